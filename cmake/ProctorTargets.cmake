@@ -1,0 +1,24 @@
+# Two shapes of target and no more: a room's library and a test binary.
+
+# proctor_room(NAME SOURCES a.cc ... HEADERS a.h ... LINK lib ...)
+# One static library for one folder.  HEADERS must compile alone (checked by the verify target).
+function(proctor_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${ROOM_SOURCES})
+  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ROOM_HEADERS})
+  set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_link_libraries(${name} PUBLIC proctor_flags ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
+endfunction()
+
+# proctor_test(NAME LABELS unit SOURCES a_test.cc ... LINK lib ...)
+# One doctest binary; every TEST_CASE becomes one ctest with these labels.
+function(proctor_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "LABELS;SOURCES;LINK" ${ARGN})
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE proctor_test_main ${TEST_LINK})
+  doctest_discover_tests(${name} TEST_PREFIX "${name}: "
+    PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
+endfunction()

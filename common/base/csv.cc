@@ -1,0 +1,103 @@
+#include "common/base/csv.h"
+
+#include <algorithm>
+
+namespace proctor {
+namespace {
+Error at_line(std::uint64_t line, std::string_view why) {
+  return Error{Errc::kInvalid, "line " + std::to_string(line) + ": " + std::string(why)};
+}
+}  // namespace
+
+CsvReader::CsvReader(std::string_view text) : rest_(text) {
+  constexpr std::string_view kBom = "\xEF\xBB\xBF";  // spreadsheets like to write one
+  if (rest_.starts_with(kBom)) rest_.remove_prefix(kBom.size());
+}
+
+Result<std::string_view> CsvReader::quoted_field() {
+  rest_.remove_prefix(1);
+  std::string* copy = nullptr;
+  std::size_t begin = 0;
+  for (std::size_t i = 0;; ++i) {
+    if (i == rest_.size()) return at_line(record_line_, "a quoted field is not closed");
+    if (rest_[i] == '\n') ++line_;
+    if (rest_[i] == '\0') return at_line(line_, "NUL byte");
+    if (rest_[i] != '"') continue;
+    if (i + 1 < rest_.size() && rest_[i + 1] == '"') {
+      if (copy == nullptr) copy = &unescaped_.emplace_back();
+      copy->append(rest_.substr(begin, i + 1 - begin));
+      begin = i + 2;
+      ++i;
+      continue;
+    }
+    std::string_view value = rest_.substr(begin, i - begin);
+    if (copy != nullptr) {
+      copy->append(value);
+      value = *copy;
+    }
+    rest_.remove_prefix(i + 1);
+    return value;
+  }
+}
+
+Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
+  fields.clear();
+  unescaped_.clear();
+  unescaped_.reserve(64);  // views point into its strings: it must not move them
+  while (!rest_.empty() && (rest_.front() == '\n' || rest_.starts_with("\r\n"))) {
+    rest_.remove_prefix(rest_.front() == '\n' ? 1 : 2);
+    ++line_;
+  }
+  if (rest_.empty()) return false;
+  record_line_ = line_;
+  constexpr std::size_t kFieldsMax = 64;
+  for (;;) {
+    if (fields.size() == kFieldsMax) return at_line(record_line_, "more than 64 fields");
+    if (!rest_.empty() && rest_.front() == '"') {
+      PROCTOR_TRY(const std::string_view value, quoted_field());
+      fields.push_back(value);
+    } else {
+      const std::size_t end = std::min(rest_.find_first_of(std::string_view(",\r\n\"\0", 5)),
+                                       rest_.size());
+      if (end < rest_.size() && rest_[end] == '"')
+        return at_line(line_, "a quote inside an unquoted field");
+      if (end < rest_.size() && rest_[end] == '\0') return at_line(line_, "NUL byte");
+      fields.push_back(rest_.substr(0, end));
+      rest_.remove_prefix(end);
+    }
+    if (rest_.empty()) return true;
+    if (rest_.front() == ',') {
+      rest_.remove_prefix(1);
+      continue;
+    }
+    if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
+    if (rest_.front() != '\n') return at_line(line_, "text after a closing quote");
+    rest_.remove_prefix(1);
+    ++line_;
+    return true;
+  }
+}
+
+void csv_append(std::string& out, std::string_view field) {
+  if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += field;
+    return;
+  }
+  out += '"';
+  for (const char c : field) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+void csv_append_record(std::string& out, const std::vector<std::string>& fields) {
+  bool first = true;
+  for (const std::string& f : fields) {
+    if (!std::exchange(first, false)) out += ',';
+    csv_append(out, f);
+  }
+  out += '\n';
+}
+
+}  // namespace proctor

@@ -1,0 +1,75 @@
+#include "common/base/digest.h"
+
+#include <openssl/evp.h>
+
+namespace proctor {
+
+struct Sha256::State {
+  EVP_MD_CTX* ctx = EVP_MD_CTX_new();
+  ~State() { EVP_MD_CTX_free(ctx); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  PROCTOR_ASSERT(state_->ctx != nullptr);
+  PROCTOR_ASSERT(EVP_DigestInit_ex(state_->ctx, EVP_sha256(), nullptr) == 1);
+}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::update(std::string_view bytes) {
+  PROCTOR_ASSERT(EVP_DigestUpdate(state_->ctx, bytes.data(), bytes.size()) == 1);
+}
+
+Digest Sha256::finish() {
+  Digest::Bytes out{};
+  unsigned int size = 0;
+  PROCTOR_ASSERT(EVP_DigestFinal_ex(state_->ctx, out.data(), &size) == 1);
+  PROCTOR_ASSERT(size == Digest::kBytes);
+  return Digest(out);
+}
+
+Digest sha256(std::string_view bytes) {
+  Sha256 h;
+  h.update(bytes);
+  return h.finish();
+}
+
+std::string to_hex(std::string_view bytes) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  out.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto b = static_cast<unsigned char>(c);
+    out += kHex[b >> 4];
+    out += kHex[b & 15];
+  }
+  return out;
+}
+
+std::string Digest::hex() const {
+  std::string raw;
+  raw.reserve(kBytes);
+  for (const std::uint8_t b : bytes_) raw += static_cast<char>(b);
+  return to_hex(raw);
+}
+
+Result<Digest> Digest::from_hex(std::string_view hex) {
+  const Error bad{Errc::kInvalid, "expected 64 lower-case hex digits"};
+  if (hex.size() != kBytes * 2) return bad;
+  const auto nibble = [](char c) {
+    if ('0' <= c && c <= '9') return c - '0';
+    if ('a' <= c && c <= 'f') return c - 'a' + 10;
+    return -1;
+  };
+  Bytes out{};
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    const int hi = nibble(hex[2 * i]);
+    const int lo = nibble(hex[2 * i + 1]);
+    if (hi < 0 || lo < 0) return bad;
+    out[i] = static_cast<std::uint8_t>(hi * 16 + lo);
+  }
+  return Digest(out);
+}
+
+}  // namespace proctor

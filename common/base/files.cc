@@ -1,0 +1,171 @@
+#include "common/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+namespace {
+
+Errc errc_of(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return Errc::kNotFound;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+      return Errc::kExhausted;
+    case EROFS:
+    case EACCES:
+    case EPERM:
+    case EINVAL:
+    case ENAMETOOLONG:
+    case EISDIR:
+    case ELOOP:
+      return Errc::kInvalid;
+    case EEXIST:
+      return Errc::kConflict;
+    default:
+      return Errc::kUnavailable;
+  }
+}
+
+Status write_all(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return errno_error("write " + path.string(), errno);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return ok_status();
+}
+
+Status sync_folder(const fs::path& dir) {
+  const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("open " + dir.string(), errno);
+  if (::fsync(fd.get()) != 0) return errno_error("fsync " + dir.string(), errno);
+  return ok_status();
+}
+
+}  // namespace
+
+Error errno_error(std::string_view what, int error_number) {
+  return Error{errc_of(error_number),
+               std::string(what) + ": " + std::generic_category().message(error_number)};
+}
+
+Result<std::string> read_file(const fs::path& path, std::size_t bytes_max) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd.valid()) return errno_error(path.string(), errno);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return errno_error(path.string(), errno);
+  if (!S_ISREG(st.st_mode)) return Error{Errc::kInvalid, path.string() + ": not a regular file"};
+  const auto too_large = [&] {
+    return Error{Errc::kExhausted,
+                 path.string() + ": larger than " + std::to_string(bytes_max) + " bytes"};
+  };
+  if (bytes_max < static_cast<std::size_t>(st.st_size)) return too_large();
+  std::string out(static_cast<std::size_t>(st.st_size), '\0');
+  std::size_t have = 0;
+  for (;;) {
+    if (have == out.size()) out.resize(out.size() + 4096);  // it may have grown: read to the end
+    const ssize_t n = ::read(fd.get(), out.data() + have, out.size() - have);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return errno_error(path.string(), errno);
+    }
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+    if (bytes_max < have) return too_large();
+  }
+  out.resize(have);
+  return out;
+}
+
+Status write_file(const fs::path& path, std::string_view bytes, Durability durability,
+                  unsigned mode) {
+  const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::string temp = (dir / ("." + path.filename().string() + ".XXXXXX")).string();
+  const UniqueFd fd(::mkostemp(temp.data(), O_CLOEXEC));
+  if (!fd.valid()) return errno_error("create in " + dir.string(), errno);
+  const auto abandon = [&](Error e) {
+    ::unlink(temp.c_str());
+    return e;
+  };
+  if (::fchmod(fd.get(), mode) != 0) return abandon(errno_error("chmod " + temp, errno));
+  if (Status s = write_all(fd.get(), bytes, path); !s.ok()) return abandon(std::move(s).error());
+  if (durability == Durability::kSync && ::fsync(fd.get()) != 0)
+    return abandon(errno_error("fsync " + path.string(), errno));
+  if (::rename(temp.c_str(), path.c_str()) != 0)
+    return abandon(errno_error("rename to " + path.string(), errno));
+  return durability == Durability::kSync ? sync_folder(dir) : ok_status();
+}
+
+Status make_dirs(const fs::path& dir) {
+  std::error_code ec;
+  fs::create_directories(dir, ec);
+  if (ec) return errno_error("make folder " + dir.string(), ec.value());
+  return ok_status();
+}
+
+Status remove_tree(const fs::path& dir) {
+  std::error_code ec;
+  fs::remove_all(dir, ec);
+  if (!ec) return ok_status();
+  // Read-only folders (module caches, agents' chmod) stop a plain user: open them and try again.
+  for (auto it = fs::recursive_directory_iterator(
+           dir, fs::directory_options::skip_permission_denied, ec);
+       !ec && it != fs::recursive_directory_iterator(); it.increment(ec)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored) && !it->is_symlink(ignored))
+      fs::permissions(it->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
+  }
+  fs::remove_all(dir, ec);
+  if (ec) return errno_error("remove " + dir.string(), ec.value());
+  return ok_status();
+}
+
+bool is_safe_relative(std::string_view relative) {
+  if (relative.empty() || relative.front() == '/') return false;
+  if (relative.find('\0') != std::string_view::npos) return false;
+  while (true) {
+    const std::size_t slash = relative.find('/');
+    const std::string_view part = relative.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    relative.remove_prefix(slash + 1);
+  }
+}
+
+Result<TempDir> TempDir::create(std::string_view prefix, const fs::path& parent) {
+  std::error_code ec;
+  const fs::path base = parent.empty() ? fs::temp_directory_path(ec) : parent;
+  if (ec) return errno_error("temporary folder", ec.value());
+  std::string name = (base / (std::string(prefix) + ".XXXXXX")).string();
+  if (::mkdtemp(name.data()) == nullptr) return errno_error("make temporary folder " + name, errno);
+  return TempDir(fs::path(name));
+}
+
+TempDir::TempDir(TempDir&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+TempDir& TempDir::operator=(TempDir&& other) noexcept {
+  std::swap(path_, other.path_);
+  return *this;
+}
+TempDir::~TempDir() {
+  if (!path_.empty()) (void)remove_tree(path_);
+}
+fs::path TempDir::release() {
+  return std::exchange(path_, {});
+}
+
+}  // namespace proctor

@@ -1,0 +1,43 @@
+#pragma once
+// Names of things that cross room boundaries.  One type per idea, so that a run never meets a worker.
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/base/strong.h"
+
+namespace proctor {
+
+// Position of a run in the frozen plan, 0-based: the run's identity inside one campaign.
+using RunId = Strong<struct RunIdTag, std::uint32_t>;
+// Which try of the run, from 1.  It is the fencing token of everything the try does.
+using AttemptNo = Strong<struct AttemptNoTag, std::uint32_t>;
+// A worker's chosen name, unique in a campaign while it is connected.
+using WorkerId = Strong<struct WorkerIdTag, std::string>;
+// Which life of the coordinator; grows by one at each start and is durable before it is used.
+using Epoch = Strong<struct EpochTag, std::uint64_t>;
+// Random number of one worker process: two lives of one name differ in it.
+using BootId = Strong<struct BootIdTag, std::uint64_t>;
+
+// One try of one run.
+struct AttemptId {
+  RunId run;
+  AttemptNo no;
+  friend bool operator==(const AttemptId&, const AttemptId&) = default;
+  friend auto operator<=>(const AttemptId&, const AttemptId&) = default;
+};
+
+// "17.2": run 17, second attempt.  Used as the id of its reservation, in labels and in logs.
+inline std::string to_string(const AttemptId& id) {
+  return std::to_string(id.run.raw()) + "." + std::to_string(id.no.raw());
+}
+
+}  // namespace proctor
+
+template <>
+struct std::hash<proctor::AttemptId> {
+  std::size_t operator()(const proctor::AttemptId& id) const {
+    return std::hash<std::uint64_t>{}((std::uint64_t{id.run.raw()} << 32) | id.no.raw());
+  }
+};

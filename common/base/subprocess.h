@@ -1,0 +1,77 @@
+#pragma once
+// Child processes with bounds: time, output, and the whole process group on the way out.
+// For shells and adapters (git, redis-server, bwrap); blocking, so never on a loop thread.
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+struct CommandSpec {
+  std::vector<std::string> argv;  // argv[0] is looked up on PATH
+  fs::path cwd;                   // empty: ours
+  // Without a value the child's environment is ours; with one it is exactly this.
+  std::optional<std::map<std::string, std::string>> env;
+  std::string stdin_bytes;
+  std::chrono::milliseconds timeout{60'000};
+  std::size_t output_max = std::size_t{1} << 20;  // of each stream; the rest is read and dropped
+};
+
+struct CommandOutcome {
+  int exit_code = -1;  // 128 + signal when a signal ended it
+  int signal = 0;
+  bool timed_out = false;
+  bool output_cut = false;
+  std::string out;
+  std::string err;
+  std::chrono::milliseconds wall{0};
+  bool success() const { return exit_code == 0 && !timed_out; }
+  // "exit 128: fatal: not a git repository": for error texts.
+  std::string describe() const;
+};
+
+// Runs to the end or to the timeout, then kills the process group.  kNotFound: no such program.
+// A non-zero exit is an outcome, not an error.
+Result<CommandOutcome> run_command(const CommandSpec& spec);
+
+// As above, and kUnavailable with `describe()` unless it exits with 0; the value is its stdout.
+Result<std::string> run_for_output(const CommandSpec& spec);
+
+// A child that goes on by itself: redis-server, local workers.
+class Child {
+ public:
+  // stdout and stderr are appended to `log` (or inherited when it is empty).  The child gets its
+  // own process group and dies with us (PR_SET_PDEATHSIG) when `die_with_parent`.
+  enum class Lifetime { kDiesWithParent, kIndependent };
+  static Result<Child> start(const CommandSpec& spec, const fs::path& log, Lifetime lifetime);
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&& other) noexcept;
+  ~Child();  // kills (SIGKILL, group) and reaps what still runs
+  pid_t pid() const { return pid_; }
+  bool running();
+  // Signals the whole group.
+  void signal(int signo);
+  // SIGTERM, up to `grace`, SIGKILL, reap.  The exit code (128 + signal).
+  int stop(std::chrono::milliseconds grace);
+  // The exit code if it has ended.
+  std::optional<int> poll();
+  // Waits up to `timeout` for it to end.
+  std::optional<int> wait(std::chrono::milliseconds timeout);
+  // Stops owning it: the destructor leaves it alone.
+  pid_t release();
+
+ private:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  pid_t pid_ = -1;
+  std::optional<int> exit_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,92 @@
+#include "common/base/text.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace proctor {
+namespace {
+
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    next[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] != b[j - 1])});
+      if (1 < i && 1 < j && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        next[j] = std::min(next[j], before[j - 2] + 1);
+    }
+    before = row;
+    std::swap(row, next);
+  }
+  return row[b.size()];
+}
+
+// Bytes of the well-formed UTF-8 sequence at the front, 0 if there is none (RFC 3629).
+std::size_t sequence_length(std::string_view s) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  const auto tail = [&](std::size_t i, unsigned lo = 0x80, unsigned hi = 0xBF) {
+    return i < s.size() && lo <= at(i) && at(i) <= hi;
+  };
+  const unsigned lead = at(0);
+  if (lead < 0x80) return 1;
+  if (0xC2 <= lead && lead <= 0xDF) return tail(1) ? 2 : 0;
+  if (lead == 0xE0) return tail(1, 0xA0) && tail(2) ? 3 : 0;
+  if (lead == 0xED) return tail(1, 0x80, 0x9F) && tail(2) ? 3 : 0;
+  if (0xE1 <= lead && lead <= 0xEF) return tail(1) && tail(2) ? 3 : 0;
+  if (lead == 0xF0) return tail(1, 0x90) && tail(2) && tail(3) ? 4 : 0;
+  if (0xF1 <= lead && lead <= 0xF3) return tail(1) && tail(2) && tail(3) ? 4 : 0;
+  if (lead == 0xF4) return tail(1, 0x80, 0x8F) && tail(2) && tail(3) ? 4 : 0;
+  return 0;
+}
+
+}  // namespace
+
+std::optional<std::string> nearest_word(std::string_view word,
+                                        std::span<const std::string_view> candidates) {
+  std::optional<std::string> best;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  constexpr std::size_t kWordMax = 64;
+  if (kWordMax < word.size()) return best;
+  for (const std::string_view c : candidates) {
+    const std::size_t n = edits(word, c);
+    if (n < least) {
+      least = n;
+      best = std::string(c);
+    }
+  }
+  return best;
+}
+
+std::string printable(std::string_view bytes, std::size_t bytes_max) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  while (!bytes.empty()) {
+    if (bytes_max <= out.size()) return out + "...";
+    const std::size_t n = sequence_length(bytes);
+    const auto c = static_cast<unsigned char>(bytes.front());
+    // C1 controls arrive as C2 80..C2 9F: terminals obey them too.
+    const bool c1 = n == 2 && c == 0xC2 && static_cast<unsigned char>(bytes[1]) < 0xA0;
+    if (n == 0 || c < 0x20 || c == 0x7F || c1) {
+      out += "\\x";
+      out += kHex[c >> 4];
+      out += kHex[c & 15];
+      bytes.remove_prefix(1);
+      continue;
+    }
+    out += bytes.substr(0, n);
+    bytes.remove_prefix(n);
+  }
+  return out;
+}
+
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t n = sequence_length(bytes);
+    if (n == 0) return false;
+    bytes.remove_prefix(n);
+  }
+  return true;
+}
+
+}  // namespace proctor

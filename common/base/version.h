@@ -1,0 +1,7 @@
+#pragma once
+// What a manifest, a registration and a worker's Sync call this build.
+#include <string_view>
+
+namespace proctor {
+inline constexpr std::string_view kVersion = "0.1.0";
+}  // namespace proctor

@@ -1,0 +1,66 @@
+#pragma once
+// campaign.yaml as data: what is run, how often, under which caps.  Parser: campaign_parser.h.
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/contract/contract.h"
+#include "common/contract/cost_model.h"
+
+namespace proctor {
+
+inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
+
+struct Method {
+  enum class Kind { kNoop, kReference, kCommand };
+  std::string name;
+  Kind kind = Kind::kNoop;
+  std::string command;  // kCommand: for /bin/sh -c in the workspace
+  std::map<std::string, std::string> variables;
+  std::vector<ReferencedFile> files;  // shown read-only at $PROCTOR_METHOD
+  Digest digest;                      // of the canonical form, like a contract's
+};
+
+struct Stage {
+  std::string name;
+  std::optional<MicroUsd> usd;  // envelope of the stage
+};
+
+struct Envelopes {
+  MicroUsd global;
+  std::map<std::string, MicroUsd> stage;  // by stage name
+  std::optional<MicroUsd> task;           // of every task
+  std::map<std::string, MicroUsd> tasks;  // by task id, before `task`
+  MicroUsd run = MicroUsd::from_micros(5'000'000);  // R106
+};
+
+struct Campaign {
+  std::filesystem::path folder;
+  std::string name;
+  std::vector<Contract> contracts;  // in the order of campaign.yaml
+  std::vector<Method> methods;
+  std::uint32_t replicates = 1;
+  std::uint32_t seed = kPlannedSeed;
+  std::string seed_deviation;  // reason, required when seed differs (R072)
+  std::vector<Stage> stages;   // at least one
+  Envelopes envelopes;
+  Caps caps;                         // defaults of every run
+  std::vector<std::string> strata;   // keys reported by; each contract must have them
+  std::uint32_t workers = 2;         // of `proctor run`
+  std::uint32_t slots = 2;           // of each of them
+  std::string redis;                 // "", "unix:/path" or "tcp://host:port"; "" = a private one
+  std::uint32_t infrastructure_retries = 3;
+  CostModel cost_model;
+
+  // What a run of this task may spend at most: the contract's cap, else the campaign's, else the
+  // run envelope; never above the run envelope.
+  MicroUsd run_cap(const Contract& contract) const;
+  const Contract* find_contract(const std::string& id) const;
+  const Method* find_method(const std::string& name) const;
+};
+
+}  // namespace proctor

@@ -1,0 +1,124 @@
+#pragma once
+// The executable contract C = (R, E, Setup, Oracle, Policy) (paper 2.2 Def. 4; R012-R041) as data.
+// Parsing and validation: contract_parser.h.  Identity: contract_digest.h.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/money.h"
+
+namespace proctor {
+
+// R: what is worked on.
+struct Repository {
+  std::string source;  // path, URL or .bundle; a relative path is relative to the contract's folder
+  std::string commit;  // full id, 40 (SHA-1) or 64 hex digits
+  std::string tree;    // expected tree id; empty: the commit's own (R047)
+  bool submodules = false;
+};
+
+// A folder of the host that the sandbox shows read-only: a Go or Rust installation, a virtual
+// environment.  `at` is where the sandbox shows it (default: the same path).
+struct Toolchain {
+  std::string path;
+  std::string at;
+};
+
+// E: where it is worked on (R013).
+struct Environment {
+  enum class Sandbox { kAuto, kBubblewrap, kDocker, kNull };
+  Sandbox sandbox = Sandbox::kAuto;  // kAuto: docker when an image is named, else bubblewrap
+  std::string image;                 // name@sha256:... or sha256:...; empty without Docker
+  std::map<std::string, std::string> variables;
+  std::string locale = "C.UTF-8";
+  std::string timezone = "UTC";
+  std::vector<std::string> secrets;  // names of the worker's environment variables, never values
+  std::vector<Toolchain> toolchains;
+};
+
+// One step of Setup: runs once in each fresh workspace (R014).
+struct SetupStep {
+  std::string command;  // for /bin/sh -c
+  std::chrono::milliseconds timeout{600'000};
+  bool network = false;  // the only phase that may have it
+};
+
+enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };
+// Which gate of the rubric a check feeds (R137-R140).
+enum class Gate { kPatch, kBuild, kFunctional, kSafety };
+enum class ResultReader { kExitCode, kJunit, kTap };
+
+// One acceptance check (R048).  Checks run in order.
+struct Check {
+  std::string id;
+  std::string command;  // for /bin/sh -c, in the workspace
+  CheckKind kind = CheckKind::kUnit;
+  Gate gate = Gate::kFunctional;
+  std::chrono::milliseconds timeout{600'000};
+  ResultReader reader = ResultReader::kExitCode;
+  std::string result_file;  // for kJunit and kTap: where the check writes it, $PROCTOR_RESULTS/<name>
+  // Test ids that must be present and pass; all others may fail only if `others_may_fail`.
+  std::vector<std::string> fail_to_pass;
+  std::vector<std::string> pass_to_pass;
+  bool others_may_fail = false;
+};
+
+// Policy (R017, R024): what the agent and the checks may do.
+struct Policy {
+  bool network = false;  // of agent and acceptance; setup has its own
+  std::vector<std::string> writable;   // globs the agent may change; empty: everything
+  std::vector<std::string> protected_; // globs put back before acceptance; changes are violations
+  std::chrono::milliseconds wall{1'800'000};  // of the agent (R106)
+  std::uint64_t memory_bytes = std::uint64_t{2} << 30;
+  std::uint32_t processes = 512;
+  std::uint64_t disk_bytes = std::uint64_t{2} << 30;
+  std::chrono::milliseconds cpu{0};  // 0: no limit beside wall
+  double cpus = 0;                   // share; 0: no limit
+};
+
+// Caps of one run (R106, R159).  Nothing here: the campaign's value holds.
+struct Caps {
+  std::optional<MicroUsd> usd;
+  std::optional<std::uint64_t> tokens;
+  std::optional<std::uint64_t> tool_calls;
+  std::optional<std::uint64_t> failed_acceptance_cycles;
+  std::optional<std::chrono::milliseconds> wall;
+};
+
+// A file that the contract refers to (script, patch, protected test): part of its identity.
+struct ReferencedFile {
+  std::string path;  // relative to the contract's folder, safe (files.h)
+  std::uint32_t mode = 0644;
+  std::string bytes;
+};
+
+// Protected acceptance files: placed into the fresh workspace after the patch.
+struct AcceptanceFile {
+  std::string from;  // a ReferencedFile's path
+  std::string to;    // in the workspace
+};
+
+struct Contract {
+  std::string id;
+  std::string title;
+  std::string briefing;  // what the agent is told (R067)
+  std::string type;      // bug_fix, refactor, feature, dependency_upgrade, ... (R172)
+  std::map<std::string, std::string> strata;  // language, runtime, dependencies, type, and others
+  Repository repository;
+  Environment environment;
+  std::vector<SetupStep> setup;
+  std::vector<Check> checks;
+  std::vector<AcceptanceFile> acceptance_files;
+  Policy policy;
+  Caps caps;
+  std::string reference_patch;  // a ReferencedFile's path; empty: there is none
+  std::vector<ReferencedFile> files;
+  // SHA-256 of the canonical form with the digest of every file: any change is a new version (R041).
+  Digest digest;
+};
+
+}  // namespace proctor

@@ -1,0 +1,121 @@
+#pragma once
+// What coordinator and workers say to each other (schemas/wire.md).  Data only; bytes: codec.h.
+// Level-triggered: a worker's Sync states the whole truth and heals every lost message.
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/ids.h"
+#include "common/contract/cost_model.h"
+#include "common/score/outcome.h"
+
+namespace proctor::wire {
+
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kOldestVersion = 1;
+
+enum class Stage : std::uint8_t {  // of a running attempt
+  kAssigned, kPreparing, kAgent, kExtracting, kAcceptance, kPackaging, kUploading
+};
+
+// ---- worker to coordinator
+struct RunningAttempt {
+  AttemptId attempt;
+  Stage stage = Stage::kAssigned;
+  bool sandbox_started = false;  // blame for a lost worker needs it (ARCHITECTURE section 4)
+  Usage usage;
+};
+struct Sync {
+  WorkerId worker;
+  BootId boot;
+  std::string version;       // of the worker's build
+  Epoch epoch_seen;          // 0: none yet
+  std::uint32_t slots = 0;   // how many attempts it may hold at once; 0 while draining
+  std::vector<std::string> features;  // "sandbox:bubblewrap", "workspace:overlay", ...
+  std::vector<RunningAttempt> running;
+  std::vector<AttemptId> unacked;     // results in the spool
+};
+struct Progress {
+  Epoch epoch;
+  std::vector<RunningAttempt> running;
+};
+struct Want {  // bundles it needs before it can start what it was assigned
+  std::vector<Digest> digests;
+};
+struct ArchiveChunk {  // part of a run directory's archive, before the Result that names it
+  Epoch epoch;
+  AttemptId attempt;
+  Digest archive;
+  std::uint64_t offset = 0;
+  std::uint64_t total = 0;
+  std::string bytes;
+};
+struct ResultMessage {
+  Epoch epoch;  // the one it was assigned under
+  AttemptId attempt;
+  RunOutcome outcome = RunOutcome::kInvalid;
+  Termination termination = Termination::kCompleted;
+  std::string rationale;     // for people, bounded
+  bool infrastructure = false;  // the host failed, not the agent: a new attempt may be made
+  Digest report;             // of report.json
+  Digest archive;            // zeros and size 0: there is none (null sandbox)
+  std::uint64_t archive_bytes = 0;
+  Usage usage;
+  std::int64_t started_ms = 0;   // wall time, for people
+  std::int64_t finished_ms = 0;
+};
+struct Leave {  // an orderly goodbye: nothing is running here any more
+  WorkerId worker;
+  BootId boot;
+};
+
+// ---- coordinator to worker
+struct SyncReply {
+  Epoch epoch;
+  std::string campaign;      // its id: a worker keeps spools of several apart
+  std::uint32_t next_sync_ms = 0;
+  std::vector<AttemptId> cancel;  // running there and not wanted any more
+  std::vector<AttemptId> acked;   // of `unacked`: durable here, the spool may drop them
+  std::vector<AttemptId> resend;  // of `unacked`: send (again) archive and result
+  bool drain = false;             // finish what runs, then Leave
+};
+struct Assignment {
+  AttemptId attempt;
+  std::string run_name;      // task/method/rN
+  Digest contract;
+  Digest method;
+  std::uint32_t replicate = 0;
+  std::uint32_t seed = 0;    // of this run, from the plan
+  MicroUsd ask;              // reserved for it: it may not spend more
+};
+struct Assign {
+  Epoch epoch;
+  Digest settings;           // bundle: campaign-wide caps, prices, sigma
+  std::vector<Assignment> runs;
+};
+struct Bundle {  // contract, method or settings by digest; see contract/bundle.h
+  Digest digest;
+  std::string bytes;
+};
+struct Ack {
+  std::vector<AttemptId> results;  // durable: the spool may drop them
+};
+struct ChunkAck {
+  AttemptId attempt;
+  std::uint64_t next_offset = 0;   // everything below it is on disk
+};
+struct Cancel {
+  Epoch epoch;
+  std::vector<AttemptId> attempts;
+  std::string reason;
+};
+struct Refuse {  // and nothing else will be said to this peer
+  std::string reason;
+};
+
+using Message = std::variant<Sync, Progress, Want, ArchiveChunk, ResultMessage, Leave, SyncReply,
+                             Assign, Bundle, Ack, ChunkAck, Cancel, Refuse>;
+
+}  // namespace proctor::wire

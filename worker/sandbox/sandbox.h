@@ -1,0 +1,90 @@
+#pragma once
+// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket) and null
+// (benchmarks only).  No network unless the spec says so, host file system absent or read-only,
+// exactly the environment given, limits on wall time, memory, processes and output.
+// Blocking; call from slot threads.  An engine is thread-safe; one Sandbox belongs to one thread.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+enum class SandboxKind { kBubblewrap, kDocker, kNull };
+std::string_view to_string(SandboxKind k);
+
+struct SandboxMount {
+  fs::path host;    // must exist
+  std::string at;   // absolute path inside
+  bool writable = false;
+};
+
+struct SandboxSpec {
+  std::string label;             // "17.2-agent": names and labels what must be cleaned up
+  fs::path workspace;            // host folder shown writable at kWorkspaceAt (bubblewrap)
+  std::string workspace_volume;  // named volume shown there (Docker)
+  std::string image;             // Docker: by digest
+  std::vector<SandboxMount> mounts;
+  std::map<std::string, std::string> env;  // the whole environment
+  bool network = false;
+  std::uint64_t memory_bytes = 0;  // 0: no limit
+  std::uint32_t processes = 0;
+  double cpus = 0;
+  std::chrono::milliseconds cpu{0};
+  std::uint64_t file_bytes = 0;    // largest single file
+};
+inline constexpr const char* kWorkspaceAt = "/workspace";
+
+struct ExecSpec {
+  std::string command;             // /bin/sh -c, in kWorkspaceAt
+  std::chrono::milliseconds timeout{60'000};
+  fs::path stdout_file, stderr_file;    // where the bounded output is written
+  std::size_t output_max = std::size_t{8} << 20;  // of each stream
+};
+
+struct ExecOutcome {
+  enum class End { kExited, kSignalled, kTimedOut, kMemory, kCancelled };
+  End end = End::kExited;
+  int exit_code = 0;        // kExited; 127 and 126 keep the shell's meaning
+  int signal = 0;           // kSignalled
+  std::chrono::milliseconds wall{0};
+  std::chrono::milliseconds cpu{0};
+  std::uint64_t memory_peak = 0;
+  std::uint64_t stdout_bytes = 0, stderr_bytes = 0;  // produced, beyond what was kept
+};
+
+class Sandbox {
+ public:
+  virtual ~Sandbox() = default;  // nothing of it runs or is left afterwards
+  // Runs one command with nothing left running when it returns.  An Error is infrastructure
+  // (kUnavailable: engine hung or gone; kInvalid: the spec cannot be met here), never the command's fault.
+  virtual Result<ExecOutcome> run(const ExecSpec& spec, std::stop_token cancel) = 0;
+};
+
+class SandboxEngine {
+ public:
+  virtual ~SandboxEngine() = default;
+  virtual SandboxKind kind() const = 0;
+  virtual Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) = 0;
+  // Which limits the kernel enforces here, for the manifest: {"memory":"cgroup1", ...}.
+  virtual std::map<std::string, std::string> enforcement() const = 0;
+  // Removes what earlier lives of this owner left (by label).
+  virtual Status clean_up() = 0;
+};
+
+struct SandboxOptions {
+  std::string owner;           // worker name, in labels
+  std::string docker_socket = "/var/run/docker.sock";
+};
+// kUnavailable when this host cannot offer the kind, with the reason and what would help.
+Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind, const SandboxOptions& options);
+// Does an Engine answer at this socket?  (A ping, within a second.)
+bool docker_answers(const std::string& socket);
+
+}  // namespace proctor

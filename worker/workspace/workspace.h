@@ -1,0 +1,79 @@
+#pragma once
+// Workspaces: the tree of one pinned commit, writable for one run, at the cost of what is changed.
+// A commit is checked out once per host into a read-only tree; a workspace is an overlay on it,
+// or a plain copy where the kernel offers no overlay.  Blocking; call from slot threads.
+// One Workspace belongs to one thread at a time; the store is thread-safe.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/contract/contract.h"
+
+namespace proctor {
+
+enum class WorkspaceKind { kOverlay, kCopy };
+std::string_view to_string(WorkspaceKind k);
+
+// A checked-out commit, ready to be used as the lower layer of workspaces.
+struct Snapshot {
+  fs::path tree_dir;     // read-only checkout, no .git
+  std::string commit;    // observed
+  std::string tree;      // tree id recomputed from the object store (R047)
+};
+
+// The agent's change (paper: candidate patch, delta): a git diff with binary hunks.
+struct Patch {
+  std::string diff;      // `git apply`-able; empty: nothing changed
+  std::uint64_t files = 0, insertions = 0, deletions = 0;
+  std::vector<std::string> paths;      // touched, relative, sorted
+  std::vector<std::string> refused;    // devices, sockets, set-id files: left out and reported
+};
+
+class Workspace {
+ public:
+  virtual ~Workspace() = default;  // unmounts and removes everything
+  virtual WorkspaceKind kind() const = 0;
+  // The merged tree on the host; what bubblewrap binds.  Holds a one-commit .git (no remotes, tags,
+  // reflogs, alternates or later objects).
+  virtual const fs::path& dir() const = 0;
+  // A named Docker volume of the same tree (local driver, labelled), made on first call and
+  // removed with the workspace.  Host-side calls below stay valid between containers.
+  virtual Result<std::string> docker_volume() = 0;
+  // Everything that differs from the snapshot, .git apart.  Never executes anything the agent
+  // planted (hooks, filters, config).  kExhausted beyond `bytes_max`.
+  virtual Result<Patch> extract_patch(std::size_t bytes_max) = 0;
+  // Applies a diff made by extract_patch or `git diff --binary`, exactly (no fuzz).  kInvalid with
+  // the failed hunk when it does not apply; the workspace is then unchanged.
+  virtual Status apply(const std::string& diff) = 0;
+  // Replaces one file (parents made, symlinks on the way refused).  For protected files.
+  virtual Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode) = 0;
+  // Puts every path of the snapshot that matches one of the globs back as it was, and removes
+  // matching paths that the snapshot does not have.  The changed ones, sorted.
+  virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) = 0;
+};
+
+class WorkspaceStore {
+ public:
+  virtual ~WorkspaceStore() = default;
+  // Mirrors the repository if it is not, checks the commit out if it is not.  Cross-process lock;
+  // a pinned commit that is there is never fetched again.  `base` resolves relative sources.
+  virtual Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) = 0;
+  // `label` (an attempt id with a phase: "17.2-agent") names folders and volumes.
+  virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, const std::string& label) = 0;
+  virtual WorkspaceKind kind() const = 0;
+  // Removes what earlier lives of this worker left: mounts, folders, volumes.
+  virtual Status clean_up() = 0;
+};
+
+struct WorkspaceStoreOptions {
+  fs::path root;          // of mirrors/, trees/, workspaces/
+  std::string owner;      // worker name, in labels
+  bool allow_overlay = true;
+  std::string docker_socket;  // empty: docker_volume() is kUnavailable
+};
+Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);
+
+}  // namespace proctor

@@ -43,12 +43,13 @@ Status check_name(std::string_view what, std::string_view name) {
   return ok_status();
 }
 
-Status check_value(std::string_view what, std::string_view value) {
+Status check_value(const PlanTask& task, std::string_view value) {
   const bool control =
       std::ranges::any_of(value, [](char c) { return static_cast<unsigned char>(c) < ' '; });
   if (limits::kNameBytes < value.size() || control || !is_utf8(value))
-    return invalid(std::string(what) + " " + in_quotes(value) + ": expected UTF-8 of at most " +
-                   std::to_string(limits::kNameBytes) + " bytes without control bytes");
+    return invalid("task " + in_quotes(task.id) + ": stratum value " + in_quotes(value) +
+                   ": expected UTF-8 of at most " + std::to_string(limits::kNameBytes) +
+                   " bytes without control bytes");
   return ok_status();
 }
 
@@ -92,8 +93,7 @@ Status check_tasks(const PlanShape& shape) {
       return invalid("task " + in_quotes(task.id) + ": found " +
                      std::to_string(task.strata.size()) + " stratum values, expected " +
                      std::to_string(shape.strata_keys.size()));
-    for (const std::string& value : task.strata)
-      PROCTOR_CHECK_OK(check_value("stratum value of task " + in_quotes(task.id), value));
+    for (const std::string& value : task.strata) PROCTOR_CHECK_OK(check_value(task, value));
   }
   return ok_status();
 }
@@ -119,7 +119,7 @@ std::vector<Place> interleave(const std::vector<std::vector<std::uint32_t>>& str
 }
 
 std::vector<std::vector<std::uint32_t>> strata_of(const PlanShape& shape) {
-  std::map<std::vector<std::string>, std::vector<std::uint32_t>> by_values;
+  std::map<std::vector<std::string>, std::vector<std::uint32_t>> by_values;  // strata in order
   for (std::uint32_t t = 0; t < shape.tasks.size(); ++t)
     by_values[shape.tasks[t].strata].push_back(t);
   std::vector<std::vector<std::uint32_t>> strata;
@@ -148,7 +148,8 @@ PlanShape shape_of(const Campaign& campaign) {
 }
 
 Status normalise(PlanShape& shape) {
-  std::ranges::sort(shape.tasks, {}, &PlanTask::id);
+  if (!std::ranges::is_sorted(shape.tasks, {}, &PlanTask::id))
+    std::ranges::sort(shape.tasks, {}, &PlanTask::id);
   std::ranges::sort(shape.methods);
   PROCTOR_CHECK_OK(check_keys(shape.strata_keys));
   PROCTOR_CHECK_OK(check_stages(shape.stages));

@@ -24,10 +24,16 @@ local mine, stored = tonumber(ARGV[1]), tonumber(head[1])
 if mine < stored or (mine == stored and head[2] ~= ARGV[2]) then return 'FENCED ' .. head[1] end
 if mine > stored or head[3] ~= 'open' then return 'GONE' end
 
--- The canonical decimal of an amount, or nothing.
+-- The number of a canonical decimal, or nothing.
+local amounts = {}
 local function amount(text)
-  local n = tonumber(text)
-  if n and 0 <= n and n <= MAX and format('%.0f', n) == text then return n end
+  local n = amounts[text]
+  if n then return n end
+  n = tonumber(text)
+  if n and 0 <= n and n <= MAX and format('%.0f', n) == text then
+    amounts[text] = n
+    return n
+  end
 end
 
 local function in_chunks(list, width, call)
@@ -173,7 +179,7 @@ end
 local function forget(id)
   local row = rows[id]
   if not row then return 'u' end
-  if fields(id, row) == 'p' then return 'c is still pending' end
+  if string.sub(row, 1, 1) == 'p' then return 'c is still pending' end
   put(id, false)
   return 'u'
 end

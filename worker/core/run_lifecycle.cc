@@ -41,6 +41,18 @@ std::string_view name_of(Gate gate) {
   PROCTOR_ASSERT(false);
 }
 
+std::string_view name_of(ResultReader reader) {
+  switch (reader) {
+    case ResultReader::kExitCode:
+      return "exit_code";
+    case ResultReader::kJunit:
+      return "junit";
+    case ResultReader::kTap:
+      return "tap";
+  }
+  PROCTOR_ASSERT(false);
+}
+
 // The shell's own exit codes for "cannot be run" and "not found": a missing tool, not a verdict.
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
@@ -65,13 +77,38 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
   plan.agent_wall = agent_wall;
   for (const SetupStep& s : contract.setup) plan.setup.push_back({s.command, s.timeout, s.network});
   for (const Check& c : contract.checks) {
-    plan.checks.push_back({c.id, std::string(name_of(c.kind)), std::string(name_of(c.gate))});
+    CheckReport report;
+    report.id = c.id;
+    report.kind = name_of(c.kind);
+    report.gate = name_of(c.gate);
+    report.command = c.command;
+    report.timeout_ms = static_cast<std::uint64_t>(c.timeout.count());
+    report.reader = name_of(c.reader);
+    report.ended = "not_run";
+    report.why = "did not run";
+    plan.checks.push_back(std::move(report));
   }
   return plan;
 }
 
 std::string_view to_string(Room room) {
   return room == Room::kAgent ? "agent" : "acceptance";
+}
+
+std::string_view ExecFacts::word() const {
+  switch (end) {
+    case End::kExited:
+      return "exited";
+    case End::kSignalled:
+      return "signalled";
+    case End::kTimedOut:
+      return "timed_out";
+    case End::kMemory:
+      return "memory";
+    case End::kCancelled:
+      return "cancelled";
+  }
+  PROCTOR_ASSERT(false);
 }
 
 std::string ExecFacts::describe() const {
@@ -91,14 +128,7 @@ std::string ExecFacts::describe() const {
 }
 
 RunLifecycle::RunLifecycle(LifecyclePlan plan) : plan_(std::move(plan)) {
-  for (const LifecyclePlan::CheckPlan& c : plan_.checks) {
-    CheckReport report;
-    report.id = c.id;
-    report.kind = c.kind;
-    report.gate = c.gate;
-    report.why = "did not run";
-    verdict_.checks.push_back(std::move(report));
-  }
+  verdict_.checks = plan_.checks;
 }
 
 std::vector<LifecycleCommand> RunLifecycle::start() {
@@ -218,6 +248,10 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   setup.outcome = outcome;
   setup.exit_code = e.exec.exit_code;
   setup.wall_ms = static_cast<std::uint64_t>(e.exec.wall.count());
+  setup.command = step.command;
+  setup.timeout_ms = static_cast<std::uint64_t>(step.timeout.count());
+  setup.reader = "exit_code";
+  setup.ended = e.exec.word();
   setup.why = bounded(what);
   for (CheckReport& check : verdict_.checks) {
     check.outcome = outcome;  // its precondition does not hold: same verdict, and it has its event
@@ -288,12 +322,10 @@ void RunLifecycle::next_check(std::size_t index) {
 
 void RunLifecycle::handle(const CheckEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<Checking>(state_));
+  PROCTOR_ASSERT(e.report.outcome.has_value());
   const std::size_t index = std::get<Checking>(state_).index;
-  CheckReport& report = verdict_.checks[index];
-  report.outcome = e.outcome;
-  report.exit_code = e.exit_code;
-  report.wall_ms = e.wall_ms;
-  report.why = bounded(e.why);
+  verdict_.checks[index] = e.report;
+  verdict_.checks[index].why = bounded(e.report.why);
   next_check(index + 1);
 }
 
@@ -338,8 +370,10 @@ void RunLifecycle::handle(const StepFailed& e) {
             if (host) {
               end("check " + plan_.checks[s.index].id, Termination::kInfrastructure, true);
             } else {
-              handle(
-                  CheckEnded{CheckOutcome::kError, 0, 0, e.error.detail});  // R057: misconfigured
+              CheckEnded ended{plan_.checks[s.index]};  // R057: misconfigured
+              ended.report.outcome = CheckOutcome::kError;
+              ended.report.why = e.error.detail;
+              handle(ended);
             }
           },
           [](const Packaging&) { PROCTOR_ASSERT(false); },

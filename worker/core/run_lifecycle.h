@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -33,10 +34,7 @@ struct LifecyclePlan {
     bool network = false;
   };
   std::vector<Setup> setup;
-  struct CheckPlan {
-    std::string id, kind, gate;
-  };
-  std::vector<CheckPlan> checks;
+  std::vector<CheckReport> checks;  // as they are reported when they never run
   std::chrono::milliseconds agent_wall{0};
 };
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall);
@@ -53,6 +51,8 @@ struct ExecFacts {
   std::chrono::milliseconds wall{0};
   // "exit 3", "signal 11", "stopped at 1000 ms, its limit", for rationales.
   std::string describe() const;
+  // "exited", "timed_out": as check reports and events spell it.
+  std::string_view word() const;
 };
 
 // ---- events: what has happened.  `evidence` is the seq of the trace event that shows it, 0: none.
@@ -81,10 +81,7 @@ struct ProtectedRestored {
   std::vector<std::string> changed;
 };
 struct CheckEnded {
-  CheckOutcome outcome = CheckOutcome::kError;
-  int exit_code = 0;
-  std::uint64_t wall_ms = 0;
-  std::string why;
+  CheckReport report;  // with an outcome
 };
 struct CancelAsked {
   std::string reason;

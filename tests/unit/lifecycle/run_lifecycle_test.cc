@@ -19,9 +19,21 @@ LifecyclePlan plan_of(std::size_t setup, std::size_t checks) {
   plan.agent_wall = std::chrono::milliseconds(1000);
   for (std::size_t i = 0; i < setup; ++i)
     plan.setup.push_back({"make deps", std::chrono::seconds(5), false});
-  for (std::size_t i = 0; i < checks; ++i)
-    plan.checks.push_back({"c" + std::to_string(i), "unit", "functional"});
+  for (std::size_t i = 0; i < checks; ++i) {
+    CheckReport check;
+    check.id = "c" + std::to_string(i);
+    check.kind = "unit";
+    check.gate = "functional";
+    plan.checks.push_back(check);
+  }
   return plan;
+}
+
+CheckEnded ended(CheckOutcome outcome, const std::string& why) {
+  CheckEnded e;
+  e.report.outcome = outcome;
+  e.report.why = why;
+  return e;
 }
 
 template <class T>
@@ -55,7 +67,7 @@ struct World {
     if (std::holds_alternative<RunAgent>(c)) return AgentEnded{true, {}, 9};
     if (std::holds_alternative<ExtractPatch>(c)) return PatchExtracted{};
     if (std::holds_alternative<RestoreProtected>(c)) return ProtectedRestored{};
-    if (std::holds_alternative<RunCheck>(c)) return CheckEnded{CheckOutcome::kPass, 0, 12, ""};
+    if (std::holds_alternative<RunCheck>(c)) return ended(CheckOutcome::kPass, "");
     return StepDone{};
   }
 
@@ -161,9 +173,9 @@ TEST_SUITE("lifecycle") {
     for (const Row& row : rows) {
       World world(plan_of(0, 2));
       world.until<RunCheck>();
-      world.feed(CheckEnded{row.first, 1, 5, "first"});
+      world.feed(ended(row.first, "first"));
       REQUIRE(world.pending<RunCheck>());  // a failed check does not spare the next one
-      world.feed(CheckEnded{row.second, 1, 5, "second"});
+      world.feed(ended(row.second, "second"));
       const Verdict& v = world.finish();
       CHECK(v.outcome == row.expected);
       CHECK(v.termination == Termination::kCompleted);
@@ -477,7 +489,7 @@ TEST_SUITE("lifecycle") {
   TEST_CASE("texts from outside are bounded") {
     World world(plan_of(0, 1));
     world.until<RunCheck>();
-    world.feed(CheckEnded{CheckOutcome::kFail, 1, 1, std::string(1 << 20, 'x')});
+    world.feed(ended(CheckOutcome::kFail, std::string(1 << 20, 'x')));
     CHECK(world.finish().checks[0].why.size() == 4096);
   }
 }

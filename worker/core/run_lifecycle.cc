@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/overload.h"
+#include "common/score/gates.h"
 
 namespace proctor {
 namespace {
@@ -27,20 +28,6 @@ std::string_view name_of(CheckKind kind) {
   PROCTOR_ASSERT(false);
 }
 
-std::string_view name_of(Gate gate) {
-  switch (gate) {
-    case Gate::kPatch:
-      return "patch";
-    case Gate::kBuild:
-      return "build";
-    case Gate::kFunctional:
-      return "functional";
-    case Gate::kSafety:
-      return "safety";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 std::string_view name_of(ResultReader reader) {
   switch (reader) {
     case ResultReader::kExitCode:
@@ -51,16 +38,6 @@ std::string_view name_of(ResultReader reader) {
       return "tap";
   }
   PROCTOR_ASSERT(false);
-}
-
-// The shell's own exit codes for "cannot be run" and "not found": a missing tool, not a verdict.
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
-
-// Did it run to an end that says something about the tree?
-bool is_verdict(const ExecFacts& exec) {
-  return exec.end == ExecFacts::End::kExited && exec.exit_code != kCannotExecute &&
-         exec.exit_code != kNotFound;
 }
 
 std::string bounded(std::string text) {
@@ -80,7 +57,7 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
     CheckReport report;
     report.id = c.id;
     report.kind = name_of(c.kind);
-    report.gate = name_of(c.gate);
+    report.gate = to_string(c.gate);
     report.command = c.command;
     report.timeout_ms = static_cast<std::uint64_t>(c.timeout.count());
     report.reader = name_of(c.reader);
@@ -95,33 +72,17 @@ std::string_view to_string(Room room) {
   return room == Room::kAgent ? "agent" : "acceptance";
 }
 
-std::string_view ExecFacts::word() const {
+std::string ProgramEnd::describe() const {
   switch (end) {
-    case End::kExited:
-      return "exited";
-    case End::kSignalled:
-      return "signalled";
-    case End::kTimedOut:
-      return "timed_out";
-    case End::kMemory:
-      return "memory";
-    case End::kCancelled:
-      return "cancelled";
-  }
-  PROCTOR_ASSERT(false);
-}
-
-std::string ExecFacts::describe() const {
-  switch (end) {
-    case End::kExited:
+    case ExecEnd::kExited:
       return "exit " + std::to_string(exit_code);
-    case End::kSignalled:
+    case ExecEnd::kSignalled:
       return "ended by signal " + std::to_string(signal);
-    case End::kTimedOut:
+    case ExecEnd::kTimedOut:
       return "stopped at its time limit after " + std::to_string(wall.count()) + " ms";
-    case End::kMemory:
+    case ExecEnd::kMemory:
       return "stopped at its memory limit";
-    case End::kCancelled:
+    case ExecEnd::kCancelled:
       return "cancelled";
   }
   PROCTOR_ASSERT(false);
@@ -219,7 +180,7 @@ void RunLifecycle::next_setup(Room room, std::size_t index) {
 void RunLifecycle::handle(const SetupEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<SettingUp>(state_));
   const SettingUp state = std::get<SettingUp>(state_);
-  if (e.exec.end == ExecFacts::End::kExited && e.exec.exit_code == 0) {
+  if (e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0) {
     next_setup(state.room, state.index + 1);
   } else {
     setup_failed(state, e);
@@ -239,8 +200,9 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   }
   // It worked on the snapshot, in this attempt; the patch is the difference.  Unless it did not get
   // to a verdict, or spoke to the network.
-  const bool agents_doing = is_verdict(e.exec) && !step.network;
-  const CheckOutcome outcome = agents_doing ? CheckOutcome::kFail : CheckOutcome::kError;
+  // The same reading as any check's exit code has (result_reader.h).
+  const CheckOutcome outcome =
+      step.network ? CheckOutcome::kError : judge(Check{}, e.exec.facts(), std::nullopt).outcome;
   CheckReport setup;
   setup.id = "setup";
   setup.kind = "build";
@@ -251,7 +213,7 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   setup.command = step.command;
   setup.timeout_ms = static_cast<std::uint64_t>(step.timeout.count());
   setup.reader = "exit_code";
-  setup.ended = e.exec.word();
+  setup.ended = to_string(e.exec.end);
   setup.why = bounded(what);
   for (CheckReport& check : verdict_.checks) {
     check.outcome = outcome;  // its precondition does not hold: same verdict, and it has its event
@@ -272,15 +234,15 @@ void RunLifecycle::handle(const AgentEnded& e) {
     verdict_.termination = Termination::kBudgetExceeded;
     verdict_.rationale = "the run's cap on " + budget_->cap + " was reached";
     verdict_.evidence = budget_->evidence;
-  } else if (e.ran_program && e.exec.end == ExecFacts::End::kTimedOut) {
+  } else if (e.ran_program && e.exec.end == ExecEnd::kTimedOut) {
     verdict_.termination = Termination::kAgentTimeout;
     verdict_.rationale = "the agent was stopped after " + std::to_string(e.exec.wall.count()) +
                          " ms; its limit is " + std::to_string(plan_.agent_wall.count()) +
                          " ms";  // R092
-  } else if (e.ran_program && e.exec.end == ExecFacts::End::kMemory) {
+  } else if (e.ran_program && e.exec.end == ExecEnd::kMemory) {
     verdict_.termination = Termination::kResourceLimit;
     verdict_.rationale = "the agent was stopped at its memory limit";
-  } else if (e.ran_program && e.exec.end == ExecFacts::End::kCancelled) {
+  } else if (e.ran_program && e.exec.end == ExecEnd::kCancelled) {
     end_invalid(Termination::kOperatorCancel, "cancelled while the agent worked", false,
                 e.evidence);
     return;

@@ -20,6 +20,7 @@
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "common/score/outcome.h"
+#include "common/score/result_reader.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
@@ -43,16 +44,14 @@ enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an a
 std::string_view to_string(Room room);
 
 // How a command in a sandbox ended: the sandbox's own words, without its header.
-struct ExecFacts {
-  enum class End { kExited, kSignalled, kTimedOut, kMemory, kCancelled };
-  End end = End::kExited;
+struct ProgramEnd {
+  ExecEnd end = ExecEnd::kExited;
   int exit_code = 0;
   int signal = 0;
   std::chrono::milliseconds wall{0};
-  // "exit 3", "signal 11", "stopped at 1000 ms, its limit", for rationales.
+  ExecFacts facts() const { return {end, exit_code, signal}; }
+  // "exit 3", "ended by signal 11", for rationales.
   std::string describe() const;
-  // "exited", "timed_out": as check reports and events spell it.
-  std::string_view word() const;
 };
 
 // ---- events: what has happened.  `evidence` is the seq of the trace event that shows it, 0: none.
@@ -65,12 +64,12 @@ struct StepFailed {
   std::uint64_t evidence = 0;
 };
 struct SetupEnded {
-  ExecFacts exec;
+  ProgramEnd exec;
   std::uint64_t evidence = 0;
 };
 struct AgentEnded {
   bool ran_program = false;  // noop and reference run none
-  ExecFacts exec;            // of the program
+  ProgramEnd exec;           // of the program
   std::uint64_t evidence = 0;
 };
 struct PatchExtracted {

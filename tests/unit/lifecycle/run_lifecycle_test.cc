@@ -8,7 +8,7 @@
 namespace {
 
 using namespace proctor;
-using End = ExecFacts::End;
+using End = ExecEnd;
 
 constexpr const char* kCommit = "c0ffee";
 constexpr const char* kTree = "7ree";
@@ -88,8 +88,8 @@ struct World {
   bool packaged = false;
 };
 
-ExecFacts exec(End end, int code = 0) {
-  ExecFacts facts;
+ProgramEnd exec(End end, int code = 0) {
+  ProgramEnd facts;
   facts.end = end;
   facts.exit_code = code;
   facts.signal = end == End::kSignalled ? 11 : 0;
@@ -313,7 +313,7 @@ TEST_SUITE("lifecycle") {
 
   TEST_CASE("an agent that ran into a limit is still judged by the tree it left") {
     struct Row {
-      ExecFacts exec;
+      ProgramEnd exec;
       Termination expected;
     };
     const Row rows[] = {{exec(End::kExited, 0), Termination::kCompleted},
@@ -414,7 +414,7 @@ TEST_SUITE("lifecycle") {
 
   TEST_CASE("setup that fails after the patch counts as a check of the build gate") {
     struct Row {
-      ExecFacts exec;
+      ProgramEnd exec;
       bool network;
       CheckOutcome check;
       RunOutcome run;
@@ -424,6 +424,7 @@ TEST_SUITE("lifecycle") {
         {exec(End::kExited, 2), true, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kExited, 126), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kExited, 127), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 137), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kTimedOut), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kMemory), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kSignalled), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},

@@ -57,8 +57,8 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
       PROCTOR_TRY(const std::string_view value, quoted_field());
       fields.push_back(value);
     } else {
-      const std::size_t end = std::min(rest_.find_first_of(std::string_view(",\r\n\"\0", 5)),
-                                       rest_.size());
+      const std::size_t end =
+          std::min(rest_.find_first_of(std::string_view(",\r\n\"\0", 5)), rest_.size());
       if (end < rest_.size() && rest_[end] == '"')
         return at_line(line_, "a quote inside an unquoted field");
       if (end < rest_.size() && rest_[end] == '\0') return at_line(line_, "NUL byte");

@@ -123,8 +123,8 @@ Status remove_tree(const fs::path& dir) {
   fs::remove_all(dir, ec);
   if (!ec) return ok_status();
   // Read-only folders (module caches, agents' chmod) stop a plain user: open them and try again.
-  for (auto it = fs::recursive_directory_iterator(
-           dir, fs::directory_options::skip_permission_denied, ec);
+  for (auto it =
+           fs::recursive_directory_iterator(dir, fs::directory_options::skip_permission_denied, ec);
        !ec && it != fs::recursive_directory_iterator(); it.increment(ec)) {
     std::error_code ignored;
     if (it->is_directory(ignored) && !it->is_symlink(ignored))

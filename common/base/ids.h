@@ -1,5 +1,6 @@
 #pragma once
-// Names of things that cross room boundaries.  One type per idea, so that a run never meets a worker.
+// Names of things that cross room boundaries.  One type per idea, so that a run never meets a
+// worker.
 #include <compare>
 #include <cstdint>
 #include <functional>

@@ -17,7 +17,9 @@ class StrictSax : public nlohmann::json_sax<Json> {
   bool boolean(bool v) override { return dom_.boolean(v); }
   bool number_integer(number_integer_t v) override { return dom_.number_integer(v); }
   bool number_unsigned(number_unsigned_t v) override { return dom_.number_unsigned(v); }
-  bool number_float(number_float_t v, const string_t& s) override { return dom_.number_float(v, s); }
+  bool number_float(number_float_t v, const string_t& s) override {
+    return dom_.number_float(v, s);
+  }
   bool string(string_t& v) override { return dom_.string(v); }
   bool binary(binary_t&) override { return refuse("binary value"); }
   bool start_object(std::size_t n) override {
@@ -38,7 +40,8 @@ class StrictSax : public nlohmann::json_sax<Json> {
     --depth_;
     return dom_.end_array();
   }
-  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
+  bool parse_error(std::size_t at, const std::string&,
+                   const nlohmann::detail::exception&) override {
     return refuse("not JSON at byte " + std::to_string(at));
   }
   const std::string& why() const { return why_; }

@@ -8,16 +8,18 @@
 namespace proctor::limits {
 
 // Files a person or another program gives us.
-inline constexpr std::size_t kConfigFileBytes = std::size_t{4} << 20;   // a contract or campaign.yaml
-inline constexpr std::size_t kConfigDepth = 32;                         // nesting of YAML and JSON
-inline constexpr std::size_t kConfigNodes = 100'000;                    // nodes of one document
-inline constexpr std::size_t kReferencedFileBytes = std::size_t{64} << 20;  // script or patch of a contract
-inline constexpr std::size_t kContractBundleBytes = std::size_t{128} << 20; // with all its files
+inline constexpr std::size_t kConfigFileBytes = std::size_t{4}
+                                                << 20;  // a contract or campaign.yaml
+inline constexpr std::size_t kConfigDepth = 32;         // nesting of YAML and JSON
+inline constexpr std::size_t kConfigNodes = 100'000;    // nodes of one document
+inline constexpr std::size_t kReferencedFileBytes = std::size_t{64}
+                                                    << 20;  // script or patch of a contract
+inline constexpr std::size_t kContractBundleBytes = std::size_t{128} << 20;  // with all its files
 inline constexpr std::size_t kPlanRows = 16'000'000;
 inline constexpr std::size_t kPlanFileBytes = std::size_t{8} << 30;
 
 // Names.
-inline constexpr std::size_t kNameBytes = 100;  // contract, method, stratum, worker
+inline constexpr std::size_t kNameBytes = 100;     // contract, method, stratum, worker
 inline constexpr std::size_t kDetailBytes = 4096;  // rationale, error text
 
 // Wire.
@@ -28,10 +30,11 @@ inline constexpr std::size_t kSlotsMax = 4096;
 inline constexpr std::size_t kWorkersMax = 4096;
 
 // Evidence.
-inline constexpr std::size_t kArchiveBytes = std::size_t{1} << 30;     // compressed run directory
+inline constexpr std::size_t kArchiveBytes = std::size_t{1} << 30;  // compressed run directory
 inline constexpr std::size_t kArchiveEntries = 100'000;
 inline constexpr std::size_t kPatchBytes = std::size_t{256} << 20;
-inline constexpr std::size_t kCheckOutputBytes = std::size_t{8} << 20;  // kept of each stream of a check
+inline constexpr std::size_t kCheckOutputBytes = std::size_t{8}
+                                                 << 20;  // kept of each stream of a check
 inline constexpr std::size_t kEventBytes = std::size_t{4} << 20;
 
 // Liveness.  Three Syncs may be lost before a worker is suspect; the lease outlives a restart of

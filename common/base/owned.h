@@ -22,7 +22,7 @@ class OutPtr {
   ~OutPtr() { target_.reset(raw_); }
   OutPtr(const OutPtr&) = delete;
   OutPtr& operator=(const OutPtr&) = delete;
-  operator typename P::pointer*() { return &raw_; }  // NOLINT: implicit is its purpose
+  operator typename P::pointer *() { return &raw_; }  // NOLINT: implicit is its purpose
 
  private:
   P& target_;

@@ -124,7 +124,7 @@ bool drain(int fd, std::string& into, std::size_t max, bool& cut) {
 }  // namespace
 
 std::string CommandOutcome::describe() const {
-  std::string out_text = timed_out ? "timed out after " + std::to_string(wall.count()) + " ms"
+  std::string out_text = timed_out     ? "timed out after " + std::to_string(wall.count()) + " ms"
                          : signal != 0 ? "killed by signal " + std::to_string(signal)
                                        : "exit " + std::to_string(exit_code);
   std::string_view text = err.empty() ? std::string_view(out) : std::string_view(err);
@@ -155,18 +155,19 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
   auto until = deadline;
   while (out.read.valid() || err.read.valid() || !exited) {
     if (in.write.valid() && to_write.empty()) in.write.reset();
-    std::array<pollfd, 3> fds{{{out.read.get(), POLLIN, 0},
-                               {err.read.get(), POLLIN, 0},
-                               {in.write.get(), POLLOUT, 0}}};
+    std::array<pollfd, 3> fds{
+        {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}}};
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) break;
     constexpr std::int64_t kTick = 20;  // how late we may notice the exit of a quiet child
     const bool open = out.read.valid() || err.read.valid();
     (void)::poll(fds.data(), fds.size(), static_cast<int>(std::min(left, open ? 50 : kTick)));
-    if (fds[0].revents != 0 && !drain(out.read.get(), result.out, spec.output_max, result.output_cut))
+    if (fds[0].revents != 0 &&
+        !drain(out.read.get(), result.out, spec.output_max, result.output_cut))
       out.read.reset();
-    if (fds[1].revents != 0 && !drain(err.read.get(), result.err, spec.output_max, result.output_cut))
+    if (fds[1].revents != 0 &&
+        !drain(err.read.get(), result.err, spec.output_max, result.output_cut))
       err.read.reset();
     if (fds[2].revents != 0 && in.write.valid()) {
       const ssize_t n = ::write(in.write.get(), to_write.data(), to_write.size());
@@ -232,7 +233,8 @@ void Child::signal(int signo) {
 }
 std::optional<int> Child::wait(std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  while (!poll() && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (!poll() && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return exit_;
 }
 int Child::stop(std::chrono::milliseconds grace) {

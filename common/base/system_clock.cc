@@ -8,8 +8,8 @@
 namespace proctor {
 
 Instant mono_now() {
-  return Instant(std::chrono::duration_cast<Millis>(
-      std::chrono::steady_clock::now().time_since_epoch()));
+  return Instant(
+      std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
 WallTime wall_now() {

@@ -9,7 +9,8 @@ namespace proctor {
 
 // The candidate nearest to `word` by edits (insert, delete, replace, swap), if near enough to be
 // what was meant: at most a third of its length.
-std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+std::optional<std::string> nearest_word(std::string_view word,
+                                        std::span<const std::string_view> candidates);
 
 // Safe to print on a terminal: control bytes and broken UTF-8 become \xNN, cut after `bytes_max`
 // with "...".

@@ -2,6 +2,7 @@
 // The pure rules of nested budget envelopes (ARCHITECTURE section 5; DISTRIBUTED.md B).
 // Two-phase like a bank: reserve -> settle | void.  No I/O; the Redis adapter gives the same
 // answers through one atomic script (redis_ledger.h), and a differential test holds them together.
+// Not thread-safe.  An operation that returns an Error has changed nothing.
 //
 // Invariants, checked after every mutation: for every scope 0 <= spent, 0 <= reserved,
 // spent + reserved <= cap; reserved(scope) = sum of the asks of its pending reservations; one
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -18,7 +20,8 @@
 
 namespace proctor {
 
-// Index of an envelope in the campaign's table (global, stage:x, task:y).  The run's own envelope is its ask.
+// Index of an envelope in the campaign's table (global, stage:x, task:y).  The run's own envelope
+// is its ask.
 using ScopeId = Strong<struct ScopeIdTag, std::uint32_t>;
 
 struct ScopeSpec {
@@ -51,36 +54,52 @@ struct SettleOp {
 struct VoidOp {
   AskId id;
 };
+// The journal holds how this reservation ended: drop the stored answer, nobody will ask again.
+struct ForgetOp {
+  AskId id;
+};
+using LedgerOp = std::variant<ReserveOp, SettleOp, VoidOp, ForgetOp>;
+
+inline constexpr std::size_t kScopesPerReservation = 8;
 
 struct ReserveAnswer {
   enum class Kind { kGranted, kDenied };
   Kind kind = Kind::kDenied;
-  ScopeId short_scope;  // kDenied: the outermost scope that was short
-  MicroUsd short_by;    // and by how much
+  ScopeId short_scope;    // kDenied: the outermost scope that was short
+  MicroUsd short_by;      // and by how much
   bool replayed = false;  // the stored answer to an id seen before
+  friend bool operator==(const ReserveAnswer&, const ReserveAnswer&) = default;
 };
 struct SettleAnswer {
   MicroUsd charged;
   MicroUsd overrun;  // actual above the ask, not charged to any envelope, flagged
   bool replayed = false;
+  friend bool operator==(const SettleAnswer&, const SettleAnswer&) = default;
 };
+// Of one LedgerOp, in the order of the variant; Unit answers VoidOp and ForgetOp.
+using LedgerAnswer = std::variant<ReserveAnswer, SettleAnswer, Unit, Error>;
 
 class Ledger {
  public:
   explicit Ledger(std::vector<ScopeSpec> scopes);
 
-  // kInvalid: negative or oversized ask, unknown scope.  kConflict: the id with other contents.
+  // kInvalid: negative or oversized ask, no, repeated or unknown scopes.  kConflict: the id with
+  // other contents.  A denial is an answer, not an Error.
   Result<ReserveAnswer> reserve(const ReserveOp& op);
-  // kNotFound: no such reservation.  kConflict: it ended otherwise (voided, other amount).
+  // kNotFound: no such reservation.  kConflict: it ended otherwise (denied, voided, other amount).
   Result<SettleAnswer> settle(const SettleOp& op);
   Status cancel(const VoidOp& op);
 
-  // Forgets the stored answers of one finished reservation, once nobody can repeat it.
+  // Forgets the stored answers of one finished reservation, once nobody can repeat it.  Unknown
+  // ids are fine.  Requires: it is not pending (that would lose the money it holds).
   void forget(const AskId& id);
+  // One of the above; forgetting a pending reservation answers kConflict here.
+  LedgerAnswer apply(const LedgerOp& op);
 
   const std::vector<ScopeSpec>& scopes() const { return specs_; }
   ScopeBalance balance(ScopeId scope) const;
   std::size_t open_reservations() const { return open_; }
+  bool is_pending(const AskId& id) const;
   void check() const;
 
  private:
@@ -92,6 +111,12 @@ class Ledger {
     ScopeId short_scope;
     MicroUsd short_by;
   };
+  Status validate(const ReserveOp& op) const;
+  Result<ReserveAnswer> replay(const ReserveOp& op, const Row& row) const;
+  // The touched scopes always, all of them in debug builds.
+  void check_after(const std::vector<ScopeId>& touched) const;
+  void check(ScopeId scope) const;
+
   std::vector<ScopeSpec> specs_;
   std::vector<ScopeBalance> balances_;
   struct AskHash {

@@ -1,11 +1,14 @@
 #pragma once
-// RunRecorder: writes one run directory (R119) as a run goes on.
+// RunRecorder: writes one run directory (R119) as a run goes on; docs/run-directory.md.
 //   manifest.json   written and synced before the agent starts (R043-R047, R066)
 //   events.jsonl    hash chain over canonical JSON (R052, R083, R084), one event a line
 //   patch.diff      the candidate patch
-//   acceptance/ID/  stdout, stderr, result.json of each check
+//   acceptance/ID/  stdout, stderr, results (what the harness wrote), result.json of each check
 //   report.json     last
-// Not thread-safe: one attempt, one thread.
+// Events are buffered; they are on disk after write_manifest, sync and finish.  A failed write
+// loses nothing: the rest of the buffer is tried again with the next call.
+// Adapter (file system, clock).  Not thread-safe: one attempt, one thread.
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,30 +17,39 @@
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/trace/event.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
 
-enum class Actor { kAgent, kHarness, kMonitor, kOperator };
+// Microseconds of a clock that does not go back; where it starts does not matter.
+using MicrosClock = std::function<std::uint64_t()>;
 
 class RunRecorder {
  public:
-  // The folder must not exist or be empty.
-  static Result<RunRecorder> create(const fs::path& dir);
+  // The folder must not exist or be empty.  Without a clock: the machine's monotonic one.
+  static Result<RunRecorder> create(const fs::path& dir, MicrosClock clock = {});
   RunRecorder(RunRecorder&&) noexcept;
   RunRecorder& operator=(RunRecorder&&) noexcept;
   ~RunRecorder();
 
   const fs::path& dir() const;
-  // Once, first.
+  // Once, before any event of the agent (those are refused without it).  Its digest goes into the
+  // chain as the event "manifest.written".
   Status write_manifest(const Json& manifest);
   // Appends {t, seq, type, actor, payload, prev, hash}.  `t` is microseconds since the first event,
   // made strictly increasing.  The payload must be canonical-JSON-able (no floats).  The seq.
+  // kExhausted at the bounds of event.h; the chain is then still whole.
   Result<std::uint64_t> event(std::string_view type, Actor actor, const Json& payload);
+  // Everything recorded so far is on disk when it returns.  Call it before the agent starts.
+  Status sync();
+  // Once.
   Status write_patch(std::string_view diff);
   // Makes and returns acceptance/<id>/ (id made safe for a file name).
   Result<fs::path> check_dir(std::string_view check_id);
-  // Fills manifest, patch, events and head of `report`, writes report.json, syncs.  The digest of its bytes.
+  // Fills manifest, patch, events, head and files of `report` and the digests of each check that
+  // it left empty, writes result.json of each check that has none, then report.json; syncs.
+  // The digest of report.json.  Nothing can be recorded afterwards.
   Result<Digest> finish(RunReport report);
 
  private:

@@ -1,6 +1,8 @@
 #pragma once
 // What coordinator and workers say to each other (schemas/wire.md).  Data only; bytes: codec.h.
 // Level-triggered: a worker's Sync states the whole truth and heals every lost message.
+// A list holds at most limits::kBatchItems items (`running`: kSlotsMax): who has more sends several
+// messages, or in a Sync the first ones and the rest next time.  The other bounds: bounds.h.
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -17,7 +19,13 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kOldestVersion = 1;
 
 enum class Stage : std::uint8_t {  // of a running attempt
-  kAssigned, kPreparing, kAgent, kExtracting, kAcceptance, kPackaging, kUploading
+  kAssigned,
+  kPreparing,
+  kAgent,
+  kExtracting,
+  kAcceptance,
+  kPackaging,
+  kUploading
 };
 
 // ---- worker to coordinator
@@ -30,12 +38,12 @@ struct RunningAttempt {
 struct Sync {
   WorkerId worker;
   BootId boot;
-  std::string version;       // of the worker's build
-  Epoch epoch_seen;          // 0: none yet
-  std::uint32_t slots = 0;   // how many attempts it may hold at once; 0 while draining
+  std::string version;                // of the worker's build
+  Epoch epoch_seen;                   // 0: none yet
+  std::uint32_t slots = 0;            // how many attempts it may hold at once; 0 while draining
   std::vector<std::string> features;  // "sandbox:bubblewrap", "workspace:overlay", ...
   std::vector<RunningAttempt> running;
-  std::vector<AttemptId> unacked;     // results in the spool
+  std::vector<AttemptId> unacked;  // results in the spool
 };
 struct Progress {
   Epoch epoch;
@@ -57,13 +65,13 @@ struct ResultMessage {
   AttemptId attempt;
   RunOutcome outcome = RunOutcome::kInvalid;
   Termination termination = Termination::kCompleted;
-  std::string rationale;     // for people, bounded
+  std::string rationale;        // for people, bounded
   bool infrastructure = false;  // the host failed, not the agent: a new attempt may be made
-  Digest report;             // of report.json
-  Digest archive;            // zeros and size 0: there is none (null sandbox)
+  Digest report;                // of report.json
+  Digest archive;               // zeros and size 0: there is none (null sandbox)
   std::uint64_t archive_bytes = 0;
   Usage usage;
-  std::int64_t started_ms = 0;   // wall time, for people
+  std::int64_t started_ms = 0;  // wall time, for people
   std::int64_t finished_ms = 0;
 };
 struct Leave {  // an orderly goodbye: nothing is running here any more
@@ -74,7 +82,7 @@ struct Leave {  // an orderly goodbye: nothing is running here any more
 // ---- coordinator to worker
 struct SyncReply {
   Epoch epoch;
-  std::string campaign;      // its id: a worker keeps spools of several apart
+  std::string campaign;  // its id: a worker keeps spools of several apart
   std::uint32_t next_sync_ms = 0;
   std::vector<AttemptId> cancel;  // running there and not wanted any more
   std::vector<AttemptId> acked;   // of `unacked`: durable here, the spool may drop them
@@ -83,28 +91,30 @@ struct SyncReply {
 };
 struct Assignment {
   AttemptId attempt;
-  std::string run_name;      // task/method/rN
+  std::string run_name;  // task/method/rN
   Digest contract;
   Digest method;
   std::uint32_t replicate = 0;
-  std::uint32_t seed = 0;    // of this run, from the plan
-  MicroUsd ask;              // reserved for it: it may not spend more
+  std::uint32_t seed = 0;  // of this run, from the plan
+  MicroUsd ask;            // reserved for it: it may not spend more
 };
 struct Assign {
   Epoch epoch;
-  Digest settings;           // bundle: campaign-wide caps, prices, sigma
+  Digest settings;  // bundle: campaign-wide caps, prices, sigma
   std::vector<Assignment> runs;
 };
-struct Bundle {  // contract, method or settings by digest; see contract/bundle.h
-  Digest digest;
-  std::string bytes;
+struct Bundle {       // contract, method or settings by digest; see contract/bundle.h
+  Digest digest;      // of the whole
+  std::string bytes;  // the whole (total 0), or the part that begins at `offset`
+  std::uint64_t offset = 0;
+  std::uint64_t total = 0;  // 0: not in parts; else the size of the whole
 };
 struct Ack {
   std::vector<AttemptId> results;  // durable: the spool may drop them
 };
 struct ChunkAck {
   AttemptId attempt;
-  std::uint64_t next_offset = 0;   // everything below it is on disk
+  std::uint64_t next_offset = 0;  // everything below it is on disk
 };
 struct Cancel {
   Epoch epoch;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/files.h"
@@ -20,8 +21,8 @@ enum class SandboxKind { kBubblewrap, kDocker, kNull };
 std::string_view to_string(SandboxKind k);
 
 struct SandboxMount {
-  fs::path host;    // must exist
-  std::string at;   // absolute path inside
+  fs::path host;   // must exist
+  std::string at;  // absolute path inside
   bool writable = false;
 };
 
@@ -37,22 +38,22 @@ struct SandboxSpec {
   std::uint32_t processes = 0;
   double cpus = 0;
   std::chrono::milliseconds cpu{0};
-  std::uint64_t file_bytes = 0;    // largest single file
+  std::uint64_t file_bytes = 0;  // largest single file
 };
 inline constexpr const char* kWorkspaceAt = "/workspace";
 
 struct ExecSpec {
-  std::string command;             // /bin/sh -c, in kWorkspaceAt
+  std::string command;  // /bin/sh -c, in kWorkspaceAt
   std::chrono::milliseconds timeout{60'000};
-  fs::path stdout_file, stderr_file;    // where the bounded output is written
+  fs::path stdout_file, stderr_file;              // where the bounded output is written
   std::size_t output_max = std::size_t{8} << 20;  // of each stream
 };
 
 struct ExecOutcome {
   enum class End { kExited, kSignalled, kTimedOut, kMemory, kCancelled };
   End end = End::kExited;
-  int exit_code = 0;        // kExited; 127 and 126 keep the shell's meaning
-  int signal = 0;           // kSignalled
+  int exit_code = 0;  // kExited; 127 and 126 keep the shell's meaning
+  int signal = 0;     // kSignalled
   std::chrono::milliseconds wall{0};
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
@@ -63,7 +64,8 @@ class Sandbox {
  public:
   virtual ~Sandbox() = default;  // nothing of it runs or is left afterwards
   // Runs one command with nothing left running when it returns.  An Error is infrastructure
-  // (kUnavailable: engine hung or gone; kInvalid: the spec cannot be met here), never the command's fault.
+  // (kUnavailable: engine hung or gone; kInvalid: the spec cannot be met here), never the command's
+  // fault.
   virtual Result<ExecOutcome> run(const ExecSpec& spec, std::stop_token cancel) = 0;
 };
 
@@ -79,11 +81,12 @@ class SandboxEngine {
 };
 
 struct SandboxOptions {
-  std::string owner;           // worker name, in labels
+  std::string owner;  // worker name, in labels
   std::string docker_socket = "/var/run/docker.sock";
 };
 // kUnavailable when this host cannot offer the kind, with the reason and what would help.
-Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind, const SandboxOptions& options);
+Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
+                                                           const SandboxOptions& options);
 // Does an Engine answer at this socket?  (A ping, within a second.)
 bool docker_answers(const std::string& socket);
 

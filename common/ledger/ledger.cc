@@ -1,0 +1,212 @@
+#include "common/ledger/ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/overload.h"
+
+namespace proctor {
+
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kVerify = false;
+#else
+constexpr bool kVerify = true;
+#endif
+
+bool is_amount(MicroUsd m) {
+  return MicroUsd::zero() <= m && m <= kLedgerMax;
+}
+
+Error conflict(const AskId& id, std::string_view what) {
+  return Error{Errc::kConflict, "reservation " + to_string(id) + " " + std::string(what)};
+}
+
+Error not_found(const AskId& id) {
+  return Error{Errc::kNotFound, "no reservation " + to_string(id)};
+}
+
+}  // namespace
+
+std::string to_string(const AskId& id) {
+  return to_string(id.attempt) + "." + std::to_string(id.seq);
+}
+
+Ledger::Ledger(std::vector<ScopeSpec> scopes) : specs_(std::move(scopes)) {
+  balances_.reserve(specs_.size());
+  for (const ScopeSpec& spec : specs_) {
+    PROCTOR_ASSERT(is_amount(spec.cap));
+    balances_.push_back({spec.cap, MicroUsd::zero(), MicroUsd::zero()});
+  }
+  check();
+}
+
+Status Ledger::validate(const ReserveOp& op) const {
+  const auto invalid = [&](std::string_view what) {
+    return Error{Errc::kInvalid, "reservation " + to_string(op.id) + ": " + std::string(what)};
+  };
+  if (!is_amount(op.ask)) return invalid("the ask is not between 0 and 2^53 - 1 micro-dollars");
+  if (op.scopes.empty()) return invalid("no scope");
+  if (kScopesPerReservation < op.scopes.size()) return invalid("more than 8 scopes");
+  for (std::size_t i = 0; i < op.scopes.size(); ++i) {
+    if (specs_.size() <= op.scopes[i].raw()) return invalid("unknown scope");
+    for (std::size_t j = 0; j < i; ++j) {
+      if (op.scopes[j] == op.scopes[i]) return invalid("a scope stands twice");
+    }
+  }
+  return ok_status();
+}
+
+Result<ReserveAnswer> Ledger::replay(const ReserveOp& op, const Row& row) const {
+  if (row.ask != op.ask || row.scopes != op.scopes) {
+    return conflict(op.id, "exists with another ask or other scopes");
+  }
+  ReserveAnswer answer;
+  answer.replayed = true;
+  if (row.state == State::kDenied) {
+    answer.short_scope = row.short_scope;
+    answer.short_by = row.short_by;
+  } else {
+    answer.kind = ReserveAnswer::Kind::kGranted;
+  }
+  return answer;
+}
+
+Result<ReserveAnswer> Ledger::reserve(const ReserveOp& op) {
+  PROCTOR_CHECK_OK(validate(op));
+  if (const auto it = rows_.find(op.id); it != rows_.end()) return replay(op, it->second);
+
+  Row row;
+  row.ask = op.ask;
+  row.scopes = op.scopes;
+  ReserveAnswer answer;
+  answer.kind = ReserveAnswer::Kind::kGranted;
+  for (const ScopeId scope : op.scopes) {
+    const MicroUsd free = balances_[scope.raw()].free();
+    if (op.ask <= free) continue;
+    answer = {ReserveAnswer::Kind::kDenied, scope, op.ask - free, false};
+    row.state = State::kDenied;
+    row.short_scope = answer.short_scope;
+    row.short_by = answer.short_by;
+    break;
+  }
+  // The row first: it is the only step that can fail (memory), the counters follow for certain.
+  rows_.emplace(op.id, std::move(row));
+  if (answer.kind == ReserveAnswer::Kind::kGranted) {
+    for (const ScopeId scope : op.scopes) {
+      MicroUsd& reserved = balances_[scope.raw()].reserved;
+      reserved = reserved + op.ask;
+    }
+    ++open_;
+  }
+  check_after(op.scopes);
+  return answer;
+}
+
+Result<SettleAnswer> Ledger::settle(const SettleOp& op) {
+  if (!is_amount(op.actual)) {
+    return Error{Errc::kInvalid, "reservation " + to_string(op.id) +
+                                     ": the amount is not between 0 and 2^53 - 1 micro-dollars"};
+  }
+  const auto it = rows_.find(op.id);
+  if (it == rows_.end()) return not_found(op.id);
+  Row& row = it->second;
+  if (row.state == State::kDenied) return conflict(op.id, "was denied");
+  if (row.state == State::kVoided) return conflict(op.id, "was voided");
+  const bool replayed = row.state == State::kSettled;
+  if (replayed && row.actual != op.actual) {
+    return conflict(op.id, "was settled with another amount");
+  }
+  const MicroUsd charged = std::min(op.actual, row.ask);
+  if (!replayed) {
+    for (const ScopeId scope : row.scopes) {
+      ScopeBalance& b = balances_[scope.raw()];
+      b.reserved = b.reserved - row.ask;
+      b.spent = b.spent + charged;
+    }
+    row.state = State::kSettled;
+    row.actual = op.actual;
+    --open_;
+    check_after(row.scopes);
+  }
+  return SettleAnswer{charged, op.actual - charged, replayed};
+}
+
+Status Ledger::cancel(const VoidOp& op) {
+  const auto it = rows_.find(op.id);
+  if (it == rows_.end()) return not_found(op.id);
+  Row& row = it->second;
+  switch (row.state) {
+    case State::kDenied:
+      return conflict(op.id, "was denied");
+    case State::kSettled:
+      return conflict(op.id, "was settled");
+    case State::kVoided:
+      return ok_status();
+    case State::kPending:
+      break;
+  }
+  for (const ScopeId scope : row.scopes) {
+    ScopeBalance& b = balances_[scope.raw()];
+    b.reserved = b.reserved - row.ask;
+  }
+  row.state = State::kVoided;
+  --open_;
+  check_after(row.scopes);
+  return ok_status();
+}
+
+void Ledger::forget(const AskId& id) {
+  PROCTOR_ASSERT(!is_pending(id));
+  rows_.erase(id);
+}
+
+LedgerAnswer Ledger::apply(const LedgerOp& op) {
+  const auto flatten = [](auto result) -> LedgerAnswer {
+    if (!result.ok()) return std::move(result).error();
+    return std::move(result).value();
+  };
+  return std::visit(Overload{[&](const ReserveOp& r) { return flatten(reserve(r)); },
+                             [&](const SettleOp& s) { return flatten(settle(s)); },
+                             [&](const VoidOp& v) { return flatten(cancel(v)); },
+                             [&](const ForgetOp& f) -> LedgerAnswer {
+                               if (is_pending(f.id)) return conflict(f.id, "is still pending");
+                               forget(f.id);
+                               return Unit{};
+                             }},
+                    op);
+}
+
+ScopeBalance Ledger::balance(ScopeId scope) const {
+  PROCTOR_ASSERT(scope.raw() < balances_.size());
+  return balances_[scope.raw()];
+}
+
+bool Ledger::is_pending(const AskId& id) const {
+  const auto it = rows_.find(id);
+  return it != rows_.end() && it->second.state == State::kPending;
+}
+
+void Ledger::check(ScopeId scope) const {
+  const ScopeBalance& b = balances_[scope.raw()];
+  PROCTOR_ASSERT(MicroUsd::zero() <= b.spent);
+  PROCTOR_ASSERT(MicroUsd::zero() <= b.reserved);
+  PROCTOR_ASSERT(b.spent + b.reserved <= b.cap);
+}
+
+void Ledger::check_after(const std::vector<ScopeId>& touched) const {
+  for (const ScopeId scope : touched) check(scope);
+  if constexpr (kVerify) check();
+}
+
+void Ledger::check() const {
+  PROCTOR_ASSERT(balances_.size() == specs_.size());
+  PROCTOR_ASSERT(open_ <= rows_.size());
+  for (std::uint32_t i = 0; i < balances_.size(); ++i) {
+    check(ScopeId(i));
+    if (open_ == 0) PROCTOR_ASSERT(balances_[i].reserved == MicroUsd::zero());
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,107 @@
+#include "common/ledger/private_redis.h"
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "common/base/text.h"
+#include "common/ledger/redis_connection.h"
+
+namespace proctor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kSocketPathMax = 107;  // sockaddr_un without its NUL
+constexpr std::string_view kSocketName = "redis.sock";
+constexpr auto kReadyWithin = 10s;  // measured 20 ms; a loaded machine may need a second
+
+std::string end_of(const fs::path& log) {
+  auto text = read_file(log, std::size_t{1} << 20);
+  if (!text.ok()) return "no log";
+  const std::string_view all = text.value();
+  const std::size_t kept = 600;
+  return printable(all.size() <= kept ? all : all.substr(all.size() - kept), kept);
+}
+
+// A new folder (0700) whose path leaves room for the socket's name.
+Result<TempDir> socket_folder(const fs::path& state_dir) {
+  if (state_dir.string().size() + 32 + kSocketName.size() < kSocketPathMax) {
+    return TempDir::create("redis", state_dir);
+  }
+  return TempDir::create("proctor-redis", "/tmp");
+}
+
+}  // namespace
+
+Result<PrivateRedis> PrivateRedis::start(const fs::path& state_dir) {
+  PROCTOR_CHECK_OK(make_dirs(state_dir));
+  std::error_code ec;
+  const fs::path absolute = fs::absolute(state_dir, ec);
+  if (ec) return errno_error(state_dir.string(), ec.value());
+  PROCTOR_TRY(TempDir folder, socket_folder(absolute));
+  const std::string socket = (folder.path() / kSocketName).string();
+  const fs::path log = absolute / "redis.log";
+
+  CommandSpec spec;
+  spec.argv = {"redis-server",
+               "--port",
+               "0",
+               "--unixsocket",
+               socket,
+               "--unixsocketperm",
+               "700",
+               "--dir",
+               folder.path().string(),
+               "--save",
+               "",
+               "--appendonly",
+               "no",
+               "--daemonize",
+               "no",
+               "--maxmemory-policy",
+               "noeviction"};
+  auto child = Child::start(spec, log, Child::Lifetime::kDiesWithParent);
+  if (!child.ok()) return in_context("start redis-server", std::move(child).error());
+
+  PROCTOR_TRY(const RedisEndpoint endpoint, parse_redis_endpoint("unix:" + socket));
+  PrivateRedis redis(std::move(child).value(), std::move(folder), "unix:" + socket);
+  const auto deadline = std::chrono::steady_clock::now() + kReadyWithin;
+  while (true) {
+    auto connection = RedisConnection::open(endpoint, 1s);
+    if (connection.ok()) {
+      auto pong = connection.value().call(std::array<std::string_view, 1>{"PING"});
+      if (pong.ok()) return redis;
+    } else if (connection.error().code != Errc::kUnavailable) {
+      return std::move(connection).error();
+    }
+    if (!redis.running()) {
+      return Error{Errc::kUnavailable, "redis-server ended at once: " + end_of(log)};
+    }
+    if (deadline < std::chrono::steady_clock::now()) {
+      return Error{Errc::kUnavailable, "redis-server does not answer: " + end_of(log)};
+    }
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
+PrivateRedis& PrivateRedis::operator=(PrivateRedis&& other) noexcept {
+  if (this != &other) {
+    stop();
+    child_ = std::move(other.child_);
+    folder_ = std::move(other.folder_);
+    address_ = std::move(other.address_);
+  }
+  return *this;
+}
+
+PrivateRedis::~PrivateRedis() {
+  stop();
+}
+
+void PrivateRedis::stop() {
+  if (child_.running()) child_.stop(2s);
+}
+
+}  // namespace proctor

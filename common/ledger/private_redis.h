@@ -1,0 +1,41 @@
+#pragma once
+// A redis-server of our own: unix socket only, nothing on disk, gone when we are.  What it holds is
+// rebuilt from the journal, so persistence would only add a second truth.
+//
+// Owns the process, its socket's folder and a log beside it.  Not thread-safe.  The kernel ends the
+// server with the THREAD that started it (PR_SET_PDEATHSIG): start it from one that lives as long
+// as the process.
+#include <string>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/subprocess.h"
+
+namespace proctor {
+
+class PrivateRedis {
+ public:
+  // Starts it under `state_dir` (the socket moves to a short private folder in /tmp when the path
+  // would pass the 107 bytes of a unix socket's address) and waits until it answers.
+  // kNotFound: no redis-server on PATH.  kUnavailable: it ended or stayed silent; the text holds
+  // the end of its log.
+  static Result<PrivateRedis> start(const fs::path& state_dir);
+  PrivateRedis(PrivateRedis&&) noexcept = default;
+  PrivateRedis& operator=(PrivateRedis&&) noexcept;
+  ~PrivateRedis();
+
+  const std::string& address() const { return address_; }  // "unix:/..."
+  pid_t pid() const { return child_.pid(); }
+  bool running() { return child_.running(); }
+  // Ends it and removes the socket's folder.  May be called twice.
+  void stop();
+
+ private:
+  PrivateRedis(Child child, TempDir folder, std::string address)
+      : child_(std::move(child)), folder_(std::move(folder)), address_(std::move(address)) {}
+  Child child_;
+  TempDir folder_;
+  std::string address_;
+};
+
+}  // namespace proctor

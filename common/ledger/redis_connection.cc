@@ -1,0 +1,224 @@
+#include "common/ledger/redis_connection.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <optional>
+#include <vector>
+
+#include "common/base/text.h"
+
+namespace proctor {
+
+namespace {
+
+// hiredis writes with write(2): a server that went away would raise SIGPIPE in our process.
+// Blocked for this thread while we talk; one that arrived meanwhile is taken off again.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    if (!was_pending_) {
+      const timespec now{};
+      while (sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) continue;
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return n;
+}
+
+Error bad_address(std::string_view text, std::string_view why) {
+  return Error{Errc::kInvalid, "redis address \"" + printable(text) + "\": " + std::string(why) +
+                                   "; expected unix:/path, tcp://host:port or tcp://host:port/db"};
+}
+
+// The code of an error reply stands first; Redis 6 wraps that of a script as "... -OOM ...".
+bool names(std::string_view text, std::string_view code) {
+  return text.starts_with(code) || text.find("-" + std::string(code) + " ") != text.npos;
+}
+
+Error classify(std::string_view text) {
+  Error error{Errc::kCorrupt, "redis: " + printable(text, 500)};
+  for (const std::string_view code :
+       {"LOADING", "OOM", "READONLY", "MISCONF", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN",
+        "NOREPLICAS", "ERR max number of clients"}) {
+    if (names(text, code)) error.code = Errc::kUnavailable;
+  }
+  for (const std::string_view code : {"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR DB index",
+                                      "ERR invalid password", "ERR Client sent AUTH"}) {
+    if (names(text, code)) error.code = Errc::kInvalid;
+  }
+  if (names(text, "NOSCRIPT")) error.code = Errc::kNotFound;
+  return error;
+}
+
+std::string_view info_field(std::string_view info, std::string_view name) {
+  const std::string key = "\n" + std::string(name) + ":";
+  const std::size_t at = info.find(key);
+  if (at == info.npos) return {};
+  std::string_view rest = info.substr(at + key.size());
+  return rest.substr(0, rest.find_first_of("\r\n"));
+}
+
+}  // namespace
+
+void RedisContextFree::operator()(redisContext* context) const noexcept {
+  redisFree(context);
+}
+void RedisReplyFree::operator()(redisReply* reply) const noexcept {
+  freeReplyObject(reply);
+}
+
+Result<RedisEndpoint> parse_redis_endpoint(std::string_view text) {
+  RedisEndpoint endpoint;
+  if (text.find('\0') != text.npos) return bad_address(text, "a NUL byte");
+  if (text.starts_with("unix:")) {
+    endpoint.unix_path = text.substr(5);
+    if (!endpoint.unix_path.starts_with('/')) return bad_address(text, "the path is not absolute");
+    if (107 < endpoint.unix_path.size()) return bad_address(text, "longer than 107 bytes");
+    return endpoint;
+  }
+  if (!text.starts_with("tcp://")) return bad_address(text, "neither unix: nor tcp://");
+  std::string_view rest = text.substr(6);
+  if (rest.find('@') != rest.npos) {
+    return bad_address("tcp://...", "credentials do not belong into an address");
+  }
+  if (const std::size_t slash = rest.find('/'); slash != rest.npos) {
+    const auto db = whole_number<std::uint32_t>(rest.substr(slash + 1));
+    if (!db) return bad_address(text, "the database is not a number");
+    endpoint.db = *db;
+    rest = rest.substr(0, slash);
+  }
+  const std::size_t colon = rest.rfind(':');
+  if (colon == rest.npos) return bad_address(text, "no port");
+  const auto port = whole_number<std::uint16_t>(rest.substr(colon + 1));
+  if (!port || *port == 0) return bad_address(text, "the port is not between 1 and 65535");
+  endpoint.port = *port;
+  std::string_view host = rest.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty()) return bad_address(text, "no host");
+  endpoint.host = host;
+  return endpoint;
+}
+
+std::string describe(const RedisEndpoint& e) {
+  if (!e.unix_path.empty()) return "unix:" + e.unix_path;
+  const std::string host = e.host.find(':') == e.host.npos ? e.host : "[" + e.host + "]";
+  return "tcp://" + host + ":" + std::to_string(e.port) +
+         (e.db == 0 ? "" : "/" + std::to_string(e.db));
+}
+
+Result<RedisConnection> RedisConnection::open(const RedisEndpoint& endpoint,
+                                              std::chrono::milliseconds timeout) {
+  const timeval limit{timeout.count() / 1000, timeout.count() % 1000 * 1000};
+  const NoSigpipe guard;
+  std::unique_ptr<redisContext, RedisContextFree> context(
+      endpoint.unix_path.empty()
+          ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, limit)
+          : redisConnectUnixWithTimeout(endpoint.unix_path.c_str(), limit));
+  const std::string where = "redis at " + describe(endpoint);
+  if (context == nullptr) return Error{Errc::kExhausted, where + ": out of memory"};
+  if (context->err != 0) return Error{Errc::kUnavailable, where + ": " + context->errstr};
+  if (redisSetTimeout(context.get(), limit) != REDIS_OK) {
+    return Error{Errc::kUnavailable, where + ": cannot set the timeout of the socket"};
+  }
+  RedisConnection connection(std::move(context));
+  if (auto s = connection.log_in(endpoint); !s.ok()) {
+    return in_context(where, std::move(s).error());
+  }
+  if (auto s = connection.check_server(); !s.ok()) return in_context(where, std::move(s).error());
+  return connection;
+}
+
+Status RedisConnection::log_in(const RedisEndpoint& endpoint) {
+  if (!endpoint.password.empty()) {
+    std::vector<std::string_view> auth{"AUTH"};
+    if (!endpoint.user.empty()) auth.push_back(endpoint.user);
+    auth.push_back(endpoint.password.reveal());
+    PROCTOR_CHECK_OK(call(auth));
+  }
+  if (endpoint.db != 0) {
+    const std::string db = std::to_string(endpoint.db);
+    PROCTOR_CHECK_OK(call(std::array<std::string_view, 2>{"SELECT", db}));
+  }
+  return ok_status();
+}
+
+Status RedisConnection::check_server() {
+  PROCTOR_TRY(const RedisReply reply, call(std::array<std::string_view, 1>{"INFO"}));
+  if (reply->type != REDIS_REPLY_STRING) {
+    return Error{Errc::kCorrupt, "INFO was not answered with text"};
+  }
+  const std::string info = "\n" + std::string(reply->str, reply->len);
+  facts_.version = info_field(info, "redis_version");
+  facts_.run_id = info_field(info, "run_id");
+  facts_.maxmemory_policy = info_field(info, "maxmemory_policy");
+  const std::string_view version = facts_.version;
+  const auto major = whole_number<std::uint32_t>(version.substr(0, version.find('.')));
+  if (!major || facts_.run_id.empty()) {
+    return Error{Errc::kCorrupt, "INFO names no redis_version or no run_id: not a Redis server?"};
+  }
+  facts_.major_version = *major;
+  if (*major < 6) {
+    return Error{Errc::kInvalid, "version " + printable(version, 40) + ", at least 6 is needed"};
+  }
+  if (facts_.maxmemory_policy != "noeviction") {
+    return Error{Errc::kInvalid,
+                 "maxmemory-policy is \"" + printable(facts_.maxmemory_policy, 40) +
+                     "\", which may delete reservations; put the line "
+                     "\"maxmemory-policy noeviction\" into its redis.conf (or CONFIG SET "
+                     "maxmemory-policy noeviction)"};
+  }
+  return ok_status();
+}
+
+Result<RedisReply> RedisConnection::call(std::span<const std::string_view> args) {
+  if (context_ == nullptr) return Error{Errc::kUnavailable, "redis: not connected"};
+  std::vector<const char*> bytes;
+  std::vector<std::size_t> sizes;
+  bytes.reserve(args.size());
+  sizes.reserve(args.size());
+  for (const std::string_view arg : args) {
+    bytes.push_back(arg.data());
+    sizes.push_back(arg.size());
+  }
+  const NoSigpipe guard;
+  RedisReply reply(static_cast<redisReply*>(
+      redisCommandArgv(context_.get(), static_cast<int>(args.size()), bytes.data(), sizes.data())));
+  if (reply == nullptr) {
+    Error error{Errc::kUnavailable, "redis: " + std::string(context_->errstr)};
+    context_.reset();  // a context that failed once answers nothing any more
+    return error;
+  }
+  if (reply->type == REDIS_REPLY_ERROR) return classify({reply->str, reply->len});
+  return reply;
+}
+
+}  // namespace proctor

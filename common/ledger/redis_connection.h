@@ -1,0 +1,77 @@
+#pragma once
+// One blocking connection to a Redis server (hiredis 0.14: RESP2, argv commands only).
+// Owns the socket.  One thread at a time.  After kUnavailable from call() with alive() false the
+// connection is dead and the outcome of the command unknown: open a new one.
+// Replies are bytes from outside: their type and content are checked by the caller, never asserted.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/base/secret.h"
+
+struct redisContext;
+struct redisReply;
+
+namespace proctor {
+
+struct RedisEndpoint {
+  std::string unix_path;  // empty: host and port
+  std::string host;
+  std::uint16_t port = 6379;
+  std::uint32_t db = 0;
+  std::string user;  // with a password: AUTH user password (ACL), without a user AUTH password
+  Secret password;
+};
+
+// "unix:/path/to.sock", "tcp://host:port" or "tcp://host:port/db" ("[::1]" for IPv6).  Credentials
+// are never part of it: the campaign file is public.  kInvalid says what was found.
+Result<RedisEndpoint> parse_redis_endpoint(std::string_view text);
+// As parsed, without the password.
+std::string describe(const RedisEndpoint& endpoint);
+
+struct RedisContextFree {
+  void operator()(redisContext* context) const noexcept;
+};
+struct RedisReplyFree {
+  void operator()(redisReply* reply) const noexcept;
+};
+using RedisReply = std::unique_ptr<redisReply, RedisReplyFree>;
+
+// What INFO says about the server.
+struct RedisFacts {
+  std::uint32_t major_version = 0;
+  std::string version;
+  std::string run_id;  // random, of this process: another one means that it restarted
+  std::string maxmemory_policy;
+};
+
+class RedisConnection {
+ public:
+  // Connects, authenticates, selects the database and checks the server: at least version 6 and
+  // maxmemory-policy noeviction (an evicted reservation would be money lost), else kInvalid with
+  // the line to change.  kUnavailable: not there, or still loading.
+  static Result<RedisConnection> open(const RedisEndpoint& endpoint,
+                                      std::chrono::milliseconds timeout);
+
+  bool alive() const { return context_ != nullptr; }
+  const RedisFacts& facts() const { return facts_; }
+
+  // One command.  An error reply becomes an Error: kUnavailable for what passes by itself (LOADING,
+  // OOM, READONLY, MISCONF, BUSY, ...), kNotFound for NOSCRIPT, kInvalid for refused credentials,
+  // kCorrupt for the rest (WRONGTYPE, a script that stopped).
+  Result<RedisReply> call(std::span<const std::string_view> args);
+
+ private:
+  explicit RedisConnection(std::unique_ptr<redisContext, RedisContextFree> context)
+      : context_(std::move(context)) {}
+  Status log_in(const RedisEndpoint& endpoint);
+  Status check_server();
+  std::unique_ptr<redisContext, RedisContextFree> context_;
+  RedisFacts facts_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,314 @@
+#include "common/ledger/redis_ledger.h"
+
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <random>
+#include <set>
+
+#include "common/base/limits.h"
+#include "common/base/overload.h"
+#include "common/base/text.h"
+#include "common/ledger/ledger_script.h"
+
+namespace proctor {
+
+namespace {
+
+constexpr std::size_t kRebuildChunk = 4096;  // pairs of one call: a few milliseconds of Redis
+
+std::string micros(MicroUsd m) {
+  return std::to_string(m.micros());
+}
+
+std::string scope_list(const std::vector<ScopeId>& scopes) {
+  std::string out;
+  for (const ScopeId scope : scopes) {
+    if (!out.empty()) out += ',';
+    out += std::to_string(scope.raw());
+  }
+  return out;
+}
+
+const AskId& id_of(const LedgerOp& op) {
+  return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
+}
+
+void append(std::vector<std::string>& args, const LedgerOp& op) {
+  const auto four = [&](const char* kind, std::string amount, std::string scopes) {
+    args.emplace_back(kind);
+    args.push_back(to_string(id_of(op)));
+    args.push_back(std::move(amount));
+    args.push_back(std::move(scopes));
+  };
+  std::visit(Overload{[&](const ReserveOp& r) { four("r", micros(r.ask), scope_list(r.scopes)); },
+                      [&](const SettleOp& s) { four("s", micros(s.actual), ""); },
+                      [&](const VoidOp&) { four("v", "", ""); },
+                      [&](const ForgetOp&) { four("f", "", ""); }},
+             op);
+}
+
+std::string_view cut(std::string_view& text, char at) {
+  const std::size_t end = text.find(at);
+  const std::string_view word = text.substr(0, end);
+  text = end == text.npos ? std::string_view() : text.substr(end + 1);
+  return word;
+}
+
+bool read_number(std::string_view text, std::int64_t* out) {
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return ec == std::errc() && end == text.data() + text.size() && 0 <= *out &&
+         *out <= kLedgerMax.micros();
+}
+
+Error bad_reply(std::string_view what) {
+  return Error{Errc::kCorrupt, "redis: unexpected answer \"" + printable(what) + "\""};
+}
+
+// One line of ledger.lua's answer.
+Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
+  const std::string_view whole = line;
+  const std::string_view kind = cut(line, ' ');
+  const bool is_reserve = std::holds_alternative<ReserveOp>(op);
+  const bool is_settle = std::holds_alternative<SettleOp>(op);
+  const bool replayed = kind == "G" || kind == "D" || kind == "S";
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  if (is_reserve && (kind == "g" || kind == "G")) {
+    return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kGranted, {}, {}, replayed});
+  }
+  if ((is_reserve && (kind == "d" || kind == "D")) || (is_settle && (kind == "s" || kind == "S"))) {
+    if (!read_number(cut(line, ' '), &first) || !read_number(line, &second))
+      return bad_reply(whole);
+    if (is_settle) {
+      return LedgerAnswer(
+          SettleAnswer{MicroUsd::from_micros(first), MicroUsd::from_micros(second), replayed});
+    }
+    return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kDenied,
+                                      ScopeId(static_cast<std::uint32_t>(first)),
+                                      MicroUsd::from_micros(second), replayed});
+  }
+  if (!is_reserve && !is_settle && kind == "u") return LedgerAnswer(Unit{});
+  const std::string id = to_string(id_of(op));
+  if (kind == "n") return LedgerAnswer(Error{Errc::kNotFound, "no reservation " + id});
+  if (kind == "c") {
+    return LedgerAnswer(Error{Errc::kConflict, "reservation " + id + " " + std::string(line)});
+  }
+  if (kind == "i") {
+    return LedgerAnswer(Error{Errc::kInvalid, "reservation " + id + ": " + std::string(line)});
+  }
+  return bad_reply(whole);
+}
+
+Result<ScopeBalance> read_balance(std::string_view text) {
+  const std::string_view whole = text;
+  std::array<std::int64_t, 3> n{};
+  if (!read_number(cut(text, ' '), &n[0]) || !read_number(cut(text, ' '), &n[1]) ||
+      !read_number(text, &n[2])) {
+    return bad_reply(whole);
+  }
+  return ScopeBalance{MicroUsd::from_micros(n[0]), MicroUsd::from_micros(n[1]),
+                      MicroUsd::from_micros(n[2])};
+}
+
+// The envelopes as the journal has them; refuses numbers that break the invariants.
+Result<std::vector<ScopeBalance>> balances_of(const std::vector<ScopeSpec>& scopes,
+                                              const std::vector<ReserveOp>& pending,
+                                              const std::vector<MicroUsd>& spent) {
+  if (spent.size() != scopes.size()) {
+    return Error{Errc::kInvalid, "one spent amount per scope is needed"};
+  }
+  Ledger rules(scopes);
+  std::vector<ScopeBalance> balances;
+  for (std::uint32_t i = 0; i < scopes.size(); ++i) {
+    if (spent[i] < MicroUsd::zero() || scopes[i].cap < spent[i]) {
+      return Error{Errc::kCorrupt, "journal: spent of scope " + scopes[i].name + " is " +
+                                       format_usd(spent[i]) + " of " + format_usd(scopes[i].cap)};
+    }
+    balances.push_back({scopes[i].cap, spent[i], MicroUsd::zero()});
+  }
+  for (const ReserveOp& op : pending) {
+    // The rules see the asks without what was spent before: enough to validate each of them.
+    PROCTOR_TRY(const ReserveAnswer answer, rules.reserve(op));
+    const bool granted = answer.kind == ReserveAnswer::Kind::kGranted && !answer.replayed;
+    for (const ScopeId scope : op.scopes) {
+      ScopeBalance& b = balances[scope.raw()];
+      if (!granted || b.free() < op.ask) {
+        return Error{Errc::kCorrupt, "journal: pending reservation " + to_string(op.id) +
+                                         " is repeated or passes the cap of scope " +
+                                         scopes[scope.raw()].name};
+      }
+      b.reserved = b.reserved + op.ask;
+    }
+  }
+  return balances;
+}
+
+}  // namespace
+
+RedisLedger::RedisLedger(Options options, std::string token)
+    : options_(std::move(options)), token_(std::move(token)) {
+  const std::string prefix = "proctor:{" + options_.campaign + "}:";
+  head_key_ = prefix + "head";
+  scopes_key_ = prefix + "scopes";
+  rows_key_ = prefix + "rows";
+}
+
+Result<RedisLedger> RedisLedger::open(Options options) {
+  const std::string& id = options.campaign;
+  const bool plain = std::ranges::all_of(
+      id, [](char c) { return ' ' < c && c != '{' && c != '}' && c != '\x7f'; });
+  if (id.empty() || limits::kNameBytes < id.size() || !plain) {
+    return Error{Errc::kInvalid, "campaign id \"" + printable(id) +
+                                     "\" cannot be part of a Redis key: 1 to 100 visible ASCII "
+                                     "characters without braces"};
+  }
+  std::random_device random;
+  std::string bytes;
+  for (int i = 0; i < 4; ++i) bytes += std::to_string(random()) + ".";
+  return RedisLedger(std::move(options), std::move(bytes));
+}
+
+Status RedisLedger::connect() {
+  if (connection_ && connection_->alive()) return ok_status();
+  connection_.reset();
+  PROCTOR_TRY(RedisConnection fresh, RedisConnection::open(options_.endpoint, options_.timeout));
+  connection_ = std::move(fresh);
+  // A restarted server may have come back with an older file of the same epoch.
+  if (home_ != connection_->facts().run_id) home_.clear();
+  return load_scripts();
+}
+
+Status RedisLedger::load_scripts() {
+  const auto load = [&](std::string_view script, std::string* sha) -> Status {
+    PROCTOR_TRY(const RedisReply reply,
+                connection_->call(std::array<std::string_view, 3>{"SCRIPT", "LOAD", script}));
+    if (reply->type != REDIS_REPLY_STRING) return bad_reply("SCRIPT LOAD");
+    sha->assign(reply->str, reply->len);
+    return ok_status();
+  };
+  PROCTOR_CHECK_OK(load(kLedgerScript, &ledger_sha_));
+  return load(kRebuildScript, &rebuild_sha_);
+}
+
+Result<RedisReply> RedisLedger::run(std::string* sha, std::string_view script,
+                                    const std::vector<std::string>& args) {
+  std::vector<std::string_view> words{"EVALSHA", *sha, "3", head_key_, scopes_key_, rows_key_};
+  words.insert(words.end(), args.begin(), args.end());
+  auto reply = connection_->call(words);
+  if (reply.ok() || reply.error().code != Errc::kNotFound) return reply;
+  // NOSCRIPT: somebody flushed the script cache.  EVAL runs and caches it in one step.
+  words[0] = "EVAL";
+  words[1] = script;
+  return connection_->call(words);
+}
+
+Status RedisLedger::refusal(std::string_view answer) const {
+  const std::string where = "redis ledger of campaign " + options_.campaign;
+  if (answer.starts_with("FENCED")) {
+    return Error{Errc::kConflict, where + ": fenced, another coordinator holds it under epoch" +
+                                      printable(answer.substr(6), 40)};
+  }
+  if (answer == "GONE") {
+    return Error{Errc::kNotFound,
+                 where + ": not there under this epoch; rebuild it from the journal"};
+  }
+  return ok_status();
+}
+
+Status RedisLedger::rebuild_step(std::vector<std::string> args) {
+  PROCTOR_TRY(const RedisReply reply, run(&rebuild_sha_, kRebuildScript, args));
+  if (reply->type != REDIS_REPLY_STRING) return bad_reply(args[0]);
+  const std::string_view answer(reply->str, reply->len);
+  PROCTOR_CHECK_OK(refusal(answer));
+  if (answer != "OK") return bad_reply(answer);
+  return ok_status();
+}
+
+Status RedisLedger::begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
+                                const std::vector<ReserveOp>& pending,
+                                const std::vector<MicroUsd>& spent) {
+  PROCTOR_ASSERT(epoch.raw() <= static_cast<std::uint64_t>(kLedgerMax.micros()));
+  PROCTOR_TRY(const auto balances, balances_of(scopes, pending, spent));
+  PROCTOR_CHECK_OK(connect());
+  home_.clear();
+  const auto step = [&](const char* command) {
+    return std::vector<std::string>{command, std::to_string(epoch.raw()), token_};
+  };
+  PROCTOR_CHECK_OK(rebuild_step(step("begin")));
+  for (std::size_t from = 0; from < balances.size(); from += kRebuildChunk) {
+    auto args = step("scopes");
+    for (std::size_t i = from; i < std::min(from + kRebuildChunk, balances.size()); ++i) {
+      const ScopeBalance& b = balances[i];
+      args.push_back(std::to_string(i));
+      args.push_back(micros(b.cap) + " " + micros(b.spent) + " " + micros(b.reserved));
+    }
+    PROCTOR_CHECK_OK(rebuild_step(std::move(args)));
+  }
+  for (std::size_t from = 0; from < pending.size(); from += kRebuildChunk) {
+    auto args = step("rows");
+    for (std::size_t i = from; i < std::min(from + kRebuildChunk, pending.size()); ++i) {
+      args.push_back(to_string(pending[i].id));
+      args.push_back("p " + micros(pending[i].ask) + " " + scope_list(pending[i].scopes));
+    }
+    PROCTOR_CHECK_OK(rebuild_step(std::move(args)));
+  }
+  PROCTOR_CHECK_OK(rebuild_step(step("open")));
+  home_ = connection_->facts().run_id;
+  return ok_status();
+}
+
+Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
+                                                     const std::vector<LedgerOp>& batch) {
+  PROCTOR_ASSERT(batch.size() <= kLedgerBatch);
+  if (batch.empty()) return std::vector<LedgerAnswer>{};
+  PROCTOR_CHECK_OK(connect());
+  if (home_.empty()) return refusal("GONE").error();
+  std::vector<std::string> args{std::to_string(epoch.raw()), token_};
+  args.reserve(2 + 4 * batch.size());
+  for (const LedgerOp& op : batch) append(args, op);
+  PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript, args));
+  if (reply->type != REDIS_REPLY_STRING) return bad_reply("not text");
+  std::string_view text(reply->str, reply->len);
+  PROCTOR_CHECK_OK(refusal(text));
+  std::vector<LedgerAnswer> answers;
+  answers.reserve(batch.size());
+  for (const LedgerOp& op : batch) {
+    PROCTOR_TRY(auto answer, read_answer(op, cut(text, '\n')));
+    answers.push_back(std::move(answer));
+  }
+  if (!text.empty()) return bad_reply(text);
+  return answers;
+}
+
+Result<std::vector<ScopeBalance>> RedisLedger::snapshot() {
+  PROCTOR_CHECK_OK(connect());
+  PROCTOR_TRY(const RedisReply reply, run(&rebuild_sha_, kRebuildScript, {"snapshot"}));
+  if (reply->type == REDIS_REPLY_STRING) {
+    PROCTOR_CHECK_OK(refusal({reply->str, reply->len}));
+  }
+  if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0) return bad_reply("snapshot");
+  std::vector<std::optional<ScopeBalance>> found(reply->elements / 2);
+  for (std::size_t i = 0; i < reply->elements; i += 2) {
+    const redisReply* index = reply->element[i];
+    const redisReply* text = reply->element[i + 1];
+    if (index->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING) {
+      return bad_reply("snapshot");
+    }
+    std::int64_t n = 0;
+    if (!read_number({index->str, index->len}, &n) || found.size() <= static_cast<std::size_t>(n)) {
+      return bad_reply({index->str, index->len});
+    }
+    PROCTOR_TRY(found[static_cast<std::size_t>(n)], read_balance({text->str, text->len}));
+  }
+  std::vector<ScopeBalance> balances;
+  for (const auto& balance : found) {
+    if (!balance) return bad_reply("a scope is missing");
+    balances.push_back(*balance);
+  }
+  return balances;
+}
+
+}  // namespace proctor

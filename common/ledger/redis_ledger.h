@@ -1,0 +1,71 @@
+#pragma once
+// The ledger in Redis: the answers of ledger.h through one atomic script per batch (ledger.lua).
+// Owns one connection, opened at the first call and again after a loss.  Blocking, one thread at a
+// time: it lives on the coordinator's ledger thread.
+//
+// One object per life of the coordinator: a random token beside the epoch tells two coordinators
+// that took the same epoch (a copied campaign folder) apart.
+//
+// Errors of every call: kUnavailable, redis is away or refuses for now (repeat the same batch: all
+// operations are idempotent by id); kConflict "fenced", a newer coordinator owns the campaign:
+// stop; kNotFound, redis restarted or was emptied: what it holds may be old, call begin_epoch
+// again; kInvalid, wrong settings of the server; kCorrupt, stored bytes are not ours.  None of them
+// left a partial effect, save a lost connection, after which the batch took place wholly or not at
+// all.
+//
+// Source: DISTRIBUTED.md B3, B6, B7; ARCHITECTURE sections 4 and 5.
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/ledger/ledger.h"
+#include "common/ledger/redis_connection.h"
+
+namespace proctor {
+
+inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one script call
+
+class RedisLedger {
+ public:
+  struct Options {
+    RedisEndpoint endpoint;
+    std::string campaign;  // id: keys are "proctor:{id}:head", ":scopes" and ":rows"
+    std::chrono::milliseconds timeout{5'000};
+  };
+  // kInvalid: a campaign id that is empty, longer than a name or holds a brace or control byte.
+  static Result<RedisLedger> open(Options options);
+
+  // Connects if it is not; says early what is wrong with the server.
+  Status connect();
+
+  // Takes the campaign under this epoch and rebuilds its envelopes: `spent` by scope and the
+  // pending reservations, both from the journal.  Everything stored before is deleted.  Repeatable.
+  // kConflict: the stored epoch is newer.  kCorrupt: the journal's own numbers pass a cap.
+  Status begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
+                     const std::vector<ReserveOp>& pending, const std::vector<MicroUsd>& spent);
+
+  // One answer per operation, in order; at most kLedgerBatch.
+  Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch);
+
+  // All envelopes at one instant, by scope id.
+  Result<std::vector<ScopeBalance>> snapshot();
+
+ private:
+  RedisLedger(Options options, std::string token);
+  Status load_scripts();
+  Result<RedisReply> run(std::string* sha, std::string_view script,
+                         const std::vector<std::string>& args);
+  Status rebuild_step(std::vector<std::string> args);
+  Status refusal(std::string_view answer) const;
+
+  Options options_;
+  std::string token_;
+  std::string head_key_, scopes_key_, rows_key_;
+  std::optional<RedisConnection> connection_;
+  std::string ledger_sha_, rebuild_sha_;
+  std::string home_;  // run_id of the server that begin_epoch filled; empty: none
+};
+
+}  // namespace proctor

@@ -1,0 +1,344 @@
+#include "common/plan/registration.h"
+
+#include <algorithm>
+
+#include "common/base/json.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/base/version.h"
+
+namespace proctor {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+constexpr std::int64_t kIntegerMax = (std::int64_t{1} << 53) - 1;
+constexpr std::size_t kRegistrationBytes = std::size_t{1} << 30;  // a million contracts fit
+
+Json hexes(const std::map<std::string, Digest>& digests) {
+  Json out = Json::object();
+  for (const auto& [name, digest] : digests) out[name] = digest.hex();
+  return out;
+}
+
+Json frozen_json(const Registration& r) {
+  return Json{{"schema_version", kSchemaVersion},
+              {"tool_version", r.tool_version},
+              {"registered_at_ms", r.at.raw()},
+              {"campaign", r.campaign},
+              {"seed", r.seed},
+              {"seed_deviation", r.seed_deviation},
+              {"replicates", r.replicates},
+              {"stages", r.stages},
+              {"strata", r.strata},
+              {"plan", r.plan.hex()},
+              {"contracts", hexes(r.contracts)},
+              {"methods", hexes(r.methods)},
+              {"envelopes_micro_usd", r.envelopes},
+              {"caps", r.caps},
+              {"cost_model", {{"digest", r.cost_model.hex()}, {"version", r.cost_model_version}}},
+              {"analysis", r.analysis}};
+}
+
+// Takes the members of one JSON object by name; the first thing wrong is kept, and what was not
+// asked for is wrong too.
+class Fields {
+ public:
+  Fields(const Json& object, std::string path) : path_(std::move(path)), object_(object) {
+    if (!object.is_object()) wrong("", object, "an object");
+  }
+
+  const Json& any(const std::string& name) {
+    static const Json kNothing;
+    ++asked_;
+    const auto found = object_.is_object() ? object_.find(name) : object_.end();
+    if (found != object_.end()) return *found;
+    if (why_.empty()) why_ = path_ + name + ": found nothing, expected a value";
+    return kNothing;
+  }
+  std::string text(const std::string& name, std::size_t bytes_max) {
+    return text_of(name, any(name), bytes_max);
+  }
+  std::int64_t integer(const std::string& name, std::int64_t max) {
+    return integer_of(name, any(name), max);
+  }
+  Digest digest(const std::string& name) { return digest_of(name, any(name)); }
+  std::vector<std::string> texts(const std::string& name) {
+    const Json& list = any(name);
+    std::vector<std::string> out;
+    if (!list.is_array()) {
+      wrong(name, list, "a list");
+      return out;
+    }
+    for (const Json& item : list) out.push_back(text_of(name, item, limits::kNameBytes));
+    return out;
+  }
+  template <class Value, class Read>
+  std::map<std::string, Value> map(const std::string& name, Read read) {
+    const Json& object = any(name);
+    std::map<std::string, Value> out;
+    if (!object.is_object()) {
+      wrong(name, object, "an object");
+      return out;
+    }
+    for (const auto& item : object.items())
+      out.emplace(item.key(), read(name + "." + printable(item.key(), 120), item.value()));
+    return out;
+  }
+  std::map<std::string, Digest> digests(const std::string& name) {
+    return map<Digest>(name,
+                       [&](const std::string& at, const Json& v) { return digest_of(at, v); });
+  }
+  std::map<std::string, std::int64_t> integers(const std::string& name) {
+    return map<std::int64_t>(
+        name, [&](const std::string& at, const Json& v) { return integer_of(at, v, kIntegerMax); });
+  }
+  std::map<std::string, std::string> strings(const std::string& name) {
+    return map<std::string>(name, [&](const std::string& at, const Json& v) {
+      return text_of(at, v, limits::kDetailBytes);
+    });
+  }
+
+  Status finish() {
+    if (!why_.empty()) return Error{Errc::kInvalid, why_};
+    if (asked_ == object_.size()) return ok_status();
+    return Error{Errc::kInvalid, (path_.empty() ? "top level" : path_) + ": found " +
+                                     std::to_string(object_.size()) + " members, expected " +
+                                     std::to_string(asked_)};
+  }
+
+ private:
+  void wrong(const std::string& name, const Json& found, const std::string& expected) {
+    if (!why_.empty()) return;
+    why_ = path_ + name + ": found " +
+           printable(found.dump(-1, ' ', false, Json::error_handler_t::replace), 80) +
+           ", expected " + expected;
+  }
+  std::string text_of(const std::string& name, const Json& value, std::size_t bytes_max) {
+    if (value.is_string() && value.get_ref<const std::string&>().size() <= bytes_max)
+      return value.get<std::string>();
+    wrong(name, value, "a text of at most " + std::to_string(bytes_max) + " bytes");
+    return "";
+  }
+  std::int64_t integer_of(const std::string& name, const Json& value, std::int64_t max) {
+    if (value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(max))
+      return value.get<std::int64_t>();
+    wrong(name, value, "a whole number from 0 to " + std::to_string(max));
+    return 0;
+  }
+  Digest digest_of(const std::string& name, const Json& value) {
+    if (value.is_string()) {
+      const auto digest = Digest::from_hex(value.get_ref<const std::string&>());
+      if (digest.ok()) return *digest;
+    }
+    wrong(name, value, "64 lower-case hex digits");
+    return {};
+  }
+
+  std::string path_;
+  const Json& object_;
+  std::size_t asked_ = 0;
+  std::string why_;
+};
+
+Status read_frozen(const Json& json, Registration& r) {
+  Fields f(json, "frozen.");
+  const std::int64_t version = f.integer("schema_version", 1000);
+  r.tool_version = f.text("tool_version", limits::kNameBytes);
+  r.at = WallTime(f.integer("registered_at_ms", kIntegerMax));
+  r.campaign = f.text("campaign", limits::kNameBytes);
+  r.seed = static_cast<std::uint32_t>(f.integer("seed", 0xFFFFFFFF));
+  r.seed_deviation = f.text("seed_deviation", limits::kDetailBytes);
+  r.replicates = static_cast<std::uint32_t>(f.integer("replicates", 0xFFFFFFFF));
+  r.stages = f.texts("stages");
+  r.strata = f.texts("strata");
+  r.plan = f.digest("plan");
+  r.contracts = f.digests("contracts");
+  r.methods = f.digests("methods");
+  r.envelopes = f.integers("envelopes_micro_usd");
+  r.caps = f.integers("caps");
+  r.analysis = f.strings("analysis");
+  Fields cost(f.any("cost_model"), "frozen.cost_model.");
+  PROCTOR_CHECK_OK(f.finish());
+  r.cost_model = cost.digest("digest");
+  r.cost_model_version = cost.text("version", limits::kNameBytes);
+  PROCTOR_CHECK_OK(cost.finish());
+  if (version != kSchemaVersion)
+    return Error{Errc::kInvalid, "frozen.schema_version: found " + std::to_string(version) +
+                                     ", expected " + std::to_string(kSchemaVersion)};
+  return ok_status();
+}
+
+// --- differences -------------------------------------------------------------------------------
+
+std::string shown(const Digest& d) {
+  return d.short_hex();
+}
+std::string shown(std::int64_t n) {
+  return std::to_string(n);
+}
+std::string shown(const std::string& text) {
+  return '"' + printable(text) + '"';
+}
+std::string shown(const std::vector<std::string>& names) {
+  std::string out = "[";
+  for (const std::string& name : names) out += (out.size() == 1 ? "" : " ") + printable(name);
+  return out + "]";
+}
+
+template <class T>
+void compare(std::vector<std::string>& out, const std::string& what, const T& registered,
+             const T& now) {
+  if (registered != now)
+    out.push_back(what + ": registered " + shown(registered) + ", now " + shown(now));
+}
+
+template <class T>
+void compare_maps(std::vector<std::string>& out, const std::string& what,
+                  const std::map<std::string, T>& registered, const std::map<std::string, T>& now) {
+  for (const auto& [name, value] : registered) {
+    const auto found = now.find(name);
+    if (found == now.end())
+      out.push_back(what + " " + printable(name) + ": registered " + shown(value) + ", now absent");
+    else
+      compare(out, what + " " + printable(name), value, found->second);
+  }
+  for (const auto& [name, value] : now)
+    if (registered.count(name) == 0)
+      out.push_back(what + " " + printable(name) + ": not registered, now " + shown(value));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> analysis_settings() {
+  return {{"primary_endpoint", "success rate over scorable runs"},
+          {"interval", "Wilson score"},
+          {"alpha", "0.05"},
+          {"acceptance_errors", "scorable, counted apart from failures, in the denominator"},
+          {"invalid_runs", "outside the success rate, reported over attempted runs"}};
+}
+
+Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
+  Registration r;
+  r.tool_version = std::string(kVersion);
+  r.at = at;
+  r.campaign = campaign.name;
+  r.seed = campaign.seed;
+  r.seed_deviation = campaign.seed_deviation;
+  r.replicates = campaign.replicates;
+  for (const Stage& stage : campaign.stages) r.stages.push_back(stage.name);
+  r.strata = campaign.strata;
+  r.plan = plan;
+  for (const Contract& contract : campaign.contracts)
+    r.contracts.emplace(contract.id, contract.digest);
+  for (const Method& method : campaign.methods) r.methods.emplace(method.name, method.digest);
+  const Envelopes& e = campaign.envelopes;
+  r.envelopes["global"] = e.global.micros();
+  r.envelopes["run"] = e.run.micros();
+  if (e.task) r.envelopes["task"] = e.task->micros();
+  for (const auto& [name, amount] : e.stage) r.envelopes["stage:" + name] = amount.micros();
+  for (const auto& [id, amount] : e.tasks) r.envelopes["task:" + id] = amount.micros();
+  const auto cap = [&](const char* name, const std::optional<std::uint64_t>& value) {
+    if (value) r.caps[name] = static_cast<std::int64_t>(std::min<std::uint64_t>(*value, INT64_MAX));
+  };
+  if (campaign.caps.usd) r.caps["micro_usd"] = campaign.caps.usd->micros();
+  cap("tokens", campaign.caps.tokens);
+  cap("tool_calls", campaign.caps.tool_calls);
+  cap("failed_acceptance_cycles", campaign.caps.failed_acceptance_cycles);
+  if (campaign.caps.wall) r.caps["wall_ms"] = campaign.caps.wall->count();
+  r.cost_model = campaign.cost_model.digest;
+  r.cost_model_version = campaign.cost_model.version;
+  r.analysis = analysis_settings();
+  // What the hashed form cannot hold is refused here, once, so that the digest always exists.
+  auto canonical = canonical_json(frozen_json(r));
+  if (!canonical.ok()) return in_context("registration", std::move(canonical).error());
+  return r;
+}
+
+Digest frozen_digest(const Registration& registration) {
+  const auto canonical = canonical_json(frozen_json(registration));
+  PROCTOR_ASSERT(canonical.ok());
+  return sha256(*canonical);
+}
+
+std::string campaign_id(const Registration& registration) {
+  return registration.campaign + "-" + frozen_digest(registration).short_hex();
+}
+
+std::string to_json(const Registration& registration) {
+  Json removals = Json::array();
+  for (const Removal& r : registration.removals)
+    removals.push_back({{"task", r.task}, {"reason", r.reason}, {"at_ms", r.at.raw()}});
+  const Json file = {{"frozen", frozen_json(registration)},
+                     {"digest", frozen_digest(registration).hex()},
+                     {"removals", removals}};
+  return file.dump(2) + "\n";
+}
+
+Result<Registration> parse_registration(std::string_view text) {
+  PROCTOR_TRY(const Json json, parse_json(text, {kRegistrationBytes, 8}));
+  Fields top(json, "");
+  const Json& frozen = top.any("frozen");
+  const Digest digest = top.digest("digest");
+  const Json& removals = top.any("removals");
+  PROCTOR_CHECK_OK(top.finish());
+  Registration r;
+  PROCTOR_CHECK_OK(read_frozen(frozen, r));
+  PROCTOR_TRY(const std::string canonical, canonical_json(frozen));
+  if (sha256(canonical) != digest)
+    return Error{Errc::kCorrupt, "digest: found " + digest.short_hex() + ", expected " +
+                                     sha256(canonical).short_hex() +
+                                     ": the frozen part was changed after the freeze"};
+  if (!removals.is_array()) return Error{Errc::kInvalid, "removals: expected a list"};
+  for (const Json& item : removals) {
+    Fields f(item, "removals[" + std::to_string(r.removals.size()) + "].");
+    const std::string task = f.text("task", limits::kNameBytes);
+    const std::string reason = f.text("reason", limits::kDetailBytes);
+    const WallTime at(f.integer("at_ms", kIntegerMax));
+    PROCTOR_CHECK_OK(f.finish());
+    auto added = add_removal(r, task, reason, at);
+    if (!added.ok()) return Error{Errc::kInvalid, "removals: " + added.error().detail};
+  }
+  return r;
+}
+
+std::vector<std::string> differences(const Registration& registered, const Registration& now) {
+  std::vector<std::string> out;
+  const auto number = [](std::uint32_t n) { return std::int64_t{n}; };
+  compare(out, "campaign", registered.campaign, now.campaign);
+  compare(out, "seed", number(registered.seed), number(now.seed));
+  compare(out, "seed deviation", registered.seed_deviation, now.seed_deviation);
+  compare(out, "replicates", number(registered.replicates), number(now.replicates));
+  compare(out, "stages", registered.stages, now.stages);
+  compare(out, "strata", registered.strata, now.strata);
+  compare(out, "plan", registered.plan, now.plan);
+  compare_maps(out, "contract", registered.contracts, now.contracts);
+  compare_maps(out, "method", registered.methods, now.methods);
+  compare_maps(out, "envelope in micro-USD", registered.envelopes, now.envelopes);
+  compare_maps(out, "cap", registered.caps, now.caps);
+  compare(out, "cost model", registered.cost_model, now.cost_model);
+  compare(out, "cost model version", registered.cost_model_version, now.cost_model_version);
+  compare_maps(out, "analysis", registered.analysis, now.analysis);
+  return out;
+}
+
+Status add_removal(Registration& registration, std::string_view task, std::string_view reason,
+                   WallTime at) {
+  if (registration.contracts.count(std::string(task)) == 0)
+    return Error{Errc::kNotFound, "task \"" + printable(task) + "\" is not in the registration"};
+  if (is_removed(registration, task))
+    return Error{Errc::kConflict, "task \"" + printable(task) + "\" is already removed"};
+  if (reason.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return Error{Errc::kInvalid, "removal of \"" + printable(task) + "\": expected a reason"};
+  if (limits::kDetailBytes < reason.size() || !is_utf8(reason))
+    return Error{Errc::kInvalid, "reason: expected UTF-8 of at most " +
+                                     std::to_string(limits::kDetailBytes) + " bytes"};
+  registration.removals.push_back({std::string(task), std::string(reason), at});
+  return ok_status();
+}
+
+bool is_removed(const Registration& registration, std::string_view task) {
+  return std::ranges::find(registration.removals, task, &Removal::task) !=
+         registration.removals.end();
+}
+
+}  // namespace proctor

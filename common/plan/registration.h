@@ -1,0 +1,78 @@
+#pragma once
+// registration.json: what was promised before the first run (R163, R164, R173, R177; docs/plan.md).
+// The frozen part holds digests and settings and never changes; its digest is the campaign's
+// identity. Removals stand beside it: they change what is run, not what was promised. Pure; reading
+// is of hostile bytes: kInvalid names the field, kCorrupt a frozen part that does not have the
+// digest beside it.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/digest.h"
+#include "common/base/result.h"
+#include "common/contract/campaign.h"
+
+namespace proctor {
+
+struct Removal {
+  std::string task;
+  std::string reason;
+  WallTime at;
+  friend bool operator==(const Removal&, const Removal&) = default;
+};
+
+struct Registration {
+  // Records: they may differ on another day.
+  std::string tool_version;
+  WallTime at;
+  // Promises.
+  std::string campaign;
+  std::uint32_t seed = 0;
+  std::string seed_deviation;
+  std::uint32_t replicates = 0;
+  std::vector<std::string> stages;
+  std::vector<std::string> strata;
+  Digest plan;                              // of the file's bytes
+  std::map<std::string, Digest> contracts;  // by id
+  std::map<std::string, Digest> methods;    // by name
+  // Envelopes in micro-dollars: "global", "run", "task", "stage:NAME", "task:ID".
+  std::map<std::string, std::int64_t> envelopes;
+  // Default caps of a run that are set: "micro_usd", "tokens", "tool_calls",
+  // "failed_acceptance_cycles", "wall_ms".
+  std::map<std::string, std::int64_t> caps;
+  Digest cost_model;
+  std::string cost_model_version;
+  std::map<std::string, std::string> analysis;
+  // Not frozen.
+  std::vector<Removal> removals;
+  friend bool operator==(const Registration&, const Registration&) = default;
+};
+
+// The settings that reports of this version are computed with.
+std::map<std::string, std::string> analysis_settings();
+
+// Fails with kInvalid when a number is too large for JSON (2^53 - 1) or a name is not UTF-8.
+Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at);
+
+// Requires: made by make_registration or parse_registration.
+Digest frozen_digest(const Registration& registration);
+// "pilot-12ab34cd56ef": in the journal, in manifests and reports.
+std::string campaign_id(const Registration& registration);
+// For people: indented, keys sorted, a line feed at the end.
+std::string to_json(const Registration& registration);
+Result<Registration> parse_registration(std::string_view json);
+
+// What `now` would register otherwise, one sentence each: "contract json-lib: registered
+// 12ab34cd56ef, now 98fe76dc54ba".  Empty: the campaign may run.
+std::vector<std::string> differences(const Registration& registered, const Registration& now);
+
+// R173: takes a task out, for a reason.  kNotFound: no such task; kConflict: already out;
+// kInvalid: no reason, or a longer one than limits::kDetailBytes.
+Status add_removal(Registration& registration, std::string_view task, std::string_view reason,
+                   WallTime at);
+bool is_removed(const Registration& registration, std::string_view task);
+
+}  // namespace proctor

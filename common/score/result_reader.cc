@@ -1,0 +1,159 @@
+#include "common/score/result_reader.h"
+
+#include <set>
+
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/score/junit.h"
+#include "common/score/tap.h"
+
+namespace proctor {
+namespace {
+
+CheckVerdict verdict(CheckOutcome outcome, std::string why) {
+  CheckVerdict v;
+  v.outcome = outcome;
+  v.why = std::move(why);
+  return v;
+}
+
+// Rule 1: nothing when the process ended by itself with an exit code that is its own.
+std::optional<std::string> not_completed(const Check& check, const ExecFacts& facts) {
+  switch (facts.end) {
+    case ExecEnd::kTimedOut:
+      return "took longer than " + std::to_string(check.timeout.count()) + " ms";
+    case ExecEnd::kMemory:
+      return "ran out of the memory that the policy allows";
+    case ExecEnd::kCancelled:
+      return "was cancelled";
+    case ExecEnd::kSignalled:
+      return "killed by signal " + std::to_string(facts.signal);
+    case ExecEnd::kExited:
+      break;
+  }
+  if (facts.exit_code == 126) return "exit code 126: the command cannot be executed";
+  if (facts.exit_code == 127) return "exit code 127: a command was not found";
+  if (128 < facts.exit_code && facts.exit_code < 160)
+    return "exit code " + std::to_string(facts.exit_code) + ": killed by signal " +
+           std::to_string(facts.exit_code - 128);
+  return std::nullopt;
+}
+
+std::string exit_text(const ExecFacts& facts) {
+  return "exit code " + std::to_string(facts.exit_code);
+}
+
+struct Weighed {
+  std::vector<std::string> failing;
+  std::size_t required_missed = 0;  // failing, skipped or absent
+  std::size_t absent = 0;
+  std::size_t others_failing = 0;
+
+  void add(const std::string& id) {
+    if (failing.size() < kFailingIdsMax) failing.push_back(id);
+  }
+};
+
+Weighed weigh(const Check& check, const TestResults& results) {
+  Weighed w;
+  std::set<std::string> required;
+  for (const auto* ids : {&check.fail_to_pass, &check.pass_to_pass}) {
+    for (const std::string& id : *ids) {
+      if (!required.insert(id).second) continue;
+      const auto it = results.tests.find(id);
+      if (it != results.tests.end() && it->second == TestStatus::kPass) continue;
+      ++w.required_missed;
+      if (it == results.tests.end()) ++w.absent;
+      w.add(id);
+    }
+  }
+  for (const auto& [id, status] : results.tests) {
+    if (status != TestStatus::kFail || required.contains(id)) continue;
+    ++w.others_failing;
+    if (!check.others_may_fail || required.empty()) w.add(id);
+  }
+  return w;
+}
+
+// Rule 4.
+void decide_by_tests(const Check& check, const ExecFacts& facts, const Weighed& w,
+                     CheckVerdict& v) {
+  const bool has_required = !check.fail_to_pass.empty() || !check.pass_to_pass.empty();
+  const auto end = [&v](CheckOutcome outcome, std::string why) {
+    v.outcome = outcome;
+    v.why = std::move(why);
+  };
+  const auto first = [&w] { return printable(w.failing.front(), 200); };
+  if (0 < w.required_missed) {
+    const std::string which =
+        w.absent == w.required_missed ? " did not run, first: " : " did not pass, first: ";
+    return end(CheckOutcome::kFail, std::to_string(w.required_missed) + " required " +
+                                        (w.required_missed == 1 ? "test" : "tests") + which +
+                                        first());
+  }
+  if (has_required && check.others_may_fail) {
+    std::string why = "every required test passed";
+    if (0 < w.others_failing) why += "; " + std::to_string(w.others_failing) + " others may fail";
+    return end(CheckOutcome::kPass, std::move(why));
+  }
+  if (0 < w.others_failing)
+    return end(CheckOutcome::kFail,
+               std::to_string(w.others_failing) + " failing, first: " + first());
+  if (facts.exit_code != 0)
+    return end(CheckOutcome::kFail, exit_text(facts) + " although no test failed");
+  if (v.passed + v.skipped == 0) return end(CheckOutcome::kFail, "no test ran");
+  return end(CheckOutcome::kPass, std::to_string(v.passed) + " passed");
+}
+
+}  // namespace
+
+std::string_view to_string(ExecEnd e) {
+  switch (e) {
+    case ExecEnd::kExited:
+      return "exited";
+    case ExecEnd::kSignalled:
+      return "signalled";
+    case ExecEnd::kTimedOut:
+      return "timed_out";
+    case ExecEnd::kMemory:
+      return "memory";
+    case ExecEnd::kCancelled:
+      return "cancelled";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+CheckVerdict judge(const Check& check, const ExecFacts& facts,
+                   const std::optional<std::string>& result_file) {
+  const std::optional<std::string> broken = not_completed(check, facts);
+  if (check.reader == ResultReader::kExitCode) {
+    if (broken) return verdict(CheckOutcome::kError, *broken);
+    return verdict(facts.exit_code == 0 ? CheckOutcome::kPass : CheckOutcome::kFail,
+                   exit_text(facts));
+  }
+  if (!result_file) {
+    if (broken) return verdict(CheckOutcome::kError, *broken);
+    return verdict(CheckOutcome::kError,
+                   exit_text(facts) + " and no result file " + printable(check.result_file, 200));
+  }
+  const Result<TestResults> results =
+      check.reader == ResultReader::kJunit ? parse_junit(*result_file) : parse_tap(*result_file);
+  if (!results.ok())
+    return verdict(CheckOutcome::kError, broken ? *broken : results.error().detail);
+  // An error still shows what its file says: a person will ask.
+  CheckVerdict v;
+  for (const auto& [id, status] : results->tests) {
+    if (status == TestStatus::kPass) ++v.passed;
+    if (status == TestStatus::kFail) ++v.failed;
+    if (status == TestStatus::kSkip) ++v.skipped;
+  }
+  Weighed w = weigh(check, *results);
+  if (broken)
+    v.why = *broken;
+  else
+    decide_by_tests(check, facts, w, v);
+  v.failing = std::move(w.failing);
+  return v;
+}
+
+}  // namespace proctor

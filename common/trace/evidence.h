@@ -1,0 +1,45 @@
+#pragma once
+// The files of a run directory: walking them, hashing them, naming the folder of a check.
+// Adapter (file system); functions are thread-safe for different folders.  Links, devices and
+// sockets in a run directory are errors: evidence is bytes.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/trace/run_report.h"
+
+namespace proctor {
+
+inline constexpr std::string_view kManifestFile = "manifest.json";
+inline constexpr std::string_view kEventsFile = "events.jsonl";
+inline constexpr std::string_view kPatchFile = "patch.diff";
+inline constexpr std::string_view kReportFile = "report.json";
+inline constexpr std::string_view kAcceptanceDir = "acceptance";
+// In acceptance/<id>/: the streams of a check, the file its harness wrote, and its CheckReport.
+inline constexpr std::string_view kStdoutFile = "stdout";
+inline constexpr std::string_view kStderrFile = "stderr";
+inline constexpr std::string_view kResultsFile = "results";
+inline constexpr std::string_view kCheckFile = "result.json";
+
+// A check's folder below acceptance/: letters, digits, '_', '-' and inner '.' stay, other bytes
+// become %XX; a long name is cut and ends in its digest.  Different ids have different names.
+std::string check_dir_name(std::string_view check_id);
+
+struct TreeEntry {
+  std::string path;  // relative, '/'-separated
+  bool folder = false;
+  std::uint64_t bytes = 0;
+};
+// Everything below `dir`, sorted by path bytes.  kInvalid: something that is neither a regular
+// file nor a folder.  kExhausted: more than limits::kArchiveEntries.
+Result<std::vector<TreeEntry>> list_tree(const fs::path& dir);
+
+enum class SyncFiles { kNo, kYes };
+// Digest and length of a regular file, read without following a link at its end; kYes also fsyncs.
+Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative,
+                               SyncFiles sync = SyncFiles::kNo);
+
+}  // namespace proctor

@@ -1,0 +1,38 @@
+#pragma once
+// Messages as bytes: MessagePack `[version, kind, body]`, body an array in the order written in
+// schemas/wire.md.  Kinds and fields are never renumbered or reused.
+//
+// encode() is for our own messages: one outside its bounds (messages.h, bounds.h) is a programmer's
+// error and asserts.  Only text for people (rationale, reason) may be too long or not UTF-8: it is
+// clipped and escaped.  decode() is for bytes of a stranger: it never asserts, never throws,
+// allocates in proportion to what arrived, and accepts exactly what encode() could have written
+// apart from the width of integers.  Fails with kInvalid and message and field:
+// "Assign.runs[3].ask: ...". Pure; any thread.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/wire/messages.h"
+
+namespace proctor::wire {
+
+std::string encode(const Message& message);
+Result<Message> decode(std::string_view bytes);
+
+// The version a frame says it has, or 0 if it does not look like a frame at all.  The envelope and
+// the first field of Refuse are the same in every version, so both sides can refuse a stranger and
+// read why they were refused:
+//   if (const auto v = peek_version(bytes); v != 0 && !is_spoken(v))
+//   send(encode(wrong_version(v)));
+std::uint32_t peek_version(std::string_view bytes);
+constexpr bool is_spoken(std::uint32_t version) {
+  return kOldestVersion <= version && version <= kVersion;
+}
+// "protocol version 3 is not spoken here (1 to 1): update proctor-worker or proctor"
+Refuse wrong_version(std::uint32_t version);
+
+// "Sync", for logs and counters.
+std::string_view kind_name(const Message& message);
+
+}  // namespace proctor::wire

@@ -1,0 +1,332 @@
+#include <msgpack.hpp>
+#include <new>
+
+#include "common/base/overload.h"
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+#include "common/wire/kinds.h"
+#include "common/wire/reader.h"
+
+namespace proctor::wire {
+namespace {
+
+constexpr std::uint64_t kLastKind = static_cast<std::uint64_t>(Kind::kRefuse);
+
+// One unsigned integer at the front of `bytes`, in any width; false if there is none.
+bool take_uint(std::string_view& bytes, std::uint64_t& value) {
+  if (bytes.empty()) return false;
+  const auto lead = static_cast<unsigned char>(bytes.front());
+  std::size_t width = 0;
+  if (lead < 0x80) {
+    value = lead;
+  } else if (0xcc <= lead && lead <= 0xcf) {
+    width = std::size_t{1} << (lead - 0xcc);
+    if (bytes.size() < 1 + width) return false;
+    value = 0;
+    for (std::size_t i = 1; i <= width; ++i)
+      value = (value << 8) | static_cast<unsigned char>(bytes[i]);
+  } else {
+    return false;
+  }
+  bytes.remove_prefix(1 + width);
+  return true;
+}
+
+struct Envelope {
+  std::uint64_t version = 0;
+  std::uint64_t kind = 0;
+};
+
+// Read by hand before anything is unpacked: what may be unpacked depends on it.
+bool peek(std::string_view bytes, Envelope& out) {
+  if (bytes.empty() || bytes.front() != '\x93') return false;
+  bytes.remove_prefix(1);
+  return take_uint(bytes, out.version) && take_uint(bytes, out.kind);
+}
+
+// An unpacked object takes 24 bytes for as little as one on the wire.  Frames with a payload may be
+// large but have few objects, all others are small: so a hostile frame costs at most 48 MiB.
+struct Allowance {
+  std::size_t frame_bytes;
+  msgpack::unpack_limit limit;
+};
+Allowance allowance(std::uint64_t kind) {
+  const bool chunk = kind == static_cast<std::uint64_t>(Kind::kArchiveChunk);
+  const bool bundle = kind == static_cast<std::uint64_t>(Kind::kBundle);
+  const std::size_t payload = chunk ? limits::kChunkBytes : kBundlePartBytes;
+  if (chunk || bundle)
+    return {payload + kPayloadOverhead, msgpack::unpack_limit(8, 0, 0, payload, 0, 2)};
+  // Body, list, item, usage: four levels in the envelope.
+  return {kPlainFrameBytes, msgpack::unpack_limit(2 * limits::kBatchItems, 0, limits::kDetailBytes,
+                                                  Digest::kBytes, 0, 5)};
+}
+
+Usage read_usage(Reader& r) {
+  Usage v;
+  v.setup_ms = r.u64("setup_ms", kUsageMax);
+  v.agent_ms = r.u64("agent_ms", kUsageMax);
+  v.acceptance_ms = r.u64("acceptance_ms", kUsageMax);
+  v.cpu_ms = r.u64("cpu_ms", kUsageMax);
+  v.tool_calls = r.u64("tool_calls", kUsageMax);
+  v.input_tokens = r.u64("input_tokens", kUsageMax);
+  v.output_tokens = r.u64("output_tokens", kUsageMax);
+  v.model_calls = r.u64("model_calls", kUsageMax);
+  v.stored_bytes = r.u64("stored_bytes", kUsageMax);
+  return v;
+}
+
+RunningAttempt read_running(Reader& r) {
+  RunningAttempt v;
+  v.attempt = r.attempt();
+  v.stage = r.enumerator("stage", Stage::kUploading);
+  v.sandbox_started = r.boolean("sandbox_started");
+  v.usage = r.nested("usage", read_usage);
+  return v;
+}
+
+Assignment read_assignment(Reader& r) {
+  Assignment v;
+  v.attempt = r.attempt();
+  v.run_name = r.name("run_name", kRunNameBytes);
+  v.contract = r.digest("contract");
+  v.method = r.digest("method");
+  v.replicate = r.u32("replicate");
+  v.seed = r.u32("seed");
+  v.ask = r.money("ask");
+  return v;
+}
+
+Sync read_sync(Reader& r) {
+  Sync m;
+  m.worker = WorkerId(r.name("worker", limits::kNameBytes));
+  m.boot = BootId(r.u64("boot"));
+  m.version = r.name("version", limits::kNameBytes);
+  m.epoch_seen = Epoch(r.u64("epoch_seen"));
+  m.slots = r.u32("slots", std::uint32_t{limits::kSlotsMax});
+  m.features = r.names("features", kFeaturesMax, limits::kNameBytes);
+  m.running = r.list("running", limits::kSlotsMax, read_running);
+  m.unacked = r.attempts("unacked", limits::kBatchItems);
+  return m;
+}
+
+Progress read_progress(Reader& r) {
+  Progress m;
+  m.epoch = Epoch(r.u64("epoch"));
+  m.running = r.list("running", limits::kSlotsMax, read_running);
+  return m;
+}
+
+Want read_want(Reader& r) {
+  return {r.digests("digests", limits::kBatchItems)};
+}
+
+// Is [offset, offset + size) inside [0, total)?
+bool fits(std::uint64_t offset, std::size_t size, std::uint64_t total) {
+  return offset <= total && size <= total - offset;
+}
+
+ArchiveChunk read_archive_chunk(Reader& r) {
+  ArchiveChunk m;
+  m.epoch = Epoch(r.u64("epoch"));
+  m.attempt = r.attempt();
+  m.archive = r.digest("archive");
+  m.offset = r.u64("offset", limits::kArchiveBytes);
+  m.total = r.u64("total", limits::kArchiveBytes);
+  m.bytes = r.binary("bytes", limits::kChunkBytes);
+  r.require(fits(m.offset, m.bytes.size(), m.total), "bytes", "end behind `total`");
+  return m;
+}
+
+ResultMessage read_result(Reader& r) {
+  ResultMessage m;
+  m.epoch = Epoch(r.u64("epoch"));
+  m.attempt = r.attempt();
+  m.outcome = r.enumerator("outcome", RunOutcome::kInvalid);
+  m.termination = r.enumerator("termination", Termination::kInfrastructure);
+  m.rationale = r.text("rationale", limits::kDetailBytes);
+  m.infrastructure = r.boolean("infrastructure");
+  m.report = r.digest("report");
+  m.archive = r.digest("archive");
+  m.archive_bytes = r.u64("archive_bytes", limits::kArchiveBytes);
+  r.require((m.archive == Digest()) == (m.archive_bytes == 0), "archive_bytes",
+            "size and digest disagree on whether there is an archive");
+  m.usage = r.nested("usage", read_usage);
+  m.started_ms = r.wall_ms("started_ms");
+  m.finished_ms = r.wall_ms("finished_ms");
+  return m;
+}
+
+Leave read_leave(Reader& r) {
+  Leave m;
+  m.worker = WorkerId(r.name("worker", limits::kNameBytes));
+  m.boot = BootId(r.u64("boot"));
+  return m;
+}
+
+SyncReply read_sync_reply(Reader& r) {
+  SyncReply m;
+  m.epoch = Epoch(r.u64("epoch"));
+  m.campaign = r.name("campaign", limits::kNameBytes);
+  m.next_sync_ms = r.u32("next_sync_ms", kNextSyncMsMax);
+  m.cancel = r.attempts("cancel", limits::kBatchItems);
+  m.acked = r.attempts("acked", limits::kBatchItems);
+  m.resend = r.attempts("resend", limits::kBatchItems);
+  m.drain = r.boolean("drain");
+  return m;
+}
+
+Assign read_assign(Reader& r) {
+  Assign m;
+  m.epoch = Epoch(r.u64("epoch"));
+  m.settings = r.digest("settings");
+  m.runs = r.list("runs", limits::kBatchItems, read_assignment);
+  return m;
+}
+
+Bundle read_bundle(Reader& r) {
+  Bundle m;
+  m.digest = r.digest("digest");
+  m.bytes = r.binary("bytes", kBundlePartBytes);
+  m.offset = r.u64("offset", limits::kContractBundleBytes);
+  m.total = r.u64("total", limits::kContractBundleBytes);
+  const bool whole = m.total == 0 && m.offset == 0;
+  r.require(whole || (m.total != 0 && fits(m.offset, m.bytes.size(), m.total)), "bytes",
+            "end behind `total`");
+  return m;
+}
+
+Ack read_ack(Reader& r) {
+  return {r.attempts("results", limits::kBatchItems)};
+}
+
+ChunkAck read_chunk_ack(Reader& r) {
+  ChunkAck m;
+  m.attempt = r.attempt();
+  m.next_offset = r.u64("next_offset", limits::kArchiveBytes);
+  return m;
+}
+
+Cancel read_cancel(Reader& r) {
+  Cancel m;
+  m.epoch = Epoch(r.u64("epoch"));
+  m.attempts = r.attempts("attempts", limits::kBatchItems);
+  m.reason = r.text("reason", limits::kDetailBytes);
+  return m;
+}
+
+Refuse read_refuse(Reader& r, bool of_our_version) {
+  Refuse m{r.text("reason", limits::kDetailBytes)};
+  while (!of_our_version && r.more()) static_cast<void>(r.any("later field"));
+  return m;
+}
+
+template <class Read>
+Result<Message> read_body(const msgpack::object& body, const char* what, Read read) {
+  Failure failure;
+  Reader r(body, what, failure);
+  auto m = read(r);
+  r.finish();
+  if (failure.bad()) return Error{Errc::kInvalid, std::move(failure.detail)};
+  return Message(std::move(m));
+}
+
+Result<Message> read_kind(Kind kind, bool of_our_version, const msgpack::object& body) {
+  switch (kind) {
+    case Kind::kSync:
+      return read_body(body, "Sync", read_sync);
+    case Kind::kProgress:
+      return read_body(body, "Progress", read_progress);
+    case Kind::kWant:
+      return read_body(body, "Want", read_want);
+    case Kind::kArchiveChunk:
+      return read_body(body, "ArchiveChunk", read_archive_chunk);
+    case Kind::kResult:
+      return read_body(body, "Result", read_result);
+    case Kind::kLeave:
+      return read_body(body, "Leave", read_leave);
+    case Kind::kSyncReply:
+      return read_body(body, "SyncReply", read_sync_reply);
+    case Kind::kAssign:
+      return read_body(body, "Assign", read_assign);
+    case Kind::kBundle:
+      return read_body(body, "Bundle", read_bundle);
+    case Kind::kAck:
+      return read_body(body, "Ack", read_ack);
+    case Kind::kChunkAck:
+      return read_body(body, "ChunkAck", read_chunk_ack);
+    case Kind::kCancel:
+      return read_body(body, "Cancel", read_cancel);
+    case Kind::kRefuse:
+      return read_body(body, "Refuse", [&](Reader& r) { return read_refuse(r, of_our_version); });
+  }
+  return Error{Errc::kInvalid, "unknown kind"};
+}
+
+Error invalid(std::string detail) {
+  return Error{Errc::kInvalid, std::move(detail)};
+}
+
+}  // namespace
+
+std::uint32_t peek_version(std::string_view bytes) {
+  Envelope e;
+  if (!peek(bytes, e) || UINT32_MAX < e.version) return 0;
+  return static_cast<std::uint32_t>(e.version);
+}
+
+Refuse wrong_version(std::uint32_t version) {
+  return {"protocol version " + std::to_string(version) + " is not spoken here (" +
+          std::to_string(kOldestVersion) + " to " + std::to_string(kVersion) +
+          "): update proctor-worker or proctor"};
+}
+
+std::string_view kind_name(const Message& message) {
+  return std::visit(Overload{
+                        [](const Sync&) { return "Sync"; },
+                        [](const Progress&) { return "Progress"; },
+                        [](const Want&) { return "Want"; },
+                        [](const ArchiveChunk&) { return "ArchiveChunk"; },
+                        [](const ResultMessage&) { return "Result"; },
+                        [](const Leave&) { return "Leave"; },
+                        [](const SyncReply&) { return "SyncReply"; },
+                        [](const Assign&) { return "Assign"; },
+                        [](const Bundle&) { return "Bundle"; },
+                        [](const Ack&) { return "Ack"; },
+                        [](const ChunkAck&) { return "ChunkAck"; },
+                        [](const Cancel&) { return "Cancel"; },
+                        [](const Refuse&) { return "Refuse"; },
+                    },
+                    message);
+}
+
+Result<Message> decode(std::string_view bytes) try {
+  Envelope e;
+  if (!peek(bytes, e)) return invalid("not a message: no [version, kind, body] in front");
+  const bool of_our_version =
+      e.version <= UINT32_MAX && is_spoken(static_cast<std::uint32_t>(e.version));
+  const bool refusal = e.kind == static_cast<std::uint64_t>(Kind::kRefuse);
+  if (!of_our_version && (!refusal || e.version == 0))
+    return invalid("protocol version " + std::to_string(e.version) + " is not spoken here");
+  if (e.kind == 0 || kLastKind < e.kind) return invalid("unknown kind " + std::to_string(e.kind));
+  const Allowance most = allowance(e.kind);
+  if (most.frame_bytes < bytes.size()) {
+    return invalid("a message of kind " + std::to_string(e.kind) + " has " +
+                   std::to_string(bytes.size()) + " bytes, at most " +
+                   std::to_string(most.frame_bytes));
+  }
+  // Strings stay in `bytes` instead of being copied twice.
+  const auto by_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
+  std::size_t used = 0;
+  const msgpack::object_handle frame =
+      msgpack::unpack(bytes.data(), bytes.size(), used, by_reference, nullptr, most.limit);
+  if (used != bytes.size())
+    return invalid(std::to_string(bytes.size() - used) + " bytes behind the end of the message");
+  // peek() saw the array of three.
+  return read_kind(static_cast<Kind>(e.kind), of_our_version, frame->via.array.ptr[2]);
+} catch (const msgpack::unpack_error& e) {
+  return Error{Errc::kInvalid, std::string("not MessagePack within the limits: ") + e.what()};
+} catch (const std::bad_alloc&) {
+  return Error{Errc::kExhausted, "no memory to unpack a message"};
+}
+
+}  // namespace proctor::wire

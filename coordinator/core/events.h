@@ -1,0 +1,111 @@
+#pragma once
+// What happens to a campaign (events, past tense) and what is to be done about it (commands).
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/ledger/ledger.h"
+#include "common/wire/messages.h"
+#include "coordinator/core/records.h"
+
+namespace proctor {
+
+// ---- events
+struct WorkerSynced {
+  wire::Sync sync;
+};
+struct WorkerLeft {
+  WorkerId worker;
+  BootId boot;
+};
+struct ProgressReceived {
+  WorkerId worker;
+  wire::Progress progress;
+};
+// A result whose archive (if it has one) is complete and stored.
+struct ResultReceived {
+  WorkerId worker;
+  wire::ResultMessage result;
+};
+// Everything persisted up to and including `seq` is durable.
+struct Persisted {
+  std::uint64_t seq = 0;
+};
+struct Reserved {
+  struct Answer {
+    AskId id;
+    ReserveAnswer answer;
+  };
+  std::vector<Answer> answers;
+};
+struct Settled {
+  struct Answer {
+    AskId id;
+    SettleAnswer answer;
+  };
+  std::vector<Answer> answers;
+};
+struct Voided {
+  std::vector<AskId> ids;
+};
+struct TimerFired {};
+struct DrainAsked {};   // start nothing more
+struct CancelAsked {};  // start nothing more and stop what runs
+using Event = std::variant<WorkerSynced, WorkerLeft, ProgressReceived, ResultReceived, Persisted,
+                           Reserved, Settled, Voided, TimerFired, DrainAsked, CancelAsked>;
+
+// ---- commands
+// Write, in this order, and answer Persisted{seq} once it is durable.
+struct Persist {
+  std::uint64_t seq = 0;
+  std::vector<JournalWrite> writes;
+};
+struct Reserve {
+  std::vector<ReserveOp> ops;
+};
+struct Settle {
+  std::vector<SettleOp> ops;
+};
+struct VoidReservations {
+  std::vector<VoidOp> ops;
+};
+// The terminal is durable: nobody will repeat these ids.
+struct Forget {
+  std::vector<AskId> ids;
+};
+struct AssignRuns {
+  struct Run {
+    AttemptId attempt;
+    MicroUsd ask;
+  };
+  WorkerId worker;
+  std::vector<Run> runs;
+};
+struct AckResults {
+  WorkerId worker;
+  std::vector<AttemptId> attempts;
+};
+struct CancelAttempts {
+  WorkerId worker;
+  std::vector<AttemptId> attempts;
+  std::string reason;
+};
+struct ReplySync {
+  WorkerId worker;
+  wire::SyncReply reply;  // epoch, campaign and next_sync_ms are the shell's to fill
+};
+struct ArmTimer {
+  Instant at;
+};
+struct Alert {  // for the operator: log and status
+  std::string text;
+};
+struct CampaignEnded {    // nothing runs and nothing more will start
+  bool complete = false;  // every run has an outcome or is parked
+};
+using Command = std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns,
+                             AckResults, CancelAttempts, ReplySync, ArmTimer, Alert, CampaignEnded>;
+
+}  // namespace proctor

@@ -1,0 +1,89 @@
+#include "coordinator/core/roster.h"
+
+#include "common/base/assert.h"
+
+namespace proctor {
+
+namespace capability {
+std::uint32_t from_features(const std::vector<std::string>& features) {
+  std::uint32_t has = 0;
+  for (const std::string& f : features) {
+    if (f == "sandbox:bubblewrap") has |= kBubblewrap;
+    if (f == "sandbox:docker") has |= kDocker;
+    if (f == "sandbox:null") has |= kNull;
+  }
+  return has;
+}
+std::string describe(std::uint32_t needs) {
+  std::string out;
+  const auto add = [&](std::uint32_t bit, const char* name) {
+    if ((needs & bit) != 0) out += (out.empty() ? "" : " and ") + std::string(name);
+  };
+  add(kBubblewrap, "bubblewrap");
+  add(kDocker, "Docker");
+  add(kNull, "the null sandbox");
+  return out.empty() ? "nothing special" : out;
+}
+}  // namespace capability
+
+template <class Change>
+void Roster::change(WorkerIndex i, const Change& apply) {
+  WorkerState& w = workers_[i];
+  by_free_.erase({-static_cast<std::int64_t>(w.free()), i});
+  free_total_ -= w.free();
+  apply(w);
+  free_total_ += w.free();
+  by_free_.insert({-static_cast<std::int64_t>(w.free()), i});
+}
+
+WorkerIndex Roster::index_of(const WorkerId& id) {
+  const auto [it, added] = by_name_.emplace(id, static_cast<WorkerIndex>(workers_.size()));
+  if (added) {
+    workers_.emplace_back().id = id;
+    by_free_.insert({0, it->second});
+  }
+  return it->second;
+}
+
+void Roster::update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint32_t has,
+                    Instant now) {
+  change(i, [&](WorkerState& w) {
+    w.boot = boot;
+    w.slots = slots;
+    w.has = has;
+    w.last_sync = now;
+    w.present = true;
+    w.suspect = false;
+  });
+}
+void Roster::set_suspect(WorkerIndex i, bool suspect) {
+  change(i, [&](WorkerState& w) { w.suspect = suspect; });
+}
+void Roster::leave(WorkerIndex i) {
+  change(i, [&](WorkerState& w) { w.present = false; });
+}
+void Roster::hold(WorkerIndex i) {
+  change(i, [&](WorkerState& w) { ++w.held; });
+}
+void Roster::release(WorkerIndex i) {
+  change(i, [&](WorkerState& w) {
+    PROCTOR_ASSERT(0 < w.held);
+    --w.held;
+  });
+}
+
+std::optional<WorkerIndex> Roster::pick(std::uint32_t needs) const {
+  for (const auto& [minus_free, i] : by_free_) {
+    if (minus_free == 0) return std::nullopt;  // sorted: nobody after it has a free slot
+    if ((needs & ~workers_[i].has) == 0) return i;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t Roster::slots() const {
+  std::uint64_t total = 0;
+  for (const WorkerState& w : workers_) total += w.present ? w.slots : 0;
+  return total;
+}
+
+}  // namespace proctor

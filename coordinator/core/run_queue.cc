@@ -1,0 +1,113 @@
+#include "coordinator/core/run_queue.h"
+
+#include "common/base/assert.h"
+
+namespace proctor {
+
+RunQueue::RunQueue(const PlanView& plan)
+    : plan_(plan), skipped_(plan.runs.size(), false), pending_(plan.runs.size()) {}
+
+void RunQueue::skip(RunId run) {
+  PROCTOR_ASSERT(!skipped_[run.raw()]);
+  PROCTOR_ASSERT(cursor_ <= run.raw());
+  skipped_[run.raw()] = true;
+  --pending_;
+}
+
+void RunQueue::put_back(RunId run) {
+  PROCTOR_ASSERT(run.raw() < cursor_ || skipped_[run.raw()]);
+  PROCTOR_ASSERT(ready_.insert(run).second);
+  ++pending_;
+}
+
+void RunQueue::wake_scope(ScopeId scope) {
+  if (by_scope_.contains(scope)) woken_scopes_.insert(scope);
+}
+
+void RunQueue::wake_workers(std::uint32_t has) {
+  for (const auto& [needs, waiting] : by_needs_)
+    if ((needs & ~has) == 0) woken_needs_.insert(needs);
+}
+
+std::optional<RunId> RunQueue::first() {
+  while (cursor_ < skipped_.size() && skipped_[cursor_]) ++cursor_;
+  std::optional<RunId> least;
+  const auto offer = [&](RunId run) { least = least ? std::min(*least, run) : run; };
+  if (!ready_.empty()) offer(*ready_.begin());
+  for (const ScopeId scope : woken_scopes_) offer(*by_scope_.at(scope).begin());
+  for (const std::uint32_t needs : woken_needs_) offer(*by_needs_.at(needs).begin());
+  if (cursor_ < skipped_.size()) offer(RunId(cursor_));
+  return least;
+}
+
+std::optional<ScopeId> RunQueue::waits_behind(RunId run) const {
+  for (const ScopeId scope : plan_.path(run)) {
+    const auto it = by_scope_.find(scope);
+    if (it == by_scope_.end() || woken_scopes_.contains(scope)) continue;
+    if (*it->second.begin() < run) return scope;
+  }
+  return std::nullopt;
+}
+
+template <class Key>
+void RunQueue::remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken,
+                           RunId run) {
+  for (auto it = waiting.begin(); it != waiting.end(); ++it) {
+    if (it->second.erase(run) == 0) continue;
+    if (it->second.empty()) {
+      woken.erase(it->first);
+      waiting.erase(it);
+    }
+    return;
+  }
+}
+
+void RunQueue::detach(RunId run) {
+  if (run.raw() == cursor_) {
+    ++cursor_;
+    return;
+  }
+  if (ready_.erase(run) == 1) return;
+  remove_from(by_scope_, woken_scopes_, run);
+  remove_from(by_needs_, woken_needs_, run);
+}
+
+std::optional<RunId> RunQueue::next(const std::function<Answer(RunId)>& judge,
+                                    std::size_t scan_max) {
+  for (std::size_t i = 0; i < scan_max; ++i) {
+    const std::optional<RunId> run = first();
+    if (!run) return std::nullopt;
+    if (const auto scope = waits_behind(*run)) {
+      // A wait at the campaign's or a stage's envelope stops the line where it is; one at a task's
+      // envelope holds back that task alone.
+      if (*scope != plan_.task_of(*run).scope) return std::nullopt;
+      detach(*run);
+      by_scope_[*scope].insert(*run);
+      continue;
+    }
+    const Answer answer = judge(*run);
+    detach(*run);
+    switch (answer.verdict) {
+      case Verdict::kTake:
+        --pending_;
+        return run;
+      case Verdict::kWaitForScope:
+        by_scope_[answer.scope].insert(*run);
+        woken_scopes_.erase(answer.scope);
+        break;
+      case Verdict::kWaitForWorker:
+        by_needs_[answer.needs].insert(*run);
+        woken_needs_.erase(answer.needs);
+        break;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<ScopeId> RunQueue::waiting_for(RunId run) const {
+  for (const auto& [scope, waiting] : by_scope_)
+    if (waiting.contains(run)) return scope;
+  return std::nullopt;
+}
+
+}  // namespace proctor

@@ -1,0 +1,84 @@
+#pragma once
+// RunQueue: which run is next.  Plan order, except that a run which cannot be afforded while money
+// is still out waits for it, and lets later runs pass only where they do not need the same
+// envelope. Pure; owned by the scheduler.  Memory: nine bytes per run of the plan, plus the waiting
+// ones.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/ledger/ledger.h"
+
+namespace proctor {
+
+// The scheduler's view of the frozen plan: what order and money need, no names.
+struct PlanView {
+  struct Run {
+    std::uint32_t task = 0;
+    std::uint16_t stage = 0;
+  };
+  struct Task {
+    ScopeId scope;
+    MicroUsd ask;             // reserved for one run of it
+    std::uint32_t needs = 0;  // capabilities a worker must have (bit set)
+  };
+  std::vector<Run> runs;
+  std::vector<Task> tasks;
+  std::vector<ScopeId> stage_scopes;
+  std::vector<ScopeSpec> scopes;  // scopes[0] is the campaign's own
+
+  // Outermost first.
+  std::vector<ScopeId> path(RunId run) const {
+    const Run& r = runs[run.raw()];
+    return {ScopeId(0), stage_scopes[r.stage], tasks[r.task].scope};
+  }
+  const Task& task_of(RunId run) const { return tasks[runs[run.raw()].task]; }
+};
+
+class RunQueue {
+ public:
+  explicit RunQueue(const PlanView& plan);
+
+  // What the scheduler says of a candidate.
+  enum class Verdict { kTake, kWaitForScope, kWaitForWorker };
+  struct Answer {
+    Verdict verdict = Verdict::kTake;
+    ScopeId scope;            // kWaitForScope: where money is short while some is still out
+    std::uint32_t needs = 0;  // kWaitForWorker: what no free slot offers
+  };
+  // Takes the first run in plan order that `judge` lets start.  Looks at `scan_max` candidates at
+  // most, so that one call stays short; call again until it answers nothing.
+  std::optional<RunId> next(const std::function<Answer(RunId)>& judge, std::size_t scan_max);
+
+  void put_back(RunId run);              // it is to be done again: order by plan position
+  void wake_scope(ScopeId scope);        // money came back to this envelope
+  void wake_workers(std::uint32_t has);  // a slot with these capabilities is free
+  void skip(RunId run);                  // restored as ended: never comes up
+
+  // Runs that are queued or waiting.
+  std::size_t size() const { return pending_; }
+  bool empty() const { return pending_ == 0; }
+  std::optional<ScopeId> waiting_for(RunId run) const;
+
+ private:
+  std::optional<RunId> first();
+  std::optional<ScopeId> waits_behind(RunId run) const;
+  void detach(RunId run);
+  template <class Key>
+  static void remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken, RunId run);
+
+  const PlanView& plan_;
+  std::vector<bool> skipped_;
+  std::uint32_t cursor_ = 0;
+  std::set<RunId> ready_;  // before the cursor, to be considered now
+  std::map<ScopeId, std::set<RunId>> by_scope_;
+  std::map<std::uint32_t, std::set<RunId>> by_needs_;
+  std::set<ScopeId> woken_scopes_;
+  std::set<std::uint32_t> woken_needs_;
+  std::size_t pending_ = 0;
+};
+
+}  // namespace proctor

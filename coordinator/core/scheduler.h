@@ -1,0 +1,186 @@
+#pragma once
+// Scheduler: one campaign's decisions.  Pure: an event and a time go in, commands come out; it owns
+// no socket, file, timer, clock or thread, and calls nobody back.  Order of effects and states:
+// ARCHITECTURE section 4.  Money follows attempts, results follow runs:
+//   - at most one live attempt per run; a new one only after the old one is lost, voided,
+//     cancelled or failed for reasons of infrastructure;
+//   - an attempt is assigned only after its reservation is granted and that grant is durable;
+//   - a run's outcome is set once, by a result that is durable before it is acknowledged;
+//   - nothing is released while something may still be spending: a lost attempt is settled at its
+//     ceiling, and only an attempt that never started is voided.
+// Same state + same (time, event) => same commands.
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/limits.h"
+#include "coordinator/core/events.h"
+#include "coordinator/core/roster.h"
+#include "coordinator/core/run_queue.h"
+
+namespace proctor {
+
+struct Time {
+  Instant mono;
+  WallTime wall;
+};
+
+struct SchedulerSettings {
+  Millis suspect_after = limits::kSuspectAfter;
+  Millis lease = limits::kLease;
+  Millis reassign_after = limits::kSyncInterval * 2;  // an Assign nobody mentions is sent again
+  Millis tick{1'000};
+  std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
+  CostModel cost_model;
+};
+
+enum class RunPhase : std::uint8_t { kQueued, kActive, kEnded, kParked };
+
+class Scheduler {
+ public:
+  Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch);
+  Scheduler(const Scheduler&) = delete;  // the queue refers to the plan inside
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // What an earlier life left in the journal, before the first event.  Attempts in ascending order.
+  // `ended` names the attempt whose result set the outcome.
+  void restore_ended(AttemptId ended, RunOutcome outcome);
+  void restore_attempt(const RestoredAttempt& attempt);
+  void restore_spent(ScopeId scope, MicroUsd spent);
+  // The commands that finish what the earlier life began; then the first tick.
+  std::vector<Command> start(Time now);
+
+  // The only way in.
+  std::vector<Command> on(const Event& event, Time now);
+
+  struct Counts {
+    std::uint64_t queued = 0, active = 0, parked = 0;
+    std::array<std::uint64_t, 4> ended{};  // by RunOutcome
+    std::uint64_t ended_total() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
+  };
+  Counts counts() const;
+  RunPhase phase(RunId run) const { return phases_[run.raw()]; }
+  const Roster& roster() const { return roster_; }
+  const std::vector<ScopeBalance>& balances() const { return balances_; }
+  bool draining() const { return mode_ != Mode::kRun; }
+  // One sentence for an operator: why the run is where it is.
+  std::string explain(RunId run) const;
+  void check() const;
+
+ private:
+  enum class State : std::uint8_t {
+    kIntent,     // its intent is being made durable
+    kReserving,  // the ledger has been asked
+    kGranting,   // granted; the grant is being made durable
+    kAssigned,   // sent; the worker has not mentioned it yet
+    kRunning,    // the worker says it runs
+    kFinishing,  // its result is being made durable
+    kSettling,   // the ledger has been told what it cost
+    kClosing,    // settled or voided; that is being made durable
+  };
+  struct Attempt {
+    AttemptId id;
+    std::uint32_t seq = 0;
+    State state = State::kIntent;
+    std::optional<WorkerIndex> worker;      // while it holds a slot there
+    std::optional<WorkerIndex> granted_to;  // by an earlier life of ours: may have started there
+    BootId granted_boot;
+    MicroUsd ask;
+    Instant since;  // of the state
+    bool cancel_sent = false;
+    bool sets_outcome = false;  // kFinishing on: this attempt ends its run
+    RunOutcome outcome = RunOutcome::kInvalid;
+    Cost cost;
+    std::vector<WorkerIndex> ack_to;
+  };
+  enum class Mode { kRun, kDrain, kCancel };
+  enum class Step : std::uint8_t { kAsk, kAssign, kAckAndSettle, kSettleLost, kForget, kAckLate };
+  struct After {  // what a durable write allows
+    Step step;
+    AttemptId attempt;
+    std::uint32_t seq = 0;
+    WorkerIndex worker = 0;
+  };
+
+  void handle(const WorkerSynced& e);
+  void handle(const WorkerLeft& e);
+  void handle(const ProgressReceived& e);
+  void handle(const ResultReceived& e);
+  void handle(const Persisted& e);
+  void handle(const Reserved& e);
+  void handle(const Settled& e);
+  void handle(const Voided& e);
+  void handle(const TimerFired& e);
+  void handle(const DrainAsked& e);
+  void handle(const CancelAsked& e);
+
+  void dispatch();
+  RunQueue::Answer judge(RunId run) const;
+  void begin_attempt(RunId run);
+  bool park_if_known_short(RunId run);
+  void granted(Attempt& attempt);
+  void denied(Attempt& attempt, const ReserveAnswer& answer);
+  void assign_or_void(Attempt& attempt);
+  void void_attempt(Attempt& attempt, const std::string& reason);
+  void lose(Attempt& attempt, const std::string& reason);
+  void finish(Attempt& attempt, const wire::ResultMessage& result);
+  void close(const AttemptId& id);
+  void again_or_end(RunId run);
+  void release_slot(Attempt& attempt);
+  void cancel_running();
+  enum class Life { kSame, kNew };
+  void reconcile(WorkerIndex w, Life life, const wire::Sync& sync, wire::SyncReply& reply);
+  void reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,
+                         const std::set<AttemptId>& known);
+  void reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
+  void worker_gone(WorkerIndex w, const std::string& why);
+  void end_run(RunId run, RunOutcome outcome);
+  void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
+  void write(JournalWrite w, std::optional<After> after = std::nullopt);
+  void finish_step();
+  void perform(const After& after);
+  Attempt* live(const AttemptId& id);
+  bool assigned_to(const Attempt& a, WorkerIndex w) const;
+
+  PlanView plan_;
+  SchedulerSettings settings_;
+  Epoch epoch_;
+  RunQueue queue_;
+  Roster roster_;
+  std::vector<ScopeBalance> balances_;  // our own view; the ledger's answers are final
+  std::vector<RunPhase> phases_;
+  std::vector<std::uint8_t> attempts_made_;
+  std::vector<std::uint8_t> failures_;  // infrastructure failures of the run so far
+  std::map<RunId, Attempt> live_;
+  std::map<RunId, AskId> denied_;     // waiting with an attempt number already used for an ask
+  std::set<AttemptId> lost_;          // ended without a result: one may still come
+  std::set<AttemptId> late_writing_;  // one came, and is being made durable
+  std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
+      known_short_;  // (spent then, smallest ask denied)
+  std::array<std::uint64_t, 4> ended_{};
+  std::uint64_t parked_ = 0;
+  Mode mode_ = Mode::kRun;
+  bool started_ = false, end_told_ = false;
+  Time now_;
+
+  // gathered during one step, sent at its end
+  std::vector<JournalWrite> writes_;
+  std::vector<After> afters_;
+  std::deque<std::pair<std::uint64_t, std::vector<After>>> awaiting_;
+  std::uint64_t next_seq_ = 1;
+  Reserve reserve_;
+  Settle settle_;
+  VoidReservations voids_;
+  Forget forget_;
+  std::map<WorkerIndex, std::vector<AssignRuns::Run>> assigns_;
+  std::map<WorkerIndex, std::vector<AttemptId>> acks_;
+  std::map<WorkerIndex, std::vector<AttemptId>> cancels_;
+  std::vector<Command> out_;
+};
+
+}  // namespace proctor

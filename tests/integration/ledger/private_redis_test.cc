@@ -1,0 +1,113 @@
+#include "common/ledger/private_redis.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <array>
+
+#include "tests/integration/ledger/support.h"
+
+using namespace proctor;
+using namespace proctor::test;
+
+namespace {
+
+fs::path socket_of(const PrivateRedis& redis) {
+  return redis.address().substr(5);
+}
+
+}  // namespace
+
+TEST_SUITE("ledger") {
+  TEST_CASE("a private redis listens on a socket of ours alone and leaves nothing behind") {
+    const TempDir dir = must(TempDir::create("ledger"));
+    fs::path socket;
+    pid_t pid = 0;
+    {
+      PrivateRedis redis = must(PrivateRedis::start(dir.path()));
+      CHECK(redis.running());
+      socket = socket_of(redis);
+      pid = redis.pid();
+      struct stat s {};
+      REQUIRE(::stat(socket.parent_path().c_str(), &s) == 0);
+      CHECK((s.st_mode & 0777) == 0700);
+      PrivateRedis moved = std::move(redis);
+      CHECK(moved.running());
+      moved.stop();
+      CHECK_FALSE(moved.running());
+      moved.stop();
+    }
+    CHECK_FALSE(fs::exists(socket.parent_path()));
+    CHECK(::kill(pid, 0) != 0);
+  }
+
+  TEST_CASE("a state folder too long for a socket address gets one in tmp") {
+    const TempDir dir = must(TempDir::create("ledger"));
+    const fs::path deep = dir.path() / std::string(90, 'd') / "state";
+    PrivateRedis redis = must(PrivateRedis::start(deep));
+    CHECK(redis.address().size() <= 5 + 107);
+    CHECK(redis.address().starts_with("unix:/tmp/"));
+    CHECK(
+        RedisConnection::open(must(parse_redis_endpoint(redis.address())), std::chrono::seconds(2))
+            .ok());
+  }
+
+  TEST_CASE("two private servers do not meet") {
+    const TempDir dir = must(TempDir::create("ledger"));
+    PrivateRedis one = must(PrivateRedis::start(dir.path()));
+    PrivateRedis two = must(PrivateRedis::start(dir.path()));
+    CHECK(one.address() != two.address());
+    ::kill(one.pid(), SIGKILL);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (one.running() && std::chrono::steady_clock::now() < deadline) continue;
+    CHECK_FALSE(one.running());
+    CHECK(two.running());
+  }
+
+  TEST_CASE("a server that may evict is refused with the line to change") {
+    const Home home;
+    RedisConnection c = home.connection();
+    CHECK(c.facts().major_version >= 6);
+    must(c.call(
+        std::array<std::string_view, 4>{"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}));
+    RedisLedger ledger = home.ledger();
+    const auto refused = ledger.connect();
+    CHECK(code_of(refused) == Errc::kInvalid);
+    CHECK(refused.error().detail.find("maxmemory-policy noeviction") != std::string::npos);
+    must(
+        c.call(std::array<std::string_view, 4>{"CONFIG", "SET", "maxmemory-policy", "noeviction"}));
+    CHECK(ledger.connect().ok());
+  }
+
+  TEST_CASE("a password is asked for and a wrong one is not a matter of waiting") {
+    const Home home;
+    RedisConnection c = home.connection();
+    must(c.call(
+        std::array<std::string_view, 6>{"ACL", "SETUSER", "proctor", "on", ">sesame", "~*"}));
+    must(c.call(std::array<std::string_view, 4>{"ACL", "SETUSER", "proctor", "+@all"}));
+    must(c.call(std::array<std::string_view, 4>{"CONFIG", "SET", "requirepass", "other"}));
+    RedisEndpoint endpoint = must(parse_redis_endpoint(home.redis.address()));
+    const auto open = [&] { return RedisConnection::open(endpoint, std::chrono::seconds(2)); };
+    CHECK(code_of(open()) == Errc::kInvalid);
+    endpoint.password = Secret("wrong");
+    const auto refused = open();
+    CHECK(code_of(refused) == Errc::kInvalid);
+    CHECK(refused.error().detail.find("wrong") == std::string::npos);
+    endpoint.password = Secret("other");
+    CHECK(open().ok());
+    endpoint.user = "proctor";
+    endpoint.password = Secret("sesame");
+    CHECK(open().ok());
+    endpoint.db = 3;
+    CHECK(open().ok());
+    endpoint.db = 99;
+    CHECK(code_of(open()) == Errc::kInvalid);
+  }
+
+  TEST_CASE("nobody there is unavailable and names the address") {
+    RedisEndpoint endpoint = must(parse_redis_endpoint("unix:/nonexistent/redis.sock"));
+    const auto refused = RedisConnection::open(endpoint, std::chrono::seconds(1));
+    CHECK(code_of(refused) == Errc::kUnavailable);
+    CHECK(refused.error().detail.find("unix:/nonexistent/redis.sock") != std::string::npos);
+  }
+}

@@ -1,0 +1,57 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "tests/integration/sandbox/engine_under_test.h"
+
+namespace proctor::testing {
+namespace {
+
+class BubblewrapBench final : public Bench {
+ public:
+  BubblewrapBench(TempDir dir, std::string owner, std::unique_ptr<SandboxEngine> engine)
+      : dir_(std::move(dir)), owner_(std::move(owner)), engine_(std::move(engine)) {}
+  SandboxEngine& engine() override { return *engine_; }
+  const fs::path& scratch() override { return dir_.path(); }
+  SandboxSpec spec() override {
+    SandboxSpec s;
+    s.label = "17.2-agent";
+    s.workspace = dir_.path() / "workspace";
+    s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
+    return s;
+  }
+  std::vector<std::string> leftovers() override {
+    std::vector<std::string> out;
+    for (const char* base : {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu",
+                             "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"}) {
+      std::error_code ec;
+      for (fs::directory_iterator it(fs::path(base) / "proctor" / owner_, ec), end;
+           !ec && it != end; it.increment(ec)) {
+        if (it->is_directory(ec)) out.push_back(it->path().string());
+      }
+    }
+    return out;
+  }
+
+ private:
+  TempDir dir_;
+  std::string owner_;
+  std::unique_ptr<SandboxEngine> engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Bench> make_bench() {
+  auto dir = TempDir::create("proctor-sandbox-test");
+  REQUIRE(dir.ok());
+  REQUIRE(make_dirs(dir->path() / "workspace").ok());
+  SandboxOptions options;
+  options.owner = "test-" + std::to_string(::getpid());
+  auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, options);
+  if (!engine.ok()) {
+    MESSAGE("not run: no bubblewrap sandbox on this machine: " << engine.error().detail);
+    return nullptr;
+  }
+  return std::make_unique<BubblewrapBench>(std::move(*dir), options.owner, std::move(*engine));
+}
+
+}  // namespace proctor::testing

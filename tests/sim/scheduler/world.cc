@@ -1,0 +1,270 @@
+#include "tests/sim/scheduler/world.h"
+
+#include "common/base/overload.h"
+
+namespace proctor::sim {
+namespace {
+constexpr std::int64_t kUsd = 1'000'000;
+MicroUsd micros(std::uint64_t n) {
+  return MicroUsd::from_micros(static_cast<std::int64_t>(n));
+}
+}  // namespace
+
+World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exercised) {
+  settings_.suspect_after = Millis(6'000);
+  settings_.lease = Millis(20'000);
+  settings_.reassign_after = Millis(4'000);
+  settings_.infrastructure_retries =
+      100;  // losses must not decide outcomes here, except in some seeds
+  if (below(4) == 0) settings_.infrastructure_retries = 1;
+  settings_.cost_model.tool_call = 1'000'000;  // one micro-dollar: usage is money, one to one
+  ranges_.drain_once = below(3) == 0;
+  if (below(3) == 0) ranges_ = Ranges{0, 0, 0, 0, 0, 0, false};  // some nights are quiet
+  make_plan();
+  const std::uint64_t n = 1 + below(4);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    SimWorker w;
+    w.id = WorkerId("w" + std::to_string(i));
+    w.boot = BootId(rng_());
+    w.slots = static_cast<std::uint32_t>(1 + below(4));
+    workers_.emplace(w.id, std::move(w));
+  }
+}
+
+void World::make_plan() {
+  const std::uint64_t tasks = 2 + below(6), runs = 20 + below(60);
+  plan_.scopes.push_back({"global", micros(20 * kUsd + below(60) * kUsd)});
+  plan_.scopes.push_back({"stage:one", micros(30 * kUsd + below(60) * kUsd)});
+  plan_.stage_scopes = {ScopeId(1)};
+  strict_order_ = below(2) == 0;
+  for (std::uint64_t t = 0; t < tasks; ++t) {
+    // Tight task envelopes let later tasks pass; without them the order is strict.
+    const std::uint64_t cap = strict_order_ ? 1'000 : 5 + below(20);
+    plan_.scopes.push_back({"task:" + std::to_string(t), micros(cap * kUsd)});
+    const ScopeId scope(static_cast<std::uint32_t>(plan_.scopes.size() - 1));
+    plan_.tasks.push_back({scope, micros((1 + below(3)) * kUsd), capability::kNull});
+  }
+  for (std::uint64_t r = 0; r < runs; ++r)
+    plan_.runs.push_back({static_cast<std::uint32_t>(below(tasks)), 0});
+  seen_.runs += runs;
+}
+
+void World::fail(const std::string& what) {
+  if (why_.empty()) why_ = "at " + std::to_string(now_.time_since_epoch().count()) + " ms: " + what;
+}
+
+void World::at(Millis delay, std::function<void()> what) {
+  agenda_.push({now_ + delay, order_++, std::move(what)});
+}
+
+bool World::run() {
+  constexpr Millis kFaultsStop(600'000), kGiveUp(6'000'000);
+  boot_coordinator();
+  for (auto& [id, w] : workers_) at(some(500), [this, &w = w] { sync(w); });
+  at(Millis(1'000), [this] { faults(); });
+  at(kFaultsStop, [this] { faults_on_ = false; });
+  while (!agenda_.empty() && why_.empty() && !(ended_ && complete_)) {
+    const Action next = agenda_.top();
+    agenda_.pop();
+    now_ = next.at;
+    if (Instant{} + kGiveUp < now_) {
+      fail("the campaign does not end" + stuck());
+      break;
+    }
+    next.what();
+  }
+  if (why_.empty()) check_end();
+  return why_.empty();
+}
+
+std::string World::stuck() const {
+  if (!core_) return ": there is no coordinator";
+  for (std::uint32_t r = 0; r < plan_.runs.size(); ++r)
+    if (core_->phase(RunId(r)) != RunPhase::kEnded && core_->phase(RunId(r)) != RunPhase::kParked)
+      return ": run " + std::to_string(r) + ": " + core_->explain(RunId(r));
+  return ": all runs are at their end";
+}
+
+void World::faults() {
+  at(Millis(1'000), [this] { faults(); });
+  if (chance(ranges_.coordinator_dies) && core_) {
+    ++seen_.coordinator_deaths;
+    kill_coordinator();
+    at(some(30'000), [this] { boot_coordinator(); });
+  }
+  if (ranges_.drain_once && below(30) == 0 && core_) {
+    ranges_.drain_once = false;
+    ++seen_.drains;
+    const bool cancel = below(2) == 0;
+    cancel ? feed(CancelAsked{}) : feed(DrainAsked{});
+  }
+  for (auto& [id, w] : workers_) {
+    if (w.alive && chance(ranges_.worker_dies)) {
+      ++seen_.worker_deaths;
+      kill_worker(w);
+    } else if (chance(ranges_.partition)) {
+      ++seen_.partitions;
+      w.cut_off_until = now_ + some(45'000);  // sometimes longer than the lease
+    }
+  }
+}
+
+// ---------------------------------------------------------------- coordinator
+
+void World::boot_coordinator() {
+  ++coordinator_life_;
+  epoch_ = Epoch(epoch_.raw() + 1);
+  ended_ = complete_ = false;
+  core_ = std::make_unique<Scheduler>(plan_, settings_, epoch_);
+  ledger_ =
+      std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
+  for (const auto& [run, id] : outcome_of_) core_->restore_ended(id, outcome_.at(run));
+  std::map<ScopeId, MicroUsd> spent;
+  for (const auto& [id, trail] : durable_) {
+    core_->restore_attempt(trail.at);
+    if (trail.at.settled)
+      for (const ScopeId s : plan_.path(id.run)) spent[s] = spent[s] + trail.at.charged;
+  }
+  std::uint32_t n = 0;
+  for (const auto& [scope, amount] : spent) {
+    core_->restore_spent(scope, amount);
+    if (amount == MicroUsd::zero()) continue;
+    const AskId id{{RunId(4'000'000'000u), AttemptNo(++n)}, 0};
+    if (!ledger_->reserve({id, amount, {scope}}).ok() || !ledger_->settle({id, amount}).ok())
+      fail("the journal holds more spend than the envelope");
+  }
+  for (const auto& [id, trail] : durable_) {
+    using S = RestoredAttempt::State;
+    const auto s = trail.at.state;
+    const bool pending = !trail.at.settled && (s == S::kGranted || s == S::kFinished ||
+                                               s == S::kLost || s == S::kCancelled);
+    if (!pending) continue;
+    const auto answer = ledger_->reserve({{id, trail.at.seq}, trail.at.ask, plan_.path(id.run)});
+    if (!answer.ok() || answer->kind != ReserveAnswer::Kind::kGranted)
+      fail("a pending reservation of the journal does not fit: " + to_string(id));
+  }
+  ledger_free_at_ = journal_free_at_ = now_;
+  perform(core_->start(time()));
+}
+
+void World::kill_coordinator() {
+  core_.reset();
+  ++coordinator_life_;  // whatever was in flight inside the old process is gone
+}
+
+void World::feed(const Event& e) {
+  if (!core_) return;
+  perform(core_->on(e, time()));
+}
+
+void World::perform(const std::vector<Command>& commands) {
+  for (const Command& c : commands) {
+    digest_ = (digest_ ^ c.index()) * 1099511628211ull;
+    std::visit([this](const auto& x) { perform(x); }, c);
+  }
+}
+
+void World::perform(const Persist& c) {
+  const std::uint64_t life = coordinator_life_;
+  journal_free_at_ = std::max(now_, journal_free_at_) + some(20);
+  at(journal_free_at_ - now_, [this, life, c] { commit(life, c); });
+}
+
+void World::commit(std::uint64_t life, const Persist& c) {
+  if (life != coordinator_life_) return;  // died before it was durable
+  for (const JournalWrite& w : c.writes) check_durable(w);
+  // Durable, and then perhaps dead before anybody hears of it.
+  if (chance(ranges_.coordinator_dies) && below(20) == 0) {
+    ++seen_.coordinator_deaths;
+    kill_coordinator();
+    at(some(10'000), [this] { boot_coordinator(); });
+    return;
+  }
+  feed(Persisted{c.seq});
+}
+
+// One batch at the ledger, in order; sometimes its answer comes twice, as after a lost reply.
+void World::ledger_turn(std::function<Event()> apply) {
+  const std::uint64_t life = coordinator_life_;
+  ledger_free_at_ = std::max(now_, ledger_free_at_) + some(10);
+  at(ledger_free_at_ - now_, [this, life, apply = std::move(apply)] {
+    if (life != coordinator_life_) return;  // an old epoch: refused whole
+    Event answer = apply();
+    if (chance(ranges_.lose)) {
+      ++seen_.ledger_repeats;
+      answer = apply();  // asked again: the stored answers
+    }
+    feed(answer);
+    if (life == coordinator_life_ && chance(ranges_.repeat)) feed(answer);
+  });
+}
+
+void World::perform(const Reserve& c) {
+  ledger_turn([this, c]() -> Event {
+    Reserved out;
+    for (const ReserveOp& op : c.ops) {
+      auto answer = ledger_->reserve(op);
+      if (!answer.ok()) {
+        fail("ledger refuses to reserve " + to_string(op.id) + ": " + answer.error().detail);
+        continue;
+      }
+      if (answer->kind == ReserveAnswer::Kind::kDenied) ++seen_.denials;
+      out.answers.push_back({op.id, *answer});
+    }
+    return out;
+  });
+}
+void World::perform(const Settle& c) {
+  ledger_turn([this, c]() -> Event {
+    Settled out;
+    for (const SettleOp& op : c.ops) {
+      auto answer = ledger_->settle(op);
+      if (!answer.ok())
+        fail("ledger refuses to settle " + to_string(op.id) + ": " + answer.error().detail);
+      else
+        out.answers.push_back({op.id, *answer});
+    }
+    return out;
+  });
+}
+void World::perform(const VoidReservations& c) {
+  ledger_turn([this, c]() -> Event {
+    Voided out;
+    for (const VoidOp& op : c.ops) {
+      for (const auto& [id, w] : workers_)
+        if (w.running.contains(op.id.attempt)) fail("voided while it runs: " + to_string(op.id));
+      if (Status s = ledger_->cancel(op); !s.ok())
+        fail("ledger refuses to void " + to_string(op.id) + ": " + s.error().detail);
+      out.ids.push_back(op.id);
+    }
+    return out;
+  });
+}
+void World::perform(const Forget& c) {
+  for (const AskId& id : c.ids)
+    ledger_turn([this, id]() -> Event {
+      ledger_->forget(id);
+      return TimerFired{};
+    });
+}
+
+void World::perform(const ArmTimer& c) {
+  const std::uint64_t life = coordinator_life_;
+  at(c.at - now_, [this, life] {
+    if (life == coordinator_life_) feed(TimerFired{});
+  });
+}
+
+void World::perform(const CampaignEnded& c) {
+  ended_ = true;
+  complete_ = c.complete;
+  if (complete_) return;
+  // Drained or cancelled: somebody resumes it later.
+  at(some(5'000), [this, life = coordinator_life_] {
+    if (life != coordinator_life_) return;
+    kill_coordinator();
+    boot_coordinator();
+  });
+}
+
+}  // namespace proctor::sim

@@ -1,0 +1,140 @@
+#pragma once
+// A simulated world around one Scheduler: workers with spools, a network that loses, repeats,
+// delays and reorders, a journal that keeps a prefix of what was asked, a ledger whose answers may
+// be repeated, and coordinators and workers that die.  One seed decides everything.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/core/scheduler.h"
+
+namespace proctor::sim {
+
+struct Ranges {  // percent per message or per second
+  unsigned lose = 5, repeat = 5, worker_dies = 2, coordinator_dies = 1, partition = 2;
+  unsigned infrastructure = 3;  // of results
+  bool drain_once = false;
+};
+
+// What the seeds exercised; every count must be positive over all seeds.
+struct Exercised {
+  std::uint64_t lost = 0, repeated = 0, worker_deaths = 0, coordinator_deaths = 0, partitions = 0;
+  std::uint64_t denials = 0, parked = 0, voided = 0, attempts_lost = 0, late_results = 0;
+  std::uint64_t infrastructure = 0, adopted = 0, reassigned = 0, cancelled_on_sync = 0, resent = 0;
+  std::uint64_t drains = 0, ledger_repeats = 0, runs = 0, scope_waits = 0;
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, Exercised& exercised);
+  // Runs the campaign to its end; false (with `why()`) when it does not end in time.
+  bool run();
+  const std::string& why() const { return why_; }
+  std::uint64_t digest() const { return digest_; }
+
+ private:
+  struct SimWorker {
+    WorkerId id;
+    BootId boot;
+    std::uint32_t slots = 0;
+    std::uint32_t life = 0;  // timers of an earlier life do nothing
+    bool alive = true;
+    Instant cut_off_until;
+    Epoch epoch_seen;
+    std::map<AttemptId, Usage> running;
+    std::set<AttemptId> done;  // in this life
+    std::map<AttemptId, wire::ResultMessage> spool;
+  };
+
+  // time
+  void at(Millis delay, std::function<void()> what);
+  std::uint64_t below(std::uint64_t n) { return rng_() % n; }
+  bool chance(unsigned percent) { return faults_on_ && below(100) < percent; }
+  Millis some(std::uint64_t ms) { return Millis(static_cast<std::int64_t>(below(ms) + 1)); }
+  Time time() const { return {now_, WallTime(now_.time_since_epoch().count())}; }
+
+  // coordinator
+  void make_plan();
+  void boot_coordinator();
+  void kill_coordinator();
+  void feed(const Event& e);
+  void perform(const std::vector<Command>& commands);
+  void perform(const Persist& c);
+  void perform(const Reserve& c);
+  void perform(const Settle& c);
+  void perform(const VoidReservations& c);
+  void perform(const Forget& c);
+  void perform(const AssignRuns& c);
+  void perform(const AckResults& c);
+  void perform(const CancelAttempts& c);
+  void perform(const ReplySync& c);
+  void perform(const ArmTimer& c);
+  void perform(const Alert&) {}
+  void perform(const CampaignEnded& c);
+  void commit(std::uint64_t life, const Persist& c);
+  void ledger_turn(std::function<Event()> apply);
+
+  // network and workers
+  void to_worker(const WorkerId& id, std::function<void(SimWorker&)> what);
+  void to_coordinator(SimWorker& w, Event e);
+  void sync(SimWorker& w);
+  void start_attempt(SimWorker& w, Epoch epoch, AttemptId id);
+  void finish_attempt(SimWorker& w, AttemptId id);
+  void send_result(SimWorker& w, const wire::ResultMessage& r);
+  void kill_worker(SimWorker& w);
+  void faults();
+  std::string stuck() const;
+
+  // oracles
+  void check_durable(const JournalWrite& w);
+  void fail(const std::string& what);
+  void check_end();
+
+  std::mt19937_64 rng_;
+  Exercised& seen_;
+  Ranges ranges_;
+  bool faults_on_ = true;
+  Instant now_{};
+  struct Action {
+    Instant at;
+    std::uint64_t order;
+    std::function<void()> what;
+    bool operator<(const Action& o) const { return std::tie(o.at, o.order) < std::tie(at, order); }
+  };
+  std::priority_queue<Action> agenda_;
+  std::uint64_t order_ = 0;
+  std::string why_;
+  std::uint64_t digest_ = 1469598103934665603ull;
+
+  PlanView plan_;
+  SchedulerSettings settings_;
+  std::unique_ptr<Scheduler> core_;
+  std::uint64_t coordinator_life_ = 0;
+  Epoch epoch_;
+  bool ended_ = false, complete_ = false;
+  std::unique_ptr<Ledger> ledger_;
+  Instant ledger_free_at_{}, journal_free_at_{};
+  std::map<WorkerId, SimWorker> workers_;
+
+  // the durable journal and what it implies, kept independently of the code under test
+  struct Trail {
+    RestoredAttempt at;
+    bool terminal = false;
+  };
+  std::map<AttemptId, Trail> durable_;
+  std::map<RunId, AttemptId> outcome_of_;
+  std::map<RunId, RunOutcome> outcome_;
+  std::set<RunId> parked_;
+  std::map<ScopeId, MicroUsd> spent_;
+  RunId last_first_intent_;
+  bool strict_order_ = false;
+  std::map<std::uint32_t, RunId> last_of_task_;
+};
+
+}  // namespace proctor::sim

@@ -1,0 +1,155 @@
+// The simulated workers and the network between them and the coordinator.
+#include "tests/sim/scheduler/world.h"
+
+namespace proctor::sim {
+
+void World::to_worker(const WorkerId& id, std::function<void(SimWorker&)> what) {
+  const int copies = chance(ranges_.lose) ? 0 : chance(ranges_.repeat) ? 2 : 1;
+  if (copies == 0) ++seen_.lost;
+  if (copies == 2) ++seen_.repeated;
+  for (int i = 0; i < copies; ++i)
+    at(chance(3) ? some(8'000) : some(20), [this, id, what] {
+      SimWorker& w = workers_.at(id);
+      if (w.alive && w.cut_off_until <= now_) what(w);
+    });
+}
+
+void World::to_coordinator(SimWorker& w, Event e) {
+  if (now_ < w.cut_off_until) return;
+  const int copies = chance(ranges_.lose) ? 0 : chance(ranges_.repeat) ? 2 : 1;
+  if (copies == 0) ++seen_.lost;
+  if (copies == 2) ++seen_.repeated;
+  for (int i = 0; i < copies; ++i) at(chance(3) ? some(8'000) : some(20), [this, e] { feed(e); });
+}
+
+void World::sync(SimWorker& w) {
+  const std::uint32_t life = w.life;
+  at(Millis(2'000), [this, &w, life] {
+    if (w.alive && w.life == life) sync(w);
+  });
+  wire::Sync s;
+  s.worker = w.id;
+  s.boot = w.boot;
+  s.epoch_seen = w.epoch_seen;
+  s.slots = w.slots;
+  s.features = {"sandbox:null"};
+  for (const auto& [id, usage] : w.running)
+    s.running.push_back({id, wire::Stage::kAgent, true, usage});
+  for (const auto& [id, result] : w.spool) s.unacked.push_back(id);
+  to_coordinator(w, WorkerSynced{std::move(s)});
+}
+
+void World::perform(const ReplySync& c) {
+  seen_.cancelled_on_sync += c.reply.cancel.size();
+  seen_.resent += c.reply.resend.size();
+  to_worker(c.worker, [this, reply = c.reply, epoch = epoch_](SimWorker& w) {
+    if (epoch < w.epoch_seen) return;
+    w.epoch_seen = epoch;
+    for (const AttemptId& id : reply.acked) w.spool.erase(id);
+    for (const AttemptId& id : reply.resend)
+      if (const auto it = w.spool.find(id); it != w.spool.end()) send_result(w, it->second);
+    for (const AttemptId& id : reply.cancel) w.running.erase(id);
+  });
+}
+
+void World::perform(const AssignRuns& c) {
+  for (const AssignRuns::Run& r : c.runs) {
+    const auto it = durable_.find(r.attempt);
+    if (it == durable_.end() || it->second.at.state != RestoredAttempt::State::kGranted)
+      fail("assigned before its grant was durable: " + to_string(r.attempt));
+    for (auto e = durable_.lower_bound({r.attempt.run, AttemptNo(0)});
+         e != durable_.end() && e->first < r.attempt; ++e)
+      if (!e->second.terminal) fail("two live attempts of one run: " + to_string(r.attempt));
+    if (outcome_of_.contains(r.attempt.run))
+      fail("assigned after its run ended: " + to_string(r.attempt));
+  }
+  to_worker(c.worker, [this, runs = c.runs, epoch = epoch_](SimWorker& w) {
+    for (const AssignRuns::Run& r : runs) start_attempt(w, epoch, r.attempt);
+  });
+}
+
+void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
+  if (epoch < w.epoch_seen) return;  // fenced
+  w.epoch_seen = epoch;
+  if (w.running.contains(id) || w.spool.contains(id) || w.done.contains(id)) {
+    ++seen_.reassigned;
+    return;
+  }
+  Usage u;
+  u.tool_calls = below(static_cast<std::uint64_t>(plan_.task_of(id.run).ask.micros()) + 1);
+  w.running.emplace(id, u);
+  const std::uint32_t life = w.life;
+  at(some(15'000), [this, &w, life, id] {
+    if (w.alive && w.life == life) finish_attempt(w, id);
+  });
+  if (below(2) == 0)
+    to_coordinator(w, ProgressReceived{w.id, {epoch, {{id, wire::Stage::kPreparing, false, u}}}});
+}
+
+void World::finish_attempt(SimWorker& w, AttemptId id) {
+  const auto it = w.running.find(id);
+  if (it == w.running.end()) return;  // cancelled meanwhile
+  wire::ResultMessage r;
+  r.epoch = w.epoch_seen;
+  r.attempt = id;
+  r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
+  r.usage = it->second;
+  if (chance(ranges_.infrastructure)) {
+    ++seen_.infrastructure;
+    r.infrastructure = true;
+    r.outcome = RunOutcome::kInvalid;
+    r.termination = Termination::kInfrastructure;
+  }
+  w.running.erase(it);
+  w.done.insert(id);
+  w.spool[id] = r;
+  send_result(w, r);
+}
+
+void World::send_result(SimWorker& w, const wire::ResultMessage& r) {
+  to_coordinator(w, ResultReceived{w.id, r});
+}
+
+void World::perform(const AckResults& c) {
+  for (const AttemptId& id : c.attempts) {
+    const auto it = durable_.find(id);
+    if (it == durable_.end() || !it->second.at.has_result)
+      fail("acknowledged before it was durable: " + to_string(id));
+  }
+  to_worker(c.worker, [ids = c.attempts](SimWorker& w) {
+    for (const AttemptId& id : ids) w.spool.erase(id);
+  });
+}
+
+void World::perform(const CancelAttempts& c) {
+  to_worker(c.worker, [this, ids = c.attempts](SimWorker& w) {
+    for (const AttemptId& id : ids) {
+      const auto it = w.running.find(id);
+      if (it == w.running.end()) continue;
+      wire::ResultMessage r;
+      r.epoch = w.epoch_seen;
+      r.attempt = id;
+      r.termination = Termination::kOperatorCancel;
+      r.usage = it->second;
+      w.running.erase(it);
+      w.done.insert(id);
+      w.spool[id] = r;
+      send_result(w, r);
+    }
+  });
+}
+
+void World::kill_worker(SimWorker& w) {
+  w.alive = false;
+  ++w.life;
+  w.running.clear();
+  w.done.clear();
+  at(some(40'000), [this, &w] {  // the spool was on disk
+    w.alive = true;
+    w.boot = BootId(rng_());
+    w.epoch_seen = Epoch(0);
+    sync(w);
+  });
+}
+
+}  // namespace proctor::sim

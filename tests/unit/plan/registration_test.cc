@@ -1,0 +1,190 @@
+#include "common/plan/registration.h"
+
+#include <doctest/doctest.h>
+
+#include "common/base/json.h"
+
+using namespace proctor;
+
+namespace {
+
+Campaign campaign() {
+  Campaign c;
+  c.name = "pilot";
+  c.replicates = 2;
+  c.stages = {{"main", {}}};
+  c.strata = {"language"};
+  c.contracts.resize(2);
+  c.contracts[0].id = "json-lib";
+  c.contracts[0].digest = sha256("json-lib");
+  c.contracts[1].id = "csv-tool";
+  c.contracts[1].digest = sha256("csv-tool");
+  c.methods.resize(1);
+  c.methods[0].name = "noop";
+  c.methods[0].digest = sha256("noop");
+  c.envelopes.global = MicroUsd::from_micros(20'000'000);
+  c.envelopes.stage["main"] = MicroUsd::from_micros(15'000'000);
+  c.envelopes.tasks["json-lib"] = MicroUsd::from_micros(7'000'001);
+  c.caps.tokens = 100'000;
+  c.cost_model.digest = sha256("prices");
+  c.cost_model.version = "file";
+  return c;
+}
+
+Registration registered(const Campaign& c = campaign()) {
+  auto r = make_registration(c, sha256("plan"), WallTime(1'772'841'600'000));
+  REQUIRE(r.ok());
+  return *r;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_SUITE("plan") {
+  TEST_CASE("a registration read back is the one that was written with its removals") {
+    Registration r = registered();
+    REQUIRE(
+        add_removal(r, "csv-tool", "its repository disappeared", WallTime(1'772'841'700'000)).ok());
+    const auto back = parse_registration(to_json(r));
+    REQUIRE(back.ok());
+    CHECK(*back == r);
+    CHECK(is_removed(*back, "csv-tool"));
+    CHECK(!is_removed(*back, "json-lib"));
+  }
+
+  TEST_CASE("the campaign is identified by its name and the digest of what is frozen") {
+    Registration r = registered();
+    const std::string id = campaign_id(r);
+    CHECK(id == "pilot-" + frozen_digest(r).short_hex());
+    // The digest is that of the canonical bytes, which an auditor can compute with any tool.
+    const auto json = parse_json(to_json(r));
+    REQUIRE(json.ok());
+    CHECK(sha256(*canonical_json((*json)["frozen"])).hex() == (*json)["digest"].get<std::string>());
+    REQUIRE(add_removal(r, "csv-tool", "flaky", WallTime(1)).ok());
+    CHECK(campaign_id(r) == id);
+    r.seed = 1337;
+    CHECK(campaign_id(r) != id);
+  }
+
+  TEST_CASE("nothing differs when only the day and the tool do") {
+    const Registration then = registered();
+    Registration now = then;
+    now.at = WallTime(5);
+    now.tool_version = "9.9.9";
+    CHECK(differences(then, now).empty());
+  }
+
+  TEST_CASE("each difference is said with what was registered and what is there now") {
+    struct Row {
+      const char* what;
+      void (*change)(Campaign&);
+      std::string expected;
+    };
+    const Row rows[] = {
+        {"contract", [](Campaign& c) { c.contracts[0].digest = sha256("other"); },
+         "contract json-lib: registered " + sha256("json-lib").short_hex() + ", now " +
+             sha256("other").short_hex()},
+        {"contract gone", [](Campaign& c) { c.contracts.pop_back(); },
+         "contract csv-tool: registered " + sha256("csv-tool").short_hex() + ", now absent"},
+        {"method new",
+         [](Campaign& c) {
+           c.methods.push_back(c.methods[0]);
+           c.methods[1].name = "reference";
+         },
+         "method reference: not registered, now " + sha256("noop").short_hex()},
+        {"seed", [](Campaign& c) { c.seed = 1337; }, "seed: registered 20260307, now 1337"},
+        {"money", [](Campaign& c) { c.envelopes.global = MicroUsd::from_micros(20'000'001); },
+         "envelope in micro-USD global: registered 20000000, now 20000001"},
+        {"task money", [](Campaign& c) { c.envelopes.tasks.clear(); },
+         "envelope in micro-USD task:json-lib: registered 7000001, now absent"},
+        {"cap", [](Campaign& c) { c.caps.tokens = 1; }, "cap tokens: registered 100000, now 1"},
+        {"prices", [](Campaign& c) { c.cost_model.version = "fallback-1"; },
+         "cost model version: registered \"file\", now \"fallback-1\""},
+        {"strata", [](Campaign& c) { c.strata.push_back("type"); },
+         "strata: registered [language], now [language type]"},
+        {"stages", [](Campaign& c) { c.stages[0].name = "pilot"; },
+         "stages: registered [main], now [pilot]"},
+        {"replicates", [](Campaign& c) { c.replicates = 3; }, "replicates: registered 2, now 3"},
+        {"name", [](Campaign& c) { c.name = "other"; },
+         "campaign: registered \"pilot\", now \"other\""},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(std::string(row.what));
+      Campaign changed = campaign();
+      row.change(changed);
+      CHECK(differences(registered(), registered(changed)) ==
+            std::vector<std::string>{row.expected});
+    }
+    Registration now = registered();
+    now.plan = sha256("another plan");
+    now.analysis["alpha"] = "0.01";
+    CHECK(differences(registered(), now).size() == 2);
+  }
+
+  TEST_CASE("a removal needs a known task and a reason and happens once") {
+    Registration r = registered();
+    CHECK(add_removal(r, "web-api", "why", WallTime(1)).error().code == Errc::kNotFound);
+    CHECK(add_removal(r, "json-lib", " \n", WallTime(1)).error().code == Errc::kInvalid);
+    CHECK(add_removal(r, "json-lib", std::string(5000, 'x'), WallTime(1)).error().code ==
+          Errc::kInvalid);
+    CHECK(add_removal(r, "json-lib", "\xff", WallTime(1)).error().code == Errc::kInvalid);
+    CHECK(r == registered());
+    REQUIRE(add_removal(r, "json-lib", "why", WallTime(1)).ok());
+    CHECK(add_removal(r, "json-lib", "why", WallTime(2)).error().code == Errc::kConflict);
+    CHECK(r.removals.size() == 1);
+  }
+
+  TEST_CASE("a file that was edited is refused and the field is named") {
+    const std::string json = to_json(registered());
+    struct Row {
+      const char* from;
+      const char* to;
+      const char* expected;
+    };
+    const Row rows[] = {
+        {"\"seed\": 20260307", "\"seed\": 1337", "the frozen part was changed after the freeze"},
+        {"\"seed\": 20260307", "\"seed\": 4294967296",
+         "frozen.seed: found 4294967296, expected a whole number"},
+        {"\"seed\": 20260307", "\"seed\": -1", "frozen.seed: found -1"},
+        {"\"seed\": 20260307", "\"seed\": 1.5", "frozen.seed: found 1.5"},
+        {"\"seed\": 20260307", "\"sede\": 20260307", "frozen.seed: found nothing"},
+        {"\"seed\": 20260307", "\"seed\": 20260307, \"more\": 1",
+         "frozen.: found 17 members, expected 16"},
+        {"\"seed\": 20260307", "\"seed\": 20260307, \"seed\": 1", "duplicate key"},
+        {"\"schema_version\": 1", "\"schema_version\": 2",
+         "frozen.schema_version: found 2, expected 1"},
+        {"\"strata\": [", "\"strata\": [7,", "frozen.strata: found 7, expected a text"},
+        {"\"version\": \"file\"", "\"version\": null", "frozen.cost_model.version: found null"},
+        {"\"removals\": []", "\"removals\": {}", "removals: expected a list"},
+        {"\"removals\": []", "\"removals\": [{\"task\": \"json-lib\"}]",
+         "removals[0].reason: found nothing"},
+        {"\"removals\": []", "\"removals\": [{\"task\": \"x\", \"reason\": \"y\", \"at_ms\": 1}]",
+         "removals: task \"x\" is not in the registration"},
+        {"\"frozen\": {", "\"frozen\": 1, \"x\": {", "top level: found 4 members, expected 3"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(std::string(row.to));
+      const auto r = parse_registration(replaced(json, row.from, row.to));
+      REQUIRE(!r.ok());
+      CAPTURE(r.error().detail);
+      CHECK(r.error().detail.find(row.expected) != std::string::npos);
+    }
+    for (const char* text : {"", "{}", "[]", "null", "{\"frozen\":", "\xff"})
+      CHECK(!parse_registration(text).ok());
+    for (std::size_t n = 0; n + 1 < json.size(); n += 7)
+      CHECK(!parse_registration(json.substr(0, n)).ok());
+  }
+
+  TEST_CASE("a cap beyond what JSON can hold is refused when registering") {
+    Campaign c = campaign();
+    c.caps.tokens = ~std::uint64_t{0};
+    const auto r = make_registration(c, Digest(), WallTime(0));
+    REQUIRE(!r.ok());
+    CHECK(r.error().code == Errc::kInvalid);
+  }
+}

@@ -1,0 +1,57 @@
+#include "common/stats/clustered.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace proctor;
+
+namespace {
+doctest::Approx near(double expected) {
+  return doctest::Approx(expected).epsilon(1e-9);
+}
+// Fixtures A and B of STATISTICS.md.
+const std::vector<Cluster> kEqual = {{4, 4}, {4, 3}, {4, 0}, {4, 2},
+                                     {4, 4}, {4, 1}, {4, 0}, {4, 3}};
+const std::vector<Cluster> kUnequal = {{4, 4}, {4, 1}, {3, 3}, {2, 0}, {4, 2}, {1, 1}};
+}  // namespace
+
+// Oracles: STATISTICS.md E1.
+TEST_SUITE("stats") {
+  TEST_CASE("the clustered interval of eight tasks with four runs each is the published one") {
+    const auto r = mean_of_task_means(kEqual);
+    REQUIRE(r.has_value());
+    CHECK(r->mean == near(0.53125));
+    CHECK(*r->standard_error == near(0.1451407876));
+    CHECK(r->interval->low == near(0.1880465739));
+    CHECK(r->interval->high == near(0.8744534261));
+  }
+
+  TEST_CASE("with equal runs per task CR1 equals the standard error of task means") {
+    const auto ratio = ratio_rate(kEqual);
+    REQUIRE(ratio.has_value());
+    CHECK(ratio->cr0 == near(0.135766775));
+    CHECK(*ratio->cr1 == near(*mean_of_task_means(kEqual)->standard_error));
+  }
+
+  TEST_CASE("with unequal runs the two estimands differ and both are right") {
+    const auto ratio = ratio_rate(kUnequal);
+    REQUIRE(ratio.has_value());
+    CHECK(ratio->ratio == near(0.6111111111));
+    CHECK(ratio->cr0 == near(0.1542592469));
+    CHECK(*ratio->cr1 == near(0.1689825385));
+    const auto means = mean_of_task_means(kUnequal);
+    CHECK(means->mean == near(0.625));
+    CHECK(*means->standard_error == near(0.1796988221));
+  }
+
+  TEST_CASE("one task has a rate but no standard error and none has nothing") {
+    const std::vector<Cluster> one = {{4, 3}, {0, 0}};
+    CHECK(mean_of_task_means(one)->mean == 0.75);
+    CHECK(mean_of_task_means(one)->tasks == 1);
+    CHECK(!mean_of_task_means(one)->standard_error);
+    CHECK(!ratio_rate(one)->cr1);
+    CHECK(!mean_of_task_means({}));
+    CHECK(!ratio_rate({}));
+  }
+}

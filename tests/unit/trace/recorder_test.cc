@@ -1,0 +1,146 @@
+#include "common/trace/recorder.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "common/trace/evidence.h"
+#include "sample_run.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+TempDir temp() {
+  Result<TempDir> t = TempDir::create("trace");
+  REQUIRE(t.ok());
+  return std::move(t).value();
+}
+
+std::vector<Event> read_events(const fs::path& dir) {
+  const Result<std::string> bytes = read_file(dir / "events.jsonl", 1 << 20);
+  REQUIRE(bytes.ok());
+  std::istringstream in(*bytes);
+  EventChain chain;
+  std::vector<Event> out;
+  for (std::string line; std::getline(in, line);) {
+    Result<Event> e = chain.accept(line);
+    REQUIRE(e.ok());
+    out.push_back(*e);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_SUITE("trace") {
+  TEST_CASE("a finished run directory holds what its report says") {
+    const TempDir t = temp();
+    const fs::path dir = t.path() / "run";
+    const Digest digest = write_sample_run(dir);
+    const std::string bytes = *read_file(dir / "report.json", 1 << 20);
+    CHECK(sha256(bytes) == digest);
+    const Result<RunReport> r = parse_report(bytes);
+    REQUIRE(r.ok());
+    CHECK(r->manifest == sha256(*read_file(dir / "manifest.json", 1 << 20)));
+    CHECK(r->patch == sha256(*read_file(dir / "patch.diff", 1 << 20)));
+    CHECK(r->events == 3);
+    CHECK(read_events(dir).size() == 3);
+    REQUIRE(r->checks.size() == 2);
+    CHECK(r->checks[0].stdout_digest == sha256("ok\n"));
+    CHECK(r->checks[0].stderr_digest == sha256(""));
+    CHECK_FALSE(r->checks[0].result_digest);
+    CHECK(r->checks[1].result_digest == sha256("1..1\nok 1 - a\n"));
+    std::vector<std::string> paths;
+    for (const EvidenceFile& f : r->files) {
+      paths.push_back(f.path);
+      CHECK(f.digest == sha256(*read_file(dir / f.path, 1 << 20)));
+    }
+    CHECK(paths == std::vector<std::string>{
+                       "acceptance/build/result.json", "acceptance/build/stderr",
+                       "acceptance/build/stdout", "acceptance/unit%2Ftests/result.json",
+                       "acceptance/unit%2Ftests/results", "acceptance/unit%2Ftests/stderr",
+                       "acceptance/unit%2Ftests/stdout", "events.jsonl", "manifest.json",
+                       "patch.diff"});
+  }
+
+  TEST_CASE("the same run written twice is the same bytes") {
+    const TempDir t = temp();
+    CHECK(write_sample_run(t.path() / "a") == write_sample_run(t.path() / "b"));
+  }
+
+  TEST_CASE("time grows strictly even when the clock stands still or goes back") {
+    const TempDir t = temp();
+    const std::vector<std::uint64_t> ticks{500, 500, 500, 400, 501, 700, 690};
+    std::size_t next = 0;
+    Result<RunRecorder> run = RunRecorder::create(t.path() / "run", [&] { return ticks[next++]; });
+    REQUIRE(run.ok());
+    for (std::size_t i = 0; i < ticks.size(); ++i)
+      CHECK(*run->event("tick", Actor::kMonitor, Json::object()) == i);
+    REQUIRE(run->sync().ok());
+    std::vector<std::uint64_t> seen;
+    for (const Event& e : read_events(run->dir())) seen.push_back(e.t);
+    CHECK(seen == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 200, 201});
+  }
+
+  TEST_CASE("a refused event leaves the chain whole") {
+    const TempDir t = temp();
+    Result<RunRecorder> run = RunRecorder::create(t.path() / "run");
+    REQUIRE(run.ok());
+    CHECK(*run->event("a", Actor::kHarness, Json::object()) == 0);
+    CHECK_FALSE(run->event("b", Actor::kHarness, {{"x", 1.5}}).ok());
+    CHECK_FALSE(run->event("No", Actor::kHarness, Json::object()).ok());
+    CHECK(*run->event("c", Actor::kHarness, Json::object()) == 1);
+    REQUIRE(run->sync().ok());
+    CHECK(read_events(run->dir()).size() == 2);
+  }
+
+  TEST_CASE("the order of a run directory is kept") {
+    const TempDir t = temp();
+    Result<RunRecorder> run = RunRecorder::create(t.path() / "run");
+    REQUIRE(run.ok());
+    CHECK_FALSE(run->event("agent.act", Actor::kAgent, Json::object()).ok());
+    REQUIRE(run->write_manifest(sample_manifest()).ok());
+    CHECK_FALSE(run->write_manifest(sample_manifest()).ok());
+    CHECK(run->event("agent.act", Actor::kAgent, Json::object()).ok());
+    REQUIRE(run->write_patch("").ok());
+    CHECK_FALSE(run->write_patch("").ok());
+    REQUIRE(run->finish(RunReport{}).ok());
+    CHECK_FALSE(run->finish(RunReport{}).ok());
+    CHECK_FALSE(run->event("late", Actor::kHarness, Json::object()).ok());
+    CHECK_FALSE(run->check_dir("late").ok());
+  }
+
+  TEST_CASE("a folder that holds something is not a new run directory") {
+    const TempDir t = temp();
+    REQUIRE(write_file(t.path() / "x", "", Durability::kLazy).ok());
+    const Result<RunRecorder> run = RunRecorder::create(t.path());
+    REQUIRE_FALSE(run.ok());
+    CHECK(run.error().code == Errc::kConflict);
+  }
+
+  TEST_CASE("a link among the evidence stops the report") {
+    const TempDir t = temp();
+    Result<RunRecorder> run = RunRecorder::create(t.path() / "run");
+    REQUIRE(run.ok());
+    const Result<fs::path> folder = run->check_dir("unit");
+    REQUIRE(folder.ok());
+    fs::create_symlink("/etc/hostname", *folder / "stdout");
+    CHECK_FALSE(run->finish(RunReport{}).ok());
+    CHECK_FALSE(fs::exists(run->dir() / "report.json"));
+  }
+
+  TEST_CASE("check ids become folder names that cannot meet or leave") {
+    CHECK(check_dir_name("unit") == "unit");
+    CHECK(check_dir_name("../x") == "%2E.%2Fx");
+    CHECK(check_dir_name(".") == "%2E");
+    CHECK(check_dir_name("") == "%");
+    CHECK(check_dir_name("a b") == "a%20b");
+    CHECK(check_dir_name("a%20b") == "a%2520b");
+    const std::string a = check_dir_name(std::string(300, 'a') + "1");
+    const std::string b = check_dir_name(std::string(300, 'a') + "2");
+    CHECK(a != b);
+    CHECK(a.size() < 200);
+  }
+}

@@ -1,0 +1,81 @@
+#include "sample_run.h"
+
+#include <doctest/doctest.h>
+
+namespace proctor::testing {
+
+RunReport sample_report() {
+  RunReport r;
+  r.campaign = "quickstart-1";
+  r.run_name = "fix-parser/reference/r1";
+  r.attempt = {RunId(17), AttemptNo(2)};
+  r.task = "fix-parser";
+  r.method = "reference";
+  r.replicate = 1;
+  r.contract = sha256("contract");
+  r.method_digest = sha256("method");
+  r.commit = "0123456789abcdef0123456789abcdef01234567";
+  r.tree = "89abcdef0123456789abcdef0123456789abcdef";
+  r.outcome = RunOutcome::kSuccess;
+  r.rationale = "the method ended by itself";
+  r.evidence_seq = 2;
+  CheckReport build{
+      .id = "build", .kind = "build", .gate = "build", .outcome = CheckOutcome::kPass};
+  build.command = "make";
+  build.timeout_ms = 60'000;
+  build.reader = "exit_code";
+  build.ended = "exited";
+  build.wall_ms = 812;
+  CheckReport unit{
+      .id = "unit/tests", .kind = "unit", .gate = "functional", .outcome = CheckOutcome::kPass};
+  unit.command = "make check";
+  unit.timeout_ms = 60'000;
+  unit.reader = "tap";
+  unit.ended = "exited";
+  unit.passed = 3;
+  unit.skipped = 1;
+  r.checks = {build, unit};
+  r.gates = {{"patch", "pass", ""},
+             {"build", "pass", ""},
+             {"functional", "pass", ""},
+             {"safety", "pass", ""}};
+  r.usage = {.setup_ms = 100, .agent_ms = 2000, .acceptance_ms = 900, .cpu_ms = 1500};
+  r.cost = {.model = MicroUsd::from_micros(0),
+            .execution = MicroUsd::from_micros(51),
+            .human = MicroUsd::from_micros(0),
+            .overhead = MicroUsd::from_micros(7)};
+  r.cost_model = sha256("prices");
+  r.cost_model_version = "file";
+  r.started_ms = 1'770'000'000'000;
+  r.finished_ms = 1'770'000'003'000;
+  return r;
+}
+
+Json sample_manifest() {
+  return {{"format", "proctor-manifest-1"}};
+}
+
+Digest write_sample_run(const fs::path& dir) {
+  std::uint64_t now = 1000;
+  Result<RunRecorder> made = RunRecorder::create(dir, [&now] { return now += 10; });
+  REQUIRE(made.ok());
+  RunRecorder run = std::move(made).value();
+  REQUIRE(run.write_manifest(sample_manifest()).ok());
+  REQUIRE(run.event("agent.start", Actor::kHarness, {{"command", "true"}}).ok());
+  REQUIRE(run.event("agent.end", Actor::kHarness, {{"exit_code", 0}}).ok());
+  REQUIRE(run.write_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n").ok());
+  const RunReport report = sample_report();
+  for (const CheckReport& check : report.checks) {
+    const Result<fs::path> folder = run.check_dir(check.id);
+    REQUIRE(folder.ok());
+    REQUIRE(write_file(*folder / "stdout", "ok\n", Durability::kLazy).ok());
+    REQUIRE(write_file(*folder / "stderr", "", Durability::kLazy).ok());
+    if (check.reader == "tap")
+      REQUIRE(write_file(*folder / "results", "1..1\nok 1 - a\n", Durability::kLazy).ok());
+  }
+  const Result<Digest> digest = run.finish(report);
+  REQUIRE(digest.ok());
+  return *digest;
+}
+
+}  // namespace proctor::testing

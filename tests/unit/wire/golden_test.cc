@@ -1,0 +1,98 @@
+// schemas/golden: one encoded example per kind and version.  Other programs (and older builds of
+// ours) rely on these bytes: a change is a decision for the commit that makes it.
+// PROCTOR_WRITE_GOLDEN=1 writes the files instead.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+#include "samples.h"
+
+using namespace proctor;
+using namespace proctor::wire;
+
+namespace {
+
+const fs::path kGolden = PROCTOR_GOLDEN_DIR;
+
+fs::path golden_file(const Message& m) {
+  return kGolden / (std::string(kind_name(m)) + ".v" + std::to_string(wire::kVersion) + ".hex");
+}
+
+// 64 digits a line, so that a difference can be read.
+std::string hex_lines(std::string_view bytes) {
+  const std::string hex = to_hex(bytes);
+  std::string out;
+  for (std::size_t i = 0; i < hex.size(); i += 64) out += hex.substr(i, 64) + "\n";
+  return out;
+}
+
+std::string from_hex_lines(std::string text) {
+  std::erase(text, '\n');
+  REQUIRE(text.size() % 2 == 0);
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i += 2)
+    out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  return out;
+}
+
+}  // namespace
+
+TEST_SUITE("wire") {
+  TEST_CASE("every kind encodes to its golden bytes and back") {
+    std::set<std::string> kinds;
+    for (const Message& m : samples::one_of_each()) {
+      const fs::path file = golden_file(m);
+      CAPTURE(file);
+      const std::string bytes = encode(m);
+      kinds.insert(std::string(kind_name(m)));
+      if (std::getenv("PROCTOR_WRITE_GOLDEN") != nullptr)
+        REQUIRE(write_file(file, hex_lines(bytes), Durability::kLazy).ok());
+      const Result<std::string> golden = read_file(file, limits::kFrameBytes);
+      REQUIRE(golden.ok());
+      CHECK(golden.value() == hex_lines(bytes));
+      const Result<Message> back = decode(from_hex_lines(golden.value()));
+      REQUIRE_MESSAGE(back.ok(), back.error().detail);
+      CHECK(back->index() == m.index());
+      CHECK(encode(back.value()) == bytes);
+    }
+    CHECK(kinds.size() == std::variant_size_v<Message>);
+  }
+
+  TEST_CASE("every golden file of every version still decodes") {
+    std::size_t files = 0;
+    for (const auto& entry : fs::directory_iterator(kGolden)) {
+      if (entry.path().extension() != ".hex") continue;
+      CAPTURE(entry.path());
+      const Result<std::string> text = read_file(entry.path(), limits::kFrameBytes);
+      REQUIRE(text.ok());
+      const Result<Message> m = decode(from_hex_lines(text.value()));
+      REQUIRE_MESSAGE(m.ok(), m.error().detail);
+      CHECK(entry.path().filename().string().starts_with(std::string(kind_name(m.value())) + ".v"));
+      ++files;
+    }
+    CHECK(std::variant_size_v<Message> <= files);
+  }
+
+  // Changing one of these is a compatibility decision: an older peer refuses what a newer one
+  // sends.
+  TEST_CASE("the bounds that peers rely on are these") {
+    CHECK(limits::kFrameBytes == 16'777'216);
+    CHECK(kPlainFrameBytes == 2'097'152);
+    CHECK(limits::kBatchItems == 4096);
+    CHECK(limits::kSlotsMax == 4096);
+    CHECK(limits::kChunkBytes == 1'048'576);
+    CHECK(kBundlePartBytes == 16'776'192);
+    CHECK(limits::kArchiveBytes == 1'073'741'824);
+    CHECK(limits::kNameBytes == 100);
+    CHECK(kRunNameBytes == 300);
+    CHECK(limits::kDetailBytes == 4096);
+    CHECK(kUsageMax == 1'000'000'000'000);
+    CHECK(kLedgerMax.micros() == 9'007'199'254'740'991);
+  }
+}

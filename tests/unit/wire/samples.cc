@@ -1,0 +1,226 @@
+#include "samples.h"
+
+#include <array>
+
+#include "common/wire/bounds.h"
+
+namespace proctor::wire::samples {
+namespace {
+
+AttemptId id(std::uint32_t run, std::uint32_t no) {
+  return {RunId(run), AttemptNo(no)};
+}
+
+Usage small_usage() {
+  Usage u;
+  u.setup_ms = 1200;
+  u.agent_ms = 64'000;
+  u.cpu_ms = 300;
+  u.tool_calls = 7;
+  u.input_tokens = 100'000;
+  u.output_tokens = 2'500;
+  u.model_calls = 3;
+  return u;
+}
+
+}  // namespace
+
+// Not sha256: a reader of the golden files sees at once which field is which.
+Digest digest_of(std::string_view text) {
+  Digest::Bytes bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(text.empty() ? 0 : text[i % text.size()]);
+  return Digest(bytes);
+}
+
+std::vector<Message> one_of_each() {
+  Sync sync{WorkerId("w1"),
+            BootId(0xfeedULL << 40),
+            "0.1.0",
+            Epoch(3),
+            8,
+            {"sandbox:bubblewrap"},
+            {},
+            {}};
+  sync.running.push_back({id(17, 2), Stage::kAgent, true, small_usage()});
+  sync.unacked = {id(5, 1), id(300, 1)};
+  ResultMessage result;
+  result.epoch = Epoch(3);
+  result.attempt = id(17, 2);
+  result.outcome = RunOutcome::kFailure;
+  result.termination = Termination::kAgentTimeout;
+  result.rationale = "check unit_tests: exit 1";
+  result.report = digest_of("report");
+  result.archive = digest_of("archive");
+  result.archive_bytes = 70'000;
+  result.usage = small_usage();
+  result.started_ms = 1'760'000'000'000;
+  result.finished_ms = 1'760'000'064'000;
+  const Assignment run{
+      id(17, 2), "sum/noop/r1", digest_of("contract"),           digest_of("method"),
+      1,         4'000'000'000, MicroUsd::from_micros(2'500'000)};
+  return {
+      sync,
+      Progress{Epoch(3), sync.running},
+      Want{{digest_of("contract"), digest_of("method")}},
+      ArchiveChunk{Epoch(3), id(17, 2), digest_of("archive"), 65'536, 65'541, "tail!"},
+      result,
+      Leave{WorkerId("w1"), BootId(0xfeedULL << 40)},
+      SyncReply{Epoch(3), "pilot", 2000, {id(9, 1)}, {id(5, 1)}, {id(300, 1)}, false},
+      Assign{Epoch(3), digest_of("settings"), {run}},
+      Bundle{digest_of("contract"), "bundle bytes"},
+      Ack{{id(5, 1), id(17, 2)}},
+      ChunkAck{id(17, 2), 65'541},
+      Cancel{Epoch(3), {id(17, 2)}, "operator: stop"},
+      Refuse{"key is not in the allow-list"},
+  };
+}
+
+std::uint64_t below(std::mt19937_64& rng, std::uint64_t n) {
+  return rng() % n;
+}
+
+namespace {
+
+// Small, boundary and large values alike, so that every width of integer is written.
+std::uint64_t number(std::mt19937_64& rng, std::uint64_t most) {
+  const std::uint64_t wide = rng() >> below(rng, 64);
+  if (below(rng, 16) == 0) return most;
+  return wide <= most ? wide : (most == UINT64_MAX ? wide : wide % (most + 1));
+}
+
+std::string letters(std::mt19937_64& rng, std::size_t least, std::size_t most) {
+  std::string out(least + below(rng, most - least + 1), 'a');
+  for (char& c : out) c = static_cast<char>('a' + below(rng, 26));
+  return out;
+}
+
+AttemptId attempt(std::mt19937_64& rng) {
+  return id(static_cast<std::uint32_t>(number(rng, limits::kPlanRows - 1)),
+            static_cast<std::uint32_t>(1 + number(rng, UINT32_MAX - 1)));
+}
+
+std::vector<AttemptId> attempts(std::mt19937_64& rng) {
+  std::vector<AttemptId> out(below(rng, 40));
+  for (AttemptId& a : out) a = attempt(rng);
+  return out;
+}
+
+Digest digest(std::mt19937_64& rng) {
+  return digest_of(letters(rng, 1, 32));
+}
+
+Usage usage(std::mt19937_64& rng) {
+  Usage u;
+  for (std::uint64_t* field : {&u.setup_ms, &u.agent_ms, &u.acceptance_ms, &u.cpu_ms, &u.tool_calls,
+                               &u.input_tokens, &u.output_tokens, &u.model_calls, &u.stored_bytes})
+    *field = number(rng, kUsageMax);
+  return u;
+}
+
+std::vector<RunningAttempt> running(std::mt19937_64& rng) {
+  std::vector<RunningAttempt> out(below(rng, 20));
+  for (RunningAttempt& r : out)
+    r = {attempt(rng), static_cast<Stage>(below(rng, 7)), below(rng, 2) == 0, usage(rng)};
+  return out;
+}
+
+ResultMessage result(std::mt19937_64& rng) {
+  ResultMessage m;
+  m.epoch = Epoch(rng());
+  m.attempt = attempt(rng);
+  m.outcome = static_cast<RunOutcome>(below(rng, 4));
+  m.termination = static_cast<Termination>(below(rng, 7));
+  m.rationale = letters(rng, 0, limits::kDetailBytes);
+  m.infrastructure = below(rng, 2) == 0;
+  m.report = digest(rng);
+  if (below(rng, 2) == 0) {
+    m.archive = digest(rng);
+    m.archive_bytes = 1 + number(rng, limits::kArchiveBytes - 1);
+  }
+  m.usage = usage(rng);
+  m.started_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
+  m.finished_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
+  return m;
+}
+
+Sync sync(std::mt19937_64& rng) {
+  Sync m;
+  m.worker = WorkerId(letters(rng, 1, limits::kNameBytes));
+  m.boot = BootId(rng());
+  m.version = letters(rng, 1, 20);
+  m.epoch_seen = Epoch(number(rng, UINT64_MAX));
+  m.slots = static_cast<std::uint32_t>(number(rng, limits::kSlotsMax));
+  for (std::uint64_t n = below(rng, kFeaturesMax + 1); 0 < n; --n)
+    m.features.push_back(letters(rng, 1, 30));
+  m.running = running(rng);
+  m.unacked = attempts(rng);
+  return m;
+}
+
+Assign assign(std::mt19937_64& rng) {
+  Assign m{Epoch(rng()), digest(rng), {}};
+  for (std::uint64_t n = below(rng, 30); 0 < n; --n)
+    m.runs.push_back({attempt(rng), letters(rng, 1, kRunNameBytes), digest(rng), digest(rng),
+                      static_cast<std::uint32_t>(rng()), static_cast<std::uint32_t>(rng()),
+                      MicroUsd::from_micros(static_cast<std::int64_t>(
+                          number(rng, static_cast<std::uint64_t>(kLedgerMax.micros()))))});
+  return m;
+}
+
+Bundle bundle(std::mt19937_64& rng) {
+  Bundle m{digest(rng), letters(rng, 0, 5000)};
+  if (below(rng, 2) == 0) {
+    m.offset = number(rng, limits::kContractBundleBytes - 5000);
+    m.total = m.offset + m.bytes.size() + 1;
+  }
+  return m;
+}
+
+ArchiveChunk chunk(std::mt19937_64& rng) {
+  ArchiveChunk m{Epoch(rng()), attempt(rng), digest(rng), 0, 0, letters(rng, 0, 5000)};
+  m.offset = number(rng, limits::kArchiveBytes - 5000);
+  m.total = m.offset + m.bytes.size();
+  return m;
+}
+
+}  // namespace
+
+Message random_message(std::mt19937_64& rng) {
+  switch (below(rng, std::variant_size_v<Message>)) {
+    case 0:
+      return sync(rng);
+    case 1:
+      return Progress{Epoch(rng()), running(rng)};
+    case 2:
+      return Want{{digest(rng), digest(rng)}};
+    case 3:
+      return chunk(rng);
+    case 4:
+      return result(rng);
+    case 5:
+      return Leave{WorkerId(letters(rng, 1, limits::kNameBytes)), BootId(rng())};
+    case 6:
+      return SyncReply{Epoch(rng()),
+                       letters(rng, 1, 64),
+                       static_cast<std::uint32_t>(number(rng, kNextSyncMsMax)),
+                       attempts(rng),
+                       attempts(rng),
+                       attempts(rng),
+                       below(rng, 2) == 0};
+    case 7:
+      return assign(rng);
+    case 8:
+      return bundle(rng);
+    case 9:
+      return Ack{attempts(rng)};
+    case 10:
+      return ChunkAck{attempt(rng), number(rng, limits::kArchiveBytes)};
+    case 11:
+      return Cancel{Epoch(rng()), attempts(rng), letters(rng, 0, 100)};
+    default:
+      return Refuse{letters(rng, 0, 100)};
+  }
+}
+
+}  // namespace proctor::wire::samples

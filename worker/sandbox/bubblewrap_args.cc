@@ -1,0 +1,87 @@
+#include "worker/sandbox/bubblewrap_args.h"
+
+#include <array>
+
+namespace proctor {
+namespace {
+
+// bwrap makes or mounts these itself; something laid over them would undo the sandbox.
+constexpr std::array<std::string_view, 5> kTaken = {"/", "/proc", "/dev", "/etc", "/workspace"};
+
+bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
+}
+
+Status check_mount(const SandboxMount& m) {
+  const std::string what = "sandbox mount at '" + m.at + "': ";
+  if (!m.at.starts_with('/') || (m.at != "/" && !is_safe_relative(m.at.substr(1)))) {
+    return Error{Errc::kInvalid, what + "expected an absolute path without . or .."};
+  }
+  for (std::string_view taken : kTaken) {
+    if (m.at == taken) return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
+  }
+  for (std::string_view below : {"/proc/", "/dev/"}) {
+    if (m.at.starts_with(below)) {
+      return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
+    }
+  }
+  std::error_code ec;
+  if (!m.host.is_absolute() || !fs::exists(m.host, ec)) {
+    return Error{Errc::kInvalid, what + "host path " + m.host.string() + " is not there"};
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Status check_bubblewrap_spec(const SandboxSpec& spec) {
+  std::error_code ec;
+  if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
+    return Error{Errc::kInvalid,
+                 "sandbox workspace '" + spec.workspace.string() + "': expected a host folder"};
+  }
+  for (const SandboxMount& m : spec.mounts) PROCTOR_CHECK_OK(check_mount(m));
+  for (const auto& [name, value] : spec.env) {
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
+      return Error{Errc::kInvalid, "sandbox environment: '" + name + "' cannot be a variable"};
+    }
+  }
+  return ok_status();
+}
+
+std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec& spec,
+                                         const std::string& command) {
+  std::vector<std::string> a = {host.bwrap.string(), "--unshare-all"};
+  const auto add = [&a](std::initializer_list<std::string> words) {
+    a.insert(a.end(), words.begin(), words.end());
+  };
+  if (spec.network) add({"--share-net"});
+  add({"--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"});
+  add({"--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"});
+  add({"--json-status-fd", std::to_string(kBwrapStatusFd)});
+  add({"--seccomp", std::to_string(kBwrapSeccompFd)});
+  for (const auto& [name, value] : spec.env) add({"--setenv", name, value});
+
+  for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});
+  for (const auto& [link, target] : host.links) add({"--symlink", target, link});
+  add({"--ro-bind", host.etc.string(), "/etc"});
+  if (host.certificates) add({"--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs"});
+  if (spec.network && host.resolver) {
+    add({"--ro-bind", "/etc/resolv.conf", "/etc/resolv.conf"});
+  }
+  add({"--proc", "/proc", "--dev", "/dev"});
+  for (const char* at : {"/tmp", "/run", "/home"}) {
+    if (0 < spec.memory_bytes) add({"--size", std::to_string(spec.memory_bytes)});
+    add({"--perms", at == std::string_view("/tmp") ? "1777" : "0755", "--tmpfs", at});
+  }
+  add({"--dir", "/home/proctor", "--symlink", "/tmp", "/var/tmp"});
+  add({"--bind", spec.workspace.string(), kWorkspaceAt});
+  for (const SandboxMount& m : spec.mounts) {
+    add({m.writable ? "--bind" : "--ro-bind", m.host.string(), m.at});
+  }
+  // The root itself is a tmpfs of bwrap's: nothing to write there either.
+  add({"--remount-ro", "/", "--chdir", kWorkspaceAt, "--", "/bin/sh", "-c", command});
+  return a;
+}
+
+}  // namespace proctor

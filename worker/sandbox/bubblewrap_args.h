@@ -1,0 +1,36 @@
+#pragma once
+// The command line of one `bwrap`: what a command sees of the host (usr, read-only; an /etc of our
+// own making; nothing else) and what it may write (its workspace and private tmpfs).
+// Decides only; the engine gathers HostView once.  Thread-safe.  Fails with kInvalid: the spec
+// cannot be met by bubblewrap.
+// Source: bwrap(1) 0.8.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+// What of this host every sandbox shows.
+struct HostView {
+  fs::path bwrap;
+  std::vector<std::pair<std::string, std::string>> links;  // "/bin" -> "usr/bin" (merged usr)
+  std::vector<std::string> dirs;                           // "/usr", and "/bin" where it is real
+  fs::path etc;                                            // our /etc
+  bool certificates = false;                               // /etc/ssl/certs is there
+  bool resolver = false;                                   // /etc/resolv.conf is there
+};
+
+// The descriptors bwrap finds open, by agreement with bubblewrap_process.
+inline constexpr int kBwrapStatusFd = 3;
+inline constexpr int kBwrapSeccompFd = 4;
+
+// Checks everything about a spec that does not depend on the command.
+Status check_bubblewrap_spec(const SandboxSpec& spec);
+
+// argv, argv[0] being the path of bwrap.  Requires: check_bubblewrap_spec passed.
+std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec& spec,
+                                         const std::string& command);
+
+}  // namespace proctor

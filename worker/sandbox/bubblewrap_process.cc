@@ -1,0 +1,291 @@
+#include "worker/sandbox/bubblewrap_process.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include "worker/sandbox/bubblewrap_args.h"
+
+namespace proctor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSample{100};
+constexpr milliseconds kKillGrace{5'000};
+constexpr std::size_t kStatusMax = 4096;
+constexpr std::size_t kReadChunk = std::size_t{64} << 10;
+
+// <sys/pidfd.h> of glibc 2.36 lacks extern "C".
+int open_pidfd(pid_t pid) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
+  Pipe p{UniqueFd(fds[0]), UniqueFd(fds[1])};
+  // Only our end: the command must see an ordinary pipe.
+  ::fcntl(p.read.get(), F_SETFL, O_NONBLOCK);
+  return p;
+}
+
+Result<UniqueFd> make_memfd(std::string_view bytes) {
+  UniqueFd fd(::memfd_create("proctor-seccomp", MFD_CLOEXEC));
+  if (!fd.valid()) return errno_error("memfd_create", errno);
+  if (::pwrite(fd.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return errno_error("write a memfd", errno);
+  }
+  return fd;
+}
+
+struct ChildFds {
+  int in, out, err, status, seccomp;
+};
+
+// Between fork and exec: async-signal-safe calls only.
+[[noreturn]] void become_bwrap(const BwrapLaunch& launch, char* const* argv, const ChildFds& fds) {
+  ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
+  for (int s = 1; s < SIGRTMIN; ++s) ::signal(s, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const UniqueFd& door : *launch.doors) {
+    if (::write(door.get(), "0", 1) != 1) ::_exit(125);
+  }
+  // Out of the way of 0..4 first, so that no dup2 overwrites a source.
+  std::array<int, 5> from = {fds.in, fds.out, fds.err, fds.status, fds.seccomp};
+  for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
+  static_assert(kBwrapStatusFd == 3 && kBwrapSeccompFd == 4);
+  for (int i = 0; i < 5; ++i) {
+    if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) ::_exit(125);
+  }
+  ::close_range(5, ~0U, 0);
+  for (const auto& [resource, value] : launch.rlimits) {
+    const rlimit limit{value, value};
+    if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ::_exit(125);
+  }
+  char* const no_env[] = {nullptr};
+  if (::chdir("/") == 0) ::execve(argv[0], argv, no_env);
+  ::_exit(125);
+}
+
+// The number after `"key": ` in bwrap's status lines.
+std::optional<int> status_number(std::string_view status, std::string_view key) {
+  const std::string quoted = "\"" + std::string(key) + "\": ";
+  const std::size_t at = status.find(quoted);
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* begin = status.data() + at + quoted.size();
+  const char* end = status.data() + status.size();
+  int value = 0;
+  const auto [stop, ec] = std::from_chars(begin, end, value);
+  // Without something behind it the number may not have arrived whole.
+  if (ec != std::errc() || stop == end) return std::nullopt;
+  return value;
+}
+
+// Is `pid` a child of ours' (a pid may have been given to somebody else meanwhile)?
+bool is_child_of(pid_t pid, pid_t parent) {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat.ok()) return false;
+  const std::size_t name_end = stat->rfind(')');  // the name may hold anything, also ')'
+  if (name_end == std::string::npos || stat->size() < name_end + 5) return false;
+  const std::string_view rest = std::string_view(*stat).substr(name_end + 4);  // ") S "
+  return rest.starts_with(std::to_string(parent) + " ");
+}
+
+class Running {
+ public:
+  Running(const BwrapLaunch& launch, BoundedFile& out, BoundedFile& err)
+      : launch_(launch), files_{&out, &err} {}
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (0 < pid_) {  // only after an error between start and reap
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+
+  Status start() {
+    PROCTOR_TRY(Pipe out, make_pipe());
+    PROCTOR_TRY(Pipe err, make_pipe());
+    PROCTOR_TRY(Pipe status, make_pipe());
+    PROCTOR_TRY(const UniqueFd seccomp, make_memfd(launch_.seccomp));
+    const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!nothing.valid()) return errno_error("open /dev/null", errno);
+    cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel_.valid()) return errno_error("eventfd", errno);
+    std::vector<std::string> words = launch_.argv;
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const ChildFds fds{nothing.get(), out.write.get(), err.write.get(), status.write.get(),
+                       seccomp.get()};
+    begun_ = Clock::now();
+    pid_ = ::fork();
+    if (pid_ == 0) become_bwrap(launch_, argv.data(), fds);
+    if (pid_ < 0) return errno_error("fork", errno);
+    pidfd_.reset(open_pidfd(pid_));
+    if (!pidfd_.valid()) return errno_error("pidfd_open", errno);
+    streams_[0] = std::move(out.read);
+    streams_[1] = std::move(err.read);
+    status_ = std::move(status.read);
+    return ok_status();
+  }
+
+  int cancel_fd() const { return cancel_.get(); }
+
+  // Until bwrap has ended, by itself or by us.
+  Status pump() {
+    while (!dead_) {
+      std::array<pollfd, 5> fds = {
+          pollfd{pidfd_.get(), POLLIN, 0}, pollfd{status_.get(), POLLIN, 0},
+          pollfd{streams_[0].get(), POLLIN, 0}, pollfd{streams_[1].get(), POLLIN, 0},
+          pollfd{cancelled_ ? -1 : cancel_.get(), POLLIN, 0}};
+      if (::poll(fds.data(), fds.size(), wait_for()) < 0 && errno != EINTR) {
+        return errno_error("poll", errno);
+      }
+      if (fds[1].revents != 0) read_status();
+      if (fds[2].revents != 0) read_stream(0, kBurst);
+      if (fds[3].revents != 0) read_stream(1, kBurst);
+      if (fds[4].revents != 0) cancelled_ = true;
+      if (fds[0].revents != 0) dead_ = true;
+      if (!dead_) judge();
+    }
+    return ok_status();
+  }
+
+  Result<BwrapEnd> finish() {
+    rusage usage{};
+    pid_t got = -1;
+    do {
+      got = ::wait4(pid_, &wait_status_, 0, &usage);
+    } while (got < 0 && errno == EINTR);
+    if (got != pid_) return errno_error("wait4", errno);
+    pid_ = -1;
+    BwrapEnd end;
+    end.wall = std::chrono::duration_cast<milliseconds>(Clock::now() - begun_);
+    const auto ms = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
+    end.cpu = milliseconds(ms(usage.ru_utime) + ms(usage.ru_stime));
+    read_status();
+    // What was written before the end is still in the pipes; nobody writes any more.
+    for (std::size_t i : {0U, 1U}) read_stream(i, ~std::size_t{0});
+    end.started = status_number(status_text_, "child-pid").has_value();
+    end.exit_code = status_number(status_text_, "exit-code");
+    if (cause_) end.cause = *cause_;
+    return end;
+  }
+
+ private:
+  static constexpr std::size_t kBurst = std::size_t{1} << 20;
+
+  int wait_for() const {
+    auto until = killed_at_ ? *killed_at_ + kKillGrace : begun_ + launch_.timeout;
+    if (launch_.over_limit && !killed_at_) until = std::min(until, Clock::now() + kSample);
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+  }
+
+  void judge() {
+    const auto now = Clock::now();
+    if (!cause_) {
+      if (cancelled_) {
+        cause_ = BwrapEnd::Cause::kCancelled;
+      } else if (begun_ + launch_.timeout <= now) {
+        cause_ = BwrapEnd::Cause::kTimedOut;
+      } else if (launch_.over_limit && launch_.over_limit()) {
+        cause_ = BwrapEnd::Cause::kOverLimit;
+      }
+      if (cause_) killed_at_ = now;
+    }
+    if (!cause_ || bwrap_killed_) return;
+    // Killing init ends everything inside, and bwrap then reaps it and reports the CPU time of all.
+    // Before bwrap has said who init is, there is nothing but bwrap itself, whose death init
+    // follows (--die-with-parent).
+    if (!init_killed_) init_killed_ = kill_init();
+    if (*killed_at_ + kKillGrace <= now) {
+      ::kill(pid_, SIGKILL);
+      bwrap_killed_ = true;
+    }
+  }
+
+  bool kill_init() {
+    const auto init = status_number(status_text_, "child-pid");
+    if (!init) return false;  // asked again when its status line arrives
+    const UniqueFd fd(open_pidfd(*init));
+    if (!fd.valid() || !is_child_of(*init, pid_)) return true;  // gone already
+    return ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0) == 0;
+  }
+
+  void read_status() {
+    std::array<char, 512> buffer{};
+    while (status_.valid()) {
+      const ssize_t n = ::read(status_.get(), buffer.data(), buffer.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return;
+      if (n == 0) return status_.reset();
+      const auto size = static_cast<std::size_t>(n);
+      status_text_.append(buffer.data(), std::min(size, kStatusMax - status_text_.size()));
+    }
+  }
+
+  // At most `burst` bytes a turn: a flood on one stream must not keep us from the clock.
+  void read_stream(std::size_t i, std::size_t burst) {
+    UniqueFd& fd = streams_[i];
+    for (std::size_t done = 0; fd.valid() && done < burst;) {
+      const ssize_t n = ::read(fd.get(), buffer_.data(), buffer_.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return;
+      if (n == 0) return fd.reset();
+      done += static_cast<std::size_t>(n);
+      files_[i]->append({buffer_.data(), static_cast<std::size_t>(n)});
+    }
+  }
+
+  const BwrapLaunch& launch_;
+  std::array<BoundedFile*, 2> files_;
+  std::vector<char> buffer_ = std::vector<char>(kReadChunk);
+  pid_t pid_ = -1;
+  UniqueFd pidfd_, status_, cancel_;
+  std::array<UniqueFd, 2> streams_;
+  std::string status_text_;
+  int wait_status_ = 0;
+  Clock::time_point begun_;
+  std::optional<Clock::time_point> killed_at_;
+  std::optional<BwrapEnd::Cause> cause_;
+  bool cancelled_ = false, dead_ = false, init_killed_ = false, bwrap_killed_ = false;
+};
+
+}  // namespace
+
+Result<BwrapEnd> run_bwrap(const BwrapLaunch& launch, BoundedFile& out, BoundedFile& err,
+                           std::stop_token cancel) {
+  Running running(launch, out, err);
+  PROCTOR_CHECK_OK(running.start());
+  {
+    const std::stop_callback wake(cancel, [fd = running.cancel_fd()] {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
+    });
+    PROCTOR_CHECK_OK(running.pump());
+  }
+  return running.finish();
+}
+
+}  // namespace proctor

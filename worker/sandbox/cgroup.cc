@@ -1,0 +1,285 @@
+#include "worker/sandbox/cgroup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <thread>
+
+namespace proctor {
+namespace {
+
+constexpr auto kEmptyWithin = std::chrono::seconds(5);
+constexpr std::size_t kControlFileMax = std::size_t{1} << 20;
+
+bool write_control(const fs::path& file, std::string_view text) {
+  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd.valid() &&
+         ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// Control files have no size: read to the end.
+std::string read_control(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out;
+  char buffer[4096];
+  while (fd.valid() && out.size() < kControlFileMax) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n <= 0) break;
+    out.append(buffer, static_cast<std::size_t>(n));
+  }
+  return out;
+}
+
+std::uint64_t number(std::string_view text) {
+  std::uint64_t v = 0;
+  std::from_chars(text.data(), text.data() + text.size(), v);
+  return v;
+}
+
+// The value of "key value\n".
+std::uint64_t keyed_number(std::string_view text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(' ')) {
+      return number(line.substr(key.size() + 1));
+    }
+    at = end + 1;
+  }
+  return 0;
+}
+
+bool make_dir(const fs::path& dir) {
+  return ::mkdir(dir.c_str(), 0755) == 0 || errno == EEXIST;
+}
+
+std::vector<pid_t> members(const fs::path& dir) {
+  std::vector<pid_t> out;
+  const std::string text = read_control(dir / "cgroup.procs");
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const auto pid = static_cast<pid_t>(number(std::string_view(text).substr(at, end - at)));
+    if (0 < pid) out.push_back(pid);
+    at = end + 1;
+  }
+  return out;
+}
+
+void kill_members(const fs::path& dir) {
+  const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
+  for (;;) {
+    const std::vector<pid_t> pids = members(dir);
+    if (pids.empty() || until < std::chrono::steady_clock::now()) return;
+    if (!write_control(dir / "cgroup.kill", "1")) {
+      for (pid_t pid : pids) ::kill(pid, SIGKILL);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// A dead process leaves its group a moment after its parent has seen it die.
+bool remove_group(const fs::path& dir) {
+  const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
+  while (::rmdir(dir.c_str()) != 0) {
+    if (errno != EBUSY || until < std::chrono::steady_clock::now()) return errno == ENOENT;
+    kill_members(dir);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// Does anything from our group up to the root carry a limit that leaving it would escape?
+bool limited(const CgroupPlace& place, std::string_view file) {
+  fs::path dir = place.mount + place.own;
+  const fs::path top = place.mount;
+  for (; dir != top && dir.has_relative_path(); dir = dir.parent_path()) {
+    const std::string text = read_control(dir / file);
+    // Version 1 memory shows "none" as the largest page-aligned number.
+    if (!text.empty() && !text.starts_with("max") && !text.starts_with("-1") &&
+        number(text) < (std::uint64_t{1} << 62)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool set_limits_v1(const std::map<std::string, fs::path>& dirs, const CgroupLimits& limits) {
+  bool ok = true;
+  if (auto m = dirs.find("memory"); m != dirs.end() && 0 < limits.memory_bytes) {
+    const std::string bytes = std::to_string(limits.memory_bytes);
+    ok = write_control(m->second / "memory.limit_in_bytes", bytes);
+    // Only there when the kernel accounts swap.
+    write_control(m->second / "memory.memsw.limit_in_bytes", bytes);
+  }
+  if (auto p = dirs.find("pids"); p != dirs.end() && 0 < limits.processes) {
+    ok = ok && write_control(p->second / "pids.max", std::to_string(limits.processes));
+  }
+  if (auto c = dirs.find("cpu"); c != dirs.end() && 0 < limits.cpus) {
+    const auto quota = std::max<long long>(1000, std::llround(limits.cpus * 100'000));
+    ok = ok && write_control(c->second / "cpu.cfs_quota_us", std::to_string(quota));
+  }
+  return ok;
+}
+
+bool set_limits_v2(const fs::path& dir, const CgroupLimits& limits) {
+  bool ok = true;
+  if (0 < limits.memory_bytes) {
+    ok = write_control(dir / "memory.max", std::to_string(limits.memory_bytes));
+    write_control(dir / "memory.swap.max", "0");
+  }
+  if (0 < limits.processes) {
+    ok = ok && write_control(dir / "pids.max", std::to_string(limits.processes));
+  }
+  if (0 < limits.cpus) {
+    const auto quota = std::max<long long>(1000, std::llround(limits.cpus * 100'000));
+    ok = ok && write_control(dir / "cpu.max", std::to_string(quota) + " 100000");
+  }
+  return ok;
+}
+
+}  // namespace
+
+Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
+  dirs_.swap(other.dirs_);
+  doors_.swap(other.doors_);
+  return *this;
+}
+
+Cgroup::~Cgroup() {
+  doors_.clear();
+  for (const auto& [controller, dir] : dirs_) remove_group(dir);
+}
+
+std::uint64_t Cgroup::memory_peak() const {
+  if (auto m = dirs_.find("memory"); m != dirs_.end()) {
+    return number(read_control(m->second / "memory.max_usage_in_bytes"));
+  }
+  if (auto u = dirs_.find("unified"); u != dirs_.end()) {
+    return number(read_control(u->second / "memory.peak"));  // since Linux 5.19
+  }
+  return 0;
+}
+
+std::uint64_t Cgroup::oom_kills() const {
+  if (auto m = dirs_.find("memory"); m != dirs_.end()) {
+    return keyed_number(read_control(m->second / "memory.oom_control"), "oom_kill");
+  }
+  if (auto u = dirs_.find("unified"); u != dirs_.end()) {
+    return keyed_number(read_control(u->second / "memory.events"), "oom_kill");
+  }
+  return 0;
+}
+
+std::optional<std::chrono::milliseconds> Cgroup::cpu_time() const {
+  if (auto a = dirs_.find("cpuacct"); a != dirs_.end()) {
+    return std::chrono::milliseconds(number(read_control(a->second / "cpuacct.usage")) / 1'000'000);
+  }
+  if (auto u = dirs_.find("unified"); u != dirs_.end()) {
+    return std::chrono::milliseconds(
+        keyed_number(read_control(u->second / "cpu.stat"), "usage_usec") / 1000);
+  }
+  return std::nullopt;
+}
+
+void Cgroup::empty() {
+  for (const auto& [controller, dir] : dirs_) kill_members(dir);
+}
+
+bool CgroupHost::add(const std::string& controller, const fs::path& base,
+                     const std::string& owner) {
+  const fs::path ours = base / "proctor";
+  if (!make_dir(ours)) return false;
+  if (v2_) write_control(ours / "cgroup.subtree_control", "+memory +pids +cpu");
+  if (!make_dir(ours / owner)) return false;
+  if (v2_) write_control(ours / owner / "cgroup.subtree_control", "+memory +pids +cpu");
+  if (::access((ours / owner / "cgroup.procs").c_str(), W_OK) != 0) return false;
+  parents_[controller] = ours / owner;
+  return true;
+}
+
+CgroupHost CgroupHost::detect(std::string_view owner) {
+  CgroupHost host;
+  const std::string name = cgroup_component(owner);
+  const CgroupLayout layout =
+      parse_cgroup_layout(read_control("/proc/self/mountinfo"), read_control("/proc/self/cgroup"));
+  for (const auto& [controller, place] : layout.v1) {
+    const bool inside = (controller == "memory" && limited(place, "memory.limit_in_bytes")) ||
+                        (controller == "pids" && limited(place, "pids.max")) ||
+                        (controller == "cpu" && limited(place, "cpu.cfs_quota_us"));
+    host.add(controller, inside ? place.mount + place.own : place.mount, name);
+  }
+  if (!host.parents_.empty() || layout.v2.mount.empty()) return host;
+  // Version 2: a group with processes of its own cannot give controllers to sub-groups, so unless
+  // we are at the root, ours serves only when nobody is in it; else the root, if that escapes
+  // nothing.
+  host.v2_ = true;
+  const bool inside = limited(layout.v2, "memory.max") || limited(layout.v2, "pids.max") ||
+                      limited(layout.v2, "cpu.max");
+  const fs::path base = inside ? layout.v2.mount + layout.v2.own : layout.v2.mount;
+  write_control(base / "cgroup.subtree_control", "+memory +pids +cpu");
+  if (!host.add("unified", base, name)) return host;
+  const fs::path mine = host.parents_["unified"];
+  const std::string controllers = " " + read_control(mine / "cgroup.subtree_control") + " ";
+  for (const char* c : {"memory", "pids", "cpu"}) {
+    if (controllers.find(c) != std::string::npos) host.parents_[c] = mine;
+  }
+  if (!host.has("memory") && !host.has("pids")) host.parents_.clear();
+  return host;
+}
+
+CgroupHost::~CgroupHost() {
+  // Fails, as it should, while another engine of this owner has groups in it.
+  for (const auto& [controller, dir] : parents_) {
+    if (::rmdir(dir.c_str()) == 0) ::rmdir(dir.parent_path().c_str());
+  }
+}
+
+std::string CgroupHost::version(std::string_view controller) const {
+  if (!has(controller)) return {};
+  return v2_ ? "cgroup2" : "cgroup1";
+}
+
+Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limits) const {
+  Cgroup group;
+  const std::string leaf = cgroup_component(name);
+  for (const auto& [controller, parent] : parents_) {
+    // Entering a version 1 group costs 0.3 ms each: only those that this run needs.
+    if (v2_ ? controller != "unified"
+            : (controller == "pids" && limits.processes == 0) ||
+                  (controller == "cpu" && !(0 < limits.cpus)) ||
+                  (controller == "cpuacct" && !limits.cpu_usage)) {
+      continue;
+    }
+    const fs::path dir = parent / leaf;
+    // Another engine of this owner may just have removed the parents as empty.
+    make_dir(parent.parent_path());
+    make_dir(parent);
+    if (!make_dir(dir)) return errno_error("make control group " + dir.string(), errno);
+    group.dirs_[controller] = dir;
+    UniqueFd door(::open((dir / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!door.valid()) return errno_error("open " + (dir / "cgroup.procs").string(), errno);
+    group.doors_.push_back(std::move(door));
+  }
+  const bool ok = v2_ ? group.dirs_.empty() || set_limits_v2(group.dirs_["unified"], limits)
+                      : set_limits_v1(group.dirs_, limits);
+  if (!ok) return Error{Errc::kUnavailable, "set the limits of control group " + leaf};
+  return group;
+}
+
+void CgroupHost::clean_up() const {
+  for (const auto& [controller, parent] : parents_) {
+    std::error_code ec;
+    for (fs::directory_iterator it(parent, ec), end; !ec && it != end; it.increment(ec)) {
+      if (!it->is_directory(ec) || it->is_symlink(ec)) continue;
+      kill_members(it->path());
+      remove_group(it->path());
+    }
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,71 @@
+#pragma once
+// Control groups of our sandboxes: limits on memory, processes and CPU, and what was used.
+// Groups are `proctor/<owner>/<name>`, below the group this process is in when that one is limited
+// (what limits us limits them too), else below the root.  Version 1 (also hybrid) and version 2.
+// Owned by the bubblewrap engine.  CgroupHost is thread-safe after detect(); a Cgroup belongs to
+// one thread.  Fails with kUnavailable (a group cannot be made).
+// Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "worker/sandbox/cgroup_layout.h"
+
+namespace proctor {
+
+struct CgroupLimits {
+  std::uint64_t memory_bytes = 0;  // 0: none
+  std::uint64_t processes = 0;
+  double cpus = 0;
+  bool cpu_usage = false;  // cpu_time() will be asked for while it runs
+};
+
+// One group (on version 1: one per controller).  Killed empty and removed at the end.
+class Cgroup {
+ public:
+  Cgroup() = default;
+  Cgroup(Cgroup&& other) noexcept = default;
+  Cgroup& operator=(Cgroup&& other) noexcept;
+  ~Cgroup();
+  // A process enters by writing "0" to each of these (a child does, between fork and exec).
+  const std::vector<UniqueFd>& doors() const { return doors_; }
+  std::uint64_t memory_peak() const;  // 0: not known
+  std::uint64_t oom_kills() const;
+  std::optional<std::chrono::milliseconds> cpu_time() const;
+  // Kills what is still inside, and waits (bounded) until nothing is.
+  void empty();
+
+ private:
+  friend class CgroupHost;
+  std::map<std::string, fs::path> dirs_;  // by controller; version 2: one, under "unified"
+  std::vector<UniqueFd> doors_;
+};
+
+class CgroupHost {
+ public:
+  // Finds out, by making the owner's group, which controllers can be used here.
+  static CgroupHost detect(std::string_view owner);
+  CgroupHost(CgroupHost&&) = default;
+  CgroupHost& operator=(CgroupHost&&) = default;
+  ~CgroupHost();  // removes the owner's group if it is empty
+  bool has(std::string_view controller) const { return parents_.contains(controller); }
+  // "cgroup1", "cgroup2" or "" for "memory", "pids", "cpu".
+  std::string version(std::string_view controller) const;
+  Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
+  // Kills and removes every group below the owner's.
+  void clean_up() const;
+
+ private:
+  CgroupHost() = default;
+  bool add(const std::string& controller, const fs::path& base, const std::string& owner);
+  std::map<std::string, fs::path, std::less<>> parents_;  // controller -> .../proctor/<owner>
+  bool v2_ = false;
+};
+
+}  // namespace proctor

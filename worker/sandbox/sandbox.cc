@@ -1,0 +1,37 @@
+#include "worker/sandbox/sandbox.h"
+
+#include "worker/sandbox/bubblewrap.h"
+#include "worker/sandbox/null.h"
+
+namespace proctor {
+
+std::string_view to_string(SandboxKind k) {
+  switch (k) {
+    case SandboxKind::kBubblewrap:
+      return "bubblewrap";
+    case SandboxKind::kDocker:
+      return "docker";
+    case SandboxKind::kNull:
+      return "null";
+  }
+  return "?";
+}
+
+Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
+                                                           const SandboxOptions& options) {
+  switch (kind) {
+    case SandboxKind::kBubblewrap:
+      return open_bubblewrap_engine(options);
+    case SandboxKind::kDocker:
+      return Error{Errc::kUnavailable, "docker: not built yet"};
+    case SandboxKind::kNull:
+      return open_null_engine();
+  }
+  return Error{Errc::kInvalid, "sandbox: no such kind"};
+}
+
+bool docker_answers(const std::string&) {
+  return false;
+}
+
+}  // namespace proctor

@@ -1,0 +1,112 @@
+#include "worker/sandbox/seccomp_filter.h"
+
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/base/files.h"
+#include "common/base/owned.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+namespace {
+
+struct Denied {
+  int call;
+  int error;
+};
+
+// Capabilities are gone already; these are the calls with which kernels were attacked without any,
+// or which reach beyond the sandbox's namespaces.  ptrace stays: the pid namespace confines it, and
+// debuggers and leak checkers need it.
+constexpr Denied kDenied[] = {
+    {SCMP_SYS(mount), EPERM},
+    {SCMP_SYS(umount2), EPERM},
+    {SCMP_SYS(pivot_root), EPERM},
+    {SCMP_SYS(move_mount), EPERM},
+    {SCMP_SYS(open_tree), EPERM},
+    {SCMP_SYS(fsopen), EPERM},
+    {SCMP_SYS(fsconfig), EPERM},
+    {SCMP_SYS(fsmount), EPERM},
+    {SCMP_SYS(fspick), EPERM},
+    {SCMP_SYS(mount_setattr), EPERM},
+    {SCMP_SYS(setns), EPERM},
+    {SCMP_SYS(keyctl), EPERM},
+    {SCMP_SYS(add_key), EPERM},
+    {SCMP_SYS(request_key), EPERM},
+    {SCMP_SYS(bpf), EPERM},
+    {SCMP_SYS(perf_event_open), EPERM},
+    {SCMP_SYS(kexec_load), EPERM},
+    {SCMP_SYS(kexec_file_load), EPERM},
+    {SCMP_SYS(open_by_handle_at), EPERM},
+    {SCMP_SYS(init_module), EPERM},
+    {SCMP_SYS(finit_module), EPERM},
+    {SCMP_SYS(delete_module), EPERM},
+    {SCMP_SYS(reboot), EPERM},
+    {SCMP_SYS(swapon), EPERM},
+    {SCMP_SYS(swapoff), EPERM},
+    {SCMP_SYS(acct), EPERM},
+    {SCMP_SYS(quotactl), EPERM},
+    {SCMP_SYS(syslog), EPERM},
+    {SCMP_SYS(settimeofday), EPERM},
+    {SCMP_SYS(clock_settime), EPERM},
+    {SCMP_SYS(userfaultfd), EPERM},
+    // "Not there" makes libuv and liburing fall back; EPERM would make some fail.
+    {SCMP_SYS(io_uring_setup), ENOSYS},
+    {SCMP_SYS(io_uring_enter), ENOSYS},
+    {SCMP_SYS(io_uring_register), ENOSYS},
+    // Its flags are behind a pointer, which BPF cannot read; libcs then use clone, filtered below.
+    {SCMP_SYS(clone3), ENOSYS},
+};
+
+constexpr std::uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                         CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+
+int add_rules(scmp_filter_ctx ctx) {
+  for (const Denied& d : kDenied) {
+    const auto action = SCMP_ACT_ERRNO(static_cast<std::uint32_t>(d.error));
+    if (int rc = seccomp_rule_add(ctx, action, d.call, 0); rc != 0) return rc;
+  }
+  for (std::uint64_t flag : kNamespaces) {
+    const scmp_arg_cmp has_flag{0, SCMP_CMP_MASKED_EQ, flag, flag};
+    for (int call : {SCMP_SYS(unshare), SCMP_SYS(clone)}) {
+      int rc = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM), call, 1, &has_flag);
+      if (rc != 0) return rc;
+    }
+  }
+  // Typing into a terminal that is not ours (CVE-2017-5226); the kernel looks at 32 bits only.
+  for (std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{0x541C /* TIOCLINUX */}}) {
+    const scmp_arg_cmp is_request{1, SCMP_CMP_MASKED_EQ, 0xffffffffU, request};
+    int rc = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, &is_request);
+    if (rc != 0) return rc;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::string> make_seccomp_program() {
+  const Owned<void, seccomp_release> ctx(seccomp_init(SCMP_ACT_ALLOW));
+  if (!ctx) return Error{Errc::kUnavailable, "seccomp: no memory for a filter"};
+  // Calls through another architecture's table (i386, x32) would pass by the rules above.
+  int rc = seccomp_attr_set(ctx.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+  if (rc == 0) rc = add_rules(ctx.get());
+  if (rc != 0) return errno_error("seccomp: add a rule", -rc);
+  const UniqueFd fd(::memfd_create("proctor-seccomp", MFD_CLOEXEC));
+  if (!fd.valid()) return errno_error("seccomp: memfd_create", errno);
+  rc = seccomp_export_bpf(ctx.get(), fd.get());
+  if (rc != 0) return errno_error("seccomp: export", -rc);
+  const off_t size = ::lseek(fd.get(), 0, SEEK_END);
+  if (size <= 0) return Error{Errc::kUnavailable, "seccomp: the filter is empty"};
+  std::string program(static_cast<std::size_t>(size), '\0');
+  if (::pread(fd.get(), program.data(), program.size(), 0) != size) {
+    return errno_error("seccomp: read the filter back", errno);
+  }
+  return program;
+}
+
+}  // namespace proctor

@@ -32,9 +32,9 @@ struct Stage {
 
 struct Envelopes {
   MicroUsd global;
-  std::map<std::string, MicroUsd> stage;  // by stage name
-  std::optional<MicroUsd> task;           // of every task
-  std::map<std::string, MicroUsd> tasks;  // by task id, before `task`
+  std::map<std::string, MicroUsd> stage;            // by stage name
+  std::optional<MicroUsd> task;                     // of every task
+  std::map<std::string, MicroUsd> tasks;            // by task id, before `task`
   MicroUsd run = MicroUsd::from_micros(5'000'000);  // R106
 };
 
@@ -48,11 +48,11 @@ struct Campaign {
   std::string seed_deviation;  // reason, required when seed differs (R072)
   std::vector<Stage> stages;   // at least one
   Envelopes envelopes;
-  Caps caps;                         // defaults of every run
-  std::vector<std::string> strata;   // keys reported by; each contract must have them
-  std::uint32_t workers = 2;         // of `proctor run`
-  std::uint32_t slots = 2;           // of each of them
-  std::string redis;                 // "", "unix:/path" or "tcp://host:port"; "" = a private one
+  Caps caps;                        // defaults of every run
+  std::vector<std::string> strata;  // keys reported by; each contract must have them
+  std::uint32_t workers = 2;        // of `proctor run`
+  std::uint32_t slots = 2;          // of each of them
+  std::string redis;                // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
   CostModel cost_model;
 

@@ -3,6 +3,7 @@
 // Parsing and validation: contract_parser.h.  Identity: contract_digest.h.
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/money.h"
+#include "common/contract/diagnostic.h"
 
 namespace proctor {
 
@@ -60,7 +62,8 @@ struct Check {
   Gate gate = Gate::kFunctional;
   std::chrono::milliseconds timeout{600'000};
   ResultReader reader = ResultReader::kExitCode;
-  std::string result_file;  // for kJunit and kTap: where the check writes it, $PROCTOR_RESULTS/<name>
+  std::string
+      result_file;  // for kJunit and kTap: where the check writes it, $PROCTOR_RESULTS/<name>
   // Test ids that must be present and pass; all others may fail only if `others_may_fail`.
   std::vector<std::string> fail_to_pass;
   std::vector<std::string> pass_to_pass;
@@ -69,9 +72,9 @@ struct Check {
 
 // Policy (R017, R024): what the agent and the checks may do.
 struct Policy {
-  bool network = false;  // of agent and acceptance; setup has its own
-  std::vector<std::string> writable;   // globs the agent may change; empty: everything
-  std::vector<std::string> protected_; // globs put back before acceptance; changes are violations
+  bool network = false;                 // of agent and acceptance; setup has its own
+  std::vector<std::string> writable;    // globs the agent may change; empty: everything
+  std::vector<std::string> protected_;  // globs put back before acceptance; changes are violations
   std::chrono::milliseconds wall{1'800'000};  // of the agent (R106)
   std::uint64_t memory_bytes = std::uint64_t{2} << 30;
   std::uint32_t processes = 512;
@@ -91,8 +94,8 @@ struct Caps {
 
 // A file that the contract refers to (script, patch, protected test): part of its identity.
 struct ReferencedFile {
-  std::string path;  // relative to the contract's folder, safe (files.h)
-  std::uint32_t mode = 0644;
+  std::string path;           // relative to the contract's folder, safe (files.h)
+  std::uint32_t mode = 0644;  // or 0755, nothing else
   std::string bytes;
 };
 
@@ -100,6 +103,14 @@ struct ReferencedFile {
 struct AcceptanceFile {
   std::string from;  // a ReferencedFile's path
   std::string to;    // in the workspace
+};
+
+// Where a contract was read from, for diagnostics that come later (do its repository and commit
+// exist?).  No part of its identity; a contract out of a bundle has none.
+struct Origin {
+  std::string file;                // as diagnostics name it
+  std::filesystem::path folder;    // absolute: relative repository sources resolve against it
+  std::map<std::string, Mark> at;  // by field: "repository.commit", "caps.usd", ...
 };
 
 struct Contract {
@@ -116,9 +127,12 @@ struct Contract {
   Policy policy;
   Caps caps;
   std::string reference_patch;  // a ReferencedFile's path; empty: there is none
-  std::vector<ReferencedFile> files;
-  // SHA-256 of the canonical form with the digest of every file: any change is a new version (R041).
+  std::vector<ReferencedFile>
+      files;  // ordered by path; setup and checks find them at $PROCTOR_CONTRACT
+  // SHA-256 of the canonical form with the digest of every file: any change is a new version
+  // (R041).
   Digest digest;
+  Origin origin;
 };
 
 }  // namespace proctor

@@ -12,7 +12,7 @@ namespace proctor {
 
 // What is metered about one attempt.  Cumulative totals, integers only.
 struct Usage {
-  std::uint64_t setup_ms = 0;       // sandbox time by phase
+  std::uint64_t setup_ms = 0;  // sandbox time by phase
   std::uint64_t agent_ms = 0;
   std::uint64_t acceptance_ms = 0;
   std::uint64_t cpu_ms = 0;
@@ -20,7 +20,7 @@ struct Usage {
   std::uint64_t input_tokens = 0;
   std::uint64_t output_tokens = 0;
   std::uint64_t model_calls = 0;
-  std::uint64_t stored_bytes = 0;   // of the archived run directory
+  std::uint64_t stored_bytes = 0;  // of the archived run directory
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
@@ -45,8 +45,8 @@ struct PriceRow {
 // Prices in 1e-12 USD per unit.  Rows with other (action_type, unit) pairs are kept and unused.
 struct CostModel {
   std::vector<PriceRow> rows;
-  Digest digest;             // of the file's bytes (R111), or of the fallback's text
-  std::string version;       // "file" or "fallback-1" (R113)
+  Digest digest;        // of the file's bytes (R111), or of the fallback's text
+  std::string version;  // "file" or "fallback-1" (R113)
   std::uint64_t sandbox_minute = 0;
   std::uint64_t tool_call = 0;
   std::uint64_t model_call = 0;

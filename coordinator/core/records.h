@@ -1,6 +1,10 @@
 #pragma once
-// What the scheduler wants written to the journal, as plain data.  One struct per transition of an
-// attempt or a run; the journal turns each into a change of its tables (docs/journal.md).
+// What the coordinator writes down, as plain data: one struct per fact, past tense.  The journal is
+// the ledger of record and the state itself (ARCHITECTURE section 4): it keeps the current row of
+// every attempt and run plus notes of what is rare, and a campaign resumes from that alone.
+//
+// Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts
+// what is stored (an unknown attempt, a second outcome of a run) stops the journal with kCorrupt.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,19 +21,43 @@
 
 namespace proctor {
 
-// Step 1 of the order of effects: money is about to be asked for.  A later ask of the same attempt
-// has a higher `seq`.
-struct AttemptIntent {
+// ---- facts about the campaign
+struct MetaSet {  // "campaign", "registration", "plan": see kMeta... below
+  std::string key;
+  std::string value;
+};
+struct ScopeDefined {
+  ScopeId scope;
+  std::string name;
+  MicroUsd cap;
+};
+struct EpochBegun {
+  Epoch epoch;
+  std::string host;
+  std::int64_t pid = 0;
+  std::string version;
+  WallTime at;
+};
+// Everything rare: worker joined or left, suspects, operator acts, alerts, redis lost and back.
+struct Note {
+  WallTime at;
+  std::string kind;
+  std::optional<RunId> run;
+  std::optional<AttemptNo> attempt;
+  std::string detail;  // JSON text
+};
+
+// ---- facts about one attempt, in the order in which they usually happen
+struct AttemptIntent {  // a denied attempt may ask again under a higher seq
   AttemptId attempt;
   std::uint32_t seq = 0;
   MicroUsd ask;
   WallTime at;
 };
-// Step 3: reserved, and about to be sent to this worker.
 struct AttemptGranted {
   AttemptId attempt;
   WorkerId worker;
-  BootId boot;  // which life of it
+  BootId boot;  // which life of it: a later one cannot be running the attempt
   WallTime at;
 };
 struct AttemptDenied {
@@ -39,44 +67,47 @@ struct AttemptDenied {
   MicroUsd short_by;
   WallTime at;
 };
-// Step 5: what the worker reported.  `sets_outcome`: the run ends as this says.
 struct AttemptResult {
   AttemptId attempt;
   RunOutcome outcome = RunOutcome::kInvalid;
   Termination termination = Termination::kCompleted;
   std::string rationale;
   bool infrastructure = false;
-  Digest report, archive;
+  Digest report;
+  Digest archive;
   std::uint64_t archive_bytes = 0;
   Usage usage;
-  std::int64_t started_ms = 0, finished_ms = 0;
-  bool sets_outcome = false;
+  std::int64_t started_ms = 0;
+  std::int64_t finished_ms = 0;
+  bool sets_outcome = false;  // then it is the run's RunEnded too
   WallTime at;
 };
-// Step 6, after the fact: what the ledger charged.
-struct AttemptSettled {
+struct AttemptSettled {  // leaves the state alone: finished, lost and cancelled attempts are
+                         // settled
   AttemptId attempt;
   MicroUsd charged;
   Cost cost;
   MicroUsd overrun;
   WallTime at;
 };
-struct AttemptVoided {  // granted, never started
+struct AttemptVoided {
   AttemptId attempt;
   std::string reason;
   WallTime at;
 };
-struct AttemptLost {  // its worker is gone; charged at its ceiling
+struct AttemptLost {
   AttemptId attempt;
   std::string reason;
   WallTime at;
 };
-struct AttemptCancelled {  // by the operator; the run stays to be done
+struct AttemptCancelled {
   AttemptId attempt;
   std::string reason;
   WallTime at;
 };
-struct RunParked {  // no money in `scope`, and none will come back by itself
+
+// ---- facts about one run
+struct RunParked {
   RunId run;
   ScopeId scope;
   MicroUsd short_by;
@@ -84,50 +115,95 @@ struct RunParked {  // no money in `scope`, and none will come back by itself
 };
 struct RunUnparked {
   RunId run;
-  WallTime at;
 };
-struct RunEnded {  // without a result of its own: its attempts were lost too often
+struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, never changed
   RunId run;
   AttemptId attempt;
   RunOutcome outcome = RunOutcome::kInvalid;
-  WallTime at;
-};
-// Everything rare: worker joined or left, suspect, operator acts, alerts, Redis away and back.
-struct Note {
-  WallTime at;
-  std::string kind;
-  std::optional<RunId> run;
-  std::optional<AttemptId> attempt;
-  std::string detail;  // JSON text
 };
 
-using JournalWrite = std::variant<AttemptIntent, AttemptGranted, AttemptDenied, AttemptResult,
-                                  AttemptSettled, AttemptVoided, AttemptLost, AttemptCancelled,
-                                  RunParked, RunUnparked, RunEnded, Note>;
+using JournalWrite =
+    std::variant<AttemptIntent, AttemptGranted, AttemptDenied, AttemptResult, AttemptSettled,
+                 AttemptVoided, AttemptLost, AttemptCancelled, RunParked, RunUnparked, RunEnded,
+                 Note, EpochBegun, MetaSet, ScopeDefined>;
 
-// What a journal holds about one attempt when a campaign is resumed.
+// Keys of `meta` that every journal has.
+inline constexpr const char* kMetaCampaign = "campaign";          // its id
+inline constexpr const char* kMetaRegistration = "registration";  // digest, hex
+inline constexpr const char* kMetaPlan = "plan";                  // digest of plan.csv, hex
+
+// ---- what is read back
+enum class AttemptState {
+  kReserving,  // intent: the answer of the ledger is not known
+  kDenied,
+  kGranted,  // money reserved; sent or not, running or not: the worker's Sync says
+  kFinished,
+  kVoided,
+  kLost,
+  kCancelled,
+};
+
+// What the scheduler needs of one attempt.
 struct RestoredAttempt {
-  enum class State {
-    kReserving,  // intent written: ask again under the same id
-    kGranted,    // perhaps sent: its worker's Sync tells
-    kDenied,     // the last ask was denied
-    kFinished,   // result written, not settled
-    kSettled,
-    kVoided,
-    kLost,
-    kCancelled,
-  };
   AttemptId attempt;
-  State state = State::kReserving;
+  AttemptState state = AttemptState::kReserving;
   std::uint32_t seq = 0;
   MicroUsd ask;
-  WorkerId worker;  // kGranted
-  BootId boot;
-  Usage usage;                  // kFinished
-  bool infrastructure = false;  // kFinished: the host failed, not the agent
-  bool has_result = false;      // a result is on record, whatever the state
-  bool settled = false;         // the ledger's charge is on record
-  MicroUsd charged;             // when settled
+  WorkerId worker;       // empty: never granted
+  BootId boot;           // which life of it
+  ScopeId denied_scope;  // kDenied
+  MicroUsd short_by;
+  bool has_result = false;  // outcome, termination, infrastructure and usage are of its result
+  bool sets_outcome = false;
+  bool infrastructure = false;
+  RunOutcome outcome = RunOutcome::kInvalid;
+  Termination termination = Termination::kCompleted;
+  bool settled = false;  // charged and overrun are final
+  MicroUsd charged;
+  MicroUsd overrun;
+  Usage usage;  // only while it is not settled: afterwards nobody prices it again
+};
+struct ParkedRun {
+  RunId run;
+  ScopeId scope;
+  MicroUsd short_by;
+};
+struct EndedRun {
+  RunId run;
+  AttemptNo attempt;
+  RunOutcome outcome = RunOutcome::kInvalid;
+};
+
+// Runs without a row are queued: the plan lists them.
+struct RestoredState {
+  std::vector<MetaSet> meta;              // by key
+  std::vector<ScopeSpec> scopes;          // by id
+  Epoch last_epoch;                       // 0: none yet
+  std::vector<RestoredAttempt> attempts;  // by run, then attempt
+  std::vector<ParkedRun> parked;          // by run
+  std::vector<EndedRun> ended;            // by run
+};
+
+// Everything stored about one attempt, for reports and stories.
+struct AttemptRecord {
+  RestoredAttempt core;  // with usage, settled or not
+  std::string rationale;
+  std::string reason;  // of void, loss or cancellation
+  Digest report;
+  Digest archive;
+  std::uint64_t archive_bytes = 0;
+  std::int64_t started_ms = 0;
+  std::int64_t finished_ms = 0;
+  Cost cost;
+  // When each fact was written; 0: never.
+  WallTime intent_at, granted_at, result_at, settled_at, ended_at;
+};
+struct NoteRecord {
+  std::int64_t seq = 0;
+  Note note;
+};
+struct EpochRecord {
+  EpochBegun epoch;
 };
 
 }  // namespace proctor

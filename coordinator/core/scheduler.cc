@@ -325,8 +325,12 @@ void Scheduler::release_slot(Attempt& a) {
 
 void Scheduler::note(std::string kind, std::optional<AttemptId> attempt, const std::string& text) {
   std::optional<RunId> run;
-  if (attempt) run = attempt->run;
-  write(Note{now_.wall, std::move(kind), run, attempt, text});
+  std::optional<AttemptNo> no;
+  if (attempt) {
+    run = attempt->run;
+    no = attempt->no;
+  }
+  write(Note{now_.wall, std::move(kind), run, no, text});
 }
 
 Scheduler::Counts Scheduler::counts() const {

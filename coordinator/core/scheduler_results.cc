@@ -108,7 +108,7 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   const RunId run = r.attempt.run;
   auto& made = attempts_made_[run.raw()];
   made = std::max(made, static_cast<std::uint8_t>(r.attempt.no.raw()));
-  using From = RestoredAttempt::State;
+  using From = AttemptState;
   if (r.state == From::kLost) {
     ++failures_[run.raw()];
     if (!r.has_result) lost_.insert(r.attempt);
@@ -140,7 +140,6 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
       a.cost.execution = r.ask;
       break;
     case From::kDenied:
-    case From::kSettled:
     case From::kVoided:
       return;
   }

@@ -189,7 +189,7 @@ void Scheduler::again_or_end(RunId run) {
     return;  // queued when it is closed
   a.sets_outcome = true;
   a.outcome = RunOutcome::kInvalid;
-  write(RunEnded{run, a.id, RunOutcome::kInvalid, now_.wall});
+  write(RunEnded{run, a.id, RunOutcome::kInvalid});
   end_run(run, RunOutcome::kInvalid);
 }
 

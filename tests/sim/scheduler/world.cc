@@ -134,7 +134,7 @@ void World::boot_coordinator() {
       fail("the journal holds more spend than the envelope");
   }
   for (const auto& [id, trail] : durable_) {
-    using S = RestoredAttempt::State;
+    using S = AttemptState;
     const auto s = trail.at.state;
     const bool pending = !trail.at.settled && (s == S::kGranted || s == S::kFinished ||
                                                s == S::kLost || s == S::kCancelled);

@@ -6,7 +6,7 @@
 namespace proctor::sim {
 
 void World::check_durable(const JournalWrite& write) {
-  using S = RestoredAttempt::State;
+  using S = AttemptState;
   const auto end_run = [this](AttemptId id, RunOutcome outcome) {
     if (!outcome_of_.emplace(id.run, id).second) fail("a second outcome for run " + to_string(id));
     outcome_[id.run] = outcome;
@@ -82,6 +82,9 @@ void World::check_durable(const JournalWrite& write) {
           },
           [&](const RunUnparked& w) { parked_.erase(w.run); },
           [&](const RunEnded& w) { end_run(w.attempt, w.outcome); },
+          [&](const EpochBegun&) {},
+          [&](const MetaSet&) {},
+          [&](const ScopeDefined&) {},
           [&](const Note& w) {
             if (w.kind == "adopted") ++seen_.adopted;
           },

@@ -55,7 +55,7 @@ void World::perform(const ReplySync& c) {
 void World::perform(const AssignRuns& c) {
   for (const AssignRuns::Run& r : c.runs) {
     const auto it = durable_.find(r.attempt);
-    if (it == durable_.end() || it->second.at.state != RestoredAttempt::State::kGranted)
+    if (it == durable_.end() || it->second.at.state != AttemptState::kGranted)
       fail("assigned before its grant was durable: " + to_string(r.attempt));
     for (auto e = durable_.lower_bound({r.attempt.run, AttemptNo(0)});
          e != durable_.end() && e->first < r.attempt; ++e)

@@ -1,0 +1,146 @@
+#include "common/contract/contract_digest.h"
+
+#include <cmath>
+
+#include "common/base/json.h"
+#include "common/contract/canonical.h"
+#include "common/contract/contract_sections.h"
+#include "common/contract/scalar.h"
+
+namespace proctor {
+namespace {
+
+void put(Json& object, const char* key, const std::string& text) {
+  if (!text.empty()) object[key] = text;
+}
+void put(Json& object, const char* key, const std::vector<std::string>& texts) {
+  if (!texts.empty()) object[key] = texts;
+}
+
+Json repository_json(const Repository& r) {
+  Json out = {{"source", r.source}, {"commit", r.commit}, {"submodules", r.submodules}};
+  put(out, "tree", r.tree);
+  return out;
+}
+
+Json environment_json(const Environment& e) {
+  Json out = {{"sandbox", word_of(e.sandbox, kSandboxWords)},
+              {"locale", e.locale},
+              {"timezone", e.timezone},
+              {"variables", e.variables.empty() ? Json::object() : Json(e.variables)}};
+  put(out, "image", e.image);
+  put(out, "secrets", e.secrets);
+  for (const Toolchain& t : e.toolchains)
+    out["toolchains"].push_back({{"path", t.path}, {"at", t.at.empty() ? t.path : t.at}});
+  return out;
+}
+
+Json check_json(const Check& c) {
+  Json out = {{"id", c.id},
+              {"command", c.command},
+              {"kind", word_of(c.kind, kCheckKindWords)},
+              {"gate", word_of(c.gate, kGateWords)},
+              {"timeout", format_duration(c.timeout)},
+              {"result", word_of(c.reader, kReaderWords)}};
+  if (c.reader == ResultReader::kExitCode) return out;
+  put(out, "result_file", c.result_file);
+  put(out, "fail_to_pass", c.fail_to_pass);
+  put(out, "pass_to_pass", c.pass_to_pass);
+  out["others_may_fail"] = c.others_may_fail;
+  return out;
+}
+
+Json policy_json(const Policy& p) {
+  const auto thousandths = static_cast<std::uint64_t>(std::llround(p.cpus * 1000));
+  Json out = {{"network", p.network},
+              {"wall", format_duration(p.wall)},
+              {"memory", format_size(p.memory_bytes)},
+              {"processes", p.processes},
+              {"disk", format_size(p.disk_bytes)},
+              {"cpu", format_duration(p.cpu)},
+              {"cpus", format_decimal(thousandths, 3)}};
+  put(out, "writable", p.writable);
+  put(out, "protected", p.protected_);
+  return out;
+}
+
+Json contract_json(const Contract& c) {
+  Json out = {{"id", c.id},
+              {"briefing", c.briefing},
+              {"type", c.type},
+              {"strata", c.strata.empty() ? Json::object() : Json(c.strata)},
+              {"repository", repository_json(c.repository)},
+              {"environment", environment_json(c.environment)},
+              {"policy", policy_json(c.policy)},
+              {"caps", caps_json(c.caps)},
+              {"checks", Json::array()}};
+  put(out, "title", c.title);
+  put(out, "reference_patch", c.reference_patch);
+  for (const SetupStep& s : c.setup)
+    out["setup"].push_back(
+        {{"command", s.command}, {"timeout", format_duration(s.timeout)}, {"network", s.network}});
+  for (const Check& check : c.checks) out["checks"].push_back(check_json(check));
+  for (const AcceptanceFile& f : c.acceptance_files)
+    out["acceptance_files"].push_back({{"from", f.from}, {"to", f.to}});
+  for (const ReferencedFile& f : c.files) out["files"].push_back(f.path);
+  return out;
+}
+
+Json method_json(const Method& m) {
+  Json out = {{"name", m.name}, {"kind", word_of(m.kind, kMethodWords)}};
+  put(out, "command", m.command);
+  if (!m.variables.empty()) out["variables"] = m.variables;
+  for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
+  return out;
+}
+
+Json files_json(const std::vector<ReferencedFile>& files) {
+  Json out = Json::array();
+  for (const ReferencedFile& f : files)
+    out.push_back({{"path", f.path},
+                   {"mode", f.mode == 0755 ? "0755" : "0644"},
+                   {"size", f.bytes.size()},
+                   {"sha256", sha256(f.bytes).hex()}});
+  return out;
+}
+
+}  // namespace
+
+Json caps_json(const Caps& caps) {
+  Json out = Json::object();
+  if (caps.usd) out["usd"] = format_usd_exact(*caps.usd);
+  if (caps.tokens) out["tokens"] = *caps.tokens;
+  if (caps.tool_calls) out["tool_calls"] = *caps.tool_calls;
+  if (caps.failed_acceptance_cycles)
+    out["failed_acceptance_cycles"] = *caps.failed_acceptance_cycles;
+  if (caps.wall) out["wall"] = format_duration(*caps.wall);
+  return out;
+}
+
+std::string canonical_text(const Json& value) {
+  Result<std::string> text = canonical_json(value);
+  // Parsers admit only UTF-8 and integers below 2^53: anything else is our own mistake.
+  PROCTOR_ASSERT(text.ok());
+  return std::move(text).value();
+}
+
+std::string canonical_form(const Contract& contract) {
+  return canonical_text({{"contract", contract_json(contract)},
+                         {"files", files_json(contract.files)},
+                         {"format", 1}});
+}
+
+Digest digest_of(const Contract& contract) {
+  return sha256(canonical_form(contract));
+}
+
+std::string canonical_form(const Method& method) {
+  return canonical_text(
+      {{"method", method_json(method)}, {"files", files_json(method.files)}, {"format", 1}});
+}
+
+Digest digest_of(const Method& method) {
+  return sha256(canonical_form(method));
+}
+
+}  // namespace proctor

@@ -1,0 +1,112 @@
+#include "common/contract/contract_parser.h"
+
+#include <set>
+
+#include "common/base/files.h"
+#include "common/contract/contract_digest.h"
+#include "common/contract/contract_sections.h"
+#include "common/contract/rules.h"
+
+namespace proctor {
+namespace {
+
+constexpr TextRule kAnyText{kPathBytes, "a text"};
+
+void remember_marks(const Document& document, Origin& origin) {
+  origin.file = document.file;
+  for (const Entry& e : document.root.entries) {
+    origin.at.emplace(e.key, e.value.at);
+    for (const Entry& inner : e.value.entries)
+      origin.at.emplace(e.key + "." + inner.key, inner.value.at);
+  }
+}
+
+void read_briefing(const Fields& f, FileCollector& files, Contract& out) {
+  const Node* file = f.find("briefing_file");
+  if (file == nullptr) {
+    out.briefing = f.text("briefing", Need::kRequired, kBriefingRule);
+    return;
+  }
+  if (const Node* text = f.find("briefing"))
+    f.problems().wrong(*text, f.path("briefing"), "either a briefing or a briefing_file");
+  const std::string where = f.path("briefing_file");
+  const std::string path = files.add(*file, where);
+  const ReferencedFile* read = files.find(path);
+  if (read == nullptr) return;
+  // It goes through the same rules as a briefing written in place, and is not shown as a file.
+  Node as_text;
+  as_text.kind = Node::Kind::kScalar;
+  as_text.at = file->at;
+  as_text.text = read->bytes;
+  files.remove(path);
+  if (!is_plain_text(as_text.text)) {
+    f.problems().wrong(*file, where, "a UTF-8 text without control characters");
+    return;
+  }
+  out.briefing = read_text(as_text, where, kBriefingRule, f.problems());
+}
+
+void read_strata(const Fields& f, Contract& out) {
+  out.type = f.text("type", Need::kRequired, kWordRule);
+  out.strata = f.table("strata", kWordRule, kValueRule);
+  const auto [it, added] = out.strata.emplace("type", out.type);
+  if (!added && it->second != out.type)
+    f.problems().add(f.at("strata"), f.path("strata.type"), "\"" + it->second + "\"",
+                     "the contract's type, or nothing: it is taken from there");
+}
+
+}  // namespace
+
+Contract parse_contract(const Document& document, const FileSource& source, Diagnostics& out) {
+  Problems problems(document.file, out);
+  const std::size_t before = out.count();
+  Contract c;
+  remember_marks(document, c.origin);
+  const Fields f(document.root, "", kContractKeys, problems);
+  if (document.root.kind != Node::Kind::kMapping) return c;
+  FileCollector files(source, problems);
+  f.text("$schema", Need::kOptional, kAnyText);
+  c.id = f.text("id", Need::kRequired, kIdRule);
+  c.title = f.text("title", Need::kOptional, kTitleRule);
+  read_briefing(f, files, c);
+  read_strata(f, c);
+  if (const Node* n = f.find("repository")) {
+    c.repository = read_repository(*n, problems);
+  } else {
+    f.missing("repository", "a mapping with source and commit");
+  }
+  if (const Node* n = f.find("environment")) c.environment = read_environment(*n, problems);
+  c.setup = read_setup(f, files);
+  c.checks = read_checks(f, files);
+  c.acceptance_files = read_acceptance_files(f, files);
+  if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
+  if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
+  if (const Node* n = f.find("reference_patch"))
+    c.reference_patch = files.add(*n, "reference_patch");
+  f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
+  c.files = files.take();
+  if (out.count() == before) c.digest = digest_of(c);
+  return c;
+}
+
+std::optional<Contract> load_contract(const std::filesystem::path& file, const std::string& shown,
+                                      Diagnostics& out) {
+  const auto refuse = [&](const Error& e) {
+    out.add({shown, {}, "", e.detail, "a readable file", ""});
+    return std::nullopt;
+  };
+  const Result<std::string> text = read_file(file, limits::kConfigFileBytes);
+  if (!text.ok()) return refuse(text.error());
+  std::error_code ec;
+  const std::filesystem::path absolute = std::filesystem::absolute(file, ec).lexically_normal();
+  if (ec) return refuse(errno_error(shown, ec.value()));
+  const auto folder = FolderFiles::open(absolute.parent_path());
+  if (!folder.ok()) return refuse(folder.error());
+  const auto document = read_document(*text, format_of(file.string()), shown, out);
+  if (!document) return std::nullopt;
+  Contract c = parse_contract(*document, **folder, out);
+  c.origin.folder = absolute.parent_path();
+  return c;
+}
+
+}  // namespace proctor

@@ -1,0 +1,198 @@
+#include "common/contract/contract_sections.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/contract/scalar.h"
+
+namespace proctor {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kLeast{1};
+
+constexpr TextRule kSourceRule{kPathBytes, "a path, a URL or a .bundle file", is_source};
+constexpr TextRule kCommitRule{64, "a full commit id: 40 or 64 lower-case hex digits", is_commit};
+constexpr TextRule kTreeRule{64, "a full tree id: 40 or 64 lower-case hex digits", is_commit};
+constexpr TextRule kImageRule{500, "an image by digest: name@sha256:<64 hex digits>", is_image};
+constexpr TextRule kLocaleRule{100, "a locale such as C.UTF-8", is_locale};
+constexpr TextRule kZoneRule{100, "a time zone such as UTC", is_locale};
+constexpr TextRule kSecretRule{100, "the name of an environment variable of the worker",
+                               is_variable};
+constexpr TextRule kHostPathRule{kPathBytes, "an absolute path", is_absolute};
+constexpr TextRule kResultFileRule{100, "a file name without folder", is_flat_name};
+
+// A test that must pass belongs to one of the two lists, once.
+void refuse_shared_ids(const Fields& f, const Check& check) {
+  const std::set<std::string> first(check.fail_to_pass.begin(), check.fail_to_pass.end());
+  f.each("pass_to_pass", [&](const Node& item, const std::string& where) {
+    if (item.kind == Node::Kind::kScalar && first.contains(item.text))
+      f.problems().wrong(item, where, "a test id that is not in fail_to_pass too");
+  });
+}
+
+void read_result(const Fields& f, Check& check) {
+  check.reader = f.choice("result", ResultReader::kExitCode, kReaderWords);
+  check.result_file = f.text("result_file", Need::kOptional, kResultFileRule);
+  check.fail_to_pass = f.texts("fail_to_pass", kTestIdRule);
+  check.pass_to_pass = f.texts("pass_to_pass", kTestIdRule);
+  check.others_may_fail = f.flag("others_may_fail", false);
+  refuse_shared_ids(f, check);
+  if (check.reader != ResultReader::kExitCode) {
+    if (f.find("result_file") == nullptr)
+      f.missing("result_file", "the file in $PROCTOR_RESULTS that the command writes");
+    return;
+  }
+  for (const std::string_view key :
+       {"result_file", "fail_to_pass", "pass_to_pass", "others_may_fail"})
+    if (const Node* node = f.find(key))
+      f.problems().wrong(*node, f.path(key), "nothing, or result: junit or tap beside it");
+}
+
+Check read_check(const Node& node, const std::string& path, FileCollector& files,
+                 Problems& problems) {
+  const Fields f(node, path, kCheckKeys, problems);
+  Check check;
+  check.id = f.text("id", Need::kRequired, kIdRule);
+  check.command = read_command(f, files, "PROCTOR_CONTRACT");
+  check.kind = f.choice("kind", CheckKind::kUnit, kCheckKindWords);
+  const bool builds = check.kind == CheckKind::kBuild || check.kind == CheckKind::kStatic;
+  check.gate = f.choice("gate", builds ? Gate::kBuild : Gate::kFunctional, kGateWords);
+  check.timeout = f.duration("timeout", check.timeout, kLeast);
+  read_result(f, check);
+  return check;
+}
+
+}  // namespace
+
+bool is_plain_text(std::string_view text) {
+  return is_utf8(text) && std::ranges::all_of(text, [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return c == '\n' || c == '\t' || c == '\r' || (0x20 <= byte && byte != 0x7F);
+         });
+}
+
+Repository read_repository(const Node& node, Problems& problems) {
+  const Fields f(node, "repository", kRepositoryKeys, problems);
+  Repository out;
+  out.source = f.text("source", Need::kRequired, kSourceRule);
+  out.commit = f.text("commit", Need::kRequired, kCommitRule);
+  out.tree = f.text("tree", Need::kOptional, kTreeRule);
+  out.submodules = f.flag("submodules", false);
+  return out;
+}
+
+Environment read_environment(const Node& node, Problems& problems) {
+  const Fields f(node, "environment", kEnvironmentKeys, problems);
+  Environment out;
+  out.sandbox = f.choice("sandbox", Environment::Sandbox::kAuto, kSandboxWords);
+  out.image = f.text("image", Need::kOptional, kImageRule);
+  if (out.sandbox == Environment::Sandbox::kDocker && f.find("image") == nullptr)
+    f.missing("image", "an image by digest, because the sandbox is docker");
+  if ((out.sandbox == Environment::Sandbox::kBubblewrap ||
+       out.sandbox == Environment::Sandbox::kNull) &&
+      !out.image.empty())
+    problems.wrong(*f.find("image"), f.path("image"), "no image in this sandbox");
+  out.variables = f.table("variables", kVariableRule, kVariableValueRule);
+  if (f.find("locale") != nullptr) out.locale = f.text("locale", Need::kOptional, kLocaleRule);
+  if (f.find("timezone") != nullptr) out.timezone = f.text("timezone", Need::kOptional, kZoneRule);
+  out.secrets = f.texts("secrets", kSecretRule);
+  f.each("toolchains", [&](const Node& item, const std::string& path) {
+    const Fields t(item, path, kToolchainKeys, problems);
+    Toolchain toolchain{t.text("path", Need::kRequired, kHostPathRule),
+                        t.text("at", Need::kOptional, kHostPathRule)};
+    if (toolchain.at.empty()) toolchain.at = toolchain.path;
+    for (const Toolchain& other : out.toolchains)
+      if (other.at == toolchain.at) problems.wrong(item, path, "each place in the sandbox once");
+    out.toolchains.push_back(std::move(toolchain));
+  });
+  return out;
+}
+
+std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files) {
+  std::vector<SetupStep> out;
+  contract.each("setup", [&](const Node& item, const std::string& path) {
+    SetupStep step;
+    if (item.kind == Node::Kind::kScalar) {
+      step.command = read_text(item, path, kCommandRule, contract.problems());
+    } else {
+      const Fields f(item, path, kSetupKeys, contract.problems());
+      step.command = read_command(f, files, "PROCTOR_CONTRACT");
+      step.timeout = f.duration("timeout", step.timeout, kLeast);
+      step.network = f.flag("network", false);
+    }
+    out.push_back(std::move(step));
+  });
+  return out;
+}
+
+std::vector<Check> read_checks(const Fields& contract, FileCollector& files) {
+  std::vector<Check> out;
+  std::set<std::string> ids;
+  contract.each("checks", [&](const Node& item, const std::string& path) {
+    Check check = read_check(item, path, files, contract.problems());
+    if (!check.id.empty() && !ids.insert(check.id).second)
+      contract.problems().wrong(*item.find("id"), path + ".id", "each check's id once");
+    out.push_back(std::move(check));
+  });
+  const Node* checks = contract.find("checks");
+  if (checks == nullptr) {
+    contract.missing("checks", "a list of at least one check");
+  } else if (checks->kind == Node::Kind::kSequence && checks->items.empty()) {
+    contract.problems().add(checks->at, "checks", "no check", "a list of at least one check");
+  }
+  return out;
+}
+
+std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCollector& files) {
+  std::vector<AcceptanceFile> out;
+  std::set<std::string> places;
+  contract.each("acceptance_files", [&](const Node& item, const std::string& path) {
+    AcceptanceFile file;
+    if (item.kind == Node::Kind::kScalar) {
+      file.from = file.to = files.add(item, path);
+    } else {
+      const Fields f(item, path, kAcceptanceFileKeys, contract.problems());
+      if (const Node* from = f.find("from")) {
+        file.from = files.add(*from, f.path("from"));
+      } else {
+        f.missing("from", "a file beside the contract");
+      }
+      file.to = f.text("to", Need::kOptional, kPathRule);
+      if (file.to.empty()) file.to = file.from;
+    }
+    if (!file.to.empty() && !places.insert(file.to).second)
+      contract.problems().wrong(item, path, "each place in the workspace once");
+    out.push_back(std::move(file));
+  });
+  return out;
+}
+
+Policy read_policy(const Node& node, Problems& problems) {
+  const Fields f(node, "policy", kPolicyKeys, problems);
+  Policy out;
+  constexpr std::uint64_t kMemoryLeast = std::uint64_t{1} << 20;
+  out.network = f.flag("network", false);
+  out.writable = f.texts("writable", kGlobRule);
+  out.protected_ = f.texts("protected", kGlobRule);
+  out.wall = f.duration("wall", out.wall, kLeast);
+  out.memory_bytes = f.size("memory", out.memory_bytes, kMemoryLeast);
+  out.processes = static_cast<std::uint32_t>(f.count("processes", out.processes, 1, 1'000'000));
+  out.disk_bytes = f.size("disk", out.disk_bytes, kMemoryLeast);
+  out.cpu = f.duration("cpu", out.cpu, milliseconds(0));
+  if (const Node* cpus = f.find("cpus")) {
+    constexpr unsigned kDigits = 3;
+    constexpr std::uint64_t kMost = 1'024'000;
+    const auto n = parse_decimal(cpus->text, kDigits, kMost);
+    if (n.ok()) {
+      out.cpus = static_cast<double>(*n) / 1000;
+    } else {
+      problems.wrong(*cpus, "policy.cpus", n.error().detail);
+    }
+  }
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,52 @@
+#pragma once
+// The parts of a contract, read one by one.  Internal to contract_parser.cc; errors go to the
+// Problems behind the node.
+#include <vector>
+
+#include "common/contract/contract.h"
+#include "common/contract/fields.h"
+#include "common/contract/rules.h"
+
+namespace proctor {
+
+Repository read_repository(const Node& node, Problems& problems);
+Environment read_environment(const Node& node, Problems& problems);
+std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files);
+std::vector<Check> read_checks(const Fields& contract, FileCollector& files);
+std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCollector& files);
+Policy read_policy(const Node& node, Problems& problems);
+
+// UTF-8 without control characters beside tab, line feed and carriage return.
+bool is_plain_text(std::string_view text);
+
+// The words of the enumerations, as files write them.
+inline constexpr std::array<Word<Environment::Sandbox>, 4> kSandboxWords{
+    {{"auto", Environment::Sandbox::kAuto},
+     {"bubblewrap", Environment::Sandbox::kBubblewrap},
+     {"docker", Environment::Sandbox::kDocker},
+     {"none", Environment::Sandbox::kNull}}};
+inline constexpr std::array<Word<CheckKind>, 5> kCheckKindWords{
+    {{"build", CheckKind::kBuild},
+     {"static", CheckKind::kStatic},
+     {"unit", CheckKind::kUnit},
+     {"integration", CheckKind::kIntegration},
+     {"script", CheckKind::kScript}}};
+inline constexpr std::array<Word<Gate>, 4> kGateWords{{{"patch", Gate::kPatch},
+                                                       {"build", Gate::kBuild},
+                                                       {"functional", Gate::kFunctional},
+                                                       {"safety", Gate::kSafety}}};
+inline constexpr std::array<Word<ResultReader>, 3> kReaderWords{
+    {{"exit_code", ResultReader::kExitCode},
+     {"junit", ResultReader::kJunit},
+     {"tap", ResultReader::kTap}}};
+
+// The word of a value.  Requires: it is in the table.
+template <class E, std::size_t N>
+std::string word_of(E value, const std::array<Word<E>, N>& words) {
+  for (const auto& [word, v] : words)
+    if (v == value) return std::string(word);
+  PROCTOR_ASSERT(false);
+  return "";
+}
+
+}  // namespace proctor

@@ -1,0 +1,176 @@
+#include "common/contract/rules.h"
+
+#include <algorithm>
+
+#include "common/base/files.h"
+#include "common/contract/file_source.h"
+
+namespace proctor {
+namespace {
+
+bool is_lower(char c) {
+  return 'a' <= c && c <= 'z';
+}
+bool is_upper(char c) {
+  return 'A' <= c && c <= 'Z';
+}
+bool is_digit(char c) {
+  return '0' <= c && c <= '9';
+}
+bool is_hex(char c) {
+  return is_digit(c) || ('a' <= c && c <= 'f');
+}
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
+bool is_letter_digit_or(char c, std::string_view others) {
+  return is_lower(c) || is_upper(c) || is_digit(c) || others.find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+bool is_id(std::string_view text) {
+  const auto inside = [](char c) {
+    return is_lower(c) || is_digit(c) || c == '.' || c == '_' || c == '-';
+  };
+  return !text.empty() && (is_lower(text.front()) || is_digit(text.front())) &&
+         std::ranges::all_of(text, inside);
+}
+
+bool is_word(std::string_view text) {
+  const auto inside = [](char c) { return is_lower(c) || is_digit(c) || c == '_' || c == '-'; };
+  return !text.empty() && is_lower(text.front()) && std::ranges::all_of(text, inside);
+}
+
+bool is_one_line(std::string_view text) {
+  return std::ranges::none_of(text, is_control);
+}
+
+bool is_commit(std::string_view text) {
+  return (text.size() == 40 || text.size() == 64) && std::ranges::all_of(text, is_hex);
+}
+
+bool is_image(std::string_view text) {
+  constexpr std::string_view kAlgorithm = "sha256:";
+  const std::size_t at = text.find('@');
+  if (at != std::string_view::npos) {
+    const std::string_view name = text.substr(0, at);
+    const auto inside = [](char c) { return is_letter_digit_or(c, "._/:-"); };
+    if (name.empty() || !is_letter_digit_or(name.front(), "") || !std::ranges::all_of(name, inside))
+      return false;
+    text.remove_prefix(at + 1);
+  }
+  if (!text.starts_with(kAlgorithm)) return false;
+  text.remove_prefix(kAlgorithm.size());
+  return text.size() == 64 && std::ranges::all_of(text, is_hex);
+}
+
+bool is_variable(std::string_view text) {
+  return !text.empty() && !is_digit(text.front()) && !text.starts_with("PROCTOR_") &&
+         std::ranges::all_of(text, [](char c) { return is_letter_digit_or(c, "_"); });
+}
+
+bool is_source(std::string_view text) {
+  // "ext::sh -c ..." and its like make git run a program.
+  const std::size_t helper = text.find("::");
+  const bool names_helper =
+      helper != std::string_view::npos && std::ranges::all_of(text.substr(0, helper), [](char c) {
+        return is_letter_digit_or(c, "+.-");
+      });
+  return !text.empty() && text.front() != '-' && is_one_line(text) && !names_helper;
+}
+
+bool is_glob(std::string_view text) {
+  if (text.empty() || text.front() == '/' || !is_one_line(text)) return false;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('/', begin), text.size());
+    if (text.substr(begin, end - begin) == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+bool is_file_path(std::string_view text) {
+  constexpr std::string_view kShell = "\"'`$\\;&|<>*?!(){}[]";
+  return is_safe_relative(text) && is_one_line(text) && text.front() != '-' &&
+         text.find_first_of(kShell) == std::string_view::npos;
+}
+
+bool is_absolute(std::string_view text) {
+  return 1 < text.size() && text.front() == '/' && is_safe_relative(text.substr(1)) &&
+         is_one_line(text) && text.find(':') == std::string_view::npos;
+}
+
+bool is_locale(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return is_letter_digit_or(c, "_.@+-/"); });
+}
+
+bool is_flat_name(std::string_view text) {
+  return is_file_path(text) && text.find('/') == std::string_view::npos;
+}
+
+std::string FileCollector::add(const Node& node, const std::string& where) {
+  const std::string path = read_text(node, where, kPathRule, problems_);
+  if (path.empty() || files_.contains(path)) return path;
+  Result<ReferencedFile> file = source_.read(path);
+  if (!file.ok()) {
+    problems_.add(node.at, where, file.error().detail,
+                  "a regular file of at most " +
+                      std::to_string(limits::kReferencedFileBytes >> 20) +
+                      " MiB in this file's folder");
+    return "";
+  }
+  bytes_ += file->bytes.size();
+  if (kFilesBytes < bytes_) {
+    problems_.add(node.at, where, "files of more than " + std::to_string(kFilesBytes) + " bytes",
+                  "at most that many together");
+    return "";
+  }
+  files_.emplace(path, std::move(file).value());
+  return path;
+}
+
+const ReferencedFile* FileCollector::find(const std::string& path) const {
+  const auto it = files_.find(path);
+  return it == files_.end() ? nullptr : &it->second;
+}
+
+std::vector<ReferencedFile> FileCollector::take() {
+  std::vector<ReferencedFile> out;
+  for (auto& [path, file] : files_) out.push_back(std::move(file));
+  files_.clear();
+  return out;
+}
+
+std::string read_command(const Fields& fields, FileCollector& files,
+                         std::string_view folder_variable) {
+  const Node* command = fields.find("command");
+  const Node* script = fields.find("script");
+  if (command != nullptr && script != nullptr)
+    fields.problems().wrong(*script, fields.path("script"), "either a command or a script");
+  if (command == nullptr && script == nullptr) {
+    fields.missing("command", "a command for /bin/sh, or a script");
+    return "";
+  }
+  if (command != nullptr) return fields.text("command", Need::kRequired, kCommandRule);
+  const std::string path = files.add(*script, fields.path("script"));
+  const ReferencedFile* file = files.find(path);
+  if (file == nullptr) return "";
+  const std::string quoted = "\"$" + std::string(folder_variable) + "/" + path + "\"";
+  constexpr std::uint32_t kExecutable = 0100;
+  return (file->mode & kExecutable) != 0 ? quoted : "sh " + quoted;
+}
+
+Caps read_caps(const Node& node, const std::string& path, Problems& problems) {
+  const Fields f(node, path, kCapsKeys, problems);
+  Caps out;
+  out.usd = f.usd("usd", Need::kOptional);
+  out.tokens = f.optional_count("tokens");
+  out.tool_calls = f.optional_count("tool_calls");
+  out.failed_acceptance_cycles = f.optional_count("failed_acceptance_cycles");
+  out.wall = f.optional_duration("wall");
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,111 @@
+#pragma once
+// Which texts are allowed where, once for contracts, campaigns and what arrives in bundles; and the
+// keys that each mapping may have, which the JSON Schemas must list too (a test compares them).
+// Internal to the parsers of this room.
+#include <array>
+#include <string_view>
+
+#include "common/base/limits.h"
+#include "common/contract/contract.h"
+#include "common/contract/fields.h"
+
+namespace proctor {
+
+bool is_id(std::string_view text);         // [a-z0-9][a-z0-9._-]*
+bool is_word(std::string_view text);       // [a-z][a-z0-9_-]*
+bool is_one_line(std::string_view text);   // no control characters
+bool is_commit(std::string_view text);     // 40 or 64 lower-case hex digits
+bool is_image(std::string_view text);      // [name@]sha256:<64 hex>
+bool is_variable(std::string_view text);   // [A-Za-z_][A-Za-z0-9_]*, not PROCTOR_...
+bool is_source(std::string_view text);     // a path or URL that git cannot take for an option
+bool is_glob(std::string_view text);       // relative, stays below the workspace
+bool is_file_path(std::string_view text);  // safe relative, without shell metacharacters
+bool is_absolute(std::string_view text);   // absolute, without "." and "..", not "/"
+bool is_locale(std::string_view text);     // letters, digits and _ . @ + - /
+bool is_flat_name(std::string_view text);  // a file name without folder
+
+inline constexpr std::size_t kTextBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kCommandBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kPathBytes = 4096;
+// All files of one contract or method together.  The rest of a bundle is for its description.
+inline constexpr std::size_t kFilesBytes = limits::kContractBundleBytes - (std::size_t{32} << 20);
+
+inline constexpr TextRule kIdRule{
+    limits::kNameBytes, "an id: a-z, 0-9, \".\", \"_\" and \"-\", beginning with a letter or digit",
+    is_id};
+inline constexpr TextRule kWordRule{
+    limits::kNameBytes, "a word: a-z, 0-9, \"_\" and \"-\", beginning with a letter", is_word};
+inline constexpr TextRule kValueRule{limits::kNameBytes, "a short text on one line", is_one_line};
+inline constexpr TextRule kTitleRule{200, "a title on one line", is_one_line};
+inline constexpr TextRule kBriefingRule{kTextBytes, "a text"};
+inline constexpr TextRule kCommandRule{kCommandBytes, "a command for /bin/sh"};
+inline constexpr TextRule kVariableRule{
+    limits::kNameBytes, "a variable's name: A-Z, a-z, 0-9 and \"_\", not beginning with PROCTOR_",
+    is_variable};
+inline constexpr TextRule kVariableValueRule{std::size_t{32} << 10, "a text"};
+inline constexpr TextRule kPathRule{
+    kPathBytes, "a relative path below this file's folder, without \"..\" and shell characters",
+    is_file_path};
+inline constexpr TextRule kGlobRule{kPathBytes, "a glob below the workspace such as \"src/**\"",
+                                    is_glob};
+inline constexpr TextRule kTestIdRule{1000, "a test id on one line", is_one_line};
+
+// Reads the files a document refers to, each once, and keeps them ordered by path.
+class FileSource;
+class FileCollector {
+ public:
+  FileCollector(const FileSource& source, Problems& problems)
+      : source_(source), problems_(problems) {}
+  // The path when it is fine; "" after a diagnostic.
+  std::string add(const Node& node, const std::string& where);
+  const ReferencedFile* find(const std::string& path) const;
+  void remove(const std::string& path) { files_.erase(path); }
+  std::vector<ReferencedFile> take();
+
+ private:
+  const FileSource& source_;
+  Problems& problems_;
+  std::map<std::string, ReferencedFile> files_;
+  std::size_t bytes_ = 0;
+};
+
+// The `command` or `script` of a mapping, exactly one of them; a script becomes the command that
+// runs it out of `folder_variable`.
+std::string read_command(const Fields& fields, FileCollector& files,
+                         std::string_view folder_variable);
+
+// The caps of a contract or campaign; the same keys in both.
+Caps read_caps(const Node& node, const std::string& path, Problems& problems);
+
+struct KeyTable {
+  std::string_view where;  // "" the document, "checks[]" each check, ...
+  Keys keys;
+};
+using KeyName = std::string_view;
+inline constexpr std::array<KeyName, 16> kContractKeys{
+    "$schema", "id",         "title",           "briefing", "briefing_file", "type",
+    "strata",  "repository", "environment",     "setup",    "checks",        "acceptance_files",
+    "policy",  "caps",       "reference_patch", "files"};
+inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tree", "submodules"};
+inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
+    "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
+inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
+inline constexpr std::array<KeyName, 4> kSetupKeys{"command", "script", "timeout", "network"};
+inline constexpr std::array<KeyName, 11> kCheckKeys{
+    "id",     "command",     "script",       "kind",         "gate",           "timeout",
+    "result", "result_file", "fail_to_pass", "pass_to_pass", "others_may_fail"};
+inline constexpr std::array<KeyName, 2> kAcceptanceFileKeys{"from", "to"};
+inline constexpr std::array<KeyName, 9> kPolicyKeys{
+    "network", "writable", "protected", "wall", "memory", "processes", "disk", "cpu", "cpus"};
+inline constexpr std::array<KeyName, 5> kCapsKeys{"usd", "tokens", "tool_calls",
+                                                  "failed_acceptance_cycles", "wall"};
+inline constexpr std::array<KeyName, 15> kCampaignKeys{
+    "$schema", "name",           "contracts", "methods", "replicates",
+    "seed",    "seed_deviation", "stages",    "budget",  "caps",
+    "strata",  "workers",        "slots",     "redis",   "infrastructure_retries"};
+inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
+                                                    "script", "files", "variables"};
+inline constexpr std::array<KeyName, 2> kStageKeys{"name", "usd"};
+inline constexpr std::array<KeyName, 4> kBudgetKeys{"global", "task", "tasks", "run"};
+
+}  // namespace proctor

@@ -1,0 +1,160 @@
+#include "common/contract/contract_parser.h"
+
+#include <doctest/doctest.h>
+
+#include "common/contract/contract_digest.h"
+#include "tests/unit/contract/support.h"
+
+namespace proctor {
+namespace {
+using std::chrono::milliseconds;
+using test::kContractYaml;
+using test::parse;
+using test::replaced;
+}  // namespace
+
+TEST_SUITE("contract") {
+  TEST_CASE("a contract with every key is read as it was written") {
+    Diagnostics out;
+    const Contract c = parse(kContractYaml, out);
+    CHECK(out.text() == "");
+    CHECK(c.id == "fix-sum");
+    CHECK(c.strata.at("type") == "bug_fix");
+    CHECK(c.strata.at("language") == "python");
+    CHECK(c.environment.variables.at("EMPTY") == "");
+    CHECK(c.environment.toolchains.at(0).at == "/opt/go");
+    REQUIRE(c.setup.size() == 2);
+    CHECK(c.setup[0].network);
+    CHECK(c.setup[0].timeout == milliseconds(120'000));
+    CHECK(c.setup[1].command == "echo ready");
+    CHECK_FALSE(c.setup[1].network);
+    REQUIRE(c.checks.size() == 2);
+    CHECK(c.checks[0].gate == Gate::kBuild);
+    CHECK(c.checks[1].command == "\"$PROCTOR_CONTRACT/run-tests.sh\"");
+    CHECK(c.checks[1].reader == ResultReader::kJunit);
+    CHECK(c.acceptance_files.at(0).to == "tests/hidden_test.py");
+    CHECK(c.policy.memory_bytes == std::uint64_t{512} << 20);
+    CHECK(c.policy.cpus == 1.5);
+    CHECK(c.caps.usd == MicroUsd::from_micros(2'500'000));
+    CHECK(c.caps.wall == milliseconds(480'000));
+    REQUIRE(c.files.size() == 4);
+    CHECK(c.files[0].path == "data/input.bin");
+    CHECK(c.files[3].mode == 0755);
+    CHECK(c.digest == digest_of(c));
+    CHECK(c.digest != Digest{});
+  }
+
+  TEST_CASE("every mistake in a contract is named with its place") {
+    struct Row {
+      const char* from;
+      const char* to;
+      const char* expected;
+    };
+    const Row rows[] = {
+        {"timeout: 90s", "timeuot: 90s",
+         "c.yaml:30:5: checks[0].timeuot: found the unknown key \"timeuot\", expected id, command, "
+         "script, kind, gate, timeout, result, result_file, fail_to_pass, pass_to_pass or "
+         "others_may_fail (did you mean \"timeout\"?)\n"},
+        {"id: fix-sum", "id: Fix Sum",
+         "c.yaml:2:5: id: found \"Fix Sum\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", "
+         "beginning with a letter or digit\n"},
+        {"timeout: 90s", "timeout: 0s",
+         "c.yaml:30:14: checks[0].timeout: found \"0s\", expected a duration of at least 1ms\n"},
+        {"timeout: 90s", "timeout: 90",
+         "c.yaml:30:14: checks[0].timeout: found \"90\", expected a duration such as 30m, 45s, "
+         "1h30m or 1500ms\n"},
+        {"    command: make\n", "",
+         "c.yaml:27:5: checks[0].command: found nothing, expected a command for /bin/sh, or a "
+         "script\n"},
+        {"command: make\n", "command:\n",
+         "c.yaml:28:5: checks[0].command: found nothing, expected a command for /bin/sh\n"},
+        {"command: make\n", "command: make\n    script: run-tests.sh\n",
+         "c.yaml:29:13: checks[0].script: found \"run-tests.sh\", expected either a command or a "
+         "script\n"},
+        {"id: unit", "id: build",
+         "c.yaml:31:9: checks[1].id: found \"build\", expected each check's id once\n"},
+        {"kind: build", "kind: built",
+         "c.yaml:29:11: checks[0].kind: found \"built\", expected build, static, unit, integration "
+         "or script (did you mean \"build\"?)\n"},
+        {"[tests::sum]", "[a, a]",
+         "c.yaml:38:23: checks[1].fail_to_pass[1]: found \"a\", expected each entry once\n"},
+        {"[tests::zero]", "[tests::sum]",
+         "c.yaml:39:20: checks[1].pass_to_pass[0]: found \"tests::sum\", expected a test id that "
+         "is "
+         "not in fail_to_pass too\n"},
+        {"    result_file: unit.xml\n", "",
+         "c.yaml:31:5: checks[1].result_file: found nothing, expected the file in "
+         "$PROCTOR_RESULTS that the command writes\n"},
+        {"0123456789abcdef0123456789abcdef01234567", "0123456",
+         "c.yaml:10:11: repository.commit: found \"0123456\", expected a full commit id: 40 or 64 "
+         "lower-case hex digits\n"},
+        {"source: ../repos/sum", "source: ext::sh -c id",
+         "c.yaml:9:11: repository.source: found \"ext::sh -c id\", expected a path, a URL or a "
+         ".bundle file\n"},
+        {"usd: \"2.50\"", "usd: \"-2.50\"",
+         "c.yaml:54:13: caps.usd: found \"-2.50\", expected an amount in USD such as \"5.00\": an "
+         "amount cannot be negative\n"},
+        {"usd: \"2.50\"", "usd: 12345678901234567",
+         "c.yaml:54:13: caps.usd: found \"12345678901234567\", expected an amount in USD such as "
+         "\"5.00\": it is above 9007199254.740991\n"},
+        {"usd: \"2.50\"", "usd: 1e3",
+         "c.yaml:54:13: caps.usd: found \"1e3\", expected an amount in USD such as \"5.00\": only "
+         "digits and one point are allowed\n"},
+        {"memory: 512MiB", "memory: 512",
+         "c.yaml:49:11: policy.memory: found \"512\", expected a size such as 512MiB or 2GiB\n"},
+        {"tokens: 100000", "tokens: many",
+         "c.yaml:54:29: caps.tokens: found \"many\", expected a whole number from 0 to "
+         "9007199254740991\n"},
+        {"fix.patch", "../fix.patch",
+         "c.yaml:55:18: reference_patch: found \"../fix.patch\", expected a relative path below "
+         "this file's folder, without \"..\" and shell characters\n"},
+        {"fix.patch", "absent.patch",
+         "c.yaml:55:18: reference_patch: found absent.patch: not in the bundle, expected a regular "
+         "file of at most 64 MiB in this file's folder\n"},
+        {"network: true", "network: \"true\"",
+         "c.yaml:24:14: setup[0].network: found \"true\", expected true or false\n"},
+        {"LANGUAGE: en", "PROCTOR_X: en",
+         "c.yaml:15:15: environment.variables.PROCTOR_X: found \"PROCTOR_X\", expected a "
+         "variable's "
+         "name: A-Z, a-z, 0-9 and \"_\", not beginning with PROCTOR_\n"},
+        {"sandbox: bubblewrap", "sandbox: docker",
+         "c.yaml:14:3: environment.image: found nothing, expected an image by digest, because the "
+         "sandbox is docker\n"},
+        {"writable: [\"src/**\"]", "writable: [\"../**\"]",
+         "c.yaml:46:14: policy.writable[0]: found \"../**\", expected a glob below the workspace "
+         "such as \"src/**\"\n"},
+        {"cpus: 1.5", "cpus: -1",
+         "c.yaml:53:9: policy.cpus: found \"-1\", expected a non-negative decimal with at most 3 "
+         "digits after the point\n"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.to);
+      const std::string yaml = replaced(kContractYaml, row.from, row.to);
+      REQUIRE(yaml != "");
+      Diagnostics out;
+      const Contract c = parse(yaml, out);
+      CHECK(out.text() == row.expected);
+      CHECK(c.digest == Digest{});
+    }
+  }
+
+  TEST_CASE("all errors of a contract are reported at once") {
+    Diagnostics out;
+    parse("id: A\nbriefing: \nchecks: []\nrepositry: {}\n", out);
+    CHECK(
+        out.text() ==
+        "c.yaml:4:1: repositry: found the unknown key \"repositry\", expected $schema, id, title, "
+        "briefing, briefing_file, type, strata, repository, environment, setup, checks, "
+        "acceptance_files, policy, caps, reference_patch or files (did you mean "
+        "\"repository\"?)\n"
+        "c.yaml:1:5: id: found \"A\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", beginning "
+        "with a letter or digit\n"
+        "c.yaml:2:1: briefing: found nothing, expected a text\n"
+        "c.yaml:1:1: type: found nothing, expected a word: a-z, 0-9, \"_\" and \"-\", beginning "
+        "with a letter\n"
+        "c.yaml:1:1: repository: found nothing, expected a mapping with source and commit\n"
+        "c.yaml:3:9: checks: found no check, expected a list of at least one check\n");
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,303 @@
+#include "worker/git/object_db.h"
+
+#include <git2.h>
+#include <git2/sys/mempack.h>
+#include <git2/sys/odb_backend.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/digest.h"
+#include "common/base/owned.h"
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+using GitOdb = Owned<git_odb, git_odb_free>;
+using GitOdbObject = Owned<git_odb_object, git_odb_object_free>;
+
+constexpr std::size_t kObjectBytes = std::size_t{2} << 30;
+
+git_oid to_oid(const ObjectId& id) {
+  git_oid oid;
+  static_assert(sizeof oid.id == sizeof id.bytes);
+  std::memcpy(oid.id, id.bytes.data(), id.bytes.size());
+  return oid;
+}
+
+ObjectId from_oid(const git_oid& oid) {
+  ObjectId id;
+  std::memcpy(id.bytes.data(), oid.id, id.bytes.size());
+  return id;
+}
+
+git_object_t to_git(ObjectType type) {
+  switch (type) {
+    case ObjectType::kCommit:
+      return GIT_OBJECT_COMMIT;
+    case ObjectType::kTree:
+      return GIT_OBJECT_TREE;
+    case ObjectType::kBlob:
+      return GIT_OBJECT_BLOB;
+    case ObjectType::kTag:
+      return GIT_OBJECT_TAG;
+  }
+  PROCTOR_ASSERT(false);
+}
+
+std::string_view name_of(ObjectType type) {
+  switch (type) {
+    case ObjectType::kCommit:
+      return "commit";
+    case ObjectType::kTree:
+      return "tree";
+    case ObjectType::kBlob:
+      return "blob";
+    case ObjectType::kTag:
+      return "tag";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+Error damaged(const ObjectId& id, std::string_view why) {
+  return Error{Errc::kCorrupt, "git object " + id.hex() + ": " + std::string(why)};
+}
+
+Result<std::uint32_t> normal_mode(std::uint32_t mode) {
+  switch (mode & 0170000U) {
+    case 0040000U:
+      return git_mode::kTree;
+    case 0120000U:
+      return git_mode::kSymlink;
+    case 0160000U:
+      return git_mode::kGitlink;
+    case 0100000U:
+      return (mode & 0100U) != 0 ? git_mode::kExecutable : git_mode::kBlob;
+    default:
+      return Error{Errc::kCorrupt, "unknown file mode"};
+  }
+}
+
+Result<TreeEntry> parse_entry(std::string_view& rest, const ObjectId& tree) {
+  TreeEntry entry;
+  const std::size_t space = rest.find(' ');
+  if (space == 0 || 7 < space) return damaged(tree, "bad mode");
+  std::uint32_t mode = 0;
+  for (const char c : rest.substr(0, space)) {
+    if (c < '0' || '7' < c) return damaged(tree, "bad mode");
+    mode = mode * 8 + static_cast<std::uint32_t>(c - '0');
+  }
+  auto normal = normal_mode(mode);
+  if (!normal.ok()) return damaged(tree, normal.error().detail);
+  entry.mode = *normal;
+  const std::size_t end = rest.find('\0', space);
+  if (end == std::string_view::npos || rest.size() - end - 1 < entry.id.bytes.size()) {
+    return damaged(tree, "cut short");
+  }
+  entry.name = std::string(rest.substr(space + 1, end - space - 1));
+  std::memcpy(entry.id.bytes.data(), rest.data() + end + 1, entry.id.bytes.size());
+  rest.remove_prefix(end + 1 + entry.id.bytes.size());
+  if (entry.name.empty() || entry.name == "." || entry.name == ".." || is_dot_git(entry.name) ||
+      entry.name.find('/') != std::string::npos) {
+    return Error{Errc::kInvalid,
+                 "git tree " + tree.hex() + ": refused name \"" + printable(entry.name, 80) + "\""};
+  }
+  return entry;
+}
+
+}  // namespace
+
+struct ObjectDb::State {
+  GitOdb odb;
+};
+
+ObjectDb::ObjectDb(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ObjectDb::ObjectDb(ObjectDb&&) noexcept = default;
+ObjectDb& ObjectDb::operator=(ObjectDb&&) noexcept = default;
+ObjectDb::~ObjectDb() = default;
+git_odb* ObjectDb::raw() const {
+  return state_->odb.get();
+}
+
+void start_libgit2() {
+  static const bool started = [] {
+    git_libgit2_init();
+    git_libgit2_opts(GIT_OPT_ENABLE_STRICT_HASH_VERIFICATION, 1);
+    git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+    for (int level = GIT_CONFIG_LEVEL_PROGRAMDATA; level <= GIT_CONFIG_LEVEL_GLOBAL; ++level) {
+      git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
+    }
+    return true;
+  }();
+  PROCTOR_ASSERT(started);
+}
+
+Error libgit2_error(std::string_view what, int code) {
+  const git_error* e = git_error_last();
+  std::string detail = e == nullptr || e->message == nullptr ? "unknown" : e->message;
+  const Errc errc = code == GIT_ENOTFOUND   ? Errc::kNotFound
+                    : code == GIT_EMISMATCH ? Errc::kCorrupt
+                    : code == GIT_EEXISTS   ? Errc::kConflict
+                    : e != nullptr && (e->klass == GIT_ERROR_ODB || e->klass == GIT_ERROR_ZLIB)
+                        ? Errc::kCorrupt
+                        : Errc::kUnavailable;
+  return Error{errc, std::string(what) + ": " + printable(detail, 400)};
+}
+
+Result<ObjectDb> ObjectDb::open(const std::vector<fs::path>& objects, const fs::path& writable) {
+  start_libgit2();
+  auto state = std::make_unique<State>();
+  int rc = writable.empty() ? git_odb_new(OutPtr(state->odb))
+                            : git_odb_open(OutPtr(state->odb), writable.c_str());
+  if (rc != 0) return libgit2_error("open objects", rc);
+  if (writable.empty()) {
+    git_odb_backend* memory = nullptr;
+    rc = git_mempack_new(&memory);
+    if (rc == 0) rc = git_odb_add_backend(state->odb.get(), memory, 1000);
+    if (rc != 0) return libgit2_error("open objects", rc);
+  }
+  for (const fs::path& dir : objects) {
+    rc = git_odb_add_disk_alternate(state->odb.get(), dir.c_str());
+    if (rc != 0) return libgit2_error("open objects of " + dir.string(), rc);
+  }
+  return ObjectDb(std::move(state));
+}
+
+bool ObjectDb::has(const ObjectId& id) const {
+  const git_oid oid = to_oid(id);
+  return git_odb_exists(state_->odb.get(), &oid) == 1;
+}
+
+Result<ObjectType> ObjectDb::type(const ObjectId& id) const {
+  const git_oid oid = to_oid(id);
+  std::size_t size = 0;
+  git_object_t type = GIT_OBJECT_INVALID;
+  const int rc = git_odb_read_header(&size, &type, state_->odb.get(), &oid);
+  if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
+  for (const ObjectType t :
+       {ObjectType::kCommit, ObjectType::kTree, ObjectType::kBlob, ObjectType::kTag}) {
+    if (to_git(t) == type) return t;
+  }
+  return damaged(id, "unknown type");
+}
+
+Result<std::uint64_t> ObjectDb::size(const ObjectId& id) const {
+  const git_oid oid = to_oid(id);
+  std::size_t size = 0;
+  git_object_t type = GIT_OBJECT_INVALID;
+  const int rc = git_odb_read_header(&size, &type, state_->odb.get(), &oid);
+  if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
+  return std::uint64_t{size};
+}
+
+Result<std::string> ObjectDb::read(const ObjectId& id, ObjectType wanted) const {
+  const git_oid oid = to_oid(id);
+  std::size_t size = 0;
+  git_object_t type = GIT_OBJECT_INVALID;
+  int rc = git_odb_read_header(&size, &type, state_->odb.get(), &oid);
+  if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
+  if (type != to_git(wanted)) {
+    return Error{Errc::kInvalid, "git object " + id.hex() + " is a " +
+                                     git_object_type2string(type) + " and not a " +
+                                     std::string(name_of(wanted))};
+  }
+  if (kObjectBytes < size)
+    return Error{Errc::kExhausted, "git object " + id.hex() + ": over 2 GiB"};
+  GitOdbObject object;
+  rc = git_odb_read(OutPtr(object), state_->odb.get(), &oid);
+  if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
+  return std::string(static_cast<const char*>(git_odb_object_data(object.get())),
+                     git_odb_object_size(object.get()));
+}
+
+Result<std::string> ObjectDb::blob(const ObjectId& id) const {
+  return read(id, ObjectType::kBlob);
+}
+
+Result<std::vector<TreeEntry>> ObjectDb::tree(const ObjectId& id) const {
+  PROCTOR_TRY(const std::string bytes, read(id, ObjectType::kTree));
+  std::vector<TreeEntry> out;
+  for (std::string_view rest = bytes; !rest.empty();) {
+    PROCTOR_TRY(TreeEntry entry, parse_entry(rest, id));
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+Result<ObjectId> ObjectDb::tree_of_commit(const ObjectId& commit) const {
+  PROCTOR_TRY(const std::string bytes, read(commit, ObjectType::kCommit));
+  constexpr std::string_view kPrefix = "tree ";
+  if (!bytes.starts_with(kPrefix)) return damaged(commit, "commit without a tree");
+  auto id = ObjectId::from_hex(std::string_view(bytes).substr(kPrefix.size(), 40));
+  if (!id.ok()) return damaged(commit, "commit without a tree");
+  return id;
+}
+
+Result<ObjectId> ObjectDb::write(ObjectType type, std::string_view bytes) {
+  git_oid oid;
+  const int rc = git_odb_write(&oid, state_->odb.get(), bytes.data(), bytes.size(), to_git(type));
+  if (rc != 0) return libgit2_error("write git object", rc);
+  return from_oid(oid);
+}
+
+Result<ObjectId> ObjectDb::write_tree(std::vector<TreeEntry> entries) {
+  return write(ObjectType::kTree, encode_tree(std::move(entries)));
+}
+
+ObjectId hash_object(ObjectType type, std::string_view bytes) {
+  start_libgit2();
+  git_oid oid;
+  const int rc = git_odb_hash(&oid, bytes.data(), bytes.size(), to_git(type));
+  PROCTOR_ASSERT(rc == 0);
+  return from_oid(oid);
+}
+
+std::string encode_tree(std::vector<TreeEntry> entries) {
+  const auto key = [](const TreeEntry& e) {
+    return e.mode == git_mode::kTree ? e.name + '/' : e.name;
+  };
+  std::sort(entries.begin(), entries.end(),
+            [&](const TreeEntry& a, const TreeEntry& b) { return key(a) < key(b); });
+  std::string out;
+  for (const TreeEntry& e : entries) {
+    char mode[12];
+    std::snprintf(mode, sizeof mode, "%o ", e.mode);
+    out += mode;
+    out += e.name;
+    out += '\0';
+    out.append(reinterpret_cast<const char*>(e.id.bytes.data()), e.id.bytes.size());
+  }
+  return out;
+}
+
+bool is_dot_git(std::string_view name) {
+  return name.size() == 4 && name[0] == '.' && (name[1] | 0x20) == 'g' && (name[2] | 0x20) == 'i' &&
+         (name[3] | 0x20) == 't';
+}
+
+Result<ObjectId> ObjectId::from_hex(std::string_view hex) {
+  if (hex.size() == 64) {
+    return Error{Errc::kInvalid, "SHA-256 object ids are not supported, only SHA-1 (40 digits)"};
+  }
+  ObjectId id;
+  const auto digit = [](char c) {
+    return '0' <= c && c <= '9' ? c - '0' : 'a' <= c && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  bool good = hex.size() == 2 * id.bytes.size();
+  for (std::size_t i = 0; good && i < id.bytes.size(); ++i) {
+    const int high = digit(hex[2 * i]);
+    const int low = digit(hex[2 * i + 1]);
+    good = 0 <= high && 0 <= low;
+    id.bytes[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  if (good) return id;
+  return Error{Errc::kInvalid,
+               "\"" + printable(hex, 80) + "\" is not a full commit id (40 lower-case hex digits)"};
+}
+
+std::string ObjectId::hex() const {
+  return to_hex(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace proctor

@@ -1,0 +1,86 @@
+#pragma once
+// Git objects without a repository: commits, trees and blobs of one or several object folders,
+// read with their hashes verified.  No configuration, index, attribute or reference of any
+// repository is looked at, so nothing that a repository's owner planted can take effect.
+// An ObjectDb belongs to one thread at a time.  Fails with kNotFound (no such object), kCorrupt
+// (bytes that do not hash to their name, or do not parse).  Source: gitformat-* of the git manual.
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+struct git_odb;
+
+namespace proctor {
+
+// A SHA-1 object name.
+struct ObjectId {
+  std::array<std::uint8_t, 20> bytes{};
+  // 40 lower-case hex digits, else kInvalid.  64 (SHA-256 repositories) are refused by name.
+  static Result<ObjectId> from_hex(std::string_view hex);
+  std::string hex() const;
+  friend bool operator==(const ObjectId&, const ObjectId&) = default;
+  friend auto operator<=>(const ObjectId&, const ObjectId&) = default;
+};
+
+enum class ObjectType { kCommit, kTree, kBlob, kTag };
+
+namespace git_mode {
+inline constexpr std::uint32_t kTree = 0040000, kBlob = 0100644, kExecutable = 0100755,
+                               kSymlink = 0120000, kGitlink = 0160000;
+}
+
+struct TreeEntry {
+  std::uint32_t mode = 0;  // one of git_mode
+  std::string name;
+  ObjectId id;
+  friend bool operator==(const TreeEntry&, const TreeEntry&) = default;
+};
+
+class ObjectDb {
+ public:
+  // An empty `writable` keeps what is written in memory, for the life of the object.
+  static Result<ObjectDb> open(const std::vector<fs::path>& objects, const fs::path& writable = {});
+  ObjectDb(ObjectDb&&) noexcept;
+  ObjectDb& operator=(ObjectDb&&) noexcept;
+  ~ObjectDb();
+
+  bool has(const ObjectId& id) const;
+  Result<ObjectType> type(const ObjectId& id) const;
+  Result<std::uint64_t> size(const ObjectId& id) const;
+  Result<std::string> blob(const ObjectId& id) const;
+  // In git's order.  Modes are normalised (100664 becomes 100644).  kInvalid for names that must
+  // never become files: "", ".", "..", with '/', ".git" in any case.
+  Result<std::vector<TreeEntry>> tree(const ObjectId& id) const;
+  Result<ObjectId> tree_of_commit(const ObjectId& commit) const;
+
+  Result<ObjectId> write(ObjectType type, std::string_view bytes);
+  Result<ObjectId> write_tree(std::vector<TreeEntry> entries);
+
+  git_odb* raw() const;
+
+ private:
+  struct State;
+  explicit ObjectDb(std::unique_ptr<State> state);
+  Result<std::string> read(const ObjectId& id, ObjectType wanted) const;
+  std::unique_ptr<State> state_;
+};
+
+ObjectId hash_object(ObjectType type, std::string_view bytes);
+// The bytes of a tree object: sorted as git sorts (a folder as if its name ended in '/').
+std::string encode_tree(std::vector<TreeEntry> entries);
+bool is_dot_git(std::string_view name);
+
+// Starts libgit2 once for the process: strict hashes, no configuration files, no owner checks
+// (every repository it opens is our own).  Called by everything here that needs it.
+void start_libgit2();
+// The last libgit2 error of this thread as ours.
+Error libgit2_error(std::string_view what, int code);
+
+}  // namespace proctor

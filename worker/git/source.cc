@@ -1,0 +1,131 @@
+#include "worker/git/source.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/digest.h"
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kSourceBytes = 4096;
+constexpr std::array<std::string_view, 5> kSchemes = {"https", "http", "ssh", "git", "file"};
+
+// "user@host:path" or "host:path": a colon before the first slash, as git decides it.
+bool is_scp_like(std::string_view s) {
+  const std::size_t colon = s.find(':');
+  return colon != std::string_view::npos && colon != 0 && s.find('/') > colon;
+}
+
+GitSource finish(bool local, std::string location) {
+  GitSource out;
+  out.local = local;
+  out.shown = local ? location : redact_urls(location);
+  out.location = std::move(location);
+  out.key = sha256(out.shown).hex();
+  return out;
+}
+
+std::string without_trailing_slashes(std::string_view s) {
+  while (1 < s.size() && s.back() == '/') s.remove_suffix(1);
+  return std::string(s);
+}
+
+Result<GitSource> local_source(const fs::path& path) {
+  std::error_code ec;
+  const fs::path canonical = fs::weakly_canonical(path, ec);
+  if (ec) return errno_error("repository " + printable(path.string()), ec.value());
+  return finish(true, without_trailing_slashes(canonical.string()));
+}
+
+Result<GitSource> url_source(std::string_view source, std::string_view scheme) {
+  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
+    return Error{Errc::kInvalid, "repository: scheme \"" + printable(scheme, 40) +
+                                     "\" is not one of https, http, ssh, git, file"};
+  }
+  if (scheme == "file") {
+    const std::string_view path = source.substr(std::string_view("file://").size());
+    if (path.empty() || path.front() != '/') {
+      return Error{Errc::kInvalid, "repository: a file: URL needs an absolute path"};
+    }
+    return local_source(fs::path(path));
+  }
+  const std::string_view host = source.substr(scheme.size() + 3);
+  if (host.empty() || host.front() == '-' || host.front() == '/') {
+    return Error{Errc::kInvalid, "repository: URL without a host"};
+  }
+  return finish(false, without_trailing_slashes(source));
+}
+
+}  // namespace
+
+Result<GitSource> parse_source(std::string_view source, const fs::path& base) {
+  if (source.empty() || kSourceBytes < source.size()) {
+    return Error{Errc::kInvalid, "repository: source is empty or longer than 4096 bytes"};
+  }
+  if (source.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos) {
+    return Error{Errc::kInvalid, "repository: source with a control byte"};
+  }
+  if (source.front() == '-') {
+    return Error{Errc::kInvalid, "repository: source may not start with '-'"};
+  }
+  const std::size_t scheme_end = source.find("://");
+  const std::size_t slash = source.find('/');
+  if (scheme_end != std::string_view::npos && scheme_end < slash) {
+    return url_source(source, source.substr(0, scheme_end));
+  }
+  const std::size_t helper = source.find("::");
+  if (helper != std::string_view::npos && helper < slash) {
+    return Error{Errc::kInvalid, "repository: remote helpers (\"" +
+                                     printable(source.substr(0, helper), 40) + "::\") are refused"};
+  }
+  if (is_scp_like(source)) return finish(false, without_trailing_slashes(source));
+  const fs::path path(source);
+  return local_source(path.is_absolute() ? path : base / path);
+}
+
+Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_view url) {
+  if (!url.starts_with("./") && !url.starts_with("../")) return parse_source(url, "/");
+  std::string head = parent.location;
+  std::string_view rest = url;
+  while (true) {
+    if (rest.starts_with("./")) {
+      rest.remove_prefix(2);
+    } else if (rest.starts_with("../")) {
+      rest.remove_prefix(3);
+      const std::size_t cut = head.find_last_of("/:");
+      const std::size_t authority = head.find("://");
+      if (cut == std::string::npos || cut == 0 ||
+          (authority != std::string::npos && cut < authority + 3)) {
+        return Error{Errc::kInvalid, "submodule url \"" + printable(url) + "\" leaves its server"};
+      }
+      head.resize(head[cut] == ':' ? cut + 1 : cut);
+    } else {
+      break;
+    }
+  }
+  if (!head.ends_with(':')) head += '/';
+  return parse_source(head + std::string(rest), "/");
+}
+
+std::string redact_urls(std::string_view text) {
+  std::string out;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t scheme = text.find("://", at);
+    if (scheme == std::string_view::npos) return out + std::string(text.substr(at));
+    const std::size_t authority = scheme + 3;
+    const std::size_t end = std::min(text.find_first_of("/ \t\n'\"", authority), text.size());
+    const std::size_t user_end = text.substr(0, end).rfind('@');
+    out += text.substr(at, authority - at);
+    if (user_end != std::string_view::npos && authority <= user_end) {
+      out += "***";
+      at = user_end;
+    } else {
+      at = authority;
+    }
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,30 @@
+#pragma once
+// Where a repository comes from, as text: local path, URL or .bundle file, made canonical so that
+// two spellings share one mirror, and with credentials taken out of everything that is shown.
+// Pure apart from resolving symlinks of local paths.  Thread-safe.
+// Fails with kInvalid on sources that git would treat as a program ("ext::...") or an option.
+#include <string>
+#include <string_view>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+struct GitSource {
+  bool local = false;    // a path of this host (folder or bundle)
+  std::string location;  // what git is given: absolute path or URL, credentials included
+  std::string shown;     // for errors and logs: no credentials
+  std::string key;       // folder name of the mirror: sha256 of `shown`, hex
+};
+
+// `base` resolves relative paths.
+Result<GitSource> parse_source(std::string_view source, const fs::path& base);
+
+// A submodule's url seen from its superproject: "./x" and "../x" are relative to `parent`.
+Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_view url);
+
+// "https://user:token@host/x" -> "https://***@host/x", anywhere in `text`.
+std::string redact_urls(std::string_view text);
+
+}  // namespace proctor

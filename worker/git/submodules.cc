@@ -1,0 +1,112 @@
+#include "worker/git/submodules.h"
+
+#include <algorithm>
+#include <map>
+
+#include "common/base/text.h"
+#include "worker/git/tree_list.h"
+
+namespace proctor {
+namespace {
+
+// path -> url of every entry of .gitmodules.  git parses its own format; includes stay off.
+Result<std::map<std::string, std::string>> read_gitmodules(const GitProgram& git,
+                                                           const fs::path& git_dir,
+                                                           const ObjectId& blob) {
+  PROCTOR_TRY(const std::string out,
+              git.run(git.command(
+                  git_dir, {"config", "--no-includes", "-z", "--blob", blob.hex(), "--list"})));
+  std::map<std::string, std::string> paths;
+  std::map<std::string, std::string> urls;
+  for (std::string_view rest = out; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\0'), rest.size());
+    const std::string_view item = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::size_t line = item.find('\n');
+    const std::string_view key = item.substr(0, line);
+    const std::size_t dot = key.rfind('.');
+    if (line == std::string_view::npos || dot == std::string_view::npos) continue;
+    const std::string name(key.substr(0, dot));
+    const std::string value(item.substr(line + 1));
+    if (key.substr(dot) == ".path") paths[name] = value;
+    if (key.substr(dot) == ".url") urls[name] = value;
+  }
+  std::map<std::string, std::string> by_path;
+  for (const auto& [name, path] : paths) {
+    if (const auto it = urls.find(name); it != urls.end()) by_path[path] = it->second;
+  }
+  return by_path;
+}
+
+struct Graft {
+  const MirrorStore& mirrors;
+  const fs::path& scratch;
+  std::vector<fs::path>& objects;
+  std::size_t count = 0;
+
+  // Writes `tree` again with the gitlinks named in `replaced` (by path) as folders.
+  Result<ObjectId> rewrite(ObjectDb& db, const ObjectId& tree, const std::string& prefix,
+                           const std::map<std::string, ObjectId>& replaced) {
+    const auto first = replaced.lower_bound(prefix);
+    if (first == replaced.end() || !first->first.starts_with(prefix)) return tree;
+    PROCTOR_TRY(std::vector<TreeEntry> entries, db.tree(tree));
+    for (TreeEntry& e : entries) {
+      const std::string path = prefix + e.name;
+      if (e.mode == git_mode::kTree) {
+        PROCTOR_TRY(e.id, rewrite(db, e.id, path + '/', replaced));
+      } else if (const auto it = replaced.find(path);
+                 it != replaced.end() && e.mode == git_mode::kGitlink) {
+        e.mode = git_mode::kTree;
+        e.id = it->second;
+      }
+    }
+    return db.write_tree(std::move(entries));
+  }
+
+  Result<ObjectId> run(const GitSource& source, const ObjectId& commit, std::size_t depth) {
+    if (kSubmoduleDepthMax < depth) return Error{Errc::kExhausted, "submodules: nested too deep"};
+    PROCTOR_TRY(const fs::path own, mirrors.ensure(source, commit));
+    if (std::find(objects.begin(), objects.end(), own) == objects.end()) objects.push_back(own);
+    PROCTOR_TRY(ObjectDb plain, ObjectDb::open({own}));
+    PROCTOR_TRY(const ObjectId tree, plain.tree_of_commit(commit));
+    PROCTOR_TRY(const std::vector<ListedEntry> entries, list_tree(plain, tree));
+    std::map<std::string, ObjectId> links;
+    for (const ListedEntry& e : entries) {
+      if (e.mode == git_mode::kGitlink) links[e.path] = e.id;
+    }
+    if (links.empty()) return tree;
+    std::map<std::string, std::string> urls;
+    if (const auto file = entry_at(plain, tree, ".gitmodules"); file.ok()) {
+      PROCTOR_TRY(urls, read_gitmodules(mirrors.git(), own.parent_path(), file->id));
+    }
+    std::map<std::string, ObjectId> replaced;
+    for (const auto& [path, id] : links) {
+      const std::string what = "submodule " + printable(path);
+      if (kSubmodulesMax < ++count) return Error{Errc::kExhausted, "too many submodules"};
+      const auto url = urls.find(path);
+      if (url == urls.end()) return Error{Errc::kInvalid, what + ": no url in .gitmodules"};
+      auto from = resolve_submodule_url(source, url->second);
+      if (!from.ok()) return in_context(what, from.error());
+      // A repository on the network must not make this host read its own folders.
+      if (from->local && !source.local) {
+        return Error{Errc::kInvalid, what + ": a local path in a remote repository's .gitmodules"};
+      }
+      auto sub = run(*from, id, depth + 1);
+      if (!sub.ok()) return in_context(what, sub.error());
+      replaced[path] = *sub;
+    }
+    PROCTOR_TRY(ObjectDb db, ObjectDb::open(objects, scratch));
+    return rewrite(db, tree, "", replaced);
+  }
+};
+
+}  // namespace
+
+Result<ObjectId> graft_submodules(const MirrorStore& mirrors, const GitSource& source,
+                                  const ObjectId& commit, const fs::path& scratch,
+                                  std::vector<fs::path>& objects) {
+  Graft graft{mirrors, scratch, objects};
+  return graft.run(source, commit, 0);
+}
+
+}  // namespace proctor

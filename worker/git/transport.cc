@@ -1,0 +1,97 @@
+#include "worker/git/transport.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "common/base/text.h"
+#include "worker/git/source.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::chrono::minutes kGitTimeout{30};  // the first fetch of a very large repository
+constexpr std::size_t kGitOutputBytes = std::size_t{64} << 20;
+constexpr std::size_t kWordsBytes = 600;
+
+// GIT_CONFIG_GLOBAL reaches the upload-pack that git starts for a local path, which `-c` options
+// do not: safe.directory and allowAnySHA1InWant must hold there too.
+constexpr std::string_view kConfig =
+    "[safe]\n\tdirectory = *\n"
+    "[protocol \"ext\"]\n\tallow = never\n"
+    "[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tautocrlf = false\n"
+    "\tprotectNTFS = false\n\tprotectHFS = false\n\tquotePath = true\n"
+    "[uploadpack]\n\tallowAnySHA1InWant = true\n"
+    "[gc]\n\tauto = 0\n"
+    "[maintenance]\n\tauto = false\n"
+    "[fetch]\n\trecurseSubmodules = no\n\twriteCommitGraph = false\n"
+    "[advice]\n\tdetachedHead = false\n"
+    "[init]\n\tdefaultBranch = main\n";
+
+// What transport needs of our own environment: where ssh finds its keys, which proxy and which
+// certificates to use.  Nothing else of it reaches git.
+constexpr std::array<const char*, 13> kPassed = {
+    "PATH",       "HOME",        "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "http_proxy", "https_proxy", "no_proxy",      "HTTP_PROXY",    "HTTPS_PROXY",
+    "NO_PROXY",   "ALL_PROXY",   "TMPDIR"};
+
+}  // namespace
+
+Result<GitProgram> GitProgram::create(const fs::path& home) {
+  PROCTOR_CHECK_OK(make_dirs(home));
+  const fs::path config = home / "gitconfig";
+  // Rewritten only when it differs, so that a running git of a sibling never sees it change.
+  const auto old = read_file(config, kConfig.size() + 1);
+  if (!old.ok() || *old != kConfig) {
+    PROCTOR_CHECK_OK(write_file(config, kConfig, Durability::kLazy));
+  }
+  return GitProgram(home);
+}
+
+CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string> args) const {
+  CommandSpec spec;
+  spec.argv = {"git"};
+  spec.argv.insert(spec.argv.end(), std::make_move_iterator(args.begin()),
+                   std::make_move_iterator(args.end()));
+  spec.cwd = home_;
+  std::map<std::string, std::string> env = {{"GIT_CONFIG_NOSYSTEM", "1"},
+                                            {"GIT_CONFIG_GLOBAL", (home_ / "gitconfig").string()},
+                                            {"GIT_ATTR_NOSYSTEM", "1"},
+                                            {"GIT_TERMINAL_PROMPT", "0"},
+                                            {"GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"},
+                                            {"GIT_SSH_COMMAND", "ssh -oBatchMode=yes"},
+                                            {"GIT_OPTIONAL_LOCKS", "0"},
+                                            {"LC_ALL", "C"}};
+  for (const char* name : kPassed) {
+    if (const char* value = std::getenv(name)) env[name] = value;
+  }
+  if (!git_dir.empty()) env["GIT_DIR"] = git_dir.string();
+  spec.env = std::move(env);
+  spec.timeout = kGitTimeout;
+  spec.output_max = kGitOutputBytes;
+  return spec;
+}
+
+Result<std::string> GitProgram::run(const CommandSpec& spec) const {
+  PROCTOR_TRY(CommandOutcome outcome, run_command(spec));
+  if (outcome.success() && !outcome.output_cut) return std::move(outcome.out);
+  const std::string verb = spec.argv.size() < 2 ? "" : " " + spec.argv[1];
+  if (outcome.output_cut) return Error{Errc::kExhausted, "git" + verb + ": output too large"};
+  return Error{Errc::kUnavailable, "git" + verb + ": " + git_words(outcome)};
+}
+
+std::string git_words(const CommandOutcome& outcome) {
+  if (outcome.timed_out) return "timed out";
+  std::string words = redact_urls(outcome.err);
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  for (std::size_t at = 0; (at = words.find('\n', at)) != std::string::npos;) {
+    words.replace(at, 1, "; ");
+  }
+  if (words.empty()) return "exit " + std::to_string(outcome.exit_code);
+  // The last words say what failed; the first ones are progress.
+  if (kWordsBytes < words.size()) words = words.substr(words.size() - kWordsBytes);
+  return printable(words, kWordsBytes);
+}
+
+}  // namespace proctor

@@ -1,0 +1,188 @@
+#include "worker/workspace/beneath.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "common/base/files.h"
+#include "common/base/owned.h"
+#include "common/base/text.h"
+
+namespace proctor::beneath {
+namespace {
+
+constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr std::string_view kTemporary = ".proctor-new~";
+
+Error named(const std::string& name, int error_number) {
+  if (error_number == ELOOP || error_number == ENOTDIR) {
+    return Error{Errc::kInvalid, printable(name) + ": not a folder (a symlink or a file)"};
+  }
+  return errno_error(printable(name), error_number);
+}
+
+Status write_all(int fd, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("write " + printable(name), errno);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return ok_status();
+}
+
+// rename over a folder fails; a file that must be there goes before whatever the agent left.
+Status move_over(int dir, const std::string& from, const std::string& to) {
+  if (::renameat(dir, from.c_str(), dir, to.c_str()) == 0) return ok_status();
+  if (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST) {
+    PROCTOR_CHECK_OK(remove(dir, to));
+    if (::renameat(dir, from.c_str(), dir, to.c_str()) == 0) return ok_status();
+  }
+  const int e = errno;
+  ::unlinkat(dir, from.c_str(), 0);
+  return errno_error("replace " + printable(to), e);
+}
+
+}  // namespace
+
+Result<UniqueFd> open_root(const std::string& dir) {
+  UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("open " + dir, errno);
+  return fd;
+}
+
+Result<UniqueFd> open_dir(int dir, const std::string& name) {
+  UniqueFd fd(::openat(dir, name.c_str(), kDirFlags));
+  if (fd.valid()) return fd;
+  if (errno == EACCES) {
+    struct stat st {};
+    if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+        ::fchmodat(dir, name.c_str(), (st.st_mode & 07777U) | 0700U, 0) == 0) {
+      fd.reset(::openat(dir, name.c_str(), kDirFlags));
+      if (fd.valid()) return fd;
+    }
+    errno = EACCES;
+  }
+  return named(name, errno);
+}
+
+Result<Parent> open_parent(int root, std::string_view relative, Missing missing) {
+  if (!is_safe_relative(relative)) {
+    return Error{Errc::kInvalid, "unsafe path \"" + printable(relative) + "\""};
+  }
+  UniqueFd at(::openat(root, ".", kDirFlags));
+  if (!at.valid()) return errno_error("open folder", errno);
+  while (true) {
+    const std::size_t slash = relative.find('/');
+    const std::string name(relative.substr(0, slash));
+    if (slash == std::string_view::npos) return Parent{std::move(at), name};
+    relative.remove_prefix(slash + 1);
+    auto next = open_dir(at.get(), name);
+    if (!next.ok() && missing == Missing::kMakeAndReplace && next.error().code == Errc::kInvalid) {
+      PROCTOR_CHECK_OK(remove(at.get(), name));
+    }
+    if (!next.ok() && missing != Missing::kFail) {
+      if (::mkdirat(at.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
+        return errno_error("make folder " + printable(name), errno);
+      }
+      next = open_dir(at.get(), name);
+    }
+    if (!next.ok()) return std::move(next).error();
+    at = std::move(next).value();
+  }
+}
+
+Result<std::vector<std::string>> names(int dir) {
+  const int copy = ::openat(dir, ".", kDirFlags);
+  if (copy < 0) return errno_error("list folder", errno);
+  const auto close_dir = [](DIR* d) { ::closedir(d); };
+  std::unique_ptr<DIR, decltype(close_dir)> stream(::fdopendir(copy), close_dir);
+  if (!stream) {
+    ::close(copy);
+    return errno_error("list folder", errno);
+  }
+  std::vector<std::string> out;
+  errno = 0;
+  while (const dirent* e = ::readdir(stream.get())) {
+    std::string name(static_cast<const char*>(e->d_name));
+    if (name != "." && name != "..") out.push_back(std::move(name));
+    errno = 0;
+  }
+  if (errno != 0) return errno_error("list folder", errno);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Result<std::string> read_file(int dir, const std::string& name, std::uint64_t bytes_max) {
+  // O_NONBLOCK: the name may have become a FIFO since it was looked at.
+  UniqueFd fd(::openat(dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("read " + printable(name), errno);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return errno_error("read " + printable(name), errno);
+  if (!S_ISREG(st.st_mode)) return Error{Errc::kInvalid, printable(name) + ": not a file"};
+  const auto size = static_cast<std::uint64_t>(st.st_size);
+  if (bytes_max < size) {
+    return Error{Errc::kExhausted, printable(name) + ": " + std::to_string(size) + " bytes"};
+  }
+  std::string out(size, '\0');
+  std::size_t at = 0;
+  while (at < out.size()) {
+    const ssize_t n = ::read(fd.get(), out.data() + at, out.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("read " + printable(name), errno);
+    if (n == 0) break;  // it shrank meanwhile: what there is
+    at += static_cast<std::size_t>(n);
+  }
+  out.resize(at);
+  return out;
+}
+
+Result<std::string> read_link(int dir, const std::string& name) {
+  std::array<char, 4097> target{};
+  const ssize_t n = ::readlinkat(dir, name.c_str(), target.data(), target.size());
+  if (n < 0) return errno_error("read link " + printable(name), errno);
+  return std::string(target.data(), static_cast<std::size_t>(n));
+}
+
+Status write_file(int dir, const std::string& name, std::string_view bytes, std::uint32_t mode) {
+  const std::string temporary(kTemporary);
+  PROCTOR_CHECK_OK(remove(dir, temporary));
+  UniqueFd fd(
+      ::openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid()) return errno_error("write " + printable(name), errno);
+  Status written = write_all(fd.get(), bytes, name);
+  if (written.ok() && ::fchmod(fd.get(), mode & 0777U) != 0) {
+    written = errno_error("chmod " + printable(name), errno);
+  }
+  if (!written.ok()) {
+    ::unlinkat(dir, temporary.c_str(), 0);
+    return written;
+  }
+  return move_over(dir, temporary, name);
+}
+
+Status write_link(int dir, const std::string& name, const std::string& target) {
+  const std::string temporary(kTemporary);
+  PROCTOR_CHECK_OK(remove(dir, temporary));
+  if (::symlinkat(target.c_str(), dir, temporary.c_str()) != 0) {
+    return errno_error("link " + printable(name), errno);
+  }
+  return move_over(dir, temporary, name);
+}
+
+Status remove(int dir, const std::string& name) {
+  if (::unlinkat(dir, name.c_str(), 0) == 0 || errno == ENOENT) return ok_status();
+  if (errno != EISDIR && errno != EPERM) return errno_error("remove " + printable(name), errno);
+  PROCTOR_TRY(const UniqueFd child, open_dir(dir, name));
+  PROCTOR_TRY(const std::vector<std::string> inside, names(child.get()));
+  for (const std::string& n : inside) PROCTOR_CHECK_OK(remove(child.get(), n));
+  if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return ok_status();
+  return errno_error("remove " + printable(name), errno);
+}
+
+}  // namespace proctor::beneath

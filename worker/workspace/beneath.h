@@ -1,0 +1,45 @@
+#pragma once
+// File operations that cannot leave a folder: each component is opened from the one above it with
+// O_NOFOLLOW, so a symlink planted on the way is an error and never a way out.  For folders in
+// which an agent has written.  Blocking; thread-safe.
+// Fails with kInvalid (unsafe relative path, a symlink or a file where a folder must be), else
+// errno_error.
+#include <dirent.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor::beneath {
+
+Result<UniqueFd> open_root(const std::string& dir);
+// One step down.  As the owner without root's powers, a folder without permissions is given them.
+Result<UniqueFd> open_dir(int dir, const std::string& name);
+
+enum class Missing { kFail, kMake, kMakeAndReplace };
+struct Parent {
+  UniqueFd dir;
+  std::string name;  // the last component
+};
+// The folder that holds `relative`.  kMake makes missing folders; kMakeAndReplace also removes
+// whatever is not a folder on the way (a planted symlink goes, its target is not touched).
+Result<Parent> open_parent(int root, std::string_view relative, Missing missing);
+
+// Names in `dir` apart from "." and "..", sorted by bytes.
+Result<std::vector<std::string>> names(int dir);
+
+// Bytes of a regular file; kExhausted when larger.
+Result<std::string> read_file(int dir, const std::string& name, std::uint64_t bytes_max);
+Result<std::string> read_link(int dir, const std::string& name);
+
+// Replaces `name` as a whole (temporary file beside it, rename).  A folder there is removed first.
+Status write_file(int dir, const std::string& name, std::string_view bytes, std::uint32_t mode);
+Status write_link(int dir, const std::string& name, const std::string& target);
+// rm -rf of one name; absent is fine.
+Status remove(int dir, const std::string& name);
+
+}  // namespace proctor::beneath

@@ -1,0 +1,252 @@
+#include "worker/workspace/changes.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <set>
+
+#include "common/base/text.h"
+#include "worker/workspace/beneath.h"
+#include "worker/workspace/overlay.h"
+
+namespace proctor {
+namespace {
+
+using Lower = std::map<std::string, TreeEntry>;
+
+class Scanner {
+ public:
+  Scanner(ObjectDb& db, const ScanInput& in) : db_(db), in_(in) {}
+
+  // `full`: `dir` shows everything there is, so what it lacks is deleted.
+  Status folder(int dir, const ObjectId* lower_tree, const std::string& prefix, bool full,
+                std::size_t depth) {
+    if (kChangedDepthMax < depth) return Error{Errc::kExhausted, "workspace: nested too deep"};
+    PROCTOR_TRY(const Lower lower, load(lower_tree));
+    PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
+    std::set<std::string_view> seen;
+    for (const std::string& name : inside) {
+      if (prefix.empty() && name == ".git") continue;
+      seen.insert(name);
+      const auto low = lower.find(name);
+      PROCTOR_CHECK_OK(
+          entry(dir, name, prefix, low == lower.end() ? nullptr : &low->second, full, depth));
+    }
+    if (!full) return ok_status();
+    for (const auto& [name, e] : lower) {
+      if (!seen.contains(name)) PROCTOR_CHECK_OK(deleted(prefix + name, e));
+    }
+    return ok_status();
+  }
+
+  ChangeSet take() {
+    std::sort(out_.refused.begin(), out_.refused.end());
+    return std::move(out_);
+  }
+
+ private:
+  Result<Lower> load(const ObjectId* tree) {
+    Lower lower;
+    if (tree == nullptr) return lower;
+    PROCTOR_TRY(std::vector<TreeEntry> entries, db_.tree(*tree));
+    for (TreeEntry& e : entries) {
+      const std::string name = e.name;
+      lower.emplace(name, std::move(e));
+    }
+    return lower;
+  }
+
+  Status put(const std::string& path, const Change& change) {
+    if (kChangedFilesMax <= out_.changed.size()) {
+      return Error{Errc::kExhausted,
+                   "workspace: more than " + std::to_string(kChangedFilesMax) + " changed files"};
+    }
+    out_.changed[path] = change;
+    return ok_status();
+  }
+
+  Status deleted(const std::string& path, const TreeEntry& e) {
+    if (e.mode == git_mode::kGitlink) return ok_status();  // an empty folder: git does not mind
+    if (e.mode != git_mode::kTree) return put(path, Change{});
+    PROCTOR_TRY(const std::vector<TreeEntry> entries, db_.tree(e.id));
+    for (const TreeEntry& below : entries) {
+      PROCTOR_CHECK_OK(deleted(path + '/' + below.name, below));
+    }
+    return ok_status();
+  }
+
+  Status refuse(const std::string& path) {
+    if (kChangedFilesMax <= out_.refused.size()) {
+      return Error{Errc::kExhausted, "workspace: too many refused files"};
+    }
+    out_.refused.push_back(path);
+    return ok_status();
+  }
+
+  Status entry(int dir, const std::string& name, const std::string& prefix, const TreeEntry* low,
+               bool full, std::size_t depth) {
+    const std::string path = prefix + name;
+    struct stat st {};
+    if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+      return errno_error("look at " + printable(path), errno);
+    }
+    const bool whiteout = in_.overlay && S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
+    if (whiteout) return low == nullptr ? ok_status() : deleted(path, *low);
+    if (is_dot_git(name)) return refuse(path);
+    if (S_ISDIR(st.st_mode)) return sub_folder(dir, name, path, low, full, depth);
+    const bool plain = S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) == 0;
+    if (low != nullptr && low->mode == git_mode::kGitlink) return refuse(path);
+    if (!plain && !S_ISLNK(st.st_mode)) return refuse(path);
+    return file(dir, name, path, low, st);
+  }
+
+  Status sub_folder(int dir, const std::string& name, const std::string& path, const TreeEntry* low,
+                    bool full, std::size_t depth) {
+    PROCTOR_TRY(const UniqueFd child, beneath::open_dir(dir, name));
+    if (low != nullptr && low->mode == git_mode::kGitlink) {
+      PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(child.get()));
+      for (const std::string& n : inside) PROCTOR_CHECK_OK(refuse(path + '/' + n));
+      return ok_status();
+    }
+    const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
+    if (low != nullptr && !was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
+    if (!was_folder) {
+      PROCTOR_TRY(const bool wanted, in_.wanted(path, true));
+      if (!wanted) return ok_status();
+    }
+    const bool hides = full || (in_.overlay && is_opaque(child.get()));
+    return folder(child.get(), was_folder ? &low->id : nullptr, path + '/', hides, depth + 1);
+  }
+
+  bool untouched(const std::string& path, const struct stat& st) const {
+    if (in_.copied == nullptr) return false;
+    const auto it = in_.copied->find(path);
+    return it != in_.copied->end() && it->second.inode == st.st_ino &&
+           it->second.size == st.st_size && it->second.changed.tv_sec == st.st_ctim.tv_sec &&
+           it->second.changed.tv_nsec == st.st_ctim.tv_nsec;
+  }
+
+  Status file(int dir, const std::string& name, const std::string& path, const TreeEntry* low,
+              const struct stat& st) {
+    const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
+    if (was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
+    if (low == nullptr || was_folder) {
+      PROCTOR_TRY(const bool wanted, in_.wanted(path, false));
+      if (!wanted) return ok_status();
+    } else if (untouched(path, st)) {
+      return ok_status();
+    }
+    const bool link = S_ISLNK(st.st_mode);
+    if (!in_.contents) {
+      PROCTOR_TRY(const bool differs, differs_by_size(was_folder ? nullptr : low, st));
+      if (differs) return put(path, Change{git_mode::kBlob, {}});
+    }
+    PROCTOR_TRY(const std::string bytes,
+                link ? beneath::read_link(dir, name) : read_content(dir, name, path));
+    Change change;
+    change.mode = link                           ? git_mode::kSymlink
+                  : (st.st_mode & S_IXUSR) != 0U ? git_mode::kExecutable
+                                                 : git_mode::kBlob;
+    change.id = hash_object(ObjectType::kBlob, bytes);
+    if (low != nullptr && low->id == change.id && low->mode == change.mode) return ok_status();
+    if (in_.contents) {
+      PROCTOR_TRY(change.id, db_.write(ObjectType::kBlob, bytes));
+    }
+    return put(path, change);
+  }
+
+  // Without contents: is a look at the sizes enough to know?  (A new file always differs.)
+  Result<bool> differs_by_size(const TreeEntry* low, const struct stat& st) {
+    if (low == nullptr) return true;
+    PROCTOR_TRY(const std::uint64_t size, db_.size(low->id));
+    return size != static_cast<std::uint64_t>(st.st_size);
+  }
+
+  Result<std::string> read_content(int dir, const std::string& name, const std::string& path) {
+    // Without contents the size is that of a git object, which has its own limit.
+    if (!in_.contents) return beneath::read_file(dir, name, std::uint64_t{4} << 30);
+    auto bytes = beneath::read_file(dir, name, in_.content_max - used_);
+    if (!bytes.ok() && bytes.error().code == Errc::kExhausted) {
+      return Error{Errc::kExhausted, "workspace: changed files hold more than " +
+                                         std::to_string(in_.content_max) + " bytes, at " +
+                                         printable(path)};
+    }
+    if (bytes.ok()) used_ += bytes->size();
+    return bytes;
+  }
+
+  ObjectDb& db_;
+  const ScanInput& in_;
+  ChangeSet out_;
+  std::uint64_t used_ = 0;
+};
+
+using Changes = std::map<std::string, Change>;
+
+// The changes below one prefix, by their next component.
+struct Grouped {
+  const Change* self = nullptr;
+  bool below = false;
+};
+
+Result<std::optional<ObjectId>> rewrite(ObjectDb& db, const ObjectId* tree,
+                                        const std::string& prefix, const Changes& all) {
+  std::map<std::string, Grouped> groups;
+  for (auto it = all.lower_bound(prefix); it != all.end() && it->first.starts_with(prefix); ++it) {
+    const std::size_t slash = it->first.find('/', prefix.size());
+    Grouped& g = groups[it->first.substr(prefix.size(), slash - prefix.size())];
+    if (slash == std::string::npos) {
+      g.self = &it->second;
+    } else {
+      g.below = true;
+    }
+  }
+  std::map<std::string, TreeEntry> entries;
+  if (tree != nullptr) {
+    PROCTOR_TRY(std::vector<TreeEntry> old, db.tree(*tree));
+    for (TreeEntry& e : old) entries[e.name] = e;
+  }
+  for (const auto& [name, g] : groups) {
+    const auto it = entries.find(name);
+    const bool was_folder = it != entries.end() && it->second.mode == git_mode::kTree;
+    std::optional<ObjectId> sub;
+    if (g.below) {
+      const ObjectId old = was_folder ? it->second.id : ObjectId{};
+      PROCTOR_TRY(sub, rewrite(db, was_folder ? &old : nullptr, prefix + name + '/', all));
+    }
+    if (g.self != nullptr && g.self->mode != 0) {
+      entries[name] = {g.self->mode, name, g.self->id};
+    } else if (sub) {
+      entries[name] = {git_mode::kTree, name, *sub};
+    } else {
+      entries.erase(name);
+    }
+  }
+  if (entries.empty()) return std::optional<ObjectId>();
+  std::vector<TreeEntry> list;
+  for (auto& [name, e] : entries) list.push_back(std::move(e));
+  PROCTOR_TRY(const ObjectId id, db.write_tree(std::move(list)));
+  return std::optional<ObjectId>(id);
+}
+
+}  // namespace
+
+Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
+  Scanner scanner(db, input);
+  PROCTOR_CHECK_OK(scanner.folder(root.get(), &input.tree, "", !input.overlay, 0));
+  return scanner.take();
+}
+
+Result<ObjectId> tree_with_changes(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes) {
+  if (changes.changed.empty()) return tree;
+  PROCTOR_TRY(const std::optional<ObjectId> id, rewrite(db, &tree, "", changes.changed));
+  if (id) return *id;
+  return db.write_tree({});
+}
+
+}  // namespace proctor

@@ -1,0 +1,51 @@
+#pragma once
+// What differs between a workspace and its snapshot, read from the upper layer of an overlay (cost:
+// what was changed) or from a whole copy.  Nothing of the workspace's own .git is looked at, no
+// symlink is followed and nothing is executed.  One thread; blocking.
+// Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "worker/git/object_db.h"
+#include "worker/workspace/copy_tree.h"
+
+namespace proctor {
+
+inline constexpr std::size_t kChangedFilesMax = 200'000;
+inline constexpr std::size_t kChangedDepthMax = 100;
+
+struct Change {
+  std::uint32_t mode = 0;  // 0: deleted
+  ObjectId id;             // of the new content, written to the ObjectDb
+};
+
+struct ChangeSet {
+  std::map<std::string, Change> changed;  // by path; files and links only
+  // Not representable, so left as in the snapshot: devices, sockets, FIFOs, set-id files, nested
+  // repositories' .git, files inside an unexpanded submodule.  Paths, sorted.
+  std::vector<std::string> refused;
+};
+
+struct ScanInput {
+  fs::path dir;                         // the upper layer, or the whole copy
+  bool overlay = true;                  // `dir` is an upper layer
+  const CopiedFiles* copied = nullptr;  // of a copy: what need not be read again
+  ObjectId tree;                        // of the snapshot
+  std::uint64_t content_max = 0;        // bytes of changed files, all together
+  // false: say which files differ without keeping what they hold; new ones are not even read.
+  bool contents = true;
+  // Asked for paths that the snapshot does not have; false leaves them (and what is below) out.
+  std::function<Result<bool>(const std::string& path, bool folder)> wanted;
+};
+
+// `db` holds the snapshot's objects and takes the new ones.
+Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input);
+
+// The tree with the changes made; nothing else is touched.
+Result<ObjectId> tree_with_changes(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes);
+
+}  // namespace proctor

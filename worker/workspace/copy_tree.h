@@ -1,0 +1,26 @@
+#pragma once
+// A writable copy of a checkout, for hosts without overlayfs: reflinks where the file system has
+// them, else bytes.  Times and modes are kept.  Blocking.
+#include <ctime>
+#include <map>
+#include <string>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+// What a file looked like when it was copied.  The ctime cannot be set by anybody, so a file that
+// still looks like this was not written to, whatever its mtime says.
+struct CopiedFile {
+  ino_t inode = 0;
+  off_t size = 0;
+  timespec changed{};
+};
+using CopiedFiles = std::map<std::string, CopiedFile>;  // by relative path
+
+// Copies what is in `from` into the folder `to`.  Returns after the clock of the file system has
+// moved on, so that every later write has a later ctime.
+Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied);
+
+}  // namespace proctor

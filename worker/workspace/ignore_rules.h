@@ -1,0 +1,33 @@
+#pragma once
+// Which new files are build products and stay out of patches.  A file that the snapshot has always
+// counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
+// of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
+// few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
+// .ruff_cache/, node_modules/, .DS_Store.
+// Owns a libgit2 repository over the read-only tree; nothing of the workspace is read.
+// One thread at a time.  Fails with libgit2's error.
+#include <memory>
+#include <string>
+
+#include "common/base/result.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+class IgnoreRules {
+ public:
+  explicit IgnoreRules(const Snapshot& snapshot);
+  ~IgnoreRules();
+  IgnoreRules(const IgnoreRules&) = delete;
+  IgnoreRules& operator=(const IgnoreRules&) = delete;
+  // `path` relative, of a file or folder that the snapshot does not have.
+  Result<bool> ignored(const std::string& path, bool folder);
+
+ private:
+  struct State;
+  fs::path work_;
+  fs::path git_;
+  std::unique_ptr<State> state_;  // opened when first asked: most runs add no file
+};
+
+}  // namespace proctor

@@ -1,0 +1,60 @@
+#include "worker/workspace/lives.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "worker/workspace/overlay.h"
+
+namespace proctor {
+namespace {
+
+constexpr const char* kLock = ".lock";
+
+Status bury(const fs::path& dir) {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(dir, ec)) {
+    if (entry.is_directory()) PROCTOR_CHECK_OK(unmount(entry.path() / "merged"));
+  }
+  return remove_tree(dir);
+}
+
+}  // namespace
+
+Result<Life> Life::begin(const fs::path& owner_dir) {
+  PROCTOR_CHECK_OK(make_dirs(owner_dir));
+  // Until the new folder is locked nobody may take it for a dead one.
+  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
+  std::string name = (owner_dir / "life-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return errno_error("make " + name, errno);
+  PROCTOR_TRY(FileLock lock, FileLock::acquire(fs::path(name) / kLock));
+  return Life(name, std::move(lock));
+}
+
+Life::~Life() {
+  if (dir_.empty()) return;
+  std::error_code ec;
+  fs::remove(dir_ / kLock, ec);
+  fs::remove(dir_, ec);  // only when empty
+}
+
+Result<std::vector<std::string>> Life::bury_the_dead() const {
+  const fs::path owner_dir = dir_.parent_path();
+  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
+  std::vector<std::string> living;
+  std::vector<fs::path> others;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(owner_dir, ec)) {
+    if (entry.is_directory()) others.push_back(entry.path());
+  }
+  if (ec) return errno_error("list " + owner_dir.string(), ec.value());
+  for (const fs::path& dir : others) {
+    if (dir == dir_ || !FileLock::try_acquire(dir / kLock).ok()) {
+      living.push_back(dir.filename().string());
+      continue;
+    }
+    PROCTOR_CHECK_OK(bury(dir));
+  }
+  return living;
+}
+
+}  // namespace proctor

@@ -1,0 +1,58 @@
+#pragma once
+// The one implementation of Workspace: an overlay or a copy in a folder of its own.
+// Owns <dir>/{upper,work,merged} and its Docker volume.  One thread at a time.
+#include <memory>
+#include <string>
+
+#include "worker/git/object_db.h"
+#include "worker/git/transport.h"
+#include "worker/workspace/changes.h"
+#include "worker/workspace/copy_tree.h"
+#include "worker/workspace/docker_volume.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+struct WorkspaceSetup {
+  fs::path dir;            // its own folder, not there yet
+  fs::path apply_scratch;  // of prepare_apply
+  std::string docker_socket;
+  std::string volume_name;
+  DockerLabels volume_labels;
+};
+
+class MountedWorkspace final : public Workspace {
+ public:
+  static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, WorkspaceKind kind,
+                                                   const GitProgram& git, WorkspaceSetup setup);
+  MountedWorkspace(const MountedWorkspace&) = delete;
+  MountedWorkspace& operator=(const MountedWorkspace&) = delete;
+  ~MountedWorkspace() override;
+
+  WorkspaceKind kind() const override { return kind_; }
+  const fs::path& dir() const override { return merged_; }
+  Result<std::string> docker_volume() override;
+  Result<Patch> extract_patch(std::size_t bytes_max) override;
+  Status apply(const std::string& diff) override;
+  Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode) override;
+  Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) override;
+
+ private:
+  MountedWorkspace(const Snapshot& snapshot, WorkspaceKind kind, const GitProgram& git,
+                   const ObjectId& content, WorkspaceSetup setup);
+  Status prepare();
+  Result<ObjectDb> objects() const;
+  ScanInput scan_input() const;
+
+  Snapshot snapshot_;
+  WorkspaceKind kind_;
+  GitProgram git_;
+  ObjectId content_;
+  WorkspaceSetup setup_;
+  fs::path merged_;
+  fs::path upper_;
+  CopiedFiles copied_;
+  bool has_volume_ = false;
+};
+
+}  // namespace proctor

@@ -1,0 +1,93 @@
+#include "worker/workspace/patch.h"
+
+#include <git2.h>
+
+#include <cstring>
+
+#include "common/base/owned.h"
+
+namespace proctor {
+namespace {
+
+using GitRepository = Owned<git_repository, git_repository_free>;
+using GitTree = Owned<git_tree, git_tree_free>;
+using GitDiff = Owned<git_diff, git_diff_free>;
+using GitDiffStats = Owned<git_diff_stats, git_diff_stats_free>;
+
+Result<GitTree> look_up(git_repository* repository, const ObjectId& id) {
+  git_oid oid;
+  std::memcpy(oid.id, id.bytes.data(), id.bytes.size());
+  GitTree tree;
+  const int rc = git_tree_lookup(OutPtr(tree), repository, &oid);
+  if (rc != 0) return libgit2_error("patch", rc);
+  return tree;
+}
+
+struct Output {
+  std::string text;
+  std::size_t max;
+  bool full = false;
+};
+
+int take_line(const git_diff_delta*, const git_diff_hunk*, const git_diff_line* line,
+              void* payload) {
+  auto& out = *static_cast<Output*>(payload);
+  const char origin = line->origin;
+  if (origin == GIT_DIFF_LINE_CONTEXT || origin == GIT_DIFF_LINE_ADDITION ||
+      origin == GIT_DIFF_LINE_DELETION) {
+    out.text += origin;
+  }
+  if (out.max < out.text.size() + line->content_len) {
+    out.full = true;
+    return GIT_EUSER;
+  }
+  out.text.append(line->content, line->content_len);
+  return 0;
+}
+
+Result<GitDiff> diff_trees(git_repository* repository, const ObjectId& from, const ObjectId& to) {
+  PROCTOR_TRY(const GitTree before, look_up(repository, from));
+  PROCTOR_TRY(const GitTree after, look_up(repository, to));
+  git_diff_options options = GIT_DIFF_OPTIONS_INIT;
+  options.flags = GIT_DIFF_SHOW_BINARY | GIT_DIFF_INDENT_HEURISTIC;
+  options.id_abbrev = GIT_OID_HEXSZ;
+  GitDiff diff;
+  int rc = git_diff_tree_to_tree(OutPtr(diff), repository, before.get(), after.get(), &options);
+  if (rc != 0) return libgit2_error("patch", rc);
+  git_diff_find_options find = GIT_DIFF_FIND_OPTIONS_INIT;
+  find.flags = GIT_DIFF_FIND_RENAMES | GIT_DIFF_FIND_EXACT_MATCH_ONLY;
+  rc = git_diff_find_similar(diff.get(), &find);
+  if (rc != 0) return libgit2_error("patch", rc);
+  return diff;
+}
+
+}  // namespace
+
+Result<Patch> make_patch(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes,
+                         std::size_t bytes_max) {
+  Patch patch;
+  patch.refused = changes.refused;
+  if (changes.changed.empty()) return patch;
+  PROCTOR_TRY(const ObjectId after, tree_with_changes(db, tree, changes));
+  GitRepository repository;
+  int rc = git_repository_wrap_odb(OutPtr(repository), db.raw());
+  if (rc != 0) return libgit2_error("patch", rc);
+  PROCTOR_TRY(const GitDiff diff, diff_trees(repository.get(), tree, after));
+  Output out{{}, bytes_max};
+  rc = git_diff_print(diff.get(), GIT_DIFF_FORMAT_PATCH, take_line, &out);
+  if (out.full) {
+    return Error{Errc::kExhausted, "patch: larger than " + std::to_string(bytes_max) + " bytes"};
+  }
+  if (rc != 0) return libgit2_error("patch", rc);
+  GitDiffStats stats;
+  rc = git_diff_get_stats(OutPtr(stats), diff.get());
+  if (rc != 0) return libgit2_error("patch", rc);
+  patch.diff = std::move(out.text);
+  patch.files = git_diff_num_deltas(diff.get());
+  patch.insertions = git_diff_stats_insertions(stats.get());
+  patch.deletions = git_diff_stats_deletions(stats.get());
+  for (const auto& [path, change] : changes.changed) patch.paths.push_back(path);
+  return patch;
+}
+
+}  // namespace proctor

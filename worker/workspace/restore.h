@@ -1,0 +1,21 @@
+#pragma once
+// Puts the snapshot's own version of chosen files back into a workspace.  Symlinks that the agent
+// planted on the way are removed, never followed.  One thread; blocking.
+// Fails like scan_changes and the file system.
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "worker/workspace/changes.h"
+
+namespace proctor {
+
+struct RestoreInput {
+  fs::path dir;    // the merged tree
+  ScanInput scan;  // where to see what was changed; `wanted` and `contents` are set here
+  const std::vector<std::string>& globs;
+};
+// The paths that were put back or removed, sorted.
+Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input);
+
+}  // namespace proctor

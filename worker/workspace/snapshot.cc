@@ -1,0 +1,116 @@
+#include "worker/workspace/snapshot.h"
+
+#include <map>
+
+#include "common/base/text.h"
+#include "worker/git/file_lock.h"
+#include "worker/git/submodules.h"
+#include "worker/git/tree_list.h"
+#include "worker/workspace/checkout.h"
+#include "worker/workspace/one_commit.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kSmallFile = 4096;
+
+struct Content {
+  std::vector<fs::path> objects;
+  ObjectId tree;
+};
+
+Status build_tree(const GitProgram& git, const Content& content, const fs::path& dir) {
+  PROCTOR_TRY(const ObjectDb db, ObjectDb::open(content.objects));
+  PROCTOR_TRY(const std::vector<ListedEntry> entries, list_tree(db, content.tree));
+  const fs::path work = dir / "work";
+  PROCTOR_CHECK_OK(make_dirs(work));
+  PROCTOR_CHECK_OK(write_checkout(db, entries, work));
+  std::map<std::string, ObjectId> gitlinks;
+  for (const ListedEntry& e : entries) {
+    if (e.mode == git_mode::kGitlink) gitlinks[e.path] = e.id;
+  }
+  // Two ids: of the objects (content.tree) and of the files just written.  They must agree.
+  PROCTOR_TRY(const ObjectId seen, hash_checkout(work, gitlinks));
+  if (seen != content.tree) {
+    return Error{Errc::kCorrupt,
+                 "checkout hashes to " + seen.hex() + " and not to its tree " + content.tree.hex()};
+  }
+  PROCTOR_CHECK_OK(make_dirs(dir / "git"));
+  return make_one_commit_repository(
+      {git, content.objects, content.tree, work, dir / "git" / ".git"});
+}
+
+Status move_dir(const fs::path& from, const fs::path& to) {
+  std::error_code ec;
+  fs::rename(from, to, ec);
+  if (ec) return errno_error("rename " + from.string(), ec.value());
+  return ok_status();
+}
+
+}  // namespace
+
+Result<TreeStore> TreeStore::create(const fs::path& root) {
+  PROCTOR_CHECK_OK(make_dirs(root));
+  auto boot = read_file("/proc/sys/kernel/random/boot_id", kSmallFile);
+  return TreeStore(root, boot.ok() ? *boot : std::string("unknown\n"));
+}
+
+// A tree of an earlier boot is made again: it was renamed into place without fsync, so after a
+// power failure its files may be empty.  That costs once per boot; syncing would cost each time.
+bool TreeStore::ready(const fs::path& dir) const {
+  const auto boot = read_file(dir / "boot", kSmallFile);
+  return boot.ok() && *boot == boot_;
+}
+
+Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repository& repository,
+                                     const fs::path& base) const {
+  PROCTOR_TRY(const ObjectId commit, ObjectId::from_hex(repository.commit));
+  PROCTOR_TRY(const GitSource source, parse_source(repository.source, base));
+  PROCTOR_TRY(const fs::path objects, mirrors.ensure(source, commit));
+  PROCTOR_TRY(const ObjectDb db, ObjectDb::open({objects}));
+  PROCTOR_TRY(const ObjectId tree, db.tree_of_commit(commit));
+  if (!repository.tree.empty() && repository.tree != tree.hex()) {
+    return Error{Errc::kInvalid, "commit " + commit.hex() + " has tree " + tree.hex() +
+                                     ", expected " + printable(repository.tree, 80)};
+  }
+  const std::string name = tree.hex() + (repository.submodules ? "-submodules" : "");
+  const fs::path dir = root_ / name;
+  const Snapshot out{dir / "work", commit.hex(), tree.hex()};
+  if (ready(dir)) return out;
+  PROCTOR_TRY(const FileLock lock, FileLock::acquire(root_ / (name + ".lock")));
+  if (ready(dir)) return out;
+
+  const fs::path fresh = root_ / (name + ".new");
+  PROCTOR_CHECK_OK(remove_tree(fresh));  // of a killed maker
+  PROCTOR_CHECK_OK(make_dirs(fresh / "scratch"));
+  Content content{{objects}, tree};
+  if (repository.submodules) {
+    content.objects.clear();
+    PROCTOR_TRY(content.tree,
+                graft_submodules(mirrors, source, commit, fresh / "scratch", content.objects));
+    content.objects.push_back(fresh / "scratch");
+  }
+  Status built = build_tree(mirrors.git(), content, fresh);
+  if (!built.ok()) {
+    (void)remove_tree(fresh);
+    return in_context("tree " + tree.hex(), std::move(built).error());
+  }
+  PROCTOR_CHECK_OK(remove_tree(fresh / "scratch"));
+  PROCTOR_CHECK_OK(write_file(fresh / "content", content.tree.hex(), Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(fresh / "boot", boot_, Durability::kLazy));
+  PROCTOR_CHECK_OK(remove_tree(dir));
+  PROCTOR_CHECK_OK(move_dir(fresh, dir));
+  return out;
+}
+
+fs::path snapshot_git_layer(const Snapshot& snapshot) {
+  return snapshot.tree_dir.parent_path() / "git";
+}
+
+Result<ObjectId> snapshot_content(const Snapshot& snapshot) {
+  PROCTOR_TRY(const std::string hex,
+              read_file(snapshot.tree_dir.parent_path() / "content", kSmallFile));
+  return ObjectId::from_hex(hex);
+}
+
+}  // namespace proctor

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "common/base/digest.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "worker/git/mirror.h"
+#include "worker/workspace/apply.h"
+#include "worker/workspace/lives.h"
+#include "worker/workspace/mounted_workspace.h"
+#include "worker/workspace/overlay.h"
+#include "worker/workspace/snapshot.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kNameBytes = 100;
+
+// Owners and labels become folder, label and volume names.
+Status check_name(std::string_view what, std::string_view name) {
+  const auto plain = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (!name.empty() && name.size() <= kNameBytes && name.front() != '.' &&
+      std::all_of(name.begin(), name.end(), plain)) {
+    return ok_status();
+  }
+  return Error{Errc::kInvalid, std::string(what) + " \"" + printable(name) +
+                                   "\" must be letters, digits, '-', '_', '.', at most 100"};
+}
+
+class Store final : public WorkspaceStore {
+ public:
+  Store(WorkspaceStoreOptions options, WorkspaceKind kind, MirrorStore mirrors, TreeStore trees,
+        Life life)
+      : options_(std::move(options)),
+        kind_(kind),
+        mirrors_(std::move(mirrors)),
+        trees_(std::move(trees)),
+        life_(std::move(life)) {}
+
+  Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) override {
+    Key key{repository.source, base.string(), repository.commit, repository.tree,
+            repository.submodules};
+    {
+      const std::lock_guard guard(mutex_);
+      if (const auto it = known_.find(key); it != known_.end()) return it->second;
+    }
+    PROCTOR_TRY(Snapshot made, trees_.snapshot(mirrors_, repository, base));
+    const std::lock_guard guard(mutex_);
+    return known_.emplace(std::move(key), std::move(made)).first->second;
+  }
+
+  Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
+                                            const std::string& label) override {
+    PROCTOR_CHECK_OK(check_name("workspace label", label));
+    WorkspaceSetup setup;
+    setup.dir = life_.dir() / label;
+    setup.apply_scratch = options_.root / "apply.git";
+    setup.docker_socket = options_.docker_socket;
+    setup.volume_name = "proctor-" + options_.owner + "-" + life_.name() + "-" + label;
+    setup.volume_labels = owner_labels();
+    setup.volume_labels["proctor.attempt"] = label;
+    setup.volume_labels["proctor.life"] = life_.name();
+    return MountedWorkspace::create(snapshot, kind_, mirrors_.git(), std::move(setup));
+  }
+
+  WorkspaceKind kind() const override { return kind_; }
+
+  Status clean_up() override {
+    PROCTOR_TRY(const std::vector<std::string> living, life_.bury_the_dead());
+    if (options_.docker_socket.empty()) return ok_status();
+    const DockerVolumes docker(options_.docker_socket);
+    PROCTOR_TRY(const auto volumes, docker.list(owner_labels()));
+    for (const auto& [name, labels] : volumes) {
+      const auto life = labels.find("proctor.life");
+      const bool alive = life != labels.end() &&
+                         std::find(living.begin(), living.end(), life->second) != living.end();
+      if (!alive) PROCTOR_CHECK_OK(docker.remove(name));
+    }
+    return ok_status();
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string, std::string, bool>;
+
+  // Two stores of one owner name in different folders know nothing of each other's lives.
+  DockerLabels owner_labels() const {
+    return {{"proctor.owner", options_.owner},
+            {"proctor.root", sha256(options_.root.string()).short_hex()}};
+  }
+
+  const WorkspaceStoreOptions options_;
+  const WorkspaceKind kind_;
+  const MirrorStore mirrors_;
+  const TreeStore trees_;
+  const Life life_;
+  std::mutex mutex_;
+  std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
+};
+
+}  // namespace
+
+std::string_view to_string(WorkspaceKind k) {
+  switch (k) {
+    case WorkspaceKind::kOverlay:
+      return "overlay";
+    case WorkspaceKind::kCopy:
+      return "copy";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& given) {
+  WorkspaceStoreOptions options = given;
+  PROCTOR_CHECK_OK(check_name("owner", options.owner));
+  std::error_code ec;
+  options.root = fs::absolute(given.root, ec);
+  PROCTOR_CHECK_OK(make_dirs(options.root));
+  options.root = fs::canonical(options.root, ec);
+  if (ec) return errno_error("open " + given.root.string(), ec.value());
+  PROCTOR_TRY(MirrorStore mirrors, MirrorStore::create(options.root / "mirrors"));
+  PROCTOR_TRY(TreeStore trees, TreeStore::create(options.root / "trees"));
+  PROCTOR_TRY(Life life, Life::begin(options.root / "workspaces" / options.owner));
+  PROCTOR_CHECK_OK(prepare_apply(options.root / "apply.git"));
+  WorkspaceKind kind = WorkspaceKind::kCopy;
+  if (options.allow_overlay) {
+    const Status probe = probe_overlay(options.root);
+    if (probe.ok()) kind = WorkspaceKind::kOverlay;
+    if (!probe.ok()) log::info("workspaces are copies: " + probe.error().detail);
+  }
+  return std::unique_ptr<WorkspaceStore>(std::make_unique<Store>(
+      std::move(options), kind, std::move(mirrors), std::move(trees), std::move(life)));
+}
+
+}  // namespace proctor

@@ -1,0 +1,35 @@
+#include "worker/agent/briefing.h"
+
+#include <doctest/doctest.h>
+
+TEST_SUITE("agent") {
+  TEST_CASE("a briefing sets the issue apart from acceptance and leaks nothing of it") {
+    using namespace proctor;
+    Contract contract;
+    contract.title = "Parser loses the last line";
+    contract.briefing = "Files without a final newline lose their last line.";
+    Check check;
+    check.id = "unit-tests";
+    check.command = "pytest tests/hidden_test.py";
+    check.fail_to_pass = {"test_last_line"};
+    contract.checks = {check};
+    contract.acceptance_files = {{"secret/hidden_test.py", "tests/hidden_test.py"}};
+    contract.files = {{"secret/hidden_test.py", 0644, "assert 42"},
+                      {"ref.patch", 0644, "+the answer"}};
+    contract.reference_patch = "ref.patch";
+    contract.policy.protected_ = {"tests/**"};
+    const std::string text = briefing_text(contract, std::chrono::minutes(30));
+    CHECK(text ==
+          "# Task\n\nParser loses the last line\n\nFiles without a final newline lose their last "
+          "line.\n"
+          "\n# Acceptance\n\nYour change to /workspace is taken as a patch and judged in a fresh "
+          "checkout by:\n"
+          "- unit-tests (unit tests)\nPut back before acceptance, whatever you do to them:\n  - "
+          "tests/**\n"
+          "\n# Limits\n\n- wall clock: 1800 s\n- network: none\n");
+    for (const char* leak : {"hidden", "answer", "test_last_line", "pytest", "42"}) {
+      CAPTURE(leak);
+      CHECK(text.find(leak) == std::string::npos);
+    }
+  }
+}

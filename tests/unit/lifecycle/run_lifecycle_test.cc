@@ -1,0 +1,496 @@
+#include "worker/core/run_lifecycle.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+
+namespace {
+
+using namespace proctor;
+using End = ExecEnd;
+
+constexpr const char* kCommit = "c0ffee";
+constexpr const char* kTree = "7ree";
+
+LifecyclePlan plan_of(std::size_t setup, std::size_t checks) {
+  LifecyclePlan plan;
+  plan.commit = kCommit;
+  plan.agent_wall = std::chrono::milliseconds(1000);
+  for (std::size_t i = 0; i < setup; ++i)
+    plan.setup.push_back({"make deps", std::chrono::seconds(5), false});
+  for (std::size_t i = 0; i < checks; ++i) {
+    CheckReport check;
+    check.id = "c" + std::to_string(i);
+    check.kind = "unit";
+    check.gate = "functional";
+    plan.checks.push_back(check);
+  }
+  return plan;
+}
+
+CheckEnded ended(CheckOutcome outcome, const std::string& why) {
+  CheckEnded e;
+  e.report.outcome = outcome;
+  e.report.why = why;
+  return e;
+}
+
+template <class T>
+std::size_t count(const std::vector<LifecycleCommand>& commands) {
+  return static_cast<std::size_t>(
+      std::count_if(commands.begin(), commands.end(),
+                    [](const auto& c) { return std::holds_alternative<T>(c); }));
+}
+
+// A world in which every step succeeds, except where a script says otherwise.
+struct World {
+  explicit World(LifecyclePlan plan) : lifecycle(std::move(plan)) { take(lifecycle.start()); }
+
+  void take(std::vector<LifecycleCommand> commands) {
+    for (LifecycleCommand& c : commands) {
+      REQUIRE_FALSE(packaged);  // nothing follows Package
+      packaged = std::holds_alternative<Package>(c);
+      log.push_back(std::move(c));
+    }
+  }
+
+  template <class C>
+  bool pending() const {
+    return !log.empty() && std::holds_alternative<C>(log.back());
+  }
+
+  LifecycleEvent success() const {
+    const LifecycleCommand& c = log.back();
+    if (std::holds_alternative<TakeSnapshot>(c)) return SnapshotReady{kCommit, kTree};
+    if (std::holds_alternative<RunSetup>(c)) return SetupEnded{};
+    if (std::holds_alternative<RunAgent>(c)) return AgentEnded{true, {}, 9};
+    if (std::holds_alternative<ExtractPatch>(c)) return PatchExtracted{};
+    if (std::holds_alternative<RestoreProtected>(c)) return ProtectedRestored{};
+    if (std::holds_alternative<RunCheck>(c)) return ended(CheckOutcome::kPass, "");
+    return StepDone{};
+  }
+
+  template <class C>
+  void until() {
+    while (!pending<C>() && !packaged) take(lifecycle.on(success()));
+    REQUIRE(pending<C>());
+  }
+  void feed(const LifecycleEvent& event) { take(lifecycle.on(event)); }
+  const Verdict& finish() {
+    while (!packaged) take(lifecycle.on(success()));
+    REQUIRE(lifecycle.finished());
+    return lifecycle.verdict();
+  }
+
+  RunLifecycle lifecycle;
+  std::vector<LifecycleCommand> log;
+  bool packaged = false;
+};
+
+ProgramEnd exec(End end, int code = 0) {
+  ProgramEnd facts;
+  facts.end = end;
+  facts.exit_code = code;
+  facts.signal = end == End::kSignalled ? 11 : 0;
+  facts.wall = std::chrono::milliseconds(1001);
+  return facts;
+}
+
+Error error(Errc code) {
+  return Error{code, "it broke"};
+}
+
+}  // namespace
+
+TEST_SUITE("lifecycle") {
+  TEST_CASE("an attempt without trouble walks every phase once and in order") {
+    World world(plan_of(1, 2));
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK(v.termination == Termination::kCompleted);
+    CHECK_FALSE(v.infrastructure);
+    CHECK(v.evidence == 9);
+    std::vector<std::size_t> order;
+    for (const LifecycleCommand& c : world.log) {
+      if (!std::holds_alternative<RecordStage>(c) &&
+          !std::holds_alternative<RecordTermination>(c)) {
+        order.push_back(c.index());
+      }
+    }
+    const std::vector<LifecycleCommand> expected = {TakeSnapshot{},
+                                                    WriteManifest{},
+                                                    OpenWorkspace{},
+                                                    RunSetup{},
+                                                    GiveBriefing{},
+                                                    RunAgent{},
+                                                    ExtractPatch{},
+                                                    OpenWorkspace{},
+                                                    ApplyPatch{},
+                                                    RestoreProtected{},
+                                                    PlaceAcceptanceFiles{},
+                                                    RunSetup{},
+                                                    RunCheck{},
+                                                    RunCheck{},
+                                                    Package{}};
+    REQUIRE(order.size() == expected.size());
+    for (std::size_t i = 0; i < order.size(); ++i) CHECK(order[i] == expected[i].index());
+  }
+
+  TEST_CASE("every stage transition is recorded and they chain") {
+    World world(plan_of(0, 1));
+    world.finish();
+    std::string at = "assigned";
+    std::vector<std::string> stages;
+    for (const LifecycleCommand& c : world.log) {
+      if (const auto* s = std::get_if<RecordStage>(&c)) {
+        CHECK(s->from == at);
+        at = s->to;
+        stages.push_back(at);
+      }
+    }
+    CHECK(stages == std::vector<std::string>{"prepare", "brief", "agent", "extract", "acceptance",
+                                             "package"});
+  }
+
+  TEST_CASE("the outcome of a run follows from its checks as R060 has it") {
+    using O = CheckOutcome;
+    struct Row {
+      O first, second;
+      RunOutcome expected;
+    };
+    const Row rows[] = {
+        {O::kPass, O::kPass, RunOutcome::kSuccess},
+        {O::kPass, O::kFail, RunOutcome::kFailure},
+        {O::kFail, O::kPass, RunOutcome::kFailure},
+        {O::kFail, O::kFail, RunOutcome::kFailure},
+        {O::kPass, O::kError, RunOutcome::kAcceptanceError},
+        {O::kError, O::kPass, RunOutcome::kAcceptanceError},
+        {O::kFail, O::kError, RunOutcome::kAcceptanceError},
+        {O::kError, O::kFail, RunOutcome::kAcceptanceError},
+        {O::kError, O::kError, RunOutcome::kAcceptanceError},
+    };
+    for (const Row& row : rows) {
+      World world(plan_of(0, 2));
+      world.until<RunCheck>();
+      world.feed(ended(row.first, "first"));
+      REQUIRE(world.pending<RunCheck>());  // a failed check does not spare the next one
+      world.feed(ended(row.second, "second"));
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == row.expected);
+      CHECK(v.termination == Termination::kCompleted);
+      CHECK_FALSE(v.infrastructure);
+      REQUIRE(v.checks.size() == 2);
+      CHECK(v.checks[0].outcome == row.first);
+      CHECK(v.checks[1].why == "second");
+    }
+  }
+
+  TEST_CASE("an identity other than the contract's is invalid and no agent starts") {
+    struct Row {
+      const char* expected_tree;
+      SnapshotReady seen;
+    };
+    const Row rows[] = {{"", {"0ther", kTree}}, {kTree, {kCommit, "0ther"}}, {"", {kCommit, ""}}};
+    for (const Row& row : rows) {
+      LifecyclePlan plan = plan_of(0, 1);
+      plan.tree = row.expected_tree;
+      World world(plan);
+      world.feed(row.seen);
+      CHECK(world.pending<WriteManifest>());  // what was observed is on record
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK_FALSE(v.infrastructure);
+      CHECK(v.rationale.substr(0, 9) == "identity:");
+      CHECK(count<RunAgent>(world.log) == 0);
+      CHECK(count<RecordTermination>(world.log) == 1);
+    }
+  }
+
+  TEST_CASE("a host that fails before the agent started is infrastructure") {
+    const auto check = [](World& world) {
+      world.feed(StepFailed{error(Errc::kUnavailable), 4});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kInfrastructure);
+      CHECK(v.infrastructure);
+      CHECK_FALSE(world.lifecycle.agent_started());
+      CHECK_FALSE(v.checks[0].outcome.has_value());
+    };
+    {
+      World world(plan_of(1, 1));
+      check(world);  // snapshot
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<WriteManifest>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<OpenWorkspace>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunSetup>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<GiveBriefing>();
+      check(world);
+    }
+  }
+
+  TEST_CASE("a host that fails after the agent started is infrastructure too and never a failure") {
+    const auto check = [](World& world) {
+      world.feed(StepFailed{error(Errc::kUnavailable), 4});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kInfrastructure);
+      CHECK(v.infrastructure);
+      CHECK(v.evidence == 4);
+    };
+    {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      check(world);
+    }
+    {
+      World world(plan_of(0, 1));
+      world.until<ExtractPatch>();
+      check(world);
+    }
+    {
+      World world(plan_of(0, 1));
+      world.until<ApplyPatch>();
+      check(world);
+    }
+    {
+      World world(plan_of(0, 1));
+      world.until<RestoreProtected>();
+      check(world);
+    }
+    {
+      World world(plan_of(0, 1));
+      world.until<PlaceAcceptanceFiles>();
+      check(world);
+    }
+    {
+      World world(plan_of(0, 1));
+      world.until<RunCheck>();
+      check(world);
+    }
+  }
+
+  TEST_CASE("input that is wrong on every host makes no new attempt") {
+    {
+      World world(plan_of(0, 1));  // no such commit
+      world.feed(StepFailed{error(Errc::kInvalid), 0});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK_FALSE(v.infrastructure);
+    }
+    {
+      World world(plan_of(0, 1));  // the reference patch does not apply
+      world.until<RunAgent>();
+      world.feed(StepFailed{error(Errc::kInvalid), 3});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK_FALSE(v.infrastructure);
+      CHECK(v.rationale == "agent: it broke");
+    }
+    {
+      World world(plan_of(0, 1));  // the extracted patch does not apply to the fresh workspace
+      world.until<ApplyPatch>();
+      world.feed(StepFailed{error(Errc::kInvalid), 3});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK_FALSE(v.infrastructure);
+    }
+  }
+
+  TEST_CASE("an agent that ran into a limit is still judged by the tree it left") {
+    struct Row {
+      ProgramEnd exec;
+      Termination expected;
+    };
+    const Row rows[] = {{exec(End::kExited, 0), Termination::kCompleted},
+                        {exec(End::kExited, 3), Termination::kCompleted},
+                        {exec(End::kExited, 127), Termination::kCompleted},
+                        {exec(End::kSignalled), Termination::kCompleted},
+                        {exec(End::kTimedOut), Termination::kAgentTimeout},
+                        {exec(End::kMemory), Termination::kResourceLimit}};
+    for (const Row& row : rows) {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      world.feed(AgentEnded{true, row.exec, 7});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kSuccess);
+      CHECK(v.termination == row.expected);
+      CHECK(v.evidence == 7);
+      CHECK(count<RunCheck>(world.log) == 1);
+    }
+  }
+
+  TEST_CASE("the rationale of a time-out names the ceiling and what was observed") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(AgentEnded{true, exec(End::kTimedOut), 7});
+    CHECK(world.finish().rationale == "the agent was stopped after 1001 ms; its limit is 1000 ms");
+  }
+
+  TEST_CASE("a run stopped by its own cap is stopped once and scored") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(BudgetReached{"usd", 5});
+    CHECK(world.pending<StopAgent>());
+    world.feed(BudgetReached{"tokens", 6});
+    CHECK(count<StopAgent>(world.log) == 1);
+    world.feed(AgentEnded{true, exec(End::kCancelled), 8});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK(v.termination == Termination::kBudgetExceeded);
+    CHECK(v.rationale == "the run's cap on usd was reached");
+    CHECK(v.evidence == 5);
+  }
+
+  TEST_CASE("a cap that is reached outside the agent's phase stops nothing") {
+    World world(plan_of(0, 1));
+    world.until<RunCheck>();
+    const std::size_t before = world.log.size();
+    world.feed(BudgetReached{"usd", 5});
+    CHECK(world.log.size() == before);
+    CHECK(world.finish().termination == Termination::kCompleted);
+  }
+
+  TEST_CASE("a cancelled attempt is invalid wherever it stood and packs what there is") {
+    const auto check = [](World& world) {
+      world.feed(CancelAsked{"operator said so"});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kOperatorCancel);
+      CHECK_FALSE(v.infrastructure);
+      CHECK(v.rationale == "operator said so");
+      world.feed(CancelAsked{"again"});  // too late to matter
+      CHECK(v.rationale == "operator said so");
+    };
+    {
+      World world(plan_of(1, 1));
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunSetup>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunAgent>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunCheck>();
+      check(world);
+    }
+  }
+
+  TEST_CASE("setup that fails on the untouched snapshot is invalid and never the agent's failure") {
+    for (const bool network : {false, true}) {
+      LifecyclePlan plan = plan_of(1, 1);
+      plan.setup[0].network = network;
+      World world(plan);
+      world.until<RunSetup>();
+      world.feed(SetupEnded{exec(End::kExited, 2), 3});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.infrastructure == network);  // the outside world may answer next time
+      CHECK(count<RunAgent>(world.log) == 0);
+      CHECK(v.evidence == 3);
+    }
+  }
+
+  TEST_CASE("setup that fails after the patch counts as a check of the build gate") {
+    struct Row {
+      ProgramEnd exec;
+      bool network;
+      CheckOutcome check;
+      RunOutcome run;
+    };
+    const Row rows[] = {
+        {exec(End::kExited, 2), false, CheckOutcome::kFail, RunOutcome::kFailure},
+        {exec(End::kExited, 2), true, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 126), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 127), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 137), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kTimedOut), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kMemory), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kSignalled), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+    };
+    for (const Row& row : rows) {
+      LifecyclePlan plan = plan_of(1, 2);
+      plan.setup[0].network = row.network;
+      World world(plan);
+      world.until<PlaceAcceptanceFiles>();
+      world.until<RunSetup>();
+      world.feed(SetupEnded{row.exec, 3});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == row.run);
+      REQUIRE(v.checks.size() == 3);
+      CHECK(v.checks[0].id == "setup");
+      CHECK(v.checks[0].gate == "build");
+      for (const CheckReport& c : v.checks) CHECK(c.outcome == row.check);
+      CHECK(count<RunCheck>(world.log) == 0);
+      CHECK(count<RecordSkippedCheck>(world.log) == 3);  // R058: each check has its event
+    }
+  }
+
+  TEST_CASE("a sandbox that cannot be had for a check as specified is that check's error") {
+    World world(plan_of(0, 2));
+    world.until<RunCheck>();
+    world.feed(StepFailed{error(Errc::kInvalid), 3});
+    CHECK(world.pending<RunCheck>());
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kAcceptanceError);
+    CHECK(v.checks[0].why == "it broke");
+    CHECK(v.checks[1].outcome == CheckOutcome::kPass);
+  }
+
+  TEST_CASE("a patch too large to record is a resource limit and not another attempt") {
+    World world(plan_of(0, 1));
+    world.until<ExtractPatch>();
+    world.feed(StepFailed{error(Errc::kExhausted), 3});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kInvalid);
+    CHECK(v.termination == Termination::kResourceLimit);
+    CHECK_FALSE(v.infrastructure);
+  }
+
+  TEST_CASE("violations name each path once and do not change the outcome") {
+    World world(plan_of(0, 1));
+    world.until<ExtractPatch>();
+    world.feed(PatchExtracted{{"dev/fifo"}, {"docs/a.md"}});
+    world.until<RestoreProtected>();
+    CHECK(std::get<RestoreProtected>(world.log.back()).also ==
+          std::vector<std::string>{"docs/a.md"});
+    world.feed(ProtectedRestored{{"docs/a.md", "tests/t.py"}});
+    const Verdict& v = world.finish();
+    CHECK(v.violations == std::vector<std::string>{"refused: dev/fifo", "not writable: docs/a.md",
+                                                   "protected: tests/t.py"});
+    CHECK(v.outcome == RunOutcome::kSuccess);
+  }
+
+  TEST_CASE("a suite without checks proves nothing") {
+    World world(plan_of(0, 0));
+    CHECK(world.finish().outcome == RunOutcome::kInvalid);
+  }
+
+  TEST_CASE("texts from outside are bounded") {
+    World world(plan_of(0, 1));
+    world.until<RunCheck>();
+    world.feed(ended(CheckOutcome::kFail, std::string(1 << 20, 'x')));
+    CHECK(world.finish().checks[0].why.size() == 4096);
+  }
+}

@@ -1,0 +1,107 @@
+#include "worker/agent/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/assert.h"
+
+namespace proctor {
+namespace {
+
+constexpr const char* kMethodAt = "/proctor/method";
+constexpr const char* kBriefingAt = "/proctor/briefing";
+
+class NoopAgent final : public Agent {
+ public:
+  Result<AgentReport> work(const AgentJob&, std::stop_token) override { return AgentReport{}; }
+};
+
+class ReferenceAgent final : public Agent {
+ public:
+  Result<AgentReport> work(const AgentJob& job, std::stop_token) override {
+    const Contract& contract = job.contract;
+    const auto file =
+        std::find_if(contract.files.begin(), contract.files.end(),
+                     [&](const ReferencedFile& f) { return f.path == contract.reference_patch; });
+    if (contract.reference_patch.empty() || file == contract.files.end()) {
+      return Error{Errc::kInvalid, "contract " + contract.id + " has no reference patch"};
+    }
+    if (Status applied = job.workspace.apply(file->bytes); !applied.ok()) {
+      return in_context("reference patch " + file->path, std::move(applied).error());
+    }
+    return AgentReport{};
+  }
+};
+
+// At most `bytes_max`, cut before a UTF-8 character rather than inside it.
+std::string cut(const std::string& text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  while (0 < end && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+class CommandAgent final : public Agent {
+ public:
+  Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
+    PROCTOR_TRY(const SandboxSpec spec, dressed(job));
+    PROCTOR_TRY(auto sandbox, job.engine.open(spec));
+    ExecSpec exec;
+    exec.command = job.method.command;
+    exec.timeout = job.wall;
+    exec.stdout_file = job.logs / "stdout";
+    exec.stderr_file = job.logs / "stderr";
+    job.on_sandbox();
+    PROCTOR_TRY(const ExecOutcome outcome, sandbox->run(exec, cancel));
+    job.on_tool({"shell", exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file});
+    return AgentReport{outcome};
+  }
+
+ private:
+  static Result<SandboxSpec> dressed(const AgentJob& job) {
+    SandboxSpec spec = job.sandbox;
+    const fs::path briefing_dir = job.scratch / "briefing";
+    PROCTOR_CHECK_OK(make_dirs(briefing_dir));
+    PROCTOR_CHECK_OK(write_file(briefing_dir / "briefing.md", job.briefing, Durability::kLazy));
+    spec.mounts.push_back({briefing_dir, kBriefingAt, false});
+    for (const auto& [name, value] : job.method.variables) spec.env[name] = value;
+    if (!job.method.files.empty()) {
+      PROCTOR_CHECK_OK(write_referenced_files(job.scratch / "method", job.method.files));
+      spec.mounts.push_back({job.scratch / "method", kMethodAt, false});
+      spec.env["PROCTOR_METHOD"] = kMethodAt;
+    }
+    spec.env["PROCTOR_BRIEFING_FILE"] = std::string(kBriefingAt) + "/briefing.md";
+    spec.env["PROCTOR_BRIEFING"] = cut(job.briefing, kBriefingVariableBytes);
+    spec.env["PROCTOR_TASK"] = job.contract.id;
+    spec.env["PROCTOR_RUN"] = job.run_name;
+    spec.env["PROCTOR_REPLICATE"] = std::to_string(job.replicate);
+    return spec;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Agent> make_agent(Method::Kind kind) {
+  switch (kind) {
+    case Method::Kind::kNoop:
+      return std::make_unique<NoopAgent>();
+    case Method::Kind::kReference:
+      return std::make_unique<ReferenceAgent>();
+    case Method::Kind::kCommand:
+      return std::make_unique<CommandAgent>();
+  }
+  PROCTOR_ASSERT(false);
+}
+
+Status write_referenced_files(const fs::path& dir, const std::vector<ReferencedFile>& files) {
+  PROCTOR_CHECK_OK(make_dirs(dir));
+  for (const ReferencedFile& file : files) {
+    if (!is_safe_relative(file.path)) return Error{Errc::kInvalid, "unsafe path " + file.path};
+    const fs::path target = dir / file.path;
+    PROCTOR_CHECK_OK(make_dirs(target.parent_path()));
+    PROCTOR_CHECK_OK(write_file(target, file.bytes, Durability::kLazy, file.mode & 0777U));
+  }
+  return ok_status();
+}
+
+}  // namespace proctor

@@ -1,0 +1,73 @@
+#pragma once
+// Agents: what works on the workspace between briefing and extraction.  One interface for every
+// method kind, so that images, models and tool loops slot in beside noop, reference and command.
+// An agent changes the workspace and reports what it ran; it never sees checks, acceptance files
+// or the reference patch (R067), except `reference`, which is that patch.
+// Blocking; one call per attempt, on its slot thread.
+// Fails with kInvalid when the input can never work (the reference patch does not apply) and with
+// anything else when the host failed; what the agent's own program does is a report, not an error.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/contract/campaign.h"
+#include "common/contract/contract.h"
+#include "worker/sandbox/sandbox.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+// One externally visible action of an agent (R088).
+struct ToolUse {
+  std::string tool;     // "shell"
+  std::string command;  // as given
+  ExecOutcome outcome;
+  std::chrono::milliseconds ceiling{0};  // R092
+  fs::path stdout_file, stderr_file;     // bounded; the recorder digests them
+};
+
+// All references outlive work().
+struct AgentJob {
+  const Contract& contract;
+  const Method& method;
+  Workspace& workspace;
+  SandboxEngine& engine;
+  SandboxSpec sandbox;   // workspace, limits, toolchains and base environment are set
+  std::string briefing;  // verbatim
+  std::string run_name;
+  std::uint32_t seed = 0;
+  std::uint32_t replicate = 0;
+  std::chrono::milliseconds wall{0};
+  fs::path scratch;  // empty folder of this attempt, removed by the caller
+  fs::path logs;     // existing folder of the run directory for the agent's own output
+  std::function<void()> on_sandbox;             // the sandbox is about to run foreign code
+  std::function<void(const ToolUse&)> on_tool;  // after each use
+};
+
+struct AgentReport {
+  std::optional<ExecOutcome> program;  // how its program ended; noop and reference have none
+};
+
+class Agent {
+ public:
+  virtual ~Agent() = default;
+  virtual Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) = 0;
+};
+
+std::unique_ptr<Agent> make_agent(Method::Kind kind);
+
+// $PROCTOR_BRIEFING holds at most this much, so that the program can still be started (one string
+// of an environment may have 128 KiB on Linux); the file is always whole.
+inline constexpr std::size_t kBriefingVariableBytes = std::size_t{32} << 10;
+
+// Writes files into `dir` (made) at their relative paths with their modes.  kInvalid: unsafe path.
+Status write_referenced_files(const fs::path& dir, const std::vector<ReferencedFile>& files);
+
+}  // namespace proctor

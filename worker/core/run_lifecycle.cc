@@ -1,0 +1,381 @@
+#include "worker/core/run_lifecycle.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/overload.h"
+#include "common/score/gates.h"
+
+namespace proctor {
+namespace {
+
+std::string_view name_of(CheckKind kind) {
+  switch (kind) {
+    case CheckKind::kBuild:
+      return "build";
+    case CheckKind::kStatic:
+      return "static";
+    case CheckKind::kUnit:
+      return "unit";
+    case CheckKind::kIntegration:
+      return "integration";
+    case CheckKind::kScript:
+      return "script";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+std::string_view name_of(ResultReader reader) {
+  switch (reader) {
+    case ResultReader::kExitCode:
+      return "exit_code";
+    case ResultReader::kJunit:
+      return "junit";
+    case ResultReader::kTap:
+      return "tap";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+std::string bounded(std::string text) {
+  if (limits::kDetailBytes < text.size()) text.resize(limits::kDetailBytes);
+  return text;
+}
+
+}  // namespace
+
+LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall) {
+  LifecyclePlan plan;
+  plan.commit = contract.repository.commit;
+  plan.tree = contract.repository.tree;
+  plan.agent_wall = agent_wall;
+  for (const SetupStep& s : contract.setup) plan.setup.push_back({s.command, s.timeout, s.network});
+  for (const Check& c : contract.checks) {
+    CheckReport report;
+    report.id = c.id;
+    report.kind = name_of(c.kind);
+    report.gate = to_string(c.gate);
+    report.command = c.command;
+    report.timeout_ms = static_cast<std::uint64_t>(c.timeout.count());
+    report.reader = name_of(c.reader);
+    report.ended = "not_run";
+    report.why = "did not run";
+    plan.checks.push_back(std::move(report));
+  }
+  return plan;
+}
+
+std::string_view to_string(Room room) {
+  return room == Room::kAgent ? "agent" : "acceptance";
+}
+
+std::string ProgramEnd::describe() const {
+  switch (end) {
+    case ExecEnd::kExited:
+      return "exit " + std::to_string(exit_code);
+    case ExecEnd::kSignalled:
+      return "ended by signal " + std::to_string(signal);
+    case ExecEnd::kTimedOut:
+      return "stopped at its time limit after " + std::to_string(wall.count()) + " ms";
+    case ExecEnd::kMemory:
+      return "stopped at its memory limit";
+    case ExecEnd::kCancelled:
+      return "cancelled";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+RunLifecycle::RunLifecycle(LifecyclePlan plan) : plan_(std::move(plan)) {
+  verdict_.checks = plan_.checks;
+}
+
+std::vector<LifecycleCommand> RunLifecycle::start() {
+  PROCTOR_ASSERT(std::holds_alternative<New>(state_));
+  go(TakingSnapshot{}, TakeSnapshot{});
+  return std::exchange(out_, {});
+}
+
+std::vector<LifecycleCommand> RunLifecycle::on(const LifecycleEvent& event) {
+  PROCTOR_ASSERT(!std::holds_alternative<New>(state_));
+  std::visit([this](const auto& e) { handle(e); }, event);
+  return std::exchange(out_, {});
+}
+
+const Verdict& RunLifecycle::verdict() const {
+  PROCTOR_ASSERT(finished());
+  return verdict_;
+}
+
+void RunLifecycle::go(State next, LifecycleCommand command) {
+  state_ = std::move(next);
+  out_.push_back(std::move(command));
+}
+
+void RunLifecycle::stage(std::string_view name) {
+  out_.emplace_back(RecordStage{std::exchange(stage_, std::string(name)), std::string(name)});
+}
+
+void RunLifecycle::handle(const SnapshotReady& e) {
+  PROCTOR_ASSERT(std::holds_alternative<TakingSnapshot>(state_));
+  WritingManifest next;
+  if (e.commit != plan_.commit) {
+    next.identity_error = "observed commit " + e.commit + ", the contract names " + plan_.commit;
+  } else if (e.tree.empty()) {
+    next.identity_error = "no tree id was observed";
+  } else if (!plan_.tree.empty() && e.tree != plan_.tree) {
+    next.identity_error = "observed tree " + e.tree + ", the contract names " + plan_.tree;
+  }
+  go(std::move(next), WriteManifest{});
+}
+
+void RunLifecycle::handle(const StepDone&) {
+  if (const auto* manifest = std::get_if<WritingManifest>(&state_)) {
+    const WritingManifest copy = *manifest;
+    after_manifest(copy);
+  } else if (const auto* opening = std::get_if<OpeningWorkspace>(&state_)) {
+    if (opening->room == Room::kAgent) {
+      next_setup(Room::kAgent, 0);
+    } else {
+      go(Applying{}, ApplyPatch{});
+    }
+  } else if (std::holds_alternative<Briefing>(state_)) {
+    stage("agent");
+    agent_started_ = true;
+    go(AgentRunning{}, RunAgent{});
+  } else if (std::holds_alternative<Applying>(state_)) {
+    go(Restoring{}, RestoreProtected{outside_writable_});
+  } else {
+    PROCTOR_ASSERT(std::holds_alternative<Placing>(state_));
+    next_setup(Room::kAcceptance, 0);
+  }
+}
+
+void RunLifecycle::after_manifest(const WritingManifest& state) {
+  stage("prepare");
+  if (state.snapshot_error) {
+    // kInvalid: another host would fail alike (an unknown commit); everything else may heal.
+    end_invalid(Termination::kInfrastructure, "snapshot: " + state.snapshot_error->detail,
+                state.snapshot_error->code != Errc::kInvalid, 0);
+  } else if (!state.identity_error.empty()) {
+    end_invalid(Termination::kInfrastructure, "identity: " + state.identity_error, false, 0);
+  } else {
+    go(OpeningWorkspace{Room::kAgent}, OpenWorkspace{Room::kAgent});
+  }
+}
+
+void RunLifecycle::next_setup(Room room, std::size_t index) {
+  if (index < plan_.setup.size()) {
+    go(SettingUp{room, index}, RunSetup{room, index});
+  } else if (room == Room::kAgent) {
+    stage("brief");
+    go(Briefing{}, GiveBriefing{});
+  } else {
+    next_check(0);
+  }
+}
+
+void RunLifecycle::handle(const SetupEnded& e) {
+  PROCTOR_ASSERT(std::holds_alternative<SettingUp>(state_));
+  const SettingUp state = std::get<SettingUp>(state_);
+  if (e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0) {
+    next_setup(state.room, state.index + 1);
+  } else {
+    setup_failed(state, e);
+  }
+}
+
+void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
+  const LifecyclePlan::Setup& step = plan_.setup[state.index];
+  const std::string what = "setup step " + std::to_string(state.index + 1) + " (" + step.command +
+                           "): " + e.exec.describe();
+  if (state.room == Room::kAgent) {
+    // On the untouched snapshot: nothing the agent did.  With a network the outside world may be to
+    // blame, which another attempt can tell; without, every attempt would end here.
+    end_invalid(Termination::kInfrastructure, what + " on the untouched snapshot", step.network,
+                e.evidence);
+    return;
+  }
+  // It worked on the snapshot, in this attempt; the patch is the difference.  Unless it did not get
+  // to a verdict, or spoke to the network.
+  // The same reading as any check's exit code has (result_reader.h).
+  const CheckOutcome outcome =
+      step.network ? CheckOutcome::kError : judge(Check{}, e.exec.facts(), std::nullopt).outcome;
+  CheckReport setup;
+  setup.id = "setup";
+  setup.kind = "build";
+  setup.gate = "build";
+  setup.outcome = outcome;
+  setup.exit_code = e.exec.exit_code;
+  setup.wall_ms = static_cast<std::uint64_t>(e.exec.wall.count());
+  setup.command = step.command;
+  setup.timeout_ms = static_cast<std::uint64_t>(step.timeout.count());
+  setup.reader = "exit_code";
+  setup.ended = to_string(e.exec.end);
+  setup.why = bounded(what);
+  for (CheckReport& check : verdict_.checks) {
+    check.outcome = outcome;  // its precondition does not hold: same verdict, and it has its event
+    check.why = "did not run: setup failed";
+  }
+  verdict_.checks.insert(verdict_.checks.begin(), std::move(setup));
+  for (const CheckReport& check : verdict_.checks) out_.emplace_back(RecordSkippedCheck{check});
+  conclude();
+}
+
+void RunLifecycle::handle(const AgentEnded& e) {
+  PROCTOR_ASSERT(std::holds_alternative<AgentRunning>(state_));
+  verdict_.evidence = e.evidence;
+  verdict_.termination = Termination::kCompleted;
+  verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()
+                                     : "the method runs no program";
+  if (budget_) {
+    verdict_.termination = Termination::kBudgetExceeded;
+    verdict_.rationale = "the run's cap on " + budget_->cap + " was reached";
+    verdict_.evidence = budget_->evidence;
+  } else if (e.ran_program && e.exec.end == ExecEnd::kTimedOut) {
+    verdict_.termination = Termination::kAgentTimeout;
+    verdict_.rationale = "the agent was stopped after " + std::to_string(e.exec.wall.count()) +
+                         " ms; its limit is " + std::to_string(plan_.agent_wall.count()) +
+                         " ms";  // R092
+  } else if (e.ran_program && e.exec.end == ExecEnd::kMemory) {
+    verdict_.termination = Termination::kResourceLimit;
+    verdict_.rationale = "the agent was stopped at its memory limit";
+  } else if (e.ran_program && e.exec.end == ExecEnd::kCancelled) {
+    end_invalid(Termination::kOperatorCancel, "cancelled while the agent worked", false,
+                e.evidence);
+    return;
+  }
+  out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
+  stage("extract");
+  go(Extracting{}, ExtractPatch{});
+}
+
+void RunLifecycle::handle(const PatchExtracted& e) {
+  PROCTOR_ASSERT(std::holds_alternative<Extracting>(state_));
+  for (const std::string& path : e.refused) verdict_.violations.push_back("refused: " + path);
+  for (const std::string& path : e.outside_writable)
+    verdict_.violations.push_back("not writable: " + path);
+  outside_writable_ = e.outside_writable;
+  stage("acceptance");
+  go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
+}
+
+void RunLifecycle::handle(const ProtectedRestored& e) {
+  PROCTOR_ASSERT(std::holds_alternative<Restoring>(state_));
+  for (const std::string& path : e.changed) {
+    // Those outside the writable globs were named when the patch was extracted.
+    if (std::find(outside_writable_.begin(), outside_writable_.end(), path) ==
+        outside_writable_.end()) {
+      verdict_.violations.push_back("protected: " + path);
+    }
+  }
+  go(Placing{}, PlaceAcceptanceFiles{});
+}
+
+void RunLifecycle::next_check(std::size_t index) {
+  if (index < plan_.checks.size()) {
+    go(Checking{index}, RunCheck{index});
+  } else {
+    conclude();
+  }
+}
+
+void RunLifecycle::handle(const CheckEnded& e) {
+  PROCTOR_ASSERT(std::holds_alternative<Checking>(state_));
+  PROCTOR_ASSERT(e.report.outcome.has_value());
+  const std::size_t index = std::get<Checking>(state_).index;
+  verdict_.checks[index] = e.report;
+  verdict_.checks[index].why = bounded(e.report.why);
+  next_check(index + 1);
+}
+
+void RunLifecycle::handle(const StepFailed& e) {
+  // The input is at fault, not the host: the same on every worker, so no new attempt.
+  const bool host = e.error.code != Errc::kInvalid;
+  const auto end = [&](std::string_view what, Termination t, bool infrastructure) {
+    end_invalid(t, std::string(what) + ": " + e.error.detail, infrastructure, e.evidence);
+  };
+  std::visit(
+      Overload{
+          [](const New&) { PROCTOR_ASSERT(false); },
+          [&](const TakingSnapshot&) {
+            WritingManifest next;
+            next.snapshot_error = e.error;
+            go(std::move(next), WriteManifest{});
+          },
+          // Without a manifest nothing can be reconstructed (R066), whatever the reason.
+          [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, true); },
+          [&](const OpeningWorkspace&) { end("workspace", Termination::kInfrastructure, host); },
+          [&](const SettingUp&) { end("setup", Termination::kInfrastructure, host); },
+          [&](const Briefing&) { end("briefing", Termination::kInfrastructure, host); },
+          // A reference patch that does not apply is kInvalid: the contract's fault.
+          [&](const AgentRunning&) { end("agent", Termination::kInfrastructure, host); },
+          [&](const Extracting&) {
+            if (e.error.code == Errc::kExhausted) {
+              end("patch too large to record", Termination::kResourceLimit, false);
+            } else {
+              end("extraction", Termination::kInfrastructure, host);
+            }
+          },
+          // Extraction made this patch, so the agent is not to blame for it; but what the agent
+          // left may have provoked it, and a new attempt must not be the agent's to have.
+          [&](const Applying&) { end("apply", Termination::kInfrastructure, host); },
+          [&](const Restoring&) {
+            end("restore protected files", Termination::kInfrastructure, host);
+          },
+          [&](const Placing&) {
+            end("place acceptance files", Termination::kInfrastructure, host);
+          },
+          [&](const Checking& s) {
+            if (host) {
+              end("check " + plan_.checks[s.index].id, Termination::kInfrastructure, true);
+            } else {
+              CheckEnded ended{plan_.checks[s.index]};  // R057: misconfigured
+              ended.report.outcome = CheckOutcome::kError;
+              ended.report.why = e.error.detail;
+              handle(ended);
+            }
+          },
+          [](const Packaging&) { PROCTOR_ASSERT(false); },
+      },
+      State(state_));
+}
+
+void RunLifecycle::handle(const CancelAsked& e) {
+  if (finished()) return;  // the outcome is decided; what is recorded stays recorded
+  end_invalid(Termination::kOperatorCancel, e.reason, false, 0);
+}
+
+void RunLifecycle::handle(const BudgetReached& e) {
+  // Only the agent spends against these caps; after it, acceptance has its own headroom.
+  if (!std::holds_alternative<AgentRunning>(state_) || budget_) return;
+  budget_ = e;
+  out_.emplace_back(StopAgent{});
+}
+
+void RunLifecycle::end_invalid(Termination t, std::string rationale, bool infrastructure,
+                               std::uint64_t evidence) {
+  verdict_.outcome = RunOutcome::kInvalid;
+  verdict_.termination = t;
+  verdict_.rationale = bounded(std::move(rationale));
+  verdict_.infrastructure = infrastructure;
+  verdict_.evidence = evidence;
+  out_.emplace_back(RecordTermination{t, verdict_.rationale, evidence});
+  package();
+}
+
+void RunLifecycle::conclude() {
+  std::vector<std::optional<CheckOutcome>> outcomes;
+  for (const CheckReport& check : verdict_.checks) outcomes.push_back(check.outcome);
+  verdict_.outcome = decide(true, outcomes);
+  package();
+}
+
+void RunLifecycle::package() {
+  stage("package");
+  go(Packaging{}, Package{});
+}
+
+}  // namespace proctor

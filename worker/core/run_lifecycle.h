@@ -1,0 +1,220 @@
+#pragma once
+// RunLifecycle: what happens next in one attempt, and what it all amounted to (ARCHITECTURE
+// section 6; paper 3.2; R055-R061, R065-R069, R080-R082).  A pure state machine: facts in, commands
+// out; no clock, no file, no process, no thread.  The shell (RunExecutor) performs one command at a
+// time and answers with one event; only CancelAsked and BudgetReached may come at any moment.
+//
+//   snapshot -> manifest -> workspace -> setup... -> briefing -> agent -> extract
+//            -> fresh workspace -> apply -> restore -> place -> setup... -> check... -> package
+//
+// The rules that are not in the paper are in docs/worker.md, "How an attempt ends".
+// Errors: none of its own; what went wrong outside arrives as StepFailed.  Not thread-safe.
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/contract/contract.h"
+#include "common/score/outcome.h"
+#include "common/score/result_reader.h"
+#include "common/trace/run_report.h"
+
+namespace proctor {
+
+// ---- what the decisions depend on
+struct LifecyclePlan {
+  std::string commit;  // expected identity (R043, R047)
+  std::string tree;    // expected; empty: the commit's own
+  struct Setup {
+    std::string command;
+    std::chrono::milliseconds timeout{0};
+    bool network = false;
+  };
+  std::vector<Setup> setup;
+  std::vector<CheckReport> checks;  // as they are reported when they never run
+  std::chrono::milliseconds agent_wall{0};
+};
+LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall);
+
+enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
+std::string_view to_string(Room room);
+
+// How a command in a sandbox ended: the sandbox's own words, without its header.
+struct ProgramEnd {
+  ExecEnd end = ExecEnd::kExited;
+  int exit_code = 0;
+  int signal = 0;
+  std::chrono::milliseconds wall{0};
+  ExecFacts facts() const { return {end, exit_code, signal}; }
+  // "exit 3", "ended by signal 11", for rationales.
+  std::string describe() const;
+};
+
+// ---- events: what has happened.  `evidence` is the seq of the trace event that shows it, 0: none.
+struct SnapshotReady {
+  std::string commit, tree;  // observed
+};
+struct StepDone {};  // of a step that only succeeds or fails
+struct StepFailed {
+  Error error;
+  std::uint64_t evidence = 0;
+};
+struct SetupEnded {
+  ProgramEnd exec;
+  std::uint64_t evidence = 0;
+};
+struct AgentEnded {
+  bool ran_program = false;  // noop and reference run none
+  ProgramEnd exec;           // of the program
+  std::uint64_t evidence = 0;
+};
+struct PatchExtracted {
+  std::vector<std::string> refused;           // files no patch can hold
+  std::vector<std::string> outside_writable;  // changed against policy.writable
+};
+struct ProtectedRestored {
+  std::vector<std::string> changed;
+};
+struct CheckEnded {
+  CheckReport report;  // with an outcome
+};
+struct CancelAsked {
+  std::string reason;
+};
+struct BudgetReached {
+  std::string cap;  // "usd", "tokens"
+  std::uint64_t evidence = 0;
+};
+using LifecycleEvent =
+    std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded, PatchExtracted,
+                 ProtectedRestored, CheckEnded, CancelAsked, BudgetReached>;
+
+// ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
+struct TakeSnapshot {};   // SnapshotReady
+struct WriteManifest {};  // StepDone
+struct OpenWorkspace {    // StepDone
+  Room room = Room::kAgent;
+};
+struct RunSetup {  // SetupEnded
+  Room room = Room::kAgent;
+  std::size_t index = 0;
+};
+struct GiveBriefing {};           // StepDone
+struct RunAgent {};               // AgentEnded
+struct ExtractPatch {};           // PatchExtracted
+struct ApplyPatch {};             // StepDone
+struct RestoreProtected {         // ProtectedRestored
+  std::vector<std::string> also;  // paths changed against policy.writable: put back too
+};
+struct PlaceAcceptanceFiles {};  // StepDone
+struct RunCheck {                // CheckEnded
+  std::size_t index = 0;
+};
+// Not answered: things to record before the command that follows them.
+struct RecordStage {
+  std::string from, to;
+};
+struct RecordSkippedCheck {  // its precondition failed; its event must exist all the same (R058)
+  CheckReport check;
+};
+struct RecordTermination {  // R081
+  Termination termination = Termination::kCompleted;
+  std::string rationale;
+  std::uint64_t evidence = 0;
+};
+struct StopAgent {};  // the cap is reached: cut the agent off; AgentEnded still follows
+struct Package {};    // last: write the report from verdict(), then nothing more
+using LifecycleCommand =
+    std::variant<TakeSnapshot, WriteManifest, OpenWorkspace, RunSetup, GiveBriefing, RunAgent,
+                 ExtractPatch, ApplyPatch, RestoreProtected, PlaceAcceptanceFiles, RunCheck,
+                 RecordStage, RecordSkippedCheck, RecordTermination, StopAgent, Package>;
+
+struct Verdict {
+  RunOutcome outcome = RunOutcome::kInvalid;
+  Termination termination = Termination::kCompleted;
+  std::string rationale;
+  bool infrastructure = false;  // the host failed: a new attempt may be made
+  std::uint64_t evidence = 0;
+  std::vector<CheckReport> checks;
+  std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind
+};
+
+class RunLifecycle {
+ public:
+  explicit RunLifecycle(LifecyclePlan plan);
+
+  std::vector<LifecycleCommand> start();
+  // Requires that `event` answers the pending command (or may come at any moment).
+  std::vector<LifecycleCommand> on(const LifecycleEvent& event);
+
+  bool finished() const { return std::holds_alternative<Packaging>(state_); }
+  // Has the agent been let loose?  Blame and the infrastructure flag depend on it.
+  bool agent_started() const { return agent_started_; }
+  // Requires finished().
+  const Verdict& verdict() const;
+
+ private:
+  struct New {};
+  struct TakingSnapshot {};
+  struct WritingManifest {
+    std::optional<Error> snapshot_error;  // the manifest is written even so: it says what was tried
+    std::string identity_error;           // R047
+  };
+  struct OpeningWorkspace {
+    Room room;
+  };
+  struct SettingUp {
+    Room room;
+    std::size_t index;
+  };
+  struct Briefing {};
+  struct AgentRunning {};
+  struct Extracting {};
+  struct Applying {};
+  struct Restoring {};
+  struct Placing {};
+  struct Checking {
+    std::size_t index;
+  };
+  struct Packaging {};
+  using State =
+      std::variant<New, TakingSnapshot, WritingManifest, OpeningWorkspace, SettingUp, Briefing,
+                   AgentRunning, Extracting, Applying, Restoring, Placing, Checking, Packaging>;
+
+  void handle(const SnapshotReady& e);
+  void handle(const StepDone& e);
+  void handle(const StepFailed& e);
+  void handle(const SetupEnded& e);
+  void handle(const AgentEnded& e);
+  void handle(const PatchExtracted& e);
+  void handle(const ProtectedRestored& e);
+  void handle(const CheckEnded& e);
+  void handle(const CancelAsked& e);
+  void handle(const BudgetReached& e);
+
+  void after_manifest(const WritingManifest& state);
+  void setup_failed(const SettingUp& state, const SetupEnded& e);
+  void next_setup(Room room, std::size_t index);
+  void next_check(std::size_t index);
+  void go(State next, LifecycleCommand command);
+  void stage(std::string_view name);
+  void end_invalid(Termination t, std::string rationale, bool infrastructure,
+                   std::uint64_t evidence);
+  void conclude();
+  void package();
+
+  LifecyclePlan plan_;
+  State state_ = New{};
+  std::string stage_ = "assigned";
+  bool agent_started_ = false;
+  std::optional<BudgetReached> budget_;
+  std::vector<std::string> outside_writable_;
+  Verdict verdict_;
+  std::vector<LifecycleCommand> out_;
+};
+
+}  // namespace proctor

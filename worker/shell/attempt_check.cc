@@ -1,0 +1,82 @@
+// AttemptRun: one acceptance check, its sandbox and what it leaves (R048-R050, R091, R092).
+#include <system_error>
+
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/score/result_reader.h"
+#include "common/trace/evidence.h"
+#include "worker/shell/attempt_run.h"
+#include "worker/shell/run_events.h"
+#include "worker/shell/sandbox_dress.h"
+
+namespace proctor {
+
+Result<CheckReport> AttemptRun::check(std::size_t index) {
+  const Check& check = contract().checks[index];
+  CheckReport report = lifecycle_plan(contract(), {}).checks[index];
+  const std::string name = "check-" + std::to_string(index);
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
+  // Fresh and outside the workspace: neither the patch nor an earlier check can have put it there.
+  PROCTOR_TRY(const fs::path results, fresh_dir(name + "-results"));
+  spec.mounts.push_back({results, kResultsAt, true});
+  spec.env["PROCTOR_RESULTS"] = kResultsAt;
+  if (!contract().files.empty()) {
+    const fs::path files = dir_ / "contract";
+    if (!fs::exists(files)) PROCTOR_CHECK_OK(write_referenced_files(files, contract().files));
+    spec.mounts.push_back({files, kContractAt, false});
+    spec.env["PROCTOR_CONTRACT"] = kContractAt;
+  }
+  PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
+  ExecSpec exec;
+  exec.command = check.command;
+  exec.timeout = check.timeout;
+  exec.stdout_file = evidence / kStdoutFile;
+  exec.stderr_file = evidence / kStderrFile;
+  exec.output_max = limits::kCheckOutputBytes;
+  const std::int64_t started = wall_now().raw();
+  PROCTOR_TRY(const ExecOutcome outcome, execute(spec, exec));
+  count(&Usage::acceptance_ms, outcome);
+  const ProgramEnd end = end_of(outcome);
+  const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  report.outcome = verdict.outcome;
+  report.exit_code = outcome.exit_code;
+  report.wall_ms = static_cast<std::uint64_t>(outcome.wall.count());
+  report.why = verdict.why;
+  report.ended = to_string(end.end);
+  report.passed = verdict.passed;
+  report.failed = verdict.failed;
+  report.skipped = verdict.skipped;
+  report.failing = verdict.failing;
+  const auto digest_of = [&](std::string_view file) -> std::optional<Digest> {
+    const Result<EvidenceFile> hashed = hash_file(evidence, std::string(file));
+    if (!hashed.ok()) return std::nullopt;
+    return hashed->digest;
+  };
+  report.stdout_digest = digest_of(kStdoutFile);
+  report.stderr_digest = digest_of(kStderrFile);
+  report.result_digest = digest_of(kResultsFile);
+  note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
+  return report;
+}
+
+std::optional<std::string> AttemptRun::result_file(const Check& check, const fs::path& results,
+                                                   const fs::path& evidence) {
+  if (check.reader == ResultReader::kExitCode) return std::nullopt;
+  constexpr std::string_view kPrefix = "$PROCTOR_RESULTS/";
+  std::string name = check.result_file;
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  if (!is_safe_relative(name)) return std::nullopt;
+  // Written by a stranger: no component may be a link out of the folder.
+  fs::path path = results;
+  for (const fs::path& component : fs::path(name)) {
+    path /= component;
+    std::error_code error;
+    if (fs::is_symlink(fs::symlink_status(path, error)) || error) return std::nullopt;
+  }
+  Result<std::string> bytes = read_file(path, limits::kCheckOutputBytes);
+  if (!bytes.ok()) return std::nullopt;
+  if (!write_file(evidence / kResultsFile, *bytes, Durability::kLazy).ok()) return std::nullopt;
+  return std::move(bytes).value();
+}
+
+}  // namespace proctor

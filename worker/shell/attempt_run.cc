@@ -1,0 +1,313 @@
+#include "worker/shell/attempt_run.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/score/result_reader.h"
+#include "worker/agent/briefing.h"
+#include "worker/shell/run_events.h"
+#include "worker/shell/sandbox_dress.h"
+#include "worker/workspace/glob.h"
+
+namespace proctor {
+namespace {
+
+// Errors of our own disk are the host's, whatever their code says about the path.
+Error as_host_error(Error e) {
+  if (e.code == Errc::kInvalid) e.code = Errc::kUnavailable;
+  return e;
+}
+
+LifecycleEvent done_or_failed(Status status) {
+  if (status.ok()) return StepDone{};
+  return StepFailed{std::move(status).error(), 0};
+}
+
+}  // namespace
+
+std::chrono::milliseconds agent_wall(const Contract& contract, const Caps& campaign) {
+  std::chrono::milliseconds wall = contract.policy.wall;
+  const auto& cap = contract.caps.wall ? contract.caps.wall : campaign.wall;
+  return cap ? std::min(wall, *cap) : wall;
+}
+
+AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch,
+                       fs::path dir)
+    : tools_(tools),
+      input_(input),
+      watch_(watch),
+      dir_(std::move(dir)),
+      lifecycle_(lifecycle_plan(input.contract->contract,
+                                agent_wall(input.contract->contract, input.settings->caps))) {}
+
+AttemptRun::Outcome AttemptRun::run() {
+  out_.started_ms = wall_now().raw();
+  watch_.enter(wire::Stage::kPreparing);
+  std::vector<LifecycleCommand> commands = lifecycle_.start();
+  bool cancelled = false;
+  while (!commands.empty()) {
+    Answer answer;
+    for (const LifecycleCommand& command : commands) {
+      answer = std::visit([this](const auto& c) { return perform(c); }, command);
+    }
+    if (lifecycle_.finished()) break;
+    if (broken_) answer = StepFailed{*std::exchange(broken_, std::nullopt), 0};
+    if (!cancelled && watch_.token().stop_requested()) {
+      cancelled = true;
+      answer = CancelAsked{watch_.cancel_reason()};
+    }
+    commands = lifecycle_.on(*answer);
+  }
+  out_.verdict = lifecycle_.verdict();
+  workspace_.reset();
+  return out_;
+}
+
+std::uint64_t AttemptRun::note(std::string_view type, Actor actor, const Json& payload) {
+  if (!recorder_) return 0;
+  Result<std::uint64_t> seq = recorder_->event(type, actor, payload);
+  if (seq.ok()) return *seq;
+  if (!broken_) broken_ = as_host_error(in_context("trace", std::move(seq).error()));
+  return 0;
+}
+
+std::string AttemptRun::label(std::string_view phase) const {
+  return to_string(input_.assignment.attempt) + "-" + std::string(phase);
+}
+
+void AttemptRun::count(std::uint64_t Usage::*phase, const ExecOutcome& outcome) {
+  out_.usage.*phase += static_cast<std::uint64_t>(outcome.wall.count());
+  out_.usage.cpu_ms += static_cast<std::uint64_t>(outcome.cpu.count());
+  watch_.meter(out_.usage);
+}
+
+Result<fs::path> AttemptRun::fresh_dir(const std::string& name) {
+  fs::path path = dir_ / name;
+  if (Status made = make_dirs(path); !made.ok()) return as_host_error(std::move(made).error());
+  // The user inside a container is not ours; only the attempt's own folder, closed to others, leads
+  // here.
+  if (::chmod(path.c_str(), 0777) != 0) return Error{Errc::kUnavailable, "chmod " + path.string()};
+  return path;
+}
+
+AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
+  Result<SandboxEngine*> engine = tools_.engines.engine_for(contract().environment);
+  if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
+  engine_ = *engine;
+  Result<Snapshot> snapshot = tools_.store.snapshot(contract().repository, input_.contract->base);
+  if (!snapshot.ok()) return StepFailed{std::move(snapshot).error(), 0};
+  snapshot_ = std::move(snapshot).value();
+  return SnapshotReady{snapshot_.commit, snapshot_.tree};
+}
+
+AttemptRun::Answer AttemptRun::perform(const WriteManifest&) {
+  Status written = write_manifest();
+  if (!written.ok()) return StepFailed{as_host_error(std::move(written).error()), 0};
+  return StepDone{};
+}
+
+AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
+  return done_or_failed(open_workspace(c.room));
+}
+
+Status AttemptRun::open_workspace(Room room) {
+  workspace_.reset();  // the agent's is gone before the fresh one exists
+  if (room == Room::kAcceptance) watch_.enter(wire::Stage::kAcceptance);
+  PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room))));
+  note("workspace.opened", Actor::kHarness,
+       Json{{"room", to_string(room)},
+            {"kind", to_string(workspace_->kind())},
+            {"tree", snapshot_.tree}});
+  return ok_status();
+}
+
+Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
+  SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), input_.assignment.seed);
+  spec.label = label;
+  spec.network = contract().policy.network;
+  if (engine_->kind() == SandboxKind::kDocker) {
+    PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
+  } else {
+    spec.workspace = workspace_->dir();
+  }
+  // One home per room: what setup installs outlives its step, and nothing of the agent's crosses.
+  PROCTOR_TRY(const fs::path home, fresh_dir("home-" + std::string(to_string(room))));
+  spec.mounts.push_back({home, kHomeAt, true});
+  return spec;
+}
+
+Result<ExecOutcome> AttemptRun::execute(const SandboxSpec& spec, const ExecSpec& exec) {
+  network_used_ = network_used_ || spec.network;
+  PROCTOR_TRY(auto sandbox, engine_->open(spec));
+  watch_.sandbox_started();
+  return sandbox->run(exec, watch_.token());
+}
+
+AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
+  const SetupStep& step = contract().setup[c.index];
+  const std::string name = "setup-" + std::string(to_string(c.room));
+  const auto run = [&]() -> Result<LifecycleEvent> {
+    PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name)));
+    spec.network = step.network;
+    if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+    PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
+    ExecSpec exec;
+    exec.command = step.command;
+    exec.timeout = step.timeout;
+    exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + ".stdout");
+    exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + ".stderr");
+    PROCTOR_TRY(const ExecOutcome outcome, execute(spec, exec));
+    count(&Usage::setup_ms, outcome);
+    Json payload =
+        exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
+    payload["room"] = to_string(c.room);
+    payload["step"] = c.index;
+    payload["network"] = step.network;
+    return LifecycleEvent(SetupEnded{end_of(outcome), note("setup", Actor::kHarness, payload)});
+  };
+  Result<LifecycleEvent> ended = run();
+  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  return std::move(ended).value();
+}
+
+AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
+  briefing_ = briefing_text(contract(), agent_wall(contract(), input_.settings->caps));
+  note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
+  return done_or_failed(recorder_->sync());
+}
+
+AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
+  watch_.enter(wire::Stage::kAgent);
+  const Method& method = *input_.method;
+  const auto work = [&]() -> Result<AgentEnded> {
+    PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAgent, label("agent")));
+    PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+    PROCTOR_TRY(const fs::path scratch, fresh_dir("agent"));
+    const fs::path logs = recorder_->dir() / "agent";
+    PROCTOR_CHECK_OK(make_dirs(logs));
+    std::uint64_t evidence = note("agent.start", Actor::kHarness,
+                                  Json{{"method", method.name},
+                                       {"network", spec.network},
+                                       {"privileges", {"read", "write", "test"}}});
+    const AgentJob job{contract(),
+                       method,
+                       *workspace_,
+                       *engine_,
+                       spec,
+                       briefing_,
+                       input_.assignment.run_name,
+                       input_.assignment.seed,
+                       input_.assignment.replicate,
+                       agent_wall(contract(), input_.settings->caps),
+                       scratch,
+                       logs,
+                       [&] {
+                         network_used_ = network_used_ || spec.network;
+                         watch_.sandbox_started();
+                       },
+                       [&](const ToolUse& use) {
+                         ++out_.usage.tool_calls;
+                         count(&Usage::agent_ms, use.outcome);
+                         evidence = note("tool", Actor::kAgent, tool_payload(use));
+                       }};
+    PROCTOR_TRY(const AgentReport report, make_agent(method.kind)->work(job, watch_.token()));
+    AgentEnded ended;
+    ended.ran_program = report.program.has_value();
+    if (report.program) ended.exec = end_of(*report.program);
+    ended.evidence = evidence;
+    return ended;
+  };
+  Result<AgentEnded> ended = work();
+  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  return *ended;
+}
+
+AttemptRun::Answer AttemptRun::perform(const StopAgent&) {
+  // Nothing meters an agent while it works here yet, so no BudgetReached is ever fed: the kinds
+  // there are spend time only, and the sandbox holds their wall clock.
+  return std::nullopt;
+}
+
+AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
+  watch_.enter(wire::Stage::kExtracting);
+  Result<Patch> patch = workspace_->extract_patch(limits::kPatchBytes);
+  if (!patch.ok()) return StepFailed{std::move(patch).error(), 0};
+  patch_ = std::move(patch).value();
+  if (Status written = recorder_->write_patch(patch_.diff); !written.ok()) {
+    return StepFailed{as_host_error(std::move(written).error()), 0};
+  }
+  note("mutation", Actor::kHarness, mutation_payload(patch_));
+  PatchExtracted extracted;
+  extracted.refused = patch_.refused;
+  const std::vector<std::string>& writable = contract().policy.writable;
+  if (!writable.empty()) {
+    for (const std::string& path : patch_.paths) {
+      if (!any_glob_covers(writable, path)) extracted.outside_writable.push_back(path);
+    }
+  }
+  return extracted;
+}
+
+AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
+  if (patch_.diff.empty()) return StepDone{};
+  return done_or_failed(workspace_->apply(patch_.diff));
+}
+
+AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
+  std::vector<std::string> globs = contract().policy.protected_;
+  globs.insert(globs.end(), c.also.begin(), c.also.end());
+  if (globs.empty()) return ProtectedRestored{};
+  Result<std::vector<std::string>> changed = workspace_->restore(globs);
+  if (!changed.ok()) return StepFailed{std::move(changed).error(), 0};
+  note("mutation.restored", Actor::kHarness, paths_payload(*changed));
+  return ProtectedRestored{std::move(changed).value()};
+}
+
+AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
+  return done_or_failed(place_acceptance_files());
+}
+
+Status AttemptRun::place_acceptance_files() {
+  Json placed = Json::array();
+  for (const AcceptanceFile& file : contract().acceptance_files) {
+    const auto from = std::find_if(contract().files.begin(), contract().files.end(),
+                                   [&](const ReferencedFile& f) { return f.path == file.from; });
+    if (from == contract().files.end()) {
+      return Error{Errc::kInvalid, "the contract holds no file " + file.from};
+    }
+    PROCTOR_CHECK_OK(workspace_->put_file(file.to, from->bytes, from->mode));
+    placed.push_back(Json{{"path", as_utf8(file.to)}, {"digest", sha256(from->bytes).hex()}});
+  }
+  if (!placed.empty()) note("mutation.placed", Actor::kHarness, Json{{"files", std::move(placed)}});
+  return ok_status();
+}
+
+AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
+  Result<CheckReport> report = check(c.index);
+  if (!report.ok()) return StepFailed{std::move(report).error(), 0};
+  return CheckEnded{std::move(report).value()};
+}
+
+AttemptRun::Answer AttemptRun::perform(const RecordStage& c) {
+  note("stage", Actor::kHarness, Json{{"from", c.from}, {"to", c.to}});
+  return std::nullopt;
+}
+
+AttemptRun::Answer AttemptRun::perform(const RecordSkippedCheck& c) {
+  const std::int64_t now = wall_now().raw();
+  note("acceptance", Actor::kHarness, check_payload(c.check, now, now));
+  return std::nullopt;
+}
+
+AttemptRun::Answer AttemptRun::perform(const RecordTermination& c) {
+  note("termination",
+       c.termination == Termination::kOperatorCancel ? Actor::kOperator : Actor::kHarness,
+       termination_payload(c));
+  return std::nullopt;
+}
+
+}  // namespace proctor

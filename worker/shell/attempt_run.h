@@ -1,0 +1,110 @@
+#pragma once
+// AttemptRun: performs the commands of one RunLifecycle against the real world: workspaces,
+// sandboxes, the recorder.  It decides nothing; what a step's result means is the lifecycle's.
+// Owns the attempt's scratch folder; leaves the finished run directory in it.  Blocking; one
+// object, one slot thread.  Whatever fails outside becomes a StepFailed, also a trace that can no
+// longer be written: a run without evidence is invalid, never a guess (R055, R095).
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/contract/bundle.h"
+#include "common/contract/campaign.h"
+#include "common/trace/recorder.h"
+#include "common/wire/messages.h"
+#include "worker/agent/agent.h"
+#include "worker/core/run_lifecycle.h"
+#include "worker/shell/attempt_watch.h"
+#include "worker/shell/engines.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+// What one attempt is made of.  Shared with its neighbours and never changed.
+struct AttemptInput {
+  std::string campaign;  // its id
+  Epoch epoch;           // it was assigned under
+  wire::Assignment assignment;
+  std::shared_ptr<const ContractBundle> contract;
+  std::shared_ptr<const Method> method;
+  std::shared_ptr<const Settings> settings;
+};
+
+// The agent's time: the policy's, and no more than the caps of contract and campaign allow.
+std::chrono::milliseconds agent_wall(const Contract& contract, const Caps& campaign);
+
+class AttemptRun {
+ public:
+  struct Tools {
+    WorkspaceStore& store;
+    Engines& engines;
+    WorkerId worker;
+  };
+  // `dir` is an empty or absent folder of this attempt.
+  AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch, fs::path dir);
+
+  struct Outcome {
+    Verdict verdict;
+    Usage usage;
+    Digest report;          // of report.json, when `packaged`
+    bool packaged = false;  // the run directory is complete
+    std::int64_t started_ms = 0, finished_ms = 0;
+  };
+  Outcome run();
+  fs::path run_dir() const { return dir_ / "run"; }
+
+ private:
+  using Answer = std::optional<LifecycleEvent>;
+  Answer perform(const TakeSnapshot&);
+  Answer perform(const WriteManifest&);
+  Answer perform(const OpenWorkspace& c);
+  Answer perform(const RunSetup& c);
+  Answer perform(const GiveBriefing&);
+  Answer perform(const RunAgent&);
+  Answer perform(const ExtractPatch&);
+  Answer perform(const ApplyPatch&);
+  Answer perform(const RestoreProtected& c);
+  Answer perform(const PlaceAcceptanceFiles&);
+  Answer perform(const RunCheck& c);
+  Answer perform(const RecordStage& c);
+  Answer perform(const RecordSkippedCheck& c);
+  Answer perform(const RecordTermination& c);
+  Answer perform(const StopAgent&);
+  Answer perform(const Package&);
+
+  Status write_manifest();
+  Status open_workspace(Room room);
+  Result<ExecOutcome> execute(const SandboxSpec& spec, const ExecSpec& exec);
+  Result<SandboxSpec> spec_for(Room room, const std::string& label);
+  Result<CheckReport> check(std::size_t index);
+  std::optional<std::string> result_file(const Check& check, const fs::path& results,
+                                         const fs::path& evidence);
+  Status place_acceptance_files();
+  Result<fs::path> fresh_dir(const std::string& name);
+  std::string label(std::string_view phase) const;
+  void count(std::uint64_t Usage::*phase, const ExecOutcome& outcome);
+  // The seq of the event; 0 and a broken trace when it could not be written.
+  std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
+  Status package();
+  std::uint64_t recorded_bytes() const;
+
+  const Contract& contract() const { return input_.contract->contract; }
+
+  Tools tools_;
+  const AttemptInput& input_;
+  AttemptWatch& watch_;
+  fs::path dir_;
+  RunLifecycle lifecycle_;
+  std::unique_ptr<RunRecorder> recorder_;
+  std::optional<Error> broken_;  // the trace could not be written
+  SandboxEngine* engine_ = nullptr;
+  Snapshot snapshot_;
+  std::unique_ptr<Workspace> workspace_;  // of the present room
+  Patch patch_;
+  std::string briefing_;
+  bool network_used_ = false;
+  Outcome out_;
+};
+
+}  // namespace proctor

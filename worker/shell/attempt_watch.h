@@ -1,0 +1,58 @@
+#pragma once
+// AttemptWatch: what the loop thread and a slot thread share about one attempt.  The slot thread
+// writes where it is; the loop reads that for Sync and Progress and asks for a stop.  Thread-safe.
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "common/contract/cost_model.h"
+#include "common/wire/messages.h"
+
+namespace proctor {
+
+class AttemptWatch {
+ public:
+  struct View {
+    wire::Stage stage = wire::Stage::kAssigned;
+    bool sandbox_started = false;
+    Usage usage;
+  };
+
+  void enter(wire::Stage stage) {
+    const std::lock_guard lock(mutex_);
+    view_.stage = stage;
+  }
+  void sandbox_started() {
+    const std::lock_guard lock(mutex_);
+    view_.sandbox_started = true;
+  }
+  void meter(const Usage& usage) {
+    const std::lock_guard lock(mutex_);
+    view_.usage = usage;
+  }
+  View view() const {
+    const std::lock_guard lock(mutex_);
+    return view_;
+  }
+  // The first reason holds.
+  void cancel(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (reason_.empty()) reason_ = reason.empty() ? "cancelled" : reason;
+    }
+    stop_.request_stop();
+  }
+  std::string cancel_reason() const {
+    const std::lock_guard lock(mutex_);
+    return reason_;
+  }
+  std::stop_token token() const { return stop_.get_token(); }
+
+ private:
+  mutable std::mutex mutex_;
+  View view_;
+  std::string reason_;
+  std::stop_source stop_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,40 @@
+#pragma once
+// Engines: which sandbox an attempt runs in, opened when first asked for and kept.  Thread-safe.
+// kAuto is docker when the contract names an image and bubblewrap when it names none: never
+// another kind than the contract's author had in mind because of what this host lacks.
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/contract/contract.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+// The kind a contract asks for.  Pure.
+SandboxKind wanted_sandbox(const Environment& environment);
+
+class Engines {
+ public:
+  enum class Null { kForbidden, kAllowed };
+  Engines(SandboxOptions options, Null null) : options_(std::move(options)), null_(null) {}
+
+  // kUnavailable: this host cannot offer it (the text names the image and the engine).
+  // kInvalid: a null sandbox outside a benchmark, docker without an image.
+  Result<SandboxEngine*> engine_for(const Environment& environment);
+  // Removes what earlier lives of this worker left, in every kind that answers here.
+  void clean_up();
+  // "sandbox:bubblewrap", ... of the kinds that answer here.
+  std::vector<std::string> features();
+
+ private:
+  Result<SandboxEngine*> get(SandboxKind kind);
+  SandboxOptions options_;
+  Null null_;
+  std::mutex mutex_;
+  std::map<SandboxKind, std::unique_ptr<SandboxEngine>> open_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,130 @@
+#include "worker/shell/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kWindow = 8;  // transfers under way: bounds memory at 8 chunks
+constexpr Millis kStalled{5'000};   // two lost Syncs: nothing that moved since is repeated
+
+}  // namespace
+
+void Outbox::add(Spool::Entry entry) {
+  Item item;
+  const AttemptId id = entry.result.attempt;
+  item.entry = std::move(entry);
+  items_.emplace(id, std::move(item));
+}
+
+std::vector<AttemptId> Outbox::unacked() const {
+  std::vector<AttemptId> out;
+  for (const auto& [id, item] : items_) {
+    if (out.size() == limits::kBatchItems) break;
+    out.push_back(id);
+  }
+  return out;
+}
+
+void Outbox::restart(Item& item) {
+  item.state = State::kQueued;
+  item.offset = 0;
+  item.turn = ++turns_;
+}
+
+void Outbox::on_link_up() {
+  for (auto& [id, item] : items_) restart(item);
+}
+
+void Outbox::on_resend(AttemptId attempt, Instant now) {
+  const auto it = items_.find(attempt);
+  if (it == items_.end()) return;
+  Item& item = it->second;
+  const bool moving = item.state == State::kReading || item.state == State::kAwaitingChunkAck;
+  if (moving && now - item.moved < kStalled) return;
+  restart(item);
+}
+
+void Outbox::pump(Instant now) {
+  std::size_t active = 0;
+  for (const auto& [id, item] : items_) {
+    if (item.state == State::kReading || item.state == State::kAwaitingChunkAck) ++active;
+  }
+  for (auto& [id, item] : items_) {
+    if (item.state != State::kQueued) continue;
+    if (item.entry.archive.empty()) {
+      send_result(item);
+      if (item.state == State::kQueued) return;  // the port is full or alone: with the next Sync
+    } else {
+      if (kWindow <= active) continue;  // results without archive still go
+      ++active;
+      item.turn = ++turns_;
+      read_chunk(id, item, now);
+    }
+  }
+}
+
+void Outbox::read_chunk(AttemptId attempt, Item& item, Instant now) {
+  item.state = State::kReading;
+  item.moved = now;
+  const std::uint64_t left = item.entry.result.archive_bytes - item.offset;
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(left, limits::kChunkBytes));
+  io_.read(item.entry.archive, item.offset, bytes,
+           [this, attempt, turn = item.turn, now](Result<std::string> read) {
+             chunk_read(attempt, turn, std::move(read), now);
+           });
+}
+
+void Outbox::chunk_read(AttemptId attempt, std::uint64_t turn, Result<std::string> bytes,
+                        Instant now) {
+  const auto it = items_.find(attempt);
+  if (it == items_.end() || it->second.turn != turn || it->second.state != State::kReading) return;
+  Item& item = it->second;
+  if (!bytes.ok()) {
+    log::error("archive of " + to_string(attempt) + ": " + bytes.error().detail);
+    item.state = State::kSent;  // stays unacknowledged; the next resend tries again
+    return;
+  }
+  const wire::ResultMessage& result = item.entry.result;
+  wire::ArchiveChunk chunk{result.epoch,         attempt,
+                           result.archive,       item.offset,
+                           result.archive_bytes, std::move(bytes).value()};
+  const bool whole = chunk.offset == 0 && chunk.bytes.size() == result.archive_bytes;
+  if (!io_.send(chunk)) {
+    restart(item);
+    return;
+  }
+  item.moved = now;
+  if (whole) {
+    send_result(item);
+  } else {
+    item.state = State::kAwaitingChunkAck;
+  }
+}
+
+void Outbox::send_result(Item& item) {
+  if (io_.send(item.entry.result)) {
+    item.state = State::kSent;
+  } else {
+    restart(item);
+  }
+}
+
+void Outbox::on_chunk_ack(const wire::ChunkAck& ack, Instant now) {
+  const auto it = items_.find(ack.attempt);
+  if (it == items_.end() || it->second.state != State::kAwaitingChunkAck) return;
+  Item& item = it->second;
+  item.moved = now;
+  if (item.entry.result.archive_bytes <= ack.next_offset) {
+    send_result(item);
+  } else {
+    item.offset = ack.next_offset;
+    read_chunk(ack.attempt, item, now);
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,65 @@
+#pragma once
+// Outbox: brings spooled results to the coordinator and remembers which it has not acknowledged.
+// A result follows its archive: small archives travel as one chunk with the result right behind,
+// larger ones chunk by chunk, each waiting for its ChunkAck.  Losing anything is healed by the next
+// Sync: the coordinator answers with resend or acked.  Disk reads happen elsewhere (Io::read).
+// Thread: the loop's, all of it.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/wire/messages.h"
+#include "worker/shell/spool.h"
+
+namespace proctor {
+
+class Outbox {
+ public:
+  using Bytes = std::function<void(Result<std::string>)>;
+  struct Io {
+    std::function<bool(const wire::Message&)> send;
+    // Calls back on the loop thread, never before it returns.
+    std::function<void(const fs::path&, std::uint64_t offset, std::size_t bytes, Bytes)> read;
+  };
+  explicit Outbox(Io io) : io_(std::move(io)) {}
+
+  void add(Spool::Entry entry);
+  void clear() { items_.clear(); }
+  bool empty() const { return items_.empty(); }
+  bool holds(AttemptId attempt) const { return items_.contains(attempt); }
+  // At most kBatchItems of them, oldest first.
+  std::vector<AttemptId> unacked() const;
+
+  void on_chunk_ack(const wire::ChunkAck& ack, Instant now);
+  // True: it was here, and the spool may drop it.
+  bool on_acked(AttemptId attempt) { return items_.erase(attempt) != 0; }
+  // The coordinator lacks it.  A transfer that moved lately is left alone.
+  void on_resend(AttemptId attempt, Instant now);
+  // A connection came up: what the old one may have swallowed starts again.
+  void on_link_up();
+  // Starts what waits, within the window.  After every event and with every Sync.
+  void pump(Instant now);
+
+ private:
+  enum class State { kQueued, kReading, kAwaitingChunkAck, kSent };
+  struct Item {
+    Spool::Entry entry;
+    State state = State::kQueued;
+    std::uint64_t offset = 0;
+    std::uint64_t turn = 0;  // grows with each restart: late reads of an old turn are dropped
+    Instant moved{};
+  };
+  void read_chunk(AttemptId attempt, Item& item, Instant now);
+  void chunk_read(AttemptId attempt, std::uint64_t turn, Result<std::string> bytes, Instant now);
+  void send_result(Item& item);
+  void restart(Item& item);
+
+  Io io_;
+  std::map<AttemptId, Item> items_;
+  std::uint64_t turns_ = 0;
+};
+
+}  // namespace proctor

@@ -1,0 +1,98 @@
+#include "worker/shell/run_events.h"
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "common/base/digest.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+ExecEnd end_kind(ExecOutcome::End end) {
+  switch (end) {
+    case ExecOutcome::End::kExited:
+      return ExecEnd::kExited;
+    case ExecOutcome::End::kSignalled:
+      return ExecEnd::kSignalled;
+    case ExecOutcome::End::kTimedOut:
+      return ExecEnd::kTimedOut;
+    case ExecOutcome::End::kMemory:
+      return ExecEnd::kMemory;
+    case ExecOutcome::End::kCancelled:
+      return ExecEnd::kCancelled;
+  }
+  PROCTOR_ASSERT(false);
+}
+
+}  // namespace
+
+ProgramEnd end_of(const ExecOutcome& outcome) {
+  return {end_kind(outcome.end), outcome.exit_code, outcome.signal, outcome.wall};
+}
+
+std::string as_utf8(const std::string& text) {
+  return is_utf8(text) ? text : printable(text, 4 * text.size());
+}
+
+Json output_payload(const fs::path& file, std::uint64_t produced) {
+  const Result<std::string> kept = read_file(file, 2 * limits::kCheckOutputBytes);
+  if (!kept.ok()) return Json{{"bytes", produced}, {"kept", 0}, {"digest", nullptr}};
+  return Json{{"bytes", produced}, {"kept", kept->size()}, {"digest", sha256(*kept).hex()}};
+}
+
+Json exec_payload(const std::string& command, const ExecOutcome& outcome,
+                  std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err) {
+  const ProgramEnd end = end_of(outcome);
+  return Json{{"command", as_utf8(command)},
+              {"ended", to_string(end.end)},
+              {"exit_code", end.exit_code},
+              {"signal", end.signal},
+              {"wall_ms", outcome.wall.count()},
+              {"ceiling_ms", ceiling.count()},
+              {"cpu_ms", outcome.cpu.count()},
+              {"memory_peak", outcome.memory_peak},
+              {"stdout", output_payload(out, outcome.stdout_bytes)},
+              {"stderr", output_payload(err, outcome.stderr_bytes)}};
+}
+
+Json tool_payload(const ToolUse& use) {
+  Json payload =
+      exec_payload(use.command, use.outcome, use.ceiling, use.stdout_file, use.stderr_file);
+  payload["tool"] = use.tool;
+  return payload;
+}
+
+Json paths_payload(const std::vector<std::string>& paths) {
+  Json listed = Json::array();
+  for (std::size_t i = 0; i < std::min(paths.size(), kListedPaths); ++i) {
+    listed.push_back(as_utf8(paths[i]));
+  }
+  return Json{{"count", paths.size()}, {"listed", std::move(listed)}};
+}
+
+Json mutation_payload(const Patch& patch) {
+  return Json{{"files", patch.files},
+              {"insertions", patch.insertions},
+              {"deletions", patch.deletions},
+              {"bytes", patch.diff.size()},
+              {"patch", sha256(patch.diff).hex()},
+              {"paths", paths_payload(patch.paths)},
+              {"refused", paths_payload(patch.refused)}};
+}
+
+Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms) {
+  Json payload = to_json(check);
+  payload["started_ms"] = started_ms;
+  payload["finished_ms"] = finished_ms;
+  return payload;
+}
+
+Json termination_payload(const RecordTermination& t) {
+  return Json{{"code", to_string(t.termination)},
+              {"rationale", as_utf8(t.rationale)},
+              {"evidence", t.evidence}};
+}
+
+}  // namespace proctor

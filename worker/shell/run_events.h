@@ -1,0 +1,31 @@
+#pragma once
+// Payloads of trace events as JSON (R052, R081, R088, R090-R092).  Pure but for hashing the output
+// files a payload names.  Text that is not UTF-8 is made printable: the trace holds JSON.
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "worker/agent/agent.h"
+#include "worker/core/run_lifecycle.h"
+#include "worker/sandbox/sandbox.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+ProgramEnd end_of(const ExecOutcome& outcome);
+
+std::string as_utf8(const std::string& text);
+// {bytes, kept, digest}: what was produced, what was kept, the digest of what was kept.
+Json output_payload(const fs::path& file, std::uint64_t produced);
+Json exec_payload(const std::string& command, const ExecOutcome& outcome,
+                  std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err);
+Json tool_payload(const ToolUse& use);
+Json mutation_payload(const Patch& patch);
+Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms);
+Json termination_payload(const RecordTermination& t);
+// At most kListedPaths of them, and how many there are.
+Json paths_payload(const std::vector<std::string>& paths);
+inline constexpr std::size_t kListedPaths = 1000;
+
+}  // namespace proctor

@@ -1,0 +1,88 @@
+#include "worker/shell/run_executor.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/trace/archive.h"
+
+namespace proctor {
+namespace {
+
+wire::ResultMessage blank_result(const AttemptInput& input) {
+  wire::ResultMessage result;
+  result.epoch = input.epoch;
+  result.attempt = input.assignment.attempt;
+  result.started_ms = result.finished_ms = wall_now().raw();
+  return result;
+}
+
+// The host could not keep the evidence: no outcome may stand on it (R055).
+void lose_evidence(wire::ResultMessage& result, const std::string& why) {
+  result.outcome = RunOutcome::kInvalid;
+  result.termination = Termination::kInfrastructure;
+  result.infrastructure = true;
+  result.rationale = why;
+  result.report = Digest();
+  result.archive = Digest();
+  result.archive_bytes = 0;
+}
+
+}  // namespace
+
+Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatch& watch) {
+  const std::string name = to_string(input.assignment.attempt);
+  const fs::path dir = options_.runs / input.campaign / name;
+  fs::path archive;
+  wire::ResultMessage result = walk(input, watch, dir, archive);
+  Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
+  if (!entry.ok() && !archive.empty()) {
+    lose_evidence(result, "spool: " + entry.error().detail);
+    entry = spool_.put(input.campaign, result, {});
+  }
+  if (const Status removed = remove_tree(dir); !removed.ok()) {
+    log::warn("attempt " + name + ": " + removed.error().detail);
+  }
+  return entry;
+}
+
+wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& watch,
+                                      const fs::path& dir, fs::path& archive) {
+  wire::ResultMessage result = blank_result(input);
+  const Environment& environment = input.contract->contract.environment;
+  if (wanted_sandbox(environment) == SandboxKind::kNull && engines_.engine_for(environment).ok()) {
+    result.outcome = RunOutcome::kSuccess;  // a benchmark of everything but execution
+    result.rationale = "null sandbox: nothing was executed";
+    return result;
+  }
+  if (Status cleared = remove_tree(dir); !cleared.ok()) {
+    lose_evidence(result, cleared.error().detail);
+    return result;
+  }
+  AttemptRun run({store_, engines_, options_.worker}, input, watch, dir);
+  const AttemptRun::Outcome outcome = run.run();
+  result.outcome = outcome.verdict.outcome;
+  result.termination = outcome.verdict.termination;
+  result.infrastructure = outcome.verdict.infrastructure;
+  result.rationale = outcome.verdict.rationale;
+  result.usage = outcome.usage;
+  result.started_ms = outcome.started_ms;
+  result.finished_ms = outcome.finished_ms;
+  result.report = outcome.report;
+  if (!outcome.packaged) {
+    lose_evidence(result, result.rationale + " (and the run directory could not be completed)");
+    return result;
+  }
+  Result<ArchiveInfo> packed = pack_archive(run.run_dir(), dir / "archive.tar.zst");
+  if (packed.ok()) {
+    archive = dir / "archive.tar.zst";
+    result.archive = packed->digest;
+    result.archive_bytes = packed->bytes;
+  } else {
+    lose_evidence(result, "archive: " + packed.error().detail);
+  }
+  return result;
+}
+
+}  // namespace proctor

@@ -1,0 +1,33 @@
+#pragma once
+// RunExecutor: one attempt from assignment to spooled result.  Walks AttemptRun, packs the run
+// directory, spools archive and result, removes the scratch folder.  Blocking; execute() may run on
+// several slot threads at once.  Never fails: what goes wrong becomes an invalid result that says
+// so; only a result that the disk will not take is an error, and then the next Sync, which no
+// longer lists the attempt, tells the coordinator.
+#include "common/base/result.h"
+#include "worker/shell/attempt_run.h"
+#include "worker/shell/spool.h"
+
+namespace proctor {
+
+class RunExecutor {
+ public:
+  struct Options {
+    fs::path runs;  // scratch, on the spool's file system; emptied by the constructor's caller
+    WorkerId worker;
+  };
+  RunExecutor(Options options, WorkspaceStore& store, Engines& engines, Spool& spool)
+      : options_(std::move(options)), store_(store), engines_(engines), spool_(spool) {}
+
+  Result<Spool::Entry> execute(const AttemptInput& input, AttemptWatch& watch);
+
+ private:
+  wire::ResultMessage walk(const AttemptInput& input, AttemptWatch& watch, const fs::path& dir,
+                           fs::path& archive);
+  Options options_;
+  WorkspaceStore& store_;
+  Engines& engines_;
+  Spool& spool_;
+};
+
+}  // namespace proctor

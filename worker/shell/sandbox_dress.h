@@ -1,0 +1,28 @@
+#pragma once
+// The part of a sandbox that all phases of an attempt share: limits, toolchains, environment
+// (R013, R046, R076, R077).  Pure but for reading declared secrets from our own environment.
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "common/base/result.h"
+#include "common/contract/contract.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+inline constexpr const char* kHomeAt = "/proctor/home";
+inline constexpr const char* kContractAt = "/proctor/contract";
+inline constexpr const char* kResultsAt = "/proctor/results";
+
+// Seeds for test harnesses, locale, time zone, PATH with the toolchains' bin folders first (not for
+// Docker, whose image knows its own), then what the contract declares.
+std::map<std::string, std::string> sandbox_environment(const Environment& environment,
+                                                       SandboxKind kind, std::uint32_t seed);
+// Adds the declared secrets.  kUnavailable: one of them is not set on this worker.
+Status add_secrets(std::map<std::string, std::string>& env, const Environment& environment);
+
+// Limits and toolchains; the workspace, label, network and further mounts are the phase's.
+SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed);
+
+}  // namespace proctor

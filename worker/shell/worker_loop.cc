@@ -1,0 +1,311 @@
+#include "worker/shell/worker_loop.h"
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/base/version.h"
+#include "common/wire/codec.h"
+
+namespace proctor {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr Millis kTick{200};
+constexpr Millis kLeaveGrace{10'000};  // for acknowledgements once nothing runs any more
+constexpr Millis kSyncMin{50};
+constexpr Millis kSyncMax{60'000};
+constexpr const char* kLast = "last-campaign";  // in the worker's home: endpoint, newline, campaign
+
+BootId random_boot() {
+  std::random_device device;
+  return BootId((std::uint64_t{device()} << 32) | device());
+}
+
+Result<std::string> read_part(const fs::path& path, std::uint64_t offset, std::size_t bytes) {
+  PROCTOR_TRY(std::string part, read_file_part(path, offset, bytes));
+  if (part.size() != bytes) return Error{Errc::kCorrupt, path.string() + " is shorter than it was"};
+  return part;
+}
+
+}  // namespace
+
+WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles, Spool& spool)
+    : options_(std::move(options)),
+      executor_(executor),
+      bundles_(bundles),
+      spool_(spool),
+      boot_(random_boot()),
+      timer_(io_),
+      signals_(io_, SIGTERM, SIGINT),
+      slots_(options_.slots),
+      outbox_({[this](const wire::Message& m) { return send(m); },
+               [this](const fs::path& path, std::uint64_t offset, std::size_t bytes, Outbox::Bytes then) {
+                 on_disk([this, path, offset, bytes, then = std::move(then)] {
+                   auto part = std::make_shared<Result<std::string>>(read_part(path, offset, bytes));
+                   asio::post(io_, [then, part] { then(std::move(*part)); });
+                 });
+               }}) {}
+
+// Slot and disk threads post to io_ and touch members: they end first.
+WorkerLoop::~WorkerLoop() {
+  for (auto& [key, local] : attempts_) local.watch->shut_down();
+  slots_.join();
+  disk_.join();
+}
+
+void WorkerLoop::on_disk(std::function<void()> work) { asio::post(disk_, std::move(work)); }
+
+bool WorkerLoop::send(const wire::Message& m) { return port_->send({}, wire::encode(m)); }
+
+Result<WorkerLoop::End> WorkerLoop::run() {
+  // The campaign this endpoint served last: its results are part of the first Sync already, so that
+  // nobody takes them for lost.
+  if (const Result<std::string> last = read_file(options_.home / kLast, limits::kDetailBytes); last.ok()) {
+    const std::size_t line = last->find('\n');
+    if (line != std::string::npos && last->substr(0, line) == options_.port.endpoint) {
+      campaign_ = last->substr(line + 1);
+      Result<std::vector<Spool::Entry>> entries = spool_.load(campaign_);
+      if (entries.ok()) {
+        for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+      }
+    }
+  }
+  PROCTOR_TRY(port_, wire::ZmqPort::open(
+                         io_, zmq_, options_.port, [this](wire::PeerMessage m) { on_bytes(m.bytes); },
+                         [this](wire::ZmqPort::Link link, const std::string& d) { on_link(link, d); }));
+  last_word_ = mono_now();
+  on_signal();
+  tick();
+  io_.run();
+  port_.reset();  // flushes what was queued, a Leave above all
+  return *end_;
+}
+
+void WorkerLoop::on_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int) {
+    if (error) return;
+    if (!draining_) {
+      log::info("draining: finishing what runs, starting nothing; once more to cancel it");
+      draining_ = true;
+      sync();
+    } else {
+      log::info("cancelling what runs");
+      shutdown_ = true;
+      for (auto& [key, local] : attempts_) local.watch->shut_down();
+      std::erase_if(attempts_, [](const auto& item) { return item.second.waiting; });
+    }
+    leave_if_done();
+    on_signal();
+  });
+}
+
+void WorkerLoop::tick() {
+  if (end_) return;
+  const Instant now = mono_now();
+  if (next_sync_ <= now) sync();
+  if (options_.give_up_after && *options_.give_up_after < now - last_word_ && attempts_.empty()) {
+    log::error("no word from the coordinator at " + options_.port.endpoint + ": giving up");
+    return finish(End::kGaveUp);
+  }
+  outbox_.pump(now);
+  leave_if_done();
+  if (end_) return;
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tick();
+  });
+}
+
+void WorkerLoop::finish(End end) {
+  if (end_) return;
+  end_ = end;
+  // Not from inside the port's own callback.
+  asio::post(io_, [this] { io_.stop(); });
+}
+
+void WorkerLoop::on_link(wire::ZmqPort::Link link, const std::string& detail) {
+  switch (link) {
+    case wire::ZmqPort::Link::kUp:
+      log::info("connected to " + options_.port.endpoint);
+      linked_ = true;
+      outbox_.on_link_up();
+      sync();
+      break;
+    case wire::ZmqPort::Link::kDown:
+      if (linked_) log::warn("the coordinator is away; what runs goes on, results wait on disk");
+      linked_ = false;
+      break;
+    case wire::ZmqPort::Link::kRefused:
+      log::error("the coordinator refused the handshake: " + detail);
+      break;
+    case wire::ZmqPort::Link::kRevoked:
+      break;  // a ROUTER's word
+  }
+}
+
+void WorkerLoop::on_bytes(const std::string& bytes) {
+  if (end_) return;
+  const std::uint32_t version = wire::peek_version(bytes);
+  Result<wire::Message> message = wire::decode(bytes);
+  if (!message.ok()) {
+    log::warn("dropped " + std::to_string(bytes.size()) + " bytes of version " + std::to_string(version) +
+              ": " + printable(message.error().detail));
+    return;
+  }
+  std::visit([this](const auto& m) { handle(m); }, *message);
+  if (end_) return;
+  outbox_.pump(mono_now());
+  leave_if_done();
+}
+
+template <class Other>
+void WorkerLoop::handle(const Other& m) {
+  log::warn("dropped a " + std::string(wire::kind_name(m)) + ": not for a worker");
+}
+
+void WorkerLoop::handle(const wire::SyncReply& m) {
+  if (!is_plain_name(m.campaign)) return log::warn("dropped a SyncReply: campaign " + printable(m.campaign));
+  if (m.campaign == campaign_ && m.epoch < epoch_) return;  // of a life that is over
+  last_word_ = mono_now();
+  sync_interval_ = std::clamp(Millis(m.next_sync_ms), kSyncMin, kSyncMax);
+  next_sync_ = std::min(next_sync_, last_word_ + sync_interval_);
+  const bool other = m.campaign != campaign_;
+  epoch_ = m.epoch;
+  if (m.drain && !draining_) {
+    log::info("draining: the coordinator asks for it");
+    draining_ = true;
+  }
+  if (other) return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
+  for (const AttemptId id : m.acked) forget(id);
+  for (const AttemptId id : m.resend) outbox_.on_resend(id, last_word_);
+  for (const AttemptId id : m.cancel) cancel(id, "the coordinator does not want it any more");
+}
+
+void WorkerLoop::enter_campaign(const std::string& campaign) {
+  log::info("serving campaign " + campaign);
+  campaign_ = campaign;
+  spool_ready_ = false;
+  done_.clear();
+  outbox_.clear();
+  on_disk([this, campaign, last = options_.port.endpoint + "\n" + campaign] {
+    if (const Status kept = write_file(options_.home / kLast, last); !kept.ok()) {
+      log::warn("remember the campaign: " + kept.error().detail);
+    }
+    auto entries = std::make_shared<Result<std::vector<Spool::Entry>>>(spool_.load(campaign));
+    asio::post(io_, [this, campaign, entries] { spool_loaded(campaign, std::move(*entries)); });
+  });
+}
+
+void WorkerLoop::spool_loaded(const std::string& campaign, Result<std::vector<Spool::Entry>> entries) {
+  if (campaign != campaign_) return;
+  if (entries.ok()) {
+    for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+  } else {
+    log::error("spool of " + campaign + ": " + entries.error().detail);
+  }
+  spool_ready_ = true;
+  sync();  // now with everything that is not acknowledged
+}
+
+void WorkerLoop::handle(const wire::Assign& m) {
+  if (m.epoch != epoch_ || campaign_.empty() || !spool_ready_) {
+    log::warn("dropped an Assign of epoch " + std::to_string(m.epoch.raw()) + "; ours is " +
+              std::to_string(epoch_.raw()));
+    if (epoch_ < m.epoch) sync();
+    return;
+  }
+  if (draining_) return;  // the next Sync says slots 0 and does not list them
+  for (const wire::Assignment& a : m.runs) {
+    const Key key{campaign_, a.attempt};
+    if (attempts_.contains(key) || outbox_.holds(a.attempt) || done_.contains(a.attempt)) continue;
+    if (limits::kSlotsMax <= attempts_.size()) break;
+    Local local;
+    local.assignment = a;
+    local.settings = m.settings;
+    local.epoch = m.epoch;
+    attempts_.emplace(key, std::move(local));
+  }
+  start_ready();
+}
+
+void WorkerLoop::handle(const wire::Ack& m) {
+  for (const AttemptId id : m.results) forget(id);
+}
+
+void WorkerLoop::handle(const wire::ChunkAck& m) { outbox_.on_chunk_ack(m, mono_now()); }
+
+void WorkerLoop::handle(const wire::Cancel& m) {
+  if (m.epoch != epoch_) return;
+  for (const AttemptId id : m.attempts) cancel(id, m.reason);
+}
+
+void WorkerLoop::handle(const wire::Refuse& m) {
+  log::error("the coordinator refuses this worker: " + printable(m.reason, limits::kDetailBytes));
+  finish(End::kRefused);
+}
+
+void WorkerLoop::cancel(AttemptId attempt, const std::string& reason) {
+  const auto it = attempts_.find({campaign_, attempt});
+  if (it == attempts_.end()) return;
+  if (it->second.waiting) {
+    attempts_.erase(it);  // never started: the next Sync does not list it
+  } else {
+    it->second.watch->cancel(reason);
+  }
+}
+
+void WorkerLoop::forget(AttemptId attempt) {
+  if (!outbox_.on_acked(attempt)) return;
+  on_disk([this, campaign = campaign_, attempt] {
+    if (const Status dropped = spool_.drop(campaign, attempt); !dropped.ok()) {
+      log::warn("spool: " + dropped.error().detail);
+    }
+  });
+}
+
+std::vector<wire::RunningAttempt> WorkerLoop::running() const {
+  std::vector<wire::RunningAttempt> out;
+  for (const auto& [key, local] : attempts_) {
+    if (key.first != campaign_ || out.size() == limits::kSlotsMax) continue;
+    const AttemptWatch::View view = local.watch->view();
+    out.push_back({key.second, view.stage, view.sandbox_started, view.usage});
+  }
+  return out;
+}
+
+void WorkerLoop::sync() {
+  if (!spool_ready_ || end_) return;
+  next_sync_ = mono_now() + sync_interval_;
+  wire::Sync m;
+  m.worker = options_.worker;
+  m.boot = boot_;
+  m.version = std::string(kVersion);
+  m.epoch_seen = epoch_;
+  m.slots = draining_ ? 0 : options_.slots;
+  m.features = options_.features;
+  m.running = running();
+  m.unacked = outbox_.unacked();
+  send(m);
+  want_missing();
+}
+
+void WorkerLoop::leave_if_done() {
+  if (end_ || !spool_ready_) return;
+  if (options_.once && 0 < ended_ && attempts_.empty() && outbox_.empty()) draining_ = true;
+  if (!draining_ || !attempts_.empty()) return;
+  const Instant now = mono_now();
+  if (!leave_by_) leave_by_ = now + kLeaveGrace;
+  if (!outbox_.empty() && linked_ && !shutdown_ && now < *leave_by_) return;
+  send(wire::Leave{options_.worker, boot_});
+  finish(End::kLeft);
+}
+
+}  // namespace proctor

@@ -1,0 +1,125 @@
+#pragma once
+// WorkerLoop: the worker's process between its socket, its slots and its spool (ARCHITECTURE
+// sections 4 and 6).  Level-triggered: every Sync states the whole truth (what runs, what is not
+// acknowledged), and every reply is obeyed whatever came before it; losing, repeating or reordering
+// any message is healed by the next Sync.  The coordinator may be away for as long as it likes:
+// what runs goes on, results wait on disk.
+// Threads: run() on one thread, which owns the port and all state; attempts on slot threads; disk
+// work on one more.  What they find out is posted back to the loop.
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/digest.h"
+#include "common/wire/asio.h"
+#include "common/wire/messages.h"
+#include "common/wire/zmq_port.h"
+#include "worker/shell/bundle_cache.h"
+#include "worker/shell/outbox.h"
+#include "worker/shell/run_executor.h"
+
+namespace proctor {
+
+struct WorkerLoopOptions {
+  WorkerId worker;
+  std::uint32_t slots = 1;
+  std::vector<std::string> features;
+  wire::ZmqPort::Options port;
+  fs::path home;  // of this worker: spool/, bundles/, runs/
+  bool once = false;  // leave as soon as something was done and nothing is left to do
+  std::optional<std::chrono::seconds> give_up_after;  // without a word from the coordinator
+};
+
+class WorkerLoop {
+ public:
+  // How it ended; the process's exit code (ARCHITECTURE section 1).
+  enum class End { kLeft = 0, kRefused = 2, kGaveUp = 4 };
+
+  WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles, Spool& spool);
+  ~WorkerLoop();
+  // kInvalid, kUnavailable: the port could not be opened.
+  Result<End> run();
+
+ private:
+  struct Local {  // an attempt between Assign and its spooled result
+    wire::Assignment assignment;
+    Digest settings;
+    Epoch epoch;
+    std::shared_ptr<AttemptWatch> watch = std::make_shared<AttemptWatch>();
+    bool waiting = true;  // for bundles
+  };
+  using Key = std::pair<std::string, AttemptId>;  // campaign first: ids repeat between campaigns
+
+  void on_bytes(const std::string& bytes);
+  void on_link(wire::ZmqPort::Link link, const std::string& detail);
+  void handle(const wire::SyncReply& m);
+  void handle(const wire::Assign& m);
+  void handle(const wire::Bundle& m);
+  void handle(const wire::Ack& m);
+  void handle(const wire::ChunkAck& m);
+  void handle(const wire::Cancel& m);
+  void handle(const wire::Refuse& m);
+  template <class Other>
+  void handle(const Other&);  // a worker's own messages: nothing a coordinator says
+
+  void enter_campaign(const std::string& campaign);
+  void spool_loaded(const std::string& campaign, Result<std::vector<Spool::Entry>> entries);
+  void sync();
+  void tick();
+  void cancel(AttemptId attempt, const std::string& reason);
+  void start_ready();
+  void want_missing();
+  void start(const Key& key);
+  void attempt_ended(const Key& key, Result<Spool::Entry> entry);
+  void bundle_complete(const Digest& digest, std::string bytes);
+  void forget(AttemptId attempt);
+  void on_signal();
+  void leave_if_done();
+  void finish(End end);
+  std::vector<wire::RunningAttempt> running() const;
+  void on_disk(std::function<void()> work);
+  bool send(const wire::Message& m);
+
+  WorkerLoopOptions options_;
+  RunExecutor& executor_;
+  BundleCache& bundles_;
+  Spool& spool_;
+  const BootId boot_;
+
+  boost::asio::io_context io_;
+  zmq::context_t zmq_{1};
+  std::unique_ptr<wire::ZmqPort> port_;
+  boost::asio::steady_timer timer_;
+  boost::asio::signal_set signals_;
+  boost::asio::thread_pool slots_;
+  boost::asio::thread_pool disk_{1};
+
+  std::string campaign_;         // empty: none yet
+  bool spool_ready_ = true;      // false while a campaign's spool is being read
+  Epoch epoch_;
+  Millis sync_interval_ = limits::kSyncInterval;
+  Instant last_word_{};          // from the coordinator
+  Instant next_sync_{};
+  std::map<Key, Local> attempts_;
+  std::set<AttemptId> done_;     // of this campaign and life: a late Assign must not run them again
+  Outbox outbox_;
+  struct Wanted {
+    BundleCache::Kind kind = BundleCache::Kind::kContract;
+    std::string parts;
+    bool storing = false;
+  };
+  std::map<Digest, Wanted> wanted_;
+  bool draining_ = false;
+  bool linked_ = false;
+  bool shutdown_ = false;  // the second signal, or a refusal: cancel and go
+  std::uint64_t ended_ = 0;
+  std::optional<Instant> leave_by_;
+  std::optional<End> end_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,117 @@
+// WorkerLoop: from an assignment to a spooled result: bundles, slots, and what comes back.
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "worker/shell/worker_loop.h"
+
+namespace proctor {
+
+namespace asio = boost::asio;
+
+// Starts every attempt whose bundles are here and asks for those that are not.
+void WorkerLoop::start_ready() {
+  std::vector<Key> ready;
+  bool missing = false;
+  for (const auto& [key, local] : attempts_) {
+    if (!local.waiting) continue;
+    bool complete = true;
+    const auto need = [&](const Digest& digest, BundleCache::Kind kind) {
+      if (wanted_.contains(digest)) {
+        complete = false;
+      } else if (!bundles_.holds(digest)) {
+        complete = false;
+        missing = true;
+        wanted_[digest].kind = kind;
+      }
+    };
+    need(local.assignment.contract, BundleCache::Kind::kContract);
+    need(local.assignment.method, BundleCache::Kind::kMethod);
+    need(local.settings, BundleCache::Kind::kSettings);
+    if (complete) ready.push_back(key);
+  }
+  for (const Key& key : ready) start(key);
+  if (missing) want_missing();
+}
+
+void WorkerLoop::want_missing() {
+  wire::Want want;
+  for (const auto& [digest, wanted] : wanted_) {
+    if (!wanted.storing && want.digests.size() < limits::kBatchItems) want.digests.push_back(digest);
+  }
+  if (!want.digests.empty()) send(want);
+}
+
+void WorkerLoop::handle(const wire::Bundle& m) {
+  const auto it = wanted_.find(m.digest);
+  if (it == wanted_.end() || it->second.storing) return;  // not asked for, or here already
+  Wanted& wanted = it->second;
+  if (m.total == 0) return bundle_complete(m.digest, m.bytes);
+  // In order: the coordinator sends parts one after the other on one connection.  A gap means a
+  // lost one; the next Sync asks again.
+  if (m.offset == 0) wanted.parts.clear();
+  if (m.offset != wanted.parts.size() || limits::kContractBundleBytes < m.total) return;
+  wanted.parts += m.bytes;
+  if (m.total < wanted.parts.size()) {
+    wanted.parts.clear();
+  } else if (wanted.parts.size() == m.total) {
+    bundle_complete(m.digest, std::exchange(wanted.parts, {}));
+  }
+}
+
+void WorkerLoop::bundle_complete(const Digest& digest, std::string bytes) {
+  Wanted& wanted = wanted_.at(digest);
+  wanted.storing = true;
+  on_disk([this, digest, kind = wanted.kind, bytes = std::move(bytes)] {
+    auto stored = std::make_shared<Status>(bundles_.put(kind, digest, bytes));
+    asio::post(io_, [this, digest, stored] {
+      if (stored->ok()) {
+        wanted_.erase(digest);
+        start_ready();
+      } else {
+        log::warn("bundle " + digest.short_hex() + ": " + stored->error().detail);
+        wanted_[digest].storing = false;  // asked for again with the next Sync
+      }
+    });
+  });
+}
+
+void WorkerLoop::start(const Key& key) {
+  Local& local = attempts_.at(key);
+  local.waiting = false;
+  AttemptInput input;
+  input.campaign = key.first;
+  input.epoch = local.epoch;
+  input.assignment = local.assignment;
+  asio::post(slots_, [this, key, input = std::move(input), settings = local.settings,
+                      watch = local.watch]() mutable {
+    const auto work = [&]() -> Result<Spool::Entry> {
+      PROCTOR_TRY(input.contract, bundles_.contract(input.assignment.contract));
+      PROCTOR_TRY(input.method, bundles_.method(input.assignment.method));
+      PROCTOR_TRY(input.settings, bundles_.settings(settings));
+      return executor_.execute(input, *watch);
+    };
+    auto entry = std::make_shared<Result<Spool::Entry>>(work());
+    asio::post(io_, [this, key, entry] { attempt_ended(key, std::move(*entry)); });
+  });
+}
+
+void WorkerLoop::attempt_ended(const Key& key, Result<Spool::Entry> entry) {
+  attempts_.erase(key);
+  if (!entry.ok()) {
+    // No result that would survive us: the next Sync no longer lists the attempt, which says it.
+    log::error("attempt " + to_string(key.second) + ": " + entry.error().detail);
+    sync();
+  } else {
+    ++ended_;
+    if (key.first == campaign_) {  // else it waits in that campaign's spool
+      done_.insert(key.second);
+      outbox_.add(std::move(entry).value());
+      outbox_.pump(mono_now());
+    }
+  }
+  leave_if_done();
+}
+
+}  // namespace proctor

@@ -338,7 +338,8 @@ Scheduler::Counts Scheduler::counts() const {
   c.queued = queue_.size();
   c.ended = ended_;
   c.parked = parked_;
-  c.active = plan_.runs.size() - c.queued - c.ended_total() - c.parked;
+  c.removed = removed_;
+  c.active = plan_.runs.size() - c.queued - c.ended_total() - c.parked - c.removed;
   return c;
 }
 

@@ -39,7 +39,7 @@ struct SchedulerSettings {
   CostModel cost_model;
 };
 
-enum class RunPhase : std::uint8_t { kQueued, kActive, kEnded, kParked };
+enum class RunPhase : std::uint8_t { kQueued, kActive, kEnded, kParked, kRemoved };
 
 class Scheduler {
  public:
@@ -52,6 +52,8 @@ class Scheduler {
   void restore_ended(AttemptId ended, RunOutcome outcome);
   void restore_attempt(const RestoredAttempt& attempt);
   void restore_spent(ScopeId scope, MicroUsd spent);
+  // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
+  void restore_removed(RunId run);
   // The commands that finish what the earlier life began; then the first tick.
   std::vector<Command> start(Time now);
 
@@ -59,13 +61,14 @@ class Scheduler {
   std::vector<Command> on(const Event& event, Time now);
 
   struct Counts {
-    std::uint64_t queued = 0, active = 0, parked = 0;
+    std::uint64_t queued = 0, active = 0, parked = 0, removed = 0;
     std::array<std::uint64_t, 4> ended{};  // by RunOutcome
     std::uint64_t ended_total() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
   };
   Counts counts() const;
   RunPhase phase(RunId run) const { return phases_[run.raw()]; }
   const Roster& roster() const { return roster_; }
+  const PlanView& plan() const { return plan_; }
   const std::vector<ScopeBalance>& balances() const { return balances_; }
   bool draining() const { return mode_ != Mode::kRun; }
   // One sentence for an operator: why the run is where it is.
@@ -163,7 +166,7 @@ class Scheduler {
   std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
       known_short_;  // (spent then, smallest ask denied)
   std::array<std::uint64_t, 4> ended_{};
-  std::uint64_t parked_ = 0;
+  std::uint64_t parked_ = 0, removed_ = 0;
   Mode mode_ = Mode::kRun;
   bool started_ = false, end_told_ = false;
   Time now_;

@@ -98,6 +98,14 @@ void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
   queue_.skip(ended.run);
 }
 
+void Scheduler::restore_removed(RunId run) {
+  PROCTOR_ASSERT(!started_);
+  if (phases_[run.raw()] != RunPhase::kQueued) return;  // what has begun is seen to its end
+  phases_[run.raw()] = RunPhase::kRemoved;
+  ++removed_;
+  queue_.skip(run);
+}
+
 void Scheduler::restore_spent(ScopeId scope, MicroUsd spent) {
   PROCTOR_ASSERT(!started_);
   balances_[scope.raw()].spent = balances_[scope.raw()].spent + spent;
@@ -158,6 +166,8 @@ std::string Scheduler::explain(RunId run) const {
   switch (phases_[run.raw()]) {
     case RunPhase::kEnded:
       return "it has ended";
+    case RunPhase::kRemoved:
+      return "its task was removed from the campaign";
     case RunPhase::kParked:
       return "it is parked: an envelope has too little money left and none will come back";
     case RunPhase::kActive: {

@@ -2,7 +2,9 @@
 
 #include <git2.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "common/base/owned.h"
 
@@ -12,6 +14,7 @@ namespace {
 using GitRepository = Owned<git_repository, git_repository_free>;
 using GitTree = Owned<git_tree, git_tree_free>;
 using GitDiff = Owned<git_diff, git_diff_free>;
+using GitPatch = Owned<git_patch, git_patch_free>;
 using GitDiffStats = Owned<git_diff_stats, git_diff_stats_free>;
 
 Result<GitTree> look_up(git_repository* repository, const ObjectId& id) {
@@ -29,10 +32,16 @@ struct Output {
   bool full = false;
 };
 
-int take_line(const git_diff_delta*, const git_diff_hunk*, const git_diff_line* line,
+int take_line(const git_diff_delta* delta, const git_diff_hunk*, const git_diff_line* line,
               void* payload) {
   auto& out = *static_cast<Output*>(payload);
   const char origin = line->origin;
+  // A binary file that was only moved or chmodded gets a "Binary files differ" which git apply
+  // refuses; nothing but the header is needed when the content is the same.
+  if (origin != GIT_DIFF_LINE_FILE_HDR &&
+      git_oid_equal(&delta->old_file.id, &delta->new_file.id) == 1) {
+    return 0;
+  }
   if (origin == GIT_DIFF_LINE_CONTEXT || origin == GIT_DIFF_LINE_ADDITION ||
       origin == GIT_DIFF_LINE_DELETION) {
     out.text += origin;
@@ -43,6 +52,33 @@ int take_line(const git_diff_delta*, const git_diff_hunk*, const git_diff_line* 
   }
   out.text.append(line->content, line->content_len);
   return 0;
+}
+
+// A path that changed its type is two deltas, and git wants the deletion first; the search for
+// renames does not keep that order.
+std::vector<std::size_t> order_of(git_diff* diff) {
+  std::vector<std::size_t> order(git_diff_num_deltas(diff));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) {
+    const git_diff_delta* d = git_diff_get_delta(diff, i);
+    return std::pair(std::string_view(d->new_file.path), d->status != GIT_DELTA_DELETED);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+Status print(git_diff* diff, Output& out) {
+  for (const std::size_t i : order_of(diff)) {
+    GitPatch patch;
+    int rc = git_patch_from_diff(OutPtr(patch), diff, i);
+    if (rc == 0) rc = git_patch_print(patch.get(), take_line, &out);
+    if (out.full) {
+      return Error{Errc::kExhausted, "patch: larger than " + std::to_string(out.max) + " bytes"};
+    }
+    if (rc != 0) return libgit2_error("patch", rc);
+  }
+  return ok_status();
 }
 
 Result<GitDiff> diff_trees(git_repository* repository, const ObjectId& from, const ObjectId& to) {
@@ -74,11 +110,7 @@ Result<Patch> make_patch(ObjectDb& db, const ObjectId& tree, const ChangeSet& ch
   if (rc != 0) return libgit2_error("patch", rc);
   PROCTOR_TRY(const GitDiff diff, diff_trees(repository.get(), tree, after));
   Output out{{}, bytes_max};
-  rc = git_diff_print(diff.get(), GIT_DIFF_FORMAT_PATCH, take_line, &out);
-  if (out.full) {
-    return Error{Errc::kExhausted, "patch: larger than " + std::to_string(bytes_max) + " bytes"};
-  }
-  if (rc != 0) return libgit2_error("patch", rc);
+  PROCTOR_CHECK_OK(print(diff.get(), out));
   GitDiffStats stats;
   rc = git_diff_get_stats(OutPtr(stats), diff.get());
   if (rc != 0) return libgit2_error("patch", rc);

@@ -1,0 +1,44 @@
+#pragma once
+// Reads a journal while the coordinator writes it: for status, report, story and the aggregate.
+// Owns a read-only connection; never takes the campaign's lock and never blocks the writer.  Each
+// call sees one consistent state; two calls may see two.  One thread at a time.
+// Errors: kNotFound no such file, kInvalid not a journal or from a newer Proctor, kCorrupt damaged.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "coordinator/journal/records.h"
+
+namespace proctor {
+
+namespace sqlite {
+class Database;
+}
+
+class JournalReader {
+ public:
+  static Result<JournalReader> open(const fs::path& file);
+  JournalReader(JournalReader&&) noexcept;
+  JournalReader& operator=(JournalReader&&) noexcept;
+  ~JournalReader();
+
+  Result<RestoredState> load();
+  Result<std::optional<std::string>> meta(const std::string& key);
+  Result<std::vector<EpochBegun>> epochs();
+  // By run, then attempt.
+  Status each_attempt(const std::function<void(const AttemptRecord&)>& visit);
+  Result<std::vector<AttemptRecord>> attempts_of(RunId run);
+  // In the order they were written, from `after` on (0: all), at most `count_max`.
+  Result<std::vector<NoteRecord>> notes(std::int64_t after, std::size_t count_max);
+  Result<std::vector<NoteRecord>> notes_of(RunId run);
+
+ private:
+  explicit JournalReader(std::unique_ptr<sqlite::Database> db);
+  std::unique_ptr<sqlite::Database> db_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,204 @@
+#pragma once
+// What the coordinator writes down, as plain data: one struct per fact, past tense.  The journal is
+// the ledger of record and the state itself (ARCHITECTURE section 4): it keeps the current row of
+// every attempt and run plus notes of what is rare, and a campaign resumes from that alone.
+//
+// Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts
+// what is stored (an unknown attempt, a second outcome of a run) stops the journal with kCorrupt.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/digest.h"
+#include "common/base/ids.h"
+#include "common/base/money.h"
+#include "common/contract/cost_model.h"
+#include "common/ledger/ledger.h"
+#include "common/score/outcome.h"
+
+namespace proctor {
+
+// ---- facts about the campaign
+struct MetaSet {  // "campaign", "registration", "plan": see kMeta... below
+  std::string key;
+  std::string value;
+};
+struct ScopeDefined {
+  ScopeId scope;
+  std::string name;
+  MicroUsd cap;
+};
+struct EpochBegun {
+  Epoch epoch;
+  std::string host;
+  std::int64_t pid = 0;
+  std::string version;
+  WallTime at;
+};
+// Everything rare: worker joined or left, suspects, operator acts, alerts, redis lost and back.
+struct Note {
+  WallTime at;
+  std::string kind;
+  std::optional<RunId> run;
+  std::optional<AttemptNo> attempt;
+  std::string detail;  // JSON text
+};
+
+// ---- facts about one attempt, in the order in which they usually happen
+struct AttemptIntent {  // a denied attempt may ask again under a higher seq
+  AttemptId attempt;
+  std::uint32_t seq = 0;
+  MicroUsd ask;
+  WallTime at;
+};
+struct AttemptGranted {
+  AttemptId attempt;
+  WorkerId worker;
+  WallTime at;
+};
+struct AttemptDenied {
+  AttemptId attempt;
+  std::uint32_t seq = 0;
+  ScopeId scope;
+  MicroUsd short_by;
+  WallTime at;
+};
+struct AttemptResult {
+  AttemptId attempt;
+  RunOutcome outcome = RunOutcome::kInvalid;
+  Termination termination = Termination::kCompleted;
+  std::string rationale;
+  bool infrastructure = false;
+  Digest report;
+  Digest archive;
+  std::uint64_t archive_bytes = 0;
+  Usage usage;
+  std::int64_t started_ms = 0;
+  std::int64_t finished_ms = 0;
+  bool sets_outcome = false;  // then it is the run's RunEnded too
+  WallTime at;
+};
+struct AttemptSettled {  // leaves the state alone: finished, lost and cancelled attempts are
+                         // settled
+  AttemptId attempt;
+  MicroUsd charged;
+  Cost cost;
+  MicroUsd overrun;
+  WallTime at;
+};
+struct AttemptVoided {
+  AttemptId attempt;
+  std::string reason;
+  WallTime at;
+};
+struct AttemptLost {
+  AttemptId attempt;
+  std::string reason;
+  WallTime at;
+};
+struct AttemptCancelled {
+  AttemptId attempt;
+  std::string reason;
+  WallTime at;
+};
+
+// ---- facts about one run
+struct RunParked {
+  RunId run;
+  ScopeId scope;
+  MicroUsd short_by;
+  WallTime at;
+};
+struct RunUnparked {
+  RunId run;
+};
+struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, never changed
+  RunId run;
+  AttemptId attempt;
+  RunOutcome outcome = RunOutcome::kInvalid;
+};
+
+using JournalWrite =
+    std::variant<AttemptIntent, AttemptGranted, AttemptDenied, AttemptResult, AttemptSettled,
+                 AttemptVoided, AttemptLost, AttemptCancelled, RunParked, RunUnparked, RunEnded,
+                 Note, EpochBegun, MetaSet, ScopeDefined>;
+
+// Keys of `meta` that every journal has.
+inline constexpr const char* kMetaCampaign = "campaign";          // its id
+inline constexpr const char* kMetaRegistration = "registration";  // digest, hex
+inline constexpr const char* kMetaPlan = "plan";                  // digest of plan.csv, hex
+
+// ---- what is read back
+enum class AttemptState {
+  kReserving,  // intent: the answer of the ledger is not known
+  kDenied,
+  kGranted,  // money reserved; sent or not, running or not: the worker's Sync says
+  kFinished,
+  kVoided,
+  kLost,
+  kCancelled,
+};
+
+// What the scheduler needs of one attempt.
+struct RestoredAttempt {
+  AttemptId attempt;
+  AttemptState state = AttemptState::kReserving;
+  std::uint32_t seq = 0;
+  MicroUsd ask;
+  WorkerId worker;       // empty: never granted
+  ScopeId denied_scope;  // kDenied
+  MicroUsd short_by;
+  bool has_result = false;  // outcome, termination, infrastructure and usage are of its result
+  bool sets_outcome = false;
+  bool infrastructure = false;
+  RunOutcome outcome = RunOutcome::kInvalid;
+  Termination termination = Termination::kCompleted;
+  bool settled = false;  // charged and overrun are final
+  MicroUsd charged;
+  MicroUsd overrun;
+  Usage usage;  // only while it is not settled: afterwards nobody prices it again
+};
+struct ParkedRun {
+  RunId run;
+  ScopeId scope;
+  MicroUsd short_by;
+};
+struct EndedRun {
+  RunId run;
+  AttemptNo attempt;
+  RunOutcome outcome = RunOutcome::kInvalid;
+};
+
+// Runs without a row are queued: the plan lists them.
+struct RestoredState {
+  std::vector<MetaSet> meta;              // by key
+  std::vector<ScopeSpec> scopes;          // by id
+  Epoch last_epoch;                       // 0: none yet
+  std::vector<RestoredAttempt> attempts;  // by run, then attempt
+  std::vector<ParkedRun> parked;          // by run
+  std::vector<EndedRun> ended;            // by run
+};
+
+// Everything stored about one attempt, for reports and stories.
+struct AttemptRecord {
+  RestoredAttempt core;  // with usage, settled or not
+  std::string rationale;
+  std::string reason;  // of void, loss or cancellation
+  Digest report;
+  Digest archive;
+  std::uint64_t archive_bytes = 0;
+  std::int64_t started_ms = 0;
+  std::int64_t finished_ms = 0;
+  Cost cost;
+  // When each fact was written; 0: never.
+  WallTime intent_at, granted_at, result_at, settled_at, ended_at;
+};
+struct NoteRecord {
+  std::int64_t seq = 0;
+  Note note;
+};
+
+}  // namespace proctor

@@ -1,0 +1,387 @@
+#include "coordinator/shell/coordinator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/base/version.h"
+#include "common/wire/codec.h"
+#include "coordinator/shell/plan_view.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::chrono::seconds kStatusEvery(1);
+constexpr std::chrono::seconds kGoodbye(3);
+
+Time now() {
+  return {mono_now(), wall_now()};
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options)
+    : options_(std::move(options)),
+      bundles_(*options_.definition, options_.campaign),
+      archives_(options_.folder),
+      begun_(wall_now()) {}
+
+Coordinator::~Coordinator() {
+  ledger_.reset();  // their callbacks post to the loop: they end before it does
+  files_.reset();
+  if (journal_) (void)journal_->close();
+  ports_.clear();
+}
+
+Result<std::unique_ptr<Coordinator>> Coordinator::open(CoordinatorOptions options) {
+  std::unique_ptr<Coordinator> out(new Coordinator(std::move(options)));
+  PROCTOR_CHECK_OK(out->begin());
+  return out;
+}
+
+Status Coordinator::begin() {
+  PROCTOR_CHECK_OK(make_dirs(options_.folder.state()));
+  PROCTOR_TRY(journal_, Journal::open(options_.folder.journal()));
+  PROCTOR_TRY(const RestoredState state, journal_->load());
+  for (const MetaSet& m : state.meta)
+    if (m.key == kMetaCampaign && m.value != options_.campaign)
+      return Error{Errc::kConflict, "the journal is of campaign " + m.value + ", this is " +
+                                        options_.campaign + ": the registration has changed"};
+  LedgerStart ledger;
+  PROCTOR_CHECK_OK(restore(state, ledger));
+  std::vector<JournalWrite> first;
+  first.push_back(MetaSet{kMetaCampaign, options_.campaign});
+  for (std::uint32_t i = 0; i < ledger.scopes.size(); ++i)
+    first.push_back(ScopeDefined{ScopeId(i), ledger.scopes[i].name, ledger.scopes[i].cap});
+  first.push_back(EpochBegun{epoch_, host_name(), ::getpid(), std::string(kVersion), wall_now()});
+  PROCTOR_CHECK_OK(journal_->append_and_wait(std::move(first)));
+  PROCTOR_CHECK_OK(start_ledger(std::move(ledger)));
+  files_ = std::make_unique<TaskThread>("archives");
+  return bind_ports();
+}
+
+// The scheduler and the ledger as the journal has them.
+Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
+  epoch_ = Epoch(state.last_epoch.raw() + 1);
+  PlanView view = make_plan_view(*options_.definition, *options_.plan);
+  ledger.epoch = epoch_;
+  ledger.scopes = view.scopes;
+  ledger.spent.assign(view.scopes.size(), MicroUsd::zero());
+  const std::size_t runs = view.runs.size();
+  const auto known = [&](RunId run) { return run.raw() < runs; };
+  for (const RestoredAttempt& a : state.attempts) {
+    if (!known(a.attempt.run))
+      return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    const std::vector<ScopeId> path = view.path(a.attempt.run);
+    const bool holds = a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
+                       a.state == AttemptState::kLost || a.state == AttemptState::kCancelled;
+    if (a.settled)
+      for (const ScopeId s : path) ledger.spent[s.raw()] = ledger.spent[s.raw()] + a.charged;
+    else if (holds)
+      ledger.pending.push_back({{a.attempt, a.seq}, a.ask, path});
+  }
+  core_ = std::make_unique<Scheduler>(std::move(view), options_.scheduler, epoch_);
+  for (const EndedRun& e : state.ended) {
+    if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    core_->restore_ended({e.run, e.attempt}, e.outcome);
+  }
+  for (const RestoredAttempt& a : state.attempts) core_->restore_attempt(a);
+  for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)
+    core_->restore_spent(ScopeId(i), ledger.spent[i]);
+  for (const RunId run : options_.removed) core_->restore_removed(run);
+  ended_before_ = core_->counts().ended_total();
+  return ok_status();
+}
+
+Status Coordinator::start_ledger(LedgerStart start) {
+  PROCTOR_TRY(RedisLedger redis,
+              RedisLedger::open({.endpoint = options_.redis, .campaign = options_.campaign}));
+  LedgerThread::Callbacks callbacks;
+  callbacks.answered = [this](std::vector<LedgerThread::Answered> answers) {
+    boost::asio::post(
+        io_, [this, moved = std::move(answers)]() mutable { on_ledger(std::move(moved)); });
+  };
+  callbacks.away = [this](const std::string& why) {
+    boost::asio::post(io_, [this, why] {
+      ledger_away_ = why;
+      ledger_away_since_ = wall_now();
+      log::warn("Redis is away: " + why + "; nothing new is started until it is back");
+      journal_->append({Note{wall_now(), "redis_away", {}, {}, why}}, [](Status) {});
+    });
+  };
+  callbacks.back = [this] {
+    boost::asio::post(io_, [this] {
+      ledger_away_.clear();
+      log::info("Redis is back");
+      journal_->append({Note{wall_now(), "redis_back", {}, {}, ""}}, [](Status) {});
+    });
+  };
+  callbacks.failed = [this](Error e) {
+    boost::asio::post(io_, [this, e = std::move(e)] { fail("ledger: " + e.detail); });
+  };
+  PROCTOR_TRY(ledger_,
+              LedgerThread::start(std::move(redis), std::move(start), std::move(callbacks)));
+  return ok_status();
+}
+
+Status Coordinator::bind_ports() {
+  for (std::size_t i = 0; i < options_.listen.size(); ++i) {
+    Result<std::unique_ptr<Port>> port = Port::open(
+        io_, zmq_, options_.listen[i], [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
+        [](Port::Link link, const std::string& detail) {
+          if (link == Port::Link::kRefused) log::warn("a peer was refused: " + detail);
+          if (link == Port::Link::kRevoked)
+            log::warn("a revoked key was used by peer " + to_hex(detail));
+        });
+    if (!port.ok()) return in_context("listen on " + options_.listen[i].endpoint, port.error());
+    ports_.push_back(std::move(port).value());
+  }
+  return ok_status();
+}
+
+std::vector<std::string> Coordinator::endpoints() const {
+  std::vector<std::string> out;
+  for (const auto& p : ports_) out.push_back(p->bound_endpoint());
+  return out;
+}
+
+Coordinator::Outcome Coordinator::run() {
+  boost::asio::signal_set signals(io_, SIGINT, SIGTERM);
+  std::function<void()> wait_for_signal = [&] {
+    signals.async_wait([&](boost::system::error_code ec, int) {
+      if (ec) return;
+      ask_to_stop();
+      wait_for_signal();
+    });
+  };
+  wait_for_signal();
+  for (const Command& c : core_->start(now())) std::visit([this](const auto& x) { perform(x); }, c);
+  tick();
+  io_.run();
+  if (options_.on_status) options_.on_status(snapshot());
+  (void)write_file(options_.folder.status(), to_json(snapshot()), Durability::kLazy);
+  if (!outcome_) outcome_ = Outcome{End::kFailed, "the loop ended by itself"};
+  return *outcome_;
+}
+
+void Coordinator::ask_to_stop() {
+  ++stops_;
+  if (outcome_) return io_.stop();
+  if (stops_ == 1) {
+    log::info("stopping: running attempts are finished, none is started (again to cancel them)");
+    journal_->append({Note{wall_now(), "drain", {}, {}, "signal"}}, [](Status) {});
+    feed(DrainAsked{});
+  } else {
+    log::info("cancelling what runs; the campaign can be resumed");
+    journal_->append({Note{wall_now(), "cancel", {}, {}, "signal"}}, [](Status) {});
+    feed(CancelAsked{});
+  }
+}
+
+// ---------------------------------------------------------------- commands
+
+void Coordinator::feed(const Event& e) {
+  if (outcome_ && outcome_->end == End::kFailed) return;
+  for (const Command& c : core_->on(e, now())) std::visit([this](const auto& x) { perform(x); }, c);
+}
+
+void Coordinator::perform(const Persist& c) {
+  journal_->append(c.writes, [this, seq = c.seq](Status s) {
+    if (!s.ok()) {
+      boost::asio::post(io_, [this, why = s.error().detail] { fail("journal: " + why); });
+      return;
+    }
+    durable_ = seq;  // one post carries every commit since the last
+    if (!durable_posted_.exchange(true)) boost::asio::post(io_, [this] { on_durable(); });
+  });
+}
+
+void Coordinator::on_durable() {
+  durable_posted_ = false;
+  feed(Persisted{durable_});
+}
+
+template <class Ops>
+static std::vector<LedgerOp> as_ops(const Ops& ops) {
+  return {ops.begin(), ops.end()};
+}
+void Coordinator::perform(const Reserve& c) {
+  ledger_->submit(as_ops(c.ops));
+}
+void Coordinator::perform(const Settle& c) {
+  ledger_->submit(as_ops(c.ops));
+}
+void Coordinator::perform(const VoidReservations& c) {
+  ledger_->submit(as_ops(c.ops));
+}
+void Coordinator::perform(const Forget& c) {
+  std::vector<LedgerOp> ops;
+  for (const AskId& id : c.ids) ops.push_back(ForgetOp{id});
+  ledger_->submit(std::move(ops));
+}
+
+void Coordinator::on_ledger(std::vector<LedgerThread::Answered> answers) {
+  Reserved reserved;
+  Settled settled;
+  Voided voided;
+  for (LedgerThread::Answered& a : answers) {
+    if (const auto* error = std::get_if<Error>(&a.answer))
+      return fail("ledger: " + error->detail);  // it contradicts us: stop rather than go on wrongly
+    if (const auto* r = std::get_if<ReserveOp>(&a.op))
+      reserved.answers.push_back({r->id, std::get<ReserveAnswer>(a.answer)});
+    else if (const auto* s = std::get_if<SettleOp>(&a.op))
+      settled.answers.push_back({s->id, std::get<SettleAnswer>(a.answer)});
+    else if (const auto* v = std::get_if<VoidOp>(&a.op))
+      voided.ids.push_back(v->id);
+  }
+  if (!settled.answers.empty()) feed(settled);
+  if (!voided.ids.empty()) feed(voided);
+  if (!reserved.answers.empty()) feed(reserved);
+}
+
+void Coordinator::perform(const AssignRuns& c) {
+  for (std::size_t begin = 0; begin < c.runs.size(); begin += limits::kBatchItems) {
+    wire::Assign m;
+    m.epoch = epoch_;
+    m.settings = bundles_.settings();
+    const std::size_t end = std::min(c.runs.size(), begin + limits::kBatchItems);
+    for (std::size_t i = begin; i < end; ++i) {
+      const RunId run = c.runs[i].attempt.run;
+      const PlanRow& row = options_.plan->row(run);
+      const Method* method = options_.definition->find_method(options_.plan->method(run));
+      PROCTOR_ASSERT(method != nullptr);
+      m.runs.push_back({c.runs[i].attempt, run_name(run), options_.plan->task(run).digest,
+                        method->digest, row.replicate, row.seed, c.runs[i].ask});
+    }
+    send(c.worker, m);
+  }
+}
+
+void Coordinator::perform(const AckResults& c) {
+  send(c.worker, wire::Ack{c.attempts});
+}
+void Coordinator::perform(const CancelAttempts& c) {
+  send(c.worker, wire::Cancel{epoch_, c.attempts, c.reason});
+}
+void Coordinator::perform(const ReplySync& c) {
+  wire::SyncReply reply = c.reply;
+  reply.epoch = epoch_;
+  reply.campaign = options_.campaign;
+  // Two hundred Syncs a second at most, however many workers there are (DISTRIBUTED.md R8).
+  constexpr std::int64_t kSyncsPerSecond = 200, kMostMs = 30'000;
+  reply.next_sync_ms = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(peers_.size()) * 1000 / kSyncsPerSecond,
+                               limits::kSyncInterval.count(), kMostMs));
+  reply.drain = reply.drain || outcome_.has_value();
+  send(c.worker, reply);
+}
+void Coordinator::perform(const ArmTimer& c) {
+  timer_.expires_after(std::max(c.at - mono_now(), Millis(0)));
+  timer_.async_wait([this](boost::system::error_code ec) {
+    if (!ec) feed(TimerFired{});
+  });
+}
+void Coordinator::perform(const Alert& c) {
+  log::warn(c.text);
+  journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
+}
+
+void Coordinator::perform(const CampaignEnded& c) {
+  if (outcome_) return;
+  outcome_ = Outcome{c.complete ? End::kComplete : End::kStopped, ""};
+  say_goodbye();
+}
+
+// Workers are told to leave; after that, or a short while, the loop ends.
+void Coordinator::say_goodbye() {
+  wire::SyncReply reply;
+  reply.epoch = epoch_;
+  reply.campaign = options_.campaign;
+  reply.next_sync_ms = static_cast<std::uint32_t>(limits::kSyncInterval.count());
+  reply.drain = true;
+  for (const auto& [id, peer] : peers_) send(id, reply);
+  if (peers_.empty()) return io_.stop();
+  goodbye_timer_.expires_after(kGoodbye);
+  goodbye_timer_.async_wait([this](boost::system::error_code ec) {
+    if (!ec) io_.stop();
+  });
+}
+
+void Coordinator::fail(const std::string& why) {
+  if (outcome_ && outcome_->end == End::kFailed) return;
+  log::error(why);
+  outcome_ = Outcome{End::kFailed, why};
+  io_.stop();
+}
+
+void Coordinator::send(const WorkerId& worker, const wire::Message& message) {
+  const auto it = peers_.find(worker);
+  if (it == peers_.end()) return;  // it will Sync
+  if (!ports_[it->second.port]->send(it->second.routing_id, wire::encode(message)))
+    log::debug("a " + std::string(wire::kind_name(message)) + " to " + worker.raw() +
+               " was not sent; its next Sync heals that");
+}
+
+// ---------------------------------------------------------------- status
+
+void Coordinator::tick() {
+  const StatusSnapshot status = snapshot();
+  if (options_.on_status) options_.on_status(status);
+  files_->post([path = options_.folder.status(), text = to_json(status)] {
+    (void)write_file(path, text, Durability::kLazy);
+  });
+  status_timer_.expires_after(kStatusEvery);
+  status_timer_.async_wait([this](boost::system::error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+StatusSnapshot Coordinator::snapshot() const {
+  StatusSnapshot s;
+  s.campaign = options_.campaign;
+  s.pid = ::getpid();
+  s.at = wall_now();
+  s.begun = begun_;
+  const Scheduler::Counts counts = core_->counts();
+  s.planned = options_.plan->size() - counts.removed;
+  s.queued = counts.queued;
+  s.active = counts.active;
+  s.parked = counts.parked;
+  s.ended = counts.ended;
+  if (outcome_)
+    s.state = outcome_->end == End::kComplete  ? "complete"
+              : outcome_->end == End::kStopped ? "stopped"
+                                               : "failed: " + outcome_->why;
+  else if (!ledger_away_.empty())
+    s.state = "waiting for Redis since " + to_rfc3339(ledger_away_since_) + ": " + ledger_away_;
+  else
+    s.state = core_->draining() ? "draining" : "running";
+  const std::vector<ScopeBalance>& balances = core_->balances();
+  const PlanView& view = core_->plan();
+  for (std::size_t i = 0; i < balances.size(); ++i)
+    s.envelopes.push_back(
+        {view.scopes[i].name, balances[i].cap, balances[i].spent, balances[i].reserved});
+  const Roster& roster = core_->roster();
+  for (WorkerIndex i = 0; i < roster.size(); ++i) {
+    const WorkerState& w = roster.at(i);
+    s.workers.push_back({w.id.raw(), w.slots, w.held,
+                         !w.present  ? "gone"
+                         : w.suspect ? "suspect"
+                                     : "ready"});
+  }
+  const std::uint64_t here = s.done() - ended_before_;
+  const std::int64_t elapsed = s.at.raw() - begun_.raw();
+  if (0 < here && !outcome_)
+    s.eta_ms =
+        elapsed * static_cast<std::int64_t>(s.queued + s.active) / static_cast<std::int64_t>(here);
+  return s;
+}
+
+}  // namespace proctor

@@ -1,0 +1,139 @@
+#pragma once
+// Coordinator: the loop around one campaign's scheduler.  One thread owns the core and the ROUTER
+// sockets; the journal, Redis and archives have their own threads and post back.  It decides
+// nothing: decode, feed the core, perform each command.
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "common/wire/asio.h"
+#include "common/wire/zmq_port.h"
+#include "coordinator/core/scheduler.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/shell/archive_store.h"
+#include "coordinator/shell/bundles.h"
+#include "coordinator/shell/ledger_thread.h"
+#include "coordinator/shell/status.h"
+#include "coordinator/shell/task_thread.h"
+
+namespace proctor {
+
+struct CoordinatorOptions {
+  StateFolder folder;
+  std::string campaign;                  // its id
+  const Campaign* definition = nullptr;  // both outlive the coordinator
+  const Plan* plan = nullptr;
+  std::vector<RunId> removed;  // tasks taken out after the freeze (R173)
+  std::vector<wire::ZmqPort::Options> listen;
+  RedisEndpoint redis;
+  SchedulerSettings scheduler;
+  std::function<void(const StatusSnapshot&)> on_status;  // once a second, on the loop
+};
+
+class Coordinator {
+ public:
+  // Opens the journal (kConflict: the campaign runs already), begins an epoch, takes the ledger,
+  // binds the sockets.  kUnavailable: Redis is not there.
+  static Result<std::unique_ptr<Coordinator>> open(CoordinatorOptions options);
+  ~Coordinator();
+
+  enum class End { kComplete, kStopped, kFailed };
+  struct Outcome {
+    End end = End::kStopped;
+    std::string why;  // kFailed
+  };
+  // Until the campaign has ended or was stopped.
+  Outcome run();
+
+  // From any thread or signal-safe context of Asio: first call drains, second cancels.
+  void ask_to_stop();
+  std::vector<std::string> endpoints() const;
+  Epoch epoch() const { return epoch_; }
+
+ private:
+  using Port = wire::ZmqPort;
+  struct Peer {
+    std::size_t port = 0;
+    std::string routing_id;
+    BootId boot;
+    Instant last;
+    bool draining = false;
+  };
+
+  explicit Coordinator(CoordinatorOptions options);
+  Status begin();
+  Status restore(const RestoredState& state, LedgerStart& ledger);
+  Status start_ledger(LedgerStart start);
+  Status bind_ports();
+
+  void receive(std::size_t port, wire::PeerMessage message);
+  void on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m);
+  void on_message(std::size_t port, const wire::PeerMessage& from, wire::Progress m);
+  void on_message(std::size_t port, const wire::PeerMessage& from, wire::Want m);
+  void on_message(std::size_t port, const wire::PeerMessage& from, wire::ArchiveChunk m);
+  void on_message(std::size_t port, const wire::PeerMessage& from, wire::ResultMessage m);
+  void on_message(std::size_t port, const wire::PeerMessage& from, wire::Leave m);
+  template <class NotForUs>
+  void on_message(std::size_t port, const wire::PeerMessage& from, NotForUs m);
+  const WorkerId* worker_of(std::size_t port, const std::string& routing_id) const;
+  bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
+  void finish_archive(const WorkerId& worker, wire::ResultMessage m);
+
+  void feed(const Event& e);
+  void perform(const Persist& c);
+  void perform(const Reserve& c);
+  void perform(const Settle& c);
+  void perform(const VoidReservations& c);
+  void perform(const Forget& c);
+  void perform(const AssignRuns& c);
+  void perform(const AckResults& c);
+  void perform(const CancelAttempts& c);
+  void perform(const ReplySync& c);
+  void perform(const ArmTimer& c);
+  void perform(const Alert& c);
+  void perform(const CampaignEnded& c);
+
+  void on_durable();
+  void on_ledger(std::vector<LedgerThread::Answered> answers);
+  void fail(const std::string& why);
+  void say_goodbye();
+  void send(const WorkerId& worker, const wire::Message& message);
+  void tick();
+  StatusSnapshot snapshot() const;
+  std::string run_name(RunId run) const { return options_.plan->run_name(run); }
+
+  CoordinatorOptions options_;
+  boost::asio::io_context io_{1};
+  zmq::context_t zmq_{1};
+  Epoch epoch_;
+  Bundles bundles_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Scheduler> core_;
+  std::unique_ptr<LedgerThread> ledger_;
+  ArchiveStore archives_;
+  std::unique_ptr<TaskThread> files_;
+  std::vector<std::unique_ptr<Port>> ports_;
+  std::map<WorkerId, Peer> peers_;
+  std::map<std::pair<std::size_t, std::string>, WorkerId> by_routing_id_;
+  std::set<AttemptId> unpacking_;  // a repeated result waits for the first
+  boost::asio::steady_timer timer_{io_};
+  boost::asio::steady_timer status_timer_{io_};
+  boost::asio::steady_timer goodbye_timer_{io_};
+  std::atomic<std::uint64_t> durable_{0};
+  std::atomic<bool> durable_posted_{false};
+  unsigned stops_ = 0;
+  std::optional<Outcome> outcome_;
+  std::string ledger_away_;  // why, while Redis is away
+  WallTime ledger_away_since_;
+  std::uint64_t garbage_ = 0;
+  WallTime begun_;
+  std::uint64_t ended_before_ = 0;  // by earlier lives: the rate is of this one
+};
+
+}  // namespace proctor

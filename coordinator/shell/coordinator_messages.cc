@@ -1,0 +1,143 @@
+// What workers say, from bytes to events.  Everything here is hostile until decoded and bound to a
+// worker that has said its name.
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/wire/codec.h"
+#include "coordinator/shell/coordinator.h"
+
+namespace proctor {
+
+void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
+  Result<wire::Message> decoded = wire::decode(message.bytes);
+  if (!decoded.ok()) {
+    ++garbage_;
+    log::warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") +
+              ": " + printable(decoded.error().detail));
+    const std::uint32_t version = wire::peek_version(message.bytes);
+    if (version != 0 && !wire::is_spoken(version))
+      ports_[port]->send(message.peer, wire::encode(wire::wrong_version(version)));
+    return;
+  }
+  std::visit([&](auto&& m) { on_message(port, message, std::forward<decltype(m)>(m)); },
+             std::move(decoded).value());
+}
+
+template <class NotForUs>
+void Coordinator::on_message(std::size_t, const wire::PeerMessage&, NotForUs) {
+  ++garbage_;
+  log::warn("a peer sent a message only a coordinator may send");
+}
+
+const WorkerId* Coordinator::worker_of(std::size_t port, const std::string& routing_id) const {
+  const auto it = by_routing_id_.find({port, routing_id});
+  return it == by_routing_id_.end() ? nullptr : &it->second;
+}
+
+// A key may speak for the worker it is named after, and for "NAME-anything"; a name that a living
+// worker has is refused to a second one.
+bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
+                               const wire::Sync& m) {
+  const std::string& name = m.worker.raw();
+  const auto refuse = [&](const std::string& why) {
+    log::warn("refused worker " + printable(name) + ": " + why);
+    ports_[port]->send(from.peer, wire::encode(wire::Refuse{why}));
+    return false;
+  };
+  if (!from.user.empty() && name != from.user && !name.starts_with(from.user + "-"))
+    return refuse("its key is registered as " + from.user);
+  const auto it = peers_.find(m.worker);
+  if (it == peers_.end() || it->second.boot == m.boot) return true;
+  const Peer& other = it->second;
+  const bool fresh = mono_now() < other.last + limits::kSyncInterval * 3;
+  if (fresh && ports_[other.port]->probe(other.routing_id))
+    return refuse("a worker of that name is connected");
+  return true;
+}
+
+void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m) {
+  if (!may_use_name(port, from, m)) return;
+  if (epoch_ < m.epoch_seen)
+    return fail("worker " + m.worker.raw() + " has seen epoch " +
+                std::to_string(m.epoch_seen.raw()) + ": a newer coordinator runs this campaign");
+  Peer& peer = peers_[m.worker];
+  if (!peer.routing_id.empty()) by_routing_id_.erase({peer.port, peer.routing_id});
+  peer = {port, from.peer, m.boot, mono_now(), false};
+  by_routing_id_[{port, from.peer}] = m.worker;
+  feed(WorkerSynced{std::move(m)});
+}
+
+void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Progress m) {
+  if (const WorkerId* w = worker_of(port, from.peer); w != nullptr && m.epoch == epoch_)
+    feed(ProgressReceived{*w, std::move(m)});
+}
+
+void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Want m) {
+  if (worker_of(port, from.peer) == nullptr) return;
+  for (const Digest& digest : m.digests) {
+    const std::string* bytes = bundles_.find(digest);
+    if (bytes == nullptr)
+      log::warn("a worker wants " + digest.short_hex() + ", which this campaign does not have");
+    else
+      ports_[port]->send(from.peer, wire::encode(wire::Bundle{digest, *bytes}));
+  }
+}
+
+void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
+                             wire::ArchiveChunk m) {
+  const WorkerId* worker = worker_of(port, from.peer);
+  if (worker == nullptr || options_.plan->size() <= m.attempt.run.raw()) return;
+  constexpr std::size_t kWaitingMax = 256;  // of a megabyte each: then senders wait for their turn
+  if (kWaitingMax < files_->waiting()) return;
+  files_->post([this, worker = *worker, m = std::move(m)] {
+    Result<std::uint64_t> next = archives_.put(m);
+    if (!next.ok()) {
+      log::error("archive of attempt " + to_string(m.attempt) + ": " + next.error().detail);
+      return;
+    }
+    boost::asio::post(io_, [this, worker, attempt = m.attempt, next = *next] {
+      send(worker, wire::ChunkAck{attempt, next});
+    });
+  });
+}
+
+void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
+                             wire::ResultMessage m) {
+  const WorkerId* worker = worker_of(port, from.peer);
+  if (worker == nullptr || options_.plan->size() <= m.attempt.run.raw()) return;
+  if (m.archive_bytes == 0) return feed(ResultReceived{*worker, std::move(m)});
+  finish_archive(*worker, std::move(m));
+}
+
+void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) {
+  if (!unpacking_.insert(m.attempt).second) return;
+  files_->post([this, worker, m = std::move(m)]() mutable {
+    Status stored = archives_.finish(m, run_name(m.attempt.run));
+    const std::uint64_t have = archives_.have(m.attempt);
+    boost::asio::post(
+        io_, [this, worker, have, m = std::move(m), stored = std::move(stored)]() mutable {
+          unpacking_.erase(m.attempt);
+          if (stored.ok()) return feed(ResultReceived{worker, std::move(m)});
+          const Errc code = stored.error().code;
+          if (code == Errc::kNotFound || code == Errc::kCorrupt)
+            return send(worker, wire::ChunkAck{m.attempt, code == Errc::kCorrupt ? 0 : have});
+          log::error("archive of attempt " + to_string(m.attempt) + ": " + stored.error().detail);
+          if (code != Errc::kInvalid) return;  // disk full, say: its next Sync offers it again
+          // Not a run directory at all: what it reports cannot be believed either.
+          m.outcome = RunOutcome::kInvalid;
+          m.rationale = "its evidence could not be read: " + stored.error().detail;
+          feed(ResultReceived{worker, std::move(m)});
+        });
+  });
+}
+
+void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Leave m) {
+  const WorkerId* worker = worker_of(port, from.peer);
+  if (worker == nullptr || *worker != m.worker) return;
+  feed(WorkerLeft{m.worker, m.boot});
+  by_routing_id_.erase({port, from.peer});
+  peers_.erase(m.worker);
+  if (outcome_ && peers_.empty()) io_.stop();
+}
+
+}  // namespace proctor

@@ -1,0 +1,129 @@
+#include "coordinator/shell/ledger_thread.h"
+
+#include <algorithm>
+
+#include "common/base/overload.h"
+
+namespace proctor {
+
+LedgerThread::LedgerThread(RedisLedger redis, LedgerStart start, Callbacks callbacks)
+    : redis_(std::move(redis)),
+      epoch_(start.epoch),
+      scopes_(std::move(start.scopes)),
+      spent_(std::move(start.spent)),
+      callbacks_(std::move(callbacks)) {
+  for (ReserveOp& op : start.pending) pending_.emplace(op.id, std::move(op));
+}
+
+Result<std::unique_ptr<LedgerThread>> LedgerThread::start(RedisLedger redis, LedgerStart start,
+                                                          Callbacks callbacks) {
+  std::unique_ptr<LedgerThread> out(
+      new LedgerThread(std::move(redis), std::move(start), std::move(callbacks)));
+  PROCTOR_CHECK_OK(out->redis_.connect());
+  PROCTOR_CHECK_OK(out->rebuild());
+  out->thread_ = std::thread([raw = out.get()] { raw->run(); });
+  return out;
+}
+
+LedgerThread::~LedgerThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void LedgerThread::submit(std::vector<LedgerOp> ops) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::ranges::move(ops, std::back_inserter(queue_));
+  }
+  wake_.notify_one();
+}
+
+Status LedgerThread::rebuild() {
+  std::vector<ReserveOp> pending;
+  for (const auto& [id, op] : pending_) pending.push_back(op);
+  return redis_.begin_epoch(epoch_, scopes_, pending, spent_);
+}
+
+std::vector<LedgerOp> LedgerThread::take() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  if (stopping_) return {};
+  const auto n = static_cast<std::ptrdiff_t>(std::min(queue_.size(), kLedgerBatch));
+  std::vector<LedgerOp> batch(std::make_move_iterator(queue_.begin()),
+                              std::make_move_iterator(queue_.begin() + n));
+  queue_.erase(queue_.begin(), queue_.begin() + n);
+  return batch;
+}
+
+void LedgerThread::run() {
+  for (;;) {
+    const std::vector<LedgerOp> batch = take();
+    if (batch.empty() || !apply(batch)) return;
+  }
+}
+
+bool LedgerThread::pause(std::chrono::milliseconds how_long) {
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_for(lock, how_long, [this] { return stopping_; });
+}
+
+bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
+  constexpr std::chrono::milliseconds kFirst(50), kMost(2'000);
+  std::chrono::milliseconds backoff = kFirst;
+  for (;;) {
+    Result<std::vector<LedgerAnswer>> answers = redis_.apply(epoch_, batch);
+    if (answers.ok()) {
+      if (std::exchange(away_, false)) callbacks_.back();
+      std::vector<Answered> out;
+      out.reserve(batch.size());
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        remember(batch[i], (*answers)[i]);
+        out.push_back({batch[i], std::move((*answers)[i])});
+      }
+      callbacks_.answered(std::move(out));
+      return true;
+    }
+    Error error = std::move(answers).error();
+    if (error.code == Errc::kNotFound) {  // it restarted or was emptied
+      Status rebuilt = rebuild();
+      if (rebuilt.ok()) continue;
+      error = std::move(rebuilt).error();
+    }
+    if (error.code != Errc::kUnavailable && error.code != Errc::kNotFound) {
+      callbacks_.failed(std::move(error));
+      return false;
+    }
+    if (!std::exchange(away_, true)) callbacks_.away(error.detail);
+    if (!pause(backoff)) return false;
+    backoff = std::min(backoff * 2, kMost);
+  }
+}
+
+void LedgerThread::remember(const LedgerOp& op, const LedgerAnswer& answer) {
+  std::visit(Overload{
+                 [&](const ReserveOp& r) {
+                   const auto* a = std::get_if<ReserveAnswer>(&answer);
+                   if (a != nullptr && a->kind == ReserveAnswer::Kind::kGranted)
+                     pending_.emplace(r.id, r);
+                 },
+                 [&](const SettleOp& s) {
+                   const auto it = pending_.find(s.id);
+                   const auto* a = std::get_if<SettleAnswer>(&answer);
+                   if (it == pending_.end() || a == nullptr) return;
+                   for (const ScopeId scope : it->second.scopes)
+                     spent_[scope.raw()] = spent_[scope.raw()] + a->charged;
+                   pending_.erase(it);
+                 },
+                 [&](const VoidOp& v) {
+                   if (std::holds_alternative<Unit>(answer)) pending_.erase(v.id);
+                 },
+                 [](const ForgetOp&) {},
+             },
+             op);
+}
+
+}  // namespace proctor

@@ -1,0 +1,71 @@
+#pragma once
+// LedgerThread: the campaign's money in Redis, asked off the loop.
+// Owns the connection and a thread.  Operations are applied in the order given; what waits goes
+// out as one script call.  While Redis is away the batch is kept and repeated (every operation is
+// idempotent by its id); a Redis that came back empty is rebuilt from what it had answered before.
+// Nothing new is admitted meanwhile, because the scheduler waits for answers.
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/ledger/redis_ledger.h"
+
+namespace proctor {
+
+struct LedgerStart {
+  Epoch epoch;
+  std::vector<ScopeSpec> scopes;
+  std::vector<ReserveOp> pending;  // of the journal
+  std::vector<MicroUsd> spent;     // by scope
+};
+
+class LedgerThread {
+ public:
+  struct Answered {
+    LedgerOp op;
+    LedgerAnswer answer;
+  };
+  struct Callbacks {  // all run on the ledger's thread
+    std::function<void(std::vector<Answered>)> answered;
+    std::function<void(const std::string& why)> away;  // told once per absence
+    std::function<void()> back;
+    std::function<void(Error)> failed;  // for good: fenced by a newer coordinator, wrong settings
+  };
+
+  // Takes the campaign under its epoch before it returns.
+  static Result<std::unique_ptr<LedgerThread>> start(RedisLedger redis, LedgerStart start,
+                                                     Callbacks callbacks);
+  ~LedgerThread();  // drops what was not sent: the journal knows it
+  void submit(std::vector<LedgerOp> ops);
+
+ private:
+  LedgerThread(RedisLedger redis, LedgerStart start, Callbacks callbacks);
+  void run();
+  std::vector<LedgerOp> take();
+  // Until it is answered, or false when stopping or failed for good.
+  bool apply(const std::vector<LedgerOp>& batch);
+  void remember(const LedgerOp& op, const LedgerAnswer& answer);
+  Status rebuild();
+  bool pause(std::chrono::milliseconds how_long);
+
+  RedisLedger redis_;
+  const Epoch epoch_;
+  const std::vector<ScopeSpec> scopes_;
+  std::map<AskId, ReserveOp> pending_;  // as Redis last answered: what a rebuild restores
+  std::vector<MicroUsd> spent_;
+  Callbacks callbacks_;
+  bool away_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<LedgerOp> queue_;
+  bool stopping_ = false;
+  std::thread thread_;  // last
+};
+
+}  // namespace proctor

@@ -1,0 +1,58 @@
+#include "coordinator/shell/plan_view.h"
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "coordinator/core/roster.h"
+
+namespace proctor {
+namespace {
+
+std::uint32_t needs_of(const Contract& contract) {
+  switch (contract.environment.sandbox) {
+    case Environment::Sandbox::kDocker:
+      return capability::kDocker;
+    case Environment::Sandbox::kBubblewrap:
+      return capability::kBubblewrap;
+    case Environment::Sandbox::kNull:
+      return capability::kNull;
+    case Environment::Sandbox::kAuto:
+      return contract.environment.image.empty() ? capability::kBubblewrap : capability::kDocker;
+  }
+  return capability::kBubblewrap;
+}
+
+MicroUsd task_cap(const Campaign& campaign, const std::string& id) {
+  const Envelopes& e = campaign.envelopes;
+  if (const auto it = e.tasks.find(id); it != e.tasks.end()) return it->second;
+  return e.task.value_or(e.global);
+}
+
+MicroUsd stage_cap(const Campaign& campaign, const std::string& name) {
+  const auto it = campaign.envelopes.stage.find(name);
+  return it == campaign.envelopes.stage.end() ? campaign.envelopes.global : it->second;
+}
+
+}  // namespace
+
+PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
+  PlanView view;
+  const auto add_scope = [&](std::string name, MicroUsd cap) {
+    view.scopes.push_back({std::move(name), cap});
+    return ScopeId(static_cast<std::uint32_t>(view.scopes.size() - 1));
+  };
+  add_scope("global", campaign.envelopes.global);
+  for (const PlanStage& stage : plan.shape().stages)
+    view.stage_scopes.push_back(add_scope("stage:" + stage.name, stage_cap(campaign, stage.name)));
+  for (const PlanTask& task : plan.shape().tasks) {
+    const Contract* contract = campaign.find_contract(task.id);
+    PROCTOR_ASSERT(contract != nullptr);
+    view.tasks.push_back({add_scope("task:" + task.id, task_cap(campaign, task.id)),
+                          campaign.run_cap(*contract), needs_of(*contract)});
+  }
+  view.runs.reserve(plan.size());
+  for (const PlanRow& row : plan.rows()) view.runs.push_back({row.task, row.stage});
+  return view;
+}
+
+}  // namespace proctor

@@ -1,0 +1,14 @@
+#pragma once
+// From a campaign and its plan to what the scheduler needs: envelopes, asks, capabilities.  Pure.
+#include "common/contract/campaign.h"
+#include "common/plan/plan.h"
+#include "common/plan/registration.h"
+#include "coordinator/core/run_queue.h"
+
+namespace proctor {
+
+// Scopes: 0 "global", then "stage:NAME" in the plan's order, then "task:ID" in the plan's order.
+// An envelope nobody set has its parent's cap.
+PlanView make_plan_view(const Campaign& campaign, const Plan& plan);
+
+}  // namespace proctor

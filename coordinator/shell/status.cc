@@ -1,0 +1,123 @@
+#include "coordinator/shell/status.h"
+
+#include <algorithm>
+
+#include "common/base/json.h"
+#include "common/base/system_clock.h"
+
+namespace proctor {
+namespace {
+
+std::string duration(std::int64_t ms) {
+  if (ms < 0) return "unknown";
+  const std::int64_t seconds = (ms + 999) / 1000;
+  const auto two = [](std::int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  if (seconds < 3600) return std::to_string(seconds / 60) + ":" + two(seconds % 60);
+  return std::to_string(seconds / 3600) + ":" + two(seconds / 60 % 60) + ":" + two(seconds % 60);
+}
+
+std::string bar(std::uint64_t part, std::uint64_t whole, std::size_t width) {
+  const std::size_t full =
+      whole == 0 ? 0 : static_cast<std::size_t>(std::min(part, whole) * width / whole);
+  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
+}
+
+std::string outcomes(const StatusSnapshot& s) {
+  return std::to_string(s.ended[0]) + " success, " + std::to_string(s.ended[1]) + " failure, " +
+         std::to_string(s.ended[2]) + " acceptance error, " + std::to_string(s.ended[3]) +
+         " invalid";
+}
+
+}  // namespace
+
+std::string to_json(const StatusSnapshot& s) {
+  Json j = {{"campaign", s.campaign},    {"pid", s.pid},          {"at_ms", s.at.raw()},
+            {"begun_ms", s.begun.raw()}, {"state", s.state},      {"planned", s.planned},
+            {"queued", s.queued},        {"running", s.active},   {"parked", s.parked},
+            {"success", s.ended[0]},     {"failure", s.ended[1]}, {"acceptance_error", s.ended[2]},
+            {"invalid", s.ended[3]},     {"eta_ms", s.eta_ms},    {"envelopes", Json::array()},
+            {"workers", Json::array()}};
+  for (const auto& e : s.envelopes)
+    j["envelopes"].push_back({{"name", e.name},
+                              {"cap_micro_usd", e.cap.micros()},
+                              {"spent_micro_usd", e.spent.micros()},
+                              {"reserved_micro_usd", e.reserved.micros()}});
+  for (const auto& w : s.workers)
+    j["workers"].push_back(
+        {{"name", w.name}, {"slots", w.slots}, {"held", w.held}, {"state", w.state}});
+  return j.dump(1) + "\n";
+}
+
+Result<StatusSnapshot> parse_status(std::string_view text) try {
+  PROCTOR_TRY(const Json j, parse_json(text));
+  StatusSnapshot s;
+  s.campaign = j.at("campaign").get<std::string>();
+  s.pid = j.at("pid").get<std::int64_t>();
+  s.at = WallTime(j.at("at_ms").get<std::int64_t>());
+  s.begun = WallTime(j.at("begun_ms").get<std::int64_t>());
+  s.state = j.at("state").get<std::string>();
+  s.planned = j.at("planned").get<std::uint64_t>();
+  s.queued = j.at("queued").get<std::uint64_t>();
+  s.active = j.at("running").get<std::uint64_t>();
+  s.parked = j.at("parked").get<std::uint64_t>();
+  s.ended = {j.at("success").get<std::uint64_t>(), j.at("failure").get<std::uint64_t>(),
+             j.at("acceptance_error").get<std::uint64_t>(), j.at("invalid").get<std::uint64_t>()};
+  s.eta_ms = j.at("eta_ms").get<std::int64_t>();
+  const auto money = [](const Json& o, const char* key) {
+    return MicroUsd::from_micros(o.at(key).get<std::int64_t>());
+  };
+  for (const Json& e : j.at("envelopes"))
+    s.envelopes.push_back({e.at("name").get<std::string>(), money(e, "cap_micro_usd"),
+                           money(e, "spent_micro_usd"), money(e, "reserved_micro_usd")});
+  for (const Json& w : j.at("workers"))
+    s.workers.push_back({w.at("name").get<std::string>(), w.at("slots").get<std::uint32_t>(),
+                         w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>()});
+  return s;
+} catch (const Json::exception& e) {
+  return Error{Errc::kCorrupt, std::string("status.json: ") + e.what()};
+}
+
+std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
+  constexpr std::size_t kBar = 20;
+  std::string line = bar(s.done() + s.parked, s.planned, kBar) + " " + std::to_string(s.done()) +
+                     "/" + std::to_string(s.planned) + " done, " + std::to_string(s.active) +
+                     " running";
+  if (0 < s.parked) line += ", " + std::to_string(s.parked) + " parked";
+  line += " | " + outcomes(s);
+  if (!s.envelopes.empty())
+    line +=
+        " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) + " USD";
+  if (s.state != "running") line += " | " + s.state;
+  if (0 <= s.eta_ms) line += " | ETA " + duration(s.eta_ms);
+  if (0 < columns && columns < line.size()) line.resize(columns);
+  return line;
+}
+
+std::string describe(const StatusSnapshot& s) {
+  std::string out = "campaign " + s.campaign + ": " + s.state + " (as of " + to_rfc3339(s.at) +
+                    ", coordinator " + std::to_string(s.pid) + ")\n";
+  out += progress_line(s, 0) +
+         "\n\nenvelope                        cap        spent     reserved  used\n";
+  for (const auto& e : s.envelopes) {
+    const auto column = [](const std::string& text, std::size_t width) {
+      return (text.size() < width ? std::string(width - text.size(), ' ') : " ") + text;
+    };
+    std::string name = e.name;
+    name.resize(std::max<std::size_t>(name.size(), 22), ' ');
+    constexpr std::size_t kMoney = 13;
+    constexpr std::uint64_t kBarWidth = 20;
+    out += name + column(format_usd(e.cap), kMoney) + column(format_usd(e.spent), kMoney) +
+           column(format_usd(e.reserved), kMoney) + "  " +
+           bar(static_cast<std::uint64_t>((e.spent + e.reserved).micros()),
+               static_cast<std::uint64_t>(e.cap.micros()), kBarWidth) +
+           "\n";
+  }
+  out += "\nworkers\n";
+  for (const auto& w : s.workers)
+    out += "  " + w.name + ": " + w.state + ", " + std::to_string(w.held) + " of " +
+           std::to_string(w.slots) + " slots in use\n";
+  if (s.workers.empty()) out += "  none has joined\n";
+  return out;
+}
+
+}  // namespace proctor

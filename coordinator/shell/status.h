@@ -1,0 +1,47 @@
+#pragma once
+// StatusSnapshot: what `proctor status` and the progress line show.  The coordinator writes it to
+// .proctor/status.json once a second; readers never touch the coordinator.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/money.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+struct StatusSnapshot {
+  struct Envelope {
+    std::string name;
+    MicroUsd cap, spent, reserved;
+  };
+  struct Worker {
+    std::string name;
+    std::uint32_t slots = 0, held = 0;
+    std::string state;  // "ready", "suspect", "gone"
+  };
+  std::string campaign;
+  std::int64_t pid = 0;
+  WallTime at, begun;
+  std::string state;  // "running", "draining", "waiting for Redis: ...", "complete", "stopped"
+  std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
+  std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
+  std::vector<Envelope> envelopes;       // those with something in them
+  std::vector<Worker> workers;
+  std::int64_t eta_ms = -1;  // -1: not known yet
+
+  std::uint64_t done() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
+};
+
+std::string to_json(const StatusSnapshot& status);
+Result<StatusSnapshot> parse_status(std::string_view json);
+// "[#####.....] 12/36 done, 4 running, 2 parked | 9 success 3 failure ... | 1.20 of 2.00 USD | ETA
+// 0:42"
+std::string progress_line(const StatusSnapshot& status, std::size_t columns);
+// Several lines for `proctor status`.
+std::string describe(const StatusSnapshot& status);
+
+}  // namespace proctor

@@ -1,0 +1,157 @@
+#pragma once
+// Repositories, stores and trees for the workspace tests.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <random>
+#include <string>
+
+#include "common/base/files.h"
+#include "common/base/subprocess.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor::testing {
+
+inline std::string git(const fs::path& dir, std::vector<std::string> args) {
+  CommandSpec spec;
+  spec.argv = {"git",
+               "-c",
+               "user.name=t",
+               "-c",
+               "user.email=t@t",
+               "-c",
+               "protocol.file.allow=always",
+               "-c",
+               "init.defaultBranch=main",
+               "-c",
+               "core.autocrlf=false"};
+  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
+  spec.cwd = dir;
+  auto out = run_for_output(spec);
+  if (!out.ok()) {
+    std::string all;
+    for (const auto& a : args) all += " " + a;
+    FAIL("git" << all << ": " << out.error().detail);
+  }
+  std::string text = *out;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+inline void put(const fs::path& path, std::string_view bytes, unsigned mode = 0644) {
+  REQUIRE(make_dirs(path.parent_path()).ok());
+  REQUIRE(write_file(path, bytes, Durability::kLazy, mode).ok());
+}
+
+inline std::string slurp(const fs::path& path) {
+  auto bytes = read_file(path, std::size_t{64} << 20);
+  return bytes.ok() ? *bytes : "<" + bytes.error().detail + ">";
+}
+
+// Everything git would track: path -> "mode content".
+inline std::map<std::string, std::string> tree_of(const fs::path& dir) {
+  std::map<std::string, std::string> out;
+  for (auto it = fs::recursive_directory_iterator(dir); it != fs::recursive_directory_iterator();
+       ++it) {
+    const std::string path = it->path().lexically_relative(dir).string();
+    if (path == ".git") {
+      it.disable_recursion_pending();
+      continue;
+    }
+    struct stat st {};
+    REQUIRE(::lstat(it->path().c_str(), &st) == 0);
+    if (S_ISLNK(st.st_mode)) out[path] = "link " + fs::read_symlink(it->path()).string();
+    if (S_ISREG(st.st_mode)) {
+      out[path] = std::string((st.st_mode & S_IXUSR) != 0 ? "exec " : "file ") + slurp(it->path());
+    }
+  }
+  return out;
+}
+
+struct Repo {
+  fs::path dir;
+  std::string commit;
+  Repository pinned() const {
+    Repository r;
+    r.source = dir.string();
+    r.commit = commit;
+    return r;
+  }
+};
+
+// A small repository with every kind of entry, and a later commit that must never be seen.
+inline Repo make_repo(const fs::path& dir) {
+  REQUIRE(make_dirs(dir).ok());
+  git(dir, {"init", "-q"});
+  put(dir / "README.md", "hello\nworld\n");
+  put(dir / "src/main.py", "print(1)\nprint(2)\nprint(3)\n");
+  put(dir / "src/deep/er/file.txt", "deep\n");
+  put(dir / "run.sh", "#!/bin/sh\necho run\n", 0755);
+  put(dir / "crlf.txt", "a\r\nb\r\n");
+  put(dir / "bin.dat", std::string("\0\1\2\xff\n\0", 6));
+  put(dir / "empty", "");
+  put(dir / "name with space", "x\n");
+  put(dir / "new\nline", "x\n");
+  put(dir / "latin\xe9", "x\n");
+  put(dir / "tests/test_a.py", "assert True\n");
+  put(dir / "tests/data/x.txt", "data\n");
+  put(dir / ".gitignore", "build/\n*.log\n!keep.log\n");
+  put(dir / ".gitattributes", "* text=auto\n*.txt eol=crlf\nsrc/*.py filter=evil ident\n");
+  fs::create_symlink("README.md", dir / "link");
+  fs::create_symlink("/nowhere/at all", dir / "src/dangling");
+  git(dir, {"-c", "core.safecrlf=false", "add", "-A"});
+  git(dir, {"commit", "-qm", "first"});
+  Repo repo{dir, git(dir, {"rev-parse", "HEAD"})};
+  put(dir / "answer.txt", "the secret answer line\n");
+  git(dir, {"add", "-A"});
+  git(dir, {"commit", "-qm", "later"});
+  git(dir, {"tag", "v2"});
+  return repo;
+}
+
+inline std::unique_ptr<WorkspaceStore> open_store(const fs::path& root, bool overlay,
+                                                  const std::string& owner = "w1") {
+  WorkspaceStoreOptions options;
+  options.root = root;
+  options.owner = owner;
+  options.allow_overlay = overlay;
+  auto store = open_workspace_store(options);
+  REQUIRE_MESSAGE(store.ok(), (store.ok() ? "" : store.error().detail));
+  return std::move(store).value();
+}
+
+inline Snapshot snapshot_of(WorkspaceStore& store, const Repository& repository) {
+  auto snapshot = store.snapshot(repository, "/");
+  REQUIRE_MESSAGE(snapshot.ok(), (snapshot.ok() ? "" : snapshot.error().detail));
+  return *snapshot;
+}
+
+inline std::unique_ptr<Workspace> create(WorkspaceStore& store, const Snapshot& snapshot,
+                                         const std::string& label) {
+  auto ws = store.create(snapshot, label);
+  REQUIRE_MESSAGE(ws.ok(), (ws.ok() ? "" : ws.error().detail));
+  return std::move(ws).value();
+}
+
+inline Patch extract(Workspace& ws) {
+  auto patch = ws.extract_patch(std::size_t{64} << 20);
+  REQUIRE_MESSAGE(patch.ok(), (patch.ok() ? "" : patch.error().detail));
+  return *patch;
+}
+
+inline TempDir temp_dir() {
+  auto dir = TempDir::create("ws");
+  REQUIRE(dir.ok());
+  return std::move(dir).value();
+}
+
+// The kinds this machine can do; says so when it cannot do overlays.
+inline std::vector<bool> kinds(const fs::path& scratch) {
+  if (open_store(scratch / "probe", true)->kind() == WorkspaceKind::kOverlay) return {true, false};
+  MESSAGE("overlayfs does not work here: overlay workspaces are NOT tested on this machine");
+  return {false};
+}
+
+}  // namespace proctor::testing

@@ -305,9 +305,8 @@ void RunLifecycle::handle(const StepFailed& e) {
             next.snapshot_error = e.error;
             go(std::move(next), WriteManifest{});
           },
-          // Without a manifest nothing can be reconstructed (R066), whatever the reason.
-          [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, true); },
-          [&](const OpeningWorkspace&) { end("workspace", Termination::kInfrastructure, host); },
+          // kInvalid: a reconstruction field that no host could fill (R047).
+          [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, host); },
           [&](const SettingUp&) { end("setup", Termination::kInfrastructure, host); },
           [&](const Briefing&) { end("briefing", Termination::kInfrastructure, host); },
           // A reference patch that does not apply is kInvalid: the contract's fault.
@@ -345,7 +344,8 @@ void RunLifecycle::handle(const StepFailed& e) {
 
 void RunLifecycle::handle(const CancelAsked& e) {
   if (finished()) return;  // the outcome is decided; what is recorded stays recorded
-  end_invalid(Termination::kOperatorCancel, e.reason, false, 0);
+  end_invalid(e.worker_leaves ? Termination::kInfrastructure : Termination::kOperatorCancel,
+              e.reason, e.worker_leaves, 0);
 }
 
 void RunLifecycle::handle(const BudgetReached& e) {

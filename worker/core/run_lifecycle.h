@@ -84,6 +84,8 @@ struct CheckEnded {
 };
 struct CancelAsked {
   std::string reason;
+  // The worker goes away rather than the run being unwanted: another worker may make a new attempt.
+  bool worker_leaves = false;
 };
 struct BudgetReached {
   std::string cap;  // "usd", "tokens"

@@ -1,9 +1,6 @@
 // AttemptRun: the two ends of a run directory, manifest.json and report.json (R043-R047, R053,
 // R054).
-#include <sys/utsname.h>
-
 #include "common/base/system_clock.h"
-#include "common/base/version.h"
 #include "common/contract/cost_model.h"
 #include "common/score/gates.h"
 #include "common/trace/evidence.h"
@@ -37,12 +34,6 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
 }
 
 }  // namespace
-
-Status AttemptRun::write_manifest() {
-  PROCTOR_TRY(RunRecorder recorder, RunRecorder::create(run_dir()));
-  recorder_ = std::make_unique<RunRecorder>(std::move(recorder));
-  return recorder_->write_manifest(manifest());
-}
 
 AttemptRun::Answer AttemptRun::perform(const Package&) {
   watch_.enter(wire::Stage::kPackaging);

@@ -58,7 +58,7 @@ AttemptRun::Outcome AttemptRun::run() {
     if (broken_) answer = StepFailed{*std::exchange(broken_, std::nullopt), 0};
     if (!cancelled && watch_.token().stop_requested()) {
       cancelled = true;
-      answer = CancelAsked{watch_.cancel_reason()};
+      answer = CancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
     }
     commands = lifecycle_.on(*answer);
   }
@@ -105,9 +105,7 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const WriteManifest&) {
-  Status written = write_manifest();
-  if (!written.ok()) return StepFailed{as_host_error(std::move(written).error()), 0};
-  return StepDone{};
+  return done_or_failed(write_manifest());
 }
 
 AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {

@@ -74,6 +74,7 @@ class AttemptRun {
   Answer perform(const Package&);
 
   Status write_manifest();
+  Json manifest() const;
   Status open_workspace(Room room);
   Result<ExecOutcome> execute(const SandboxSpec& spec, const ExecSpec& exec);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);

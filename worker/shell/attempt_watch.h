@@ -35,12 +35,12 @@ class AttemptWatch {
     return view_;
   }
   // The first reason holds.
-  void cancel(const std::string& reason) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (reason_.empty()) reason_ = reason.empty() ? "cancelled" : reason;
-    }
-    stop_.request_stop();
+  void cancel(const std::string& reason) { stop(reason.empty() ? "cancelled" : reason, false); }
+  // This worker goes away: another may try again.
+  void shut_down() { stop("the worker was stopped", true); }
+  bool worker_leaves() const {
+    const std::lock_guard lock(mutex_);
+    return worker_leaves_;
   }
   std::string cancel_reason() const {
     const std::lock_guard lock(mutex_);
@@ -49,9 +49,21 @@ class AttemptWatch {
   std::stop_token token() const { return stop_.get_token(); }
 
  private:
+  void stop(const std::string& reason, bool worker_leaves) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (reason_.empty()) {
+        reason_ = reason;
+        worker_leaves_ = worker_leaves;
+      }
+    }
+    stop_.request_stop();
+  }
+
   mutable std::mutex mutex_;
   View view_;
   std::string reason_;
+  bool worker_leaves_ = false;
   std::stop_source stop_;
 };
 

@@ -1,6 +1,10 @@
 #include "worker/shell/worker_loop.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <random>
 #include <utility>
@@ -9,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/base/unique_fd.h"
 #include "common/base/version.h"
 #include "common/wire/codec.h"
 
@@ -19,6 +24,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr Millis kTick{200};
+constexpr Millis kProgress{3'000};     // of silence between Syncs
 constexpr Millis kLeaveGrace{10'000};  // for acknowledgements once nothing runs any more
 constexpr Millis kSyncMin{50};
 constexpr Millis kSyncMax{60'000};
@@ -30,14 +36,25 @@ BootId random_boot() {
 }
 
 Result<std::string> read_part(const fs::path& path, std::uint64_t offset, std::size_t bytes) {
-  PROCTOR_TRY(std::string part, read_file_part(path, offset, bytes));
-  if (part.size() != bytes) return Error{Errc::kCorrupt, path.string() + " is shorter than it was"};
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return errno_error("open " + path.string(), errno);
+  std::string part(bytes, '\0');
+  std::size_t have = 0;
+  while (have < bytes) {
+    const ssize_t n =
+        ::pread(fd.get(), part.data() + have, bytes - have, static_cast<off_t>(offset + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("read " + path.string(), errno);
+    if (n == 0) return Error{Errc::kCorrupt, path.string() + " is shorter than it was"};
+    have += static_cast<std::size_t>(n);
+  }
   return part;
 }
 
 }  // namespace
 
-WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles, Spool& spool)
+WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles,
+                       Spool& spool)
     : options_(std::move(options)),
       executor_(executor),
       bundles_(bundles),
@@ -47,9 +64,11 @@ WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleC
       signals_(io_, SIGTERM, SIGINT),
       slots_(options_.slots),
       outbox_({[this](const wire::Message& m) { return send(m); },
-               [this](const fs::path& path, std::uint64_t offset, std::size_t bytes, Outbox::Bytes then) {
+               [this](const fs::path& path, std::uint64_t offset, std::size_t bytes,
+                      Outbox::Bytes then) {
                  on_disk([this, path, offset, bytes, then = std::move(then)] {
-                   auto part = std::make_shared<Result<std::string>>(read_part(path, offset, bytes));
+                   auto part =
+                       std::make_shared<Result<std::string>>(read_part(path, offset, bytes));
                    asio::post(io_, [then, part] { then(std::move(*part)); });
                  });
                }}) {}
@@ -61,14 +80,19 @@ WorkerLoop::~WorkerLoop() {
   disk_.join();
 }
 
-void WorkerLoop::on_disk(std::function<void()> work) { asio::post(disk_, std::move(work)); }
+void WorkerLoop::on_disk(std::function<void()> work) {
+  asio::post(disk_, std::move(work));
+}
 
-bool WorkerLoop::send(const wire::Message& m) { return port_->send({}, wire::encode(m)); }
+bool WorkerLoop::send(const wire::Message& m) {
+  return port_->send({}, wire::encode(m));
+}
 
 Result<WorkerLoop::End> WorkerLoop::run() {
   // The campaign this endpoint served last: its results are part of the first Sync already, so that
   // nobody takes them for lost.
-  if (const Result<std::string> last = read_file(options_.home / kLast, limits::kDetailBytes); last.ok()) {
+  if (const Result<std::string> last = read_file(options_.home / kLast, limits::kDetailBytes);
+      last.ok()) {
     const std::size_t line = last->find('\n');
     if (line != std::string::npos && last->substr(0, line) == options_.port.endpoint) {
       campaign_ = last->substr(line + 1);
@@ -78,9 +102,10 @@ Result<WorkerLoop::End> WorkerLoop::run() {
       }
     }
   }
-  PROCTOR_TRY(port_, wire::ZmqPort::open(
-                         io_, zmq_, options_.port, [this](wire::PeerMessage m) { on_bytes(m.bytes); },
-                         [this](wire::ZmqPort::Link link, const std::string& d) { on_link(link, d); }));
+  PROCTOR_TRY(port_,
+              wire::ZmqPort::open(
+                  io_, zmq_, options_.port, [this](wire::PeerMessage m) { on_bytes(m.bytes); },
+                  [this](wire::ZmqPort::Link link, const std::string& d) { on_link(link, d); }));
   last_word_ = mono_now();
   on_signal();
   tick();
@@ -111,6 +136,10 @@ void WorkerLoop::tick() {
   if (end_) return;
   const Instant now = mono_now();
   if (next_sync_ <= now) sync();
+  if (linked_ && kProgress <= now - last_said_ && !attempts_.empty()) {
+    last_said_ = now;
+    send(wire::Progress{epoch_, running()});
+  }
   if (options_.give_up_after && *options_.give_up_after < now - last_word_ && attempts_.empty()) {
     log::error("no word from the coordinator at " + options_.port.endpoint + ": giving up");
     return finish(End::kGaveUp);
@@ -156,8 +185,8 @@ void WorkerLoop::on_bytes(const std::string& bytes) {
   const std::uint32_t version = wire::peek_version(bytes);
   Result<wire::Message> message = wire::decode(bytes);
   if (!message.ok()) {
-    log::warn("dropped " + std::to_string(bytes.size()) + " bytes of version " + std::to_string(version) +
-              ": " + printable(message.error().detail));
+    log::warn("dropped " + std::to_string(bytes.size()) + " bytes of version " +
+              std::to_string(version) + ": " + printable(message.error().detail));
     return;
   }
   std::visit([this](const auto& m) { handle(m); }, *message);
@@ -172,7 +201,8 @@ void WorkerLoop::handle(const Other& m) {
 }
 
 void WorkerLoop::handle(const wire::SyncReply& m) {
-  if (!is_plain_name(m.campaign)) return log::warn("dropped a SyncReply: campaign " + printable(m.campaign));
+  if (!is_plain_name(m.campaign))
+    return log::warn("dropped a SyncReply: campaign " + printable(m.campaign));
   if (m.campaign == campaign_ && m.epoch < epoch_) return;  // of a life that is over
   last_word_ = mono_now();
   sync_interval_ = std::clamp(Millis(m.next_sync_ms), kSyncMin, kSyncMax);
@@ -183,7 +213,8 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
     log::info("draining: the coordinator asks for it");
     draining_ = true;
   }
-  if (other) return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
+  if (other)
+    return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
   for (const AttemptId id : m.acked) forget(id);
   for (const AttemptId id : m.resend) outbox_.on_resend(id, last_word_);
   for (const AttemptId id : m.cancel) cancel(id, "the coordinator does not want it any more");
@@ -204,7 +235,8 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   });
 }
 
-void WorkerLoop::spool_loaded(const std::string& campaign, Result<std::vector<Spool::Entry>> entries) {
+void WorkerLoop::spool_loaded(const std::string& campaign,
+                              Result<std::vector<Spool::Entry>> entries) {
   if (campaign != campaign_) return;
   if (entries.ok()) {
     for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
@@ -240,7 +272,9 @@ void WorkerLoop::handle(const wire::Ack& m) {
   for (const AttemptId id : m.results) forget(id);
 }
 
-void WorkerLoop::handle(const wire::ChunkAck& m) { outbox_.on_chunk_ack(m, mono_now()); }
+void WorkerLoop::handle(const wire::ChunkAck& m) {
+  outbox_.on_chunk_ack(m, mono_now());
+}
 
 void WorkerLoop::handle(const wire::Cancel& m) {
   if (m.epoch != epoch_) return;
@@ -283,7 +317,8 @@ std::vector<wire::RunningAttempt> WorkerLoop::running() const {
 
 void WorkerLoop::sync() {
   if (!spool_ready_ || end_) return;
-  next_sync_ = mono_now() + sync_interval_;
+  last_said_ = mono_now();
+  next_sync_ = last_said_ + sync_interval_;
   wire::Sync m;
   m.worker = options_.worker;
   m.boot = boot_;

@@ -30,7 +30,7 @@ struct WorkerLoopOptions {
   std::uint32_t slots = 1;
   std::vector<std::string> features;
   wire::ZmqPort::Options port;
-  fs::path home;  // of this worker: spool/, bundles/, runs/
+  fs::path home;      // of this worker: spool/, bundles/, runs/
   bool once = false;  // leave as soon as something was done and nothing is left to do
   std::optional<std::chrono::seconds> give_up_after;  // without a word from the coordinator
 };
@@ -99,14 +99,15 @@ class WorkerLoop {
   boost::asio::thread_pool slots_;
   boost::asio::thread_pool disk_{1};
 
-  std::string campaign_;         // empty: none yet
-  bool spool_ready_ = true;      // false while a campaign's spool is being read
+  std::string campaign_;     // empty: none yet
+  bool spool_ready_ = true;  // false while a campaign's spool is being read
   Epoch epoch_;
   Millis sync_interval_ = limits::kSyncInterval;
-  Instant last_word_{};          // from the coordinator
+  Instant last_word_{};  // from the coordinator
   Instant next_sync_{};
+  Instant last_said_{};  // what runs here, in a Sync or Progress
   std::map<Key, Local> attempts_;
-  std::set<AttemptId> done_;     // of this campaign and life: a late Assign must not run them again
+  std::set<AttemptId> done_;  // of this campaign and life: a late Assign must not run them again
   Outbox outbox_;
   struct Wanted {
     BundleCache::Kind kind = BundleCache::Kind::kContract;

@@ -38,7 +38,8 @@ void WorkerLoop::start_ready() {
 void WorkerLoop::want_missing() {
   wire::Want want;
   for (const auto& [digest, wanted] : wanted_) {
-    if (!wanted.storing && want.digests.size() < limits::kBatchItems) want.digests.push_back(digest);
+    if (!wanted.storing && want.digests.size() < limits::kBatchItems)
+      want.digests.push_back(digest);
   }
   if (!want.digests.empty()) send(want);
 }

@@ -1,0 +1,143 @@
+// AttemptRun: the beginning of a run directory, manifest.json (R043-R047, R066, R070-R072, R077).
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/base/system_clock.h"
+#include "common/base/version.h"
+#include "common/trace/manifest.h"
+#include "worker/shell/attempt_run.h"
+
+namespace proctor {
+namespace {
+
+// Files at the root of a tree that pin what it depends on (R044).
+constexpr const char* kLockfiles[] = {"Cargo.lock",        "Gemfile.lock",   "Pipfile.lock",
+                                      "composer.lock",     "go.sum",         "gradle.lockfile",
+                                      "package-lock.json", "pnpm-lock.yaml", "poetry.lock",
+                                      "requirements.txt",  "uv.lock",        "yarn.lock"};
+constexpr std::size_t kLockfileBytes = std::size_t{64} << 20;
+
+std::vector<ManifestLockfile> lockfiles_of(const fs::path& tree) {
+  std::vector<ManifestLockfile> out;
+  for (const char* name : kLockfiles) {
+    std::error_code error;
+    if (!fs::is_regular_file(fs::symlink_status(tree / name, error))) continue;
+    const Result<std::string> bytes = read_file(tree / name, kLockfileBytes);
+    if (bytes.ok()) out.push_back({name, sha256(*bytes)});
+  }
+  return out;
+}
+
+void describe_host(ManifestInputs& m) {
+  struct utsname host {};
+  ::uname(&host);
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  const auto gib =
+      (static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes)) >> 30;
+  m.cpu_class = std::string(host.machine) + ", " + std::to_string(cores) + " cores";
+  m.memory_class = std::to_string(gib) + " GiB";
+  m.kernel = std::string(host.sysname) + " " + host.release;
+  m.os = "unknown";
+  const Result<std::string> release = read_file("/etc/os-release", 64 << 10);
+  constexpr std::string_view kKey = "PRETTY_NAME=\"";
+  if (!release.ok()) return;
+  const std::size_t at = release->find(kKey);
+  if (at == std::string::npos) return;
+  const std::size_t begin = at + kKey.size();
+  m.os = release->substr(begin, release->find('"', begin) - begin);
+}
+
+std::string_view name_of(Method::Kind kind) {
+  switch (kind) {
+    case Method::Kind::kNoop:
+      return "noop";
+    case Method::Kind::kReference:
+      return "reference";
+    case Method::Kind::kCommand:
+      return "command";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+std::uint64_t ms(std::chrono::milliseconds d) {
+  return static_cast<std::uint64_t>(d.count());
+}
+
+}  // namespace
+
+Json AttemptRun::manifest() const {
+  const Contract& c = contract();
+  ManifestInputs m;
+  m.tool_version = kVersion;
+  m.campaign = input_.campaign;
+  m.run_name = input_.assignment.run_name;
+  m.task = c.id;
+  m.method = input_.method->name;
+  m.attempt = input_.assignment.attempt;
+  m.replicate = input_.assignment.replicate;
+  m.contract = c.digest;
+  m.method_digest = input_.method->digest;
+  m.cost_model = input_.settings->cost_model.digest;
+  m.cost_model_version = input_.settings->cost_model.version;
+  m.source = c.repository.source;
+  m.commit = snapshot_.commit;
+  m.tree_expected = c.repository.tree;
+  m.tree_observed = snapshot_.tree;
+  if (!snapshot_.tree_dir.empty()) m.lockfiles = lockfiles_of(snapshot_.tree_dir);
+  if (engine_ != nullptr) {
+    m.sandbox = to_string(engine_->kind());
+    m.enforcement = engine_->enforcement();
+  } else {
+    m.sandbox = to_string(wanted_sandbox(c.environment));
+  }
+  m.image = c.environment.image;
+  m.variables = c.environment.variables;
+  m.secrets = c.environment.secrets;
+  m.locale = c.environment.locale;
+  m.timezone = c.environment.timezone;
+  for (const Toolchain& t : c.environment.toolchains) {
+    m.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, {}});
+  }
+  for (const SetupStep& step : c.setup) {
+    m.setup.push_back(step.command);
+    m.network_setup = m.network_setup || step.network;
+  }
+  m.agent = input_.method->kind == Method::Kind::kCommand
+                ? input_.method->command
+                : std::string(name_of(input_.method->kind));
+  for (const Check& check : c.checks) m.acceptance.push_back({check.id, check.command});
+  m.limits = {{"wall_ms", ms(agent_wall(c, input_.settings->caps))},
+              {"memory_bytes", c.policy.memory_bytes},
+              {"processes", c.policy.processes},
+              {"disk_bytes", c.policy.disk_bytes},
+              {"cpu_ms", ms(c.policy.cpu)},
+              {"usd_micros", static_cast<std::uint64_t>(input_.assignment.ask.micros())}};
+  m.network_agent = c.policy.network;
+  m.seed = input_.settings->seed;
+  m.run_seed = input_.assignment.seed;
+  m.seed_deviation = input_.settings->seed_deviation;
+  m.started_ms = out_.started_ms;
+  describe_host(m);
+  return make_manifest(m);
+}
+
+Status AttemptRun::write_manifest() {
+  Result<RunRecorder> recorder = RunRecorder::create(run_dir());
+  if (!recorder.ok()) return Error{Errc::kUnavailable, recorder.error().detail};
+  recorder_ = std::make_unique<RunRecorder>(std::move(recorder).value());
+  const Json document = manifest();
+  if (const Status written = recorder_->write_manifest(document); !written.ok()) {
+    return Error{Errc::kUnavailable, written.error().detail};
+  }
+  // Without a snapshot, or with another one than named, the lifecycle knows a better reason.
+  const std::string& expected = contract().repository.tree;
+  if (snapshot_.tree.empty() || (!expected.empty() && expected != snapshot_.tree))
+    return ok_status();
+  return check_manifest(document);
+}
+
+}  // namespace proctor

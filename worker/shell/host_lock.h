@@ -1,0 +1,34 @@
+#pragma once
+// HostLock: one process at a time, by flock on a file that stays.  The kernel lets go when the
+// process ends, however it ends.
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+
+class HostLock {
+ public:
+  // kConflict: somebody holds it.
+  static Result<HostLock> take(const fs::path& path) {
+    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!fd.valid()) return errno_error("open " + path.string(), errno);
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK)
+        return Error{Errc::kConflict, path.string() + " is held by another process"};
+      return errno_error("lock " + path.string(), errno);
+    }
+    return HostLock(std::move(fd));
+  }
+
+ private:
+  explicit HostLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,184 @@
+// proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/version.h"
+#include "common/wire/curve.h"
+#include "common/wire/endpoint.h"
+#include "worker/shell/host_lock.h"
+#include "worker/shell/worker_loop.h"
+
+namespace proctor {
+namespace {
+
+constexpr int kOk = 0, kBadInput = 2, kInfrastructure = 4, kBug = 70;
+
+struct Options {
+  std::string connect, name, server_key, key;
+  std::uint32_t slots = 2;
+  fs::path root;
+  std::string docker_socket = "/var/run/docker.sock";
+  bool no_overlay = false, allow_null = false, once = false, die_with_parent = false;
+  bool insecure_loopback = false, verbose = false;
+  std::uint32_t give_up_after = 0;
+};
+
+int fail(const Error& e, int code) {
+  std::fprintf(stderr, "proctor-worker: %s\n", e.detail.c_str());
+  return code;
+}
+
+int code_of(const Error& e) {
+  return e.code == Errc::kInvalid || e.code == Errc::kNotFound ? kBadInput : kInfrastructure;
+}
+
+fs::path default_root() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
+    return fs::path(state) / "proctor";
+  }
+  const char* home = std::getenv("HOME");
+  return fs::path(home != nullptr && *home == '/' ? home : "/tmp") / ".local/state/proctor";
+}
+
+std::string default_name() {
+  char host[limits::kNameBytes / 2] = {};
+  ::gethostname(host, sizeof host - 1);
+  std::string name = std::string(host) + "-" + std::to_string(::getpid());
+  return is_plain_name(name) ? name : "worker-" + std::to_string(::getpid());
+}
+
+void declare(CLI::App& app, Options& o) {
+  app.description(
+      "Runs attempts for a Proctor coordinator: workspaces, agents and acceptance in sandboxes.\n"
+      "Interrupt once to finish what runs and leave, twice to cancel it.\n\n"
+      "Example: proctor-worker --connect tcp://10.0.0.5:7400 --slots 8 --name build7 \\\n"
+      "           --server-key coordinator.pub --key build7.key");
+  app.footer("Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.");
+  app.add_option("--connect", o.connect, "coordinator: tcp://HOST:PORT or ipc://PATH")->required();
+  app.add_option("--slots", o.slots, "attempts at a time")
+      ->check(CLI::Range(1U, 256U))
+      ->capture_default_str();
+  app.add_option("--name", o.name,
+                 "unique among the campaign's workers; keep it to find results again");
+  app.add_option("--root", o.root,
+                 "folder of mirrors, trees, workspaces and spool (default: XDG state)");
+  app.add_option("--server-key", o.server_key, "the coordinator's public key file (CURVE)");
+  app.add_option("--key", o.key, "this worker's secret key file (CURVE)");
+  app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")->capture_default_str();
+  app.add_option("--give-up-after", o.give_up_after,
+                 "seconds without the coordinator (default: never)");
+  app.add_flag("--no-overlay", o.no_overlay, "copy trees instead of mounting overlays");
+  app.add_flag("--allow-null", o.allow_null, "accept the null sandbox: benchmarks only");
+  app.add_flag("--once", o.once, "leave when something was done and nothing is left to do");
+  app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
+  app.add_flag("--die-with-parent", o.die_with_parent,
+               "drain when the process that started us ends");
+  app.add_flag("--verbose", o.verbose, "log debug messages");
+  app.set_version_flag("--version", std::string(kVersion));
+}
+
+Result<wire::ZmqPort::Options> port_options(const Options& o) {
+  wire::ZmqPort::Options port;
+  port.endpoint = o.connect;
+  port.insecure_loopback = o.insecure_loopback;
+  if (o.key.empty() != o.server_key.empty()) {
+    return Error{Errc::kInvalid, "--key and --server-key belong together"};
+  }
+  if (!o.key.empty()) {
+    PROCTOR_TRY(wire::KeyPair keys, wire::load_key(o.key));
+    PROCTOR_TRY(std::string server, wire::load_public_key(o.server_key));
+    port.curve_client = wire::ZmqPort::CurveClient{std::move(keys), std::move(server)};
+  }
+  PROCTOR_CHECK_OK(wire::check_connect_endpoint(o.connect, !o.key.empty(), o.insecure_loopback));
+  return port;
+}
+
+int serve(const Options& o) {
+  Result<wire::ZmqPort::Options> port = port_options(o);
+  if (!port.ok()) return fail(port.error(), kBadInput);
+  const fs::path home = o.root / "workers" / o.name;
+  if (const Status made = make_dirs(home); !made.ok()) return fail(made.error(), kInfrastructure);
+  ::chmod(home.c_str(), 0700);  // foreign code writes below it
+  const Result<HostLock> lock = HostLock::take(home / "lock");
+  if (!lock.ok()) return fail(in_context("worker " + o.name, lock.error()), code_of(lock.error()));
+
+  WorkspaceStoreOptions store_options;
+  store_options.root = o.root;
+  store_options.owner = o.name;
+  store_options.allow_overlay = !o.no_overlay;
+  store_options.docker_socket = docker_answers(o.docker_socket) ? o.docker_socket : "";
+  Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
+  if (!store.ok()) return fail(store.error(), code_of(store.error()));
+  Engines engines({o.name, o.docker_socket},
+                  o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden);
+  // What an earlier life of this name left: containers first, they hold the workspaces.
+  engines.clean_up();
+  if (const Status cleaned = (*store)->clean_up(); !cleaned.ok())
+    log::warn("clean up: " + cleaned.error().detail);
+  if (const Status cleared = remove_tree(home / "runs"); !cleared.ok())
+    log::warn(cleared.error().detail);
+  Result<Spool> spool = Spool::open(home / "spool");
+  if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
+  BundleCache bundles(home / "bundles");
+  RunExecutor executor({home / "runs", WorkerId(o.name)}, **store, engines, *spool);
+
+  WorkerLoopOptions loop;
+  loop.worker = WorkerId(o.name);
+  loop.slots = o.slots;
+  loop.features = engines.features();
+  loop.features.push_back("workspace:" + std::string(to_string((*store)->kind())));
+  loop.port = std::move(port).value();
+  loop.home = home;
+  loop.once = o.once;
+  if (0 < o.give_up_after) loop.give_up_after = std::chrono::seconds(o.give_up_after);
+  Result<WorkerLoop::End> end = WorkerLoop(std::move(loop), executor, bundles, *spool).run();
+  if (!end.ok()) return fail(end.error(), code_of(end.error()));
+  return static_cast<int>(*end);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app;
+  Options o;
+  declare(app, o);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kOk : kBadInput;
+  }
+  if (o.die_with_parent) {
+    const pid_t parent = ::getppid();
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (parent == 1 || ::getppid() != parent) return kInfrastructure;  // it went before we asked
+  }
+  if (o.name.empty()) o.name = default_name();
+  if (!is_plain_name(o.name)) {
+    return fail({Errc::kInvalid,
+                 "--name " + o.name + ": letters, digits, '.', '_' and '-', not a dot first"},
+                kBadInput);
+  }
+  if (o.root.empty()) o.root = default_root();
+  o.root = fs::absolute(o.root);
+  log::init("worker " + o.name, o.verbose ? log::Level::kDebug : log::Level::kInfo);
+  return serve(o);
+}
+
+}  // namespace
+}  // namespace proctor
+
+int main(int argc, char** argv) {
+  try {
+    return proctor::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "proctor-worker: unexpected: %s\n", e.what());
+    return proctor::kBug;
+  }
+}

@@ -221,6 +221,12 @@ bool ZmqPort::receive_link_event(zmq::socket_t& monitor) {
     ++counters_.refused;
     if (options_.attach == Attach::kConnect) connect_again_later();
   }
+  // Sends handle the socket's commands only now and then: without this look the new pipe might not
+  // be there yet for a Sync sent from the callback.
+  int events = 0;
+  std::size_t size = sizeof events;
+  static_cast<void>(zmq_getsockopt(main_->socket().handle(), ZMQ_EVENTS, &events, &size));
+  main_->touched();
   if (on_link_) on_link_(link, detail);
   return true;
 }

@@ -26,9 +26,13 @@ std::optional<ClusteredRate> mean_of_task_means(std::span<const Cluster> tasks, 
     if (const std::optional<double> r = rate(c.successes, c.runs))
       squares += (*r - out.mean) * (*r - out.mean);
   const double se = std::sqrt(squares / (n - 1) / n);
+  out.standard_error = se;
+  if (squares == 0) {
+    out.interval = wilson_at(out.mean, n, alpha);
+    return out;
+  }
   const double t =
       boost::math::quantile(boost::math::complement(boost::math::students_t(n - 1), alpha / 2));
-  out.standard_error = se;
   out.interval = Interval{out.mean - t * se, out.mean + t * se};
   return out;
 }

@@ -21,7 +21,9 @@ struct ClusteredRate {
   double mean = 0;
   std::uint64_t tasks = 0;               // that had a run
   std::optional<double> standard_error;  // nothing below two tasks
-  std::optional<Interval> interval;  // Student's t with tasks - 1 degrees; not clamped to [0, 1]
+  // Student's t with tasks - 1 degrees, not clamped to [0, 1].  When all tasks have the same rate
+  // the error is 0 and says nothing: then it is the Wilson interval of that rate over the tasks.
+  std::optional<Interval> interval;
 };
 std::optional<ClusteredRate> mean_of_task_means(std::span<const Cluster> tasks,
                                                 double alpha = 0.05);

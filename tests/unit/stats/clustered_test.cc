@@ -54,4 +54,13 @@ TEST_SUITE("stats") {
     CHECK(!mean_of_task_means({}));
     CHECK(!ratio_rate({}));
   }
+
+  TEST_CASE("tasks that all have the same rate get an interval over the tasks and not a point") {
+    const std::vector<Cluster> same = {{2, 2}, {3, 3}, {1, 1}, {2, 2}};
+    const auto r = mean_of_task_means(same);
+    REQUIRE(r.has_value());
+    CHECK(*r->standard_error == 0);
+    CHECK(r->interval->low == near(wilson(4, 4)->low));
+    CHECK(r->interval->high == near(1));
+  }
 }

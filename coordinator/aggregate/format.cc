@@ -1,0 +1,88 @@
+#include "coordinator/aggregate/format.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/text.h"
+
+namespace proctor::aggregate {
+namespace {
+// One decimal, halves away from zero; by integers, so that no locale has a say.
+std::string one_decimal(double value) {
+  const long long tenths = std::llround(value * 10);
+  const long long size = std::abs(tenths);
+  return (tenths < 0 ? "-" : "") + std::to_string(size / 10) + "." + std::to_string(size % 10);
+}
+}  // namespace
+
+std::string percent(double rate) {
+  return one_decimal(rate * 100);
+}
+
+std::string confidence(double alpha) {
+  std::string text = percent(1 - alpha);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text + " %";
+}
+
+std::string percent_interval(const std::optional<Interval>& interval) {
+  if (!interval) return "-";
+  // What is stored is not clamped; what is shown is.
+  return "[" + percent(std::clamp(interval->low, 0.0, 1.0)) + ", " +
+         percent(std::clamp(interval->high, 0.0, 1.0)) + "]";
+}
+
+std::string percent_with_interval(const std::optional<double>& rate,
+                                  const std::optional<Interval>& interval) {
+  if (!rate) return "-";
+  return percent(*rate) + " % " + percent_interval(interval);
+}
+
+std::string seconds(const std::optional<double>& ms) {
+  return ms ? one_decimal(*ms / 1000) : "-";
+}
+
+std::string stratum_name(const ReportRow& row) {
+  return row.key.empty() ? "all" : printable(row.key) + "=" + printable(row.value);
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string_view outcome_name(RunOutcome outcome) {
+  switch (outcome) {
+    case RunOutcome::kSuccess:
+      return "success";
+    case RunOutcome::kFailure:
+      return "failure";
+    case RunOutcome::kAcceptanceError:
+      return "acceptance_error";
+    case RunOutcome::kInvalid:
+      return "invalid";
+  }
+  return "";
+}
+
+std::string_view termination_name(Termination termination) {
+  switch (termination) {
+    case Termination::kCompleted:
+      return "completed";
+    case Termination::kAgentTimeout:
+      return "agent_timeout";
+    case Termination::kBudgetExceeded:
+      return "budget_exceeded";
+    case Termination::kResourceLimit:
+      return "resource_limit";
+    case Termination::kPolicyStop:
+      return "policy_stop";
+    case Termination::kOperatorCancel:
+      return "operator_cancel";
+    case Termination::kInfrastructure:
+      return "infrastructure";
+  }
+  return "";
+}
+
+}  // namespace proctor::aggregate

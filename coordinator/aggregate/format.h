@@ -1,0 +1,30 @@
+#pragma once
+// How the renderers of this room write numbers and names.  Private to the room.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "coordinator/aggregate/report.h"
+
+namespace proctor::aggregate {
+
+// "53.1" of 0.53125.
+std::string percent(double rate);
+// "95 %" of alpha 0.05.
+std::string confidence(double alpha);
+// "53.1 % [36.4, 69.1]", or "-" when there is no rate.
+std::string percent_with_interval(const std::optional<double>& rate,
+                                  const std::optional<Interval>& interval);
+// "[36.4, 69.1]", or "-".
+std::string percent_interval(const std::optional<Interval>& interval);
+// "12.3" seconds, or "-".
+std::string seconds(const std::optional<double>& ms);
+// "all" or "language=go".
+std::string stratum_name(const ReportRow& row);
+// Columns a terminal needs: code points of UTF-8.
+std::size_t display_width(std::string_view text);
+
+std::string_view outcome_name(RunOutcome outcome);
+std::string_view termination_name(Termination termination);
+
+}  // namespace proctor::aggregate

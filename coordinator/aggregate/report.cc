@@ -1,0 +1,214 @@
+#include "coordinator/aggregate/report.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "common/base/assert.h"
+#include "common/stats/quantile.h"
+
+namespace proctor {
+namespace {
+
+// Rows are found by (key position from 1 or 0 for all, value, method): the order they are shown in.
+using RowKey = std::tuple<std::size_t, std::string, std::string>;
+
+void add_cost(Cost& sum, const Cost& cost) {
+  sum.model = sum.model + cost.model;
+  sum.execution = sum.execution + cost.execution;
+  sum.human = sum.human + cost.human;
+  sum.overhead = sum.overhead + cost.overhead;
+}
+
+void count_ended(ReportRow& row, const RunRecord& run) {
+  ++row.terminations[run.termination];
+  switch (run.outcome) {
+    case RunOutcome::kSuccess:
+      ++row.success;
+      return;
+    case RunOutcome::kFailure:
+      ++row.failure;
+      return;
+    case RunOutcome::kAcceptanceError:
+      ++row.acceptance_error;
+      return;
+    case RunOutcome::kInvalid:
+      ++row.invalid;
+      return;
+  }
+}
+
+void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
+  ++row.planned;
+  row.runs.push_back(position);
+  add_cost(row.cost, run.cost);
+  switch (run.state) {
+    case RunRecord::State::kPlanned:
+    case RunRecord::State::kRunning:
+      ++row.open;
+      return;
+    case RunRecord::State::kParked:
+      ++row.parked;
+      return;
+    case RunRecord::State::kCancelled:
+      ++row.cancelled;
+      return;
+    case RunRecord::State::kRemoved:
+      ++row.removed;
+      return;
+    case RunRecord::State::kEnded:
+      count_ended(row, run);
+      return;
+  }
+}
+
+Share share(std::uint64_t x, std::uint64_t n, double alpha) {
+  return {x, n, rate(x, n), wilson(x, n, alpha)};
+}
+
+Times times(const std::vector<std::uint64_t>& ms) {
+  Times out;
+  out.median_ms = median(ms);
+  if (!ms.empty()) out.longest_ms = std::ranges::max(ms);
+  return out;
+}
+
+std::optional<MicroUsd> per_success(MicroUsd total, std::uint64_t successes) {
+  if (successes == 0) return std::nullopt;
+  const auto n = static_cast<std::int64_t>(successes);
+  const std::int64_t whole = total.micros() / n;
+  return MicroUsd::from_micros(whole + (total.micros() % n == 0 ? 0 : 1));
+}
+
+void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
+  row.success_rate = share(row.success, row.scorable(), alpha);
+  row.acceptance_error_rate = share(row.acceptance_error, row.scorable(), alpha);
+  row.invalid_rate = share(row.invalid, row.ended(), alpha);
+  if (0 < row.ended()) {
+    const double n = static_cast<double>(row.ended());
+    const std::uint64_t unknown = row.acceptance_error + row.invalid;
+    row.bounds = Interval{static_cast<double>(row.success) / n,
+                          static_cast<double>(row.success + unknown) / n};
+  }
+  row.cost_per_success = per_success(row.cost.total(), row.success);
+
+  std::map<std::string_view, Cluster> tasks;
+  std::vector<std::uint64_t> all, successes, failures;
+  for (const std::uint32_t position : row.runs) {
+    const RunRecord& run = runs[position];
+    if (run.state != RunRecord::State::kEnded) continue;
+    const bool success = run.outcome == RunOutcome::kSuccess;
+    if (run.outcome != RunOutcome::kInvalid) {
+      Cluster& task = tasks[run.task];
+      ++task.runs;
+      task.successes += success ? 1 : 0;
+    }
+    if (run.wall_ms == 0) continue;
+    all.push_back(run.wall_ms);
+    if (success) successes.push_back(run.wall_ms);
+    if (run.outcome == RunOutcome::kFailure) failures.push_back(run.wall_ms);
+  }
+  std::vector<Cluster> clusters;
+  for (const auto& [task, cluster] : tasks) clusters.push_back(cluster);
+  row.by_task = mean_of_task_means(clusters, alpha);
+  row.time = times(all);
+  row.time_of_success = times(successes);
+  row.time_of_failure = times(failures);
+}
+
+}  // namespace
+
+CampaignReport build_report(ReportInput input) {
+  CampaignReport report;
+  report.campaign = std::move(input.campaign);
+  report.strata_keys = std::move(input.strata_keys);
+  report.alpha = input.alpha;
+  report.runs = std::move(input.runs);
+  std::ranges::sort(report.runs, {}, &RunRecord::run);
+  std::map<RowKey, ReportRow> rows;
+  for (std::uint32_t i = 0; i < report.runs.size(); ++i) {
+    const RunRecord& run = report.runs[i];
+    PROCTOR_ASSERT(run.strata.size() == report.strata_keys.size());
+    count(report.total, run, i);
+    count(rows[{0, "", run.method}], run, i);
+    for (std::size_t k = 0; k < run.strata.size(); ++k)
+      count(rows[{k + 1, run.strata[k], run.method}], run, i);
+  }
+  for (auto& [where, row] : rows) {
+    const auto& [key, value, method] = where;
+    row.method = method;
+    if (0 < key) {
+      row.key = report.strata_keys[key - 1];
+      row.value = value;
+    }
+    finish(row, report.runs, report.alpha);
+    report.rows.push_back(std::move(row));
+  }
+  finish(report.total, report.runs, report.alpha);
+  return report;
+}
+
+std::vector<Definition> report_definitions() {
+  return {
+      {"method", "what did the work: an agent, a program, or a baseline"},
+      {"stratum", "a group of tasks, KEY=VALUE; \"all\" is every task"},
+      {"planned", "runs of the frozen plan; one run is one try of one method at one task"},
+      {"scorable",
+       "runs whose every acceptance check left a complete record: the next three together"},
+      {"success", "every check passed"},
+      {"failure", "at least one check failed and none ended in error"},
+      {"acceptance error",
+       "at least one check could not be completed (time limit, crash, missing tool)"},
+      {"invalid", "runs without complete evidence: neither a success nor a failure"},
+      {"parked", "not started because a budget was short; starts when the budget grows"},
+      {"open", "not started yet, or running"},
+      {"cancelled", "ended by an operator without an outcome (shown if there are any)"},
+      {"removed", "of a task taken out after the freeze, with a reason (shown if there are any)"},
+      {"success rate", "success / scorable, with its Wilson interval"},
+      {"error rate", "acceptance error / scorable, with its Wilson interval"},
+      {"invalid rate", "invalid / (scorable + invalid), with its Wilson interval"},
+      {"bounds",
+       "success rate of all ended runs if every acceptance error and invalid run had failed, and "
+       "if each had succeeded"},
+      {"over tasks", "mean of the tasks' own success rates; its interval counts tasks, not runs"},
+      {"model", "cost of language model calls, in USD"},
+      {"execution", "cost of sandbox time and tool calls"},
+      {"human", "cost of people's time"},
+      {"overhead", "cost of storage and of starting runs"},
+      {"total", "the four together, over all runs of the row and all their attempts"},
+      {"per success", "total / success, rounded up to a millionth; failed runs are paid for too"},
+      {"median, longest", "seconds from the start of a run to its report, over runs that ended"},
+  };
+}
+
+std::vector<std::string_view> report_notes() {
+  return {
+      "No row is ranked by a single number. Where one is asked for, use the success rate: "
+      "acceptance "
+      "errors stay in its denominator and count as not successful; invalid runs leave it.",
+      "A success says that the acceptance checks passed under the caps of this campaign, not that "
+      "the change is right: weak checks pass wrong changes, monitors may miss behaviour, and no "
+      "list of failures is exhaustive.",
+      "Wilson intervals treat runs as independent. Runs of one task are alike, so to compare "
+      "methods use the interval over tasks.",
+  };
+}
+
+std::string_view to_string(RunRecord::State state) {
+  switch (state) {
+    case RunRecord::State::kPlanned:
+      return "planned";
+    case RunRecord::State::kRunning:
+      return "running";
+    case RunRecord::State::kParked:
+      return "parked";
+    case RunRecord::State::kEnded:
+      return "ended";
+    case RunRecord::State::kCancelled:
+      return "cancelled";
+    case RunRecord::State::kRemoved:
+      return "removed";
+  }
+  return "";
+}
+
+}  // namespace proctor

@@ -1,0 +1,131 @@
+#pragma once
+// From what the journal holds about runs to the tables of `proctor report` (paper 3.1, 5.4;
+// R060-R064, R157, R191, R192, R199, R200).  build_report() counts; the renderers only show.
+// Owns copies of everything it was given, so a report outlives the journal it came from.
+// Pure: no I/O, no clock; the same runs give the same bytes.  Rates are doubles, money never is.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/ids.h"
+#include "common/base/money.h"
+#include "common/contract/cost_model.h"
+#include "common/score/outcome.h"
+#include "common/stats/binomial.h"
+#include "common/stats/clustered.h"
+
+namespace proctor {
+
+// One run of the plan as it stands now.
+struct RunRecord {
+  enum class State {
+    kPlanned,    // not started
+    kRunning,    // an attempt is out
+    kParked,     // an envelope was short; starts when it grows
+    kEnded,      // has an outcome
+    kCancelled,  // an operator ended it without an outcome
+    kRemoved,    // its task was taken out after the freeze (R173)
+  };
+  RunId run;
+  std::string name;  // task/method/rN
+  std::string task, method;
+  std::vector<std::string> strata;  // one value per key of the input
+  State state = State::kPlanned;
+  RunOutcome outcome = RunOutcome::kInvalid;          // of kEnded
+  Termination termination = Termination::kCompleted;  // of kEnded
+  Cost cost;                                          // of all attempts, lost ones too
+  std::uint32_t attempts = 0;
+  std::uint64_t setup_ms = 0, agent_ms = 0, acceptance_ms = 0;  // of the attempt that counts
+  std::uint64_t wall_ms = 0;  // from its start to its report; 0: unknown
+  Digest report;              // of report.json; zeros: there is none
+  std::string parked_scope;   // of kParked: the envelope that was short
+  MicroUsd short_by;          // of kParked: by how much
+};
+
+struct ReportInput {
+  std::string campaign;  // its id
+  std::vector<std::string> strata_keys;
+  std::vector<RunRecord> runs;  // Requires: each has a value per key
+  double alpha = 0.05;
+};
+
+// x of n, with its Wilson interval; no rate of nothing.
+struct Share {
+  std::uint64_t x = 0;
+  std::uint64_t n = 0;
+  std::optional<double> rate;
+  std::optional<Interval> interval;
+};
+
+struct Times {
+  std::optional<double> median_ms;
+  std::optional<std::uint64_t> longest_ms;
+};
+
+struct ReportRow {
+  std::string method;
+  std::string key, value;  // the stratum; key empty: all tasks
+
+  // Every planned run is in exactly one of: the four outcomes, parked, open, cancelled, removed.
+  std::uint64_t planned = 0;
+  std::uint64_t success = 0, failure = 0, acceptance_error = 0, invalid = 0;
+  std::uint64_t parked = 0, open = 0, cancelled = 0, removed = 0;
+  std::uint64_t scorable() const { return success + failure + acceptance_error; }
+  std::uint64_t ended() const { return scorable() + invalid; }
+
+  Share success_rate;           // success / scorable (R062)
+  Share acceptance_error_rate;  // acceptance errors / scorable (R063)
+  Share invalid_rate;           // invalid / ended (R063)
+  // Where the success rate over all ended runs may lie, whatever the errors and the invalid runs
+  // would have been (Manski; STATISTICS.md E9).
+  std::optional<Interval> bounds;
+  std::optional<ClusteredRate> by_task;  // of the tasks with scorable runs
+
+  Cost cost;                                          // of all runs of the row, however they ended
+  std::optional<MicroUsd> cost_per_success;           // rounded up
+  Times time, time_of_success, time_of_failure;       // of ended runs with a known time
+  std::map<Termination, std::uint64_t> terminations;  // of ended runs
+
+  std::vector<std::uint32_t> runs;  // positions in CampaignReport::runs
+};
+
+struct CampaignReport {
+  std::string campaign;
+  std::vector<std::string> strata_keys;
+  double alpha = 0.05;
+  std::vector<RunRecord> runs;  // by run number
+  // All tasks by method; then, key by key, value by value, by method.
+  std::vector<ReportRow> rows;
+  ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
+};
+
+CampaignReport build_report(ReportInput input);
+
+// For a terminal: aligned tables, and below them what every word means.
+std::string render_text(const CampaignReport& report);
+// Every row with the runs behind it and the digests of their reports, then every run.
+std::string render_json(const CampaignReport& report);
+// One record per row of the tables; money as exact decimals of dollars.
+std::string render_csv(const CampaignReport& report);
+// One record per run: filtering it gives the runs behind any row.
+std::string render_runs_csv(const CampaignReport& report);
+// Success rates with their intervals as a picture that needs nothing beside it.
+std::string render_svg(const CampaignReport& report);
+
+// The words of a report and what each means, in the order of the columns; shared by all renderers.
+struct Definition {
+  std::string_view word;
+  std::string_view meaning;
+};
+std::vector<Definition> report_definitions();
+// What has to stand beside the tables: how errors count, what is not claimed (R064, R157).
+std::vector<std::string_view> report_notes();
+
+std::string_view to_string(RunRecord::State state);
+
+}  // namespace proctor

@@ -1,0 +1,272 @@
+// The report for programs: JSON and CSV.
+#include <charconv>
+
+#include "common/base/csv.h"
+#include "common/base/json.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/report.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+using Ordered = nlohmann::ordered_json;  // members in the order of the table, for people
+
+std::string dumped(const Ordered& value) {
+  return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+}
+
+template <class T>
+Ordered or_null(const std::optional<T>& value) {
+  return value ? Ordered(*value) : Ordered(nullptr);
+}
+
+Ordered interval_json(const std::optional<Interval>& interval) {
+  if (!interval) return nullptr;
+  return Ordered::array({interval->low, interval->high});
+}
+
+Ordered share_json(const Share& s) {
+  return {
+      {"x", s.x}, {"n", s.n}, {"rate", or_null(s.rate)}, {"interval", interval_json(s.interval)}};
+}
+
+Ordered money_json(MicroUsd amount) {
+  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
+}
+
+Ordered cost_json(const Cost& cost) {
+  return {{"model", money_json(cost.model)},
+          {"execution", money_json(cost.execution)},
+          {"human", money_json(cost.human)},
+          {"overhead", money_json(cost.overhead)},
+          {"total", money_json(cost.total())}};
+}
+
+Ordered times_json(const Times& t) {
+  return {{"median", or_null(t.median_ms)}, {"longest", or_null(t.longest_ms)}};
+}
+
+Ordered by_task_json(const std::optional<ClusteredRate>& r) {
+  if (!r) return nullptr;
+  return {{"tasks", r->tasks},
+          {"mean", r->mean},
+          {"standard_error", or_null(r->standard_error)},
+          {"interval", interval_json(r->interval)}};
+}
+
+Ordered row_json(const ReportRow& r) {
+  Ordered out = {{"method", r.method},
+                 {"stratum", r.key.empty() ? Ordered(nullptr) : Ordered(r.key)},
+                 {"value", r.key.empty() ? Ordered(nullptr) : Ordered(r.value)},
+                 {"planned", r.planned},
+                 {"ended", r.ended()},
+                 {"scorable", r.scorable()},
+                 {"success", r.success},
+                 {"failure", r.failure},
+                 {"acceptance_error", r.acceptance_error},
+                 {"invalid", r.invalid},
+                 {"parked", r.parked},
+                 {"open", r.open},
+                 {"cancelled", r.cancelled},
+                 {"removed", r.removed},
+                 {"success_rate", share_json(r.success_rate)},
+                 {"acceptance_error_rate", share_json(r.acceptance_error_rate)},
+                 {"invalid_rate", share_json(r.invalid_rate)},
+                 {"bounds", interval_json(r.bounds)},
+                 {"over_tasks", by_task_json(r.by_task)},
+                 {"cost", cost_json(r.cost)}};
+  out["cost_per_success"] = r.cost_per_success ? money_json(*r.cost_per_success) : Ordered(nullptr);
+  out["time_ms"] = {{"all", times_json(r.time)},
+                    {"success", times_json(r.time_of_success)},
+                    {"failure", times_json(r.time_of_failure)}};
+  Ordered terminations = Ordered::object();
+  for (const auto& [termination, n] : r.terminations)
+    terminations[std::string(termination_name(termination))] = n;
+  out["terminations"] = std::move(terminations);
+  return out;
+}
+
+Ordered report_digest(const RunRecord& run) {
+  return run.report == Digest() ? Ordered(nullptr) : Ordered(run.report.hex());
+}
+
+Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
+  Ordered strata = Ordered::object();
+  for (std::size_t k = 0; k < keys.size(); ++k) strata[keys[k]] = run.strata[k];
+  Ordered out = {{"order", run.run.raw()},
+                 {"run", run.name},
+                 {"task", run.task},
+                 {"method", run.method},
+                 {"strata", std::move(strata)},
+                 {"state", to_string(run.state)}};
+  const bool ended = run.state == RunRecord::State::kEnded;
+  out["outcome"] = ended ? Ordered(outcome_name(run.outcome)) : Ordered(nullptr);
+  out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
+  out["attempts"] = run.attempts;
+  out["cost"] = cost_json(run.cost);
+  out["time_ms"] = {{"wall", run.wall_ms},
+                    {"setup", run.setup_ms},
+                    {"agent", run.agent_ms},
+                    {"acceptance", run.acceptance_ms}};
+  if (run.state == RunRecord::State::kParked)
+    out["parked"] = {{"scope", run.parked_scope}, {"short_by", money_json(run.short_by)}};
+  out["report"] = report_digest(run);
+  return out;
+}
+
+// The runs behind a row are written straight into the text: a row of a large campaign has a
+// million.
+void append_row(std::string& out, const ReportRow& row, const std::vector<RunRecord>& runs) {
+  std::string text = dumped(row_json(row));
+  text.pop_back();  // the closing brace
+  out += text + ",\"runs\":[";
+  const char* comma = "";
+  for (const std::uint32_t position : row.runs) {
+    const RunRecord& run = runs[position];
+    out += comma;
+    out += "{\"run\":" + dumped(run.name) + ",\"report\":" + dumped(report_digest(run)) + "}";
+    comma = ",";
+  }
+  out += "]}";
+}
+
+std::string decimal(double value) {
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value);  // shortest that reads back
+  return {text, end.ptr};
+}
+std::string cell(const std::optional<double>& value) {
+  return value ? decimal(*value) : "";
+}
+std::string cell(std::uint64_t value) {
+  return std::to_string(value);
+}
+void append_share(std::vector<std::string>& cells, const Share& share) {
+  cells.push_back(cell(share.rate));
+  cells.push_back(share.interval ? decimal(share.interval->low) : "");
+  cells.push_back(share.interval ? decimal(share.interval->high) : "");
+}
+void append_cost(std::vector<std::string>& cells, const Cost& cost) {
+  for (const MicroUsd amount :
+       {cost.model, cost.execution, cost.human, cost.overhead, cost.total()})
+    cells.push_back(format_usd_exact(amount));
+}
+
+}  // namespace
+
+std::string render_json(const CampaignReport& report) {
+  Ordered head = {{"schema_version", 1}, {"campaign", report.campaign}, {"alpha", report.alpha}};
+  head["strata"] = report.strata_keys;
+  Ordered definitions = Ordered::object();
+  for (const Definition& d : report_definitions()) definitions[std::string(d.word)] = d.meaning;
+  head["definitions"] = std::move(definitions);
+  head["notes"] = report_notes();
+  head["total_cost"] = cost_json(report.total.cost);
+  std::string out = dumped(head);
+  out.pop_back();
+  out += ",\n\"rows\":[";
+  const char* comma = "\n";
+  for (const ReportRow& row : report.rows) {
+    out += comma;
+    append_row(out, row, report.runs);
+    comma = ",\n";
+  }
+  out += "\n],\n\"runs\":[";
+  comma = "\n";
+  for (const RunRecord& run : report.runs) {
+    out += comma + dumped(run_json(run, report.strata_keys));
+    comma = ",\n";
+  }
+  return out + "\n]}\n";
+}
+
+std::string render_csv(const CampaignReport& report) {
+  std::string out;
+  csv_append_record(out, {"method",
+                          "stratum",
+                          "value",
+                          "planned",
+                          "ended",
+                          "scorable",
+                          "success",
+                          "failure",
+                          "acceptance_error",
+                          "invalid",
+                          "parked",
+                          "open",
+                          "cancelled",
+                          "removed",
+                          "success_rate",
+                          "success_rate_low",
+                          "success_rate_high",
+                          "acceptance_error_rate",
+                          "acceptance_error_rate_low",
+                          "acceptance_error_rate_high",
+                          "invalid_rate",
+                          "invalid_rate_low",
+                          "invalid_rate_high",
+                          "bound_low",
+                          "bound_high",
+                          "over_tasks_mean",
+                          "over_tasks_low",
+                          "over_tasks_high",
+                          "model_usd",
+                          "execution_usd",
+                          "human_usd",
+                          "overhead_usd",
+                          "total_usd",
+                          "per_success_usd",
+                          "median_ms",
+                          "longest_ms"});
+  for (const ReportRow& r : report.rows) {
+    std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
+    for (const std::uint64_t n :
+         {r.planned, r.ended(), r.scorable(), r.success, r.failure, r.acceptance_error, r.invalid,
+          r.parked, r.open, r.cancelled, r.removed})
+      cells.push_back(cell(n));
+    append_share(cells, r.success_rate);
+    append_share(cells, r.acceptance_error_rate);
+    append_share(cells, r.invalid_rate);
+    cells.push_back(r.bounds ? decimal(r.bounds->low) : "");
+    cells.push_back(r.bounds ? decimal(r.bounds->high) : "");
+    const bool interval = r.by_task && r.by_task->interval;
+    cells.push_back(r.by_task ? decimal(r.by_task->mean) : "");
+    cells.push_back(interval ? decimal(r.by_task->interval->low) : "");
+    cells.push_back(interval ? decimal(r.by_task->interval->high) : "");
+    append_cost(cells, r.cost);
+    cells.push_back(r.cost_per_success ? format_usd_exact(*r.cost_per_success) : "");
+    cells.push_back(cell(r.time.median_ms));
+    cells.push_back(r.time.longest_ms ? cell(*r.time.longest_ms) : "");
+    csv_append_record(out, cells);
+  }
+  return out;
+}
+
+std::string render_runs_csv(const CampaignReport& report) {
+  std::string out;
+  std::vector<std::string> header = {"order", "run_id", "task", "method"};
+  header.insert(header.end(), report.strata_keys.begin(), report.strata_keys.end());
+  for (const char* column :
+       {"state", "outcome", "termination", "attempts", "model_usd", "execution_usd", "human_usd",
+        "overhead_usd", "total_usd", "wall_ms", "setup_ms", "agent_ms", "acceptance_ms", "report"})
+    header.emplace_back(column);
+  csv_append_record(out, header);
+  for (const RunRecord& run : report.runs) {
+    const bool ended = run.state == RunRecord::State::kEnded;
+    std::vector<std::string> cells = {cell(run.run.raw()), run.name, run.task, run.method};
+    cells.insert(cells.end(), run.strata.begin(), run.strata.end());
+    cells.emplace_back(to_string(run.state));
+    cells.emplace_back(ended ? outcome_name(run.outcome) : "");
+    cells.emplace_back(ended ? termination_name(run.termination) : "");
+    cells.push_back(cell(run.attempts));
+    append_cost(cells, run.cost);
+    for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})
+      cells.push_back(cell(ms));
+    cells.push_back(run.report == Digest() ? "" : run.report.hex());
+    csv_append_record(out, cells);
+  }
+  return out;
+}
+
+}  // namespace proctor

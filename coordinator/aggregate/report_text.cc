@@ -1,0 +1,199 @@
+// The report on a terminal.
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/report.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+
+constexpr std::size_t kParkedShown = 20;
+constexpr std::size_t kTextWidth = 100;
+
+// Cells by column; the first two are names and stand left, numbers stand right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) { add(std::move(header)); }
+  void add(std::vector<std::string> cells) {
+    widths_.resize(std::max(widths_.size(), cells.size()));
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      widths_[i] = std::max(widths_[i], display_width(cells[i]));
+    lines_.push_back(std::move(cells));
+  }
+  // Rows of one stratum stand together: another name leaves a blank line before the next row.
+  void group(const std::string& name) {
+    if (1 < lines_.size() && name != group_) gaps_.push_back(lines_.size());
+    group_ = name;
+  }
+  void append_to(std::string& out) const {
+    for (std::size_t n = 0; n < lines_.size(); ++n) {
+      if (std::ranges::binary_search(gaps_, n)) out += "\n";
+      append_line(out, lines_[n]);
+      if (n == 0) append_rule(out);
+    }
+  }
+
+ private:
+  void append_line(std::string& out, const std::vector<std::string>& cells) const {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string padding(widths_[i] - display_width(cells[i]), ' ');
+      line += i < 2 ? cells[i] + padding : padding + cells[i];
+      line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  void append_rule(std::string& out) const {
+    std::size_t width = 0;
+    for (const std::size_t w : widths_) width += w + 2;
+    out += std::string(width - 2, '-') + "\n";
+  }
+  std::vector<std::vector<std::string>> lines_;
+  std::vector<std::size_t> widths_;
+  std::vector<std::size_t> gaps_;  // ascending: lines with a blank one before them
+  std::string group_;
+};
+
+// Words broken into lines of at most kTextWidth columns, the first after `first`, the others
+// after as many spaces.
+void append_wrapped(std::string& out, const std::string& first, std::string_view words) {
+  std::string line = first;
+  bool is_empty = true;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (!is_empty && kTextWidth < line.size() + 1 + end) {
+      out += line + "\n";
+      line.assign(first.size(), ' ');
+      is_empty = true;
+    }
+    if (!is_empty) line += ' ';
+    line += words.substr(0, end);
+    is_empty = false;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  out += line + "\n";
+}
+
+std::string number(std::uint64_t n) {
+  return std::to_string(n);
+}
+
+std::string head_line(const CampaignReport& report) {
+  const ReportRow& t = report.total;
+  std::string line = "Campaign " + printable(report.campaign) + ": " + number(t.planned) +
+                     " runs planned, " + number(t.ended()) + " ended, " + number(t.parked) +
+                     " parked, " + number(t.open) + " open";
+  if (0 < t.cancelled) line += ", " + number(t.cancelled) + " cancelled";
+  if (0 < t.removed) line += ", " + number(t.removed) + " removed";
+  return line + ". Spent " + format_usd(t.cost.total()) + " USD.\n";
+}
+
+void outcomes(std::string& out, const CampaignReport& report) {
+  std::vector<std::string> header = {"method",  "stratum", "planned",          "scorable",
+                                     "success", "failure", "acceptance error", "invalid",
+                                     "parked",  "open"};
+  if (0 < report.total.cancelled) header.emplace_back("cancelled");
+  if (0 < report.total.removed) header.emplace_back("removed");
+  Table table(std::move(header));
+  for (const ReportRow& r : report.rows) {
+    table.group(stratum_name(r));
+    std::vector<std::string> cells = {
+        printable(r.method), stratum_name(r),   number(r.planned),          number(r.scorable()),
+        number(r.success),   number(r.failure), number(r.acceptance_error), number(r.invalid),
+        number(r.parked),    number(r.open)};
+    if (0 < report.total.cancelled) cells.push_back(number(r.cancelled));
+    if (0 < report.total.removed) cells.push_back(number(r.removed));
+    table.add(std::move(cells));
+  }
+  out += "\nOutcomes (number of runs)\n\n";
+  table.append_to(out);
+}
+
+void rates(std::string& out, const CampaignReport& report) {
+  Table table(
+      {"method", "stratum", "success rate", "error rate", "invalid rate", "bounds", "over tasks"});
+  for (const ReportRow& r : report.rows) {
+    const auto& tasks = r.by_task;
+    table.group(stratum_name(r));
+    table.add(
+        {printable(r.method), stratum_name(r),
+         percent_with_interval(r.success_rate.rate, r.success_rate.interval),
+         percent_with_interval(r.acceptance_error_rate.rate, r.acceptance_error_rate.interval),
+         percent_with_interval(r.invalid_rate.rate, r.invalid_rate.interval),
+         percent_interval(r.bounds),
+         tasks ? percent_with_interval(tasks->mean, tasks->interval) : "-"});
+  }
+  out += "\nRates (with " + confidence(report.alpha) + " intervals)\n\n";
+  table.append_to(out);
+}
+
+void costs(std::string& out, const CampaignReport& report) {
+  Table table({"method", "stratum", "model", "execution", "human", "overhead", "total",
+               "per success", "median", "longest"});
+  for (const ReportRow& r : report.rows) {
+    const auto& longest = r.time.longest_ms;
+    table.group(stratum_name(r));
+    table.add(
+        {printable(r.method), stratum_name(r), format_usd(r.cost.model),
+         format_usd(r.cost.execution), format_usd(r.cost.human), format_usd(r.cost.overhead),
+         format_usd(r.cost.total()), r.cost_per_success ? format_usd(*r.cost_per_success) : "-",
+         seconds(r.time.median_ms),
+         seconds(longest ? std::optional<double>(static_cast<double>(*longest)) : std::nullopt)});
+  }
+  out += "\nCost (USD) and time (seconds)\n\n";
+  table.append_to(out);
+}
+
+void endings(std::string& out, const CampaignReport& report) {
+  if (report.total.ended() == 0) return;
+  out += "\nWhy runs ended\n\n";
+  for (const ReportRow& r : report.rows) {
+    if (!r.key.empty() || r.terminations.empty()) continue;
+    out += "  " + printable(r.method) + ":";
+    const char* comma = " ";
+    for (const auto& [termination, n] : r.terminations) {
+      out += comma + number(n) + " " + std::string(termination_name(termination));
+      comma = ", ";
+    }
+    out += "\n";
+  }
+}
+
+void parked(std::string& out, const CampaignReport& report) {
+  if (report.total.parked == 0) return;
+  out += "\nParked runs (the budget that was short, and by how much)\n\n";
+  std::size_t shown = 0;
+  for (const RunRecord& run : report.runs) {
+    if (run.state != RunRecord::State::kParked) continue;
+    if (++shown > kParkedShown) continue;
+    out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
+           format_usd(run.short_by) + " USD\n";
+  }
+  if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
+}
+
+}  // namespace
+
+std::string render_text(const CampaignReport& report) {
+  std::string out = head_line(report);
+  outcomes(out, report);
+  rates(out, report);
+  costs(out, report);
+  endings(out, report);
+  parked(out, report);
+  out += "\nWhat the words mean\n\n";
+  std::size_t width = 0;
+  for (const Definition& d : report_definitions()) width = std::max(width, d.word.size());
+  for (const Definition& d : report_definitions())
+    append_wrapped(out, "  " + std::string(d.word) + std::string(width - d.word.size() + 2, ' '),
+                   d.meaning);
+  out += "\nHow to read it\n\n";
+  for (const std::string_view note : report_notes()) append_wrapped(out, "  * ", note);
+  return out;
+}
+
+}  // namespace proctor

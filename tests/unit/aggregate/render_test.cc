@@ -1,0 +1,168 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "common/base/csv.h"
+#include "common/base/json.h"
+#include "tests/unit/aggregate/report_fixtures.h"
+
+using namespace proctor;
+using proctor::testing::Runs;
+using proctor::testing::small_campaign;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<std::vector<std::string>> records(const std::string& csv) {
+  std::vector<std::vector<std::string>> out;
+  CsvReader reader(csv);
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const auto more = reader.next(fields);
+    REQUIRE(more.ok());
+    if (!*more) return out;
+    out.emplace_back(fields.begin(), fields.end());
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("aggregate") {
+  TEST_CASE("the text shows the tables and explains every word of them") {
+    const std::string text = render_text(build_report(small_campaign()));
+    CHECK(has(text,
+              "Campaign pilot-12ab34cd56ef: 12 runs planned, 7 ended, 1 parked, 2 open, "
+              "1 cancelled, 1 removed. Spent 0.700014 USD.\n"));
+    CHECK(has(
+        text,
+        "method  stratum        planned  scorable  success  failure  acceptance error  invalid  "
+        "parked  open  cancelled  removed\n"));
+    CHECK(has(
+        text,
+        "alpha   all                  8         5        3        1                 1        1  "
+        "     1     1          0        0\n"));
+    CHECK(has(text, "60.0 % [23.1, 88.2]"));
+    CHECK(has(text, "cli/alpha/r4: stage:main short by 0.250001 USD\n"));
+    CHECK(has(text, "alpha: 4 completed, 1 agent_timeout, 1 infrastructure\n"));
+    CHECK(has(text, "use the success rate: acceptance\n    errors stay in its denominator"));
+    CHECK(has(text, "weak checks pass wrong"));
+    // Each column of each table is a word of the legend.
+    const std::string legend = text.substr(text.find("What the words mean"));
+    for (const char* word : {"method",       "stratum",    "planned",          "scorable",
+                             "success",      "failure",    "acceptance error", "invalid",
+                             "parked",       "open",       "cancelled",        "removed",
+                             "success rate", "error rate", "invalid rate",     "bounds",
+                             "over tasks",   "model",      "execution",        "human",
+                             "overhead",     "total",      "per success",      "median, longest"}) {
+      CAPTURE(std::string(word));
+      CHECK(has(legend, "\n  " + std::string(word) + "  "));
+    }
+  }
+
+  TEST_CASE("a row without scorable runs shows dashes and no rate") {
+    Runs runs;
+    runs.add("lib", "go", "alpha");
+    const std::string text = render_text(build_report({"c", {}, {}, 0.05}));
+    CHECK(has(text, "0 runs planned"));
+    ReportInput input{"c", {"language"}, runs.records, 0.05};
+    const std::string dashes = render_text(build_report(input));
+    CHECK(has(dashes,
+              "alpha   all                     -           -             -       -           -\n"));
+    CHECK(!has(dashes, "Why runs ended"));
+    CHECK(!has(dashes, "Parked runs"));
+  }
+
+  TEST_CASE("names in other scripts stay aligned and control bytes are shown, not sent") {
+    Runs runs;
+    runs.add("t", "\xC3\xA9\xC3\xA9", "m\xC3\xA9thode");
+    runs.add("t", "go", "x\x1b[2J");
+    const std::string text = render_text(build_report({"c", {"language"}, runs.records, 0.05}));
+    CHECK(!has(text, "\x1b"));
+    CHECK(has(text, "x\\x1b[2J"));
+    CHECK(has(text, "m\xC3\xA9thode   language=\xC3\xA9\xC3\xA9        1"));
+  }
+
+  TEST_CASE("the JSON gives each row its runs with the digests of their reports") {
+    const auto json = parse_json(render_json(build_report(small_campaign())));
+    REQUIRE(json.ok());
+    const Json& row = (*json)["rows"][0];
+    CHECK(row["method"] == "alpha");
+    CHECK(row["stratum"].is_null());
+    CHECK(row["success_rate"]["x"] == 3);
+    CHECK(row["success_rate"]["n"] == 5);
+    CHECK(row["success_rate"]["rate"] == 0.6);
+    CHECK(row["cost"]["total"]["usd"] == "0.600013");
+    CHECK(row["cost"]["total"]["micro_usd"] == 600013);
+    CHECK(row["cost_per_success"]["micro_usd"] == 200005);
+    REQUIRE(row["runs"].size() == 8);
+    CHECK(row["runs"][0]["run"] == "lib/alpha/r1");
+    CHECK(row["runs"][0]["report"] == sha256("lib/alpha/r1").hex());
+    CHECK(row["runs"][5]["report"].is_null());
+    CHECK((*json)["rows"][1]["cost_per_success"].is_null());
+    // What a row counts can be counted again from the runs.
+    for (const Json& r : (*json)["rows"]) {
+      std::size_t successes = 0;
+      for (const Json& behind : r["runs"])
+        for (const Json& run : (*json)["runs"])
+          if (run["run"] == behind["run"] && run["outcome"] == "success") ++successes;
+      CHECK(r["success"] == successes);
+    }
+    CHECK((*json)["runs"][6]["parked"]["short_by"]["micro_usd"] == 250001);
+    CHECK((*json)["definitions"].contains("scorable"));
+    CHECK((*json)["notes"].size() == 3);
+  }
+
+  TEST_CASE("the CSV has one record per row with money exact to the millionth") {
+    const auto rows = records(render_csv(build_report(small_campaign())));
+    REQUIRE(rows.size() == 7);
+    const auto column = [&](const std::string& name) {
+      const auto found = std::ranges::find(rows[0], name);
+      REQUIRE(found != rows[0].end());
+      return static_cast<std::size_t>(found - rows[0].begin());
+    };
+    for (const auto& row : rows) CHECK(row.size() == rows[0].size());
+    CHECK(rows[1][column("stratum")] == "all");
+    CHECK(rows[1][column("success_rate")] == "0.6");
+    CHECK(rows[1][column("total_usd")] == "0.600013");
+    CHECK(rows[1][column("per_success_usd")] == "0.200005");
+    CHECK(rows[2][column("per_success_usd")].empty());
+    CHECK(rows[3][column("stratum")] == "language");
+    CHECK(rows[3][column("value")] == "go");
+  }
+
+  TEST_CASE("the CSV of runs has one record per run with its report") {
+    const auto rows = records(render_runs_csv(build_report(small_campaign())));
+    REQUIRE(rows.size() == 13);
+    for (const auto& row : rows) CHECK(row.size() == rows[0].size());
+    CHECK(rows[0][4] == "language");
+    CHECK(rows[1][1] == "lib/alpha/r1");
+    CHECK(rows[1].back() == sha256("lib/alpha/r1").hex());
+    CHECK(rows[7][5] == "parked");
+    CHECK(rows[7][6].empty());
+  }
+
+  TEST_CASE("the picture has a bar and a whisker for each rate and escapes names") {
+    ReportInput input = small_campaign();
+    for (RunRecord& run : input.runs)
+      if (run.method == "beta") run.method = "<b>&\"";
+    const std::string svg = render_svg(build_report(std::move(input)));
+    CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    CHECK(svg.ends_with("</svg>\n"));
+    CHECK(has(svg, "&lt;b&gt;&amp;&quot;"));
+    CHECK(!has(svg, "<b>"));
+    CHECK(has(svg, "60.0 % [23.1, 88.2]  3/5"));
+    CHECK(has(svg, "no scorable run"));
+    const auto count = [&](const std::string& part) {
+      std::size_t n = 0;
+      for (std::size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1))
+        ++n;
+      return n;
+    };
+    CHECK(count("class=\"bar\"") == 5);  // six rows, one without a scorable run
+    CHECK(count("class=\"whisker\"") == 15);
+  }
+}

@@ -18,7 +18,8 @@ namespace proctor::testing {
 
 class FakeCoordinator {
  public:
-  FakeCoordinator(const fs::path& socket, std::uint64_t epoch_number, std::string campaign_id = "camp1")
+  FakeCoordinator(const fs::path& socket, std::uint64_t epoch_number,
+                  std::string campaign_id = "camp1")
       : epoch(epoch_number), campaign(std::move(campaign_id)) {
     wire::ZmqPort::Options options;
     options.type = wire::ZmqPort::Type::kRouter;
@@ -89,7 +90,8 @@ class FakeCoordinator {
     reply.campaign = campaign;
     reply.next_sync_ms = 100;
     reply.drain = drain;
-    for (const AttemptId id : s.unacked) (durable.contains(id) ? reply.acked : reply.resend).push_back(id);
+    for (const AttemptId id : s.unacked)
+      (durable.contains(id) ? reply.acked : reply.resend).push_back(id);
     if (!acknowledges) reply.resend.clear();
     say(reply);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// A real repository, a contract about it, methods, and a real proctor-worker in a folder of its own.
+// A real repository, a contract about it, methods, and a real proctor-worker in a folder of its
+// own.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -12,7 +13,8 @@
 namespace proctor::testing {
 
 constexpr const char* kReference =
-    "diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n-echo $(($1 - $2))\n+echo $(($1 + $2))\n";
+    "diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n-echo $(($1 - "
+    "$2))\n+echo $(($1 + $2))\n";
 
 inline std::string git(const fs::path& dir, std::vector<std::string> args) {
   CommandSpec spec;
@@ -46,7 +48,8 @@ struct Scene {
     contract.reference_patch = "fix.patch";
     contract.policy.protected_ = {"tests/**"};
     contract.policy.wall = std::chrono::seconds(60);
-    contract.checks = {check("own-tests", "sh tests/t.sh"), check("hidden", "sh $PROCTOR_CONTRACT/accept.sh")};
+    contract.checks = {check("own-tests", "sh tests/t.sh"),
+                       check("hidden", "sh $PROCTOR_CONTRACT/accept.sh")};
     settings.campaign = "camp1";
     settings.run_cap = MicroUsd::from_micros(1'000'000);
     settings.cost_model.version = "fallback-1";
@@ -93,9 +96,17 @@ struct Scene {
 
   Child start_worker(std::vector<std::string> more = {}) {
     CommandSpec spec;
-    spec.argv = {PROCTOR_WORKER, "--connect", "ipc://" + socket.string(), "--slots", "2",
-                 "--name", "w1", "--root", (temp.path() / "root").string(),
-                 "--docker-socket", (temp.path() / "no-engine").string()};
+    spec.argv = {PROCTOR_WORKER,
+                 "--connect",
+                 "ipc://" + socket.string(),
+                 "--slots",
+                 "2",
+                 "--name",
+                 "w1",
+                 "--root",
+                 (temp.path() / "root").string(),
+                 "--docker-socket",
+                 (temp.path() / "no-engine").string()};
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());
     auto child = Child::start(spec, temp.path() / "worker.log", Child::Lifetime::kDiesWithParent);
     REQUIRE_MESSAGE(child.ok(), (child.ok() ? "" : child.error().detail));
@@ -114,6 +125,8 @@ struct Scene {
   Settings settings;
 };
 
-inline AttemptId id(std::uint32_t run, std::uint32_t no = 1) { return {RunId(run), AttemptNo(no)}; }
+inline AttemptId id(std::uint32_t run, std::uint32_t no = 1) {
+  return {RunId(run), AttemptNo(no)};
+}
 
 }  // namespace proctor::testing

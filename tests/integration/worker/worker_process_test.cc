@@ -66,13 +66,15 @@ TEST_SUITE("worker") {
     REQUIRE(coordinator.connected());
     CHECK(coordinator.syncs[0].worker == WorkerId("w1"));
     CHECK(coordinator.syncs[0].slots == 2);
-    const Method command = scene.method("scripted", Method::Kind::kCommand,
-                                        "grep -q sum \"$PROCTOR_BRIEFING_FILE\" && echo 'echo $(($1 + $2))' > calc.sh"
-                                        " && echo true > tests/t.sh && test \"$PROCTOR_SEED\" = 7 && exit 3");
-    coordinator.assign({scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 0),
-                        scene.assignment(coordinator, scene.method("reference", Method::Kind::kReference), 1),
-                        scene.assignment(coordinator, command, 2)},
-                       scene.settings_digest());
+    const Method command =
+        scene.method("scripted", Method::Kind::kCommand,
+                     "grep -q sum \"$PROCTOR_BRIEFING_FILE\" && echo 'echo $(($1 + $2))' > calc.sh"
+                     " && echo true > tests/t.sh && test \"$PROCTOR_SEED\" = 7 && exit 3");
+    coordinator.assign(
+        {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 0),
+         scene.assignment(coordinator, scene.method("reference", Method::Kind::kReference), 1),
+         scene.assignment(coordinator, command, 2)},
+        scene.settings_digest());
     for (std::uint32_t run = 0; run < 3; ++run) {
       CAPTURE(run);
       REQUIRE_MESSAGE(coordinator.has_result(id(run)), scene.log());
@@ -94,8 +96,10 @@ TEST_SUITE("worker") {
     CHECK(report.checks[1].outcome == CheckOutcome::kPass);
     const std::vector<Event> events = events_of(dir, report);
     REQUIRE(find(events, "briefing") != nullptr);
-    CHECK(find(events, "briefing")->payload.at("text").get<std::string>().find("must print the sum") !=
-          std::string::npos);
+    CHECK(find(events, "briefing")
+              ->payload.at("text")
+              .get<std::string>()
+              .find("must print the sum") != std::string::npos);
     REQUIRE(find(events, "tool") != nullptr);
     CHECK(find(events, "tool")->actor == Actor::kAgent);
     CHECK(find(events, "tool")->payload.at("exit_code") == 3);
@@ -120,7 +124,8 @@ TEST_SUITE("worker") {
     FakeCoordinator coordinator(scene.socket, 1);
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
-    const Method slow = scene.method("slow", Method::Kind::kCommand, "echo 'echo $(($1 + $2))' > calc.sh; sleep 60");
+    const Method slow = scene.method("slow", Method::Kind::kCommand,
+                                     "echo 'echo $(($1 + $2))' > calc.sh; sleep 60");
     coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     CHECK(coordinator.results.at(id(0)).termination == Termination::kAgentTimeout);
@@ -136,8 +141,10 @@ TEST_SUITE("worker") {
     coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
     REQUIRE_MESSAGE(coordinator.until([&] {
       const auto& running = coordinator.syncs.back().running;
-      return running.size() == 1 && running[0].stage == wire::Stage::kAgent && running[0].sandbox_started;
-    }), scene.log());
+      return running.size() == 1 && running[0].stage == wire::Stage::kAgent &&
+             running[0].sandbox_started;
+    }),
+                    scene.log());
     coordinator.say(wire::Cancel{Epoch(0), {id(0)}, "of an old life"});
     coordinator.say(wire::Cancel{Epoch(1), {id(0)}, "no longer wanted"});
     REQUIRE(coordinator.has_result(id(0)));
@@ -175,7 +182,8 @@ TEST_SUITE("worker") {
     FakeCoordinator coordinator(scene.socket, 1);
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
-    const auto a = scene.assignment(coordinator, scene.method("reference", Method::Kind::kReference), 0);
+    const auto a =
+        scene.assignment(coordinator, scene.method("reference", Method::Kind::kReference), 0);
     const std::string good = wire::encode(wire::Assign{Epoch(1), scene.settings_digest(), {a}});
     for (std::size_t cut = 1; cut < good.size(); ++cut) coordinator.say_bytes(good.substr(0, cut));
     coordinator.say_bytes(std::string(1000, '\xff'));
@@ -186,7 +194,8 @@ TEST_SUITE("worker") {
     coordinator.say(wire::SyncReply{Epoch(1), "../escape", 100, {}, {}, {}, false});
     coordinator.bundles[a.contract] = "not the contract";
     coordinator.assign({a}, scene.settings_digest());
-    REQUIRE(coordinator.until([&] { return 1 < coordinator.wants; }));  // refused, and asked for again
+    REQUIRE(
+        coordinator.until([&] { return 1 < coordinator.wants; }));  // refused, and asked for again
     coordinator.bundles[a.contract] = make_bundle(scene.contract, scene.temp.path());
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kSuccess);
@@ -218,7 +227,8 @@ TEST_SUITE("worker") {
     coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     CHECK(coordinator.results.at(id(0)).infrastructure);
-    CHECK(coordinator.results.at(id(0)).rationale.find(scene.contract.environment.image) != std::string::npos);
+    CHECK(coordinator.results.at(id(0)).rationale.find(scene.contract.environment.image) !=
+          std::string::npos);
   }
 
   TEST_CASE("a worker that is refused leaves with exit code 2") {

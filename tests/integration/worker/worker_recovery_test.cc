@@ -43,7 +43,8 @@ TEST_SUITE("worker") {
     auto coordinator = std::make_unique<FakeCoordinator>(scene.socket, 1);
     Child worker = scene.start_worker();
     REQUIRE(coordinator->connected());
-    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 1; echo 'echo $(($1 + $2))' > calc.sh");
+    const Method slow =
+        scene.method("slow", Method::Kind::kCommand, "sleep 1; echo 'echo $(($1 + $2))' > calc.sh");
     coordinator->assign({scene.assignment(*coordinator, slow, 0)}, scene.settings_digest());
     REQUIRE(coordinator->until([&] { return !coordinator->syncs.back().running.empty(); }));
     coordinator.reset();
@@ -95,7 +96,8 @@ TEST_SUITE("worker") {
     REQUIRE_MESSAGE(coordinator.until([&] {
       const auto& running = coordinator.syncs.back().running;
       return running.size() == 1 && running[0].stage == wire::Stage::kAgent;
-    }), scene.log());
+    }),
+                    scene.log());
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.syncs.back().slots == 0; }));
     worker.signal(SIGTERM);

@@ -26,6 +26,19 @@ Status opens(BundleCache::Kind kind, const std::string& bytes, const Digest& dig
 
 }  // namespace
 
+fs::path BundleCache::path(const Digest& digest) const {
+  const std::lock_guard lock(mutex_);
+  return root_ / campaign_ / digest.hex();
+}
+
+void BundleCache::enter(const std::string& campaign) {
+  const std::lock_guard lock(mutex_);
+  campaign_ = campaign;
+  contracts_.clear();
+  methods_.clear();
+  settings_.clear();
+}
+
 bool BundleCache::holds(const Digest& digest) const {
   std::error_code error;
   return fs::is_regular_file(path(digest), error);
@@ -33,8 +46,9 @@ bool BundleCache::holds(const Digest& digest) const {
 
 Status BundleCache::put(Kind kind, const Digest& digest, const std::string& bytes) {
   PROCTOR_CHECK_OK(opens(kind, bytes, digest));
-  PROCTOR_CHECK_OK(make_dirs(root_));
-  return write_file(path(digest), bytes, Durability::kLazy, 0600);  // opened again under its digest
+  const fs::path file = path(digest);
+  PROCTOR_CHECK_OK(make_dirs(file.parent_path()));
+  return write_file(file, bytes, Durability::kLazy, 0600);  // opened again under its digest
 }
 
 template <class T, class Open>

@@ -126,6 +126,9 @@ int serve(const Options& o) {
     log::warn("clean up: " + cleaned.error().detail);
   if (const Status cleared = remove_tree(home / "runs"); !cleared.ok())
     log::warn(cleared.error().detail);
+  // Bundles name folders of the coordinator's host, which may have moved since.
+  if (const Status cleared = remove_tree(home / "bundles"); !cleared.ok())
+    log::warn(cleared.error().detail);
   Result<Spool> spool = Spool::open(home / "spool");
   if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
   BundleCache bundles(home / "bundles");

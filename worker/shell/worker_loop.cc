@@ -96,6 +96,7 @@ Result<WorkerLoop::End> WorkerLoop::run() {
     const std::size_t line = last->find('\n');
     if (line != std::string::npos && last->substr(0, line) == options_.port.endpoint) {
       campaign_ = last->substr(line + 1);
+      bundles_.enter(campaign_);
       Result<std::vector<Spool::Entry>> entries = spool_.load(campaign_);
       if (entries.ok()) {
         for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
@@ -225,6 +226,8 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   campaign_ = campaign;
   spool_ready_ = false;
   done_.clear();
+  wanted_.clear();
+  bundles_.enter(campaign);
   outbox_.clear();
   on_disk([this, campaign, last = options_.port.endpoint + "\n" + campaign] {
     if (const Status kept = write_file(options_.home / kLast, last); !kept.ok()) {

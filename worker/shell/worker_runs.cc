@@ -72,7 +72,8 @@ void WorkerLoop::bundle_complete(const Digest& digest, std::string bytes) {
         start_ready();
       } else {
         log::warn("bundle " + digest.short_hex() + ": " + stored->error().detail);
-        wanted_[digest].storing = false;  // asked for again with the next Sync
+        if (const auto again = wanted_.find(digest); again != wanted_.end())
+          again->second.storing = false;  // asked for again with the next Sync
       }
     });
   });

@@ -1,0 +1,127 @@
+#pragma once
+// A coordinator that does what it is told: answers Syncs, Wants and chunks truthfully, keeps what
+// arrives, and says whatever a test wants said, sense or not.  One thread: until() turns the loop.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/overload.h"
+#include "common/contract/bundle.h"
+#include "common/wire/asio.h"
+#include "common/wire/codec.h"
+#include "common/wire/zmq_port.h"
+
+namespace proctor::testing {
+
+class FakeCoordinator {
+ public:
+  FakeCoordinator(const fs::path& socket, std::uint64_t epoch_number,
+                  std::string campaign_id = "camp1")
+      : epoch(epoch_number), campaign(std::move(campaign_id)) {
+    wire::ZmqPort::Options options;
+    options.type = wire::ZmqPort::Type::kRouter;
+    options.attach = wire::ZmqPort::Attach::kBind;
+    options.endpoint = "ipc://" + socket.string();
+    auto port = wire::ZmqPort::open(io_, zmq_, options, [this](wire::PeerMessage m) { on(m); });
+    REQUIRE_MESSAGE(port.ok(), (port.ok() ? "" : port.error().detail));
+    port_ = std::move(port).value();
+  }
+
+  template <class Predicate>
+  [[nodiscard]] bool until(Predicate done, std::chrono::seconds bound = std::chrono::seconds(40)) {
+    const auto end = std::chrono::steady_clock::now() + bound;
+    while (!done() && std::chrono::steady_clock::now() < end) {
+      io_.restart();
+      io_.run_one_for(std::chrono::milliseconds(20));
+    }
+    return done();
+  }
+  [[nodiscard]] bool connected() {
+    return until([this] { return !syncs.empty(); });
+  }
+  [[nodiscard]] bool has_result(AttemptId id) {
+    return until([this, id] { return results.contains(id); });
+  }
+  // Another Sync than those seen so far, said after everything sent to the worker until now.
+  [[nodiscard]] bool next_sync() {
+    const std::size_t now = syncs.size() + 1;  // one may be on its way already
+    return until([this, now] { return now < syncs.size(); });
+  }
+
+  void say(const wire::Message& m) { say_bytes(wire::encode(m)); }
+  void say_bytes(std::string bytes) { REQUIRE(port_->send(peer_, std::move(bytes))); }
+  void offer(const Digest& digest, std::string bundle) { bundles[digest] = std::move(bundle); }
+  void assign(const std::vector<wire::Assignment>& runs, const Digest& settings) {
+    say(wire::Assign{Epoch(epoch), settings, runs});
+  }
+
+  std::uint64_t epoch;
+  std::string campaign;
+  bool acknowledges = true;
+  bool drain = false;
+  std::map<Digest, std::string> bundles;
+  std::vector<wire::Sync> syncs;
+  std::vector<wire::ResultMessage> deliveries;  // in order, repeated ones too
+  std::map<AttemptId, wire::ResultMessage> results;
+  std::map<AttemptId, std::string> archives;
+  std::set<AttemptId> durable;
+  std::size_t chunks = 0, wants = 0, leaves = 0;
+
+ private:
+  void on(const wire::PeerMessage& m) {
+    peer_ = m.peer;
+    auto message = wire::decode(m.bytes);
+    REQUIRE_MESSAGE(message.ok(), (message.ok() ? "" : message.error().detail));
+    std::visit(Overload{[this](const wire::Sync& s) { answer(s); },
+                        [this](const wire::Want& w) { answer(w); },
+                        [this](const wire::ArchiveChunk& c) { answer(c); },
+                        [this](const wire::ResultMessage& r) { answer(r); },
+                        [this](const wire::Leave&) { ++leaves; }, [](const wire::Progress&) {},
+                        [](const auto&) { FAIL("a coordinator's word from a worker"); }},
+               *message);
+  }
+  void answer(const wire::Sync& s) {
+    syncs.push_back(s);
+    wire::SyncReply reply;
+    reply.epoch = Epoch(epoch);
+    reply.campaign = campaign;
+    reply.next_sync_ms = 100;
+    reply.drain = drain;
+    for (const AttemptId id : s.unacked)
+      (durable.contains(id) ? reply.acked : reply.resend).push_back(id);
+    if (!acknowledges) reply.resend.clear();
+    say(reply);
+  }
+  void answer(const wire::Want& w) {
+    ++wants;
+    for (const Digest& digest : w.digests) {
+      const auto it = bundles.find(digest);
+      if (it != bundles.end()) say(wire::Bundle{digest, it->second, 0, 0});
+    }
+  }
+  void answer(const wire::ArchiveChunk& c) {
+    ++chunks;
+    std::string& bytes = archives[c.attempt];
+    if (c.offset == 0) bytes.clear();
+    CHECK(c.offset == bytes.size());
+    bytes += c.bytes;
+    say(wire::ChunkAck{c.attempt, bytes.size()});
+  }
+  void answer(const wire::ResultMessage& r) {
+    deliveries.push_back(r);
+    results[r.attempt] = r;
+    if (!acknowledges) return;
+    durable.insert(r.attempt);
+    say(wire::Ack{{r.attempt}});
+  }
+
+  boost::asio::io_context io_;
+  zmq::context_t zmq_{1};
+  std::unique_ptr<wire::ZmqPort> port_;
+  std::string peer_;
+};
+
+}  // namespace proctor::testing

@@ -1,0 +1,243 @@
+// A real proctor-worker with real git and bubblewrap, and a coordinator that the test plays.
+#include "common/trace/archive.h"
+#include "common/trace/event.h"
+#include "common/trace/evidence.h"
+#include "common/trace/manifest.h"
+#include "tests/integration/worker/scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// The run directory that travelled, its digests checked.
+fs::path unpacked(Scene& scene, FakeCoordinator& coordinator, AttemptId attempt) {
+  const wire::ResultMessage& result = coordinator.results.at(attempt);
+  const std::string& bytes = coordinator.archives.at(attempt);
+  CHECK(sha256(bytes) == result.archive);
+  CHECK(bytes.size() == result.archive_bytes);
+  const fs::path file = scene.temp.path() / "got.tar.zst";
+  REQUIRE(write_file(file, bytes).ok());
+  const fs::path dir = scene.temp.path() / ("got-" + to_string(attempt));
+  const Status done = unpack_archive(file, dir);
+  REQUIRE_MESSAGE(done.ok(), (done.ok() ? "" : done.error().detail));
+  return dir;
+}
+
+RunReport report_of(const fs::path& dir, const Digest& digest) {
+  const std::string bytes = read_file(dir / kReportFile, kReportBytes).value();
+  CHECK(sha256(bytes) == digest);
+  Result<RunReport> report = parse_report(bytes);
+  REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().detail));
+  return *report;
+}
+
+std::vector<Event> events_of(const fs::path& dir, const RunReport& report) {
+  const std::string bytes = read_file(dir / kEventsFile, kEventLogBytes).value();
+  EventChain chain;
+  std::vector<Event> events;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t end = bytes.find('\n', at);
+    REQUIRE(end != std::string::npos);
+    Result<Event> event = chain.accept(std::string_view(bytes).substr(at, end - at));
+    REQUIRE_MESSAGE(event.ok(), (event.ok() ? "" : event.error().detail));
+    events.push_back(std::move(event).value());
+    at = end + 1;
+  }
+  CHECK(chain.head() == report.head);
+  CHECK(chain.length() == report.events);
+  return events;
+}
+
+const Event* find(const std::vector<Event>& events, std::string_view type) {
+  for (const Event& e : events) {
+    if (e.type == type) return &e;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_SUITE("worker") {
+  TEST_CASE("noop fails and reference succeeds and a command is judged by what it changed") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(coordinator.syncs[0].worker == WorkerId("w1"));
+    CHECK(coordinator.syncs[0].slots == 2);
+    const Method command =
+        scene.method("scripted", Method::Kind::kCommand,
+                     "grep -q sum \"$PROCTOR_BRIEFING_FILE\" && echo 'echo $(($1 + $2))' > calc.sh"
+                     " && echo true > tests/t.sh && test \"$PROCTOR_SEED\" = 7 && exit 3");
+    coordinator.assign(
+        {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 0),
+         scene.assignment(coordinator, scene.method("reference", Method::Kind::kReference), 1),
+         scene.assignment(coordinator, command, 2)},
+        scene.settings_digest());
+    for (std::uint32_t run = 0; run < 3; ++run) {
+      CAPTURE(run);
+      REQUIRE_MESSAGE(coordinator.has_result(id(run)), scene.log());
+      const wire::ResultMessage& r = coordinator.results.at(id(run));
+      CAPTURE(r.rationale);
+      CHECK(r.outcome == (run == 0 ? RunOutcome::kFailure : RunOutcome::kSuccess));
+      CHECK(r.termination == Termination::kCompleted);
+      CHECK(r.epoch == Epoch(3));
+      CHECK_FALSE(r.infrastructure);
+    }
+    const fs::path dir = unpacked(scene, coordinator, id(2));
+    const RunReport report = report_of(dir, coordinator.results.at(id(2)).report);
+    CHECK(report.run_name == "add/scripted/r1");
+    CHECK(report.commit == scene.contract.repository.commit);
+    CHECK(report.usage == coordinator.results.at(id(2)).usage);
+    CHECK(report.usage.tool_calls == 1);
+    CHECK(report.violations == std::vector<std::string>{"protected: tests/t.sh"});
+    REQUIRE(report.checks.size() == 2);
+    CHECK(report.checks[1].outcome == CheckOutcome::kPass);
+    const std::vector<Event> events = events_of(dir, report);
+    REQUIRE(find(events, "briefing") != nullptr);
+    CHECK(find(events, "briefing")
+              ->payload.at("text")
+              .get<std::string>()
+              .find("must print the sum") != std::string::npos);
+    REQUIRE(find(events, "tool") != nullptr);
+    CHECK(find(events, "tool")->actor == Actor::kAgent);
+    CHECK(find(events, "tool")->payload.at("exit_code") == 3);
+    CHECK(find(events, "tool")->payload.at("ceiling_ms") == 60'000);
+    REQUIRE(find(events, "termination") != nullptr);
+    CHECK(find(events, "termination")->payload.at("evidence") == find(events, "tool")->seq);
+    CHECK(find(events, "mutation") != nullptr);
+    CHECK(find(events, "acceptance")->payload.at("id") == "own-tests");
+    const std::string patch = read_file(dir / kPatchFile, 1 << 20).value();
+    CHECK(patch.find("+echo $(($1 + $2))") != std::string::npos);
+    auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
+    REQUIRE(manifest.ok());
+    CHECK(check_manifest(*manifest).ok());
+    worker.signal(SIGTERM);
+    REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
+    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+  }
+
+  TEST_CASE("an agent that runs out of time is stopped and its tree is judged") {
+    Scene scene;
+    scene.contract.policy.wall = std::chrono::seconds(1);
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method slow = scene.method("slow", Method::Kind::kCommand,
+                                     "echo 'echo $(($1 + $2))' > calc.sh; sleep 60");
+    coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CHECK(coordinator.results.at(id(0)).termination == Termination::kAgentTimeout);
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kSuccess);
+  }
+
+  TEST_CASE("a cancelled attempt ends as cancelled and says so") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 60");
+    coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      const auto& running = coordinator.syncs.back().running;
+      return running.size() == 1 && running[0].stage == wire::Stage::kAgent &&
+             running[0].sandbox_started;
+    }),
+                    scene.log());
+    coordinator.say(wire::Cancel{Epoch(0), {id(0)}, "of an old life"});
+    coordinator.say(wire::Cancel{Epoch(1), {id(0)}, "no longer wanted"});
+    REQUIRE(coordinator.has_result(id(0)));
+    CHECK(coordinator.results.at(id(0)).termination == Termination::kOperatorCancel);
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kInvalid);
+    CHECK(coordinator.results.at(id(0)).rationale == "no longer wanted");
+    const RunReport report =
+        report_of(unpacked(scene, coordinator, id(0)), coordinator.results.at(id(0)).report);
+    CHECK_FALSE(report.checks.at(0).outcome.has_value());
+  }
+
+  TEST_CASE("an assignment that comes twice or late or from an old epoch runs once") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 5);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const auto a = scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 0);
+    const auto old = scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 1);
+    coordinator.say(wire::Assign{Epoch(4), scene.settings_digest(), {old}});
+    coordinator.assign({a}, scene.settings_digest());
+    coordinator.assign({a, a}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    REQUIRE(coordinator.until([&] { return coordinator.syncs.back().unacked.empty(); }));
+    coordinator.assign({a}, scene.settings_digest());
+    const std::size_t chunks = coordinator.chunks;
+    REQUIRE(coordinator.next_sync());
+    CHECK(coordinator.syncs.back().running.empty());
+    CHECK(coordinator.syncs.back().unacked.empty());
+    CHECK(coordinator.deliveries.size() == 1);
+    CHECK(coordinator.chunks == chunks);
+  }
+
+  TEST_CASE("garbage from a coordinator disturbs nothing") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const auto a =
+        scene.assignment(coordinator, scene.method("reference", Method::Kind::kReference), 0);
+    const std::string good = wire::encode(wire::Assign{Epoch(1), scene.settings_digest(), {a}});
+    for (std::size_t cut = 1; cut < good.size(); ++cut) coordinator.say_bytes(good.substr(0, cut));
+    coordinator.say_bytes(std::string(1000, '\xff'));
+    coordinator.say(wire::Leave{WorkerId("w1"), BootId(1)});
+    coordinator.say(wire::Bundle{Digest(), "never asked for", 0, 0});
+    coordinator.say(wire::ChunkAck{id(9), 5});
+    coordinator.say(wire::Ack{{id(9)}});
+    coordinator.say(wire::SyncReply{Epoch(1), "../escape", 100, {}, {}, {}, false});
+    coordinator.bundles[a.contract] = "not the contract";
+    coordinator.assign({a}, scene.settings_digest());
+    REQUIRE(
+        coordinator.until([&] { return 1 < coordinator.wants; }));  // refused, and asked for again
+    coordinator.bundles[a.contract] = make_bundle(scene.contract, scene.temp.path());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kSuccess);
+    CHECK_FALSE(fs::exists(scene.temp.path() / "root/workers/w1/escape"));
+  }
+
+  TEST_CASE("what no host can run is invalid and makes no new attempt") {
+    Scene scene;
+    scene.contract.repository.commit = std::string(40, 'a');
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kInvalid);
+    CHECK(coordinator.results.at(id(0)).termination == Termination::kInfrastructure);
+    CAPTURE(coordinator.results.at(id(0)).rationale);
+    CHECK_FALSE(coordinator.results.at(id(0)).infrastructure);
+  }
+
+  TEST_CASE("an image without an engine is infrastructure and names the image") {
+    Scene scene;
+    scene.contract.environment.image = "sha256:" + std::string(64, 'b');
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CHECK(coordinator.results.at(id(0)).infrastructure);
+    CHECK(coordinator.results.at(id(0)).rationale.find(scene.contract.environment.image) !=
+          std::string::npos);
+  }
+
+  TEST_CASE("a worker that is refused leaves with exit code 2") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    coordinator.say(wire::Refuse{"another worker has this name"});
+    CHECK(worker.wait(std::chrono::seconds(20)) == 2);
+    CHECK(scene.log().find("another worker has this name") != std::string::npos);
+  }
+}

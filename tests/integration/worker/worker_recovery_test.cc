@@ -1,0 +1,119 @@
+// What survives: a killed worker's results, a coordinator that goes away and comes back.
+#include "tests/integration/worker/scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+TEST_SUITE("worker") {
+  TEST_CASE("a killed worker delivers what it had finished when it comes back") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    coordinator.acknowledges = false;
+    wire::ResultMessage first;
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      const Method reference = scene.method("reference", Method::Kind::kReference);
+      coordinator.assign({scene.assignment(coordinator, reference, 4)}, scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
+      first = coordinator.results.at(id(4));
+      worker.signal(SIGKILL);
+      CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+    }
+    const BootId boot = coordinator.syncs.back().boot;
+    const std::string archive = coordinator.archives.at(id(4));
+    coordinator.syncs.clear();
+    coordinator.results.clear();
+    coordinator.archives.clear();
+    coordinator.acknowledges = true;
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(coordinator.syncs[0].boot != boot);
+    CHECK(coordinator.syncs[0].unacked == std::vector<AttemptId>{id(4)});  // in the very first Sync
+    CHECK(coordinator.syncs[0].running.empty());
+    REQUIRE(coordinator.has_result(id(4)));
+    CHECK(wire::encode(coordinator.results.at(id(4))) == wire::encode(first));
+    CHECK(coordinator.archives.at(id(4)) == archive);
+    REQUIRE(coordinator.until([&] { return coordinator.syncs.back().unacked.empty(); }));
+    CHECK(coordinator.until([&] { return !fs::exists(scene.spool() / "4.1"); }));
+  }
+
+  TEST_CASE("a worker goes on without its coordinator and delivers when a new life answers") {
+    Scene scene;
+    auto coordinator = std::make_unique<FakeCoordinator>(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator->connected());
+    const Method slow =
+        scene.method("slow", Method::Kind::kCommand, "sleep 1; echo 'echo $(($1 + $2))' > calc.sh");
+    coordinator->assign({scene.assignment(*coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE(coordinator->until([&] { return !coordinator->syncs.back().running.empty(); }));
+    coordinator.reset();
+    coordinator = std::make_unique<FakeCoordinator>(scene.socket, 2);
+    REQUIRE_MESSAGE(coordinator->has_result(id(0)), scene.log());
+    CHECK(coordinator->results.at(id(0)).epoch == Epoch(1));  // the one it was assigned under
+    CHECK(coordinator->results.at(id(0)).outcome == RunOutcome::kSuccess);
+  }
+
+  TEST_CASE("a lost acknowledgement is healed by the next Sync without another run") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    coordinator.acknowledges = false;
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    REQUIRE(coordinator.next_sync());
+    CHECK(coordinator.syncs.back().unacked == std::vector<AttemptId>{id(0)});
+    coordinator.durable.insert(id(0));  // and the next reply says so
+    REQUIRE(coordinator.until([&] { return coordinator.syncs.back().unacked.empty(); }));
+    CHECK(coordinator.deliveries.size() == 1);
+  }
+
+  TEST_CASE("a worker that is told to drain finishes what runs and leaves") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 1");
+    coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE(coordinator.until([&] { return !coordinator.syncs.back().running.empty(); }));
+    coordinator.drain = true;
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kFailure);
+    CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
+    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(coordinator.syncs.back().slots == 0);
+  }
+
+  TEST_CASE("a second interrupt cancels and the run may be tried elsewhere") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 60");
+    coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      const auto& running = coordinator.syncs.back().running;
+      return running.size() == 1 && running[0].stage == wire::Stage::kAgent;
+    }),
+                    scene.log());
+    worker.signal(SIGTERM);
+    REQUIRE(coordinator.until([&] { return coordinator.syncs.back().slots == 0; }));
+    worker.signal(SIGTERM);
+    REQUIRE(coordinator.has_result(id(0)));
+    CHECK(coordinator.results.at(id(0)).infrastructure);
+    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+  }
+
+  TEST_CASE("a second worker of one name on one host is refused") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    Child second = scene.start_worker();
+    CHECK(second.wait(std::chrono::seconds(20)) == 4);
+    CHECK(scene.log().find("held by another process") != std::string::npos);
+    CHECK(worker.running());
+  }
+}

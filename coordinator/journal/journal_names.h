@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/score/outcome.h"
-#include "coordinator/journal/records.h"
+#include "coordinator/core/records.h"
 
 namespace proctor::journal {
 

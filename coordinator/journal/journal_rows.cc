@@ -16,7 +16,7 @@ namespace {
 #define PROCTOR_CORE_COLUMNS                                                                  \
   "SELECT run, attempt, state, seq, ask, worker, denied_scope, short_by, infrastructure, "    \
   "sets_outcome, outcome, termination, charged, overrun, setup_ms, agent_ms, acceptance_ms, " \
-  "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes"
+  "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes, boot"
 constexpr const char* kCore = PROCTOR_CORE_COLUMNS " FROM attempts ORDER BY run, attempt";
 #define PROCTOR_RECORD_COLUMNS                                                                 \
   PROCTOR_CORE_COLUMNS                                                                         \
@@ -42,7 +42,8 @@ enum Column {
   kCharged,
   kOverrun,
   kUsage,  // and eight more of usage
-  kRationale = kUsage + 9,
+  kBoot = kUsage + 9,
+  kRationale,
   kReason,
   kReport,
   kArchive,
@@ -121,6 +122,7 @@ RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Worker
       r.wrong("an unknown worker");
     } else {
       a.worker = worker->second;
+      a.boot = BootId(static_cast<std::uint64_t>(row.integer(kBoot)));
     }
   }
   if (!row.is_null(kDeniedScope)) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "coordinator/journal/records.h"
+#include "coordinator/core/records.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor::journal {

@@ -17,7 +17,7 @@ CREATE TABLE attempts(
   run INTEGER NOT NULL, attempt INTEGER NOT NULL,
   state TEXT NOT NULL,
   seq INTEGER NOT NULL, ask INTEGER NOT NULL,
-  worker INTEGER REFERENCES workers(id),
+  worker INTEGER REFERENCES workers(id), boot INTEGER,
   denied_scope INTEGER REFERENCES scopes(id), short_by INTEGER,
   infrastructure INTEGER, sets_outcome INTEGER, outcome TEXT, termination TEXT,
   charged INTEGER, overrun INTEGER,

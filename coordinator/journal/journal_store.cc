@@ -71,6 +71,8 @@ class Binder {
   }
   Binder& id(AttemptId id) { return number(id.run.raw()).number(id.no.raw()); }
   Binder& count(std::uint64_t n) { return number(stored(n)); }
+  // 64 random bits; SQLite's integers have a sign, nothing is lost.
+  Binder& bits(std::uint64_t n) { return number(static_cast<std::int64_t>(n)); }
   Binder& money(MicroUsd m) { return number(m.micros()); }
   Binder& time(WallTime t) { return number(t.raw()); }
   Binder& text(std::string_view t) {
@@ -122,13 +124,14 @@ constexpr const char* kIntent =
     "ask = excluded.ask, intent_ms = excluded.intent_ms, denied_scope = NULL, short_by = NULL, "
     "ended_ms = NULL WHERE state IN ('reserving', 'denied') AND seq <= excluded.seq";
 constexpr const char* kGranted =
-    "UPDATE attempts SET state = 'granted', worker = ?, granted_ms = ? "
+    "UPDATE attempts SET state = 'granted', worker = ?, boot = ?, granted_ms = ? "
     "WHERE run = ? AND attempt = ? AND state IN ('reserving', 'granted')";
 constexpr const char* kDenied =
     "UPDATE attempts SET state = 'denied', denied_scope = ?, short_by = ?, ended_ms = ? "
     "WHERE run = ? AND attempt = ? AND seq = ? AND state IN ('reserving', 'denied')";
 constexpr const char* kResult =
-    "UPDATE attempts SET state = 'finished', outcome = ?, termination = ?, rationale = ?, "
+    "UPDATE attempts SET state = CASE state WHEN 'lost' THEN 'lost' ELSE 'finished' END, outcome = "
+    "?, termination = ?, rationale = ?, "
     "infrastructure = ?, report = ?, archive = ?, archive_bytes = ?, setup_ms = ?, agent_ms = ?, "
     "acceptance_ms = ?, cpu_ms = ?, tool_calls = ?, input_tokens = ?, output_tokens = ?, "
     "model_calls = ?, stored_bytes = ?, started_ms = ?, finished_ms = ?, sets_outcome = ?, "
@@ -252,7 +255,7 @@ Result<std::int64_t> JournalStore::put(const AttemptGranted& f) {
     PROCTOR_TRY(const std::int64_t worker, worker_id(f.worker.raw()));
     b.number(worker);
   }
-  b.time(f.at).id(f.attempt);
+  b.bits(f.boot.raw()).time(f.at).id(f.attempt);
   return granted_.run();
 }
 

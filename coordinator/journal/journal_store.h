@@ -11,7 +11,7 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
-#include "coordinator/journal/records.h"
+#include "coordinator/core/records.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {

@@ -55,12 +55,23 @@ struct Campaign {
   std::string redis;                // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
   CostModel cost_model;
+  Origin origin;  // of campaign.yaml, for diagnostics
 
   // What a run of this task may spend at most: the contract's cap, else the campaign's, else the
   // run envelope; never above the run envelope.
   MicroUsd run_cap(const Contract& contract) const;
+  // The envelope of a task or stage, the global one where it has none of its own.
+  MicroUsd task_envelope(const std::string& contract_id) const;
+  MicroUsd stage_envelope(const std::string& stage) const;
+  // All caps of a run of this task: usd is run_cap, wall the agent's (never absent), the others
+  // the contract's where it has them, else the campaign's.
+  Caps run_caps(const Contract& contract) const;
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };
+
+// What a run of this contract can use at most of what is priced by time: setup in the agent's and
+// in the fresh workspace, the agent until `wall`, every check until its time limit.
+Usage worst_case(const Contract& contract, std::chrono::milliseconds wall);
 
 }  // namespace proctor

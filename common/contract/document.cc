@@ -16,18 +16,21 @@ Mark mark_of(std::string_view before) {
   return at;
 }
 
-// Bytes that neither format may hold.  A \x04 would even end the text silently: yaml-cpp uses it
-// for the end of its stream.
-bool is_forbidden(char c) {
+// Bytes that neither format may hold (RFC 8259 admits DEL).  A \x04 would even end the text
+// silently: yaml-cpp uses it for the end of its stream.
+bool is_forbidden(char c, Format format) {
   const auto byte = static_cast<unsigned char>(c);
-  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F;
+  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') ||
+         (byte == 0x7F && format == Format::kYaml);
 }
 
-std::optional<Refusal> check_bytes(std::string_view text, const DocumentBounds& bounds) {
+std::optional<Refusal> check_bytes(std::string_view text, Format format,
+                                   const DocumentBounds& bounds) {
   if (bounds.bytes_max < text.size())
     return Refusal{
         {}, std::to_string(text.size()) + " bytes", "at most " + std::to_string(bounds.bytes_max)};
-  if (const auto bad = std::ranges::find_if(text, is_forbidden); bad != text.end()) {
+  const auto bad = std::ranges::find_if(text, [&](char c) { return is_forbidden(c, format); });
+  if (bad != text.end()) {
     const auto at = static_cast<std::size_t>(bad - text.begin());
     return Refusal{mark_of(text.substr(0, at)), "the byte " + printable(text.substr(at, 1)),
                    "text without control characters"};
@@ -56,7 +59,7 @@ std::optional<Document> read_document(std::string_view text, Format format, std:
     out.add({file, r.at, "", std::move(r.found), std::move(r.expected), ""});
     return std::nullopt;
   };
-  if (auto r = check_bytes(text, bounds)) return refuse(*std::move(r));
+  if (auto r = check_bytes(text, format, bounds)) return refuse(*std::move(r));
   constexpr std::string_view kBom = "\xEF\xBB\xBF";
   if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
   TreeBuilder builder(bounds, file, out);

@@ -32,6 +32,7 @@ class EdgeSocket {
   EdgeSocket& operator=(const EdgeSocket&) = delete;
 
   zmq::socket_t& socket() { return socket_; }
+  boost::asio::any_io_executor executor() { return fd_.get_executor(); }
   // Whoever called zmq on socket() says so.
   void touched() { schedule_pump(); }
 

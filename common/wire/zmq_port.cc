@@ -217,9 +217,38 @@ bool ZmqPort::receive_link_event(zmq::socket_t& monitor) {
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
     detail += ": connection lost during the handshake (wrong key of the coordinator?)";
   }
-  counters_.refused += link == Link::kRefused ? 1 : 0;
+  if (link == Link::kRefused) {
+    ++counters_.refused;
+    if (options_.attach == Attach::kConnect) connect_again_later();
+  }
+  // Sends handle the socket's commands only now and then: without this look the new pipe might not
+  // be there yet for a Sync sent from the callback.
+  int events = 0;
+  std::size_t size = sizeof events;
+  static_cast<void>(zmq_getsockopt(main_->socket().handle(), ZMQ_EVENTS, &events, &size));
+  main_->touched();
   if (on_link_) on_link_(link, detail);
   return true;
+}
+
+// After a refused handshake libzmq ends the session and does not reconnect, but the refusal may be
+// temporary: a key that is not listed yet, another program on the port while the coordinator
+// restarts.
+void ZmqPort::connect_again_later() {
+  if (retry_) return;
+  retry_.emplace(main_->executor());
+  retry_->expires_after(options_.refused_retry);
+  retry_->async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code ec) {
+    if (ec || alive.expired()) return;
+    retry_.reset();
+    void* socket = main_->socket().handle();
+    const char* endpoint = options_.endpoint.c_str();
+    // The session may be gone or not; the address was right before, so connecting cannot fail but
+    // for a context that is being terminated.
+    static_cast<void>(zmq_disconnect(socket, endpoint));
+    static_cast<void>(zmq_connect(socket, endpoint));
+    main_->touched();
+  });
 }
 
 bool ZmqPort::send_parts(const std::string& peer, std::string bytes) {

@@ -7,7 +7,8 @@
 // allow-list bound to the peer's key.  Leave Options::routing_id empty unless a test needs it: then
 // every connection gets a new id, and a second worker cannot take over the id of a first.
 //
-// A disconnected DEALER reconnects by itself (100 ms to 2 s).  A ROUTER is told that *somebody*
+// A disconnected DEALER reconnects by itself (100 ms to 2 s), a refused one after
+// Options::refused_retry (libzmq alone would give up for good).  A ROUTER is told that *somebody*
 // went (Link::kDown; libzmq 4.3.4 keeps ROUTER_NOTIFY to draft builds) and finds out who by
 // probe().
 //
@@ -67,6 +68,7 @@ class ZmqPort {
     std::size_t message_bytes_max = limits::kFrameBytes;  // of one part; who sends more is cut off
     std::chrono::milliseconds heartbeat{1'000};           // three silent ones end a connection
     std::chrono::milliseconds linger{500};                // for what is queued when the port closes
+    std::chrono::milliseconds refused_retry{1'000};
     int burst_max = 64;  // messages per turn of the loop: one peer cannot starve it
   };
   struct Counters {
@@ -111,6 +113,7 @@ class ZmqPort {
   bool receive_link_event(zmq::socket_t& monitor);
   void deliver(std::string peer, zmq::message_t& body);
   bool send_parts(const std::string& peer, std::string bytes);
+  void connect_again_later();
 
   const Options options_;
   const OnMessage on_message_;
@@ -119,6 +122,9 @@ class ZmqPort {
   std::string bound_endpoint_;
   std::unique_ptr<EdgeSocket> main_;
   std::unique_ptr<EdgeSocket> monitor_;
+  std::optional<boost::asio::steady_timer>
+      retry_;  // set: a refused connection waits to be made again
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold it weakly
 };
 
 }  // namespace proctor::wire

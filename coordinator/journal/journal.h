@@ -26,7 +26,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
-#include "coordinator/journal/records.h"
+#include "coordinator/core/records.h"
 
 namespace proctor {
 

@@ -131,10 +131,32 @@ Status Coordinator::start_ledger(LedgerStart start) {
   return ok_status();
 }
 
+Result<Coordinator::Port::Options> Coordinator::port_options(const CoordinatorOptions::Listen& listen) {
+  using Security = CoordinatorOptions::Listen::Security;
+  Port::Options port;
+  port.type = Port::Type::kRouter;
+  port.attach = Port::Attach::kBind;
+  port.endpoint = listen.endpoint;
+  port.insecure_loopback = listen.security == Security::kInsecureLoopback;
+  constexpr int kMessagesQueued = 4096;  // per worker and direction, of a few hundred bytes each
+  port.send_hwm = port.receive_hwm = kMessagesQueued;
+  if (listen.security != Security::kCurve) return port;
+  if (!options_.keys) return Error{Errc::kInvalid, "no key pair for " + listen.endpoint};
+  if (!zap_) {
+    PROCTOR_TRY(zap_, wire::ZapHandler::start(zmq_, options_.allow, [](const std::string& reason) {
+                  log::warn("refused a connection: " + reason);
+                }));
+  }
+  port.curve_server = Port::CurveServer{*options_.keys, zap_};
+  return port;
+}
+
 Status Coordinator::bind_ports() {
   for (std::size_t i = 0; i < options_.listen.size(); ++i) {
+    PROCTOR_TRY(Port::Options port_options_i, port_options(options_.listen[i]));
     Result<std::unique_ptr<Port>> port = Port::open(
-        io_, zmq_, options_.listen[i], [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
+        io_, zmq_, std::move(port_options_i),
+        [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
         [](Port::Link link, const std::string& detail) {
           if (link == Port::Link::kRefused) log::warn("a peer was refused: " + detail);
           if (link == Port::Link::kRevoked)

@@ -13,6 +13,7 @@
 #include <zmq.hpp>
 
 #include "common/wire/asio.h"
+#include "common/plan/plan.h"
 #include "common/wire/zmq_port.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"
@@ -30,7 +31,13 @@ struct CoordinatorOptions {
   const Campaign* definition = nullptr;  // both outlive the coordinator
   const Plan* plan = nullptr;
   std::vector<RunId> removed;  // tasks taken out after the freeze (R173)
-  std::vector<wire::ZmqPort::Options> listen;
+  struct Listen {
+    std::string endpoint;
+    enum class Security { kFilePermissions, kCurve, kInsecureLoopback } security;
+  };
+  std::vector<Listen> listen;
+  std::optional<wire::KeyPair> keys;  // kCurve: ours, and whom we let in
+  wire::AllowList allow;
   RedisEndpoint redis;
   SchedulerSettings scheduler;
   std::function<void(const StatusSnapshot&)> on_status;  // once a second, on the loop
@@ -71,6 +78,7 @@ class Coordinator {
   Status restore(const RestoredState& state, LedgerStart& ledger);
   Status start_ledger(LedgerStart start);
   Status bind_ports();
+  Result<Port::Options> port_options(const CoordinatorOptions::Listen& listen);
 
   void receive(std::size_t port, wire::PeerMessage message);
   void on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m);
@@ -118,6 +126,7 @@ class Coordinator {
   std::unique_ptr<LedgerThread> ledger_;
   ArchiveStore archives_;
   std::unique_ptr<TaskThread> files_;
+  std::shared_ptr<wire::ZapHandler> zap_;
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<WorkerId, Peer> peers_;
   std::map<std::pair<std::size_t, std::string>, WorkerId> by_routing_id_;

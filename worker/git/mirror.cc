@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
@@ -47,12 +48,21 @@ void log_fetch(const fs::path& dir, const GitSource& source, std::string_view wh
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
+// git takes a file that is no bundle for a link to a repository, and complains about that.
+Status check_bundle(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  std::getline(file, line);
+  if (line == "# v2 git bundle" || line == "# v3 git bundle") return ok_status();
+  return Error{Errc::kInvalid, "not a git repository or bundle"};
+}
+
 // A local source is looked at before git is: its own words for these are long and vary.
 Status check_local(const GitSource& source, const GitProgram& git) {
   std::error_code ec;
   const fs::file_status status = fs::status(source.location, ec);
   if (status.type() == fs::file_type::not_found) return Error{Errc::kNotFound, "no such path"};
-  if (status.type() == fs::file_type::regular) return ok_status();  // a bundle; git checks it
+  if (status.type() == fs::file_type::regular) return check_bundle(source.location);
   if (status.type() != fs::file_type::directory) {
     return Error{Errc::kInvalid, "neither a folder nor a .bundle file"};
   }

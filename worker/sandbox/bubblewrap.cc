@@ -12,6 +12,7 @@
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/bubblewrap_process.h"
 #include "worker/sandbox/cgroup.h"
+#include "worker/sandbox/exit_status.h"
 #include "worker/sandbox/seccomp_filter.h"
 
 namespace proctor {
@@ -32,13 +33,6 @@ struct Shared {
   CgroupHost cgroups;
   std::atomic<std::uint64_t> next{1};
 };
-
-// Signals by which programs really die; 128 + others (git exits with 129) is an exit code.
-bool is_death(int signal) {
-  constexpr int kDeaths[] = {SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE, SIGKILL,
-                             SIGSEGV, SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
-  return std::find(std::begin(kDeaths), std::end(kDeaths), signal) != std::end(kDeaths);
-}
 
 std::string hint(std::string_view text) {
   if (text.find("namespace") != std::string_view::npos ||
@@ -152,10 +146,7 @@ class BubblewrapSandbox final : public Sandbox {
                    "bubblewrap did not start the command: " +
                        (text.empty() ? std::string("it ended without a word") : text) + hint(said)};
     }
-    if (is_death(out.exit_code - 128)) {
-      out.end = End::kSignalled;
-      out.signal = out.exit_code - 128;
-    }
+    set_exit(out, out.exit_code);
     return ok_status();
   }
 

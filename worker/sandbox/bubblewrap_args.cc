@@ -1,52 +1,16 @@
 #include "worker/sandbox/bubblewrap_args.h"
 
-#include <array>
+#include "worker/sandbox/mount_rules.h"
 
 namespace proctor {
-namespace {
-
-// bwrap makes or mounts these itself; something laid over them would undo the sandbox.
-constexpr std::array<std::string_view, 5> kTaken = {"/", "/proc", "/dev", "/etc", "/workspace"};
-
-bool has_nul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
-}
-
-Status check_mount(const SandboxMount& m) {
-  const std::string what = "sandbox mount at '" + m.at + "': ";
-  if (!m.at.starts_with('/') || (m.at != "/" && !is_safe_relative(m.at.substr(1)))) {
-    return Error{Errc::kInvalid, what + "expected an absolute path without . or .."};
-  }
-  for (std::string_view taken : kTaken) {
-    if (m.at == taken) return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
-  }
-  for (std::string_view below : {"/proc/", "/dev/"}) {
-    if (m.at.starts_with(below)) {
-      return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
-    }
-  }
-  std::error_code ec;
-  if (!m.host.is_absolute() || !fs::exists(m.host, ec)) {
-    return Error{Errc::kInvalid, what + "host path " + m.host.string() + " is not there"};
-  }
-  return ok_status();
-}
-
-}  // namespace
-
 Status check_bubblewrap_spec(const SandboxSpec& spec) {
   std::error_code ec;
   if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
     return Error{Errc::kInvalid,
                  "sandbox workspace '" + spec.workspace.string() + "': expected a host folder"};
   }
-  for (const SandboxMount& m : spec.mounts) PROCTOR_CHECK_OK(check_mount(m));
-  for (const auto& [name, value] : spec.env) {
-    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
-      return Error{Errc::kInvalid, "sandbox environment: '" + name + "' cannot be a variable"};
-    }
-  }
-  return ok_status();
+  PROCTOR_CHECK_OK(check_mounts(spec.mounts));
+  return check_environment(spec.env);
 }
 
 std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec& spec,

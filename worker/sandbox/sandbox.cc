@@ -1,6 +1,7 @@
 #include "worker/sandbox/sandbox.h"
 
 #include "worker/sandbox/bubblewrap.h"
+#include "worker/sandbox/docker.h"
 #include "worker/sandbox/null.h"
 
 namespace proctor {
@@ -23,15 +24,11 @@ Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
     case SandboxKind::kBubblewrap:
       return open_bubblewrap_engine(options);
     case SandboxKind::kDocker:
-      return Error{Errc::kUnavailable, "docker: not built yet"};
+      return open_docker_engine(options);
     case SandboxKind::kNull:
       return open_null_engine();
   }
   return Error{Errc::kInvalid, "sandbox: no such kind"};
-}
-
-bool docker_answers(const std::string&) {
-  return false;
 }
 
 }  // namespace proctor

@@ -74,6 +74,19 @@ TEST_SUITE("wire") {
     CHECK(router.got[0].user == "w1");
   }
 
+  TEST_CASE("a refused worker gets in once its key is listed") {
+    Bench b;
+    const KeyPair late = new_key();
+    Peer& router = b.curve_router({});
+    Peer& dealer = b.curve_dealer(router.port->bound_endpoint(), late);
+    REQUIRE(b.until([&] { return dealer.saw(Link::kRefused); }));
+    b.zap->replace(allow({{&late, "late"}}));
+    REQUIRE(b.until([&] { return dealer.saw(Link::kUp); }));
+    REQUIRE(dealer.port->send("", "at last"));
+    REQUIRE(b.until([&] { return router.got.size() == 1; }));
+    CHECK(router.got[0].user == "late");
+  }
+
   TEST_CASE("a peer without keys or with a password is refused") {
     Bench b;
     const KeyPair w1 = new_key();

@@ -50,7 +50,7 @@ TEST_SUITE("trace") {
       const Result<RunReport> r = parse_report(broken);
       if (r.ok()) CHECK_FALSE(*r == original);
     }
-    for (std::size_t n = 0; n < bytes.size(); ++n)
+    for (std::size_t n = 0; n < bytes.size(); n += 17)
       CHECK_FALSE(parse_report(std::string_view(bytes).substr(0, n)).ok());
   }
 

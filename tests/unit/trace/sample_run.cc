@@ -51,8 +51,50 @@ RunReport sample_report() {
   return r;
 }
 
+ManifestInputs sample_inputs() {
+  const RunReport r = sample_report();
+  ManifestInputs m;
+  m.tool_version = "0.1.0";
+  m.campaign = r.campaign;
+  m.run_name = r.run_name;
+  m.task = r.task;
+  m.method = r.method;
+  m.attempt = r.attempt;
+  m.replicate = r.replicate;
+  m.contract = r.contract;
+  m.method_digest = r.method_digest;
+  m.cost_model = r.cost_model;
+  m.cost_model_version = r.cost_model_version;
+  m.source = "https://user:token@example.org/parser.git";
+  m.commit = r.commit;
+  m.tree_expected = m.tree_observed = r.tree;
+  m.submodules = {{"third_party/x", "fedcba9876543210fedcba9876543210fedcba98"}};
+  m.lockfiles = {{"poetry.lock", sha256("lock")}};
+  m.sandbox = "bubblewrap";
+  m.enforcement = {{"memory", "cgroup"}, {"wall", "supervisor"}};
+  m.variables = {{"PYTHONHASHSEED", "0"}};
+  m.secrets = {"REGISTRY_TOKEN"};
+  m.locale = "C.UTF-8";
+  m.timezone = "UTC";
+  m.toolchains = {{"/opt/go", "/usr/local/go", "go version go1.22.1"}};
+  m.package_managers = {{"pip", "24.0"}};
+  m.setup = {"pip install -e ."};
+  m.agent = "reference patch";
+  m.acceptance = {{"build", "make"}, {"unit/tests", "make check"}};
+  m.limits = {{"memory_bytes", 2147483648}, {"wall_ms", 1800000}};
+  m.network_setup = true;
+  m.seed = 20260307;
+  m.run_seed = 3401266767;
+  m.started_ms = r.started_ms;
+  m.cpu_class = "x86_64, 2 cores";
+  m.memory_class = "8 GiB";
+  m.kernel = "6.1.0";
+  m.os = "Debian GNU/Linux 12";
+  return m;
+}
+
 Json sample_manifest() {
-  return {{"format", "proctor-manifest-1"}};
+  return make_manifest(sample_inputs());
 }
 
 Digest write_sample_run(const fs::path& dir) {

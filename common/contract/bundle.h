@@ -1,0 +1,56 @@
+#pragma once
+// What travels to workers, addressed by content: contracts and methods with their files, and the
+// settings that every run of a campaign shares.  A worker asks for a digest it does not have, opens
+// what comes, and keeps it.
+//
+// A bundle is
+//
+//   <SHA-256 of all that follows, 64 hex digits> LF
+//   proctor-bundle 1 KIND FORM-BYTES BASE-BYTES LF      KIND: contract, method or settings
+//   the canonical form (contract_digest.h), the base folder, the bytes of each file in order
+//
+// Opening treats it as hostile: bounded, every byte accounted for, read by the same parser and
+// rules as the operator's files, and the canonical form of what was read must be the one that came,
+// and have the digest that was asked for.  Fails with kCorrupt (bytes that do not match their
+// digests, or the digest asked for), kInvalid (a form that breaks the rules), kExhausted (too
+// large).  Pure; any thread.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/contract/campaign.h"
+
+namespace proctor {
+
+// What a worker must know about a campaign beside contract and method.
+struct Settings {
+  std::string campaign;
+  Caps caps;  // the campaign's: a contract's own go before them
+  MicroUsd run_cap;
+  CostModel cost_model;
+  std::uint32_t seed = kPlannedSeed;
+  std::string seed_deviation;
+};
+Settings settings_of(const Campaign& campaign);
+
+struct ContractBundle {
+  Contract contract;
+  // Folder of the contract on the coordinator's host: relative repository sources resolve against
+  // it.  Absolute or empty; no part of the digest.
+  std::filesystem::path base;
+};
+
+std::string make_bundle(const Contract& contract, const std::filesystem::path& base);
+Result<ContractBundle> open_contract_bundle(std::string_view bytes, const Digest& expected);
+
+std::string make_bundle(const Method& method);
+Result<Method> open_method_bundle(std::string_view bytes, const Digest& expected);
+
+std::string canonical_form(const Settings& settings);
+Digest digest_of(const Settings& settings);
+std::string make_bundle(const Settings& settings);
+Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expected);
+
+}  // namespace proctor

@@ -1,0 +1,113 @@
+// The folder of a campaign: which contract files there are, and reading them.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/base/files.h"
+#include "common/contract/campaign_parser.h"
+#include "common/contract/contract_parser.h"
+#include "common/contract/cost_model_parser.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kContractsMax = 100'000;
+
+class Loader {
+ public:
+  Loader(const fs::path& folder, Diagnostics& out) : folder_(folder), out_(out) {}
+
+  Result<Campaign> load() {
+    const std::size_t before = out_.count();
+    const auto failed = [&] {
+      return Error{Errc::kInvalid,
+                   std::to_string(out_.count() - before) + " errors in " + folder_.string()};
+    };
+    const std::string shown = (folder_ / kCampaignFile).string();
+    const Result<std::string> text = read_file(folder_ / kCampaignFile, limits::kConfigFileBytes);
+    if (!text.ok()) {
+      out_.add({shown, {}, "", text.error().detail, "a readable file", ""});
+      return failed();
+    }
+    const auto files = FolderFiles::open(folder_);
+    if (!files.ok()) {
+      out_.add({shown, {}, "", files.error().detail, "a folder", ""});
+      return failed();
+    }
+    const auto document = read_document(*text, Format::kYaml, shown, out_);
+    if (!document) return failed();
+    CampaignText campaign = parse_campaign(*document, **files, out_);
+    Campaign& c = campaign.campaign;
+    std::error_code ec;
+    c.folder = c.origin.folder = fs::absolute(folder_, ec).lexically_normal();
+    for (const CampaignText::Pattern& p : campaign.contracts) add_contracts(p, c);
+    load_cost_model(c);
+    check_campaign(c, out_);
+    if (out_.count() != before) return failed();
+    return std::move(c);
+  }
+
+ private:
+  void add_contracts(const CampaignText::Pattern& pattern, Campaign& out) {
+    std::vector<std::string> found = matches(pattern);
+    if (found.empty())
+      complain(pattern, "no file", "at least one contract at " + (folder_ / pattern.path).string());
+    for (std::string& path : found) {
+      if (!seen_.insert(path).second) {
+        complain(pattern, path + " again", "each contract once");
+        continue;
+      }
+      if (kContractsMax < seen_.size())
+        return complain(pattern, "more than 100000 contracts", "at most that many");
+      const fs::path file = folder_ / path;
+      if (auto c = load_contract(file, file.string(), out_)) out.contracts.push_back(*std::move(c));
+    }
+  }
+
+  void complain(const CampaignText::Pattern& pattern, std::string found, std::string expected) {
+    out_.add({(folder_ / kCampaignFile).string(), pattern.at, "contracts", std::move(found),
+              std::move(expected), ""});
+  }
+
+  // In byte order, so that the order of a folder on disk never matters.
+  std::vector<std::string> matches(const CampaignText::Pattern& pattern) const {
+    const fs::path path(pattern.path);
+    const std::string name = path.filename().string();
+    const fs::path parent = path.parent_path();
+    std::vector<std::string> found;
+    std::error_code ec;
+    for (fs::directory_iterator it(folder_ / parent, ec), end; !ec && it != end; it.increment(ec)) {
+      const std::string file = it->path().filename().string();
+      if (::fnmatch(name.c_str(), file.c_str(), FNM_PERIOD) == 0 && it->is_regular_file(ec))
+        found.push_back((parent / file).string());
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  void load_cost_model(Campaign& out) {
+    const fs::path file = folder_ / kCostModelFile;
+    const Result<std::string> csv = read_file(file, limits::kConfigFileBytes);
+    if (csv.ok()) {
+      out.cost_model = parse_cost_model(*csv, file.string(), out_);
+    } else if (csv.error().code == Errc::kNotFound) {
+      out.cost_model = fallback_cost_model();
+    } else {
+      out_.add({file.string(), {}, "", csv.error().detail, "a readable file", ""});
+    }
+  }
+
+  fs::path folder_;
+  Diagnostics& out_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+Result<Campaign> load_campaign(const fs::path& folder, Diagnostics& out) {
+  return Loader(folder, out).load();
+}
+
+}  // namespace proctor

@@ -1,0 +1,149 @@
+// campaign.yaml to a Campaign without contracts.
+#include "common/contract/campaign_parser.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/contract/canonical.h"
+#include "common/contract/contract_digest.h"
+#include "common/contract/method_parser.h"
+#include "common/contract/rules.h"
+
+namespace proctor {
+namespace {
+
+constexpr TextRule kAnyText{kPathBytes, "a text"};
+constexpr TextRule kPatternRule{kPathBytes, "a relative path such as contracts/*.yaml", is_glob};
+
+bool is_redis_address(std::string_view text) {
+  constexpr std::string_view kUnix = "unix:";
+  constexpr std::string_view kTcp = "tcp://";
+  if (text.starts_with(kUnix)) return is_absolute(text.substr(kUnix.size()));
+  if (!text.starts_with(kTcp)) return false;
+  text.remove_prefix(kTcp.size());
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) return false;
+  return is_one_line(text) && text.find_first_of(" /@") == std::string_view::npos &&
+         std::ranges::all_of(text.substr(colon + 1), [](char c) { return '0' <= c && c <= '9'; });
+}
+constexpr TextRule kRedisRule{kPathBytes, "unix:/path or tcp://host:port", is_redis_address};
+
+void read_methods(const Fields& f, const FileSource& files, Campaign& out) {
+  std::set<std::string> names;
+  f.each("methods", [&](const Node& item, const std::string& path) {
+    Method method = read_method(item, path, files, f.problems());
+    if (!method.name.empty() && !names.insert(method.name).second) {
+      const Node* name = item.find("name");
+      f.problems().wrong(name == nullptr ? item : *name, path + ".name", "each method's name once");
+    }
+    out.methods.push_back(std::move(method));
+  });
+  if (f.find("methods") == nullptr) {
+    f.missing("methods", "a list of at least one method");
+  } else if (out.methods.empty() && f.find("methods")->kind == Node::Kind::kSequence) {
+    f.problems().add(f.at("methods"), "methods", "no method", "a list of at least one method");
+  }
+}
+
+void read_seed(const Fields& f, Campaign& out) {
+  constexpr std::uint64_t kMost = 0xFFFFFFFF;  // what numpy.random.RandomState takes
+  out.seed = static_cast<std::uint32_t>(f.count("seed", kPlannedSeed, 0, kMost));
+  out.seed_deviation = f.text("seed_deviation", Need::kOptional, kTitleRule);
+  if (out.seed != kPlannedSeed && f.find("seed_deviation") == nullptr)
+    f.problems().add(f.at("seed"), "seed", std::to_string(out.seed),
+                     "20260307, or a seed_deviation that says why (R072)");
+  if (out.seed == kPlannedSeed && f.find("seed_deviation") != nullptr)
+    f.problems().add(f.at("seed_deviation"), "seed_deviation", "a reason",
+                     "nothing: the seed is the planned one");
+}
+
+void read_stages(const Fields& f, Campaign& out) {
+  std::set<std::string> names;
+  f.each("stages", [&](const Node& item, const std::string& path) {
+    const Fields s(item, path, kStageKeys, f.problems());
+    Stage stage{s.text("name", Need::kRequired, kIdRule), s.usd("usd", Need::kOptional)};
+    if (!stage.name.empty() && !names.insert(stage.name).second)
+      f.problems().wrong(*s.find("name"), s.path("name"), "each stage's name once");
+    if (stage.usd) {
+      out.envelopes.stage.emplace(stage.name, *stage.usd);
+      out.origin.at.emplace("stages." + stage.name, s.at("usd"));
+    }
+    out.stages.push_back(std::move(stage));
+  });
+  if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
+}
+
+void read_budget(const Fields& campaign, Campaign& out) {
+  const Node* node = campaign.find("budget");
+  if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
+  const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
+  Envelopes& e = out.envelopes;
+  e.global = f.usd("global", Need::kRequired).value_or(kLedgerMax);
+  e.task = f.usd("task", Need::kOptional);
+  e.run = f.usd("run", Need::kOptional).value_or(e.run);
+  const Node* tasks = f.find("tasks");
+  if (tasks == nullptr) return;
+  if (tasks->kind != Node::Kind::kMapping)
+    campaign.problems().wrong(*tasks, "budget.tasks", "a mapping of contract ids to amounts");
+  for (const Entry& t : tasks->entries) {
+    const std::string where = "budget.tasks." + t.key;
+    out.origin.at.emplace(where, t.at);
+    if (const auto usd = read_usd(t.value, where, campaign.problems()))
+      e.tasks.emplace(t.key, *usd);
+  }
+}
+
+void remember_marks(const Document& document, Campaign& out) {
+  out.origin.file = document.file;
+  for (const Entry& e : document.root.entries) {
+    out.origin.at.emplace(e.key, e.value.at);
+    for (const Entry& inner : e.value.entries)
+      out.origin.at.emplace(e.key + "." + inner.key, inner.value.at);
+  }
+}
+
+void read_strata(const Fields& f, Campaign& out) {
+  out.strata = f.texts("strata", kWordRule);
+  if (f.find("strata") == nullptr) out.strata = {"language", "runtime", "dependencies", "type"};
+}
+
+}  // namespace
+
+CampaignText parse_campaign(const Document& document, const FileSource& files, Diagnostics& out) {
+  Problems problems(document.file, out);
+  CampaignText text;
+  Campaign& c = text.campaign;
+  remember_marks(document, c);
+  const Fields f(document.root, "", kCampaignKeys, problems);
+  if (document.root.kind != Node::Kind::kMapping) return text;
+  f.text("$schema", Need::kOptional, kAnyText);
+  c.name = f.text("name", Need::kRequired, kIdRule);
+  f.each("contracts", [&](const Node& item, const std::string& path) {
+    const std::string pattern = read_text(item, path, kPatternRule, problems);
+    if (!pattern.empty()) text.contracts.push_back({pattern, item.at});
+  });
+  if (f.find("contracts") == nullptr) text.contracts.push_back({"contracts/*.yaml", {}});
+  read_methods(f, files, c);
+  constexpr std::uint64_t kReplicatesMax = 1'000'000;
+  constexpr std::uint64_t kRetriesMax = 1000;
+  const auto small = [&](std::string_view key, std::uint32_t otherwise, std::uint64_t min,
+                         std::uint64_t max) {
+    return static_cast<std::uint32_t>(f.count(key, otherwise, min, max));
+  };
+  c.replicates = small("replicates", c.replicates, 1, kReplicatesMax);
+  read_seed(f, c);
+  read_stages(f, c);
+  read_budget(f, c);
+  if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
+  constexpr std::chrono::milliseconds kWall{1'800'000};  // R106
+  if (!c.caps.wall) c.caps.wall = kWall;
+  read_strata(f, c);
+  c.workers = small("workers", c.workers, 1, limits::kWorkersMax);
+  c.slots = small("slots", c.slots, 1, limits::kSlotsMax);
+  c.redis = f.text("redis", Need::kOptional, kRedisRule);
+  c.infrastructure_retries =
+      small("infrastructure_retries", c.infrastructure_retries, 0, kRetriesMax);
+  return text;
+}
+
+}  // namespace proctor

@@ -1,0 +1,52 @@
+#pragma once
+// From a campaign's folder to a Campaign: campaign.yaml, the contracts it lists (every
+// contracts/*.yaml unless it says otherwise) and pilot_cost_model.csv.  Everything that can be
+// known without leaving the folder is checked, and every error is reported.  What lies outside
+// (repositories, images, whether a patch applies) is asked through OutsideProbe.
+#include <filesystem>
+
+#include "common/base/result.h"
+#include "common/contract/campaign.h"
+#include "common/contract/document.h"
+#include "common/contract/file_source.h"
+
+namespace proctor {
+
+inline constexpr const char* kCampaignFile = "campaign.yaml";
+inline constexpr const char* kCostModelFile = "pilot_cost_model.csv";
+
+// Reads the folder, and nothing else.  kInvalid when `out` grew: the details are there.
+Result<Campaign> load_campaign(const std::filesystem::path& folder, Diagnostics& out);
+
+// campaign.yaml alone: the contracts are named, not read.
+struct CampaignText {
+  struct Pattern {
+    std::string path;  // relative to the campaign; "*" and "?" may stand in its last component
+    Mark at;
+  };
+  Campaign campaign;
+  std::vector<Pattern> contracts;
+};
+CampaignText parse_campaign(const Document& document, const FileSource& files, Diagnostics& out);
+
+// What binds the parts of a campaign together: ids are unique, strata are there, caps nest and
+// suffice for one run of each task.  Pure.  Contracts without a digest had errors of their own and
+// are looked at only for their ids.
+void check_campaign(const Campaign& campaign, Diagnostics& out);
+
+// Facts outside the campaign's folder.  Implemented by whoever has git and an engine.
+class OutsideProbe {
+ public:
+  virtual ~OutsideProbe() = default;
+  // `base`: the folder against which a relative source resolves.
+  virtual Status commit_exists(const std::string& source, const std::filesystem::path& base,
+                               const std::string& commit) const = 0;
+  virtual Status image_resolves(const std::string& image) const = 0;
+  // False: it does not apply to the commit's tree.
+  virtual Result<bool> patch_applies(const std::string& source, const std::filesystem::path& base,
+                                     const std::string& commit, const std::string& patch) const = 0;
+};
+
+void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out);
+
+}  // namespace proctor

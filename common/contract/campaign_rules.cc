@@ -1,0 +1,195 @@
+// What binds the parts of a campaign together, and what lies outside its folder.
+#include <algorithm>
+#include <map>
+
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/contract/campaign_parser.h"
+#include "common/contract/fields.h"
+#include "common/contract/scalar.h"
+
+namespace proctor {
+namespace {
+
+bool is_whole(const Contract& c) {
+  return c.digest != Digest{};
+}
+
+// The first of the fields that the file has, so that a default is blamed on what contradicts it.
+struct Place {
+  std::string field;
+  Mark at;
+};
+Place place_of(const Origin& origin, std::initializer_list<std::string> fields) {
+  for (const std::string& f : fields)
+    if (const auto it = origin.at.find(f); it != origin.at.end()) return {f, it->second};
+  return {*fields.begin(), {}};
+}
+
+class Rules {
+ public:
+  Rules(const Campaign& campaign, Diagnostics& out) : c_(campaign), out_(out) {}
+
+  void check() {
+    ids();
+    size();
+    envelopes();
+    task_names();
+    for (const Contract& contract : c_.contracts) {
+      if (!is_whole(contract)) continue;
+      strata(contract);
+      reference(contract);
+      caps(contract);
+    }
+  }
+
+ private:
+  void complain(const Origin& origin, std::initializer_list<std::string> fields, std::string found,
+                std::string expected, std::string suggestion = "") {
+    Place place = place_of(origin, fields);
+    out_.add({origin.file, place.at, std::move(place.field), std::move(found), std::move(expected),
+              std::move(suggestion)});
+  }
+
+  void ids() {
+    std::map<std::string, const Contract*> first;
+    for (const Contract& contract : c_.contracts) {
+      if (contract.id.empty()) continue;
+      const auto [it, added] = first.emplace(contract.id, &contract);
+      if (!added)
+        complain(contract.origin, {"id"}, "\"" + contract.id + "\"",
+                 "an id of its own: " + it->second->origin.file + " has the same");
+    }
+  }
+
+  void size() {
+    std::uint64_t rows = c_.contracts.size();  // each factor is bounded: no overflow before 2^64
+    rows *= std::max<std::size_t>(c_.methods.size(), 1);
+    if (limits::kPlanRows < rows || limits::kPlanRows < rows * c_.replicates * c_.stages.size())
+      complain(
+          c_.origin, {"replicates", "contracts"},
+          "contracts x methods x replicates x stages above " + std::to_string(limits::kPlanRows),
+          "at most that many runs");
+  }
+
+  struct Amount {
+    std::string name;  // of the envelope, in words
+    MicroUsd usd;
+  };
+  void nest(const Origin& origin, std::initializer_list<std::string> fields, const Amount& inner,
+            const Amount& outer) {
+    if (inner.usd <= outer.usd) return;
+    complain(origin, fields, inner.name + " of " + format_usd(inner.usd) + " USD",
+             "at most " + outer.name + ", " + format_usd(outer.usd) + " USD");
+  }
+
+  void envelopes() {
+    const Envelopes& e = c_.envelopes;
+    const Amount global{"the global envelope", e.global};
+    for (const auto& [name, usd] : e.stage)
+      nest(c_.origin, {"stages." + name}, {"a stage envelope", usd}, global);
+    const auto check_task = [&](const std::string& field, MicroUsd usd) {
+      const Amount task{"a task envelope", usd};
+      nest(c_.origin, {field}, task, global);
+      for (const auto& [name, stage] : e.stage)
+        nest(c_.origin, {field}, task, {"the envelope of stage " + name, stage});
+    };
+    if (e.task) check_task("budget.task", *e.task);
+    for (const auto& [id, usd] : e.tasks) check_task("budget.tasks." + id, usd);
+    const Amount run{"a run envelope", e.run};
+    if (e.task) nest(c_.origin, {"budget.run", "budget.task"}, run, {"the task envelope", *e.task});
+    nest(c_.origin, {"budget.run", "budget.global"}, run, global);
+    for (const auto& [name, stage] : e.stage)
+      nest(c_.origin, {"budget.run", "stages." + name}, run,
+           {"the envelope of stage " + name, stage});
+    if (c_.caps.usd)
+      nest(c_.origin, {"caps.usd"}, {"a run cap", *c_.caps.usd}, {"the run envelope", e.run});
+  }
+
+  void task_names() {
+    std::vector<std::string_view> ids;
+    for (const Contract& contract : c_.contracts) ids.push_back(contract.id);
+    for (const auto& [id, usd] : c_.envelopes.tasks) {
+      if (c_.find_contract(id) != nullptr) continue;
+      complain(c_.origin, {"budget.tasks." + id}, "the unknown task \"" + printable(id, 80) + "\"",
+               "the id of a contract", nearest_word(id, ids).value_or(""));
+    }
+  }
+
+  void strata(const Contract& contract) {
+    for (const std::string& key : c_.strata) {
+      if (contract.strata.contains(key)) continue;
+      std::vector<std::string_view> names;
+      for (const auto& [name, value] : contract.strata) names.push_back(name);
+      complain(contract.origin, {"strata", "type"}, "no stratum \"" + key + "\"",
+               "a value for every stratum of the campaign", nearest_word(key, names).value_or(""));
+    }
+  }
+
+  void reference(const Contract& contract) {
+    if (!contract.reference_patch.empty()) return;
+    for (const Method& m : c_.methods)
+      if (m.kind == Method::Kind::kReference)
+        complain(contract.origin, {"reference_patch", "id"}, "no reference_patch",
+                 "one, because the method " + m.name + " applies it");
+  }
+
+  void caps(const Contract& contract) {
+    const std::size_t before = out_.count();
+    if (contract.caps.usd)
+      nest(contract.origin, {"caps.usd"}, {"a run cap", *contract.caps.usd},
+           {"the run envelope", c_.envelopes.run});
+    const MicroUsd cap = c_.run_cap(contract);
+    if (c_.envelopes.tasks.contains(contract.id))
+      nest(c_.origin, {"budget.tasks." + contract.id}, {"a run cap", cap},
+           {"the task envelope", c_.task_envelope(contract.id)});
+    if (out_.count() != before) return;
+    const Caps all = c_.run_caps(contract);
+    const Usage most = worst_case(contract, *all.wall);
+    const MicroUsd least = price(c_.cost_model, most).total();
+    if (least <= cap) return;
+    const std::chrono::milliseconds time(
+        static_cast<std::int64_t>(most.setup_ms + most.agent_ms + most.acceptance_ms));
+    complain(contract.origin, {"caps.usd", "id"}, "a run cap of " + format_usd(cap) + " USD",
+             "at least " + format_usd(least) + " USD, the price of one run at its time limits (" +
+                 format_duration(time) + " for setup twice, agent and checks)");
+  }
+
+  const Campaign& c_;
+  Diagnostics& out_;
+};
+
+}  // namespace
+
+void check_campaign(const Campaign& campaign, Diagnostics& out) {
+  Rules(campaign, out).check();
+}
+
+void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out) {
+  for (const Contract& c : campaign.contracts) {
+    const auto complain = [&](const char* field, std::string found, std::string expected) {
+      Place place = place_of(c.origin, {field});
+      out.add({c.origin.file, place.at, field, std::move(found), std::move(expected), ""});
+    };
+    const Repository& r = c.repository;
+    const Status commit = probe.commit_exists(r.source, c.origin.folder, r.commit);
+    if (!commit.ok())
+      complain("repository.commit", commit.error().detail, "a commit of " + r.source);
+    if (!c.environment.image.empty())
+      if (const Status s = probe.image_resolves(c.environment.image); !s.ok())
+        complain("environment.image", s.error().detail, "an image that can be had");
+    if (c.reference_patch.empty() || !commit.ok()) continue;
+    const auto file = std::ranges::find(c.files, c.reference_patch, &ReferencedFile::path);
+    PROCTOR_ASSERT(file != c.files.end());
+    const Result<bool> applies =
+        probe.patch_applies(r.source, c.origin.folder, r.commit, file->bytes);
+    if (!applies.ok()) {
+      complain("reference_patch", applies.error().detail, "a patch that applies to the commit");
+    } else if (!*applies) {
+      complain("reference_patch", "\"" + c.reference_patch + "\", which does not apply",
+               "a patch that applies to the commit");
+    }
+  }
+}
+
+}  // namespace proctor

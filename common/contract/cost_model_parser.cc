@@ -1,0 +1,217 @@
+#include "common/contract/cost_model_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "common/base/csv.h"
+#include "common/base/text.h"
+#include "common/contract/contract_sections.h"
+#include "common/contract/rules.h"
+#include "common/contract/scalar.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kRowsMax = 10'000;
+constexpr std::array<std::string_view, 4> kColumns{"action_type", "unit", "unit_price", "notes"};
+enum Column : std::size_t { kAction, kUnit, kPrice, kNotes };
+
+struct Price {
+  std::string_view action;
+  std::string_view unit;
+  std::uint64_t CostModel::*price;
+};
+constexpr std::array<Price, 7> kPrices{
+    {{"sandbox", "minute", &CostModel::sandbox_minute},
+     {"tool_call", "call", &CostModel::tool_call},
+     {"llm_request", "call", &CostModel::model_call},
+     {"llm_request", "input_token", &CostModel::input_token},
+     {"llm_request", "output_token", &CostModel::output_token},
+     {"artifact_storage", "gigabyte", &CostModel::stored_gigabyte},
+     {"run", "run", &CostModel::run}}};
+
+constexpr std::string_view kFallback =
+    "action_type,unit,unit_price,notes\n"
+    "sandbox,minute,0.01,two cores for a minute\n"
+    "tool_call,call,0.0005,\n"
+    "llm_request,call,0.001,\n"
+    "llm_request,input_token,0.000003,\n"
+    "llm_request,output_token,0.000015,\n"
+    "artifact_storage,gigabyte,0.02,once\n"
+    "run,run,0.001,scheduling and bookkeeping\n";
+
+// Where the columns we know are; nullopt for one that is absent.
+using Places = std::array<std::optional<std::size_t>, kColumns.size()>;
+
+class TableReader {
+ public:
+  TableReader(std::string_view csv, const std::string& file, Diagnostics& out)
+      : csv_(csv), file_(file), out_(out) {}
+
+  std::vector<PriceRow> rows() {
+    std::vector<PriceRow> rows;
+    std::vector<std::string_view> fields;
+    std::optional<Places> places;
+    for (;;) {
+      const Result<bool> more = csv_.next(fields);
+      if (!more.ok()) {
+        report_broken(more.error());
+        return rows;
+      }
+      if (!*more) break;
+      if (!places) {
+        places = header(fields);
+        width_ = fields.size();
+        if (!places) return rows;
+        continue;
+      }
+      if (rows.size() == kRowsMax) {
+        report("", "more than 10000 rows", "at most that many");
+        return rows;
+      }
+      if (auto row = record(fields, *places)) rows.push_back(*std::move(row));
+    }
+    if (!places) report("", "no header", "the columns action_type, unit, unit_price, notes");
+    return rows;
+  }
+
+ private:
+  void report(std::string_view field, std::string found, std::string expected,
+              std::string suggestion = "") {
+    const auto line = static_cast<std::uint32_t>(std::max<std::uint64_t>(csv_.line(), 1));
+    out_.add({file_,
+              {line, 1},
+              std::string(field),
+              std::move(found),
+              std::move(expected),
+              std::move(suggestion)});
+  }
+
+  // "line 7: why": the line is told in its own place.
+  void report_broken(const Error& e) {
+    std::uint32_t line = 0;
+    std::string_view why = e.detail;
+    constexpr std::string_view kLine = "line ";
+    if (why.starts_with(kLine)) {
+      why.remove_prefix(kLine.size());
+      const std::size_t colon = why.find(':');
+      for (const char c : why.substr(0, colon))
+        line = line * 10 + static_cast<std::uint32_t>(c - '0');
+      why.remove_prefix(std::min(colon + 2, why.size()));
+    }
+    out_.add({file_, {std::max(line, std::uint32_t{1}), 1}, "", std::string(why), "CSV", ""});
+  }
+
+  std::optional<Places> header(const std::vector<std::string_view>& fields) {
+    Places places;
+    bool good = true;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const auto it = std::ranges::find(kColumns, fields[i]);
+      if (it == kColumns.end()) continue;
+      std::optional<std::size_t>& place = places[static_cast<std::size_t>(it - kColumns.begin())];
+      if (place) {
+        report(fields[i], "the column a second time", "each column once");
+        good = false;
+      }
+      place = i;
+    }
+    for (const Column c : {kAction, kUnit, kPrice}) {
+      if (places[c]) continue;
+      good = false;
+      std::string near;
+      for (const std::string_view f : fields)
+        if (nearest_word(f, std::array{kColumns[c]})) near = kColumns[c];
+      report(kColumns[c], "no such column", "a header with action_type, unit and unit_price", near);
+    }
+    return good ? std::optional(places) : std::nullopt;
+  }
+
+  std::optional<PriceRow> record(const std::vector<std::string_view>& fields,
+                                 const Places& places) {
+    if (fields.size() != width_) {
+      report("", std::to_string(fields.size()) + " fields",
+             std::to_string(width_) + ", as in the header");
+      return std::nullopt;
+    }
+    PriceRow row;
+    bool good = true;
+    for (const auto& [column, target] :
+         {std::pair{kAction, &row.action_type}, std::pair{kUnit, &row.unit}}) {
+      const std::string_view text = fields[*places[column]];
+      *target = text;
+      if (is_word(text) && text.size() <= limits::kNameBytes) continue;
+      report(kColumns[column], "\"" + printable(text, 80) + "\"", std::string(kWordRule.expected));
+      good = false;
+    }
+    const std::string_view price = fields[*places[kPrice]];
+    const auto pico = parse_decimal(price, kPriceDigits, kPicoUsdMax);
+    if (!pico.ok()) {
+      report(kColumns[kPrice], "\"" + printable(price, 80) + "\"", pico.error().detail);
+      return std::nullopt;
+    }
+    row.pico_usd = *pico;
+    if (places[kNotes]) row.notes = fields[*places[kNotes]];
+    const auto [it, added] = lines_.emplace(std::pair(row.action_type, row.unit), csv_.line());
+    if (good && !added) {
+      report("unit", row.action_type + "," + row.unit + " as in line " + std::to_string(it->second),
+             "each action_type and unit once");
+      return std::nullopt;
+    }
+    return good ? std::optional(std::move(row)) : std::nullopt;
+  }
+
+  CsvReader csv_;
+  const std::string& file_;
+  Diagnostics& out_;
+  std::size_t width_ = 0;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> lines_;
+};
+
+}  // namespace
+
+void apply_rows(CostModel& model) {
+  const auto price_of = [&](std::string_view action, std::string_view unit) {
+    const auto it = std::ranges::find_if(
+        model.rows, [&](const PriceRow& r) { return r.action_type == action && r.unit == unit; });
+    return it == model.rows.end() ? std::optional<std::uint64_t>() : it->pico_usd;
+  };
+  const std::uint64_t token = price_of("llm_request", "token").value_or(0);
+  for (const Price& p : kPrices) {
+    const bool is_token = p.unit.ends_with("_token");
+    model.*p.price = price_of(p.action, p.unit).value_or(is_token ? token : 0);
+  }
+}
+
+CostModel parse_cost_model(std::string_view csv, const std::string& file, Diagnostics& out) {
+  CostModel model;
+  model.version = kFileVersion;
+  model.digest = sha256(csv);
+  if (limits::kConfigFileBytes < csv.size()) {
+    out.add({file,
+             {},
+             "",
+             std::to_string(csv.size()) + " bytes",
+             "at most " + std::to_string(limits::kConfigFileBytes),
+             ""});
+    return model;
+  }
+  if (!is_plain_text(csv)) {
+    out.add({file, {}, "", "bytes that are not UTF-8, or control characters", "UTF-8 text", ""});
+    return model;
+  }
+  model.rows = TableReader(csv, file, out).rows();
+  apply_rows(model);
+  return model;
+}
+
+CostModel fallback_cost_model() {
+  Diagnostics none;
+  CostModel model = parse_cost_model(kFallback, "fallback", none);
+  PROCTOR_ASSERT(none.empty());
+  model.version = kFallbackVersion;
+  return model;
+}
+
+}  // namespace proctor

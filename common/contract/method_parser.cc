@@ -1,0 +1,52 @@
+#include "common/contract/method_parser.h"
+
+#include "common/contract/canonical.h"
+#include "common/contract/contract_digest.h"
+#include "common/contract/rules.h"
+
+namespace proctor {
+namespace {
+
+void read_command_method(const Fields& f, const FileSource& source, Method& out) {
+  FileCollector files(source, f.problems());
+  out.command = read_command(f, files, "PROCTOR_METHOD");
+  out.variables = f.table("variables", kVariableRule, kVariableValueRule);
+  f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
+  out.files = files.take();
+}
+
+}  // namespace
+
+Method read_method(const Node& node, const std::string& path, const FileSource& files,
+                   Problems& problems) {
+  const std::size_t before = problems.count();
+  Method out;
+  if (node.kind == Node::Kind::kScalar) {
+    // `- noop` and `- reference`: name and kind in one word.
+    out.name = node.text;
+    if (node.text == "reference") {
+      out.kind = Method::Kind::kReference;
+    } else if (node.text != "noop") {
+      problems.wrong(node, path, "noop, reference, or a mapping with name and command");
+    }
+  } else {
+    const Fields f(node, path, kMethodKeys, problems);
+    if (node.kind != Node::Kind::kMapping) return out;
+    out.name = f.text("name", Need::kRequired, kIdRule);
+    const bool has_command = f.find("command") != nullptr || f.find("script") != nullptr;
+    if (!has_command && f.find("kind") == nullptr) f.missing("kind", "noop, reference or command");
+    out.kind =
+        f.choice("kind", has_command ? Method::Kind::kCommand : Method::Kind::kNoop, kMethodWords);
+    if (out.kind == Method::Kind::kCommand) {
+      read_command_method(f, files, out);
+    } else {
+      for (const std::string_view key : {"command", "script", "files", "variables"})
+        if (const Node* n = f.find(key))
+          problems.wrong(*n, f.path(key), "nothing: only the kind \"command\" has it");
+    }
+  }
+  if (problems.count() == before) out.digest = digest_of(out);
+  return out;
+}
+
+}  // namespace proctor

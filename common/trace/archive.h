@@ -1,0 +1,37 @@
+#pragma once
+// A run directory as one file: tar (GNU) in zstd, the same bytes for the same folder.  Names are
+// sorted, owner and time are zero, modes are 0644 and 0755; regular files and folders, nothing
+// else. Adapter (file system, libarchive); functions are thread-safe for different files. What
+// arrives over the wire is hostile: see unpack_archive.
+#include <cstdint>
+
+#include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/base/limits.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+struct ArchiveInfo {
+  Digest digest;  // of the file's bytes
+  std::uint64_t bytes = 0;
+};
+// Writes `out_file` whole (synced, then renamed) or not at all.  `out_file` must not lie in `dir`.
+// kInvalid: something that is neither file nor folder, or a file that changed meanwhile.
+// kExhausted: beyond limits::kArchiveBytes or limits::kArchiveEntries.
+Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file);
+
+struct UnpackBounds {
+  std::uint64_t archive_bytes = limits::kArchiveBytes;
+  std::uint64_t entries = limits::kArchiveEntries;
+  std::uint64_t total_bytes = std::uint64_t{4} << 30;  // of all files, unpacked
+  Durability durability = Durability::kSync;
+};
+// Makes the folder `into`, which must not exist, with everything in it or not at all: entries go
+// to a new folder beside it that is renamed at the end.  kInvalid names the entry: a path that is
+// not safe (files.h) or comes twice, a link, device or other kind, a file that is cut.
+// kExhausted: a bound.  kConflict: `into` is there.
+Status unpack_archive(const fs::path& archive, const fs::path& into,
+                      const UnpackBounds& bounds = {});
+
+}  // namespace proctor

@@ -1,0 +1,260 @@
+#include "common/trace/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/trace/event.h"
+#include "common/trace/evidence.h"
+#include "common/trace/manifest.h"
+
+namespace proctor {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const fs::path& dir, const PriceFunction& price) : dir_(dir), price_(price) {}
+
+  VerifyResult run(const std::optional<Digest>& expected_report) {
+    if (!read_report(expected_report)) return std::move(result_);
+    check_files();
+    check_manifest_file();
+    check_patch();
+    check_events();
+    check_acceptance();
+    check_outcome();
+    check_cost();
+    return std::move(result_);
+  }
+
+ private:
+  void problem(std::string_view file, std::string what, std::uint64_t line = 0) {
+    if (result_.problems.size() < kProblemsMax)
+      result_.problems.push_back({std::string(file), line, std::move(what)});
+  }
+  const RunReport& report() const { return *result_.report; }
+  const EvidenceFile* found(std::string_view path) const {
+    const auto it = files_.find(path);
+    return it == files_.end() ? nullptr : &it->second;
+  }
+
+  bool read_report(const std::optional<Digest>& expected) {
+    const Result<std::string> bytes = read_file(dir_ / kReportFile, kReportBytes);
+    if (!bytes.ok()) {
+      problem(kReportFile, bytes.error().detail);
+      return false;
+    }
+    if (expected && sha256(*bytes) != *expected)
+      problem(kReportFile,
+              "digest " + sha256(*bytes).hex() + " where " + expected->hex() + " was recorded");
+    Result<RunReport> parsed = parse_report(*bytes);
+    if (!parsed.ok()) {
+      problem(kReportFile, parsed.error().detail);
+      return false;
+    }
+    result_.report = std::move(parsed).value();
+    return true;
+  }
+
+  // The list of the report against the folder, both ways.
+  void check_files() {
+    const Result<std::vector<TreeEntry>> entries = list_tree(dir_);
+    if (!entries.ok()) return problem(".", entries.error().detail);
+    std::set<std::string, std::less<>> folders;  // those that a listed file explains
+    std::map<std::string, const EvidenceFile*, std::less<>> listed;
+    for (const EvidenceFile& f : report().files) {
+      if (!is_safe_relative(f.path) || f.path == kReportFile || !listed.emplace(f.path, &f).second)
+        problem(kReportFile, "evidence.files: \"" + printable(f.path) + "\" cannot be listed");
+      for (std::size_t i = f.path.find('/'); i != std::string::npos; i = f.path.find('/', i + 1))
+        folders.insert(f.path.substr(0, i));
+    }
+    for (const TreeEntry& entry : *entries) {
+      if (entry.path == kReportFile) continue;
+      if (entry.folder) {
+        // A check that never wrote anything has an empty folder: it holds no evidence.
+        if (!folders.contains(entry.path) && !entry.path.starts_with(kAcceptanceDir))
+          problem(entry.path, "a folder that the report does not know");
+        continue;
+      }
+      const auto it = listed.find(entry.path);
+      if (it == listed.end()) {
+        problem(entry.path, "a file that the report does not know");
+        continue;
+      }
+      check_file(*it->second);
+      listed.erase(it);
+    }
+    for (const auto& [path, file] : listed) problem(path, "missing");
+  }
+
+  void check_file(const EvidenceFile& claimed) {
+    Result<EvidenceFile> actual = hash_file(dir_, claimed.path);
+    if (!actual.ok()) return problem(claimed.path, actual.error().detail);
+    ++result_.files;
+    if (actual->bytes != claimed.bytes)
+      problem(claimed.path, std::to_string(actual->bytes) + " bytes where " +
+                                std::to_string(claimed.bytes) + " were recorded");
+    if (actual->digest != claimed.digest)
+      problem(claimed.path, "digest " + actual->digest.hex() + " where " + claimed.digest.hex() +
+                                " was recorded");
+    files_.emplace(claimed.path, std::move(actual).value());
+  }
+
+  // A digest that stands in the report on its own, beside the list.
+  void check_bound(std::string_view path, const Digest& claimed, std::string_view field) {
+    const EvidenceFile* file = found(path);
+    if (file == nullptr) {
+      problem(kReportFile, std::string(field) + ": " + std::string(path) + " is not there");
+    } else if (file->digest != claimed) {
+      problem(path, "digest is not " + std::string(field) + " of the report");
+    }
+  }
+
+  void check_manifest_file() {
+    const RunReport& r = report();
+    if (r.manifest == Digest()) {  // the run never came so far
+      if (r.outcome != RunOutcome::kInvalid)
+        problem(kReportFile, "outcome: a run without a manifest is invalid (R047)");
+      if (found(kManifestFile) != nullptr)
+        problem(kManifestFile, "the report says that there is none");
+      return;
+    }
+    check_bound(kManifestFile, r.manifest, "evidence.manifest");
+    const Result<std::string> bytes = read_file(dir_ / kManifestFile, limits::kConfigFileBytes);
+    if (!bytes.ok()) return problem(kManifestFile, bytes.error().detail);
+    const Result<Json> json = parse_json(*bytes);
+    if (!json.ok()) return problem(kManifestFile, json.error().detail);
+    const Result<std::string> canonical = canonical_json(*json);
+    if (!canonical.ok() || *canonical + "\n" != *bytes)
+      problem(kManifestFile, "not written as canonical JSON");
+    const Result<ManifestInputs> m = read_manifest(*json);
+    if (!m.ok()) return problem(kManifestFile, m.error().detail);
+    const Status complete = check_manifest(*json);
+    if (!complete.ok() && r.outcome != RunOutcome::kInvalid)
+      problem(kManifestFile, complete.error().detail + "; such a run is invalid (R047)");
+    check_identity(*m);
+  }
+
+  void check_identity(const ManifestInputs& m) {
+    const RunReport& r = report();
+    const auto same = [this](bool equal, std::string_view field) {
+      if (!equal)
+        problem(kManifestFile, "identity: " + std::string(field) + " is not the report's");
+    };
+    same(m.campaign == r.campaign, "campaign");
+    same(m.run_name == r.run_name, "run_name");
+    same(m.attempt == r.attempt, "run or attempt");
+    same(m.task == r.task, "task");
+    same(m.method == r.method, "method");
+    same(m.replicate == r.replicate, "replicate");
+    same(m.contract == r.contract, "contract");
+    same(m.method_digest == r.method_digest, "method_digest");
+    same(m.cost_model == r.cost_model, "cost_model");
+    same(m.cost_model_version == r.cost_model_version, "cost_model_version");
+    same(m.commit == r.commit, "commit");
+    same(m.tree_observed == r.tree, "tree");
+  }
+
+  void check_patch() {
+    if (report().patch != Digest())
+      return check_bound(kPatchFile, report().patch, "evidence.patch");
+    if (found(kPatchFile) != nullptr) problem(kPatchFile, "the report says that there is none");
+  }
+
+  void check_events() {
+    const Result<std::string> bytes = read_file(dir_ / kEventsFile, kEventLogBytes);
+    if (!bytes.ok()) return problem(kEventsFile, bytes.error().detail);
+    EventChain chain;
+    bool manifest_seen = false, broken = false;
+    std::string_view rest = *bytes;
+    for (std::uint64_t line = 1; !rest.empty() && !broken; ++line) {
+      const std::size_t end = rest.find('\n');
+      const Result<Event> event = chain.accept(rest.substr(0, end));
+      if (end == std::string_view::npos) problem(kEventsFile, "the last line has no end", line);
+      // After the first broken link nothing that follows can be told from a forgery.
+      broken = !event.ok() || end == std::string_view::npos;
+      if (!event.ok()) problem(kEventsFile, event.error().detail, line);
+      if (!broken) manifest_seen = check_event(*event, line) || manifest_seen;
+      rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
+    }
+    result_.events = chain.length();
+    if (chain.length() != report().events)
+      problem(kEventsFile, std::to_string(chain.length()) + " whole events where " +
+                               std::to_string(report().events) + " were recorded");
+    if (chain.head() != report().head)
+      problem(kEventsFile, "the head of the chain is not evidence.head of the report");
+    if (!broken && report().manifest != Digest() && !manifest_seen)
+      problem(kEventsFile, "no manifest.written event names the manifest");
+    if (0 < report().evidence_seq && report().events <= report().evidence_seq)
+      problem(kReportFile, "termination.evidence_seq points behind the last event");
+  }
+
+  // Whether it is the event that binds the manifest into the chain.
+  bool check_event(const Event& event, std::uint64_t line) {
+    if (event.type != "manifest.written") return false;
+    const auto it = event.payload.find("digest");
+    if (it == event.payload.end() || *it != report().manifest.hex()) {
+      problem(kEventsFile, "manifest.written names another manifest", line);
+      return false;
+    }
+    return true;
+  }
+
+  void check_acceptance() {
+    std::set<std::string> names;
+    for (const CheckReport& check : report().checks) {
+      if (!names.insert(check.id).second)
+        problem(kReportFile, "checks: two have the id " + printable(check.id, 100));
+      const std::string folder = std::string(kAcceptanceDir) + "/" + check_dir_name(check.id) + "/";
+      check_stream(folder, kStdoutFile, check.stdout_digest);
+      check_stream(folder, kStderrFile, check.stderr_digest);
+      check_stream(folder, kResultsFile, check.result_digest);
+    }
+  }
+
+  void check_stream(const std::string& folder, std::string_view name,
+                    const std::optional<Digest>& claimed) {
+    const std::string path = folder + std::string(name);
+    if (claimed) return check_bound(path, *claimed, "the digest of " + std::string(name));
+    if (found(path) != nullptr) problem(path, "the report of the check says that there is none");
+  }
+
+  // Invariant 1: the outcome is what the recorded checks make it.
+  void check_outcome() {
+    if (report().outcome == RunOutcome::kInvalid) return;
+    std::vector<std::optional<CheckOutcome>> outcomes;
+    for (const CheckReport& check : report().checks) outcomes.push_back(check.outcome);
+    const RunOutcome expected = decide(true, outcomes);
+    if (expected != report().outcome)
+      problem(kReportFile, "outcome: " + std::string(to_string(report().outcome)) +
+                               " where the checks make it " + std::string(to_string(expected)));
+  }
+
+  // The sum of the categories is the parser's business.
+  void check_cost() {
+    if (!price_) return;
+    if (price_(report().usage) != report().cost)
+      problem(kReportFile, "cost: not what the cost model makes of the usage");
+  }
+
+  const fs::path& dir_;
+  const PriceFunction& price_;
+  VerifyResult result_;
+  std::map<std::string, EvidenceFile, std::less<>> files_;
+};
+
+}  // namespace
+
+std::string to_string(const VerifyProblem& problem) {
+  const std::string line = problem.line == 0 ? "" : ":" + std::to_string(problem.line);
+  return printable(problem.file, 400) + line + ": " + problem.what;
+}
+
+VerifyResult verify_run(const fs::path& dir, const std::optional<Digest>& expected_report,
+                        const PriceFunction& price) {
+  return Verifier(dir, price).run(expected_report);
+}
+
+}  // namespace proctor

@@ -1,0 +1,102 @@
+#include "coordinator/cli/campaign_files.h"
+
+#include <cstdio>
+
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/contract/campaign_parser.h"
+#include "coordinator/cli/outside_probe.h"
+
+namespace proctor::cli {
+namespace {
+
+Result<std::string> read_plan_file(const Campaign& campaign) {
+  return read_file(StateFolder{campaign.folder}.plan(), limits::kPlanFileBytes);
+}
+
+Result<std::optional<Registration>> read_registration(const fs::path& folder) {
+  const fs::path path = StateFolder{folder}.registration();
+  Result<std::string> text = read_file(path, limits::kConfigFileBytes * 16);
+  if (!text.ok() && text.error().code == Errc::kNotFound) return std::optional<Registration>();
+  if (!text.ok()) return std::move(text).error();
+  Result<Registration> parsed = parse_registration(*text);
+  if (!parsed.ok()) return in_context(path.string(), std::move(parsed).error());
+  return std::optional<Registration>(std::move(parsed).value());
+}
+
+Error does_not_match(const std::vector<std::string>& differences) {
+  std::string text = "the campaign differs from its registration:";
+  for (const std::string& d : differences) text += "\n  " + d;
+  text += "\nPut back what changed, or register a new campaign (a copy of the folder without "
+          "registration.json and .proctor).";
+  return Error{Errc::kConflict, std::move(text)};
+}
+
+}  // namespace
+
+Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
+  std::error_code ec;
+  const fs::path absolute = fs::canonical(folder, ec);
+  if (ec) return errno_error("campaign " + folder.string(), ec.value());
+  Diagnostics diagnostics;
+  Result<Campaign> campaign = load_campaign(absolute, diagnostics);
+  if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
+    const std::unique_ptr<OutsideProbe> probe = make_outside_probe();
+    check_outside(*campaign, *probe, diagnostics);
+  }
+  if (!diagnostics.empty()) {
+    std::fputs(diagnostics.text().c_str(), stderr);
+    return Error{Errc::kInvalid, std::to_string(diagnostics.count()) +
+                                     (diagnostics.count() == 1 ? " error" : " errors") + " in " +
+                                     folder.string()};
+  }
+  return campaign;
+}
+
+Result<Digest> write_plan(const Campaign& campaign) {
+  PROCTOR_TRY(const Plan plan, draw_plan(shape_of(campaign)));
+  const std::string csv = to_csv(plan);
+  PROCTOR_CHECK_OK(write_file(StateFolder{campaign.folder}.plan(), csv));
+  return sha256(csv);
+}
+
+Result<Registration> freeze(const Campaign& campaign) {
+  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
+  PROCTOR_TRY(const Plan plan, parse_plan("pilot_randomization_plan.csv", csv, shape_of(campaign)));
+  PROCTOR_TRY(const std::optional<Registration> before, read_registration(campaign.folder));
+  PROCTOR_TRY(Registration now, make_registration(campaign, sha256(csv), wall_now()));
+  if (before) {
+    const std::vector<std::string> differ = differences(*before, now);
+    if (!differ.empty()) return does_not_match(differ);
+    return *before;
+  }
+  PROCTOR_CHECK_OK(write_file(StateFolder{campaign.folder}.registration(), to_json(now)));
+  return now;
+}
+
+Result<FrozenCampaign> load_frozen(const fs::path& folder, Outside outside,
+                                   const std::function<void(const std::string&)>& announce) {
+  PROCTOR_TRY(Campaign campaign, load_checked(folder, outside));
+  PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
+  const StateFolder state{campaign.folder};
+  std::error_code ec;
+  if (!registered) {
+    if (!fs::exists(state.plan(), ec)) PROCTOR_CHECK_OK(write_plan(campaign));
+    PROCTOR_TRY(Registration fresh, freeze(campaign));
+    announce("registered the campaign as " + campaign_id(fresh) + " (" +
+             state.registration().filename().string() + "): from now on nothing in it may change");
+    registered = std::move(fresh);
+  }
+  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
+  PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered->at));
+  const std::vector<std::string> differ = differences(*registered, now);
+  if (!differ.empty()) return does_not_match(differ);
+  PROCTOR_TRY(Plan plan, parse_plan(state.plan().filename().string(), csv, shape_of(campaign)));
+  FrozenCampaign out{std::move(campaign), std::move(plan), std::move(*registered), "", state, {}};
+  out.id = campaign_id(out.registration);
+  for (std::uint32_t r = 0; r < out.plan.size(); ++r)
+    if (is_removed(out.registration, out.plan.task(RunId(r)).id)) out.removed.push_back(RunId(r));
+  return out;
+}
+
+}  // namespace proctor::cli

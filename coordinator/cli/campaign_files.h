@@ -1,0 +1,37 @@
+#pragma once
+// A campaign folder as the commands need it: loaded, validated, with its plan and registration.
+#include <string>
+#include <vector>
+
+#include "common/contract/campaign.h"
+#include "common/plan/plan.h"
+#include "common/plan/registration.h"
+#include "coordinator/shell/state_folder.h"
+
+namespace proctor::cli {
+
+enum class Outside { kSkip, kCheck };  // repositories, commits, images, reference patches
+
+// Prints every error it finds, to standard error.  kInvalid with a count when there are any.
+Result<Campaign> load_checked(const fs::path& folder, Outside outside);
+
+struct FrozenCampaign {
+  Campaign campaign;
+  Plan plan;
+  Registration registration;
+  std::string id;
+  StateFolder folder;
+  std::vector<RunId> removed;  // runs of tasks taken out after the freeze
+};
+
+// Draws and writes the plan.  The digest of the file's bytes.
+Result<Digest> write_plan(const Campaign& campaign);
+// Writes registration.json for the plan that is there.  kConflict: it is registered already, otherwise.
+Result<Registration> freeze(const Campaign& campaign);
+
+// Everything, and proof that nothing differs from what was registered.  Without a registration it
+// draws and freezes first and says so (`announce`).  kConflict lists what differs.
+Result<FrozenCampaign> load_frozen(const fs::path& folder, Outside outside,
+                                   const std::function<void(const std::string&)>& announce);
+
+}  // namespace proctor::cli

@@ -1,0 +1,203 @@
+#include "coordinator/cli/campaign_run.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/ledger/private_redis.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/report_files.h"
+#include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/local_workers.h"
+
+namespace proctor::cli {
+namespace {
+
+// One line that moves on a terminal, one line every ten seconds elsewhere.
+class ProgressDisplay {
+ public:
+  void show(const StatusSnapshot& status) {
+    if (terminal_) {
+      winsize size{};
+      (void)::ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+      std::fprintf(stderr, "\r\x1b[K%s", progress_line(status, size.ws_col).c_str());
+      std::fflush(stderr);
+      return;
+    }
+    constexpr std::int64_t kEveryMs = 10'000;
+    const bool over = status.state == "complete" || status.state == "stopped";
+    if (!over && status.at.raw() < last_ms_ + kEveryMs) return;
+    last_ms_ = status.at.raw();
+    std::fprintf(stderr, "%s\n", progress_line(status, 0).c_str());
+  }
+  void end() const {
+    if (terminal_) std::fputs("\n", stderr);
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::int64_t last_ms_ = 0;
+};
+
+// A unix socket's address has 107 bytes: a deep folder gets its socket under /tmp, at a place that
+// a resume finds again.
+Result<std::string> local_endpoint(const StateFolder& folder) {
+  constexpr std::size_t kLongest = 100;
+  fs::path path = folder.state() / "coordinator.sock";
+  if (kLongest < path.string().size()) {
+    const fs::path dir =
+        fs::path("/tmp") / ("proctor-" + std::to_string(::getuid()) + "-" +
+                            sha256(folder.campaign.string()).short_hex());
+    PROCTOR_CHECK_OK(make_dirs(dir));
+    fs::permissions(dir, fs::perms::owner_all);
+    path = dir / "s";
+  }
+  PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
+  return "ipc://" + path.string();
+}
+
+// Credentials come from the environment, never from a file that is committed.
+Result<RedisEndpoint> redis_endpoint(const std::string& configured) {
+  PROCTOR_TRY(RedisEndpoint endpoint, parse_redis_endpoint(configured));
+  if (const char* user = std::getenv("PROCTOR_REDIS_USER")) endpoint.user = user;
+  if (const char* password = std::getenv("PROCTOR_REDIS_PASSWORD"))
+    endpoint.password = Secret(password);
+  return endpoint;
+}
+
+struct Earlier {
+  bool any = false;
+  std::uint64_t ended = 0, parked = 0, open = 0;
+};
+Result<Earlier> look_at_journal(const StateFolder& folder) {
+  std::error_code ec;
+  if (!fs::exists(folder.journal(), ec)) return Earlier{};
+  PROCTOR_TRY(JournalReader reader, JournalReader::open(folder.journal()));
+  PROCTOR_TRY(const RestoredState state, reader.load());
+  Earlier e;
+  e.any = 0 < state.last_epoch.raw();
+  e.ended = state.ended.size();
+  e.parked = state.parked.size();
+  for (const RestoredAttempt& a : state.attempts)
+    e.open += a.state == AttemptState::kGranted || a.state == AttemptState::kReserving;
+  return e;
+}
+
+Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
+  PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
+  if (options.begin == RunOptions::Begin::kGoOn) {
+    if (!earlier.any)
+      return Error{Errc::kNotFound, "nothing of this campaign has run yet: proctor run " + options.folder};
+    return ok_status();
+  }
+  if (!earlier.any) return ok_status();
+  return Error{Errc::kConflict,
+               "this campaign has begun: " + std::to_string(earlier.ended) + " of " +
+                   std::to_string(frozen.plan.size()) + " runs have ended, " +
+                   std::to_string(earlier.parked) + " are parked, " + std::to_string(earlier.open) +
+                   " were under way.\n  To go on:      proctor resume " + options.folder +
+                   "\n  To look at it: proctor report " + options.folder};
+}
+
+Result<CoordinatorOptions> coordinator_options(const RunOptions& options, const FrozenCampaign& frozen,
+                                               const std::string& local) {
+  using Security = CoordinatorOptions::Listen::Security;
+  CoordinatorOptions out;
+  out.folder = frozen.folder;
+  out.campaign = frozen.id;
+  out.definition = &frozen.campaign;
+  out.plan = &frozen.plan;
+  out.removed = frozen.removed;
+  out.scheduler.infrastructure_retries = frozen.campaign.infrastructure_retries;
+  out.scheduler.cost_model = frozen.campaign.cost_model;
+  out.listen.push_back({local, Security::kFilePermissions});
+  if (options.listen.empty()) return out;
+  if (options.insecure_loopback) {
+    out.listen.push_back({options.listen, Security::kInsecureLoopback});
+    return out;
+  }
+  const fs::path keys = frozen.folder.keys();
+  Result<wire::KeyPair> pair = wire::load_key(keys / "coordinator.key");
+  if (!pair.ok())
+    return Error{pair.error().code, pair.error().detail +
+                                        "\nTCP needs keys: proctor keygen " + options.folder +
+                                        " (or --insecure-loopback on this machine only)"};
+  out.keys = std::move(pair).value();
+  PROCTOR_TRY(out.allow, wire::load_allow_list(frozen.folder.allow_list()));
+  out.listen.push_back({options.listen, Security::kCurve});
+  return out;
+}
+
+int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
+                 const RunOptions& options) {
+  switch (outcome.end) {
+    case Coordinator::End::kComplete:
+      if (last.parked == 0) return kOk;
+      std::fprintf(stderr,
+                   "%llu runs are parked: an envelope ran out of money. proctor explain RUN says which.\n",
+                   static_cast<unsigned long long>(last.parked));
+      return kBudgetExhausted;
+    case Coordinator::End::kStopped:
+      std::fprintf(stderr, "stopped; go on with: proctor resume %s\n", options.folder.c_str());
+      return kJobFailed;
+    case Coordinator::End::kFailed:
+      break;
+  }
+  std::fprintf(stderr, "proctor: %s\nNothing that was acknowledged is lost: proctor resume %s goes on.\n",
+               outcome.why.c_str(), options.folder.c_str());
+  return kInfrastructure;
+}
+
+Result<int> run_it(const RunOptions& options) {
+  PROCTOR_TRY(FrozenCampaign frozen, load_frozen(options.folder, Outside::kCheck, [](const std::string& text) {
+                std::fprintf(stderr, "%s\n", text.c_str());
+              }));
+  PROCTOR_CHECK_OK(check_beginning(options, frozen));
+  PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
+  PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
+  PROCTOR_TRY(CoordinatorOptions coordinator_setup, coordinator_options(options, frozen, local));
+  std::optional<PrivateRedis> redis;
+  std::string redis_at = frozen.campaign.redis;
+  if (redis_at.empty()) {
+    PROCTOR_TRY(PrivateRedis started, PrivateRedis::start(frozen.folder.state()));
+    redis.emplace(std::move(started));
+    redis_at = redis->address();
+  }
+  PROCTOR_TRY(coordinator_setup.redis, redis_endpoint(redis_at));
+  ProgressDisplay display;
+  StatusSnapshot last;
+  coordinator_setup.on_status = [&](const StatusSnapshot& status) {
+    last = status;
+    display.show(status);
+  };
+  PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator, Coordinator::open(std::move(coordinator_setup)));
+  for (const std::string& endpoint : coordinator->endpoints())
+    log::info("campaign " + frozen.id + ", epoch " + std::to_string(coordinator->epoch().raw()) +
+              ", listening on " + endpoint);
+  PROCTOR_TRY(LocalWorkers workers,
+              LocalWorkers::start({.folder = frozen.folder,
+                                   .endpoint = local,
+                                   .workers = options.workers.value_or(frozen.campaign.workers),
+                                   .slots = options.slots.value_or(frozen.campaign.slots),
+                                   .extra = {}}));
+  const Coordinator::Outcome outcome = coordinator->run();
+  display.end();
+  workers.stop();
+  const int code = exit_code_of(outcome, last, options);
+  PROCTOR_TRY(const std::string report, write_report_files(frozen));
+  std::fputs(report.c_str(), stdout);
+  return code;
+}
+
+}  // namespace
+
+int run_campaign(const RunOptions& options) {
+  const Result<int> code = run_it(options);
+  return code.ok() ? *code : complain(code.error());
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,25 @@
+#pragma once
+// What run, serve and resume share: a coordinator on a frozen campaign, its Redis, its workers,
+// progress on standard error, and the report at the end.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/shell/coordinator.h"
+
+namespace proctor::cli {
+
+struct RunOptions {
+  std::string folder;
+  std::optional<std::uint32_t> workers;  // local ones; nothing: the campaign's
+  std::optional<std::uint32_t> slots;
+  std::string listen;                    // tcp://HOST:PORT; empty: the local socket only
+  bool insecure_loopback = false;
+  enum class Begin { kFresh, kGoOn } begin = Begin::kFresh;
+};
+
+// The exit code.
+int run_campaign(const RunOptions& options);
+
+}  // namespace proctor::cli

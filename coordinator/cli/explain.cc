@@ -1,0 +1,107 @@
+// proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.
+#include <cstdio>
+
+#include "common/base/json.h"
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/trace/run_report.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/report_files.h"
+#include "coordinator/journal/journal_reader.h"
+
+namespace proctor::cli {
+namespace {
+
+std::string attempt_line(const AttemptRecord& a) {
+  std::string out = "  attempt " + std::to_string(a.core.attempt.no.raw());
+  if (!a.core.worker.raw().empty()) out += " on " + a.core.worker.raw();
+  if (0 < a.granted_at.raw()) out += ", granted " + to_rfc3339(a.granted_at);
+  switch (a.core.state) {
+    case AttemptState::kReserving:
+      return out + ": money is being reserved\n";
+    case AttemptState::kDenied:
+      return out + ": denied, " + format_usd(a.core.short_by) + " USD were missing\n";
+    case AttemptState::kGranted:
+      return out + ": under way, " + format_usd(a.core.ask) + " USD are reserved for it\n";
+    case AttemptState::kVoided:
+      return out + ": never started (" + a.reason + "), nothing was charged\n";
+    case AttemptState::kLost:
+      return out + ": lost (" + a.reason + "), charged at its ceiling " + format_usd(a.core.charged) +
+             " USD\n";
+    case AttemptState::kFinished:
+    case AttemptState::kCancelled:
+      break;
+  }
+  out += ": " + std::string(to_string(a.core.outcome)) + ", " + std::string(to_string(a.core.termination));
+  if (!a.rationale.empty()) out += " (" + printable(a.rationale, limits::kDetailBytes) + ")";
+  return out + ", " + format_usd(a.core.charged) + " USD\n";
+}
+
+// What the checks said, from the report in the run directory.
+std::string checks_of(const StateFolder& folder, const std::string& name, AttemptNo no) {
+  const fs::path dir = folder.attempt(name, no);
+  const Result<std::string> bytes = read_file(dir / "report.json", limits::kConfigFileBytes);
+  if (!bytes.ok()) return "";
+  const Result<RunReport> report = parse_report(*bytes);
+  if (!report.ok()) return "  its report cannot be read: " + report.error().detail + "\n";
+  std::string out;
+  for (const CheckReport& c : report->checks) {
+    out += "    check " + c.id + " (" + c.kind + "): " +
+           (c.outcome ? std::string(to_string(*c.outcome)) : "not run");
+    if (!c.why.empty()) out += ", " + printable(c.why, limits::kDetailBytes);
+    out += "\n";
+  }
+  for (const std::string& v : report->violations) out += "    violation: " + printable(v) + "\n";
+  return out + "    evidence: " + dir.string() + "\n";
+}
+
+Result<std::string> explain(const std::string& folder, const std::string& run_name) {
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  const std::optional<RunId> run = frozen.plan.find(run_name);
+  if (!run)
+    return Error{Errc::kNotFound, "the plan has no run " + printable(run_name) +
+                                      "; runs are named TASK/METHOD/rN, as in " +
+                                      frozen.plan.run_name(RunId(0))};
+  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+  const RunRecord& r = report.runs[run->raw()];
+  std::string out = r.name + ", number " + std::to_string(run->raw()) + " of the plan: " +
+                    std::string(to_string(r.state));
+  if (r.state == RunRecord::State::kEnded) out += " with " + std::string(to_string(r.outcome));
+  out += "\n";
+  if (r.state == RunRecord::State::kParked)
+    out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) +
+           " USD of the " + format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) +
+           " USD that a run of " + r.task +
+           " reserves,\n  and nothing that could come back was out. It starts when that envelope grows.\n";
+  if (r.state == RunRecord::State::kPlanned)
+    out += "  It waits for its turn: runs start in the plan's order as workers and money allow.\n";
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec)) return out;
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(*run));
+  for (const AttemptRecord& a : attempts)
+    out += attempt_line(a) + checks_of(frozen.folder, r.name, a.core.attempt.no);
+  return out;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("explain", "why a run waits, is parked, failed or stopped");
+  command->footer("Example:\n  proctor explain my-campaign json-lib/noop/r1");
+  struct Args {
+    std::string folder, run;
+  };
+  auto args = std::make_shared<Args>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
+  command->callback([=, &exit_code] {
+    const Result<std::string> text = explain(args->folder, args->run);
+    if (text.ok()) std::fputs(text->c_str(), stdout);
+    exit_code = text.ok() ? kOk : complain(text.error());
+  });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,59 @@
+// proctor keygen CAMPAIGN [--worker NAME]: CURVE key pairs of a coordinator and its workers.
+#include <cstdio>
+
+#include "common/base/limits.h"
+#include "common/wire/curve.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/shell/state_folder.h"
+
+namespace proctor::cli {
+namespace {
+
+Status keygen(const std::string& folder, const std::vector<std::string>& workers) {
+  const StateFolder state{fs::absolute(folder)};
+  PROCTOR_CHECK_OK(make_dirs(state.keys()));
+  const fs::path secret = state.keys() / "coordinator.key", shared = state.keys() / "coordinator.pub";
+  std::error_code ec;
+  if (!fs::exists(secret, ec)) {
+    PROCTOR_TRY(const wire::KeyPair pair, wire::generate_key());
+    PROCTOR_CHECK_OK(wire::save_key(pair, secret));
+    PROCTOR_CHECK_OK(wire::save_public_key(pair.public_z85, "coordinator", shared));
+    std::printf("coordinator: %s (keep it here), %s (give it to workers)\n", secret.c_str(), shared.c_str());
+  }
+  std::string allow;
+  if (fs::exists(state.allow_list(), ec)) {
+    PROCTOR_TRY(allow, read_file(state.allow_list(), limits::kConfigFileBytes));
+  }
+  for (const std::string& name : workers) {
+    PROCTOR_TRY(const wire::KeyPair pair, wire::generate_key());
+    const fs::path path = state.keys() / (name + ".key");
+    PROCTOR_CHECK_OK(wire::save_key(pair, path));
+    allow += pair.public_z85 + " " + name + "\n";
+    std::printf("worker %s: %s (move it to that machine)\n", name.c_str(), path.c_str());
+  }
+  constexpr unsigned kOwnerOnly = 0600;
+  PROCTOR_CHECK_OK(write_file(state.allow_list(), allow, Durability::kSync, kOwnerOnly));
+  PROCTOR_TRY(const wire::AllowList list, wire::load_allow_list(state.allow_list()));
+  std::printf("%zu workers may join (%s)\n", list.size(), state.allow_list().c_str());
+  return ok_status();
+}
+
+}  // namespace
+
+void add_keygen(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers");
+  command->footer("Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
+  struct Args {
+    std::string folder;
+    std::vector<std::string> workers;
+  };
+  auto args = std::make_shared<Args>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("--worker", args->workers, "make a key for this worker and let it in");
+  command->callback([=, &exit_code] {
+    const Status done = keygen(args->folder, args->workers);
+    exit_code = done.ok() ? kOk : complain(done.error());
+  });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,56 @@
+// proctor: what an operator types.  Every command has its own file.
+#include <cstdio>
+#include <exception>
+
+#include "common/base/log.h"
+#include "common/base/version.h"
+#include "coordinator/cli/command.h"
+
+namespace proctor::cli {
+
+int complain(const Error& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "proctor: %s\n", error.detail.c_str());
+  switch (error.code) {
+    case Errc::kInvalid:
+    case Errc::kNotFound:
+    case Errc::kConflict:
+      return kBadInput;
+    case Errc::kExhausted:
+    case Errc::kUnavailable:
+    case Errc::kCorrupt:
+      return kInfrastructure;
+  }
+  return kInfrastructure;
+}
+
+}  // namespace proctor::cli
+
+int main(int argc, char** argv) try {
+  using namespace proctor;
+  CLI::App app("Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
+               "A first campaign:  proctor init demo && proctor run demo\n");
+  app.set_version_flag("--version", "proctor " + std::string(kVersion));
+  app.require_subcommand(1);
+  app.fallthrough();
+  bool verbose = false;
+  app.add_flag("-v,--verbose", verbose, "say more on standard error");
+  int exit_code = cli::kOk;
+  for (const cli::Register add :
+       {cli::add_init, cli::add_check, cli::add_plan, cli::add_run, cli::add_serve, cli::add_resume,
+        cli::add_status, cli::add_report, cli::add_verify, cli::add_explain, cli::add_remove_task,
+        cli::add_keygen})
+    add(app, exit_code);
+  app.parse_complete_callback(
+      [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    // Zero for --help and --version; everything else is bad input.
+    return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;
+  }
+  return exit_code;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "proctor: %s\n", e.what());
+  return 70;  // EX_SOFTWARE: a mistake of ours
+}

@@ -1,0 +1,115 @@
+#include "coordinator/cli/outside_probe.h"
+
+#include <map>
+#include <set>
+
+#include "common/base/files.h"
+#include "common/base/subprocess.h"
+#include "coordinator/cli/engine_probe.h"
+
+namespace proctor::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kGitTimeout(120'000);
+
+// git as a tool only: no system or user settings, no prompts, nothing of the repository executed.
+CommandSpec git(std::vector<std::string> args) {
+  CommandSpec spec;
+  spec.argv = {"git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null",
+               "-c",  "core.fsmonitor=false",   "-c", "protocol.ext.allow=never"};
+  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
+  spec.timeout = kGitTimeout;
+  return spec;
+}
+
+bool is_url(const std::string& source) {
+  return source.find("://") != std::string::npos ||
+         (source.find(':') != std::string::npos && source.find('/') != 0 && source[0] != '.');
+}
+
+class RealProbe : public OutsideProbe {
+ public:
+  Status commit_exists(const std::string& source, const fs::path& base,
+                       const std::string& commit) const override {
+    PROCTOR_TRY(const fs::path found, repository(source, base, commit));
+    return ok_status();
+  }
+  Status image_resolves(const std::string& image) const override { return engine_has_image(image); }
+  Result<bool> patch_applies(const std::string& source, const fs::path& base,
+                             const std::string& commit, const std::string& patch) const override {
+    PROCTOR_TRY(const fs::path repo, repository(source, base, commit));
+    PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-check"));
+    const std::string index = (scratch.path() / "index").string();
+    const auto with_index = [&](std::vector<std::string> args) {
+      args.insert(args.begin(), {"--git-dir", repo.string()});
+      CommandSpec spec = git(std::move(args));
+      spec.argv.insert(spec.argv.begin(), {"env", "GIT_INDEX_FILE=" + index});
+      return spec;
+    };
+    PROCTOR_TRY(const std::string ignored, run_for_output(with_index({"read-tree", commit})));
+    CommandSpec apply = with_index({"apply", "--cached", "--check", "-"});
+    apply.stdin_bytes = patch;
+    PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
+    return outcome.success();
+  }
+
+ private:
+  // A git directory on this machine that holds the commit.  URLs and bundles are fetched into a
+  // scratch repository, once.
+  Result<fs::path> repository(const std::string& source, const fs::path& base,
+                              const std::string& commit) const {
+    const auto known = found_.find({source, commit});
+    if (known != found_.end()) return known->second;
+    Result<fs::path> found = look(source, base, commit);
+    found_.emplace(std::pair{source, commit}, found);
+    return found;
+  }
+
+  Result<fs::path> look(const std::string& source, const fs::path& base,
+                        const std::string& commit) const {
+    const bool url = is_url(source);
+    const fs::path path = url ? fs::path(source) : base / source;
+    std::error_code ec;
+    if (!url && !fs::exists(path, ec))
+      return Error{Errc::kNotFound, "there is no repository at " + path.string()};
+    if (!url && fs::is_directory(path, ec)) {
+      Result<std::string> dir =
+          run_for_output(git({"-C", path.string(), "rev-parse", "--absolute-git-dir"}));
+      if (!dir.ok()) return Error{Errc::kInvalid, path.string() + " is not a git repository"};
+      std::string text = *dir;
+      while (!text.empty() && text.back() == '\n') text.pop_back();
+      PROCTOR_TRY(const CommandOutcome has,
+                  run_command(git({"--git-dir", text, "cat-file", "-e", commit + "^{commit}"})));
+      if (!has.success())
+        return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
+      return fs::path(text);
+    }
+    PROCTOR_TRY(TempDir scratch, TempDir::create("proctor-check"));
+    const std::string dir = (scratch.path() / "repo.git").string();
+    PROCTOR_TRY(const std::string made, run_for_output(git({"init", "-q", "--bare", dir})));
+    const std::string from = url ? source : path.string();
+    PROCTOR_TRY(const CommandOutcome by_id, run_command(git({"--git-dir", dir, "fetch", "-q", "--depth", "1", from, commit})));
+    if (!by_id.success()) {
+      PROCTOR_TRY(const CommandOutcome all,
+                  run_command(git({"--git-dir", dir, "fetch", "-q", from, "+refs/*:refs/*"})));
+      if (!all.success()) return Error{Errc::kUnavailable, "fetch " + source + ": " + all.describe()};
+    }
+    PROCTOR_TRY(const CommandOutcome has,
+                run_command(git({"--git-dir", dir, "cat-file", "-e", commit + "^{commit}"})));
+    if (!has.success()) return Error{Errc::kNotFound, source + " has no commit " + commit};
+    scratches_.push_back(std::move(scratch));
+    return fs::path(dir);
+  }
+
+  // Answers of this one check; it is used by one thread.
+  mutable std::map<std::pair<std::string, std::string>, Result<fs::path>> found_;
+  mutable std::vector<TempDir> scratches_;
+};
+
+}  // namespace
+
+std::unique_ptr<OutsideProbe> make_outside_probe() {
+  return std::make_unique<RealProbe>();
+}
+
+}  // namespace proctor::cli

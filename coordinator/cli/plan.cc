@@ -1,0 +1,50 @@
+// proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
+#include <cstdio>
+
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/command.h"
+
+namespace proctor::cli {
+namespace {
+
+int plan(const std::string& folder, bool freeze_it) {
+  Result<Campaign> campaign = load_checked(folder, Outside::kSkip);
+  if (!campaign.ok()) return complain(campaign.error());
+  const StateFolder state{campaign->folder};
+  std::error_code ec;
+  const bool registered = fs::exists(state.registration(), ec);
+  if (!registered) {
+    Result<Digest> digest = write_plan(*campaign);
+    if (!digest.ok()) return complain(digest.error());
+    const std::size_t runs = campaign->contracts.size() * campaign->methods.size() *
+                             campaign->replicates * campaign->stages.size();
+    std::printf("%s: %zu runs, seed %u, sha256 %s\n", state.plan().string().c_str(), runs,
+                campaign->seed, digest->short_hex().c_str());
+    if (!freeze_it) {
+      std::printf("Next: proctor plan --freeze %s\n", folder.c_str());
+      return kOk;
+    }
+  }
+  Result<Registration> registration = freeze(*campaign);
+  if (!registration.ok()) return complain(registration.error());
+  std::printf("%s: %s as %s\n", state.registration().string().c_str(),
+              registered ? "already registered, and nothing differs," : "registered",
+              campaign_id(*registration).c_str());
+  return kOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("plan", "draw the randomization plan; --freeze registers it");
+  command->footer("Example:\n  proctor plan --freeze my-campaign\n"
+                  "docs/plan.md shows how to derive the plan again with three lines of NumPy.");
+  auto folder = std::make_shared<std::string>();
+  auto freeze_it = std::make_shared<bool>(false);
+  command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
+  command->add_flag("--freeze", *freeze_it,
+                    "write registration.json: from then on nothing may change");
+  command->callback([=, &exit_code] { exit_code = plan(*folder, *freeze_it); });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,46 @@
+// proctor remove-task: takes a task out after the freeze, for a reason (R173).
+#include <cstdio>
+
+#include "common/base/system_clock.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/journal/journal.h"
+
+namespace proctor::cli {
+namespace {
+
+Status remove_task(const std::string& folder, const std::string& task, const std::string& reason) {
+  PROCTOR_TRY(FrozenCampaign frozen, load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
+  PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
+  // The journal's lock also keeps this from happening under a running campaign.
+  PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
+  std::vector<JournalWrite> note;
+  note.push_back(Note{wall_now(), "task_removed", {}, {}, task + ": " + reason});
+  PROCTOR_CHECK_OK(journal->append_and_wait(std::move(note)));
+  PROCTOR_CHECK_OK(write_file(frozen.folder.registration(), to_json(frozen.registration)));
+  std::printf("%s is out of the campaign; runs of it that have begun keep their outcome\n",
+              task.c_str());
+  return journal->close();
+}
+
+}  // namespace
+
+void add_remove_task(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand(
+      "remove-task", "take a task out of a registered campaign, with a reason that is recorded");
+  command->footer("Example:\n  proctor remove-task my-campaign json-lib --reason \"its suite is flaky\"");
+  struct Args {
+    std::string folder, task, reason;
+  };
+  auto args = std::make_shared<Args>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("TASK", args->task, "the contract's id")->required();
+  command->add_option("--reason", args->reason, "why: objective invalidity only (R173)")->required();
+  command->callback([=, &exit_code] {
+    const Status done = remove_task(args->folder, args->task, args->reason);
+    exit_code = done.ok() ? kOk : complain(done.error());
+  });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,41 @@
+// proctor report CAMPAIGN [--json|--csv]
+#include "coordinator/aggregate/report.h"
+
+#include <cstdio>
+
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/report_files.h"
+
+namespace proctor::cli {
+namespace {
+
+Result<std::string> report(const std::string& folder, bool json, bool csv) {
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(std::string text, write_report_files(frozen));
+  if (!json && !csv) return text;
+  PROCTOR_TRY(const CampaignReport tables, read_report(frozen));
+  return json ? render_json(tables) : render_csv(tables);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("report", "tables by method and stratum; also JSON, CSV and SVG files");
+  command->footer("Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .");
+  struct Args {
+    std::string folder;
+    bool json = false, csv = false;
+  };
+  auto args = std::make_shared<Args>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_flag("--json", args->json, "every number with the runs behind it");
+  command->add_flag("--csv", args->csv, "one record per row of the tables");
+  command->callback([=, &exit_code] {
+    const Result<std::string> text = report(args->folder, args->json, args->csv);
+    if (text.ok()) std::fputs(text->c_str(), stdout);
+    exit_code = text.ok() ? kOk : complain(text.error());
+  });
+}
+
+}  // namespace proctor::cli

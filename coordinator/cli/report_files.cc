@@ -1,0 +1,89 @@
+#include "coordinator/cli/report_files.h"
+
+#include <algorithm>
+
+#include "coordinator/journal/journal_reader.h"
+
+namespace proctor::cli {
+namespace {
+
+RunRecord planned_run(const FrozenCampaign& frozen, RunId run) {
+  RunRecord r;
+  r.run = run;
+  r.name = frozen.plan.run_name(run);
+  r.task = frozen.plan.task(run).id;
+  r.method = frozen.plan.method(run);
+  r.strata = frozen.plan.task(run).strata;
+  return r;
+}
+
+Cost sum(const Cost& a, const Cost& b) {
+  return {a.model + b.model, a.execution + b.execution, a.human + b.human, a.overhead + b.overhead};
+}
+
+// Attempts come in order, so the last one that has a say about where the run stands says it.
+void add_attempt(RunRecord& run, const AttemptRecord& a) {
+  run.attempts = a.core.attempt.no.raw();
+  run.cost = sum(run.cost, a.cost);
+  const bool out = a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving;
+  if (run.state != RunRecord::State::kEnded)
+    run.state = out ? RunRecord::State::kRunning : RunRecord::State::kPlanned;
+  if (!a.core.has_result || !a.core.sets_outcome) return;
+  run.outcome = a.core.outcome;
+  run.termination = a.core.termination;
+  run.setup_ms = a.core.usage.setup_ms;
+  run.agent_ms = a.core.usage.agent_ms;
+  run.acceptance_ms = a.core.usage.acceptance_ms;
+  run.wall_ms = a.finished_ms < a.started_ms ? 0 : static_cast<std::uint64_t>(a.finished_ms - a.started_ms);
+  run.report = a.report;
+}
+
+}  // namespace
+
+Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
+  ReportInput input;
+  input.campaign = frozen.id;
+  input.strata_keys = frozen.plan.shape().strata_keys;
+  for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
+    input.runs.push_back(planned_run(frozen, RunId(r)));
+  for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec)) return build_report(std::move(input));
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const RestoredState state, journal.load());
+  const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
+  for (const EndedRun& e : state.ended) {
+    if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    input.runs[e.run.raw()].state = RunRecord::State::kEnded;
+    input.runs[e.run.raw()].outcome = e.outcome;
+    input.runs[e.run.raw()].termination = Termination::kInfrastructure;  // unless a result says more
+  }
+  PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
+    if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
+  }));
+  for (const ParkedRun& p : state.parked) {
+    RunRecord& run = input.runs[p.run.raw()];
+    if (run.state == RunRecord::State::kEnded) continue;
+    run.state = RunRecord::State::kParked;
+    run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
+    run.short_by = p.short_by;
+  }
+  return build_report(std::move(input));
+}
+
+Result<std::string> write_report_files(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+  const fs::path dir = frozen.folder.reports();
+  PROCTOR_CHECK_OK(make_dirs(dir));
+  const std::string text = render_text(report);
+  PROCTOR_CHECK_OK(write_file(dir / "report.txt", text));
+  PROCTOR_CHECK_OK(write_file(dir / "report.json", render_json(report)));
+  PROCTOR_CHECK_OK(write_file(dir / "report.csv", render_csv(report)));
+  PROCTOR_CHECK_OK(write_file(dir / "runs.csv", render_runs_csv(report)));
+  PROCTOR_CHECK_OK(write_file(dir / "success.svg", render_svg(report)));
+  return text + "\nReport files:    " + dir.string() + "/ (report.txt, .json, .csv, runs.csv, success.svg)\n" +
+         "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
+         "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,73 @@
+// proctor run, serve and resume: three ways into the same loop.
+#include "coordinator/cli/campaign_run.h"
+#include "coordinator/cli/command.h"
+
+namespace proctor::cli {
+namespace {
+
+struct Flags {
+  RunOptions options;
+  std::uint32_t workers = 0, slots = 0;
+};
+
+void add_common(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+  constexpr std::uint32_t kWorkersMost = 64, kSlotsMost = 256;
+  command->add_option("CAMPAIGN", flags->options.folder, "the campaign's folder")->required();
+  command->add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
+      ->check(CLI::Range(0U, kWorkersMost));
+  command->add_option("--slots", flags->slots, "runs at a time on each of them")
+      ->check(CLI::Range(1U, kSlotsMost));
+  command->add_option("--listen", flags->options.listen, "also let workers join at tcp://HOST:PORT");
+  command->add_flag("--insecure-loopback", flags->options.insecure_loopback,
+                    "plain TCP without keys, on this machine only");
+}
+
+void go(CLI::App* command, const std::shared_ptr<Flags>& flags, int& exit_code) {
+  if (command->get_option("--workers")->count() != 0) flags->options.workers = flags->workers;
+  if (command->get_option("--slots")->count() != 0) flags->options.slots = flags->slots;
+  exit_code = run_campaign(flags->options);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("run", "the main job: coordinator and local workers, to the report");
+  command->footer("Example:\n  proctor run --workers 4 my-campaign\n"
+                  "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
+                  "Exit codes: 0 complete, 1 stopped, 2 bad input, 3 some runs parked for lack of money,\n"
+                  "4 infrastructure.");
+  auto flags = std::make_shared<Flags>();
+  add_common(command, flags);
+  command->callback([=, &exit_code] { go(command, flags, exit_code); });
+}
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("serve", "coordinator only: workers join from anywhere");
+  command->footer("Example:\n  proctor keygen my-campaign --worker build7\n"
+                  "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
+                  "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
+                  "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
+                  "After a stop: proctor serve --resume.");
+  auto flags = std::make_shared<Flags>();
+  add_common(command, flags);
+  auto go_on = std::make_shared<bool>(false);
+  command->add_flag("--resume", *go_on, "go on with a campaign that has begun");
+  command->callback([=, &exit_code] {
+    if (command->get_option("--workers")->count() == 0) flags->options.workers = 0;
+    if (*go_on) flags->options.begin = RunOptions::Begin::kGoOn;
+    if (command->get_option("--workers")->count() != 0) flags->options.workers = flags->workers;
+    if (command->get_option("--slots")->count() != 0) flags->options.slots = flags->slots;
+    exit_code = run_campaign(flags->options);
+  });
+}
+
+void add_resume(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("resume", "continue after any stop, planned or not");
+  command->footer("Example:\n  proctor resume my-campaign");
+  auto flags = std::make_shared<Flags>();
+  flags->options.begin = RunOptions::Begin::kGoOn;
+  add_common(command, flags);
+  command->callback([=, &exit_code] { go(command, flags, exit_code); });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,72 @@
+#include "coordinator/journal/journal_reader.h"
+
+#include <utility>
+
+#include "coordinator/journal/journal_rows.h"
+#include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/sqlite.h"
+
+namespace proctor {
+
+namespace {
+
+Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mode mode) {
+  PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
+  PROCTOR_CHECK_OK(journal::check_schema(db));
+  // The schema check reads the header only; this one needs the WAL.
+  PROCTOR_TRY(const std::int64_t tables, db.integer("SELECT count(*) FROM sqlite_schema"));
+  if (tables == 0) return Error{Errc::kCorrupt, db.filename() + " has no tables"};
+  return db;
+}
+
+}  // namespace
+
+JournalReader::JournalReader(std::unique_ptr<sqlite::Database> db) : db_(std::move(db)) {}
+JournalReader::JournalReader(JournalReader&&) noexcept = default;
+JournalReader& JournalReader::operator=(JournalReader&&) noexcept = default;
+JournalReader::~JournalReader() = default;
+
+Result<JournalReader> JournalReader::open(const fs::path& file) {
+  std::error_code ec;
+  if (!fs::exists(file, ec)) {
+    return Error{Errc::kNotFound, "read journal: no file " + file.string()};
+  }
+  auto db = open_checked(file, sqlite::Database::Mode::kReadOnly);
+  fs::path wal = file;
+  wal += "-wal";
+  if (!db.ok() && db.error().code == Errc::kInvalid && !fs::exists(wal, ec)) {
+    // An orderly closed journal in a folder we may not write to: SQLite cannot make its shared
+    // memory file there, and does not need one.
+    auto still = open_checked(file, sqlite::Database::Mode::kImmutable);
+    if (still.ok()) db = std::move(still);
+  }
+  if (!db.ok()) return in_context("read journal", std::move(db).error());
+  return JournalReader(std::make_unique<sqlite::Database>(std::move(db).value()));
+}
+
+Result<RestoredState> JournalReader::load() {
+  return journal::load_state(*db_);
+}
+Result<std::optional<std::string>> JournalReader::meta(const std::string& key) {
+  return journal::load_meta(*db_, key);
+}
+Result<std::vector<EpochBegun>> JournalReader::epochs() {
+  return journal::load_epochs(*db_);
+}
+Status JournalReader::each_attempt(const std::function<void(const AttemptRecord&)>& visit) {
+  return journal::each_attempt(*db_, std::nullopt, visit);
+}
+Result<std::vector<AttemptRecord>> JournalReader::attempts_of(RunId run) {
+  std::vector<AttemptRecord> out;
+  PROCTOR_CHECK_OK(
+      journal::each_attempt(*db_, run, [&](const AttemptRecord& a) { out.push_back(a); }));
+  return out;
+}
+Result<std::vector<NoteRecord>> JournalReader::notes(std::int64_t after, std::size_t count_max) {
+  return journal::load_notes(*db_, std::nullopt, after, count_max);
+}
+Result<std::vector<NoteRecord>> JournalReader::notes_of(RunId run) {
+  return journal::load_notes(*db_, run, 0, static_cast<std::size_t>(-1));
+}
+
+}  // namespace proctor

@@ -1,0 +1,117 @@
+#include "coordinator/journal/journal_schema.h"
+
+#include <string>
+
+namespace proctor::journal {
+
+namespace {
+
+// Columns are never renamed or reused; a new one comes with the next schema version.
+constexpr const char* kTables = R"sql(
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE scopes(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cap INTEGER NOT NULL) STRICT;
+CREATE TABLE epochs(epoch INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
+  version TEXT NOT NULL, begun_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE workers(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE attempts(
+  run INTEGER NOT NULL, attempt INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  seq INTEGER NOT NULL, ask INTEGER NOT NULL,
+  worker INTEGER REFERENCES workers(id), boot INTEGER,
+  denied_scope INTEGER REFERENCES scopes(id), short_by INTEGER,
+  infrastructure INTEGER, sets_outcome INTEGER, outcome TEXT, termination TEXT,
+  charged INTEGER, overrun INTEGER,
+  setup_ms INTEGER, agent_ms INTEGER, acceptance_ms INTEGER, cpu_ms INTEGER, tool_calls INTEGER,
+  input_tokens INTEGER, output_tokens INTEGER, model_calls INTEGER, stored_bytes INTEGER,
+  rationale TEXT, reason TEXT, report BLOB, archive BLOB, archive_bytes INTEGER,
+  started_ms INTEGER, finished_ms INTEGER,
+  cost_model INTEGER, cost_execution INTEGER, cost_human INTEGER, cost_overhead INTEGER,
+  intent_ms INTEGER, granted_ms INTEGER, result_ms INTEGER, settled_ms INTEGER, ended_ms INTEGER,
+  PRIMARY KEY(run, attempt)) STRICT, WITHOUT ROWID;
+CREATE TABLE runs(run INTEGER PRIMARY KEY, state TEXT NOT NULL, outcome TEXT, attempt INTEGER,
+  scope INTEGER REFERENCES scopes(id), short_by INTEGER, at_ms INTEGER) STRICT;
+CREATE TABLE notes(seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, run INTEGER,
+  attempt INTEGER, detail TEXT NOT NULL) STRICT;
+CREATE INDEX notes_of_run ON notes(run) WHERE run IS NOT NULL;
+)sql";
+
+// For people with a sqlite3 shell.
+constexpr const char* kViews = R"sql(
+CREATE VIEW attempt_story(run, attempt, at_ms, at, fact, detail) AS
+  SELECT run, attempt, at_ms, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch'), fact, detail
+  FROM (
+    SELECT run, attempt, intent_ms AS at_ms, 0 AS step, 'intent' AS fact,
+      printf('ask %d micro-dollars, sequence %d', ask, seq) AS detail FROM attempts
+    UNION ALL SELECT run, attempt, granted_ms, 1, 'granted',
+      'worker ' || coalesce((SELECT name FROM workers WHERE id = worker), '-')
+      FROM attempts WHERE granted_ms IS NOT NULL
+    UNION ALL SELECT run, attempt, ended_ms, 2, state,
+      coalesce(reason, 'short by ' || short_by || ' in ' ||
+        (SELECT name FROM scopes WHERE id = denied_scope), '')
+      FROM attempts WHERE ended_ms IS NOT NULL
+    UNION ALL SELECT run, attempt, result_ms, 3, 'result',
+      outcome || ', ' || termination || coalesce(': ' || rationale, '')
+      FROM attempts WHERE result_ms IS NOT NULL
+    UNION ALL SELECT run, attempt, settled_ms, 4, 'settled',
+      printf('charged %d of %d micro-dollars, overrun %d', charged, ask, overrun)
+      FROM attempts WHERE settled_ms IS NOT NULL
+    UNION ALL SELECT run, attempt, at_ms, 5, kind, detail FROM notes WHERE run IS NOT NULL)
+  ORDER BY run, at_ms, attempt, step;
+CREATE VIEW balance(spent, reserved, overrun, cap) AS
+  SELECT coalesce(sum(charged), 0),
+    coalesce(sum(CASE WHEN settled_ms IS NULL AND granted_ms IS NOT NULL AND state <> 'voided'
+      THEN ask END), 0),
+    coalesce(sum(overrun), 0),
+    (SELECT cap FROM scopes WHERE id = 0)
+  FROM attempts;
+)sql";
+
+Status create(sqlite::Database& db) {
+  PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
+  PROCTOR_CHECK_OK(db.exec(kTables));
+  PROCTOR_CHECK_OK(db.exec(kViews));
+  const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
+                            "; PRAGMA user_version = " + std::to_string(kSchemaVersion);
+  PROCTOR_CHECK_OK(db.exec(marks.c_str()));
+  return transaction.commit();
+}
+
+}  // namespace
+
+Status check_schema(sqlite::Database& db) {
+  PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
+  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
+  if (application != kApplicationId) {
+    return Error{Errc::kInvalid, db.filename() + " is an SQLite file but not a Proctor journal"};
+  }
+  if (kSchemaVersion < version) {
+    return Error{Errc::kInvalid, db.filename() + " has journal schema " + std::to_string(version) +
+                                     ", written by a newer proctor; this one knows up to " +
+                                     std::to_string(kSchemaVersion)};
+  }
+  if (version < 1) {
+    return Error{Errc::kCorrupt, db.filename() + " has journal schema " + std::to_string(version)};
+  }
+  return ok_status();
+}
+
+Status prepare_for_writing(sqlite::Database& db) {
+  PROCTOR_TRY(const std::int64_t objects, db.integer("SELECT count(*) FROM sqlite_schema"));
+  PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
+  const bool is_new = objects == 0 && application == 0;
+  if (!is_new) PROCTOR_CHECK_OK(check_schema(db));
+  PROCTOR_TRY(auto mode, db.prepare("PRAGMA journal_mode = WAL"));
+  PROCTOR_TRY(const bool row, mode.step());
+  if (!row || mode.text(0) != "wal") {
+    return Error{Errc::kInvalid, db.filename() + ": this file system cannot hold a WAL journal"};
+  }
+  mode.reset();
+  // FULL: every commit is an fsync of the WAL.  4000 pages: a checkpoint every 16 MiB, not every 4.
+  PROCTOR_CHECK_OK(db.exec(
+      "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 4000; "
+      "PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY"));
+  if (is_new) PROCTOR_CHECK_OK(create(db));
+  return ok_status();
+}
+
+}  // namespace proctor::journal

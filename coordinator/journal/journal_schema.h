@@ -1,0 +1,16 @@
+#pragma once
+// The tables of the journal and the checks that a file is one.  docs/journal.md describes them.
+#include "common/base/result.h"
+#include "coordinator/journal/sqlite.h"
+
+namespace proctor::journal {
+
+inline constexpr std::int64_t kApplicationId = 0x50726374;  // "Prct", shown by file(1)
+inline constexpr std::int64_t kSchemaVersion = 1;
+
+// Sets the connection up for writing and creates the tables in a new file.
+Status prepare_for_writing(sqlite::Database& db);
+// kInvalid: another application's file, or a schema newer than this build.
+Status check_schema(sqlite::Database& db);
+
+}  // namespace proctor::journal

@@ -1,0 +1,371 @@
+#include "coordinator/journal/journal_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <tuple>
+
+#include "common/base/overload.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/journal/journal_names.h"
+#include "coordinator/journal/journal_schema.h"
+
+namespace proctor {
+
+namespace {
+
+using journal::name_of;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
+  return name.data();
+}
+
+// One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
+Result<UniqueFd> take_lock(const fs::path& file) {
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.valid()) return errno_error("open " + file.string(), errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);
+    std::array<char, 400> owner{};
+    const ssize_t n = ::pread(fd.get(), owner.data(), owner.size(), 0);
+    std::string_view text(owner.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    text = text.substr(0, text.find('\n'));
+    return Error{Errc::kConflict, "campaign journal in use by " +
+                                      (text.empty() ? "another coordinator" : printable(text)) +
+                                      " (" + file.string() + ")"};
+  }
+  const std::string me = "process " + std::to_string(::getpid()) + " on " + host_name() +
+                         " since " + to_rfc3339(wall_now()) + "\n";
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), me.data(), me.size(), 0) != static_cast<ssize_t>(me.size())) {
+    return errno_error("write " + file.string(), errno);
+  }
+  return fd;
+}
+
+// Counters come from workers as 64 bits without sign; SQLite's integers have one.
+std::int64_t stored(std::uint64_t n) {
+  return static_cast<std::int64_t>(
+      std::min(n, static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())));
+}
+
+std::string_view bytes_of(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.bytes().data()), Digest::kBytes};
+}
+
+// Binds in order of the statement's question marks.
+class Binder {
+ public:
+  explicit Binder(sqlite::Statement& statement) : statement_(statement) {}
+  Binder& number(std::int64_t n) {
+    statement_.bind(at_++, n);
+    return *this;
+  }
+  Binder& id(AttemptId id) { return number(id.run.raw()).number(id.no.raw()); }
+  Binder& count(std::uint64_t n) { return number(stored(n)); }
+  // 64 random bits; SQLite's integers have a sign, nothing is lost.
+  Binder& bits(std::uint64_t n) { return number(static_cast<std::int64_t>(n)); }
+  Binder& money(MicroUsd m) { return number(m.micros()); }
+  Binder& time(WallTime t) { return number(t.raw()); }
+  Binder& text(std::string_view t) {
+    statement_.bind(at_++, t);
+    return *this;
+  }
+  Binder& text_or_null(std::string_view t) { return t.empty() ? null() : text(t); }
+  Binder& digest_or_null(const Digest& d) {
+    if (d == Digest()) return null();
+    statement_.bind_blob(at_++, bytes_of(d));
+    return *this;
+  }
+  Binder& null() {
+    statement_.bind_null(at_++);
+    return *this;
+  }
+
+ private:
+  sqlite::Statement& statement_;
+  int at_ = 0;
+};
+
+std::string describe(const JournalWrite& fact) {
+  return std::visit(
+      Overload{
+          [](const RunParked& f) { return "parking of run " + std::to_string(f.run.raw()); },
+          [](const RunUnparked& f) { return "unparking of run " + std::to_string(f.run.raw()); },
+          [](const RunEnded& f) { return "end of run " + std::to_string(f.run.raw()); },
+          [](const Note& f) { return "note " + printable(f.kind); },
+          [](const EpochBegun& f) { return "epoch " + std::to_string(f.epoch.raw()); },
+          [](const MetaSet& f) { return "meta " + printable(f.key); },
+          [](const ScopeDefined& f) { return "scope " + printable(f.name); },
+          [](const AttemptIntent& f) { return "intent of " + to_string(f.attempt); },
+          [](const AttemptGranted& f) { return "grant of " + to_string(f.attempt); },
+          [](const AttemptDenied& f) { return "denial of " + to_string(f.attempt); },
+          [](const AttemptResult& f) { return "result of " + to_string(f.attempt); },
+          [](const AttemptSettled& f) { return "settlement of " + to_string(f.attempt); },
+          [](const AttemptVoided& f) { return "voiding of " + to_string(f.attempt); },
+          [](const AttemptLost& f) { return "loss of " + to_string(f.attempt); },
+          [](const AttemptCancelled& f) { return "cancellation of " + to_string(f.attempt); }},
+      fact);
+}
+
+// The WHERE clauses are the rules of contradiction: an UPDATE that finds no row is refused.
+constexpr const char* kIntent =
+    "INSERT INTO attempts(run, attempt, state, seq, ask, intent_ms) VALUES(?, ?, 'reserving', ?, "
+    "?, ?) "
+    "ON CONFLICT(run, attempt) DO UPDATE SET state = 'reserving', seq = excluded.seq, "
+    "ask = excluded.ask, intent_ms = excluded.intent_ms, denied_scope = NULL, short_by = NULL, "
+    "ended_ms = NULL WHERE state IN ('reserving', 'denied') AND seq <= excluded.seq";
+constexpr const char* kGranted =
+    "UPDATE attempts SET state = 'granted', worker = ?, boot = ?, granted_ms = ? "
+    "WHERE run = ? AND attempt = ? AND state IN ('reserving', 'granted')";
+constexpr const char* kDenied =
+    "UPDATE attempts SET state = 'denied', denied_scope = ?, short_by = ?, ended_ms = ? "
+    "WHERE run = ? AND attempt = ? AND seq = ? AND state IN ('reserving', 'denied')";
+constexpr const char* kResult =
+    "UPDATE attempts SET state = CASE state WHEN 'lost' THEN 'lost' ELSE 'finished' END, outcome = "
+    "?, termination = ?, rationale = ?, "
+    "infrastructure = ?, report = ?, archive = ?, archive_bytes = ?, setup_ms = ?, agent_ms = ?, "
+    "acceptance_ms = ?, cpu_ms = ?, tool_calls = ?, input_tokens = ?, output_tokens = ?, "
+    "model_calls = ?, stored_bytes = ?, started_ms = ?, finished_ms = ?, sets_outcome = ?, "
+    "result_ms = ? WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', 'denied') "
+    "AND (result_ms IS NULL OR report IS ?)";
+constexpr const char* kSettled =
+    "UPDATE attempts SET charged = ?, cost_model = ?, cost_execution = ?, cost_human = ?, "
+    "cost_overhead = ?, overrun = ?, settled_ms = ? WHERE run = ? AND attempt = ? "
+    "AND state NOT IN ('reserving', 'denied') AND (settled_ms IS NULL OR charged = ?)";
+constexpr const char* kVoided =
+    "UPDATE attempts SET state = 'voided', reason = ?, ended_ms = ? WHERE run = ? AND attempt = ? "
+    "AND state IN ('reserving', 'granted', 'voided') AND settled_ms IS NULL";
+constexpr const char* kLost =
+    "UPDATE attempts SET state = 'lost', reason = ?, ended_ms = ? WHERE run = ? AND attempt = ? "
+    "AND state IN ('granted', 'lost')";
+constexpr const char* kCancelled =
+    "UPDATE attempts SET state = 'cancelled', reason = ?, ended_ms = ? "
+    "WHERE run = ? AND attempt = ? AND state <> 'voided'";
+constexpr const char* kParked =
+    "INSERT INTO runs(run, state, scope, short_by, at_ms) VALUES(?, 'parked', ?, ?, ?) "
+    "ON CONFLICT(run) DO UPDATE SET scope = excluded.scope, short_by = excluded.short_by, "
+    "at_ms = excluded.at_ms WHERE state = 'parked'";
+constexpr const char* kUnparked = "DELETE FROM runs WHERE run = ? AND state = 'parked'";
+constexpr const char* kEnded =
+    "INSERT INTO runs(run, state, outcome, attempt, at_ms) VALUES(?, 'ended', ?, ?, ?) "
+    "ON CONFLICT(run) DO UPDATE SET state = 'ended', outcome = excluded.outcome, "
+    "attempt = excluded.attempt, scope = NULL, short_by = NULL, "
+    "at_ms = CASE state WHEN 'ended' THEN coalesce(at_ms, excluded.at_ms) ELSE excluded.at_ms END "
+    "WHERE state = 'parked' OR (outcome = excluded.outcome AND attempt = excluded.attempt)";
+constexpr const char* kNote =
+    "INSERT INTO notes(at_ms, kind, run, attempt, detail) VALUES(?, ?, ?, ?, ?)";
+constexpr const char* kEpoch =
+    "INSERT INTO epochs(epoch, host, pid, version, begun_ms) SELECT ?1, ?2, ?3, ?4, ?5 "
+    "WHERE ?1 > (SELECT coalesce(max(epoch), 0) FROM epochs)";
+constexpr const char* kMeta =
+    "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = "
+    "excluded.value";
+constexpr const char* kScope =
+    "INSERT INTO scopes(id, name, cap) VALUES(?, ?, ?) ON CONFLICT(id) DO UPDATE SET "
+    "cap = excluded.cap WHERE name = excluded.name AND cap = excluded.cap";
+
+}  // namespace
+
+Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
+  fs::path lock_file = file;
+  lock_file += ".lock";
+  PROCTOR_TRY(UniqueFd lock, take_lock(lock_file));
+  PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, sqlite::Database::Mode::kCreate));
+  PROCTOR_CHECK_OK(journal::prepare_for_writing(db));
+  std::unique_ptr<JournalStore> store(new JournalStore(std::move(lock), std::move(db)));
+  PROCTOR_CHECK_OK(store->prepare_all());
+  return store;
+}
+
+Status JournalStore::prepare_all() {
+  const std::array<std::pair<sqlite::Statement*, const char*>, 17> all{
+      {{&intent_, kIntent},
+       {&granted_, kGranted},
+       {&denied_, kDenied},
+       {&result_, kResult},
+       {&settled_, kSettled},
+       {&voided_, kVoided},
+       {&lost_, kLost},
+       {&cancelled_, kCancelled},
+       {&parked_, kParked},
+       {&unparked_, kUnparked},
+       {&ended_, kEnded},
+       {&note_, kNote},
+       {&epoch_, kEpoch},
+       {&meta_, kMeta},
+       {&scope_, kScope},
+       {&worker_, "SELECT id FROM workers WHERE name = ?"},
+       {&worker_new_, "INSERT INTO workers(name) VALUES(?) ON CONFLICT(name) DO NOTHING"}}};
+  for (const auto& [statement, sql] : all) {
+    PROCTOR_TRY(*statement, db_.prepare(sql));
+  }
+  return ok_status();
+}
+
+Result<sqlite::Transaction> JournalStore::begin() {
+  return sqlite::Transaction::begin(db_, "BEGIN IMMEDIATE");
+}
+
+Status JournalStore::checkpoint() {
+  return db_.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+Status JournalStore::write(const JournalWrite& fact) {
+  auto changed = std::visit([this](const auto& f) { return put(f); }, fact);
+  if (!changed.ok()) return in_context(describe(fact), std::move(changed).error());
+  const bool may_be_none = std::holds_alternative<RunUnparked>(fact);
+  if (changed.value() == 0 && !may_be_none) {
+    return Error{Errc::kCorrupt, describe(fact) + " contradicts what the journal holds"};
+  }
+  return ok_status();
+}
+
+Result<std::int64_t> JournalStore::worker_id(const std::string& name) {
+  if (const auto it = workers_.find(name); it != workers_.end()) return it->second;
+  worker_new_.bind(0, std::string_view(name));
+  PROCTOR_CHECK_OK(worker_new_.run());
+  worker_.bind(0, std::string_view(name));
+  PROCTOR_TRY(const bool row, worker_.step());
+  if (!row) return Error{Errc::kCorrupt, "worker " + printable(name) + " has no row"};
+  const std::int64_t id = worker_.integer(0);
+  worker_.reset();
+  workers_.emplace(name, id);
+  return id;
+}
+
+Result<std::int64_t> JournalStore::put(const AttemptIntent& f) {
+  Binder(intent_).id(f.attempt).number(f.seq).money(f.ask).time(f.at);
+  return intent_.run();
+}
+
+Result<std::int64_t> JournalStore::put(const AttemptGranted& f) {
+  Binder b(granted_);
+  if (f.worker.raw().empty()) {
+    b.null();
+  } else {
+    PROCTOR_TRY(const std::int64_t worker, worker_id(f.worker.raw()));
+    b.number(worker);
+  }
+  b.bits(f.boot.raw()).time(f.at).id(f.attempt);
+  return granted_.run();
+}
+
+Result<std::int64_t> JournalStore::put(const AttemptDenied& f) {
+  Binder(denied_).number(f.scope.raw()).money(f.short_by).time(f.at).id(f.attempt).number(f.seq);
+  return denied_.run();
+}
+
+Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
+  const Usage& u = f.usage;
+  Binder(result_)
+      .text(name_of(f.outcome))
+      .text(name_of(f.termination))
+      .text_or_null(f.rationale)
+      .number(f.infrastructure ? 1 : 0)
+      .digest_or_null(f.report)
+      .digest_or_null(f.archive)
+      .count(f.archive_bytes)
+      .count(u.setup_ms)
+      .count(u.agent_ms)
+      .count(u.acceptance_ms)
+      .count(u.cpu_ms)
+      .count(u.tool_calls)
+      .count(u.input_tokens)
+      .count(u.output_tokens)
+      .count(u.model_calls)
+      .count(u.stored_bytes)
+      .number(f.started_ms)
+      .number(f.finished_ms)
+      .number(f.sets_outcome ? 1 : 0)
+      .time(f.at)
+      .id(f.attempt)
+      .digest_or_null(f.report);
+  PROCTOR_TRY(const std::int64_t changed, result_.run());
+  if (changed == 0 || !f.sets_outcome) return changed;
+  return end_run(f.attempt.run, f.attempt.no, f.outcome, f.at);
+}
+
+Result<std::int64_t> JournalStore::put(const AttemptSettled& f) {
+  Binder(settled_)
+      .money(f.charged)
+      .money(f.cost.model)
+      .money(f.cost.execution)
+      .money(f.cost.human)
+      .money(f.cost.overhead)
+      .money(f.overrun)
+      .time(f.at)
+      .id(f.attempt)
+      .money(f.charged);
+  return settled_.run();
+}
+
+Result<std::int64_t> JournalStore::end(sqlite::Statement& s, AttemptId id, std::string_view reason,
+                                       WallTime at) {
+  Binder(s).text(reason).time(at).id(id);
+  return s.run();
+}
+Result<std::int64_t> JournalStore::put(const AttemptVoided& f) {
+  return end(voided_, f.attempt, f.reason, f.at);
+}
+Result<std::int64_t> JournalStore::put(const AttemptLost& f) {
+  return end(lost_, f.attempt, f.reason, f.at);
+}
+Result<std::int64_t> JournalStore::put(const AttemptCancelled& f) {
+  return end(cancelled_, f.attempt, f.reason, f.at);
+}
+
+Result<std::int64_t> JournalStore::put(const RunParked& f) {
+  Binder(parked_).number(f.run.raw()).number(f.scope.raw()).money(f.short_by).time(f.at);
+  return parked_.run();
+}
+Result<std::int64_t> JournalStore::put(const RunUnparked& f) {
+  Binder(unparked_).number(f.run.raw());
+  return unparked_.run();
+}
+Result<std::int64_t> JournalStore::end_run(RunId run, AttemptNo attempt, RunOutcome outcome,
+                                           WallTime at) {
+  Binder b(ended_);
+  b.number(run.raw()).text(name_of(outcome)).number(attempt.raw());
+  if (at.raw() == 0) {
+    b.null();
+  } else {
+    b.time(at);
+  }
+  return ended_.run();
+}
+Result<std::int64_t> JournalStore::put(const RunEnded& f) {
+  return end_run(f.run, f.attempt.no, f.outcome, WallTime(0));
+}
+
+Result<std::int64_t> JournalStore::put(const Note& f) {
+  Binder b(note_);
+  b.time(f.at).text(f.kind);
+  f.run ? b.number(f.run->raw()) : b.null();
+  f.attempt ? b.number(f.attempt->raw()) : b.null();
+  b.text(f.detail);
+  return note_.run();
+}
+
+Result<std::int64_t> JournalStore::put(const EpochBegun& f) {
+  Binder(epoch_).count(f.epoch.raw()).text(f.host).number(f.pid).text(f.version).time(f.at);
+  return epoch_.run();
+}
+Result<std::int64_t> JournalStore::put(const MetaSet& f) {
+  Binder(meta_).text(f.key).text(f.value);
+  return meta_.run();
+}
+Result<std::int64_t> JournalStore::put(const ScopeDefined& f) {
+  Binder(scope_).number(f.scope.raw()).text(f.name).money(f.cap);
+  return scope_.run();
+}
+
+}  // namespace proctor

@@ -1,0 +1,62 @@
+#pragma once
+// The writing side of the journal's file: the lock beside it, the connection, one prepared
+// statement per fact.  Owned by Journal; one thread at a time.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "coordinator/core/records.h"
+#include "coordinator/journal/sqlite.h"
+
+namespace proctor {
+
+class JournalStore {
+ public:
+  static Result<std::unique_ptr<JournalStore>> open(const fs::path& file);
+
+  // Between begin() and the transaction's commit.  kCorrupt: the fact contradicts what is stored.
+  Result<sqlite::Transaction> begin();
+  Status write(const JournalWrite& fact);
+
+  sqlite::Database& db() { return db_; }
+  // Moves the WAL into the file.  The lock goes with the object.
+  Status checkpoint();
+
+ private:
+  JournalStore(UniqueFd lock, sqlite::Database db) : lock_(std::move(lock)), db_(std::move(db)) {}
+  Status prepare_all();
+  Result<std::int64_t> worker_id(const std::string& name);
+
+  Result<std::int64_t> put(const AttemptIntent& f);
+  Result<std::int64_t> put(const AttemptGranted& f);
+  Result<std::int64_t> put(const AttemptDenied& f);
+  Result<std::int64_t> put(const AttemptResult& f);
+  Result<std::int64_t> put(const AttemptSettled& f);
+  Result<std::int64_t> put(const AttemptVoided& f);
+  Result<std::int64_t> put(const AttemptLost& f);
+  Result<std::int64_t> put(const AttemptCancelled& f);
+  Result<std::int64_t> put(const RunParked& f);
+  Result<std::int64_t> put(const RunUnparked& f);
+  Result<std::int64_t> put(const RunEnded& f);
+  Result<std::int64_t> put(const Note& f);
+  Result<std::int64_t> put(const EpochBegun& f);
+  Result<std::int64_t> put(const MetaSet& f);
+  Result<std::int64_t> put(const ScopeDefined& f);
+  Result<std::int64_t> end(sqlite::Statement& s, AttemptId id, std::string_view reason,
+                           WallTime at);
+  Result<std::int64_t> end_run(RunId run, AttemptNo attempt, RunOutcome outcome, WallTime at);
+
+  UniqueFd lock_;
+  sqlite::Database db_;
+  sqlite::Statement intent_, granted_, denied_, result_, settled_, voided_, lost_, cancelled_;
+  sqlite::Statement parked_, unparked_, ended_, note_, epoch_, meta_, scope_, worker_, worker_new_;
+  std::map<std::string, std::int64_t> workers_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,178 @@
+#include "worker/git/mirror.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/integration/workspace/fixture.h"
+#include "worker/git/file_lock.h"
+
+namespace proctor {
+namespace {
+
+using namespace testing;
+
+struct Setup {
+  TempDir temp = temp_dir();
+  Repo repo = make_repo(temp.path() / "repo");
+  MirrorStore mirrors = open(temp.path() / "mirrors");
+
+  static MirrorStore open(const fs::path& root) {
+    auto store = MirrorStore::create(root);
+    REQUIRE(store.ok());
+    return std::move(store).value();
+  }
+  Result<fs::path> ensure(const std::string& source, const std::string& commit) {
+    PROCTOR_TRY(const GitSource from, parse_source(source, temp.path()));
+    PROCTOR_TRY(const ObjectId id, ObjectId::from_hex(commit));
+    return mirrors.ensure(from, id);
+  }
+  std::size_t fetches(const std::string& source) {
+    const auto from = parse_source(source, temp.path());
+    const std::string log = slurp(temp.path() / "mirrors" / from->key / "fetches.log");
+    return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
+  }
+};
+
+TEST_SUITE("git") {
+  TEST_CASE("a pinned commit is fetched once and survives its source") {
+    Setup s;
+    REQUIRE(s.ensure("repo", s.repo.commit).ok());
+    CHECK(s.fetches("repo") == 1);
+    REQUIRE(remove_tree(s.repo.dir).ok());
+    CHECK(s.ensure("repo", s.repo.commit).ok());
+    CHECK(s.fetches("repo") == 1);
+  }
+
+  TEST_CASE("a commit made later is fetched by its id even when no reference has it") {
+    Setup s;
+    REQUIRE(s.ensure("repo", s.repo.commit).ok());
+    const std::string loose = git(s.repo.dir, {"commit-tree", "-m", "x", "HEAD^{tree}"});
+    CHECK(s.ensure("repo", loose).ok());
+    CHECK(s.fetches("repo") == 2);
+  }
+
+  TEST_CASE("bundles and file URLs are sources") {
+    Setup s;
+    git(s.repo.dir, {"bundle", "create", "-q", (s.temp.path() / "all.bundle").string(), "--all"});
+    git(s.repo.dir, {"bundle", "create", "-q", (s.temp.path() / "head.bundle").string(), "HEAD"});
+    CHECK(s.ensure("all.bundle", s.repo.commit).ok());
+    CHECK(s.ensure("head.bundle", s.repo.commit).ok());
+    CHECK(s.ensure("file://" + s.repo.dir.string(), s.repo.commit).ok());
+  }
+
+  TEST_CASE("each bad source has its own exact error") {
+    Setup s;
+    REQUIRE(make_dirs(s.temp.path() / "folder").ok());
+    put(s.temp.path() / "junk.bundle", "not a bundle");
+    REQUIRE(make_dirs(s.temp.path() / "empty").ok());
+    git(s.temp.path() / "empty", {"init", "-q"});
+    const std::string tree = git(s.repo.dir, {"rev-parse", "HEAD^{tree}"});
+    const std::string none(40, 'd');
+    struct Row {
+      std::string source, commit;
+      Errc code;
+      const char* words;
+    };
+    const Row rows[] = {
+        {"missing", none, Errc::kNotFound, "no such path"},
+        {"folder", none, Errc::kInvalid, "not a git repository"},
+        {"junk.bundle", none, Errc::kInvalid, "not a git repository or bundle"},
+        {"empty", none, Errc::kInvalid, "empty"},
+        {"repo", none, Errc::kNotFound, "is not in the repository"},
+        {"repo", tree, Errc::kInvalid, "is a tree and not a commit"},
+        {"https://user:hunter2@localhost:1/x", none, Errc::kUnavailable, "git fetch"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.source);
+      const auto got = s.ensure(row.source, row.commit);
+      REQUIRE_FALSE(got.ok());
+      CAPTURE(got.error().detail);
+      CHECK(to_string(got.error().code) == to_string(row.code));
+      CHECK(got.error().detail.find(row.words) != std::string::npos);
+      CHECK(got.error().detail.find("hunter2") == std::string::npos);
+    }
+  }
+
+  TEST_CASE("a dirty source is fine and only its commits are read") {
+    Setup s;
+    put(s.repo.dir / "README.md", "dirty\n");
+    put(s.repo.dir / "untracked", "x\n");
+    CHECK(s.ensure("repo", s.repo.commit).ok());
+  }
+
+  TEST_CASE("a corrupt source is reported as corrupt") {
+    Setup s;
+    const std::string blob = git(s.repo.dir, {"rev-parse", s.repo.commit + ":README.md"});
+    const fs::path object = s.repo.dir / ".git/objects" / blob.substr(0, 2) / blob.substr(2);
+    ::chmod(object.c_str(), 0644);
+    put(object, "garbage");
+    const auto got = s.ensure("repo", s.repo.commit);
+    REQUIRE_FALSE(got.ok());
+    CAPTURE(got.error().detail);
+    CHECK(got.error().code == Errc::kCorrupt);
+  }
+
+  TEST_CASE("what the source's owner planted is not executed") {
+    Setup s;
+    const std::string mark = (s.temp.path() / "executed").string();
+    for (const char* key : {"uploadpack.packObjectsHook", "core.fsmonitor", "core.sshCommand"}) {
+      git(s.repo.dir, {"config", key, "touch " + mark + " #"});
+    }
+    for (const char* hook : {"post-checkout", "pre-receive", "reference-transaction"}) {
+      put(s.repo.dir / ".git/hooks" / hook, "#!/bin/sh\ntouch " + mark + "\n", 0755);
+    }
+    CHECK(s.ensure("repo", s.repo.commit).ok());
+    CHECK_FALSE(fs::exists(mark));
+  }
+
+  TEST_CASE("the mirror remembers no URL") {
+    Setup s;
+    REQUIRE(s.ensure("repo", s.repo.commit).ok());
+    const auto from = parse_source("repo", s.temp.path());
+    const fs::path repo = s.temp.path() / "mirrors" / from->key / "repo.git";
+    CHECK(slurp(repo / "config").find("remote") == std::string::npos);
+    CHECK_FALSE(fs::exists(repo / "FETCH_HEAD"));
+    CHECK_FALSE(fs::exists(repo / "hooks"));
+  }
+
+  TEST_CASE("locks left by a killed git do not stop the next fetch") {
+    Setup s;
+    REQUIRE(s.ensure("repo", s.repo.commit).ok());
+    const auto from = parse_source("repo", s.temp.path());
+    const fs::path repo = s.temp.path() / "mirrors" / from->key / "repo.git";
+    put(s.repo.dir / "more", "x");
+    git(s.repo.dir, {"add", "-A"});
+    git(s.repo.dir, {"commit", "-qm", "more"});
+    const std::string head = git(s.repo.dir, {"rev-parse", "HEAD"});
+    put(repo / "refs/heads/main.lock", "");
+    put(repo / "refs/proctor" / (head + ".lock"), "");
+    put(repo / "packed-refs.lock", "");
+    CHECK(s.ensure("repo", head).ok());
+  }
+
+  TEST_CASE("a lock dies with its holder") {
+    const TempDir temp = temp_dir();
+    const fs::path path = temp.path() / "lock";
+    int ready[2];
+    REQUIRE(::pipe(ready) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(0 <= child);
+    if (child == 0) {
+      const auto lock = FileLock::acquire(path);
+      (void)!::write(ready[1], lock.ok() ? "y" : "n", 1);
+      while (true) ::pause();
+    }
+    char answer = 0;
+    REQUIRE(::read(ready[0], &answer, 1) == 1);
+    CHECK(answer == 'y');
+    CHECK(FileLock::try_acquire(path).error().code == Errc::kConflict);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    CHECK(FileLock::acquire(path).ok());
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+}
+
+}  // namespace
+}  // namespace proctor

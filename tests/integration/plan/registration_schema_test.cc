@@ -1,0 +1,78 @@
+// schemas/registration.schema.json describes what we write, checked by a validator that is not
+// ours.
+#include <doctest/doctest.h>
+
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/plan/registration.h"
+
+using namespace proctor;
+
+namespace {
+
+Campaign campaign() {
+  Campaign c;
+  c.name = "pilot";
+  c.stages = {{"main", {}}};
+  c.strata = {"language"};
+  c.contracts.resize(1);
+  c.contracts[0].id = "json-lib";
+  c.methods.resize(1);
+  c.methods[0].name = "noop";
+  c.envelopes.stage["main"] = MicroUsd::from_micros(15'000'000);
+  c.envelopes.tasks["json-lib"] = MicroUsd::from_micros(7'000'001);
+  c.caps.tokens = 100'000;
+  c.caps.wall = std::chrono::minutes(30);
+  c.cost_model.version = "file";
+  return c;
+}
+
+bool is_valid(const valijson::Schema& schema, const Json& value) {
+  valijson::Validator validator;
+  return validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(value), nullptr);
+}
+
+}  // namespace
+
+TEST_SUITE("plan") {
+  TEST_CASE("a registration satisfies its schema and an altered one does not") {
+    const auto text =
+        read_file(PROCTOR_SOURCE_DIR "/schemas/registration.schema.json", std::size_t{1} << 20);
+    REQUIRE(text.ok());
+    const auto json = parse_json(*text);
+    REQUIRE(json.ok());
+    valijson::Schema schema;
+    valijson::SchemaParser parser;
+    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(*json), schema);
+
+    auto registration = make_registration(campaign(), sha256("plan"), WallTime(1));
+    REQUIRE(registration.ok());
+    REQUIRE(add_removal(*registration, "json-lib", "flaky", WallTime(2)).ok());
+    const auto file = parse_json(to_json(*registration));
+    REQUIRE(file.ok());
+    CHECK(is_valid(schema, *file));
+
+    // Whatever is taken away or added is noticed: the schema knows every member.
+    for (const auto& member : (*file)["frozen"].items()) {
+      CAPTURE(member.key());
+      Json without = *file;
+      without["frozen"].erase(member.key());
+      CHECK(!is_valid(schema, without));
+      CHECK(!parse_registration(without.dump()).ok());
+    }
+    Json more = *file;
+    more["frozen"]["more"] = 1;
+    CHECK(!is_valid(schema, more));
+    Json short_digest = *file;
+    short_digest["frozen"]["plan"] = "12ab";
+    CHECK(!is_valid(schema, short_digest));
+    Json no_reason = *file;
+    no_reason["removals"][0].erase("reason");
+    CHECK(!is_valid(schema, no_reason));
+  }
+}

@@ -1,0 +1,20 @@
+#pragma once
+// Docker objects for tests: an image made of this machine's own shell and coreutils (no registry),
+// and volumes, all labelled and removed at the end.
+#include <string>
+
+#include "common/base/result.h"
+
+namespace proctor::testing {
+
+// PROCTOR_DOCKER_SOCKET, or the usual place.
+std::string docker_socket();
+
+// One call of the Engine API; the reply's body, or an Error with it.
+Result<std::string> docker_call(const std::string& method, const std::string& target,
+                                const std::string& body = {});
+
+// The id of the test image, made on first use and removed when the process ends.
+Result<std::string> test_image();
+
+}  // namespace proctor::testing

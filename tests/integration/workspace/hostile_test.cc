@@ -1,0 +1,187 @@
+// What an agent may leave in a workspace, and what a hostile repository or patch may hold.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "tests/integration/workspace/fixture.h"
+#include "worker/git/object_db.h"
+
+namespace proctor {
+namespace {
+
+using namespace testing;
+
+struct Fixture {
+  TempDir temp = temp_dir();
+  Repo repo = make_repo(temp.path() / "repo");
+  fs::path outside = temp.path() / "outside";
+  Fixture() { put(outside / "victim", "untouched\n"); }
+  void check_outside() const {
+    CHECK(tree_of(outside) == std::map<std::string, std::string>{{"victim", "file untouched\n"}});
+  }
+};
+
+std::string new_file_patch(const std::string& path) {
+  return "diff --git a/" + path + " b/" + path + "\nnew file mode 100644\n--- /dev/null\n+++ b/" +
+         path + "\n@@ -0,0 +1 @@\n+evil\n";
+}
+
+TEST_SUITE("workspace") {
+  TEST_CASE("nothing the agent planted in .git or attributes is executed") {
+    Fixture f;
+    for (const bool overlay : kinds(f.temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(f.temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, f.repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      const fs::path dir = ws->dir();
+      const std::string mark = (f.temp.path() / "executed").string();
+      const std::string run = "touch " + mark + " #";
+      for (const char* key : {"core.fsmonitor", "filter.evil.clean", "filter.evil.smudge",
+                              "filter.evil.process", "diff.evil.textconv", "diff.evil.command",
+                              "diff.external", "core.pager", "merge.evil.driver", "core.editor"}) {
+        git(dir, {"config", key, run});
+      }
+      git(dir, {"config", "core.hooksPath", "hooks"});
+      for (const char* hook :
+           {"post-checkout", "pre-commit", "post-index-change", "applypatch-msg"}) {
+        put(dir / "hooks" / hook, "#!/bin/sh\n" + run + "\n", 0755);
+        put(dir / ".git/hooks" / hook, "#!/bin/sh\n" + run + "\n", 0755);
+      }
+      put(dir / ".gitattributes", "* filter=evil diff=evil merge=evil text eol=crlf ident\n");
+      put(dir / "src/main.py", "$Id$\nnew\n");
+      const Patch patch = extract(*ws);
+      REQUIRE(ws->restore({"tests/**"}).ok());
+      auto same = create(*store, snapshot, "b");
+      fs::remove_all(same->dir() / ".git");
+      fs::copy(dir / ".git", same->dir() / ".git", fs::copy_options::recursive);
+      REQUIRE(same->apply(patch.diff).ok());
+      CHECK(slurp(same->dir() / "src/main.py") == "$Id$\nnew\n");
+      CHECK_FALSE(fs::exists(mark));
+      // A .git that is a link out of the workspace, and one that is gone.
+      fs::remove_all(dir / ".git");
+      CHECK(extract(*ws).diff == patch.diff);
+      fs::create_directory_symlink(f.outside, dir / ".git");
+      CHECK(extract(*ws).diff == patch.diff);
+      f.check_outside();
+    }
+  }
+
+  TEST_CASE("devices and sockets and set-id files and nested repositories are reported") {
+    Fixture f;
+    for (const bool overlay : kinds(f.temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(f.temp.path() / "store", overlay);
+      auto ws = create(*store, snapshot_of(*store, f.repo.pinned()), "a");
+      const fs::path dir = ws->dir();
+      REQUIRE(::mkfifo((dir / "src/fifo").c_str(), 0600) == 0);
+      const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      const std::string path = (dir / "sock").string();
+      REQUIRE(path.size() < sizeof address.sun_path);
+      std::copy(path.begin(), path.end(), static_cast<char*>(address.sun_path));
+      REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+      ::close(fd);
+      put(dir / "suid", "x\n");
+      ::chmod((dir / "suid").c_str(), 04755);
+      put(dir / "nested/.git/config", "[core]\n");
+      put(dir / "nested/ok", "ok\n");
+      if (::geteuid() == 0) REQUIRE(::mknod((dir / "dev").c_str(), S_IFCHR | 0600, 0x0103) == 0);
+      const Patch patch = extract(*ws);
+      std::vector<std::string> want = {"nested/.git", "sock", "src/fifo", "suid"};
+      if (::geteuid() == 0) want.insert(want.begin(), "dev");
+      CHECK(patch.refused == want);
+      CHECK(patch.paths == std::vector<std::string>{"nested/ok"});
+    }
+  }
+
+  TEST_CASE("symlinks never lead out of a workspace") {
+    Fixture f;
+    for (const bool overlay : kinds(f.temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(f.temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, f.repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      const fs::path dir = ws->dir();
+      fs::create_directory_symlink(f.outside, dir / "out");
+      fs::remove_all(dir / "tests");
+      fs::create_directory_symlink(f.outside, dir / "tests");
+      const Patch patch = extract(*ws);
+      CHECK(patch.diff.find("untouched") == std::string::npos);
+      CHECK(ws->put_file("out/victim", "evil", 0644).error().code == Errc::kInvalid);
+      CHECK(ws->put_file("out/new", "evil", 0644).error().code == Errc::kInvalid);
+      CHECK(ws->apply(new_file_patch("out/new")).error().code == Errc::kInvalid);
+      f.check_outside();
+      REQUIRE(ws->restore({"tests/**"}).ok());
+      CHECK(slurp(dir / "tests/test_a.py") == "assert True\n");
+      CHECK(fs::is_directory(fs::symlink_status(dir / "tests")));
+      f.check_outside();
+      // A target that is itself a link is replaced and not written through.
+      fs::create_symlink(f.outside / "victim", dir / "pointer");
+      REQUIRE(ws->put_file("pointer", "mine", 0644).ok());
+      CHECK(slurp(dir / "pointer") == "mine");
+      // One patch that plants a link and then writes through it.
+      auto other = create(*store, snapshot, "b");
+      const std::string plant =
+          "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n"
+          "@@ -0,0 +1 @@\n+" +
+          f.outside.string() + "\n\\ No newline at end of file\n";
+      CHECK_FALSE(other->apply(plant + new_file_patch("l/new")).ok());
+      f.check_outside();
+    }
+  }
+
+  TEST_CASE("unsafe paths are refused by every way in") {
+    Fixture f;
+    auto store = open_store(f.temp.path() / "store", true);
+    auto ws = create(*store, snapshot_of(*store, f.repo.pinned()), "a");
+    const auto before = tree_of(ws->dir());
+    for (const std::string path : {"../evil", "/tmp/evil", "a/../../evil", ".git/hooks/pre-commit",
+                                   ".GIT/config", "a/../.git/config"}) {
+      CAPTURE(path);
+      CHECK_FALSE(ws->put_file(path, "evil", 0644).ok());
+      CHECK_FALSE(ws->apply(new_file_patch(path)).ok());
+    }
+    CHECK_FALSE(ws->put_file("", "evil", 0644).ok());
+    CHECK_FALSE(ws->put_file("a//b", "evil", 0644).ok());
+    CHECK(tree_of(ws->dir()) == before);
+    CHECK_FALSE(fs::exists(f.temp.path() / "store/workspaces/evil"));
+  }
+
+  TEST_CASE("a repository whose tree would escape is refused") {
+    Fixture f;
+    auto db = ObjectDb::open({}, f.repo.dir / ".git/objects");
+    REQUIRE(db.ok());
+    const ObjectId blob = *db->write(ObjectType::kBlob, "evil\n");
+    struct Row {
+      const char* what;
+      std::vector<TreeEntry> entries;
+    };
+    const Row rows[] = {
+        {"parent", {{git_mode::kBlob, "..", blob}}},
+        {"git folder", {{git_mode::kBlob, ".git", blob}}},
+        {"slash", {{git_mode::kBlob, "../../evil", blob}}},
+        {"link and file of one name",
+         {{git_mode::kSymlink, "a", blob},
+          {git_mode::kTree, "a", *db->write_tree({{git_mode::kBlob, "b", blob}})}}},
+    };
+    auto store = open_store(f.temp.path() / "store", true);
+    for (const Row& row : rows) {
+      CAPTURE(row.what);
+      const ObjectId tree = *db->write_tree(row.entries);
+      const std::string text =
+          "tree " + tree.hex() + "\nauthor a <a@a> 1 +0000\ncommitter a <a@a> 1 +0000\n\nx\n";
+      const ObjectId commit = *db->write(ObjectType::kCommit, text);
+      git(f.repo.dir, {"update-ref", "refs/heads/evil", commit.hex()});
+      Repository r = f.repo.pinned();
+      r.commit = commit.hex();
+      const auto got = store->snapshot(r, "/");
+      REQUIRE_FALSE(got.ok());
+      CHECK(got.error().code == Errc::kInvalid);
+      CHECK_FALSE(fs::exists(f.temp.path() / "store/evil"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace proctor

@@ -1,0 +1,326 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "tests/integration/workspace/fixture.h"
+
+namespace proctor {
+namespace {
+
+using namespace testing;
+
+TEST_SUITE("workspace") {
+  TEST_CASE("a snapshot is the commit's tree byte for byte") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    auto store = open_store(temp.path() / "store", true);
+    const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+    CHECK(snapshot.commit == repo.commit);
+    CHECK(snapshot.tree == git(repo.dir, {"rev-parse", repo.commit + "^{tree}"}));
+    auto want = tree_of(repo.dir);
+    want.erase("answer.txt");
+    CHECK(tree_of(snapshot.tree_dir) == want);
+    CHECK_FALSE(fs::exists(snapshot.tree_dir / ".git"));
+  }
+
+  TEST_CASE("an unexpected tree id is refused by name") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    auto store = open_store(temp.path() / "store", true);
+    Repository r = repo.pinned();
+    r.tree = std::string(40, 'a');
+    const auto got = store->snapshot(r, "/");
+    REQUIRE_FALSE(got.ok());
+    CHECK(got.error().code == Errc::kInvalid);
+    CHECK(got.error().detail.find("expected aaaa") != std::string::npos);
+    r.tree = git(repo.dir, {"rev-parse", repo.commit + "^{tree}"});
+    CHECK(store->snapshot(r, "/").ok());
+  }
+
+  TEST_CASE("the agent's repository has one commit and is clean") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      CHECK((ws->kind() == WorkspaceKind::kOverlay) == overlay);
+      CHECK(git(ws->dir(), {"status", "--porcelain"}) == "");
+      CHECK(git(ws->dir(), {"rev-list", "--all", "--count"}) == "1");
+      CHECK(git(ws->dir(), {"rev-parse", "HEAD^{tree}"}) == snapshot.tree);
+      git(ws->dir(), {"fsck", "--strict", "--full"});
+      put(ws->dir() / "README.md", "changed\n");
+      CHECK(git(ws->dir(), {"status", "--porcelain"}) == "M README.md");
+      git(ws->dir(), {"commit", "-qam", "mine"});
+      CHECK(git(ws->dir(), {"rev-list", "--all", "--count"}) == "2");
+      CHECK(extract(*ws).paths == std::vector<std::string>{"README.md"});
+      auto other = create(*store, snapshot, "b");
+      CHECK(git(other->dir(), {"rev-list", "--all", "--count"}) == "1");
+    }
+  }
+
+  TEST_CASE("no later commit leaks into a workspace") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", overlay);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path dir = ws->dir();
+      CHECK(git(dir, {"remote"}) == "");
+      CHECK(git(dir, {"tag"}) == "");
+      CHECK(git(dir, {"reflog", "--all"}) == "");
+      CHECK_FALSE(fs::exists(dir / ".git/objects/info/alternates"));
+      CHECK_FALSE(fs::exists(dir / ".git/logs"));
+      CHECK_FALSE(fs::exists(dir / ".git/packed-refs"));
+      // Every object there is, reachable or not, and the name of the commit itself.
+      const std::string all = git(dir, {"cat-file", "--batch", "--batch-all-objects"});
+      CHECK(all.find("hello\nworld") != std::string::npos);
+      CHECK(all.find("the secret answer line") == std::string::npos);
+      CHECK(all.find("answer.txt") == std::string::npos);
+      CHECK(all.find(repo.commit) == std::string::npos);
+    }
+  }
+
+  TEST_CASE("an unchanged workspace has an empty patch and build products stay out") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(temp.path() / "store", overlay);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      CHECK(extract(*ws).diff.empty());
+      put(ws->dir() / "build/out.o", "x");
+      put(ws->dir() / "src/__pycache__/main.cpython-311.pyc", "x");
+      put(ws->dir() / "src/some.log", "x");
+      put(ws->dir() / "src/keep.log", "kept\n");
+      put(ws->dir() / "node_modules/a/index.js", "x");
+      // The agent's own ignore rules decide nothing.
+      put(ws->dir() / ".gitignore", "*\n");
+      const Patch patch = extract(*ws);
+      CHECK(patch.paths == std::vector<std::string>{".gitignore", "src/keep.log"});
+      CHECK(patch.files == 2);
+      CHECK(patch.insertions == 2);
+      CHECK(patch.deletions == 3);
+    }
+  }
+
+  TEST_CASE("a patch that is too large is an error and not a cut patch") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    auto store = open_store(temp.path() / "store", true);
+    auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+    put(ws->dir() / "big", std::string(100'000, 'x') + "\n");
+    const auto patch = ws->extract_patch(1000);
+    REQUIRE_FALSE(patch.ok());
+    CHECK(patch.error().code == Errc::kExhausted);
+  }
+
+  TEST_CASE("a patch that does not apply changes nothing and names the place") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      put(ws->dir() / "README.md", "hello\nthere\n");
+      put(ws->dir() / "src/main.py", "print(1)\nprint(2)\nprint(4)\n");
+      const Patch patch = extract(*ws);
+      auto other = create(*store, snapshot, "b");
+      put(other->dir() / "src/main.py", "something else\n");
+      const auto before = tree_of(other->dir());
+      const Status s = other->apply(patch.diff);
+      REQUIRE_FALSE(s.ok());
+      CHECK(s.error().code == Errc::kInvalid);
+      CHECK(s.error().detail.find("src/main.py:1") != std::string::npos);
+      CHECK(tree_of(other->dir()) == before);
+      CHECK_FALSE(other->apply("this is not a patch\n").ok());
+      CHECK(other->apply("").ok());
+    }
+  }
+
+  TEST_CASE("protected files are put and restored whatever the agent left there") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      const fs::path dir = ws->dir();
+      put(dir / "tests/test_a.py", "assert False\n");
+      put(dir / "tests/extra/conftest.py", "x\n");
+      put(dir / "tests/__pycache__/test_a.cpython-311.pyc", "planted");
+      fs::remove_all(dir / "tests/data");
+      fs::create_symlink("/etc", dir / "tests/data");
+      ::chmod((dir / "run.sh").c_str(), 0644);
+      put(dir / "src/main.py", "mine\n");
+      REQUIRE(::mkfifo((dir / "tests/fifo").c_str(), 0600) == 0);
+      const auto changed = ws->restore({"tests/**", "*.sh"});
+      REQUIRE_MESSAGE(changed.ok(), (changed.ok() ? "" : changed.error().detail));
+      CHECK(*changed ==
+            std::vector<std::string>{"run.sh", "tests/__pycache__/test_a.cpython-311.pyc",
+                                     "tests/data", "tests/data/x.txt", "tests/extra/conftest.py",
+                                     "tests/fifo", "tests/test_a.py"});
+      CHECK(extract(*ws).paths == std::vector<std::string>{"src/main.py"});
+      CHECK_FALSE(fs::exists(dir / "tests/__pycache__/test_a.cpython-311.pyc"));
+      CHECK(ws->restore({"tests/**"})->empty());
+
+      fs::remove(dir / "run.sh");
+      put(dir / "run.sh/in/the/way", "x");
+      CHECK(ws->put_file("run.sh", "#!/bin/sh\n", 0755).ok());
+      CHECK(slurp(dir / "run.sh") == "#!/bin/sh\n");
+      CHECK(ws->put_file("a/new/folder/file", "bytes", 0644).ok());
+      CHECK(slurp(dir / "a/new/folder/file") == "bytes");
+    }
+  }
+
+  TEST_CASE("submodules come at their recorded commits as plain files") {
+    const TempDir temp = temp_dir();
+    const Repo lib = make_repo(temp.path() / "lib");
+    const fs::path super = temp.path() / "super";
+    REQUIRE(make_dirs(super).ok());
+    git(super, {"init", "-q"});
+    put(super / "own.txt", "own\n");
+    git(super, {"submodule", "--quiet", "add", "../lib", "third/lib"});
+    git(super / "third/lib", {"checkout", "-q", lib.commit});
+    git(super, {"add", "-A"});
+    git(super, {"commit", "-qm", "with lib"});
+    Repository r;
+    r.source = "super";
+    r.commit = git(super, {"rev-parse", "HEAD"});
+    for (const bool overlay : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", overlay);
+      r.submodules = true;
+      auto full = store->snapshot(r, temp.path());
+      REQUIRE_MESSAGE(full.ok(), (full.ok() ? "" : full.error().detail));
+      CHECK(full->tree == git(super, {"rev-parse", "HEAD^{tree}"}));
+      auto ws = create(*store, *full, "full");
+      CHECK(slurp(ws->dir() / "third/lib/README.md") == "hello\nworld\n");
+      CHECK_FALSE(fs::exists(ws->dir() / "third/lib/answer.txt"));
+      CHECK(git(ws->dir(), {"status", "--porcelain"}) == "");
+      put(ws->dir() / "third/lib/README.md", "x\n");
+      CHECK(extract(*ws).paths == std::vector<std::string>{"third/lib/README.md"});
+      r.submodules = false;
+      auto bare = create(*store,
+                         snapshot_of(*store,
+                                     [&] {
+                                       Repository absolute = r;
+                                       absolute.source = super.string();
+                                       return absolute;
+                                     }()),
+                         "bare");
+      CHECK(fs::is_empty(bare->dir() / "third/lib"));
+      CHECK(git(bare->dir(), {"status", "--porcelain"}) == "");
+      CHECK(extract(*bare).diff.empty());
+      put(bare->dir() / "third/lib/x", "x");
+      CHECK(extract(*bare).refused == std::vector<std::string>{"third/lib/x"});
+    }
+  }
+
+  TEST_CASE("eight processes that want one snapshot fetch and check out once") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    std::vector<pid_t> children;
+    for (int i = 0; i < 8; ++i) {
+      const pid_t pid = ::fork();
+      REQUIRE(0 <= pid);
+      if (pid == 0) {
+        WorkspaceStoreOptions options;
+        options.root = temp.path() / "store";
+        options.owner = "w" + std::to_string(i);
+        auto store = open_workspace_store(options);
+        bool good = store.ok();
+        if (good) {
+          auto snapshot = (*store)->snapshot(repo.pinned(), "/");
+          good = snapshot.ok() && (*store)->create(*snapshot, "x").ok();
+        }
+        if (good) store.value().reset();
+        ::_exit(good ? 0 : 1);
+      }
+      children.push_back(pid);
+    }
+    for (const pid_t pid : children) {
+      int status = -1;
+      REQUIRE(::waitpid(pid, &status, 0) == pid);
+      CHECK(status == 0);
+    }
+    std::size_t fetches = 0;
+    for (const auto& entry : fs::directory_iterator(temp.path() / "store/mirrors")) {
+      if (!fs::exists(entry.path() / "fetches.log")) continue;
+      const std::string log = slurp(entry.path() / "fetches.log");
+      fetches += static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
+    }
+    CHECK(fetches == 1);
+  }
+
+  TEST_CASE("what a killed life left is cleaned up and a living sibling is not") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      CAPTURE(overlay);
+      const fs::path root = temp.path() / (overlay ? "o" : "c");
+      auto sibling = open_store(root, overlay);
+      const Snapshot snapshot = snapshot_of(*sibling, repo.pinned());
+      auto living = create(*sibling, snapshot, "alive");
+      int ready[2];
+      REQUIRE(::pipe(ready) == 0);
+      const pid_t pid = ::fork();
+      REQUIRE(0 <= pid);
+      if (pid == 0) {
+        WorkspaceStoreOptions options{root, "w1", overlay, ""};
+        auto store = open_workspace_store(options);
+        auto ws = (*store)->create(snapshot, "dead");
+        (void)write_file((*ws)->dir() / "left", "x", Durability::kLazy, 0400);
+        const std::string where = (*ws)->dir().string() + "\n";
+        (void)!::write(ready[1], where.data(), where.size());
+        while (true) ::pause();
+      }
+      std::string where;
+      for (char c = 0; ::read(ready[0], &c, 1) == 1 && c != '\n';) where += c;
+      REQUIRE(fs::exists(fs::path(where) / "left"));
+      CHECK(sibling->clean_up().ok());
+      CHECK(fs::exists(fs::path(where) / "left"));  // still alive
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+      auto next = open_store(root, overlay);
+      CHECK(next->clean_up().ok());
+      CHECK_FALSE(fs::exists(where));
+      CHECK_FALSE(fs::exists(fs::path(where).parent_path()));
+      CHECK(fs::exists(living->dir() / "README.md"));
+      ::close(ready[0]);
+      ::close(ready[1]);
+    }
+  }
+
+  TEST_CASE("a destroyed workspace leaves nothing even when its files were read-only") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const bool overlay : kinds(temp.path())) {
+      fs::path dir;
+      {
+        auto store = open_store(temp.path() / "store", overlay);
+        const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+        auto ws = create(*store, snapshot, "a");
+        CHECK_FALSE(store->create(snapshot, "a").ok());
+        CHECK_FALSE(store->create(snapshot, "../a").ok());
+        dir = ws->dir();
+        put(dir / "locked/file", "x", 0400);
+        ::chmod((dir / "locked").c_str(), 0500);
+        ::chmod((dir / "src").c_str(), 0);
+        const int busy = ::open((dir / "README.md").c_str(), O_RDONLY | O_CLOEXEC);
+        REQUIRE(0 <= busy);
+        ws.reset();
+        ::close(busy);
+        CHECK_FALSE(fs::exists(dir.parent_path()));
+        CHECK(slurp(snapshot.tree_dir / "README.md") == "hello\nworld\n");
+      }
+      CHECK(slurp("/proc/mounts").find(dir.string()) == std::string::npos);
+      CHECK_FALSE(fs::exists(dir.parent_path().parent_path()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace proctor

@@ -1,0 +1,124 @@
+#include "worker/git/source.h"
+
+#include <doctest/doctest.h>
+
+#include "worker/git/object_db.h"
+
+namespace proctor {
+namespace {
+
+TEST_SUITE("git") {
+  TEST_CASE("sources that are programs or options are refused") {
+    for (const char* bad : {"ext::sh -c id", "fd::17", "-u./evil", "", "foo://host/x",
+                            "ssh://-oProxy/x", "https:///x", "file://host/x", "a\nb"}) {
+      CAPTURE(bad);
+      const auto source = parse_source(bad, "/base");
+      REQUIRE_FALSE(source.ok());
+      CHECK(source.error().code == Errc::kInvalid);
+    }
+  }
+
+  TEST_CASE("two spellings of one local path share a mirror") {
+    const auto a = parse_source("repo", "/no/such/base");
+    const auto b = parse_source("/no/such/x/../base/repo/", "/");
+    const auto c = parse_source("file:///no/such/base/repo", "/");
+    REQUIRE((a.ok() && b.ok() && c.ok()));
+    CHECK(a->key == b->key);
+    CHECK(a->key == c->key);
+    CHECK(a->local);
+    CHECK(a->location == "/no/such/base/repo");
+  }
+
+  TEST_CASE("credentials are in no shown text and do not choose the mirror") {
+    const auto a = parse_source("https://user:hunter2@host.example/a.git", "/");
+    const auto b = parse_source("https://other:token@host.example/a.git", "/");
+    REQUIRE((a.ok() && b.ok()));
+    CHECK(a->shown == "https://***@host.example/a.git");
+    CHECK(a->location == "https://user:hunter2@host.example/a.git");
+    CHECK(a->key == b->key);
+    CHECK(redact_urls("fatal: 'https://u:p@h/x' and http://t@g/") ==
+          "fatal: 'https://***@h/x' and http://***@g/");
+    CHECK(redact_urls("see https://h/x@y") == "see https://h/x@y");
+  }
+
+  TEST_CASE("submodule urls are resolved against their superproject") {
+    struct Row {
+      const char* parent;
+      const char* url;
+      const char* want;
+    };
+    const Row rows[] = {
+        {"https://h.example/org/super.git", "../lib.git", "https://h.example/org/lib.git"},
+        {"https://h.example/org/super.git", "./lib", "https://h.example/org/super.git/lib"},
+        {"git@h.example:org/super", "../lib", "git@h.example:org/lib"},
+        {"git@h.example:super", "../lib", "git@h.example:lib"},
+        {"/srv/super", "../lib", "/srv/lib"},
+        {"/srv/super", "https://h.example/lib", "https://h.example/lib"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.parent);
+      CAPTURE(row.url);
+      const auto parent = parse_source(row.parent, "/");
+      REQUIRE(parent.ok());
+      const auto got = resolve_submodule_url(*parent, row.url);
+      REQUIRE(got.ok());
+      CHECK(got->location == row.want);
+    }
+    const auto parent = parse_source("https://h.example/a", "/");
+    CHECK_FALSE(resolve_submodule_url(*parent, "../../../x").ok());
+    CHECK_FALSE(resolve_submodule_url(*parent, "ext::sh").ok());
+  }
+
+  TEST_CASE("object ids are 40 lower-case digits and nothing else") {
+    const std::string good = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+    CHECK(ObjectId::from_hex(good)->hex() == good);
+    for (const std::string& bad : {std::string("HEAD"), good.substr(1), good + "0",
+                                   std::string(40, 'G'), std::string(40, 'A')}) {
+      CHECK_FALSE(ObjectId::from_hex(bad).ok());
+    }
+    const auto sha256 = ObjectId::from_hex(std::string(64, 'a'));
+    REQUIRE_FALSE(sha256.ok());
+    CHECK(sha256.error().detail.find("SHA-256") != std::string::npos);
+  }
+
+  TEST_CASE("trees hash as git hashes them") {
+    CHECK(hash_object(ObjectType::kTree, encode_tree({})).hex() ==
+          "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    // A folder sorts as if its name ended in a slash: "a.b" < "a/" < "a0".
+    const ObjectId id = hash_object(ObjectType::kBlob, "");
+    CHECK(id.hex() == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+    const std::string bytes = encode_tree(
+        {{git_mode::kBlob, "a0", id}, {git_mode::kTree, "a", id}, {git_mode::kBlob, "a.b", id}});
+    CHECK(bytes.find("a.b") < bytes.find("40000 a"));
+    CHECK(bytes.find("40000 a") < bytes.find("a0"));
+  }
+
+  TEST_CASE("trees with names that must never be files are refused") {
+    for (const char* name : {"..", ".", ".git", ".GIT", ".gIt", "a/b", ""}) {
+      CAPTURE(name);
+      auto db = ObjectDb::open({});
+      REQUIRE(db.ok());
+      const auto id = db->write_tree({{git_mode::kBlob, name, {}}});
+      REQUIRE(id.ok());
+      const auto tree = db->tree(*id);
+      REQUIRE_FALSE(tree.ok());
+      CHECK(tree.error().code == Errc::kInvalid);
+    }
+  }
+
+  TEST_CASE("every cut of a tree object is an error and never a crash") {
+    const std::string whole =
+        encode_tree({{git_mode::kBlob, "name", {}}, {git_mode::kTree, "sub", {}}});
+    const std::size_t first = whole.find("40000");
+    for (std::size_t n = 1; n < whole.size(); ++n) {
+      if (n == first) continue;
+      auto db = ObjectDb::open({});
+      const auto id = db->write(ObjectType::kTree, whole.substr(0, n));
+      REQUIRE(id.ok());
+      CHECK_FALSE(db->tree(*id).ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace proctor

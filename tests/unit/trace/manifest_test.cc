@@ -1,0 +1,97 @@
+#include "common/trace/manifest.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "sample_run.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+std::string verdict(const Json& manifest) {
+  const Status s = check_manifest(manifest);
+  return s.ok() ? "complete" : s.error().detail;
+}
+}  // namespace
+
+TEST_SUITE("trace") {
+  TEST_CASE("a manifest reads back as it was made") {
+    const Json made = sample_manifest();
+    CHECK(verdict(made) == "complete");
+    const Result<ManifestInputs> back = read_manifest(made);
+    REQUIRE(back.ok());
+    CHECK(make_manifest(*back) == made);
+    CHECK(canonical_json(made).ok());
+    CHECK(back->source == "https://example.org/parser.git");
+    CHECK(read_manifest(make_manifest({})).ok());
+  }
+
+  TEST_CASE("no user or password of a repository URL gets into a manifest") {
+    ManifestInputs m = sample_inputs();
+    const auto source = [&m](const char* url) {
+      m.source = url;
+      return make_manifest(m)["repository"]["source"].get<std::string>();
+    };
+    CHECK(source("https://u:p@h/x@y") == "https://h/x@y");
+    CHECK(source("ssh://git@h") == "ssh://h");
+    CHECK(source("https://a@b@h/x") == "https://h/x");
+    CHECK(source("/srv/a@b") == "/srv/a@b");
+    CHECK(source("https://h/x@y") == "https://h/x@y");
+  }
+
+  TEST_CASE("every field that is taken away is named") {
+    const Json whole = sample_manifest();
+    std::size_t fields = 0;
+    const std::function<void(const std::string&)> visit = [&](const std::string& path) {
+      const Json& here = whole[Json::json_pointer(path)];
+      for (const auto& item : here.items()) {
+        const std::string inner = path + "/" + item.key();
+        const bool free_form = path.ends_with("enforcement") || path.ends_with("variables") ||
+                               path.ends_with("package_managers") || path.ends_with("limits");
+        if (free_form || here.is_array()) continue;
+        Json cut = whole;
+        cut[Json::json_pointer(path)].erase(item.key());
+        CAPTURE(inner);
+        CHECK(verdict(cut).find(item.key() + ": missing") != std::string::npos);
+        ++fields;
+        if (item.value().is_structured()) visit(inner);
+      }
+    };
+    visit("");
+    CHECK(40 < fields);
+    Json more = whole;
+    more["host"]["name"] = "x";
+    CHECK(verdict(more) == "host.name: unknown field");
+  }
+
+  TEST_CASE("an empty or contradicting field makes a manifest incomplete") {
+    struct Row {
+      std::function<void(ManifestInputs&)> change;
+      const char* expected;
+    };
+    const std::vector<Row> rows{
+        {[](auto& m) { m.task.clear(); }, "identity.task: empty"},
+        {[](auto& m) { m.contract = {}; }, "identity.contract: zeros"},
+        {[](auto& m) { m.tree_observed.clear(); }, "repository.tree_observed: empty"},
+        {[](auto& m) { m.tree_observed = "f00"; },
+         "repository.tree_observed: differs from the expected tree"},
+        {[](auto& m) { m.tree_expected.clear(); }, "complete"},
+        {[](auto& m) { m.sandbox = "docker"; }, "environment.image: empty"},
+        {[](auto& m) { m.seed = 1337; },
+         "seeds.deviation: another seed than the planned one needs its reason"},
+        {[](auto& m) { m.seed = 1337, m.seed_deviation = "earlier study"; }, "complete"},
+        {[](auto& m) { m.acceptance.clear(); }, "entrypoints.acceptance: empty"},
+        {[](auto& m) { m.attempt.no = AttemptNo(0); },
+         "identity.attempt: zero; attempts count from 1"},
+        {[](auto& m) { m.started_ms = 0; }, "host.started_ms: not a time"},
+        {[](auto& m) { m.lockfiles.clear(); }, "complete"},
+    };
+    for (const Row& row : rows) {
+      ManifestInputs m = sample_inputs();
+      row.change(m);
+      CHECK(verdict(make_manifest(m)) == row.expected);
+    }
+  }
+}

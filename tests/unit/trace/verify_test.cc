@@ -1,0 +1,214 @@
+#include "common/trace/verify.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/trace/evidence.h"
+#include "sample_run.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+struct Sample {
+  TempDir temp;
+  fs::path dir;
+  Digest digest;
+
+  Sample() : temp(TempDir::create("verify").value()), dir(temp.path() / "run") {
+    digest = write_sample_run(dir);
+  }
+  std::string read(const std::string& file) const { return *read_file(dir / file, 1 << 20); }
+  void write(const std::string& file, std::string_view bytes) const {
+    REQUIRE(write_file(dir / file, bytes, Durability::kLazy).ok());
+  }
+  std::vector<std::string> problems(bool with_digest = true) const {
+    const VerifyResult r = verify_run(dir, with_digest ? std::optional(digest) : std::nullopt);
+    std::vector<std::string> out;
+    for (const VerifyProblem& p : r.problems) out.push_back(to_string(p));
+    return out;
+  }
+  // Writes a report that was changed by somebody who keeps everything else consistent.
+  void forge(const std::function<void(RunReport&)>& change) {
+    RunReport r = *parse_report(read("report.json"));
+    change(r);
+    write("report.json", report_bytes(r));
+  }
+};
+
+bool mentions(const std::vector<std::string>& problems, std::string_view text) {
+  return std::ranges::any_of(
+      problems, [text](const std::string& p) { return p.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_SUITE("trace") {
+  TEST_CASE("an untouched run directory has no problem") {
+    const Sample s;
+    CHECK(s.problems() == std::vector<std::string>{});
+    CHECK(s.problems(false) == std::vector<std::string>{});
+    const VerifyResult r = verify_run(s.dir, s.digest);
+    CHECK(r.files == 10);
+    CHECK(r.events == 3);
+  }
+
+  TEST_CASE("a changed byte is found in every file") {
+    const Sample s;
+    std::size_t changed = 0;
+    const std::vector<TreeEntry> entries = list_tree(s.dir).value();
+    for (const TreeEntry& entry : entries) {
+      if (entry.folder) continue;
+      const std::string whole = s.read(entry.path);
+      // Of the long files every 31st byte, for the time it takes; event_test and run_report_test
+      // go through every byte of a chain and of a report.
+      const std::size_t step = whole.size() < 300 ? 1 : 31;
+      for (std::size_t i = 0; i < whole.size(); i += step) {
+        std::string broken = whole;
+        broken[i] = static_cast<char>(broken[i] ^ 1);
+        s.write(entry.path, broken);
+        CAPTURE(entry.path);
+        CAPTURE(i);
+        CHECK_FALSE(verify_run(s.dir, s.digest).ok());
+        ++changed;
+      }
+      s.write(entry.path, whole + "\n");
+      CHECK_FALSE(verify_run(s.dir, s.digest).ok());
+      s.write(entry.path, whole);
+    }
+    CHECK(300 < changed);
+    CHECK(s.problems().empty());
+  }
+
+  TEST_CASE("a log that was cut at any line is found and named") {
+    const Sample s;
+    const std::string log = s.read("events.jsonl");
+    for (std::size_t n = 0; n < log.size(); ++n) {
+      if (n != 0 && log[n - 1] != '\n') continue;
+      s.write("events.jsonl", log.substr(0, n));
+      CHECK(mentions(s.problems(), "whole events where 3 were recorded"));
+    }
+    s.write("events.jsonl", log.substr(0, log.size() - 1));
+    CHECK(mentions(s.problems(), "events.jsonl:3: the last line has no end"));
+  }
+
+  TEST_CASE("the first broken line of the chain is named") {
+    const Sample s;
+    std::string log = s.read("events.jsonl");
+    const std::size_t at = log.find("agent.start");
+    log.replace(at, 11, "agent.stork");
+    s.write("events.jsonl", log);
+    CHECK(mentions(s.problems(), "events.jsonl:2: hash is not that of the event"));
+  }
+
+  TEST_CASE("added and removed files are found") {
+    const Sample s;
+    s.write("acceptance/build/core", "x");
+    CHECK(mentions(s.problems(), "acceptance/build/core: a file that the report does not know"));
+    fs::remove(s.dir / "acceptance/build/core");
+    fs::create_directory(s.dir / "extra");
+    CHECK(mentions(s.problems(), "extra: a folder that the report does not know"));
+    fs::remove(s.dir / "extra");
+    CHECK(s.problems().empty());
+    fs::create_symlink("report.json", s.dir / "link");
+    CHECK(mentions(s.problems(), "neither a regular file nor a folder"));
+    fs::remove(s.dir / "link");
+    fs::remove(s.dir / "acceptance/build/stderr");
+    CHECK(mentions(s.problems(), "acceptance/build/stderr: missing"));
+    fs::remove(s.dir / "report.json");
+    CHECK(mentions(s.problems(), "report.json"));
+  }
+
+  TEST_CASE("a report that contradicts its evidence is found without its digest") {
+    struct Row {
+      std::function<void(RunReport&)> change;
+      const char* expected;
+    };
+    const std::vector<Row> rows{
+        {[](RunReport& r) { r.task = "other"; }, "manifest.json: identity: task"},
+        {[](RunReport& r) { r.attempt.no = AttemptNo(9); }, "identity: run or attempt"},
+        {[](RunReport& r) { r.tree = "f00"; }, "identity: tree"},
+        {[](RunReport& r) { r.contract = {}; }, "identity: contract"},
+        {[](RunReport& r) { r.cost_model = {}; }, "identity: cost_model"},
+        {[](RunReport& r) { r.outcome = RunOutcome::kFailure; },
+         "outcome: failure where the checks make it success"},
+        {[](RunReport& r) { r.checks[0].outcome.reset(); },
+         "outcome: success where the checks make it invalid"},
+        {[](RunReport& r) { r.checks[0].outcome = CheckOutcome::kFail; }, "checks make it failure"},
+        {[](RunReport& r) { r.checks.clear(); }, "checks make it invalid"},
+        {[](RunReport& r) { r.checks[1].result_digest.reset(); },
+         "the report of the check says that there is none"},
+        {[](RunReport& r) { r.checks[0].stdout_digest = sha256("x"); },
+         "digest is not the digest of stdout of the report"},
+        {[](RunReport& r) { r.checks[1].id = "build"; }, "two have the id build"},
+        {[](RunReport& r) { r.manifest = sha256("x"); }, "manifest"},
+        {[](RunReport& r) { r.manifest = {}; }, "a run without a manifest is invalid"},
+        {[](RunReport& r) { r.patch = {}; }, "patch.diff: the report says that there is none"},
+        {[](RunReport& r) { r.patch = sha256("x"); }, "patch.diff: digest is not"},
+        {[](RunReport& r) { r.head = {}; }, "the head of the chain"},
+        {[](RunReport& r) { r.events = 2; }, "3 whole events where 2 were recorded"},
+        {[](RunReport& r) { r.evidence_seq = 3; }, "points behind the last event"},
+        {[](RunReport& r) { r.files.pop_back(); }, "a file that the report does not know"},
+        {[](RunReport& r) { r.files[0].path = "../../etc/passwd"; }, "cannot be listed"},
+        {[](RunReport& r) { r.files.push_back(r.files[0]); }, "cannot be listed"},
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CAPTURE(i);
+      Sample s;
+      s.forge(rows[i].change);
+      const std::vector<std::string> problems = s.problems(false);
+      CAPTURE(problems.size());
+      CHECK(mentions(problems, rows[i].expected));
+    }
+  }
+
+  TEST_CASE("the cost is computed again when the prices are known") {
+    Sample s;
+    const RunReport r = *parse_report(s.read("report.json"));
+    CHECK(verify_run(s.dir, s.digest, [&](const Usage& u) {
+            CHECK(u == r.usage);
+            return r.cost;
+          }).ok());
+    CHECK_FALSE(verify_run(s.dir, s.digest, [](const Usage&) { return Cost{}; }).ok());
+  }
+
+  TEST_CASE("a manifest that misses a field makes a scored run a problem") {
+    const TempDir t = TempDir::create("verify").value();
+    ManifestInputs m = sample_inputs();
+    m.tree_observed = "f00";
+    RunReport r = sample_report();
+    r.tree = "f00";
+    r.evidence_seq = 0;
+    for (const RunOutcome outcome : {RunOutcome::kSuccess, RunOutcome::kInvalid}) {
+      const fs::path dir = t.path() / std::string(to_string(outcome));
+      RunRecorder run = RunRecorder::create(dir).value();
+      REQUIRE(run.write_manifest(make_manifest(m)).ok());
+      r.outcome = outcome;
+      r.checks.resize(1);
+      const Result<Digest> digest = run.finish(r);
+      REQUIRE(digest.ok());
+      const VerifyResult v = verify_run(dir, *digest);
+      CHECK(v.ok() == (outcome == RunOutcome::kInvalid));
+      if (!v.ok())
+        CHECK(v.problems[0].what.find("differs from the expected tree") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a run that never came to its manifest verifies as invalid only") {
+    const TempDir t = TempDir::create("verify").value();
+    RunRecorder run = RunRecorder::create(t.path() / "run").value();
+    REQUIRE(run.event("prepare.failed", Actor::kHarness, {{"why", "no mirror"}}).ok());
+    RunReport r = sample_report();
+    r.outcome = RunOutcome::kInvalid;
+    r.termination = Termination::kInfrastructure;
+    r.evidence_seq = 0;
+    r.checks.clear();
+    const Result<Digest> digest = run.finish(r);
+    REQUIRE(digest.ok());
+    const VerifyResult v = verify_run(t.path() / "run", *digest);
+    for (const VerifyProblem& p : v.problems) MESSAGE(to_string(p));
+    CHECK(v.ok());
+  }
+}

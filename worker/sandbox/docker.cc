@@ -1,0 +1,262 @@
+#include "worker/sandbox/docker.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <thread>
+
+#include "common/base/log.h"
+#include "worker/sandbox/bounded_file.h"
+#include "worker/sandbox/docker_api.h"
+#include "worker/sandbox/docker_config.h"
+#include "worker/sandbox/exit_status.h"
+
+namespace proctor {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = DockerConnection::Clock;
+
+// After a kill the engine has this long to say that the container has ended.
+constexpr milliseconds kKillGrace{30'000};
+// The engine learns of an out-of-memory kill beside the exit, sometimes after it.
+constexpr milliseconds kOomNews{500};
+constexpr std::size_t kBurst = std::size_t{1} << 20;
+
+// Removes a container whatever happens.
+class ContainerGuard {
+ public:
+  ContainerGuard(DockerApi& api, std::string id) : api_(api), id_(std::move(id)) {}
+  ContainerGuard(const ContainerGuard&) = delete;
+  ContainerGuard& operator=(const ContainerGuard&) = delete;
+  ~ContainerGuard() {
+    if (id_.empty()) return;
+    if (auto s = api_.remove(id_); !s.ok()) {
+      log::warn("a container may be left: " + id_ + ": " + s.error().detail);
+    }
+  }
+  Status remove() {
+    const std::string id = std::exchange(id_, {});
+    return api_.remove(id);
+  }
+
+ private:
+  DockerApi& api_;
+  std::string id_;
+};
+
+// Watches one started container: its output, its end, the clock and the cancellation.
+class Watch {
+ public:
+  Watch(std::string socket, DockerApi& api, std::string id, DockerConnection stream)
+      : killer_(std::move(socket)), api_(api), id_(std::move(id)), stream_(std::move(stream)) {}
+
+  // Until output and container have both ended; the container's exit code.
+  Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files, int cancel_fd) {
+    begun_ = Clock::now();
+    until_ = begun_ + exec.timeout;
+    PROCTOR_CHECK_OK(api_.begin_wait(id_));
+    while (!code_ || !stream_ended_) {
+      std::array<pollfd, 3> fds = {
+          pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
+          pollfd{stream_ended_ ? -1 : stream_.fd(), POLLIN, 0},
+          pollfd{killed_ ? -1 : cancel_fd, POLLIN, 0},
+      };
+      const auto left = std::chrono::ceil<milliseconds>(until_ - Clock::now());
+      const int ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+      if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
+        return errno_error("poll", errno);
+      }
+      if (fds[0].revents != 0) PROCTOR_CHECK_OK(read_end());
+      if (raw_pending_ || fds[1].revents != 0) PROCTOR_CHECK_OK(read_output(files));
+      PROCTOR_CHECK_OK(judge(fds[2].revents != 0));
+    }
+    if (!frames_.at_boundary() && !cause_) {
+      return Error{Errc::kUnavailable, "docker engine: the output broke off in a frame"};
+    }
+    return *code_;
+  }
+
+  std::optional<ExecOutcome::End> cause() const { return cause_; }
+  milliseconds wall() const { return std::chrono::duration_cast<milliseconds>(ended_ - begun_); }
+
+ private:
+  Status read_end() {
+    PROCTOR_TRY(const bool done, api_.connection().progress());
+    if (!done) return ok_status();
+    PROCTOR_TRY(const int code, api_.wait_result(api_.connection().finish()));
+    code_ = code;
+    ended_ = Clock::now();
+    // The rest of the output is on its way; an engine that never ends it is hung.
+    if (!killed_) until_ = ended_ + kKillGrace;
+    return ok_status();
+  }
+
+  Status read_output(std::array<BoundedFile*, 2> files) {
+    const auto sink = [&](DockerFrames::Stream stream, std::string_view bytes) {
+      files[stream == DockerFrames::Stream::kStdout ? 0 : 1]->append(bytes);
+    };
+    raw_pending_ = false;
+    for (std::size_t done = 0; done < kBurst;) {
+      std::string bytes;
+      PROCTOR_TRY(const bool open, stream_.read_raw(bytes, kBurst));
+      stream_ended_ = !open;
+      if (bytes.empty()) return ok_status();
+      done += bytes.size();
+      PROCTOR_CHECK_OK(frames_.feed(bytes, sink));
+    }
+    return ok_status();
+  }
+
+  Status judge(bool cancelled) {
+    const auto now = Clock::now();
+    if (killed_ || code_) {
+      if (until_ <= now && (!code_ || !stream_ended_)) {
+        return Error{Errc::kUnavailable, "docker engine: it does not say that a container ended"};
+      }
+      return ok_status();
+    }
+    if (!cancelled && now < until_) return ok_status();
+    cause_ = cancelled ? ExecOutcome::End::kCancelled : ExecOutcome::End::kTimedOut;
+    killed_ = true;
+    until_ = now + kKillGrace;
+    // Our first connection is busy with the wait.
+    return killer_.begin_kill(id_);
+  }
+
+  DockerApi killer_;
+  DockerApi& api_;
+  std::string id_;
+  DockerConnection stream_;
+  DockerFrames frames_;
+  Clock::time_point begun_, until_, ended_;
+  std::optional<int> code_;
+  std::optional<ExecOutcome::End> cause_;
+  bool raw_pending_ = true;  // bytes may have come with the head of the attach
+  bool stream_ended_ = false, killed_ = false;
+};
+
+class DockerSandbox final : public Sandbox {
+ public:
+  DockerSandbox(const SandboxOptions& options, SandboxSpec spec, DockerApi api, DockerImage image)
+      : options_(options), spec_(std::move(spec)), api_(std::move(api)), image_(std::move(image)) {}
+
+  Result<ExecOutcome> run(const ExecSpec& exec, std::stop_token cancel) override {
+    if (exec.command.find('\0') != std::string::npos) {
+      return Error{Errc::kInvalid, "command: a NUL byte"};
+    }
+    PROCTOR_TRY(BoundedFile out, BoundedFile::create(exec.stdout_file, exec.output_max));
+    PROCTOR_TRY(BoundedFile err, BoundedFile::create(exec.stderr_file, exec.output_max));
+    ExecOutcome outcome;
+    outcome.end = ExecOutcome::End::kCancelled;
+    if (cancel.stop_requested()) return outcome;
+    const UniqueFd cancel_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel_fd.valid()) return errno_error("eventfd", errno);
+    const std::stop_callback wake(cancel, [fd = cancel_fd.get()] {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
+    });
+
+    PROCTOR_TRY(const std::string id,
+                api_.create(container_config(spec_, image_, options_.owner, exec.command)));
+    ContainerGuard guard(api_, id);
+    if (cancel.stop_requested()) return outcome;
+    PROCTOR_TRY(DockerConnection stream, api_.attach(id));
+    PROCTOR_CHECK_OK(api_.start(id));
+    Watch watch(options_.docker_socket, api_, id, std::move(stream));
+    PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, cancel_fd.get()));
+    set_exit(outcome, code);
+    if (watch.cause()) {
+      outcome.end = *watch.cause();
+    } else if (code != 0) {
+      PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
+      if (oom) outcome.end = ExecOutcome::End::kMemory;
+    }
+    outcome.wall = watch.wall();
+    outcome.stdout_bytes = out.total();
+    outcome.stderr_bytes = err.total();
+    PROCTOR_CHECK_OK(out.status());
+    PROCTOR_CHECK_OK(err.status());
+    PROCTOR_CHECK_OK(guard.remove());
+    return outcome;
+  }
+
+ private:
+  Result<bool> was_oom_killed(const std::string& id, int code) {
+    const auto until = Clock::now() + kOomNews;
+    for (;;) {
+      PROCTOR_TRY(const ContainerState state, api_.inspect(id));
+      if (state.oom_killed) return true;
+      if (spec_.memory_bytes == 0 || code != 137 || until <= Clock::now()) return false;
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+  }
+
+  SandboxOptions options_;
+  SandboxSpec spec_;
+  DockerApi api_;
+  DockerImage image_;
+};
+
+class DockerEngine final : public SandboxEngine {
+ public:
+  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits)
+      : options_(std::move(options)), limits_(std::move(limits)) {}
+
+  SandboxKind kind() const override { return SandboxKind::kDocker; }
+
+  Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) override {
+    PROCTOR_CHECK_OK(check_docker_spec(spec));
+    DockerApi api(options_.docker_socket);
+    auto image = api.image(spec.image);
+    if (!image.ok()) {
+      Error e = std::move(image).error();
+      if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
+      return e;
+    }
+    // The engine would make a missing one, empty and without our labels.
+    if (!spec.workspace_volume.empty()) {
+      PROCTOR_CHECK_OK(api.volume_exists(spec.workspace_volume));
+    }
+    return std::unique_ptr<Sandbox>(
+        std::make_unique<DockerSandbox>(options_, spec, std::move(api), std::move(*image)));
+  }
+
+  std::map<std::string, std::string> enforcement() const override { return limits_; }
+
+  Status clean_up() override {
+    DockerApi api(options_.docker_socket);
+    PROCTOR_TRY(const std::vector<std::string> ids, api.containers_of(options_.owner));
+    for (const std::string& id : ids) PROCTOR_CHECK_OK(api.remove(id));
+    return ok_status();
+  }
+
+ private:
+  SandboxOptions options_;
+  std::map<std::string, std::string> limits_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& options) {
+  if (options.owner.empty()) return Error{Errc::kInvalid, "docker sandbox: an owner without name"};
+  DockerApi api(options.docker_socket);
+  PROCTOR_CHECK_OK(api.ping(milliseconds(5'000)));
+  PROCTOR_TRY(auto limits, api.limits_offered());
+  return std::unique_ptr<SandboxEngine>(std::make_unique<DockerEngine>(options, std::move(limits)));
+}
+
+Result<std::string> resolve_image(const std::string& socket, const std::string& reference) {
+  DockerApi api(socket);
+  PROCTOR_TRY(const DockerImage image, api.image(reference));
+  return image.id;
+}
+
+bool docker_answers(const std::string& socket) {
+  return DockerApi(socket).ping(milliseconds(1'000)).ok();
+}
+
+}  // namespace proctor

@@ -1,0 +1,254 @@
+#include "worker/sandbox/docker_api.h"
+
+#include <charconv>
+
+#include "common/base/json.h"
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+using std::chrono::milliseconds;
+
+// An engine on a loaded host takes seconds to make and start a container.
+constexpr milliseconds kSlow{60'000};
+constexpr milliseconds kQuick{15'000};
+constexpr std::size_t kBodyMax = std::size_t{4} << 20;
+constexpr std::size_t kListMax = std::size_t{64} << 20;
+constexpr std::string_view kPrefix = "/v1.41";
+
+Error refused(std::string_view what, const HttpReply& reply) {
+  std::string said = reply.body;
+  if (auto json = parse_json(reply.body); json.ok() && json->is_object() &&
+                                          json->contains("message") &&
+                                          (*json)["message"].is_string()) {
+    said = (*json)["message"].get<std::string>();
+  }
+  const Errc code = reply.status == 404   ? Errc::kNotFound
+                    : reply.status == 400 ? Errc::kInvalid
+                                          : Errc::kUnavailable;
+  return Error{code, "docker: " + std::string(what) + ": " + printable(said, 400) + " (status " +
+                         std::to_string(reply.status) + ")"};
+}
+
+Result<Json> json_of(std::string_view what, const HttpReply& reply) {
+  if (reply.status < 200 || 299 < reply.status) return refused(what, reply);
+  auto json = parse_json(reply.body, {kListMax, 64});
+  if (!json.ok()) return in_context("docker: " + std::string(what), std::move(json).error());
+  return json;
+}
+
+// Members of replies, never trusted to be there or of the right type.
+std::string text_at(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+bool flag_at(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && it != object.end() && it->is_boolean() && it->get<bool>();
+}
+Result<int> exit_code_at(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || it == object.end() || !it->is_number_integer()) {
+    return Error{Errc::kCorrupt, std::string("docker: a reply without a number in ") + key};
+  }
+  const auto code = it->get<std::int64_t>();
+  if (code < 0 || 255 < code) {
+    return Error{Errc::kCorrupt, "docker: exit code " + std::to_string(code)};
+  }
+  return static_cast<int>(code);
+}
+
+bool is_id(std::string_view id) {
+  return 12 <= id.size() && id.size() <= 64 &&
+         id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool is_image_reference(std::string_view ref) {
+  return !ref.empty() && ref.size() <= 512 && ref.find("..") == std::string_view::npos &&
+         ref.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+             "._/:@-") == std::string_view::npos;
+}
+
+}  // namespace
+
+Status DockerApi::connect(Clock::time_point deadline) {
+  if (connection_ && connection_->fresh()) return ok_status();
+  connection_.reset();
+  PROCTOR_TRY(DockerConnection fresh, DockerConnection::open(socket_, deadline));
+  connection_.emplace(std::move(fresh));
+  return ok_status();
+}
+
+Result<HttpReply> DockerApi::call(std::string_view method, const std::string& target,
+                                  const std::string& body, milliseconds limit,
+                                  std::size_t body_max) {
+  const auto deadline = Clock::now() + limit;
+  PROCTOR_CHECK_OK(connect(deadline));
+  return connection_->call(method, std::string(kPrefix) + target, body, deadline, body_max);
+}
+
+Status DockerApi::ping(milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  PROCTOR_CHECK_OK(connect(deadline));
+  PROCTOR_TRY(const HttpReply reply, connection_->call("GET", "/_ping", "", deadline, kBodyMax));
+  if (reply.status != 200) return refused("ping", reply);
+  const auto found = reply.headers.find("api-version");
+  const std::string version = found == reply.headers.end() ? "" : found->second;
+  int minor = 0;
+  if (version.starts_with("1.")) {
+    std::from_chars(version.data() + 2, version.data() + version.size(), minor);
+  }
+  if (minor < 41 && !version.starts_with("2.")) {
+    return Error{Errc::kUnavailable, "docker engine at " + socket_ + ": speaks API '" +
+                                         printable(version, 20) +
+                                         "', needed is 1.41 (Docker 20.10) or later"};
+  }
+  return ok_status();
+}
+
+Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
+  PROCTOR_TRY(const HttpReply reply, call("GET", "/info", "", kQuick, kBodyMax));
+  PROCTOR_TRY(const Json info, json_of("info", reply));
+  const std::string version = text_at(info, "CgroupVersion");
+  const auto offered = [&](const char* key) {
+    return flag_at(info, key)
+               ? "cgroup" + (version.empty() ? std::string("1") : printable(version, 8))
+               : std::string("none");
+  };
+  return std::map<std::string, std::string>{{"memory", offered("MemoryLimit")},
+                                            {"processes", offered("PidsLimit")},
+                                            {"cpus", offered("CpuCfsQuota")},
+                                            {"cpu", "rlimit"},
+                                            {"file", "rlimit"},
+                                            {"network", "namespace"},
+                                            {"seccomp", "engine"}};
+}
+
+Result<DockerImage> DockerApi::image(const std::string& reference) {
+  if (!is_image_reference(reference)) {
+    return Error{Errc::kInvalid, "docker: image '" + printable(reference) + "' is not a reference"};
+  }
+  // Slashes are part of the path here, as the engine's router wants them.
+  PROCTOR_TRY(const HttpReply reply,
+              call("GET", "/images/" + reference + "/json", "", kQuick, kBodyMax));
+  if (reply.status == 404) {
+    return Error{Errc::kNotFound,
+                 "docker: this engine has no image '" + reference + "' (pull or build it first)"};
+  }
+  PROCTOR_TRY(const Json json, json_of("image " + reference, reply));
+  DockerImage image;
+  image.id = text_at(json, "Id");
+  if (!image.id.starts_with("sha256:")) {
+    return Error{Errc::kCorrupt, "docker: image " + reference + " without an id"};
+  }
+  if (!json.contains("Config") || !json["Config"].is_object()) return image;
+  const Json& config = json["Config"];
+  if (!config.contains("Env") || !config["Env"].is_array()) return image;
+  for (const Json& entry : config["Env"]) {
+    if (!entry.is_string()) continue;
+    const std::string text = entry.get<std::string>();
+    image.env.push_back(text.substr(0, text.find('=')));
+  }
+  return image;
+}
+
+Status DockerApi::volume_exists(const std::string& name) {
+  PROCTOR_TRY(const HttpReply reply,
+              call("GET", "/volumes/" + url_encode(name), "", kQuick, kBodyMax));
+  if (reply.status == 404) {
+    return Error{Errc::kInvalid, "docker: no volume '" + printable(name) + "' for the workspace"};
+  }
+  if (reply.status != 200) return refused("volume " + name, reply);
+  return ok_status();
+}
+
+Result<std::string> DockerApi::create(const std::string& config) {
+  PROCTOR_TRY(const HttpReply reply, call("POST", "/containers/create", config, kSlow, kBodyMax));
+  PROCTOR_TRY(const Json json, json_of("create a container", reply));
+  std::string id = text_at(json, "Id");
+  if (!is_id(id)) return Error{Errc::kCorrupt, "docker: a container without an id"};
+  return id;
+}
+
+Result<DockerConnection> DockerApi::attach(const std::string& id) {
+  const auto deadline = Clock::now() + kQuick;
+  PROCTOR_TRY(DockerConnection stream, DockerConnection::open(socket_, deadline));
+  PROCTOR_TRY(const HttpReply reply, stream.upgrade(std::string(kPrefix) + "/containers/" + id +
+                                                        "/attach?stream=1&stdout=1&stderr=1",
+                                                    deadline));
+  if (reply.status != 101 && reply.status != 200) return refused("attach", reply);
+  return stream;
+}
+
+Status DockerApi::start(const std::string& id) {
+  PROCTOR_TRY(const HttpReply reply,
+              call("POST", "/containers/" + id + "/start", "", kSlow, kBodyMax));
+  if (reply.status != 204 && reply.status != 304) return refused("start a container", reply);
+  return ok_status();
+}
+
+Status DockerApi::begin_kill(const std::string& id) {
+  const auto deadline = Clock::now() + kQuick;
+  PROCTOR_CHECK_OK(connect(deadline));
+  return connection_->begin("POST",
+                            std::string(kPrefix) + "/containers/" + id + "/kill?signal=KILL", "",
+                            deadline, kBodyMax);
+}
+
+Result<ContainerState> DockerApi::inspect(const std::string& id) {
+  PROCTOR_TRY(const HttpReply reply,
+              call("GET", "/containers/" + id + "/json", "", kQuick, kBodyMax));
+  PROCTOR_TRY(const Json json, json_of("inspect a container", reply));
+  if (!json.contains("State")) return Error{Errc::kCorrupt, "docker: a container without a state"};
+  const Json& state = json["State"];
+  ContainerState out;
+  out.running = flag_at(state, "Running");
+  out.oom_killed = flag_at(state, "OOMKilled");
+  PROCTOR_TRY(out.exit_code, exit_code_at(state, "ExitCode"));
+  return out;
+}
+
+Status DockerApi::remove(const std::string& id) {
+  PROCTOR_TRY(const HttpReply reply,
+              call("DELETE", "/containers/" + id + "?force=1&v=1", "", kSlow, kBodyMax));
+  // 409: a removal is under way already.
+  if (reply.status != 204 && reply.status != 404 && reply.status != 409) {
+    return refused("remove a container", reply);
+  }
+  return ok_status();
+}
+
+Result<std::vector<std::string>> DockerApi::containers_of(const std::string& owner) {
+  const Json filters = {{"label", Json::array({"proctor.owner=" + owner})}};
+  const std::string text = filters.dump(-1, ' ', true, Json::error_handler_t::replace);
+  PROCTOR_TRY(
+      const HttpReply reply,
+      call("GET", "/containers/json?all=1&filters=" + url_encode(text), "", kQuick, kListMax));
+  PROCTOR_TRY(const Json json, json_of("list containers", reply));
+  std::vector<std::string> out;
+  for (const Json& entry : json) {
+    std::string id = text_at(entry, "Id");
+    // Its own word against ours: nothing without our label is ever touched.
+    if (is_id(id) && entry.contains("Labels") &&
+        text_at(entry["Labels"], "proctor.owner") == owner) {
+      out.push_back(std::move(id));
+    }
+  }
+  return out;
+}
+
+Status DockerApi::begin_wait(const std::string& id) {
+  const auto deadline = Clock::now() + kQuick;
+  PROCTOR_CHECK_OK(connect(deadline));
+  return connection_->begin("POST", std::string(kPrefix) + "/containers/" + id + "/wait", "",
+                            deadline, kBodyMax);
+}
+
+Result<int> DockerApi::wait_result(const HttpReply& reply) {
+  PROCTOR_TRY(const Json json, json_of("wait for a container", reply));
+  return exit_code_at(json, "StatusCode");
+}
+
+}  // namespace proctor

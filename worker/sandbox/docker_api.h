@@ -1,0 +1,63 @@
+#pragma once
+// The calls of the Engine API that sandboxes make, with their JSON and their error replies turned
+// into Errors: 400 and 404 kInvalid/kNotFound, everything else kUnavailable.
+// One DockerApi is one kept connection (reopened when the engine closed it) of one thread.
+// Source: Docker Engine API v1.41.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/sandbox/docker_http.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+struct DockerImage {
+  std::string id;
+  std::vector<std::string> env;  // names of the variables it sets
+};
+
+struct ContainerState {
+  bool running = false;
+  bool oom_killed = false;
+  int exit_code = 0;
+};
+
+class DockerApi {
+ public:
+  using Clock = DockerConnection::Clock;
+  explicit DockerApi(std::string socket) : socket_(std::move(socket)) {}
+
+  // Answers, and speaks v1.41?  Within `limit`.
+  Status ping(std::chrono::milliseconds limit);
+  Result<std::map<std::string, std::string>> limits_offered();
+  Result<DockerImage> image(const std::string& reference);
+  Status volume_exists(const std::string& name);
+  // `config` is the JSON of POST /containers/create; the new container's id.
+  Result<std::string> create(const std::string& config);
+  // A second connection with the container's stdout and stderr on it.
+  Result<DockerConnection> attach(const std::string& id);
+  Status start(const std::string& id);
+  // Asks for a SIGKILL.  The engine answers only when the container has ended, which may need its
+  // output to be read: the answer is not waited for, the container's end is.
+  Status begin_kill(const std::string& id);
+  Result<ContainerState> inspect(const std::string& id);
+  // One that is not there any more is fine.
+  Status remove(const std::string& id);
+  Result<std::vector<std::string>> containers_of(const std::string& owner);
+  // Asks to be told of the container's end: begin, poll the connection, then ask wait_result().
+  Status begin_wait(const std::string& id);
+  DockerConnection& connection() { return *connection_; }
+  Result<int> wait_result(const HttpReply& reply);
+
+ private:
+  Result<HttpReply> call(std::string_view method, const std::string& target,
+                         const std::string& body, std::chrono::milliseconds limit,
+                         std::size_t body_max);
+  Status connect(Clock::time_point deadline);
+
+  std::string socket_;
+  std::optional<DockerConnection> connection_;
+};
+
+}  // namespace proctor

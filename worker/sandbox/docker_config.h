@@ -1,0 +1,19 @@
+#pragma once
+// The body of POST /containers/create for a spec: where every promise of the Docker sandbox is
+// written down.  Pure, but for looking whether mounts are there.  Fails with kInvalid.
+// Source: Docker Engine API v1.41, ContainerCreate.
+#include <string>
+
+#include "worker/sandbox/docker_api.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+// Everything about a spec that can be judged without the engine.
+Status check_docker_spec(const SandboxSpec& spec);
+
+// Requires: check_docker_spec passed.
+std::string container_config(const SandboxSpec& spec, const DockerImage& image,
+                             const std::string& owner, const std::string& command);
+
+}  // namespace proctor

@@ -43,10 +43,10 @@ class MoneyAudit {
       tally.problem(name, "its cost by category is not what was charged");
     if (a.core.has_result && !a.core.settled && a.core.state == AttemptState::kVoided)
       tally.problem(name, "voided, and yet it has a result");
-    const bool out = !a.core.settled && (a.core.state == AttemptState::kGranted ||
-                                         a.core.state == AttemptState::kFinished ||
-                                         a.core.state == AttemptState::kLost ||
-                                         a.core.state == AttemptState::kCancelled);
+    const bool out =
+        !a.core.settled &&
+        (a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kFinished ||
+         a.core.state == AttemptState::kLost || a.core.state == AttemptState::kCancelled);
     for (const ScopeId s : view_.path(a.core.attempt.run)) {
       if (a.core.settled) spent_[s.raw()] = spent_[s.raw()] + a.core.charged;
       if (out) reserved_[s.raw()] = reserved_[s.raw()] + a.core.ask;
@@ -58,16 +58,17 @@ class MoneyAudit {
     for (std::size_t i = 0; i < view_.scopes.size(); ++i) {
       const ScopeSpec& s = view_.scopes[i];
       if (s.cap < spent_[i] + reserved_[i])
-        tally.problem("journal: envelope " + s.name, format_usd_exact(spent_[i]) + " spent and " +
-                                                         format_usd_exact(reserved_[i]) +
-                                                         " reserved pass its cap of " + format_usd_exact(s.cap));
+        tally.problem("journal: envelope " + s.name,
+                      format_usd_exact(spent_[i]) + " spent and " + format_usd_exact(reserved_[i]) +
+                          " reserved pass its cap of " + format_usd_exact(s.cap));
       if (s.name.starts_with("stage:")) stages = stages + spent_[i];
       if (s.name.starts_with("task:")) tasks = tasks + spent_[i];
     }
     if (stages != spent_[0] || tasks != spent_[0])
       tally.problem("journal", "spend of stages, tasks and the campaign differ");
     std::printf("money: %s USD spent, %s reserved, of %s\n", format_usd_exact(spent_[0]).c_str(),
-                format_usd_exact(reserved_[0]).c_str(), format_usd_exact(view_.scopes[0].cap).c_str());
+                format_usd_exact(reserved_[0]).c_str(),
+                format_usd_exact(view_.scopes[0].cap).c_str());
   }
 
  private:
@@ -80,7 +81,8 @@ void compare_scopes(const PlanView& view, const RestoredState& state, Tally& tal
   for (std::size_t i = 0; i < view.scopes.size(); ++i)
     if (state.scopes.size() <= i || state.scopes[i].name != view.scopes[i].name ||
         state.scopes[i].cap != view.scopes[i].cap)
-      tally.problem("journal", "envelope " + view.scopes[i].name + " is not the one that is registered");
+      tally.problem("journal",
+                    "envelope " + view.scopes[i].name + " is not the one that is registered");
 }
 
 Result<Tally> verify_campaign(const fs::path& folder) {
@@ -97,9 +99,12 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   };
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     money.add(a, tally);
-    if (!a.core.has_result || a.archive_bytes == 0 || frozen.plan.size() <= a.core.attempt.run.raw()) return;
-    verify_directory(frozen.folder.attempt(frozen.plan.run_name(a.core.attempt.run), a.core.attempt.no),
-                     a.report, price_it, tally);
+    if (!a.core.has_result || a.archive_bytes == 0 ||
+        frozen.plan.size() <= a.core.attempt.run.raw())
+      return;
+    verify_directory(
+        frozen.folder.attempt(frozen.plan.run_name(a.core.attempt.run), a.core.attempt.no),
+        a.report, price_it, tally);
   }));
   money.finish(tally);
   return tally;
@@ -116,7 +121,8 @@ int verify(const std::string& path) {
     tally = *campaign;
   }
   std::printf("%llu runs, %llu files, %llu events: %llu problems\n",
-              static_cast<unsigned long long>(tally.runs), static_cast<unsigned long long>(tally.files),
+              static_cast<unsigned long long>(tally.runs),
+              static_cast<unsigned long long>(tally.files),
               static_cast<unsigned long long>(tally.events),
               static_cast<unsigned long long>(tally.problems));
   return tally.problems == 0 ? kOk : kJobFailed;
@@ -125,10 +131,12 @@ int verify(const std::string& path) {
 }  // namespace
 
 void add_verify(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("verify", "recompute every digest, hash chain and budget invariant");
-  command->footer("Example:\n  proctor verify my-campaign\n"
-                  "  proctor verify my-campaign/runs/json-lib/noop/r1/attempt-1\n"
-                  "Exit code 1 when anything does not fit; each problem is a line.");
+  auto* command =
+      app.add_subcommand("verify", "recompute every digest, hash chain and budget invariant");
+  command->footer(
+      "Example:\n  proctor verify my-campaign\n"
+      "  proctor verify my-campaign/runs/json-lib/noop/r1/attempt-1\n"
+      "Exit code 1 when anything does not fit; each problem is a line.");
   auto path = std::make_shared<std::string>();
   command->add_option("PATH", *path, "a campaign's folder or one run directory")->required();
   command->callback([=, &exit_code] { exit_code = verify(*path); });

@@ -134,7 +134,8 @@ Status Coordinator::start_ledger(LedgerStart start) {
   return ok_status();
 }
 
-Result<Coordinator::Port::Options> Coordinator::port_options(const CoordinatorOptions::Listen& listen) {
+Result<Coordinator::Port::Options> Coordinator::port_options(
+    const CoordinatorOptions::Listen& listen) {
   using Security = CoordinatorOptions::Listen::Security;
   Port::Options port;
   port.type = Port::Type::kRouter;
@@ -299,7 +300,8 @@ static void in_batches(const std::vector<AttemptId>& all, const Send& send_batch
   }
 }
 void Coordinator::perform(const AckResults& c) {
-  in_batches(c.attempts, [&](std::vector<AttemptId> batch) { send(c.worker, wire::Ack{std::move(batch)}); });
+  in_batches(c.attempts,
+             [&](std::vector<AttemptId> batch) { send(c.worker, wire::Ack{std::move(batch)}); });
 }
 void Coordinator::perform(const CancelAttempts& c) {
   in_batches(c.attempts, [&](std::vector<AttemptId> batch) {

@@ -40,7 +40,7 @@ struct Scene {
     contract.title = "Addition subtracts";
     contract.briefing = "calc.sh A B must print the sum.";
     contract.type = "bug_fix";
-    contract.strata = {{"language", "shell"}};
+    contract.strata = {{"language", "shell"}, {"type", "bug_fix"}};
     contract.repository.source = repository.string();
     contract.repository.commit = git(repository, {"rev-parse", "HEAD"});
     contract.files = {{"accept.sh", 0755, "sh tests/t.sh && test \"$(sh calc.sh 40 2)\" = 42\n"},

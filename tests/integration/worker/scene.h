@@ -8,6 +8,7 @@
 
 #include "common/base/subprocess.h"
 #include "common/contract/contract_digest.h"
+#include "common/contract/cost_model_parser.h"
 #include "tests/integration/worker/fake_coordinator.h"
 
 namespace proctor::testing {
@@ -52,7 +53,7 @@ struct Scene {
                        check("hidden", "sh $PROCTOR_CONTRACT/accept.sh")};
     settings.campaign = "camp1";
     settings.run_cap = MicroUsd::from_micros(1'000'000);
-    settings.cost_model.version = "fallback-1";
+    settings.cost_model = fallback_cost_model();
   }
 
   static Check check(const std::string& id, const std::string& command) {

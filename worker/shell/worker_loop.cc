@@ -125,7 +125,6 @@ void WorkerLoop::on_signal() {
       sync();
     } else {
       log::info("cancelling what runs");
-      shutdown_ = true;
       for (auto& [key, local] : attempts_) local.watch->shut_down();
       std::erase_if(attempts_, [](const auto& item) { return item.second.waiting; });
     }
@@ -348,7 +347,7 @@ void WorkerLoop::leave_if_done() {
   if (!draining_ || !attempts_.empty()) return;
   const Instant now = mono_now();
   if (!leave_by_) leave_by_ = now + kLeaveGrace;
-  if (!outbox_.empty() && linked_ && !shutdown_ && now < *leave_by_) return;
+  if (!outbox_.empty() && linked_ && now < *leave_by_) return;
   send(wire::Leave{options_.worker, boot_});
   finish(End::kLeft);
 }

@@ -118,7 +118,6 @@ class WorkerLoop {
   std::map<Digest, Wanted> wanted_;
   bool draining_ = false;
   bool linked_ = false;
-  bool shutdown_ = false;  // the second signal, or a refusal: cancel and go
   std::uint64_t ended_ = 0;
   std::optional<Instant> leave_by_;
   std::optional<End> end_;

@@ -74,11 +74,12 @@ void read_stages(const Fields& f, Campaign& out) {
 }
 
 void read_budget(const Fields& campaign, Campaign& out) {
+  out.envelopes.global = kLedgerMax;  // an absent one is one error, not one per envelope
   const Node* node = campaign.find("budget");
   if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
   const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
   Envelopes& e = out.envelopes;
-  e.global = f.usd("global", Need::kRequired).value_or(kLedgerMax);
+  e.global = f.usd("global", Need::kRequired).value_or(e.global);
   e.task = f.usd("task", Need::kOptional);
   e.run = f.usd("run", Need::kOptional).value_or(e.run);
   const Node* tasks = f.find("tasks");

@@ -27,8 +27,9 @@ Result<std::optional<Registration>> read_registration(const fs::path& folder) {
 Error does_not_match(const std::vector<std::string>& differences) {
   std::string text = "the campaign differs from its registration:";
   for (const std::string& d : differences) text += "\n  " + d;
-  text += "\nPut back what changed, or register a new campaign (a copy of the folder without "
-          "registration.json and .proctor).";
+  text +=
+      "\nPut back what changed, or register a new campaign (a copy of the folder without "
+      "registration.json and .proctor).";
   return Error{Errc::kConflict, std::move(text)};
 }
 

@@ -26,7 +26,8 @@ struct FrozenCampaign {
 
 // Draws and writes the plan.  The digest of the file's bytes.
 Result<Digest> write_plan(const Campaign& campaign);
-// Writes registration.json for the plan that is there.  kConflict: it is registered already, otherwise.
+// Writes registration.json for the plan that is there.  kConflict: it is registered already,
+// otherwise.
 Result<Registration> freeze(const Campaign& campaign);
 
 // Everything, and proof that nothing differs from what was registered.  Without a registration it

@@ -49,9 +49,8 @@ Result<std::string> local_endpoint(const StateFolder& folder) {
   constexpr std::size_t kLongest = 100;
   fs::path path = folder.state() / "coordinator.sock";
   if (kLongest < path.string().size()) {
-    const fs::path dir =
-        fs::path("/tmp") / ("proctor-" + std::to_string(::getuid()) + "-" +
-                            sha256(folder.campaign.string()).short_hex());
+    const fs::path dir = fs::path("/tmp") / ("proctor-" + std::to_string(::getuid()) + "-" +
+                                             sha256(folder.campaign.string()).short_hex());
     PROCTOR_CHECK_OK(make_dirs(dir));
     fs::permissions(dir, fs::perms::owner_all);
     path = dir / "s";
@@ -91,7 +90,8 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
   PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
   if (options.begin == RunOptions::Begin::kGoOn) {
     if (!earlier.any)
-      return Error{Errc::kNotFound, "nothing of this campaign has run yet: proctor run " + options.folder};
+      return Error{Errc::kNotFound,
+                   "nothing of this campaign has run yet: proctor run " + options.folder};
     return ok_status();
   }
   if (!earlier.any) return ok_status();
@@ -103,7 +103,8 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                    "\n  To look at it: proctor report " + options.folder};
 }
 
-Result<CoordinatorOptions> coordinator_options(const RunOptions& options, const FrozenCampaign& frozen,
+Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
+                                               const FrozenCampaign& frozen,
                                                const std::string& local) {
   using Security = CoordinatorOptions::Listen::Security;
   CoordinatorOptions out;
@@ -123,8 +124,8 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options, const 
   const fs::path keys = frozen.folder.keys();
   Result<wire::KeyPair> pair = wire::load_key(keys / "coordinator.key");
   if (!pair.ok())
-    return Error{pair.error().code, pair.error().detail +
-                                        "\nTCP needs keys: proctor keygen " + options.folder +
+    return Error{pair.error().code, pair.error().detail + "\nTCP needs keys: proctor keygen " +
+                                        options.folder +
                                         " (or --insecure-loopback on this machine only)"};
   out.keys = std::move(pair).value();
   PROCTOR_TRY(out.allow, wire::load_allow_list(frozen.folder.allow_list()));
@@ -137,9 +138,10 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
   switch (outcome.end) {
     case Coordinator::End::kComplete:
       if (last.parked == 0) return kOk;
-      std::fprintf(stderr,
-                   "%llu runs are parked: an envelope ran out of money. proctor explain RUN says which.\n",
-                   static_cast<unsigned long long>(last.parked));
+      std::fprintf(
+          stderr,
+          "%llu runs are parked: an envelope ran out of money. proctor explain RUN says which.\n",
+          static_cast<unsigned long long>(last.parked));
       return kBudgetExhausted;
     case Coordinator::End::kStopped:
       std::fprintf(stderr, "stopped; go on with: proctor resume %s\n", options.folder.c_str());
@@ -147,13 +149,15 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
     case Coordinator::End::kFailed:
       break;
   }
-  std::fprintf(stderr, "proctor: %s\nNothing that was acknowledged is lost: proctor resume %s goes on.\n",
+  std::fprintf(stderr,
+               "proctor: %s\nNothing that was acknowledged is lost: proctor resume %s goes on.\n",
                outcome.why.c_str(), options.folder.c_str());
   return kInfrastructure;
 }
 
 Result<int> run_it(const RunOptions& options) {
-  PROCTOR_TRY(FrozenCampaign frozen, load_frozen(options.folder, Outside::kCheck, [](const std::string& text) {
+  PROCTOR_TRY(FrozenCampaign frozen,
+              load_frozen(options.folder, Outside::kCheck, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));
   PROCTOR_CHECK_OK(check_beginning(options, frozen));
@@ -174,7 +178,8 @@ Result<int> run_it(const RunOptions& options) {
     last = status;
     display.show(status);
   };
-  PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator, Coordinator::open(std::move(coordinator_setup)));
+  PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator,
+              Coordinator::open(std::move(coordinator_setup)));
   for (const std::string& endpoint : coordinator->endpoints())
     log::info("campaign " + frozen.id + ", epoch " + std::to_string(coordinator->epoch().raw()) +
               ", listening on " + endpoint);

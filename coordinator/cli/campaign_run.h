@@ -14,7 +14,7 @@ struct RunOptions {
   std::string folder;
   std::optional<std::uint32_t> workers;  // local ones; nothing: the campaign's
   std::optional<std::uint32_t> slots;
-  std::string listen;                    // tcp://HOST:PORT; empty: the local socket only
+  std::string listen;  // tcp://HOST:PORT; empty: the local socket only
   bool insecure_loopback = false;
   enum class Begin { kFresh, kGoOn } begin = Begin::kFresh;
 };

@@ -44,8 +44,8 @@ Status engine_has_image(const std::string& image) {
       ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience) != 0 ||
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return away;
-  const std::string request = "GET /images/" + image +
-                              "/json HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
+  const std::string request =
+      "GET /images/" + image + "/json HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
   if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))
     return away;

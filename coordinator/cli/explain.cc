@@ -27,13 +27,14 @@ std::string attempt_line(const AttemptRecord& a) {
     case AttemptState::kVoided:
       return out + ": never started (" + a.reason + "), nothing was charged\n";
     case AttemptState::kLost:
-      return out + ": lost (" + a.reason + "), charged at its ceiling " + format_usd(a.core.charged) +
-             " USD\n";
+      return out + ": lost (" + a.reason + "), charged at its ceiling " +
+             format_usd(a.core.charged) + " USD\n";
     case AttemptState::kFinished:
     case AttemptState::kCancelled:
       break;
   }
-  out += ": " + std::string(to_string(a.core.outcome)) + ", " + std::string(to_string(a.core.termination));
+  out += ": " + std::string(to_string(a.core.outcome)) + ", " +
+         std::string(to_string(a.core.termination));
   if (!a.rationale.empty()) out += " (" + printable(a.rationale, limits::kDetailBytes) + ")";
   return out + ", " + format_usd(a.core.charged) + " USD\n";
 }
@@ -47,8 +48,8 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
   if (!report.ok()) return "  its report cannot be read: " + report.error().detail + "\n";
   std::string out;
   for (const CheckReport& c : report->checks) {
-    out += "    check " + c.id + " (" + c.kind + "): " +
-           (c.outcome ? std::string(to_string(*c.outcome)) : "not run");
+    out += "    check " + c.id + " (" + c.kind +
+           "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not run");
     if (!c.why.empty()) out += ", " + printable(c.why, limits::kDetailBytes);
     out += "\n";
   }
@@ -66,15 +67,17 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
                                       frozen.plan.run_name(RunId(0))};
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run->raw()];
-  std::string out = r.name + ", number " + std::to_string(run->raw()) + " of the plan: " +
-                    std::string(to_string(r.state));
+  std::string out = r.name + ", number " + std::to_string(run->raw()) +
+                    " of the plan: " + std::string(to_string(r.state));
   if (r.state == RunRecord::State::kEnded) out += " with " + std::string(to_string(r.outcome));
   out += "\n";
   if (r.state == RunRecord::State::kParked)
     out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) +
-           " USD of the " + format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) +
+           " USD of the " +
+           format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) +
            " USD that a run of " + r.task +
-           " reserves,\n  and nothing that could come back was out. It starts when that envelope grows.\n";
+           " reserves,\n  and nothing that could come back was out. It starts when that envelope "
+           "grows.\n";
   if (r.state == RunRecord::State::kPlanned)
     out += "  It waits for its turn: runs start in the plan's order as workers and money allow.\n";
   std::error_code ec;

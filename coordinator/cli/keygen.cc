@@ -12,13 +12,15 @@ namespace {
 Status keygen(const std::string& folder, const std::vector<std::string>& workers) {
   const StateFolder state{fs::absolute(folder)};
   PROCTOR_CHECK_OK(make_dirs(state.keys()));
-  const fs::path secret = state.keys() / "coordinator.key", shared = state.keys() / "coordinator.pub";
+  const fs::path secret = state.keys() / "coordinator.key",
+                 shared = state.keys() / "coordinator.pub";
   std::error_code ec;
   if (!fs::exists(secret, ec)) {
     PROCTOR_TRY(const wire::KeyPair pair, wire::generate_key());
     PROCTOR_CHECK_OK(wire::save_key(pair, secret));
     PROCTOR_CHECK_OK(wire::save_public_key(pair.public_z85, "coordinator", shared));
-    std::printf("coordinator: %s (keep it here), %s (give it to workers)\n", secret.c_str(), shared.c_str());
+    std::printf("coordinator: %s (keep it here), %s (give it to workers)\n", secret.c_str(),
+                shared.c_str());
   }
   std::string allow;
   if (fs::exists(state.allow_list(), ec)) {
@@ -41,7 +43,8 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
 }  // namespace
 
 void add_keygen(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers");
+  auto* command =
+      app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers");
   command->footer("Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
   struct Args {
     std::string folder;

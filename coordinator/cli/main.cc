@@ -28,8 +28,9 @@ int complain(const Error& error) {
 
 int main(int argc, char** argv) try {
   using namespace proctor;
-  CLI::App app("Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
-               "A first campaign:  proctor init demo && proctor run demo\n");
+  CLI::App app(
+      "Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
+      "A first campaign:  proctor init demo && proctor run demo\n");
   app.set_version_flag("--version", "proctor " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough();

@@ -15,8 +15,15 @@ constexpr std::chrono::milliseconds kGitTimeout(120'000);
 // git as a tool only: no system or user settings, no prompts, nothing of the repository executed.
 CommandSpec git(std::vector<std::string> args) {
   CommandSpec spec;
-  spec.argv = {"git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null",
-               "-c",  "core.fsmonitor=false",   "-c", "protocol.ext.allow=never"};
+  spec.argv = {"git",
+               "-c",
+               "safe.directory=*",
+               "-c",
+               "core.hooksPath=/dev/null",
+               "-c",
+               "core.fsmonitor=false",
+               "-c",
+               "protocol.ext.allow=never"};
   spec.argv.insert(spec.argv.end(), args.begin(), args.end());
   spec.timeout = kGitTimeout;
   return spec;
@@ -80,19 +87,20 @@ class RealProbe : public OutsideProbe {
       while (!text.empty() && text.back() == '\n') text.pop_back();
       PROCTOR_TRY(const CommandOutcome has,
                   run_command(git({"--git-dir", text, "cat-file", "-e", commit + "^{commit}"})));
-      if (!has.success())
-        return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
+      if (!has.success()) return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
       return fs::path(text);
     }
     PROCTOR_TRY(TempDir scratch, TempDir::create("proctor-check"));
     const std::string dir = (scratch.path() / "repo.git").string();
     PROCTOR_TRY(const std::string made, run_for_output(git({"init", "-q", "--bare", dir})));
     const std::string from = url ? source : path.string();
-    PROCTOR_TRY(const CommandOutcome by_id, run_command(git({"--git-dir", dir, "fetch", "-q", "--depth", "1", from, commit})));
+    PROCTOR_TRY(const CommandOutcome by_id,
+                run_command(git({"--git-dir", dir, "fetch", "-q", "--depth", "1", from, commit})));
     if (!by_id.success()) {
       PROCTOR_TRY(const CommandOutcome all,
                   run_command(git({"--git-dir", dir, "fetch", "-q", from, "+refs/*:refs/*"})));
-      if (!all.success()) return Error{Errc::kUnavailable, "fetch " + source + ": " + all.describe()};
+      if (!all.success())
+        return Error{Errc::kUnavailable, "fetch " + source + ": " + all.describe()};
     }
     PROCTOR_TRY(const CommandOutcome has,
                 run_command(git({"--git-dir", dir, "cat-file", "-e", commit + "^{commit}"})));

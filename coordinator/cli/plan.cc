@@ -37,8 +37,9 @@ int plan(const std::string& folder, bool freeze_it) {
 
 void add_plan(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("plan", "draw the randomization plan; --freeze registers it");
-  command->footer("Example:\n  proctor plan --freeze my-campaign\n"
-                  "docs/plan.md shows how to derive the plan again with three lines of NumPy.");
+  command->footer(
+      "Example:\n  proctor plan --freeze my-campaign\n"
+      "docs/plan.md shows how to derive the plan again with three lines of NumPy.");
   auto folder = std::make_shared<std::string>();
   auto freeze_it = std::make_shared<bool>(false);
   command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();

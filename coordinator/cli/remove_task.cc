@@ -10,7 +10,8 @@ namespace proctor::cli {
 namespace {
 
 Status remove_task(const std::string& folder, const std::string& task, const std::string& reason) {
-  PROCTOR_TRY(FrozenCampaign frozen, load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(FrozenCampaign frozen,
+              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
   PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
   PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
   // The journal's lock also keeps this from happening under a running campaign.
@@ -29,14 +30,16 @@ Status remove_task(const std::string& folder, const std::string& task, const std
 void add_remove_task(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "remove-task", "take a task out of a registered campaign, with a reason that is recorded");
-  command->footer("Example:\n  proctor remove-task my-campaign json-lib --reason \"its suite is flaky\"");
+  command->footer(
+      "Example:\n  proctor remove-task my-campaign json-lib --reason \"its suite is flaky\"");
   struct Args {
     std::string folder, task, reason;
   };
   auto args = std::make_shared<Args>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("TASK", args->task, "the contract's id")->required();
-  command->add_option("--reason", args->reason, "why: objective invalidity only (R173)")->required();
+  command->add_option("--reason", args->reason, "why: objective invalidity only (R173)")
+      ->required();
   command->callback([=, &exit_code] {
     const Status done = remove_task(args->folder, args->task, args->reason);
     exit_code = done.ok() ? kOk : complain(done.error());

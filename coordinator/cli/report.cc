@@ -21,8 +21,10 @@ Result<std::string> report(const std::string& folder, bool json, bool csv) {
 }  // namespace
 
 void add_report(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("report", "tables by method and stratum; also JSON, CSV and SVG files");
-  command->footer("Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .");
+  auto* command =
+      app.add_subcommand("report", "tables by method and stratum; also JSON, CSV and SVG files");
+  command->footer(
+      "Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .");
   struct Args {
     std::string folder;
     bool json = false, csv = false;

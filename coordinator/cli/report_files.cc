@@ -25,7 +25,8 @@ Cost sum(const Cost& a, const Cost& b) {
 void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.attempts = a.core.attempt.no.raw();
   run.cost = sum(run.cost, a.cost);
-  const bool out = a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving;
+  const bool out =
+      a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving;
   if (run.state != RunRecord::State::kEnded)
     run.state = out ? RunRecord::State::kRunning : RunRecord::State::kPlanned;
   if (!a.core.has_result || !a.core.sets_outcome) return;
@@ -34,7 +35,8 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.setup_ms = a.core.usage.setup_ms;
   run.agent_ms = a.core.usage.agent_ms;
   run.acceptance_ms = a.core.usage.acceptance_ms;
-  run.wall_ms = a.finished_ms < a.started_ms ? 0 : static_cast<std::uint64_t>(a.finished_ms - a.started_ms);
+  run.wall_ms =
+      a.finished_ms < a.started_ms ? 0 : static_cast<std::uint64_t>(a.finished_ms - a.started_ms);
   run.report = a.report;
 }
 
@@ -56,7 +58,8 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     input.runs[e.run.raw()].state = RunRecord::State::kEnded;
     input.runs[e.run.raw()].outcome = e.outcome;
-    input.runs[e.run.raw()].termination = Termination::kInfrastructure;  // unless a result says more
+    input.runs[e.run.raw()].termination =
+        Termination::kInfrastructure;  // unless a result says more
   }
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
@@ -81,7 +84,8 @@ Result<std::string> write_report_files(const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(write_file(dir / "report.csv", render_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "runs.csv", render_runs_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "success.svg", render_svg(report)));
-  return text + "\nReport files:    " + dir.string() + "/ (report.txt, .json, .csv, runs.csv, success.svg)\n" +
+  return text + "\nReport files:    " + dir.string() +
+         "/ (report.txt, .json, .csv, runs.csv, success.svg)\n" +
          "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
          "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
 }

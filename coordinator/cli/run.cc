@@ -13,11 +13,13 @@ struct Flags {
 void add_common(CLI::App* command, const std::shared_ptr<Flags>& flags) {
   constexpr std::uint32_t kWorkersMost = 64, kSlotsMost = 256;
   command->add_option("CAMPAIGN", flags->options.folder, "the campaign's folder")->required();
-  command->add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
+  command
+      ->add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
       ->check(CLI::Range(0U, kWorkersMost));
   command->add_option("--slots", flags->slots, "runs at a time on each of them")
       ->check(CLI::Range(1U, kSlotsMost));
-  command->add_option("--listen", flags->options.listen, "also let workers join at tcp://HOST:PORT");
+  command->add_option("--listen", flags->options.listen,
+                      "also let workers join at tcp://HOST:PORT");
   command->add_flag("--insecure-loopback", flags->options.insecure_loopback,
                     "plain TCP without keys, on this machine only");
 }
@@ -31,11 +33,13 @@ void go(CLI::App* command, const std::shared_ptr<Flags>& flags, int& exit_code) 
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("run", "the main job: coordinator and local workers, to the report");
-  command->footer("Example:\n  proctor run --workers 4 my-campaign\n"
-                  "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
-                  "Exit codes: 0 complete, 1 stopped, 2 bad input, 3 some runs parked for lack of money,\n"
-                  "4 infrastructure.");
+  auto* command =
+      app.add_subcommand("run", "the main job: coordinator and local workers, to the report");
+  command->footer(
+      "Example:\n  proctor run --workers 4 my-campaign\n"
+      "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
+      "Exit codes: 0 complete, 1 stopped, 2 bad input, 3 some runs parked for lack of money,\n"
+      "4 infrastructure.");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
   command->callback([=, &exit_code] { go(command, flags, exit_code); });
@@ -43,11 +47,12 @@ void add_run(CLI::App& app, int& exit_code) {
 
 void add_serve(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("serve", "coordinator only: workers join from anywhere");
-  command->footer("Example:\n  proctor keygen my-campaign --worker build7\n"
-                  "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
-                  "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
-                  "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
-                  "After a stop: proctor serve --resume.");
+  command->footer(
+      "Example:\n  proctor keygen my-campaign --worker build7\n"
+      "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
+      "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
+      "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
+      "After a stop: proctor serve --resume.");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
   auto go_on = std::make_shared<bool>(false);

@@ -48,6 +48,9 @@ Result<std::unique_ptr<Coordinator>> Coordinator::open(CoordinatorOptions option
 
 Status Coordinator::begin() {
   PROCTOR_CHECK_OK(make_dirs(options_.folder.state()));
+  std::error_code ec;  // its socket and keys are for us alone
+  fs::permissions(options_.folder.state(), fs::perms::owner_all, ec);
+  if (ec) return errno_error("chmod " + options_.folder.state().string(), ec.value());
   PROCTOR_TRY(journal_, Journal::open(options_.folder.journal()));
   PROCTOR_TRY(const RestoredState state, journal_->load());
   for (const MetaSet& m : state.meta)
@@ -131,7 +134,8 @@ Status Coordinator::start_ledger(LedgerStart start) {
   return ok_status();
 }
 
-Result<Coordinator::Port::Options> Coordinator::port_options(const CoordinatorOptions::Listen& listen) {
+Result<Coordinator::Port::Options> Coordinator::port_options(
+    const CoordinatorOptions::Listen& listen) {
   using Security = CoordinatorOptions::Listen::Security;
   Port::Options port;
   port.type = Port::Type::kRouter;
@@ -286,11 +290,23 @@ void Coordinator::perform(const AssignRuns& c) {
   }
 }
 
+// A list on the wire has limits::kBatchItems items at most.
+template <class Send>
+static void in_batches(const std::vector<AttemptId>& all, const Send& send_batch) {
+  for (std::size_t begin = 0; begin < all.size(); begin += limits::kBatchItems) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(begin);
+    const std::size_t n = std::min(all.size() - begin, limits::kBatchItems);
+    send_batch(std::vector<AttemptId>(from, from + static_cast<std::ptrdiff_t>(n)));
+  }
+}
 void Coordinator::perform(const AckResults& c) {
-  send(c.worker, wire::Ack{c.attempts});
+  in_batches(c.attempts,
+             [&](std::vector<AttemptId> batch) { send(c.worker, wire::Ack{std::move(batch)}); });
 }
 void Coordinator::perform(const CancelAttempts& c) {
-  send(c.worker, wire::Cancel{epoch_, c.attempts, c.reason});
+  in_batches(c.attempts, [&](std::vector<AttemptId> batch) {
+    send(c.worker, wire::Cancel{epoch_, std::move(batch), c.reason});
+  });
 }
 void Coordinator::perform(const ReplySync& c) {
   wire::SyncReply reply = c.reply;

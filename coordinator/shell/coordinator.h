@@ -12,8 +12,8 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "common/wire/asio.h"
 #include "common/plan/plan.h"
+#include "common/wire/asio.h"
 #include "common/wire/zmq_port.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"

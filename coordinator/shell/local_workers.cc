@@ -24,13 +24,20 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
   for (std::uint32_t i = 1; i <= spec.workers; ++i) {
     const std::string name = "local-" + std::to_string(i);
     CommandSpec command;
-    command.argv = {worker_program(), "--connect", spec.endpoint,
-                    "--name",         name,        "--slots",
-                    std::to_string(spec.slots),    "--root",
-                    (spec.folder.state() / "workers").string(), "--give-up-after", "600"};
+    command.argv = {worker_program(),
+                    "--connect",
+                    spec.endpoint,
+                    "--name",
+                    name,
+                    "--slots",
+                    std::to_string(spec.slots),
+                    "--root",
+                    (spec.folder.state() / "workers").string(),
+                    "--give-up-after",
+                    "600"};
     command.argv.insert(command.argv.end(), spec.extra.begin(), spec.extra.end());
-    PROCTOR_TRY(Child child, Child::start(command, spec.folder.worker_log(name),
-                                          Child::Lifetime::kIndependent));
+    PROCTOR_TRY(Child child,
+                Child::start(command, spec.folder.worker_log(name), Child::Lifetime::kIndependent));
     out.children_.push_back(std::move(child));
   }
   return out;

@@ -239,6 +239,12 @@ Result<std::vector<std::string>> DockerApi::containers_of(const std::string& own
   return out;
 }
 
+Result<int> DockerApi::wait(const std::string& id) {
+  PROCTOR_TRY(const HttpReply reply,
+              call("POST", "/containers/" + id + "/wait", "", kSlow, kBodyMax));
+  return wait_result(reply);
+}
+
 Status DockerApi::begin_wait(const std::string& id) {
   const auto deadline = Clock::now() + kQuick;
   PROCTOR_CHECK_OK(connect(deadline));

@@ -45,6 +45,8 @@ class DockerApi {
   // One that is not there any more is fine.
   Status remove(const std::string& id);
   Result<std::vector<std::string>> containers_of(const std::string& owner);
+  // Waits for a container that is sure to end; its exit code.
+  Result<int> wait(const std::string& id);
   // Asks to be told of the container's end: begin, poll the connection, then ask wait_result().
   Status begin_wait(const std::string& id);
   DockerConnection& connection() { return *connection_; }

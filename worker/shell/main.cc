@@ -160,7 +160,7 @@ int run(int argc, char** argv) {
   if (o.die_with_parent) {
     const pid_t parent = ::getppid();
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (parent == 1 || ::getppid() != parent) return kInfrastructure;  // it went before we asked
+    if (::getppid() != parent) return kInfrastructure;  // it went before we asked
   }
   if (o.name.empty()) o.name = default_name();
   if (!is_plain_name(o.name)) {

@@ -37,7 +37,10 @@ void Outbox::restart(Item& item) {
 }
 
 void Outbox::on_link_up() {
-  for (auto& [id, item] : items_) restart(item);
+  for (auto& [id, item] : items_) {
+    if (item.state != State::kSent)
+      restart(item);  // whether that arrived, the reply to our Sync says
+  }
 }
 
 void Outbox::on_resend(AttemptId attempt, Instant now) {

@@ -38,7 +38,7 @@ class Outbox {
   bool on_acked(AttemptId attempt) { return items_.erase(attempt) != 0; }
   // The coordinator lacks it.  A transfer that moved lately is left alone.
   void on_resend(AttemptId attempt, Instant now);
-  // A connection came up: what the old one may have swallowed starts again.
+  // A connection came up: transfers that the old one cut start again.
   void on_link_up();
   // Starts what waits, within the window.  After every event and with every Sync.
   void pump(Instant now);

@@ -23,6 +23,7 @@ Status write_checkout(const ObjectDb& db, const std::vector<ListedEntry>& entrie
 
 // The tree id of what is in `dir`, from the bytes on disk; `gitlinks` by path.  ".git" at the top
 // is left out, and so are empty folders.
-Result<ObjectId> hash_checkout(const fs::path& dir, const std::map<std::string, ObjectId>& gitlinks);
+Result<ObjectId> hash_checkout(const fs::path& dir,
+                               const std::map<std::string, ObjectId>& gitlinks);
 
 }  // namespace proctor

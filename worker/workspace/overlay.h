@@ -8,8 +8,8 @@
 namespace proctor {
 
 struct OverlayDirs {
-  fs::path git;     // upper lower layer: ".git" only
-  fs::path tree;    // bottom layer: the checkout
+  fs::path git;   // upper lower layer: ".git" only
+  fs::path tree;  // bottom layer: the checkout
   fs::path upper;
   fs::path work;
   fs::path merged;

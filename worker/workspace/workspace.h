@@ -19,17 +19,17 @@ std::string_view to_string(WorkspaceKind k);
 
 // A checked-out commit, ready to be used as the lower layer of workspaces.
 struct Snapshot {
-  fs::path tree_dir;     // read-only checkout, no .git
-  std::string commit;    // observed
-  std::string tree;      // tree id recomputed from the object store (R047)
+  fs::path tree_dir;   // read-only checkout, no .git
+  std::string commit;  // observed
+  std::string tree;    // tree id recomputed from the object store (R047)
 };
 
 // The agent's change (paper: candidate patch, delta): a git diff with binary hunks.
 struct Patch {
-  std::string diff;      // `git apply`-able; empty: nothing changed
+  std::string diff;  // `git apply`-able; empty: nothing changed
   std::uint64_t files = 0, insertions = 0, deletions = 0;
-  std::vector<std::string> paths;      // touched, relative, sorted
-  std::vector<std::string> refused;    // devices, sockets, set-id files: left out and reported
+  std::vector<std::string> paths;    // touched, relative, sorted
+  std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
 };
 
 class Workspace {
@@ -49,7 +49,8 @@ class Workspace {
   // the failed hunk when it does not apply; the workspace is then unchanged.
   virtual Status apply(const std::string& diff) = 0;
   // Replaces one file (parents made, symlinks on the way refused).  For protected files.
-  virtual Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode) = 0;
+  virtual Status put_file(const std::string& relative, std::string_view bytes,
+                          std::uint32_t mode) = 0;
   // Puts every path of the snapshot that matches one of the globs back as it was, and removes
   // matching paths that the snapshot does not have.  The changed ones, sorted.
   virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) = 0;
@@ -62,15 +63,16 @@ class WorkspaceStore {
   // a pinned commit that is there is never fetched again.  `base` resolves relative sources.
   virtual Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) = 0;
   // `label` (an attempt id with a phase: "17.2-agent") names folders and volumes.
-  virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, const std::string& label) = 0;
+  virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
+                                                    const std::string& label) = 0;
   virtual WorkspaceKind kind() const = 0;
   // Removes what earlier lives of this worker left: mounts, folders, volumes.
   virtual Status clean_up() = 0;
 };
 
 struct WorkspaceStoreOptions {
-  fs::path root;          // of mirrors/, trees/, workspaces/
-  std::string owner;      // worker name, in labels
+  fs::path root;      // of mirrors/, trees/, workspaces/
+  std::string owner;  // worker name, in labels
   bool allow_overlay = true;
   std::string docker_socket;  // empty: docker_volume() is kUnavailable
 };

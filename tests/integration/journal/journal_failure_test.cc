@@ -96,8 +96,8 @@ TEST_SUITE("journal") {
     other_report.report = sha256("another");
     AttemptResult second_outcome = result_of(attempt(2), RunOutcome::kFailure);
     const Row rows[] = {
-        {"grant of an unknown attempt", AttemptGranted{attempt(9), WorkerId("w"), at(1)}},
-        {"grant after the result", AttemptGranted{attempt(1), WorkerId("w"), at(1)}},
+        {"grant of an unknown attempt", AttemptGranted{attempt(9), WorkerId("w"), BootId(7), at(1)}},
+        {"grant after the result", AttemptGranted{attempt(1), WorkerId("w"), BootId(7), at(1)}},
         {"denial after the grant", AttemptDenied{attempt(2), 0, ScopeId(0), micro(1), at(1)}},
         {"intent after the grant", AttemptIntent{attempt(2), 1, micro(1), at(1)}},
         {"result of an unknown attempt", result_of(attempt(9))},
@@ -118,7 +118,7 @@ TEST_SUITE("journal") {
       auto before = two_scopes();
       for (const JournalWrite& fact : life_of(1)) before.push_back(fact);
       before.push_back(AttemptIntent{attempt(2), 0, micro(5), at(1)});
-      before.push_back(AttemptGranted{attempt(2), WorkerId("w"), at(2)});
+      before.push_back(AttemptGranted{attempt(2), WorkerId("w"), BootId(7), at(2)});
       before.push_back(EpochBegun{Epoch(3), "h", 1, "v", at(1)});
       REQUIRE(journal->append_and_wait(before).ok());
       const Error error =

@@ -54,14 +54,14 @@ TEST_SUITE("journal") {
                                      AttemptDenied{attempt(3), 0, ScopeId(1), micro(9), at(2)},
                                      RunParked{RunId(3), ScopeId(1), micro(9), at(3)},
                                      AttemptIntent{attempt(5), 0, micro(60), at(1)},
-                                     AttemptGranted{attempt(5), WorkerId("w1"), at(2)},
+                                     AttemptGranted{attempt(5), WorkerId("w1"), BootId(7), at(2)},
                                      AttemptLost{attempt(5), "silent for 15 minutes", at(3)},
                                      AttemptSettled{attempt(5), micro(60), {}, micro(4), at(4)},
                                      AttemptIntent{attempt(5, 2), 0, micro(61), at(5)},
                                      RunParked{RunId(9), ScopeId(0), micro(1), at(3)},
                                      RunUnparked{RunId(9)},
                                      AttemptIntent{attempt(6), 0, micro(60), at(1)},
-                                     AttemptGranted{attempt(6), WorkerId("w1"), at(2)},
+                                     AttemptGranted{attempt(6), WorkerId("w1"), BootId(7), at(2)},
                                      AttemptVoided{attempt(6), "never started", at(3)},
                                      RunEnded{RunId(6), attempt(6), RunOutcome::kInvalid}})
                   .ok());
@@ -131,7 +131,7 @@ TEST_SUITE("journal") {
                 ->append_and_wait({AttemptIntent{attempt(1), 0, micro(50), at(1)},
                                    AttemptDenied{attempt(1), 0, ScopeId(0), micro(9), at(2)},
                                    AttemptIntent{attempt(1), 1, micro(40), at(3)},
-                                   AttemptGranted{attempt(1), WorkerId("w"), at(4)}})
+                                   AttemptGranted{attempt(1), WorkerId("w"), BootId(7), at(4)}})
                 .ok());
     const RestoredState state = must(journal->load());
     CHECK(state.attempts[0].state == AttemptState::kGranted);
@@ -156,7 +156,7 @@ TEST_SUITE("journal") {
     auto journal = folder.open();
     REQUIRE(journal
                 ->append_and_wait({AttemptIntent{attempt(1), 0, micro(5), at(1)},
-                                   AttemptGranted{attempt(1), WorkerId("w"), at(2)},
+                                   AttemptGranted{attempt(1), WorkerId("w"), BootId(7), at(2)},
                                    AttemptLost{attempt(1), "silent", at(3)}})
                 .ok());
     auto second = life_of(1);
@@ -273,7 +273,7 @@ TEST_SUITE("journal") {
     REQUIRE(journal->append_and_wait(life_of(1)).ok());
     REQUIRE(journal
                 ->append_and_wait({AttemptIntent{attempt(2), 0, micro(70), at(1)},
-                                   AttemptGranted{attempt(2), WorkerId("w"), at(2)},
+                                   AttemptGranted{attempt(2), WorkerId("w"), BootId(7), at(2)},
                                    AttemptIntent{attempt(3), 0, micro(90), at(1)}})
                 .ok());
     CHECK(shell(folder.file, "SELECT spent, reserved, overrun, cap FROM balance") ==

@@ -195,7 +195,7 @@ TEST_SUITE("workspace") {
     const Repo repo = make_repo(temp.path() / "repo");
     const char* const fixed = std::getenv("PROCTOR_WORKSPACE_SEED");
     const unsigned first = fixed == nullptr ? 1 : static_cast<unsigned>(std::atoi(fixed));
-    const unsigned last = fixed == nullptr ? 60 : first;
+    const unsigned last = fixed == nullptr ? 40 : first;
     std::uint64_t changed = 0;
     std::uint64_t renamed = 0;
     std::uint64_t binary = 0;

@@ -78,7 +78,7 @@ TEST_SUITE("trace") {
       CHECK_FALSE(verify_run(s.dir, s.digest).ok());
       s.write(entry.path, whole);
     }
-    CHECK(300 < changed);
+    CHECK(250 < changed);
     CHECK(s.problems().empty());
   }
 

@@ -1,0 +1,19 @@
+#pragma once
+// The files of a first campaign, for `proctor init DIR`.  A contract needs a git repository, so the
+// campaign brings a script that makes a tiny one: the caller writes the files, runs
+// `sh make-repo.sh` in the folder, and puts the commit id that it prints in place of
+// kCommitPlaceholder in every file.  Then the campaign loads without a complaint and runs.  Pure.
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace proctor {
+
+inline constexpr std::string_view kCommitPlaceholder = "@COMMIT@";
+
+// Pairs of relative path and content, in the order in which a reader should meet them.
+// Requires: `name` is an id (contract_parser.h refuses others when the campaign is loaded).
+std::vector<std::pair<std::string, std::string>> scaffold_files(std::string_view name);
+
+}  // namespace proctor

@@ -1,0 +1,308 @@
+#include <doctest/doctest.h>
+
+#include "common/base/files.h"
+#include "common/base/subprocess.h"
+#include "common/contract/campaign_parser.h"
+#include "common/contract/scaffold.h"
+#include "tests/unit/contract/support.h"
+
+namespace proctor {
+namespace {
+
+using test::replaced;
+
+// A scaffolded campaign on disk, as `proctor init` leaves it, with one text replaced.
+class Folder {
+ public:
+  Folder() : dir_(TempDir::create("contract").value()) {
+    for (const auto& [path, content] : scaffold_files("first")) {
+      std::string text = content;
+      if (const std::size_t at = text.find(kCommitPlaceholder); at != std::string::npos)
+        text.replace(at, kCommitPlaceholder.size(), std::string(40, 'a'));
+      put(path, text);
+    }
+  }
+  void put(const std::string& path, std::string_view text) {
+    const fs::path file = dir_.path() / path;
+    REQUIRE(make_dirs(file.parent_path()).ok());
+    REQUIRE(write_file(file, text, Durability::kLazy).ok());
+  }
+  std::string get(const std::string& path) const {
+    return *read_file(dir_.path() / path, std::size_t{1} << 20);
+  }
+  void change(const std::string& path, std::string_view from, std::string_view to) {
+    const std::string text = replaced(get(path), from, to);
+    REQUIRE(text != "");
+    put(path, text);
+  }
+  // All diagnostics, with file names relative to the campaign.
+  std::string errors() const {
+    Diagnostics out;
+    const auto loaded = load_campaign(dir_.path(), out);
+    CHECK(loaded.ok() == out.empty());
+    std::string text = out.text();
+    const std::string prefix = dir_.path().string() + "/";
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix))
+      text.erase(at, prefix.size());
+    return text;
+  }
+  const fs::path& path() const { return dir_.path(); }
+
+ private:
+  TempDir dir_;
+};
+
+constexpr const char* kYaml = "campaign.yaml";
+constexpr const char* kTask = "contracts/fix-greeting.yaml";
+
+}  // namespace
+
+TEST_SUITE("contract") {
+  TEST_CASE("a scaffolded campaign loads without a complaint") {
+    const Folder folder;
+    Diagnostics out;
+    const auto loaded = load_campaign(folder.path(), out);
+    CHECK(out.text() == "");
+    REQUIRE(loaded.ok());
+    const Campaign& c = *loaded;
+    CHECK(c.name == "first");
+    CHECK(c.seed == 20260307);
+    REQUIRE(c.methods.size() == 3);
+    CHECK(c.methods[0].kind == Method::Kind::kNoop);
+    CHECK(c.methods[1].kind == Method::Kind::kReference);
+    CHECK(c.methods[2].command == "sh \"$PROCTOR_METHOD/agent.sh\"");
+    CHECK(c.methods[2].files.at(0).path == "agent.sh");
+    CHECK(c.methods[0].digest != c.methods[1].digest);
+    REQUIRE(c.contracts.size() == 1);
+    const Contract& task = c.contracts[0];
+    CHECK(task.origin.folder == folder.path() / "contracts");
+    CHECK(c.find_contract("fix-greeting") == &task);
+    CHECK(c.find_contract("other") == nullptr);
+    CHECK(c.find_method("scripted") == &c.methods[2]);
+    CHECK(c.run_cap(task) == MicroUsd::from_micros(1'000'000));
+    CHECK(c.task_envelope(task.id) == MicroUsd::from_micros(10'000'000));
+    CHECK(c.stage_envelope("main") == MicroUsd::from_micros(20'000'000));
+    CHECK(*c.run_caps(task).wall == std::chrono::minutes(2));
+    CHECK(c.run_caps(task).tool_calls == std::uint64_t{200});
+    CHECK(c.stages.at(0).name == "main");
+    CHECK(c.cost_model.version == "file");
+  }
+
+  TEST_CASE("the scaffolded repository is made by its script and takes its patch") {
+    const Folder folder;
+    const auto sh = [&](const std::string& command) {
+      CommandSpec spec;
+      spec.argv = {"/bin/sh", "-c", command};
+      spec.cwd = folder.path();
+      return run_command(spec);
+    };
+    const auto first = sh("sh make-repo.sh");
+    REQUIRE(first.ok());
+    CHECK(first->exit_code == 0);
+    CHECK(first->out.size() == 41);
+    CHECK(sh("sh make-repo.sh")->out == first->out);
+    const std::string check = "sh ../../contracts/hidden_test.sh";
+    CHECK(sh("cd repos/greeting && " + check)->exit_code == 1);
+    CHECK(sh("cd repos/greeting && git apply ../../contracts/fix-greeting.patch && " + check)
+              ->exit_code == 0);
+    CHECK(
+        sh("cd repos/greeting && git checkout -q . && sh ../../agent.sh && " + check)->exit_code ==
+        0);
+  }
+
+  TEST_CASE("every mistake in a campaign is named with its place") {
+    struct Row {
+      const char* file;
+      const char* from;
+      const char* to;
+      const char* expected;
+    };
+    const Row rows[] = {
+        {kYaml, "replicates:", "replicate:",
+         "campaign.yaml:21:1: replicate: found the unknown key \"replicate\", expected $schema, "
+         "name, contracts, methods, replicates, seed, seed_deviation, stages, budget, caps, "
+         "strata, "
+         "workers, slots, redis or infrastructure_retries (did you mean \"replicates\"?)\n"},
+        {kYaml, "- noop", "- nop",
+         "campaign.yaml:14:5: methods[0]: found \"nop\", expected noop, reference, or a mapping "
+         "with name and command\n"},
+        {kYaml, "name: scripted", "name: noop",
+         "campaign.yaml:16:11: methods[2].name: found \"noop\", expected each method's name "
+         "once\n"},
+        {kYaml, "    script: agent.sh\n", "",
+         "campaign.yaml:16:5: methods[2].command: found nothing, expected a command for /bin/sh, "
+         "or "
+         "a script\n"},
+        {kYaml, "replicates: 2", "replicates: 0",
+         "campaign.yaml:21:13: replicates: found \"0\", expected a whole number from 1 to "
+         "1000000\n"},
+        {kYaml, "replicates: 2", "seed: 1337",
+         "campaign.yaml:21:7: seed: found 1337, expected 20260307, or a seed_deviation that says "
+         "why "
+         "(R072)\n"},
+        {kYaml, "replicates: 2", "seed_deviation: because",
+         "campaign.yaml:21:17: seed_deviation: found a reason, expected nothing: the seed is the "
+         "planned one\n"},
+        {kYaml, "global: \"20.00\"", "global: \"9.00\"",
+         "campaign.yaml:26:9: budget.task: found a task envelope of 10.00 USD, expected at most "
+         "the "
+         "global envelope, 9.00 USD\n"},
+        {kYaml, "task: \"10.00\"", "task: \"0.50\"",
+         "campaign.yaml:27:8: budget.run: found a run envelope of 1.00 USD, expected at most the "
+         "task envelope, 0.50 USD\n"},
+        {kYaml, "replicates: 2", "stages: [{name: pilot, usd: \"9.00\"}]",
+         "campaign.yaml:26:9: budget.task: found a task envelope of 10.00 USD, expected at most "
+         "the "
+         "envelope of stage pilot, 9.00 USD\n"},
+        {kYaml, "replicates: 2", "stages: [{name: pilot, usd: \"21.00\"}]",
+         "campaign.yaml:21:29: stages.pilot: found a stage envelope of 21.00 USD, expected at most "
+         "the global envelope, 20.00 USD\n"},
+        {kYaml, "  run: \"1.00\"", "  run: \"1.00\"\n  tasks: {fix-greting: \"2.00\"}",
+         "campaign.yaml:28:11: budget.tasks.fix-greting: found the unknown task \"fix-greting\", "
+         "expected the id of a contract (did you mean \"fix-greeting\"?)\n"},
+        {kYaml, "  run: \"1.00\"", "  run: \"1.00\"\n  tasks: {fix-greeting: \"0.50\"}",
+         "campaign.yaml:28:11: budget.tasks.fix-greeting: found a run cap of 1.00 USD, expected at "
+         "most the task envelope, 0.50 USD\n"},
+        {kYaml, "  run: \"1.00\"", "  run: \"0.02\"",
+         "contracts/fix-greeting.yaml:2:5: id: found a run cap of 0.02 USD, expected at least "
+         "0.031 "
+         "USD, the price of one run at its time limits (3m for setup twice, agent and checks)\n"},
+        {kTask, "reference_patch: fix-greeting.patch",
+         "caps: {usd: \"1.50\"}\nreference_patch: "
+         "fix-greeting.patch",
+         "contracts/fix-greeting.yaml:46:13: caps.usd: found a run cap of 1.50 USD, expected at "
+         "most "
+         "the run envelope, 1.00 USD\n"},
+        {kTask, "reference_patch: fix-greeting.patch", "",
+         "contracts/fix-greeting.yaml:2:5: id: found no reference_patch, expected one, because the "
+         "method reference applies it\n"},
+        {kTask, "runtime: fast, ", "",
+         "contracts/fix-greeting.yaml:5:9: strata: found no stratum \"runtime\", expected a value "
+         "for every stratum of the campaign\n"},
+        {kYaml, "replicates: 2", "contracts: [tasks/*.yaml]",
+         "campaign.yaml:21:13: contracts: found no file, expected at least one contract at "
+         "tasks/*.yaml\n"},
+        {kYaml, "replicates: 2", "contracts: [contracts/fix-greeting.yaml, \"contracts/*\"]", ""},
+        {kYaml, "budget:\n  global: \"20.00\"\n  task: \"10.00\"\n  run: \"1.00\"\n", "",
+         "campaign.yaml:5:1: budget: found nothing, expected a mapping with at least global\n"},
+        {kYaml, "replicates: 2", "redis: tcp://host",
+         "campaign.yaml:21:8: redis: found \"tcp://host\", expected unix:/path or "
+         "tcp://host:port\n"},
+        {kYaml, "name: first", "name: first\nname: second",
+         "campaign.yaml:6:1: name: found the key \"name\" a second time, expected each key once\n"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.to);
+      Folder folder;
+      folder.change(row.file, row.from, row.to);
+      if (*row.expected != '\0') {
+        CHECK(folder.errors() == row.expected);
+      } else {
+        CHECK(folder.errors().find("again, expected each contract once") != std::string::npos);
+      }
+    }
+  }
+
+  TEST_CASE("two contracts with one id are named with both files") {
+    Folder folder;
+    folder.put("contracts/second.yaml", folder.get(kTask));
+    CHECK(folder.errors() ==
+          "contracts/second.yaml:2:5: id: found \"fix-greeting\", expected an id of its own: "
+          "contracts/fix-greeting.yaml has the same\n");
+  }
+
+  TEST_CASE("errors of all files of a campaign are reported together") {
+    Folder folder;
+    folder.change(kYaml, "workers: 2", "workers: two");
+    folder.change(kTask, "type: bug_fix", "type: Bug Fix");
+    folder.change("pilot_cost_model.csv", "0.0005", "-1");
+    CHECK(
+        folder.errors() ==
+        "campaign.yaml:38:10: workers: found \"two\", expected a whole number from 1 to 4096\n"
+        "contracts/fix-greeting.yaml:4:7: type: found \"Bug Fix\", expected a word: a-z, 0-9, "
+        "\"_\" and \"-\", beginning with a letter\n"
+        "pilot_cost_model.csv:3:1: unit_price: found \"-1\", expected a non-negative decimal with "
+        "at most 12 digits after the point\n");
+  }
+
+  TEST_CASE("files outside a contract's folder stay outside") {
+    Folder folder;
+    std::error_code ec;
+    fs::remove(folder.path() / "contracts/fix-greeting.patch", ec);
+    fs::create_symlink("/etc/passwd", folder.path() / "contracts/fix-greeting.patch", ec);
+    REQUIRE_FALSE(ec);
+    CHECK(
+        folder.errors() ==
+        "contracts/fix-greeting.yaml:46:18: reference_patch: found fix-greeting.patch: a symbolic "
+        "link, expected a regular file of at most 64 MiB in this file's folder\n");
+    fs::create_directory_symlink("/etc", folder.path() / "contracts/etc", ec);
+    folder.change(kTask, "reference_patch: fix-greeting.patch", "reference_patch: etc/passwd");
+    CHECK(folder.errors().find("etc/passwd: a symbolic link") != std::string::npos);
+    folder.change(kTask, "reference_patch: etc/passwd", "reference_patch: .");
+    CHECK(folder.errors().find("expected a relative path") != std::string::npos);
+  }
+
+  TEST_CASE("without a price table the fallback holds") {
+    Folder folder;
+    std::error_code ec;
+    fs::remove(folder.path() / kCostModelFile, ec);
+    Diagnostics out;
+    const auto loaded = load_campaign(folder.path(), out);
+    REQUIRE(loaded.ok());
+    CHECK(loaded->cost_model.version == "fallback-1");
+    CHECK(loaded->cost_model.sandbox_minute == 10'000'000'000);
+    CHECK(loaded->cost_model.digest != Digest{});
+  }
+
+  TEST_CASE("a folder without a campaign says so") {
+    const auto dir = TempDir::create("contract");
+    Diagnostics out;
+    const auto loaded = load_campaign(dir->path(), out);
+    CHECK_FALSE(loaded.ok());
+    CHECK(out.text().find("campaign.yaml:1:1: document: found ") != std::string::npos);
+    CHECK(out.text().find("No such file or directory, expected a readable file") !=
+          std::string::npos);
+  }
+
+  TEST_CASE("facts outside the folder are asked of the probe and placed in the contract") {
+    struct Probe : OutsideProbe {
+      bool commit = true;
+      bool applies = true;
+      Status commit_exists(const std::string& source, const fs::path& base,
+                           const std::string&) const override {
+        CHECK(source == "../repos/greeting");
+        CHECK(base.is_absolute());
+        if (commit) return ok_status();
+        return Error{Errc::kNotFound, "no such commit"};
+      }
+      Status image_resolves(const std::string&) const override { return ok_status(); }
+      Result<bool> patch_applies(const std::string&, const fs::path&, const std::string&,
+                                 const std::string& patch) const override {
+        CHECK(patch.starts_with("diff --git"));
+        return applies;
+      }
+    };
+    const Folder folder;
+    Diagnostics none;
+    const auto campaign = load_campaign(folder.path(), none);
+    REQUIRE(campaign.ok());
+    const std::string file = (folder.path() / kTask).string();
+    Probe probe;
+    Diagnostics out;
+    check_outside(*campaign, probe, out);
+    CHECK(out.text() == "");
+    probe.applies = false;
+    check_outside(*campaign, probe, out);
+    probe.commit = false;
+    check_outside(*campaign, probe, out);
+    CHECK(out.text() ==
+          file +
+              ":46:18: reference_patch: found \"fix-greeting.patch\", which does not apply, "
+              "expected a patch that applies to the commit\n" +
+              file +
+              ":14:11: repository.commit: found no such commit, expected a commit of "
+              "../repos/greeting\n");
+  }
+}
+
+}  // namespace proctor

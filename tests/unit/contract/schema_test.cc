@@ -1,0 +1,143 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/contract/rules.h"
+#include "common/contract/scaffold.h"
+#include "tests/unit/contract/support.h"
+
+namespace proctor {
+namespace {
+
+Json schema(const std::string& name) {
+  const auto text = read_file(fs::path(PROCTOR_SCHEMAS) / name, std::size_t{1} << 20);
+  REQUIRE(text.ok());
+  const auto json = parse_json(*text);
+  REQUIRE_MESSAGE(json.ok(), (json.ok() ? "" : json.error().detail));
+  return *json;
+}
+
+// As an editor's YAML reader would type it.
+Json to_json(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return nullptr;
+    case Node::Kind::kScalar: {
+      const auto plain = parse_json(node.text);
+      if (!node.quoted && plain.ok()) return *plain;
+      return node.text;
+    }
+    case Node::Kind::kSequence: {
+      Json out = Json::array();
+      for (const Node& n : node.items) out.push_back(to_json(n));
+      return out;
+    }
+    case Node::Kind::kMapping: {
+      Json out = Json::object();
+      for (const Entry& e : node.entries) out[e.key] = to_json(e.value);
+      return out;
+    }
+  }
+  return nullptr;
+}
+
+std::string violations(const Json& schema_json, std::string_view yaml) {
+  Diagnostics out;
+  const auto document = read_document(yaml, Format::kYaml, "f", out);
+  REQUIRE(document);
+  valijson::Schema compiled;
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), compiled);
+  valijson::Validator validator;
+  valijson::ValidationResults results;
+  const Json json = to_json(document->root);
+  std::string text;
+  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(json), &results))
+    return text;
+  valijson::ValidationResults::Error error;
+  while (results.popError(error)) {
+    for (const std::string& part : error.context) text += part;
+    text += ": " + error.description + "\n";
+  }
+  return text;
+}
+
+// A node of the schema where a mapping is described, following references.
+const Json& at(const Json& root, const std::string& pointer) {
+  const Json* node = &root.at(Json::json_pointer(pointer));
+  while (node->contains("$ref"))
+    node = &root.at(Json::json_pointer(node->at("$ref").get<std::string>().substr(1)));
+  return *node;
+}
+
+void check_keys(const Json& root, const std::string& pointer, Keys keys) {
+  CAPTURE(pointer);
+  const Json& node = at(root, pointer);
+  CHECK(node.at("additionalProperties") == false);
+  std::set<std::string> described;
+  for (const auto& [key, value] : node.at("properties").items()) {
+    described.insert(key);
+    CAPTURE(key);
+    const bool says = value.contains("description") || value.contains("$ref");
+    CHECK(says);
+  }
+  CHECK(described == std::set<std::string>(keys.begin(), keys.end()));
+}
+
+}  // namespace
+
+TEST_SUITE("contract") {
+  TEST_CASE("the schemas describe exactly the keys that the parsers read") {
+    const Json contract = schema("contract.schema.json");
+    check_keys(contract, "", kContractKeys);
+    check_keys(contract, "/properties/repository", kRepositoryKeys);
+    check_keys(contract, "/properties/environment", kEnvironmentKeys);
+    check_keys(contract, "/properties/environment/properties/toolchains/items", kToolchainKeys);
+    check_keys(contract, "/properties/setup/items/anyOf/1", kSetupKeys);
+    check_keys(contract, "/properties/checks/items", kCheckKeys);
+    check_keys(contract, "/properties/acceptance_files/items/anyOf/1", kAcceptanceFileKeys);
+    check_keys(contract, "/properties/policy", kPolicyKeys);
+    check_keys(contract, "/properties/caps", kCapsKeys);
+    const Json campaign = schema("campaign.schema.json");
+    check_keys(campaign, "", kCampaignKeys);
+    check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
+    check_keys(campaign, "/properties/stages/items", kStageKeys);
+    check_keys(campaign, "/properties/budget", kBudgetKeys);
+    check_keys(campaign, "/properties/caps", kCapsKeys);
+    CHECK(contract.at("definitions").at("caps") == campaign.at("definitions").at("caps"));
+  }
+
+  TEST_CASE("what the parsers read is valid by the schemas and a misspelt key is not") {
+    const Json contract = schema("contract.schema.json");
+    const Json campaign = schema("campaign.schema.json");
+    CHECK(violations(contract, test::kContractYaml) == "");
+    for (const auto& [path, text] : scaffold_files("first")) {
+      CAPTURE(path);
+      const std::string yaml = path == "contracts/fix-greeting.yaml"
+                                   ? test::replaced(text, kCommitPlaceholder, std::string(40, 'a'))
+                                   : text;
+      if (path == "campaign.yaml") CHECK(violations(campaign, yaml) == "");
+      if (path.ends_with("greeting.yaml")) CHECK(violations(contract, yaml) == "");
+      if (path == "campaign.yaml")
+        CHECK(violations(campaign, test::replaced(yaml, "budget:", "bugdet:")) != "");
+    }
+    for (const auto& [from, to] :
+         {std::pair{"timeout: 90s", "timeuot: 90s"}, std::pair{"timeout: 90s", "timeout: 90"},
+          std::pair{"kind: build", "kind: built"}, std::pair{"id: fix-sum", "id: Fix"},
+          std::pair{"    command: make\n", ""}, std::pair{"usd: \"2.50\"", "usd: \"-1\""},
+          std::pair{"memory: 512MiB", "memory: 512"}, std::pair{"fix.patch", "../fix.patch"},
+          std::pair{"network: true", "network: \"yes\""}}) {
+      CAPTURE(to);
+      CHECK(violations(contract, test::replaced(test::kContractYaml, from, to)) != "");
+    }
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,122 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/base/json.h"
+#include "worker/sandbox/bubblewrap_args.h"
+#include "worker/sandbox/docker_config.h"
+#include "worker/sandbox/mount_rules.h"
+
+using namespace proctor;
+
+namespace {
+
+SandboxSpec some_spec() {
+  SandboxSpec s;
+  s.label = "17.2-agent";
+  s.workspace = "/tmp";
+  s.workspace_volume = "vol";
+  s.image = "sha256:x";
+  s.env = {{"A", "b c"}, {"PATH", "/bin"}};
+  s.memory_bytes = 1 << 20;
+  s.processes = 10;
+  s.cpus = 1.5;
+  s.file_bytes = 99;
+  s.cpu = std::chrono::milliseconds(1'500);
+  return s;
+}
+
+HostView some_host() {
+  HostView h;
+  h.bwrap = "/usr/bin/bwrap";
+  h.links = {{"/bin", "usr/bin"}};
+  h.dirs = {"/usr"};
+  h.etc = "/tmp/etc";
+  return h;
+}
+
+bool has_run(const std::vector<std::string>& words, std::initializer_list<std::string> run) {
+  return std::search(words.begin(), words.end(), run.begin(), run.end()) != words.end();
+}
+
+}  // namespace
+
+TEST_SUITE("sandbox") {
+  TEST_CASE("bwrap's command line shares nothing that was not asked for") {
+    SandboxSpec spec = some_spec();
+    std::vector<std::string> argv = bubblewrap_argv(some_host(), spec, "make 'it'");
+    CHECK(argv.front() == "/usr/bin/bwrap");
+    CHECK(has_run(argv, {"--unshare-all", "--die-with-parent"}));
+    CHECK_FALSE(has_run(argv, {"--share-net"}));
+    CHECK(has_run(argv, {"--clearenv"}));
+    CHECK(has_run(argv, {"--setenv", "A", "b c"}));
+    CHECK(has_run(argv, {"--cap-drop", "ALL"}));
+    CHECK(has_run(argv, {"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin"}));
+    CHECK(has_run(argv, {"--bind", "/tmp", "/workspace"}));
+    CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/tmp"}));
+    CHECK(has_run(argv, {"--", "/bin/sh", "-c", "make 'it'"}));
+    CHECK(std::count(argv.begin(), argv.end(), "--bind") == 1);
+    spec.network = true;
+    spec.mounts = {{"/opt/go", "/opt/go", false}, {"/cache", "/cache", true}};
+    argv = bubblewrap_argv(some_host(), spec, "x");
+    CHECK(has_run(argv, {"--share-net"}));
+    CHECK(has_run(argv, {"--ro-bind", "/opt/go", "/opt/go"}));
+    CHECK(has_run(argv, {"--bind", "/cache", "/cache"}));
+  }
+
+  TEST_CASE("a container's config says every limit and takes foreign variables away") {
+    const DockerImage image{"sha256:id", {"PATH", "GOPATH"}};
+    const Json c = parse_json(container_config(some_spec(), image, "w1", "make")).value();
+    CHECK(c["Image"] == "sha256:id");
+    CHECK(c["Env"] == Json::array({"A=b c", "PATH=/bin", "GOPATH", "HOSTNAME"}));
+    CHECK(c["Entrypoint"] == Json::array({"/bin/sh", "-c"}));
+    CHECK(c["Cmd"].back() == "make");
+    CHECK(c["Labels"]["proctor.owner"] == "w1");
+    CHECK(c["Labels"]["proctor.attempt"] == "17.2-agent");
+    const Json& h = c["HostConfig"];
+    CHECK(h["NetworkMode"] == "none");
+    CHECK(h["ReadonlyRootfs"] == true);
+    CHECK(h["CapDrop"] == Json::array({"ALL"}));
+    CHECK(h["SecurityOpt"] == Json::array({"no-new-privileges"}));
+    CHECK(h["Memory"] == 1 << 20);
+    CHECK(h["MemorySwap"] == 1 << 20);
+    CHECK(h["PidsLimit"] == 12);
+    CHECK(h["NanoCpus"] == 1'500'000'000);
+    CHECK(h["AutoRemove"] == false);
+    CHECK_FALSE(h.contains("Privileged"));
+    CHECK(h["Mounts"][0]["Source"] == "vol");
+    CHECK(h["Mounts"][0]["VolumeOptions"]["NoCopy"] == true);
+    CHECK(h["Ulimits"].size() == 3);
+    SandboxSpec spec = some_spec();
+    spec.network = true;
+    spec.env["HOME"] = "/home/proctor";
+    const Json n = parse_json(container_config(spec, image, "w1", "make")).value();
+    CHECK(n["HostConfig"]["NetworkMode"] == "default");
+    CHECK(n["Cmd"] == Json::array({"make"}));
+  }
+
+  TEST_CASE("mounts that would undo the sandbox are refused and named") {
+    for (const char* at : {"", "/", "relative", "/a/../b", "/a//b", "/./a", "/proc", "/proc/sys",
+                           "/dev", "/dev/shm", "/etc", "/workspace"}) {
+      CAPTURE(at);
+      const Status s = check_mounts({{"/tmp", at, false}});
+      REQUIRE_FALSE(s.ok());
+      CHECK(s.error().code == Errc::kInvalid);
+      CHECK(s.error().detail.find("'" + std::string(at) + "'") != std::string::npos);
+    }
+    for (const char* at : {"/opt/go", "/workspace/deps", "/root/.cargo", "/tmp"}) {
+      CAPTURE(at);
+      CHECK(check_mounts({{"/tmp", at, false}}).ok());
+    }
+    CHECK_FALSE(check_mounts({{"/no/such/path", "/opt/x", false}}).ok());
+    CHECK_FALSE(check_mounts({{"tmp", "/opt/x", false}}).ok());
+  }
+
+  TEST_CASE("names and values that no environment can hold are refused") {
+    CHECK(check_environment({{"A", ""}, {"a.b", "c=d"}}).ok());
+    CHECK_FALSE(check_environment({{"", "x"}}).ok());
+    CHECK_FALSE(check_environment({{"A=B", "x"}}).ok());
+    CHECK_FALSE(check_environment({{"A", std::string("x\0y", 3)}}).ok());
+    CHECK_FALSE(check_environment({{std::string("A\0", 2), "x"}}).ok());
+  }
+}

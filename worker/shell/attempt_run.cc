@@ -186,7 +186,8 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
     PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
     PROCTOR_TRY(const fs::path scratch, fresh_dir("agent"));
     const fs::path logs = recorder_->dir() / "agent";
-    PROCTOR_CHECK_OK(make_dirs(logs));
+    // A baseline writes no output, and an empty folder would be evidence of nothing.
+    if (method.kind == Method::Kind::kCommand) PROCTOR_CHECK_OK(make_dirs(logs));
     std::uint64_t evidence = note("agent.start", Actor::kHarness,
                                   Json{{"method", method.name},
                                        {"network", spec.network},

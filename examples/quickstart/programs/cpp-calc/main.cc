@@ -1,17 +1,17 @@
+#include <cstdio>
 #include <exception>
-#include <iostream>
 
 #include "calc.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: calc EXPRESSION\n";
+    std::fputs("usage: calc EXPRESSION\n", stderr);
     return 2;
   }
   try {
-    std::cout << evaluate(argv[1]) << '\n';
+    std::printf("%ld\n", evaluate(argv[1]));
   } catch (const std::exception& e) {
-    std::cerr << "calc: " << e.what() << '\n';
+    std::fprintf(stderr, "calc: %s\n", e.what());
     return 1;
   }
 }

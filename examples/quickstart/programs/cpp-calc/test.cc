@@ -1,4 +1,4 @@
-#include <iostream>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -40,10 +40,10 @@ int main() {
   for (const Row& row : kRows) {
     const std::string value = found(row.text);
     const bool good = value == row.expected;
-    std::cout << (good ? "ok " : "not ok ") << ++number << " - " << row.text << " gives " << row.expected << '\n';
-    if (!good) std::cout << "# found " << value << '\n';
+    std::printf("%sok %d - %s gives %s\n", good ? "" : "not ", ++number, row.text, row.expected);
+    if (!good) std::printf("# found %s\n", value.c_str());
     failed += good ? 0 : 1;
   }
-  std::cout << "1.." << number << '\n';
+  std::printf("1..%d\n", number);
   return failed == 0 ? 0 : 1;
 }

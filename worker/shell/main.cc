@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "common/base/digest.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/version.h"
@@ -111,14 +112,17 @@ int serve(const Options& o) {
   const Result<HostLock> lock = HostLock::take(home / "lock");
   if (!lock.ok()) return fail(in_context("worker " + o.name, lock.error()), code_of(lock.error()));
 
+  // Names repeat: every campaign on this host has a local-1.  What we label, and clean up after a
+  // death, is ours by name and folder.
+  const std::string owner = o.name + "-" + sha256(fs::absolute(o.root).string()).short_hex();
   WorkspaceStoreOptions store_options;
   store_options.root = o.root;
-  store_options.owner = o.name;
+  store_options.owner = owner;
   store_options.allow_overlay = !o.no_overlay;
   store_options.docker_socket = docker_answers(o.docker_socket) ? o.docker_socket : "";
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   if (!store.ok()) return fail(store.error(), code_of(store.error()));
-  Engines engines({o.name, o.docker_socket},
+  Engines engines({owner, o.docker_socket},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden);
   // What an earlier life of this name left: containers first, they hold the workspaces.
   engines.clean_up();

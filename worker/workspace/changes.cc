@@ -104,8 +104,8 @@ class Scanner {
     return file(dir, name, path, low, st);
   }
 
-  Status sub_folder(int dir, const std::string& name, const std::string& path, const GitTreeEntry* low,
-                    bool full, std::size_t depth) {
+  Status sub_folder(int dir, const std::string& name, const std::string& path,
+                    const GitTreeEntry* low, bool full, std::size_t depth) {
     PROCTOR_TRY(const UniqueFd child, beneath::open_dir(dir, name));
     if (low != nullptr && low->mode == git_mode::kGitlink) {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(child.get()));

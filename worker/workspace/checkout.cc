@@ -78,11 +78,11 @@ class Writer {
 };
 
 Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
-                                            const std::string& path,
-                                            const std::map<std::string, ObjectId>& gitlinks);
+                                               const std::string& path,
+                                               const std::map<std::string, ObjectId>& gitlinks);
 
 Result<std::vector<GitTreeEntry>> hash_folder(int dir, const std::string& prefix,
-                                           const std::map<std::string, ObjectId>& gitlinks) {
+                                              const std::map<std::string, ObjectId>& gitlinks) {
   PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
   std::vector<GitTreeEntry> entries;
   for (const std::string& name : inside) {
@@ -94,8 +94,8 @@ Result<std::vector<GitTreeEntry>> hash_folder(int dir, const std::string& prefix
 }
 
 Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
-                                            const std::string& path,
-                                            const std::map<std::string, ObjectId>& gitlinks) {
+                                               const std::string& path,
+                                               const std::map<std::string, ObjectId>& gitlinks) {
   if (const auto link = gitlinks.find(path); link != gitlinks.end()) {
     return std::optional<GitTreeEntry>(GitTreeEntry{git_mode::kGitlink, name, link->second});
   }

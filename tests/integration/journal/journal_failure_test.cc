@@ -96,7 +96,8 @@ TEST_SUITE("journal") {
     other_report.report = sha256("another");
     AttemptResult second_outcome = result_of(attempt(2), RunOutcome::kFailure);
     const Row rows[] = {
-        {"grant of an unknown attempt", AttemptGranted{attempt(9), WorkerId("w"), BootId(7), at(1)}},
+        {"grant of an unknown attempt",
+         AttemptGranted{attempt(9), WorkerId("w"), BootId(7), at(1)}},
         {"grant after the result", AttemptGranted{attempt(1), WorkerId("w"), BootId(7), at(1)}},
         {"denial after the grant", AttemptDenied{attempt(2), 0, ScopeId(0), micro(1), at(1)}},
         {"intent after the grant", AttemptIntent{attempt(2), 1, micro(1), at(1)}},

@@ -52,7 +52,8 @@ inline AttemptResult result_of(AttemptId id, RunOutcome outcome = RunOutcome::kS
 inline std::vector<JournalWrite> life_of(std::uint32_t run) {
   const AttemptId id = attempt(run);
   return {AttemptIntent{id, 0, micro(5'000'000), at(1)},
-          AttemptGranted{id, WorkerId("worker-" + std::to_string(run % 4)), BootId(7), at(2)}, result_of(id),
+          AttemptGranted{id, WorkerId("worker-" + std::to_string(run % 4)), BootId(7), at(2)},
+          result_of(id),
           AttemptSettled{id,
                          micro(1'234'567),
                          {micro(1'000'000), micro(200'000), micro(0), micro(34'567)},

@@ -76,10 +76,20 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
   if (worker_of(port, from.peer) == nullptr) return;
   for (const Digest& digest : m.digests) {
     const std::string* bytes = bundles_.find(digest);
-    if (bytes == nullptr)
+    if (bytes == nullptr) {
       log::warn("a worker wants " + digest.short_hex() + ", which this campaign does not have");
-    else
-      ports_[port]->send(from.peer, wire::encode(wire::Bundle{digest, *bytes}));
+      continue;
+    }
+    constexpr std::size_t kPart = limits::kFrameBytes / 2;
+    for (std::size_t at = 0; at < bytes->size(); at += kPart) {
+      const bool whole = bytes->size() <= kPart;
+      ports_[port]->send(from.peer, wire::encode(wire::Bundle{
+                                        .digest = digest,
+                                        .bytes = bytes->substr(at, kPart),
+                                        .offset = at,
+                                        .total = whole ? 0 : bytes->size(),
+                                    }));
+    }
   }
 }
 

@@ -343,7 +343,7 @@ void RunLifecycle::handle(const StepFailed& e) {
       State(state_));
 }
 
-void RunLifecycle::handle(const CancelAsked& e) {
+void RunLifecycle::handle(const RunCancelAsked& e) {
   if (finished()) return;  // the outcome is decided; what is recorded stays recorded
   end_invalid(e.worker_leaves ? Termination::kInfrastructure : Termination::kOperatorCancel,
               e.reason, e.worker_leaves, 0);

@@ -2,7 +2,7 @@
 // RunLifecycle: what happens next in one attempt, and what it all amounted to (ARCHITECTURE
 // section 6; paper 3.2; R055-R061, R065-R069, R080-R082).  A pure state machine: facts in, commands
 // out; no clock, no file, no process, no thread.  The shell (RunExecutor) performs one command at a
-// time and answers with one event; only CancelAsked and BudgetReached may come at any moment.
+// time and answers with one event; only RunCancelAsked and BudgetReached may come at any moment.
 //
 //   snapshot -> manifest -> workspace -> setup... -> briefing -> agent -> extract
 //            -> fresh workspace -> apply -> restore -> place -> setup... -> check... -> package
@@ -82,7 +82,7 @@ struct ProtectedRestored {
 struct CheckEnded {
   CheckReport report;  // with an outcome
 };
-struct CancelAsked {
+struct RunCancelAsked {
   std::string reason;
   // The worker goes away rather than the run being unwanted: another worker may make a new attempt.
   bool worker_leaves = false;
@@ -93,7 +93,7 @@ struct BudgetReached {
 };
 using LifecycleEvent =
     std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded, PatchExtracted,
-                 ProtectedRestored, CheckEnded, CancelAsked, BudgetReached>;
+                 ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;
 
 // ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
 struct TakeSnapshot {};   // SnapshotReady
@@ -195,7 +195,7 @@ class RunLifecycle {
   void handle(const PatchExtracted& e);
   void handle(const ProtectedRestored& e);
   void handle(const CheckEnded& e);
-  void handle(const CancelAsked& e);
+  void handle(const RunCancelAsked& e);
   void handle(const BudgetReached& e);
 
   void after_manifest(const WritingManifest& state);

@@ -58,7 +58,7 @@ AttemptRun::Outcome AttemptRun::run() {
     if (broken_) answer = StepFailed{*std::exchange(broken_, std::nullopt), 0};
     if (!cancelled && watch_.token().stop_requested()) {
       cancelled = true;
-      answer = CancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
+      answer = RunCancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
     }
     commands = lifecycle_.on(*answer);
   }

@@ -37,12 +37,16 @@ TEST_SUITE("scheduler simulation") {
                   << seen.infrastructure << ", adopted " << seen.adopted << ", reassigned "
                   << seen.reassigned << ", cancelled on sync " << seen.cancelled_on_sync
                   << ", resent " << seen.resent << ", drains " << seen.drains << ", ledger repeats "
-                  << seen.ledger_repeats);
+                  << seen.ledger_repeats << ", slow answers " << seen.slow_answers
+                  << ", answers lost " << seen.answers_lost << ", gone for good "
+                  << seen.gone_for_good << ", ended by the limit " << seen.ended_by_limit);
     for (const std::uint64_t count :
-         {seen.lost, seen.repeated, seen.worker_deaths, seen.coordinator_deaths, seen.partitions,
-          seen.denials, seen.parked, seen.voided, seen.attempts_lost, seen.late_results,
-          seen.infrastructure, seen.adopted, seen.reassigned, seen.cancelled_on_sync, seen.resent,
-          seen.drains, seen.ledger_repeats})
+         {seen.lost,           seen.repeated,          seen.worker_deaths,  seen.coordinator_deaths,
+          seen.partitions,     seen.denials,           seen.parked,         seen.voided,
+          seen.attempts_lost,  seen.late_results,      seen.infrastructure, seen.adopted,
+          seen.reassigned,     seen.cancelled_on_sync, seen.resent,         seen.drains,
+          seen.ledger_repeats, seen.slow_answers,      seen.answers_lost,   seen.gone_for_good,
+          seen.ended_by_limit})
       CHECK(0 < count);
   }
 

@@ -19,7 +19,7 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
   if (below(4) == 0) settings_.infrastructure_retries = 1;
   settings_.cost_model.tool_call = 1'000'000;  // one micro-dollar: usage is money, one to one
   ranges_.drain_once = below(3) == 0;
-  if (below(3) == 0) ranges_ = Ranges{0, 0, 0, 0, 0, 0, false};  // some nights are quiet
+  if (below(3) == 0) ranges_ = Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false};  // some nights are quiet
   make_plan();
   const std::uint64_t n = 1 + below(4);
   for (std::uint64_t i = 0; i < n; ++i) {
@@ -96,6 +96,7 @@ void World::faults() {
     ranges_.drain_once = false;
     ++seen_.drains;
     const bool cancel = below(2) == 0;
+    stopping_ = true;
     cancel ? feed(CancelAsked{}) : feed(DrainAsked{});
   }
   for (auto& [id, w] : workers_) {
@@ -114,7 +115,9 @@ void World::faults() {
 void World::boot_coordinator() {
   ++coordinator_life_;
   epoch_ = Epoch(epoch_.raw() + 1);
-  ended_ = complete_ = false;
+  ended_ = complete_ = stopping_ = false;
+  denied_after_.clear();  // what was parked is asked once more
+  boot_heard_.clear();
   core_ = std::make_unique<Scheduler>(plan_, settings_, epoch_);
   ledger_ =
       std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
@@ -154,7 +157,9 @@ void World::kill_coordinator() {
 
 void World::feed(const Event& e) {
   if (!core_) return;
-  perform(core_->on(e, time()));
+  const std::vector<Command> commands = core_->on(e, time());
+  check_commands(e, commands);
+  perform(commands);
 }
 
 void World::perform(const std::vector<Command>& commands) {
@@ -186,13 +191,21 @@ void World::commit(std::uint64_t life, const Persist& c) {
 // One batch at the ledger, in order; sometimes its answer comes twice, as after a lost reply.
 void World::ledger_turn(std::function<Event()> apply) {
   const std::uint64_t life = coordinator_life_;
-  ledger_free_at_ = std::max(now_, ledger_free_at_) + some(10);
+  const bool slow = chance(ranges_.ledger_slow);
+  if (slow) ++seen_.slow_answers;
+  ledger_free_at_ = std::max(now_, ledger_free_at_) + (slow ? some(5'000) : some(10));
   at(ledger_free_at_ - now_, [this, life, apply = std::move(apply)] {
     if (life != coordinator_life_) return;  // an old epoch: refused whole
     Event answer = apply();
     if (chance(ranges_.lose)) {
       ++seen_.ledger_repeats;
       answer = apply();  // asked again: the stored answers
+    }
+    if (chance(ranges_.dies_on_answer) && below(4) == 0) {
+      ++seen_.answers_lost;
+      kill_coordinator();
+      at(some(10'000), [this] { boot_coordinator(); });
+      return;
     }
     feed(answer);
     if (life == coordinator_life_ && chance(ranges_.repeat)) feed(answer);
@@ -203,6 +216,12 @@ void World::perform(const Reserve& c) {
   ledger_turn([this, c]() -> Event {
     Reserved out;
     for (const ReserveOp& op : c.ops) {
+      const auto asked = durable_.find(op.id.attempt);
+      if (asked == durable_.end() || asked->second.at.seq != op.id.seq)
+        fail("asked before its intent was durable: " + to_string(op.id));
+      if (op.scopes != plan_.path(op.id.attempt.run) ||
+          op.ask != plan_.task_of(op.id.attempt.run).ask)
+        fail("asked for something else than the plan says: " + to_string(op.id));
       auto answer = ledger_->reserve(op);
       if (!answer.ok()) {
         fail("ledger refuses to reserve " + to_string(op.id) + ": " + answer.error().detail);

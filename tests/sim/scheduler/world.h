@@ -19,6 +19,9 @@ namespace proctor::sim {
 struct Ranges {  // percent per message or per second
   unsigned lose = 5, repeat = 5, worker_dies = 2, coordinator_dies = 1, partition = 2;
   unsigned infrastructure = 3;  // of results
+  unsigned ledger_slow = 3;     // of batches: Redis answers after seconds
+  unsigned dies_on_answer = 1;  // of batches: the ledger acted, the coordinator died at once
+  unsigned gone_for_good = 10;  // of worker deaths; never the first worker
   bool drain_once = false;
 };
 
@@ -27,7 +30,8 @@ struct Exercised {
   std::uint64_t lost = 0, repeated = 0, worker_deaths = 0, coordinator_deaths = 0, partitions = 0;
   std::uint64_t denials = 0, parked = 0, voided = 0, attempts_lost = 0, late_results = 0;
   std::uint64_t infrastructure = 0, adopted = 0, reassigned = 0, cancelled_on_sync = 0, resent = 0;
-  std::uint64_t drains = 0, ledger_repeats = 0, runs = 0, scope_waits = 0;
+  std::uint64_t drains = 0, ledger_repeats = 0, runs = 0, slow_answers = 0;
+  std::uint64_t answers_lost = 0, gone_for_good = 0, ended_by_limit = 0;
 };
 
 class World {
@@ -93,6 +97,10 @@ class World {
 
   // oracles
   void check_durable(const JournalWrite& w);
+  void check_intent(const AttemptIntent& w);
+  void check_settled(const AttemptSettled& w);
+  void check_commands(const Event& e, const std::vector<Command>& commands);
+  void check_reply(const wire::Sync& sync, const wire::SyncReply& reply);
   void fail(const std::string& what);
   void check_end();
 
@@ -125,6 +133,7 @@ class World {
   // the durable journal and what it implies, kept independently of the code under test
   struct Trail {
     RestoredAttempt at;
+    bool lost = false;
     bool terminal = false;
   };
   std::map<AttemptId, Trail> durable_;
@@ -135,6 +144,12 @@ class World {
   RunId last_first_intent_;
   bool strict_order_ = false;
   std::map<std::uint32_t, RunId> last_of_task_;
+  std::map<RunId, std::uint32_t> failures_;      // lost, or the host's fault
+  std::map<RunId, std::uint64_t> denied_after_;  // what had come back when it was last denied
+  std::uint64_t came_back_ = 0;                  // settled, voided, or denied to somebody else
+  bool stopping_ = false;                        // this life was told to start nothing more
+  std::map<AttemptId, BootId> begun_in_;         // the life of a worker that began it
+  std::map<WorkerId, BootId> boot_heard_;        // of the last Sync that arrived
 };
 
 }  // namespace proctor::sim

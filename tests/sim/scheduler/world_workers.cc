@@ -60,6 +60,11 @@ void World::perform(const AssignRuns& c) {
     for (auto e = durable_.lower_bound({r.attempt.run, AttemptNo(0)});
          e != durable_.end() && e->first < r.attempt; ++e)
       if (!e->second.terminal) fail("two live attempts of one run: " + to_string(r.attempt));
+    if (const auto begun = begun_in_.find(r.attempt); begun != begun_in_.end()) {
+      const auto heard = boot_heard_.find(c.worker);
+      if (heard == boot_heard_.end() || heard->second != begun->second)
+        fail("assigned again though another life began it: " + to_string(r.attempt));
+    }
     if (outcome_of_.contains(r.attempt.run))
       fail("assigned after its run ended: " + to_string(r.attempt));
   }
@@ -78,6 +83,7 @@ void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
   Usage u;
   u.tool_calls = below(static_cast<std::uint64_t>(plan_.task_of(id.run).ask.micros()) + 1);
   w.running.emplace(id, u);
+  begun_in_[id] = w.boot;
   const std::uint32_t life = w.life;
   at(some(15'000), [this, &w, life, id] {
     if (w.alive && w.life == life) finish_attempt(w, id);
@@ -144,6 +150,11 @@ void World::kill_worker(SimWorker& w) {
   ++w.life;
   w.running.clear();
   w.done.clear();
+  if (w.id != workers_.begin()->first && chance(ranges_.gone_for_good)) {
+    ++seen_.gone_for_good;  // and its spool with it
+    w.spool.clear();
+    return;
+  }
   at(some(40'000), [this, &w] {  // the spool was on disk
     w.alive = true;
     w.boot = BootId(rng_());

@@ -367,13 +367,13 @@ TEST_SUITE("lifecycle") {
 
   TEST_CASE("a cancelled attempt is invalid wherever it stood and packs what there is") {
     const auto check = [](World& world) {
-      world.feed(CancelAsked{"operator said so"});
+      world.feed(RunCancelAsked{"operator said so"});
       const Verdict& v = world.finish();
       CHECK(v.outcome == RunOutcome::kInvalid);
       CHECK(v.termination == Termination::kOperatorCancel);
       CHECK_FALSE(v.infrastructure);
       CHECK(v.rationale == "operator said so");
-      world.feed(CancelAsked{"again"});  // too late to matter
+      world.feed(RunCancelAsked{"again"});  // too late to matter
       CHECK(v.rationale == "operator said so");
     };
     {

@@ -1,0 +1,94 @@
+"""The mutants: what is broken on purpose, one small edit each.
+
+MUTANTS is a list of (name, file, old text, new text).  The old text must stand exactly once in the
+file; an edit that does not apply is a failure of the run, so that this list follows the code.
+
+Left out because they are equivalent, that is, nobody can see them from outside:
+  - taking ready_ runs largest first for *later* attempts only changes efficiency in the simulation
+    (it orders first attempts); the queue's own unit tests see it, so it is listed below.
+  - settling an attempt twice at the ledger is harmless (the same id answers what is stored), so
+    the mutant below drops the guard against the second answer instead.
+"""
+
+S = "coordinator/core/scheduler.cc"
+R = "coordinator/core/scheduler_results.cc"
+W = "coordinator/core/scheduler_workers.cc"
+Q = "coordinator/core/run_queue.cc"
+L = "common/ledger/ledger.cc"
+
+SETTLE = "settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});\n      return;"
+GRANT = "After{Step::kAssign, a.id, a.seq, *a.worker});"
+WAKE = "      queue_.wake_scope(s);\n"
+
+MUTANTS = [
+    # ---- fencing and order of effects
+    ("the attempt number is no fence", S, " && it->second.id.no == id.no", ""),
+    ("acknowledged before the commit", R,
+     "a.ack_to.push_back(*a.worker);", "acks_[*a.worker].push_back(a.id);"),
+    ("assigned before the grant is durable", S,
+     GRANT, GRANT + "\n  assigns_[*a.worker].push_back({a.id, a.ask});"),
+    ("a late result sets the outcome", R,
+     "write(record_of(r, false, now_.wall)", "write(record_of(r, true, now_.wall)"),
+    ("a late result is acknowledged on sync before its commit", W,
+     "if (late_writing_.contains(id)) continue;", ""),
+    # ---- money of attempts
+    ("settle is skipped", S, SETTLE, "return;"),
+    ("a settlement counts twice", S,
+     "if (a == nullptr || a->state != State::kSettling) continue;", "if (a == nullptr) continue;"),
+    ("an attempt of a silent worker is voided", W,
+     "for (const AttemptId& id : theirs) lose(*live(id), why);",
+     "for (const AttemptId& id : theirs) void_attempt(*live(id), why);"),
+    ("a lost attempt costs nothing", W, ".execution = a.ask,", ".execution = {},"),
+    ("a restored lost attempt costs nothing", R, "a.cost.execution = r.ask;", ""),
+    ("a scope is missing in the reservation", S,
+     "reserve_.ops.push_back({{a->id, a->seq}, a->ask, plan_.path(a->id.run)});",
+     "auto path = plan_.path(a->id.run);\n      path.pop_back();\n"
+     "      reserve_.ops.push_back({{a->id, a->seq}, a->ask, path});"),
+    # ---- waiting and order
+    ("not queued again after its end", S, "  queue_.put_back(id.run);\n", ""),
+    ("nobody wakes on a settlement", S,
+     "b.spent = b.spent + got.answer.charged;\n" + WAKE,
+     "b.spent = b.spent + got.answer.charged;\n"),
+    ("nobody wakes on a denial", S,
+     "balances_[s.raw()].reserved - a.ask;\n    queue_.wake_scope(s);",
+     "balances_[s.raw()].reserved - a.ask;"),
+    ("parked although money is out", S,
+     "if (b.reserved == MicroUsd::zero()) {", "if (b.reserved <= b.cap) {"),
+    ("a smaller ask is parked too", S, " || ask < known->second.second", ""),
+    ("the task's envelope is not judged", S,
+     "    // Short, but some of it may come back: wait.",
+     "    if (scope == task.scope) continue;\n    // Short, but some of it may come back: wait."),
+    ("put back runs are considered last", Q,
+     "if (!ready_.empty()) offer(", "if (cursor_ == skipped_.size() && !ready_.empty()) offer("),
+    ("put back runs are taken largest first", Q, "*ready_.begin()", "*ready_.rbegin()"),
+    ("a wait holds nobody back", Q, "if (*it->second.begin() < run) return scope;", ""),
+    ("a drain goes on starting runs", S, "if (mode_ != Mode::kRun) return;\n  const auto judge_run",
+     "const auto judge_run"),
+    # ---- workers and lives
+    ("a slot stays held after a result", R, "  release_slot(a);\n", ""),
+    ("a slot stays held after a denial", S,
+     "  release_slot(a);\n  for (const ScopeId s : plan_.path(run)) {",
+     "  for (const ScopeId s : plan_.path(run)) {"),
+    ("a restarted worker counts as the same life", W,
+     "reborn ? Life::kNew : Life::kSame", "reborn ? Life::kSame : Life::kSame"),
+    ("attempts nobody claims are never lost", W,
+     'lose(*live(id), "no worker claimed it after the restart")', "static_cast<void>(id)"),
+    ("unknown attempts are not cancelled on sync", W,
+     "reply.cancel.push_back(r.attempt);  // another", "// another"),
+    # ---- restarts of the coordinator
+    ("a restart forgets what is pending", R,
+     "balances_[s.raw()].reserved = balances_[s.raw()].reserved + r.ask;", "static_cast<void>(s);"),
+    ("a restart forgets lost attempts' count", R,
+     "  if (r.state == From::kLost) {\n    ++failures_[run.raw()];", "  if (r.state == From::kLost) {"),
+    ("a cancelled attempt ends its run", R, "const bool again = cancelled || (", "const bool again = ("),
+    # ---- the ledger
+    ("ledger: settle forgets a scope", L,
+     "b.spent = b.spent + charged;", "if (scope != row.scopes.back()) b.spent = b.spent + charged;"),
+    ("ledger: a denial does not stick", L,
+     "  rows_.emplace(op.id, std::move(row));",
+     "  if (row.state != State::kDenied) rows_.emplace(op.id, std::move(row));"),
+    ("ledger: charges above the ask", L, "std::min(op.actual, row.ask)", "op.actual"),
+    ("ledger: a repeated settlement charges again", L, "if (!replayed) {", "{"),
+    ("ledger: voids what was settled", L,
+     'return conflict(op.id, "was settled");', "return ok_status();"),
+]

@@ -109,8 +109,9 @@ class Rules {
   void task_names() {
     std::vector<std::string_view> ids;
     for (const Contract& contract : c_.contracts) ids.push_back(contract.id);
+    std::ranges::sort(ids);
     for (const auto& [id, usd] : c_.envelopes.tasks) {
-      if (c_.find_contract(id) != nullptr) continue;
+      if (std::ranges::binary_search(ids, std::string_view(id))) continue;
       complain(c_.origin, {"budget.tasks." + id}, "the unknown task \"" + printable(id, 80) + "\"",
                "the id of a contract", nearest_word(id, ids).value_or(""));
     }

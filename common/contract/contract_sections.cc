@@ -99,13 +99,14 @@ Environment read_environment(const Node& node, Problems& problems) {
   if (f.find("locale") != nullptr) out.locale = f.text("locale", Need::kOptional, kLocaleRule);
   if (f.find("timezone") != nullptr) out.timezone = f.text("timezone", Need::kOptional, kZoneRule);
   out.secrets = f.texts("secrets", kSecretRule);
+  std::set<std::string> places;
   f.each("toolchains", [&](const Node& item, const std::string& path) {
     const Fields t(item, path, kToolchainKeys, problems);
     Toolchain toolchain{t.text("path", Need::kRequired, kHostPathRule),
                         t.text("at", Need::kOptional, kHostPathRule)};
     if (toolchain.at.empty()) toolchain.at = toolchain.path;
-    for (const Toolchain& other : out.toolchains)
-      if (other.at == toolchain.at) problems.wrong(item, path, "each place in the sandbox once");
+    if (!places.insert(toolchain.at).second)
+      problems.wrong(item, path, "each place in the sandbox once");
     out.toolchains.push_back(std::move(toolchain));
   });
   return out;

@@ -27,7 +27,7 @@ class PrivateRedis {
   const std::string& address() const { return address_; }  // "unix:/..."
   pid_t pid() const { return child_.pid(); }
   bool running() { return child_.running(); }
-  // Ends it and removes the socket's folder.  May be called twice.
+  // Ends it; the socket's folder goes with this object.  May be called twice.
   void stop();
 
  private:

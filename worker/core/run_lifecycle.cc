@@ -307,6 +307,7 @@ void RunLifecycle::handle(const StepFailed& e) {
           },
           // kInvalid: a reconstruction field that no host could fill (R047).
           [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, host); },
+          [&](const OpeningWorkspace&) { end("workspace", Termination::kInfrastructure, host); },
           [&](const SettingUp&) { end("setup", Termination::kInfrastructure, host); },
           [&](const Briefing&) { end("briefing", Termination::kInfrastructure, host); },
           // A reference patch that does not apply is kInvalid: the contract's fault.

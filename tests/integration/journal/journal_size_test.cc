@@ -1,6 +1,7 @@
 // Bytes of a finished run on disk, and how long writing and loading many of them takes.
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 
 #include "common/base/digest.h"
 #include "tests/integration/journal/support.h"
@@ -12,6 +13,11 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Of this process, all threads: other work on the machine does not count.
+double cpu_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
 // PROCTOR_JOURNAL_RUNS asks for another number, to measure a release build.
@@ -38,10 +44,13 @@ TEST_SUITE("journal") {
       for (auto& step : steps) journal->append(std::move(step), [](Status s) { CHECK(s.ok()); });
     }
     REQUIRE(journal->append_and_wait({}).ok());
-    MESSAGE("attempts written per second: " << count / seconds_since(begin));
+    MESSAGE("attempts written per second: " << count / seconds_since(begin)
+                                            << ", per CPU second: " << count / cpu_seconds());
     begin = std::chrono::steady_clock::now();
+    const double cpu = cpu_seconds();
     const RestoredState state = must(journal->load());
-    MESSAGE("seconds to load " << count << " ended runs: " << seconds_since(begin));
+    MESSAGE("seconds to load " << count << " ended runs: " << seconds_since(begin)
+                               << ", CPU seconds: " << cpu_seconds() - cpu);
     CHECK(state.ended.size() == count);
     REQUIRE(journal->close().ok());
     const auto bytes = fs::file_size(folder.file) / count;

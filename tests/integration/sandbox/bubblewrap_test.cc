@@ -25,10 +25,9 @@ TEST_SUITE("sandbox bubblewrap") {
         {"/usr/bin/node",
          "node -e 'require(\"fs\").promises.readFile(\"/etc/passwd\").then(b => "
          "process.exit(b.length > 0 ? 0 : 1))'"},
+        // Its scheduler and its threads, without building the standard library for a minute.
         {"/usr/local/go/bin/go",
-         "mkdir g && cd g; export HOME=/tmp GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local; "
-         "printf 'module m\\n' > go.mod; printf 'package m\\nimport \"testing\"\\nfunc "
-         "TestX(t *testing.T) {}\\n' > m_test.go; /usr/local/go/bin/go test ./..."},
+         "export HOME=/tmp GOPROXY=off GOTOOLCHAIN=local; /usr/local/go/bin/go list std"},
     };
     for (const Row& row : rows) {
       CAPTURE(row.tool);

@@ -189,7 +189,10 @@ _CLIENTS = {"python": _python, "go": _go, "rust": _rust, "c": _c, "local": _loca
 def fetch(pair, which, dest, work):
     """One release as a folder; Failed when its archive is not the one that was recorded."""
     with _one_at_a_time:
-        found = _CLIENTS[pair.ecosystem](pair, getattr(pair, which), dest, work)
+        try:
+            found = _CLIENTS[pair.ecosystem](pair, getattr(pair, which), dest, work)
+        except Failed as why:
+            raise Failed(f"download: {why}") from None
     recorded = pair.sums.get(which)
     if recorded and recorded != found:
         raise Failed(f"the {which} release has the checksum {found}, recorded is {recorded}")

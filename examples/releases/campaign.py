@@ -91,7 +91,7 @@ def contract_of(pair, task):
         "acceptance_files": [{"from": kept, "to": place} for kept, place in task.acceptance],
         "policy": {"network": False, "protected": contract_globs(pair.test_paths), "wall": f"{AGENT_WALL}s",
                    "memory": "4GiB", "processes": 1024, "disk": "4GiB"},
-        "reference_patch": f"{pair.id}/golden.patch",
+        "reference_patch": f"{pair.id}.patch",
         "files": task.extra_files,
     }
 

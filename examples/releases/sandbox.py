@@ -5,6 +5,7 @@ Used to find out which tests pass before a contract is written: same paths, same
 import os
 import pathlib
 import shutil
+import threading
 
 from shell import Missing, run_to_file
 
@@ -15,20 +16,25 @@ _ETC = {"passwd": "root:x:0:0:root:/root:/bin/sh\nproctor:x:1000:1000::/home/pro
         "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n", "hostname": "sandbox\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n", "resolv.conf": ""}
 _ETC_COPIES = ("ld.so.cache", "ld.so.conf", "localtime", "alternatives", "mime.types")
+_one_at_a_time = threading.Lock()
 
 
 def _etc(work):
     folder = work / "etc"
-    if not (folder / "hosts").exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time:
+        if (folder / "complete").exists():
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         for name, text in _ETC.items():
             (folder / name).write_text(text)
         for name in _ETC_COPIES:
             source = pathlib.Path("/etc") / name
             if source.is_dir():
-                shutil.copytree(source, folder / name, symlinks=True, dirs_exist_ok=True)
+                shutil.copytree(source, folder / name, symlinks=True)
             elif source.exists():
                 shutil.copyfile(source, folder / name, follow_symlinks=False)
+        (folder / "complete").write_text("")
     return folder
 
 

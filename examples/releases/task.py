@@ -77,7 +77,8 @@ def _write_files(pair, trees, runtime, folder):
     beside = campaign / "contracts" / pair.id
     beside.mkdir(parents=True)
     commit = tree_maker.commit_old(trees, campaign / "repository.git", f"{pair.package} {pair.old}")
-    (beside / "golden.patch").write_bytes(tree_maker.golden_patch(trees, folder / "diff.git"))
+    # Not in `beside`, all of which the tests may read.
+    (campaign / "contracts" / f"{pair.id}.patch").write_bytes(tree_maker.golden_patch(trees, folder / "diff.git"))
     acceptance, extra, before = [], [], []
     for number, path in enumerate(trees.placed()):
         # A contract takes no shell characters in paths; such a file goes the same way, under another name.
@@ -162,7 +163,7 @@ def _run_side(pair, task, trees, which, settings):
         (folder / name).mkdir(parents=True, exist_ok=True)
     tree_maker.build(trees, which, task.folder / which)
     mounts = [(task.folder / which, sandbox.WORKSPACE, True), (folder / "home", sandbox.HOME, True),
-              (folder / "results", sandbox.RESULTS, True), (task.contracts, sandbox.CONTRACT, False)]
+              (folder / "results", sandbox.RESULTS, True), (task.contracts / pair.id, f"{sandbox.CONTRACT}/{pair.id}", False)]
 
     def do(command, log, timeout):
         return sandbox.execute(task.runtime, command, mounts, settings.work, folder / log, timeout)

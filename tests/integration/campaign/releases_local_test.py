@@ -60,10 +60,11 @@ NEW = {
     "tests/cases/tool.sh": 'test "$(src/tool.sh)" = tool && test ! -e src/gone.sh\n',
     "tests/cases/data.sh": 'test "$(od -An -tx1 src/data.bin)" = " 00 ff 02"\n',
     "tests/cases/readme-stays.sh": 'test "$(cat README)" = "release 1"\n',
+    "tests/cases/answer-hidden.sh": 'test -z "$(find "$PROCTOR_CONTRACT" -name "*.patch")"\n',
     "tests/cases/no-network.sh": "test \"$(ls /sys/class/net 2>/dev/null | grep -v '^lo$')\" = ''\n",
 }
 FIXED = ["data", "greets", "name & shell", "tool"]
-STAYING = ["no-network", "readme-stays"]
+STAYING = ["answer-hidden", "no-network", "readme-stays"]
 
 
 def write(root, files):

@@ -6,7 +6,8 @@ function(proctor_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ROOM_HEADERS})
-  set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON
+    UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   target_link_libraries(${name} PUBLIC proctor_flags ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
 endfunction()
 
@@ -19,6 +20,7 @@ function(proctor_test name)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE proctor_test_main ${TEST_LINK})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   doctest_discover_tests(${name} TEST_PREFIX "${name}: "
     PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
 endfunction()

@@ -156,7 +156,7 @@ void RunLifecycle::handle(const StepDone&) {
 void RunLifecycle::after_manifest(const WritingManifest& state) {
   stage("prepare");
   if (state.snapshot_error) {
-    // kInvalid: another host would fail alike (an unknown commit); everything else may heal.
+    // kInvalid: every host would fail alike; anything else may heal, or another host have it.
     end_invalid(Termination::kInfrastructure, "snapshot: " + state.snapshot_error->detail,
                 state.snapshot_error->code != Errc::kInvalid, 0);
   } else if (!state.identity_error.empty()) {

@@ -79,8 +79,8 @@ Result<std::uint32_t> normal_mode(std::uint32_t mode) {
   }
 }
 
-Result<TreeEntry> parse_entry(std::string_view& rest, const ObjectId& tree) {
-  TreeEntry entry;
+Result<GitTreeEntry> parse_entry(std::string_view& rest, const ObjectId& tree) {
+  GitTreeEntry entry;
   const std::size_t space = rest.find(' ');
   if (space == 0 || 7 < space) return damaged(tree, "bad mode");
   std::uint32_t mode = 0;
@@ -215,11 +215,11 @@ Result<std::string> ObjectDb::blob(const ObjectId& id) const {
   return read(id, ObjectType::kBlob);
 }
 
-Result<std::vector<TreeEntry>> ObjectDb::tree(const ObjectId& id) const {
+Result<std::vector<GitTreeEntry>> ObjectDb::tree(const ObjectId& id) const {
   PROCTOR_TRY(const std::string bytes, read(id, ObjectType::kTree));
-  std::vector<TreeEntry> out;
+  std::vector<GitTreeEntry> out;
   for (std::string_view rest = bytes; !rest.empty();) {
-    PROCTOR_TRY(TreeEntry entry, parse_entry(rest, id));
+    PROCTOR_TRY(GitTreeEntry entry, parse_entry(rest, id));
     out.push_back(std::move(entry));
   }
   return out;
@@ -241,7 +241,7 @@ Result<ObjectId> ObjectDb::write(ObjectType type, std::string_view bytes) {
   return from_oid(oid);
 }
 
-Result<ObjectId> ObjectDb::write_tree(std::vector<TreeEntry> entries) {
+Result<ObjectId> ObjectDb::write_tree(std::vector<GitTreeEntry> entries) {
   return write(ObjectType::kTree, encode_tree(std::move(entries)));
 }
 
@@ -253,14 +253,14 @@ ObjectId hash_object(ObjectType type, std::string_view bytes) {
   return from_oid(oid);
 }
 
-std::string encode_tree(std::vector<TreeEntry> entries) {
-  const auto key = [](const TreeEntry& e) {
+std::string encode_tree(std::vector<GitTreeEntry> entries) {
+  const auto key = [](const GitTreeEntry& e) {
     return e.mode == git_mode::kTree ? e.name + '/' : e.name;
   };
   std::sort(entries.begin(), entries.end(),
-            [&](const TreeEntry& a, const TreeEntry& b) { return key(a) < key(b); });
+            [&](const GitTreeEntry& a, const GitTreeEntry& b) { return key(a) < key(b); });
   std::string out;
-  for (const TreeEntry& e : entries) {
+  for (const GitTreeEntry& e : entries) {
     char mode[12];
     std::snprintf(mode, sizeof mode, "%o ", e.mode);
     out += mode;

@@ -36,11 +36,11 @@ inline constexpr std::uint32_t kTree = 0040000, kBlob = 0100644, kExecutable = 0
                                kSymlink = 0120000, kGitlink = 0160000;
 }
 
-struct TreeEntry {
+struct GitTreeEntry {
   std::uint32_t mode = 0;  // one of git_mode
   std::string name;
   ObjectId id;
-  friend bool operator==(const TreeEntry&, const TreeEntry&) = default;
+  friend bool operator==(const GitTreeEntry&, const GitTreeEntry&) = default;
 };
 
 class ObjectDb {
@@ -57,11 +57,11 @@ class ObjectDb {
   Result<std::string> blob(const ObjectId& id) const;
   // In git's order.  Modes are normalised (100664 becomes 100644).  kInvalid for names that must
   // never become files: "", ".", "..", with '/', ".git" in any case.
-  Result<std::vector<TreeEntry>> tree(const ObjectId& id) const;
+  Result<std::vector<GitTreeEntry>> tree(const ObjectId& id) const;
   Result<ObjectId> tree_of_commit(const ObjectId& commit) const;
 
   Result<ObjectId> write(ObjectType type, std::string_view bytes);
-  Result<ObjectId> write_tree(std::vector<TreeEntry> entries);
+  Result<ObjectId> write_tree(std::vector<GitTreeEntry> entries);
 
   git_odb* raw() const;
 
@@ -74,7 +74,7 @@ class ObjectDb {
 
 ObjectId hash_object(ObjectType type, std::string_view bytes);
 // The bytes of a tree object: sorted as git sorts (a folder as if its name ended in '/').
-std::string encode_tree(std::vector<TreeEntry> entries);
+std::string encode_tree(std::vector<GitTreeEntry> entries);
 bool is_dot_git(std::string_view name);
 
 // Starts libgit2 once for the process: strict hashes, no configuration files, no owner checks

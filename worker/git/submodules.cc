@@ -49,8 +49,8 @@ struct Graft {
                            const std::map<std::string, ObjectId>& replaced) {
     const auto first = replaced.lower_bound(prefix);
     if (first == replaced.end() || !first->first.starts_with(prefix)) return tree;
-    PROCTOR_TRY(std::vector<TreeEntry> entries, db.tree(tree));
-    for (TreeEntry& e : entries) {
+    PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(tree));
+    for (GitTreeEntry& e : entries) {
       const std::string path = prefix + e.name;
       if (e.mode == git_mode::kTree) {
         PROCTOR_TRY(e.id, rewrite(db, e.id, path + '/', replaced));

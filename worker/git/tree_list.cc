@@ -15,8 +15,8 @@ struct Walk {
     if (kTreeDepthMax < depth) return Error{Errc::kExhausted, "tree: nested too deep"};
     if (kTreeFilesMax < ++folders) return Error{Errc::kExhausted, "tree: too many folders"};
     if (trees != nullptr) trees->push_back(tree);
-    PROCTOR_TRY(const std::vector<TreeEntry> entries, db.tree(tree));
-    for (const TreeEntry& e : entries) {
+    PROCTOR_TRY(const std::vector<GitTreeEntry> entries, db.tree(tree));
+    for (const GitTreeEntry& e : entries) {
       std::string path = prefix + e.name;
       if (kTreePathBytes < path.size()) {
         return Error{Errc::kExhausted, "tree: path too long: " + printable(path, 80)};
@@ -42,14 +42,14 @@ Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& t
   return out;
 }
 
-Result<TreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path) {
+Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path) {
   ObjectId at = tree;
   while (true) {
     const std::size_t slash = path.find('/');
     const std::string_view name = path.substr(0, slash);
-    PROCTOR_TRY(std::vector<TreeEntry> entries, db.tree(at));
-    TreeEntry* found = nullptr;
-    for (TreeEntry& e : entries) {
+    PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(at));
+    GitTreeEntry* found = nullptr;
+    for (GitTreeEntry& e : entries) {
       if (e.name == name) found = &e;
     }
     if (found == nullptr) return Error{Errc::kNotFound, "no " + printable(path)};

@@ -26,6 +26,6 @@ Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& t
                                            std::vector<ObjectId>* trees = nullptr);
 
 // The entry at `path`; kNotFound.
-Result<TreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path);
+Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path);
 
 }  // namespace proctor

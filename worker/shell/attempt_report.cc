@@ -86,10 +86,10 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
 // the same usage, and a report cannot hold its own size.
 std::uint64_t AttemptRun::recorded_bytes() const {
   std::uint64_t total = patch_.diff.size();
-  const Result<std::vector<TreeEntry>> entries = list_tree(run_dir());
+  const auto entries = list_tree(run_dir());
   if (!entries.ok()) return total;
   total = 0;
-  for (const TreeEntry& entry : *entries) total += entry.bytes;
+  for (const auto& entry : *entries) total += entry.bytes;
   return total;
 }
 

@@ -26,6 +26,7 @@ namespace {
 constexpr Millis kTick{200};
 constexpr Millis kProgress{3'000};     // of silence between Syncs
 constexpr Millis kLeaveGrace{10'000};  // for acknowledgements once nothing runs any more
+constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
 constexpr Millis kSyncMin{50};
 constexpr Millis kSyncMax{60'000};
 constexpr const char* kLast = "last-campaign";  // in the worker's home: endpoint, newline, campaign
@@ -124,7 +125,6 @@ void WorkerLoop::on_signal() {
       sync();
     } else {
       log::info("cancelling what runs");
-      shutdown_ = true;
       for (auto& [key, local] : attempts_) local.watch->shut_down();
       std::erase_if(attempts_, [](const auto& item) { return item.second.waiting; });
     }
@@ -226,6 +226,7 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   campaign_ = campaign;
   spool_ready_ = false;
   done_.clear();
+  early_.clear();
   wanted_.clear();
   bundles_.enter(campaign);
   outbox_.clear();
@@ -247,10 +248,15 @@ void WorkerLoop::spool_loaded(const std::string& campaign,
     log::error("spool of " + campaign + ": " + entries.error().detail);
   }
   spool_ready_ = true;
+  for (const wire::Assign& early : std::exchange(early_, {})) handle(early);
   sync();  // now with everything that is not acknowledged
 }
 
 void WorkerLoop::handle(const wire::Assign& m) {
+  if (m.epoch == epoch_ && !spool_ready_ && early_.size() < kEarlyMax) {
+    early_.push_back(m);  // it may name attempts whose results are in the spool
+    return;
+  }
   if (m.epoch != epoch_ || campaign_.empty() || !spool_ready_) {
     log::warn("dropped an Assign of epoch " + std::to_string(m.epoch.raw()) + "; ours is " +
               std::to_string(epoch_.raw()));
@@ -341,7 +347,7 @@ void WorkerLoop::leave_if_done() {
   if (!draining_ || !attempts_.empty()) return;
   const Instant now = mono_now();
   if (!leave_by_) leave_by_ = now + kLeaveGrace;
-  if (!outbox_.empty() && linked_ && !shutdown_ && now < *leave_by_) return;
+  if (!outbox_.empty() && linked_ && now < *leave_by_) return;
   send(wire::Leave{options_.worker, boot_});
   finish(End::kLeft);
 }

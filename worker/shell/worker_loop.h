@@ -99,8 +99,9 @@ class WorkerLoop {
   boost::asio::thread_pool slots_;
   boost::asio::thread_pool disk_{1};
 
-  std::string campaign_;     // empty: none yet
-  bool spool_ready_ = true;  // false while a campaign's spool is being read
+  std::string campaign_;             // empty: none yet
+  bool spool_ready_ = true;          // false while a campaign's spool is being read
+  std::vector<wire::Assign> early_;  // came while the spool was being read
   Epoch epoch_;
   Millis sync_interval_ = limits::kSyncInterval;
   Instant last_word_{};  // from the coordinator
@@ -117,7 +118,6 @@ class WorkerLoop {
   std::map<Digest, Wanted> wanted_;
   bool draining_ = false;
   bool linked_ = false;
-  bool shutdown_ = false;  // the second signal, or a refusal: cancel and go
   std::uint64_t ended_ = 0;
   std::optional<Instant> leave_by_;
   std::optional<End> end_;

@@ -16,7 +16,7 @@
 namespace proctor {
 namespace {
 
-using Lower = std::map<std::string, TreeEntry>;
+using Lower = std::map<std::string, GitTreeEntry>;
 
 class Scanner {
  public:
@@ -52,8 +52,8 @@ class Scanner {
   Result<Lower> load(const ObjectId* tree) {
     Lower lower;
     if (tree == nullptr) return lower;
-    PROCTOR_TRY(std::vector<TreeEntry> entries, db_.tree(*tree));
-    for (TreeEntry& e : entries) {
+    PROCTOR_TRY(std::vector<GitTreeEntry> entries, db_.tree(*tree));
+    for (GitTreeEntry& e : entries) {
       const std::string name = e.name;
       lower.emplace(name, std::move(e));
     }
@@ -69,11 +69,11 @@ class Scanner {
     return ok_status();
   }
 
-  Status deleted(const std::string& path, const TreeEntry& e) {
+  Status deleted(const std::string& path, const GitTreeEntry& e) {
     if (e.mode == git_mode::kGitlink) return ok_status();  // an empty folder: git does not mind
     if (e.mode != git_mode::kTree) return put(path, Change{});
-    PROCTOR_TRY(const std::vector<TreeEntry> entries, db_.tree(e.id));
-    for (const TreeEntry& below : entries) {
+    PROCTOR_TRY(const std::vector<GitTreeEntry> entries, db_.tree(e.id));
+    for (const GitTreeEntry& below : entries) {
       PROCTOR_CHECK_OK(deleted(path + '/' + below.name, below));
     }
     return ok_status();
@@ -87,7 +87,7 @@ class Scanner {
     return ok_status();
   }
 
-  Status entry(int dir, const std::string& name, const std::string& prefix, const TreeEntry* low,
+  Status entry(int dir, const std::string& name, const std::string& prefix, const GitTreeEntry* low,
                bool full, std::size_t depth) {
     const std::string path = prefix + name;
     struct stat st {};
@@ -104,7 +104,7 @@ class Scanner {
     return file(dir, name, path, low, st);
   }
 
-  Status sub_folder(int dir, const std::string& name, const std::string& path, const TreeEntry* low,
+  Status sub_folder(int dir, const std::string& name, const std::string& path, const GitTreeEntry* low,
                     bool full, std::size_t depth) {
     PROCTOR_TRY(const UniqueFd child, beneath::open_dir(dir, name));
     if (low != nullptr && low->mode == git_mode::kGitlink) {
@@ -130,7 +130,7 @@ class Scanner {
            it->second.changed.tv_nsec == st.st_ctim.tv_nsec;
   }
 
-  Status file(int dir, const std::string& name, const std::string& path, const TreeEntry* low,
+  Status file(int dir, const std::string& name, const std::string& path, const GitTreeEntry* low,
               const struct stat& st) {
     const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
     if (was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
@@ -160,7 +160,7 @@ class Scanner {
   }
 
   // Without contents: is a look at the sizes enough to know?  (A new file always differs.)
-  Result<bool> differs_by_size(const TreeEntry* low, const struct stat& st) {
+  Result<bool> differs_by_size(const GitTreeEntry* low, const struct stat& st) {
     if (low == nullptr) return true;
     PROCTOR_TRY(const std::uint64_t size, db_.size(low->id));
     return size != static_cast<std::uint64_t>(st.st_size);
@@ -205,10 +205,10 @@ Result<std::optional<ObjectId>> rewrite(ObjectDb& db, const ObjectId* tree,
       g.below = true;
     }
   }
-  std::map<std::string, TreeEntry> entries;
+  std::map<std::string, GitTreeEntry> entries;
   if (tree != nullptr) {
-    PROCTOR_TRY(std::vector<TreeEntry> old, db.tree(*tree));
-    for (TreeEntry& e : old) entries[e.name] = e;
+    PROCTOR_TRY(std::vector<GitTreeEntry> old, db.tree(*tree));
+    for (GitTreeEntry& e : old) entries[e.name] = e;
   }
   for (const auto& [name, g] : groups) {
     const auto it = entries.find(name);
@@ -227,7 +227,7 @@ Result<std::optional<ObjectId>> rewrite(ObjectDb& db, const ObjectId* tree,
     }
   }
   if (entries.empty()) return std::optional<ObjectId>();
-  std::vector<TreeEntry> list;
+  std::vector<GitTreeEntry> list;
   for (auto& [name, e] : entries) list.push_back(std::move(e));
   PROCTOR_TRY(const ObjectId id, db.write_tree(std::move(list)));
   return std::optional<ObjectId>(id);

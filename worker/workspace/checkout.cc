@@ -77,14 +77,14 @@ class Writer {
   std::string folder_;
 };
 
-Result<std::optional<TreeEntry>> hash_entry(int dir, const std::string& name,
+Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
                                             const std::string& path,
                                             const std::map<std::string, ObjectId>& gitlinks);
 
-Result<std::vector<TreeEntry>> hash_folder(int dir, const std::string& prefix,
+Result<std::vector<GitTreeEntry>> hash_folder(int dir, const std::string& prefix,
                                            const std::map<std::string, ObjectId>& gitlinks) {
   PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
-  std::vector<TreeEntry> entries;
+  std::vector<GitTreeEntry> entries;
   for (const std::string& name : inside) {
     if (prefix.empty() && name == ".git") continue;
     PROCTOR_TRY(auto entry, hash_entry(dir, name, prefix + name, gitlinks));
@@ -93,21 +93,21 @@ Result<std::vector<TreeEntry>> hash_folder(int dir, const std::string& prefix,
   return entries;
 }
 
-Result<std::optional<TreeEntry>> hash_entry(int dir, const std::string& name,
+Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
                                             const std::string& path,
                                             const std::map<std::string, ObjectId>& gitlinks) {
   if (const auto link = gitlinks.find(path); link != gitlinks.end()) {
-    return std::optional<TreeEntry>(TreeEntry{git_mode::kGitlink, name, link->second});
+    return std::optional<GitTreeEntry>(GitTreeEntry{git_mode::kGitlink, name, link->second});
   }
   struct stat st {};
   if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return errno_error(printable(path), errno);
   }
-  TreeEntry out{0, name, {}};
+  GitTreeEntry out{0, name, {}};
   if (S_ISDIR(st.st_mode)) {
     PROCTOR_TRY(const UniqueFd child, beneath::open_dir(dir, name));
-    PROCTOR_TRY(std::vector<TreeEntry> entries, hash_folder(child.get(), path + '/', gitlinks));
-    if (entries.empty()) return std::optional<TreeEntry>();
+    PROCTOR_TRY(std::vector<GitTreeEntry> entries, hash_folder(child.get(), path + '/', gitlinks));
+    if (entries.empty()) return std::optional<GitTreeEntry>();
     out.mode = git_mode::kTree;
     out.id = hash_object(ObjectType::kTree, encode_tree(std::move(entries)));
   } else if (S_ISLNK(st.st_mode)) {
@@ -121,7 +121,7 @@ Result<std::optional<TreeEntry>> hash_entry(int dir, const std::string& name,
   } else {
     return Error{Errc::kInvalid, printable(path) + ": neither file, link nor folder"};
   }
-  return std::optional<TreeEntry>(std::move(out));
+  return std::optional<GitTreeEntry>(std::move(out));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Status write_checkout(const ObjectDb& db, const std::vector<ListedEntry>& entrie
 Result<ObjectId> hash_checkout(const fs::path& dir,
                                const std::map<std::string, ObjectId>& gitlinks) {
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(dir.string()));
-  PROCTOR_TRY(std::vector<TreeEntry> entries, hash_folder(root.get(), "", gitlinks));
+  PROCTOR_TRY(std::vector<GitTreeEntry> entries, hash_folder(root.get(), "", gitlinks));
   return hash_object(ObjectType::kTree, encode_tree(std::move(entries)));
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using beneath::Missing;
 
-Status put_back(const ObjectDb& db, int root, const std::string& path, const TreeEntry& entry) {
+Status put_back(const ObjectDb& db, int root, const std::string& path, const GitTreeEntry& entry) {
   PROCTOR_TRY(const std::string bytes, db.blob(entry.id));
   PROCTOR_TRY(const auto parent, beneath::open_parent(root, path, Missing::kMakeAndReplace));
   if (entry.mode == git_mode::kSymlink) {
@@ -49,7 +49,7 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
 
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
-  std::vector<std::pair<std::string, TreeEntry>> back;
+  std::vector<std::pair<std::string, GitTreeEntry>> back;
   // What the snapshot does not have goes first: it may stand where a folder must be.
   for (const std::string& path : paths) {
     auto entry = entry_at(db, scan.tree, path);

@@ -93,13 +93,13 @@ class FakeCoordinator {
     for (const AttemptId id : s.unacked)
       (durable.contains(id) ? reply.acked : reply.resend).push_back(id);
     if (!acknowledges) reply.resend.clear();
-    say(reply);
+    reply_with(reply);
   }
   void answer(const wire::Want& w) {
     ++wants;
     for (const Digest& digest : w.digests) {
       const auto it = bundles.find(digest);
-      if (it != bundles.end()) say(wire::Bundle{digest, it->second, 0, 0});
+      if (it != bundles.end()) reply_with(wire::Bundle{digest, it->second, 0, 0});
     }
   }
   void answer(const wire::ArchiveChunk& c) {
@@ -108,14 +108,19 @@ class FakeCoordinator {
     if (c.offset == 0) bytes.clear();
     CHECK(c.offset == bytes.size());
     bytes += c.bytes;
-    say(wire::ChunkAck{c.attempt, bytes.size()});
+    reply_with(wire::ChunkAck{c.attempt, bytes.size()});
   }
   void answer(const wire::ResultMessage& r) {
     deliveries.push_back(r);
     results[r.attempt] = r;
     if (!acknowledges) return;
     durable.insert(r.attempt);
-    say(wire::Ack{{r.attempt}});
+    reply_with(wire::Ack{{r.attempt}});
+  }
+
+  // An answer to somebody who may have gone meanwhile.
+  void reply_with(const wire::Message& m) {
+    static_cast<void>(port_->send(peer_, wire::encode(m)));
   }
 
   boost::asio::io_context io_;

@@ -8,6 +8,7 @@
 
 #include "common/base/subprocess.h"
 #include "common/contract/contract_digest.h"
+#include "common/contract/cost_model_parser.h"
 #include "tests/integration/worker/fake_coordinator.h"
 
 namespace proctor::testing {
@@ -40,7 +41,7 @@ struct Scene {
     contract.title = "Addition subtracts";
     contract.briefing = "calc.sh A B must print the sum.";
     contract.type = "bug_fix";
-    contract.strata = {{"language", "shell"}};
+    contract.strata = {{"language", "shell"}, {"type", "bug_fix"}};
     contract.repository.source = repository.string();
     contract.repository.commit = git(repository, {"rev-parse", "HEAD"});
     contract.files = {{"accept.sh", 0755, "sh tests/t.sh && test \"$(sh calc.sh 40 2)\" = 42\n"},
@@ -52,7 +53,7 @@ struct Scene {
                        check("hidden", "sh $PROCTOR_CONTRACT/accept.sh")};
     settings.campaign = "camp1";
     settings.run_cap = MicroUsd::from_micros(1'000'000);
-    settings.cost_model.version = "fallback-1";
+    settings.cost_model = fallback_cost_model();
   }
 
   static Check check(const std::string& id, const std::string& command) {

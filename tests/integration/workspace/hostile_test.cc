@@ -155,7 +155,7 @@ TEST_SUITE("workspace") {
     const ObjectId blob = *db->write(ObjectType::kBlob, "evil\n");
     struct Row {
       const char* what;
-      std::vector<TreeEntry> entries;
+      std::vector<GitTreeEntry> entries;
     };
     const Row rows[] = {
         {"parent", {{git_mode::kBlob, "..", blob}}},

@@ -286,7 +286,7 @@ TEST_SUITE("lifecycle") {
 
   TEST_CASE("input that is wrong on every host makes no new attempt") {
     {
-      World world(plan_of(0, 1));  // no such commit
+      World world(plan_of(0, 1));  // a source that is none
       world.feed(StepFailed{error(Errc::kInvalid), 0});
       const Verdict& v = world.finish();
       CHECK(v.outcome == RunOutcome::kInvalid);

@@ -1,0 +1,149 @@
+// Bad input, one test each: `check` says where and exits with 2, `run` refuses and leaves nothing.
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+CampaignShape small() {
+  CampaignShape shape;
+  shape.replicates = 1;
+  return shape;
+}
+
+// Both commands refuse with these words; `place` is "file:line:column: field".
+void refused(const CampaignScene& scene, std::string_view place, std::string_view words = "") {
+  for (const char* command : {"check", "run"}) {
+    CAPTURE(command);
+    const CommandOutcome out = scene.run(command);
+    CHECK_MESSAGE(out.exit_code == 2, out.err);
+    CHECK_MESSAGE(contains(out.err, place), out.err);
+    CHECK_MESSAGE(contains(out.err, words), out.err);
+  }
+  CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+  CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a commit the repository does not have is refused at its line") {
+    const CampaignScene scene(small());
+    const std::string text = scene.read(scene.contract());
+    const std::size_t at = text.find("commit: \"") + 9;
+    std::string other = text;
+    other.replace(at, 40, std::string(40, 'a'));
+    scene.write(scene.contract(), other);
+    refused(scene, "contracts/add.yaml:8:", "has no commit aaaa");
+  }
+
+  TEST_CASE("a missing repository is refused at its line") {
+    const CampaignScene scene(small());
+    scene.edit(scene.contract(), "../repo", "../gone");
+    refused(scene, "contracts/add.yaml:7:", "there is no repository");
+  }
+
+  TEST_CASE("a folder that is not a repository is refused at its line") {
+    const CampaignScene scene(small());
+    REQUIRE(remove_tree(scene.repository() / ".git").ok());
+    refused(scene, "contracts/add.yaml:", "is not a git repository");
+  }
+
+  TEST_CASE("a dirty repository is fine and its changes are not seen") {
+    const CampaignScene scene(small());
+    scene.write(scene.repository() / "calc.sh", "echo $(($1 + $2))\n");
+    scene.write(scene.repository() / "new-file", "not committed");
+    CHECK(scene.run("check").exit_code == 0);
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'failure'") == 1);
+    CHECK(scene.read(scene.repository() / "calc.sh") == "echo $(($1 + $2))\n");
+  }
+
+  TEST_CASE("a reference patch that does not apply is refused at its line") {
+    const CampaignScene scene(small());
+    scene.edit(scene.folder() / "contracts/fix.patch", "-echo $(($1 - $2))", "-echo $(($1 * $2))");
+    refused(scene, "contracts/add.yaml:", "reference_patch");
+  }
+
+  TEST_CASE("two contracts with one id are refused and both are named") {
+    CampaignShape shape = small();
+    shape.tasks = {"add", "sum"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract("sum"), "id: sum\n", "id: add\n");
+    refused(scene, "contracts/sum.yaml:1:", "contracts/add.yaml");
+  }
+
+  TEST_CASE("malformed YAML is refused at its line and column") {
+    const CampaignScene scene(small());
+    scene.write(scene.contract(), scene.read(scene.contract()) + "broken: [1, 2\n");
+    refused(scene, "contracts/add.yaml:");
+    scene.write(scene.folder() / "campaign.yaml", "name: [\n");
+    refused(scene, "campaign.yaml:");
+  }
+
+  TEST_CASE("every error of several files is said at once") {
+    const CampaignScene scene(small());
+    scene.edit(scene.folder() / "campaign.yaml", "replicates:", "replicate:");
+    scene.edit(scene.folder() / "campaign.yaml", "\"50.00\"", "\"-1\"");
+    scene.edit(scene.contract(), "timeout: 20s", "timeout: soon");
+    refused(scene, "campaign.yaml:5:", "replicates");
+    refused(scene, "budget.global", "-1");
+    refused(scene, "contracts/add.yaml:14:", "soon");
+  }
+
+  TEST_CASE("a duplicate key and bytes that are not UTF-8 are refused at their place") {
+    const CampaignScene scene(small());
+    const std::string good = scene.read(scene.contract());
+    scene.write(scene.contract(), good + "id: again\n");
+    refused(scene, "contracts/add.yaml:", "id");
+    scene.write(scene.contract(), good + "# \xff\xfe\n");
+    refused(scene, "contracts/add.yaml:");
+  }
+
+  TEST_CASE("caps that do not nest and money of 17 digits are refused") {
+    CampaignShape shape = small();
+    shape.run = "60.00";
+    const CampaignScene scene(shape);
+    refused(scene, "campaign.yaml:", "budget.run");
+    scene.edit(scene.folder() / "campaign.yaml", "60.00", "0.12345678901234567");
+    refused(scene, "campaign.yaml:", "budget.run");
+  }
+
+  TEST_CASE("a check without a command is refused") {
+    const CampaignScene scene(small());
+    scene.edit(scene.contract(), ", command: sh tests/t.sh", "");
+    refused(scene, "contracts/add.yaml:14:", "command");
+  }
+
+  TEST_CASE("a deep and a huge file are refused without being swallowed") {
+    const CampaignScene scene(small());
+    const std::string good = scene.read(scene.contract());
+    constexpr std::size_t kDeep = 20'000, kHuge = std::size_t{40} << 20;
+    scene.write(scene.contract(), good + "deep: " + std::string(kDeep, '[') + "\n");
+    refused(scene, "contracts/add.yaml");
+    scene.write(scene.contract(), good + "# " + std::string(kHuge, 'x') + "\n");
+    refused(scene, "contracts/add.yaml");
+  }
+
+  TEST_CASE("a folder that is not there and one without campaign.yaml are refused") {
+    const CampaignScene scene(small());
+    CHECK(proctor::testing::proctor({"run", (scene.temp() / "nowhere").string()}).exit_code == 2);
+    fs::remove(scene.folder() / "campaign.yaml");
+    refused(scene, "campaign.yaml");
+  }
+
+  TEST_CASE("an image without an engine is refused by check") {
+    const CampaignScene scene(small());
+    scene.edit(scene.contract(), "environment:\n", "environment:\n  image: \"no-such@sha256:" +
+                                                       std::string(64, '0') + "\"\n");
+    CommandSpec spec;
+    spec.argv = {"env", "PROCTOR_DOCKER_SOCKET=" + (scene.temp() / "none.sock").string(),
+                 proctor_program().string(), "run", scene.folder().string()};
+    const CommandOutcome out = must(run_command(spec));
+    // Exit code 4 if that is all that is wrong: Docker is gone, nothing is wrong with the input.
+    CHECK_MESSAGE((out.exit_code == 4 || out.exit_code == 2), out.err);
+    CHECK_MESSAGE(contains(out.err, "no Docker Engine answers at"), out.err);
+  }
+}

@@ -1,0 +1,91 @@
+// What is registered cannot change without being named; a task leaves only with a reason.
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+void refuses(const CampaignScene& scene, std::string_view naming) {
+  for (const char* command : {"run", "resume"}) {
+    CAPTURE(command);
+    const CommandOutcome ran = scene.run(command);
+    CHECK(ran.exit_code == 2);
+    CHECK_MESSAGE(contains(ran.err, "differs from its registration"), ran.err);
+    CHECK_MESSAGE(contains(ran.err, naming), ran.err);
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a campaign that changed after its freeze is refused and what differs is named") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const std::string contract = scene.read(scene.contract());
+    scene.edit(scene.contract(), "must print the sum", "must print the difference");
+    refuses(scene, "add");
+    scene.write(scene.contract(), contract);
+
+    const fs::path plan = scene.folder() / "pilot_randomization_plan.csv";
+    const std::string rows = scene.read(plan);
+    std::string swapped = rows;  // the plan's last row is said to have another seed
+    const std::size_t digit = swapped.find_last_of("0123456789");
+    swapped[digit] = swapped[digit] == '1' ? '2' : '1';
+    scene.write(plan, swapped);
+    refuses(scene, "plan");
+    scene.write(plan, rows);
+
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    const std::string campaign = scene.read(yaml);
+    scene.edit(yaml, "50.00", "51.00");
+    refuses(scene, "budget");
+    scene.write(yaml, campaign);
+    scene.edit(scene.folder() / "contracts/fix.patch", "+echo $(($1 + $2))", "+echo $(($2 + $1))");
+    refuses(scene, "add");
+    CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+  }
+
+  TEST_CASE("a campaign put back as it was registered runs") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const std::string contract = scene.read(scene.contract());
+    scene.edit(scene.contract(), "60s", "61s");
+    REQUIRE(scene.run("run").exit_code == 2);
+    scene.write(scene.contract(), contract);
+    CHECK(scene.run("run").exit_code == 0);
+    check_books(scene, {.runs = 2});
+  }
+
+  TEST_CASE("a task leaves a registered campaign with a reason that is journaled") {
+    CampaignShape shape;
+    shape.tasks = {"add", "sum"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    CHECK(scene.run("remove-task", {"sum"}).exit_code == 2);  // no reason
+    CHECK(scene.run("remove-task", {"prod", "--reason", "not there"}).exit_code == 2);
+    const CommandOutcome removed = scene.run("remove-task", {"sum", "--reason", "suite is flaky"});
+    REQUIRE_MESSAGE(removed.exit_code == 0, removed.err);
+    const Json notes = scene.sql("SELECT detail FROM notes WHERE kind = 'task_removed'");
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0]["detail"] == "sum: suite is flaky");
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(scene.ended() == 2);
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    for (const Json& run : report["runs"])
+      CHECK(run["state"] == (run["task"] == "sum" ? "removed" : "ended"));
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a frozen plan is not drawn again") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const std::string registration = scene.read(scene.folder() / "registration.json");
+    CHECK(scene.run("plan", {"--freeze"}).exit_code == 0);
+    CHECK(scene.read(scene.folder() / "registration.json") == registration);
+  }
+}

@@ -1,0 +1,148 @@
+// A whole campaign with the real programs: outcomes, books, evidence, money, nothing left over.
+#include <algorithm>
+#include <random>
+
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// Every file of the run directories, in a fixed order.
+std::vector<fs::path> evidence_of(const CampaignScene& scene) {
+  std::vector<fs::path> out;
+  for (const fs::directory_entry& e : fs::recursive_directory_iterator(scene.folder() / "runs"))
+    if (e.is_regular_file() && 0 < e.file_size() && e.path().extension() != ".zst")
+      out.push_back(e.path());
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a campaign runs to the report with the outcomes its methods deserve") {
+    CampaignShape shape;
+    shape.methods = {"noop", "reference", solving_method("solver"),
+                     "{name: breaker, kind: command, command: exit 3}"};
+    shape.tasks = {"add", "sum"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
+    CHECK(contains(ran.out, "8 runs planned, 8 ended, 0 parked, 0 open"));
+    check_books(scene, {.runs = 8});
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    for (const Json& run : report["runs"]) {
+      CAPTURE(run["run"]);
+      const bool solves = run["method"] == "reference" || run["method"] == "solver";
+      CHECK(run["outcome"] == (solves ? "success" : "failure"));
+      CHECK(run["termination"] == "completed");
+    }
+    CHECK(scene.status()["state"] == "complete");
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("one changed byte in any file of a run makes verify fail") {
+    CampaignShape shape;
+    shape.methods = {"reference", solving_method("solver")};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
+    const CommandOutcome before = scene.run("verify");
+    REQUIRE_MESSAGE(before.exit_code == 0, before.out);
+    std::vector<fs::path> files = evidence_of(scene);
+    constexpr unsigned kSeed = 20260307;
+    std::mt19937 random(kSeed);  // the same ten of them each time
+    std::ranges::shuffle(files, random);
+    constexpr std::size_t kSample = 10;
+    REQUIRE(kSample <= files.size());
+    files.resize(kSample);
+    for (const fs::path& file : files) {
+      CAPTURE(file);
+      const std::string bytes = scene.read(file);
+      std::string changed = bytes;
+      char& c = changed[random() % changed.size()];
+      c = static_cast<char>(c ^ 1);
+      scene.write(file, changed);
+      const CommandOutcome verified = scene.run("verify");
+      CHECK(verified.exit_code == 1);
+      CHECK_FALSE(contains(verified.out, ": 0 problems"));
+      scene.write(file, bytes);
+    }
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a removed file and an added file make verify fail") {
+    CampaignShape shape;
+    shape.methods = {"reference"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path attempt = scene.folder() / "runs/add/reference/r1/attempt-1";
+    const std::string patch = scene.read(attempt / "patch.diff");
+    fs::remove(attempt / "patch.diff");
+    CHECK(scene.run("verify").exit_code == 1);
+    scene.write(attempt / "patch.diff", patch);
+    CHECK(scene.run("verify").exit_code == 0);
+    scene.write(attempt / "acceptance/extra", "not of this run");
+    CHECK(scene.run("verify").exit_code == 1);
+    fs::remove(attempt / "acceptance/extra");
+    fs::remove_all(attempt);
+    CHECK(scene.run("verify").exit_code == 1);
+  }
+
+  TEST_CASE("a budget that runs out parks the last runs and explain names scope and amount") {
+    CampaignShape shape;
+    shape.methods = {"noop", "reference"};
+    shape.replicates = 3;
+    shape.global = "1.001";  // two runs at a time; what they spend keeps the last ones out
+    shape.task = "1.001";
+    shape.run = "0.50";
+    const CampaignScene scene(shape);
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 3, ran.err);
+    CHECK(contains(ran.err, "runs are parked"));
+    const std::int64_t parked = scene.number("SELECT count(*) FROM runs WHERE state = 'parked'");
+    REQUIRE(0 < parked);
+    REQUIRE(parked < 6);
+    check_books(scene, {.runs = 6, .parked = parked});
+    // The last of the plan's order, no others.
+    CHECK(scene.number("SELECT min(run) FROM runs WHERE state = 'parked'") == 6 - parked);
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    const CommandOutcome why = scene.run("explain", {report["runs"][5]["run"].get<std::string>()});
+    CHECK(why.exit_code == 0);
+    const std::int64_t spent = scene.number("SELECT spent FROM balance");
+    CAPTURE(spent);
+    CHECK_MESSAGE(contains(why.out, "parked"), why.out);
+    CHECK_MESSAGE(contains(why.out, "The envelope task:add was short by") !=
+                      contains(why.out, "The envelope global was short by"),
+                  why.out);
+    CHECK_MESSAGE(contains(why.out, "0.50 USD that a run of add reserves"), why.out);
+    // A resume finds no more money: the same books, the same answer.
+    CHECK(scene.run("resume").exit_code == 3);
+    check_books(scene, {.runs = 6, .parked = parked});
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("two campaigns on one machine do not disturb each other") {
+    CampaignShape shape;
+    shape.methods = {gated_method("gated")};
+    shape.replicates = 1;
+    shape.workers = 1;
+    const CampaignScene first(shape);
+    Child run = first.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return first.agents_run(1); }), first.said());
+    shape.methods = {"noop"};
+    const CampaignScene second(shape);
+    const CommandOutcome ran = second.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(first.agents_run(1));
+    first.open_gate();
+    CHECK_MESSAGE(run.wait(30s) == 0, first.said());
+    CHECK(first.number("SELECT count(*) FROM attempts") == 1);
+    CHECK(first.number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 1);
+  }
+}

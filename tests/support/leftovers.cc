@@ -1,0 +1,119 @@
+#include "tests/support/leftovers.h"
+
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "common/base/digest.h"
+#include "tests/support/programs.h"
+
+namespace proctor::testing {
+namespace {
+
+// Files of /proc have no size: read them as streams.  Gone or not ours to read: empty.
+std::string slurp(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::string namespace_of(const std::string& process) {
+  std::error_code ec;
+  return fs::read_symlink("/proc/" + process + "/ns/mnt", ec).string();
+}
+
+std::vector<std::string> process_names() {
+  std::vector<std::string> out;
+  std::error_code ec;
+  for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    if (std::ranges::all_of(name, [](char c) { return '0' <= c && c <= '9'; })) out.push_back(name);
+  }
+  return out;
+}
+
+std::vector<std::string> mounts_of(const fs::path& folder) {
+  std::vector<std::string> out;
+  std::istringstream lines(slurp("/proc/self/mounts"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string device, at;
+    words >> device >> at;
+    if (at.starts_with(folder.string())) out.push_back(at);
+  }
+  return out;
+}
+
+bool is_zombie(const std::string& process) {
+  const std::string stat = slurp("/proc/" + process + "/stat");
+  const std::size_t name_end = stat.rfind(") ");
+  return stat.empty() || (name_end != std::string::npos && stat.substr(name_end + 2, 1) == "Z");
+}
+
+}  // namespace
+
+std::vector<pid_t> sandboxed_of(const fs::path& folder) {
+  const std::string ours = namespace_of("self");
+  std::vector<pid_t> out;
+  for (const std::string& process : process_names()) {
+    const std::string theirs = namespace_of(process);
+    if (theirs.empty() || theirs == ours || is_zombie(process)) continue;
+    if (contains(slurp("/proc/" + process + "/mountinfo"), folder.string()))
+      out.push_back(std::stoi(process));
+  }
+  return out;
+}
+
+std::vector<pid_t> processes_of(const fs::path& folder) {
+  std::vector<pid_t> out = sandboxed_of(folder);
+  const pid_t self = ::getpid();
+  for (const std::string& process : process_names()) {
+    const pid_t pid = std::stoi(process);
+    if (pid == self || is_zombie(process)) continue;
+    if (contains(slurp("/proc/" + process + "/cmdline"), folder.string())) out.push_back(pid);
+  }
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::string leftovers_of(const fs::path& folder, const fs::path& worker_root) {
+  std::string out;
+  for (const pid_t pid : processes_of(folder)) {
+    std::string command = slurp("/proc/" + std::to_string(pid) + "/cmdline");
+    std::ranges::replace(command, '\0', ' ');
+    out += "process " + std::to_string(pid) + ": " + command + "\n";
+  }
+  for (const std::string& at : mounts_of(folder)) out += "mount " + at + "\n";
+  std::istringstream sockets(slurp("/proc/net/unix"));
+  for (std::string line; std::getline(sockets, line);)
+    if (contains(line, folder.string())) out += "socket " + line + "\n";
+  // proctor/NAME-HASH, where the hash is that of the worker's root
+  const std::string mark = "-" + sha256(worker_root.string()).short_hex();
+  std::error_code ec;
+  for (const char* base : {"/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids",
+                           "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct"})
+    for (fs::directory_iterator it(fs::path(base) / "proctor", ec), end; !ec && it != end;
+         it.increment(ec))
+      if (contains(it->path().filename().string(), mark))
+        out += "control group " + it->path().string() + "\n";
+  return out;
+}
+
+void clear_away(const fs::path& folder) {
+  const auto kill_all = [&] {
+    const std::vector<pid_t> left = processes_of(folder);
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    return left.empty();
+  };
+  (void)eventually(kill_all);
+  std::vector<std::string> mounts = mounts_of(folder);
+  std::ranges::reverse(mounts);
+  for (const std::string& at : mounts) ::umount2(at.c_str(), MNT_DETACH);
+}
+
+}  // namespace proctor::testing

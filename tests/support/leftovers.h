@@ -1,0 +1,25 @@
+#pragma once
+// What a folder's processes leave on the machine: everything that names the folder is ours.
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+
+namespace proctor::testing {
+
+// Processes whose command line names `folder`, and those that live in a mount namespace of their
+// own in which something of `folder` is mounted: what runs in a sandbox.
+std::vector<pid_t> processes_of(const fs::path& folder);
+// Those of them in a mount namespace other than ours.
+std::vector<pid_t> sandboxed_of(const fs::path& folder);
+
+// One line for each process, mount and listening socket that names `folder`, and each control group
+// of a worker whose root is `worker_root`.  Empty: nothing is left over.
+std::string leftovers_of(const fs::path& folder, const fs::path& worker_root);
+
+// Kills and unmounts them, whatever happened: for the end of a test that failed.
+void clear_away(const fs::path& folder);
+
+}  // namespace proctor::testing

@@ -62,6 +62,7 @@ class Coordinator {
   void ask_to_stop();
   std::vector<std::string> endpoints() const;
   Epoch epoch() const { return epoch_; }
+  JournalStats journal_stats() const { return journal_->stats(); }
 
  private:
   using Port = wire::ZmqPort;

@@ -161,7 +161,8 @@ class Pieces(unittest.TestCase):
     def test_what_a_pattern_covers(self):
         for pattern, path, expected in (("tests", "tests/a/b.py", True), ("tests", "tests.py", False),
                                         ("*_test.go", "a/b_test.go", True), ("*_test.go", "a_test.go/b", False),
-                                        ("*/testdata/*", "a/b/testdata/c/d", True), ("*/testdata/*", "testdata/c", False),
+                                        ("*/testdata/*", "a/b/testdata/c/d", True),
+                                        ("*/testdata/*", "testdata/c", False),
                                         (".", "anything", True), ("src/", "src/a", True)):
             self.assertEqual(pairs.covers([pattern], path), expected, (pattern, path))
         self.assertEqual(pairs.contract_globs(["*_test.go", "*/testdata/*", "testdata", "a?.c"]),
@@ -179,8 +180,8 @@ class Pieces(unittest.TestCase):
         self.assertEqual(self.through("junit", harness.as_junit(found)), found)
 
     def test_cargo_results(self):
-        found = harness.read_cargo("     Running unittests src/lib.rs\ntest a::b ... ok\ntest c - should panic ... FAILED\n"
-                                   "test d ... ignored\nerror: could not compile `x`\n")
+        found = harness.read_cargo("     Running unittests src/lib.rs\ntest a::b ... ok\n"
+                                   "test c - should panic ... FAILED\ntest d ... ignored\nerror: could not compile `x`\n")
         self.assertEqual(found, {"a::b": "pass", "c - should panic": "fail", "d": "skip", "<build>": "fail"})
         self.assertEqual(self.through("tap", harness.as_tap(found)), found)
 

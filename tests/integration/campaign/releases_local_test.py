@@ -198,7 +198,8 @@ class Pieces(unittest.TestCase):
         self.assertEqual(self.through("tap", harness.as_tap(odd)), odd)
 
     def test_yaml_quotes_what_yaml_would_change(self):
-        self.assertEqual(campaign.yaml({"a": ["no", {"b": 1, "c": []}], "d": {}, "e": True, "f": "x\x85\ny: #"}),
+        value = {"a": ["no", {"b": 1, "c": []}], "d": {}, "e": True, "f": "x\x85\ny: #"}
+        self.assertEqual(campaign.yaml(value),
                          'a:\n  - "no"\n  - b: 1\n    c: []\nd: {}\ne: true\nf: "x\\u0085\\ny: #"')
 
     @staticmethod

@@ -52,9 +52,10 @@ def _word(text):
 
 
 def _briefing(pair):
-    text = (f"The sources of {pair.package} {pair.old.partition('/')[0]} are in the workspace.  Its next release repaired"
-            " what follows.  Make the same repairs in:\n"
-            + "".join(f"  - {path}\n" for path in pair.src_paths) + f"\n{pair.reason or 'No description was recorded.'}\n")
+    version = pair.old.partition("/")[0]
+    text = (f"The sources of {pair.package} {version} are in the workspace.  Its next release repaired what follows."
+            "  Make the same repairs in:\n" + "".join(f"  - {path}\n" for path in pair.src_paths)
+            + f"\n{pair.reason or 'No description was recorded.'}\n")
     if pair.note:
         text += f"\nNote: {pair.note}\n"
     return text + f"\nThe tests are run with: {pair.test_cmd}\n"

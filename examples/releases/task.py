@@ -163,7 +163,8 @@ def _run_side(pair, task, trees, which, settings):
         (folder / name).mkdir(parents=True, exist_ok=True)
     tree_maker.build(trees, which, task.folder / which)
     mounts = [(task.folder / which, sandbox.WORKSPACE, True), (folder / "home", sandbox.HOME, True),
-              (folder / "results", sandbox.RESULTS, True), (task.contracts / pair.id, f"{sandbox.CONTRACT}/{pair.id}", False)]
+              (folder / "results", sandbox.RESULTS, True),
+              (task.contracts / pair.id, f"{sandbox.CONTRACT}/{pair.id}", False)]
 
     def do(command, log, timeout):
         return sandbox.execute(task.runtime, command, mounts, settings.work, folder / log, timeout)

@@ -127,8 +127,8 @@ def _go(pair, trees, work, scratch):
     if shutil.which("go") is None:
         raise Missing("go is not on this machine")
     said = json.loads(run(["go", "env", "-json", "GOROOT", "GOVERSION"]).stdout)
-    wanted = re.search(r"^go (\d+)\.(\d+)", (trees.old / "go.mod").read_text() if (trees.old / "go.mod").exists() else "",
-                       re.MULTILINE)
+    module = trees.old / "go.mod"
+    wanted = re.search(r"^go (\d+)\.(\d+)", module.read_text() if module.exists() else "", re.MULTILINE)
     have = re.match(r"go(\d+)\.(\d+)", said["GOVERSION"])
     if wanted and have and (int(have[1]), int(have[2])) < (int(wanted[1]), int(wanted[2])):
         raise Missing(f"go {wanted[1]}.{wanted[2]} is not on this machine, which has {said['GOVERSION']}")

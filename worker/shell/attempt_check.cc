@@ -20,12 +20,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   PROCTOR_TRY(const fs::path results, fresh_dir(name + "-results"));
   spec.mounts.push_back({results, kResultsAt, true});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
-  if (!contract().files.empty()) {
-    const fs::path files = dir_ / "contract";
-    if (!fs::exists(files)) PROCTOR_CHECK_OK(write_referenced_files(files, contract().files));
-    spec.mounts.push_back({files, kContractAt, false});
-    spec.env["PROCTOR_CONTRACT"] = kContractAt;
-  }
+  PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
   ExecSpec exec;
   exec.command = check.command;
@@ -57,6 +52,21 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   report.result_digest = digest_of(kResultsFile);
   note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
   return report;
+}
+
+Status AttemptRun::show_contract_files(SandboxSpec& spec) {
+  if (contract().files.empty()) return ok_status();
+  const fs::path dir = dir_ / "contract";
+  if (!fs::exists(dir)) {
+    std::vector<ReferencedFile> shown = contract().files;
+    // Checks and the setup before them run the candidate's code, which must not find the answer.
+    std::erase_if(shown,
+                  [this](const ReferencedFile& f) { return f.path == contract().reference_patch; });
+    PROCTOR_CHECK_OK(write_referenced_files(dir, shown));
+  }
+  spec.mounts.push_back({dir, kContractAt, false});
+  spec.env["PROCTOR_CONTRACT"] = kContractAt;
+  return ok_status();
 }
 
 std::optional<std::string> AttemptRun::result_file(const Check& check, const fs::path& results,

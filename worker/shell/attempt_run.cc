@@ -151,6 +151,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
   const auto run = [&]() -> Result<LifecycleEvent> {
     PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name)));
     spec.network = step.network;
+    PROCTOR_CHECK_OK(show_contract_files(spec));
     if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
     ExecSpec exec;

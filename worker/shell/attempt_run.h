@@ -78,6 +78,8 @@ class AttemptRun {
   Status open_workspace(Room room);
   Result<ExecOutcome> execute(const SandboxSpec& spec, const ExecSpec& exec);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);
+  // The contract's files for setup and checks, without the reference patch.
+  Status show_contract_files(SandboxSpec& spec);
   Result<CheckReport> check(std::size_t index);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);

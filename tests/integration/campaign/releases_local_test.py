@@ -161,7 +161,8 @@ class Pieces(unittest.TestCase):
     def test_what_a_pattern_covers(self):
         for pattern, path, expected in (("tests", "tests/a/b.py", True), ("tests", "tests.py", False),
                                         ("*_test.go", "a/b_test.go", True), ("*_test.go", "a_test.go/b", False),
-                                        ("*/testdata/*", "a/b/testdata/c/d", True), ("*/testdata/*", "testdata/c", False),
+                                        ("*/testdata/*", "a/b/testdata/c/d", True),
+                                        ("*/testdata/*", "testdata/c", False),
                                         (".", "anything", True), ("src/", "src/a", True)):
             self.assertEqual(pairs.covers([pattern], path), expected, (pattern, path))
         self.assertEqual(pairs.contract_globs(["*_test.go", "*/testdata/*", "testdata", "a?.c"]),
@@ -179,8 +180,8 @@ class Pieces(unittest.TestCase):
         self.assertEqual(self.through("junit", harness.as_junit(found)), found)
 
     def test_cargo_results(self):
-        found = harness.read_cargo("     Running unittests src/lib.rs\ntest a::b ... ok\ntest c - should panic ... FAILED\n"
-                                   "test d ... ignored\nerror: could not compile `x`\n")
+        found = harness.read_cargo("     Running unittests src/lib.rs\ntest a::b ... ok\n"
+                                   "test c - should panic ... FAILED\ntest d ... ignored\nerror: could not compile `x`\n")
         self.assertEqual(found, {"a::b": "pass", "c - should panic": "fail", "d": "skip", "<build>": "fail"})
         self.assertEqual(self.through("tap", harness.as_tap(found)), found)
 
@@ -197,7 +198,8 @@ class Pieces(unittest.TestCase):
         self.assertEqual(self.through("tap", harness.as_tap(odd)), odd)
 
     def test_yaml_quotes_what_yaml_would_change(self):
-        self.assertEqual(campaign.yaml({"a": ["no", {"b": 1, "c": []}], "d": {}, "e": True, "f": "x\x85\ny: #"}),
+        value = {"a": ["no", {"b": 1, "c": []}], "d": {}, "e": True, "f": "x\x85\ny: #"}
+        self.assertEqual(campaign.yaml(value),
                          'a:\n  - "no"\n  - b: 1\n    c: []\nd: {}\ne: true\nf: "x\\u0085\\ny: #"')
 
     @staticmethod

@@ -1,0 +1,153 @@
+#pragma once
+// A scheduler with everything around it answering at once: a journal that is always durable, the
+// pure ledger, and lists of what was sent to workers.  For tests only.
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/overload.h"
+#include "coordinator/core/scheduler.h"
+
+namespace proctor::scheduler_test {
+
+inline constexpr ScopeId kGlobal(0);
+
+inline MicroUsd micro(std::int64_t n) {
+  return MicroUsd::from_micros(n);
+}
+inline AttemptId attempt_of(std::uint32_t run, std::uint32_t no = 1) {
+  return {RunId(run), AttemptNo(no)};
+}
+
+// `tasks`: the task of each run.  Every ask is 10; task 0 needs nothing, task 1 needs Docker.
+inline PlanView plan_of(const std::vector<std::uint32_t>& tasks, std::int64_t global = 1000,
+                        std::int64_t task_zero = 1000) {
+  PlanView plan;
+  plan.scopes = {{"global", micro(global)},
+                 {"stage:one", micro(1000)},
+                 {"task:0", micro(task_zero)},
+                 {"task:1", micro(1000)}};
+  plan.stage_scopes = {ScopeId(1)};
+  plan.tasks = {{ScopeId(2), micro(10), 0}, {ScopeId(3), micro(10), capability::kDocker}};
+  for (const std::uint32_t t : tasks) plan.runs.push_back({t, 0});
+  return plan;
+}
+
+inline SchedulerSettings settings() {
+  SchedulerSettings s;
+  s.cost_model.tool_call = 1'000'000;  // one micro-dollar
+  return s;
+}
+
+class Desk {
+ public:
+  explicit Desk(const PlanView& plan) : core(plan, settings(), Epoch(2)), ledger(plan.scopes) {}
+
+  // Of an earlier life, pending at the ledger.
+  void restore(const RestoredAttempt& a, bool pending) {
+    if (pending)
+      static_cast<void>(
+          ledger.reserve({{a.attempt, a.seq}, a.ask, core.plan().path(a.attempt.run)}));
+    core.restore_attempt(a);
+  }
+  void start() { obey(core.start(now)); }
+  void feed(const Event& e) { obey(core.on(e, now)); }
+  void sync(const char* worker, std::uint32_t slots, std::vector<AttemptId> running = {},
+            std::vector<AttemptId> unacked = {}, std::uint64_t boot = 1) {
+    wire::Sync s;
+    s.worker = WorkerId(worker);
+    s.boot = BootId(boot);
+    s.epoch_seen = Epoch(2);
+    s.slots = slots;
+    s.features = {"sandbox:null"};
+    for (const AttemptId& id : running) s.running.push_back({id, wire::Stage::kAgent, true, {}});
+    s.unacked = std::move(unacked);
+    feed(WorkerSynced{std::move(s)});
+  }
+  void result(const char* worker, AttemptId id, std::uint64_t cost,
+              Termination termination = Termination::kCompleted) {
+    wire::ResultMessage r;
+    r.epoch = Epoch(2);
+    r.attempt = id;
+    r.outcome = RunOutcome::kSuccess;
+    r.termination = termination;
+    r.usage.tool_calls = cost;
+    feed(ResultReceived{WorkerId(worker), r});
+  }
+  template <class Fact>
+  std::vector<Fact> facts() const {
+    std::vector<Fact> out;
+    for (const JournalWrite& w : journal)
+      if (const Fact* f = std::get_if<Fact>(&w)) out.push_back(*f);
+    return out;
+  }
+
+  Scheduler core;
+  Ledger ledger;
+  Time now{};
+  std::vector<JournalWrite> journal;
+  std::vector<AskId> asks;
+  std::vector<AttemptId> assigned, acked, cancelled;
+  wire::SyncReply reply;  // the last one
+  std::optional<bool> ended;
+
+ private:
+  void obey(const std::vector<Command>& commands) {
+    std::deque<Event> answers;
+    const auto collect = [&](const std::vector<Command>& list) {
+      for (const Command& c : list) answer(c, answers);
+    };
+    collect(commands);
+    while (!answers.empty()) {
+      const Event e = std::move(answers.front());
+      answers.pop_front();
+      collect(core.on(e, now));
+    }
+  }
+  void answer(const Command& command, std::deque<Event>& answers) {
+    std::visit(Overload{[&](const Persist& c) {
+                          journal.insert(journal.end(), c.writes.begin(), c.writes.end());
+                          answers.emplace_back(Persisted{c.seq});
+                        },
+                        [&](const Reserve& c) {
+                          Reserved out;
+                          for (const ReserveOp& op : c.ops) {
+                            asks.push_back(op.id);
+                            out.answers.push_back({op.id, ledger.reserve(op).value()});
+                          }
+                          answers.emplace_back(std::move(out));
+                        },
+                        [&](const Settle& c) {
+                          Settled out;
+                          for (const SettleOp& op : c.ops)
+                            out.answers.push_back({op.id, ledger.settle(op).value()});
+                          answers.emplace_back(std::move(out));
+                        },
+                        [&](const VoidReservations& c) {
+                          Voided out;
+                          for (const VoidOp& op : c.ops)
+                            if (ledger.cancel(op).ok()) out.ids.push_back(op.id);
+                          answers.emplace_back(std::move(out));
+                        },
+                        [&](const Forget& c) {
+                          for (const AskId& id : c.ids) ledger.forget(id);
+                        },
+                        [&](const AssignRuns& c) {
+                          for (const auto& run : c.runs) assigned.push_back(run.attempt);
+                        },
+                        [&](const AckResults& c) {
+                          acked.insert(acked.end(), c.attempts.begin(), c.attempts.end());
+                        },
+                        [&](const CancelAttempts& c) {
+                          cancelled.insert(cancelled.end(), c.attempts.begin(), c.attempts.end());
+                        },
+                        [&](const ReplySync& c) { reply = c.reply; },
+                        [&](const CampaignEnded& c) { ended = c.complete; }, [](const ArmTimer&) {},
+                        [](const Alert&) {}},
+               command);
+  }
+};
+
+}  // namespace proctor::scheduler_test

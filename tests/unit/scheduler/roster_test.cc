@@ -1,0 +1,70 @@
+#include "coordinator/core/roster.h"
+
+#include <doctest/doctest.h>
+
+using namespace proctor;
+
+namespace {
+constexpr std::uint32_t kBoth = capability::kNull | capability::kDocker;
+WorkerIndex join(Roster& roster, const char* name, std::uint32_t slots, std::uint32_t has) {
+  const WorkerIndex i = roster.index_of(WorkerId(name));
+  roster.update(i, BootId(1), slots, has, Instant{});
+  return i;
+}
+}  // namespace
+
+TEST_SUITE("roster") {
+  TEST_CASE("the worker with most free slots is picked and the first of equals") {
+    Roster roster;
+    const WorkerIndex a = join(roster, "a", 2, kBoth), b = join(roster, "b", 3, kBoth);
+    CHECK(roster.pick(capability::kNull) == b);
+    roster.hold(b);
+    CHECK(roster.pick(capability::kNull) == a);
+    roster.hold(a);
+    CHECK(roster.pick(capability::kNull) == b);
+    CHECK(roster.free_slots() == 3);
+    CHECK(roster.slots() == 5);
+  }
+
+  TEST_CASE("a worker without the capability is passed over") {
+    Roster roster;
+    join(roster, "big", 9, capability::kNull);
+    CHECK_FALSE(roster.pick(capability::kDocker).has_value());
+    const WorkerIndex small = join(roster, "small", 1, kBoth);
+    CHECK(roster.pick(capability::kDocker) == small);
+  }
+
+  TEST_CASE("a suspect or absent worker has no free slots and keeps what it holds") {
+    Roster roster;
+    const WorkerIndex a = join(roster, "a", 2, kBoth);
+    roster.hold(a);
+    roster.set_suspect(a, true);
+    CHECK(roster.free_slots() == 0);
+    CHECK_FALSE(roster.pick(0).has_value());
+    join(roster, "a", 2, kBoth);  // heard of again
+    CHECK(roster.free_slots() == 1);
+    roster.leave(a);
+    CHECK(roster.free_slots() == 0);
+    CHECK(roster.slots() == 0);
+    CHECK(roster.at(a).held == 1);
+    CHECK(roster.index_of(WorkerId("a")) == a);
+  }
+
+  TEST_CASE("fewer slots than are held is not negative") {
+    Roster roster;
+    const WorkerIndex a = join(roster, "a", 2, kBoth);
+    roster.hold(a);
+    roster.hold(a);
+    join(roster, "a", 0, kBoth);
+    CHECK(roster.free_slots() == 0);
+    roster.release(a);
+    CHECK(roster.free_slots() == 0);
+  }
+
+  TEST_CASE("features become capabilities and capabilities become words") {
+    CHECK(capability::from_features({"sandbox:docker", "workspace:overlay", "sandbox:null"}) ==
+          kBoth);
+    CHECK(capability::describe(kBoth) == "Docker and the null sandbox");
+    CHECK(capability::describe(0) == "nothing special");
+  }
+}

@@ -1,0 +1,245 @@
+#include "coordinator/core/scheduler.h"
+
+#include <doctest/doctest.h>
+#include <malloc.h>
+
+#include "tests/unit/scheduler/desk.h"
+
+using namespace proctor;
+using namespace proctor::scheduler_test;
+
+namespace {
+using Attempts = std::vector<AttemptId>;
+
+std::size_t allocated() {
+  const auto info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+RestoredAttempt earlier(AttemptState state, std::uint64_t boot = 1) {
+  RestoredAttempt a;
+  a.attempt = attempt_of(0);
+  a.state = state;
+  a.ask = micro(10);
+  a.worker = WorkerId("w");
+  a.boot = BootId(boot);
+  a.usage.tool_calls = 4;
+  return a;
+}
+}  // namespace
+
+TEST_SUITE("scheduler") {
+  TEST_CASE("runs are assigned in plan order as far as slots go and end with the campaign") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    desk.sync("w", 2);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1)});
+    desk.result("w", attempt_of(1), 4);
+    CHECK(desk.acked == Attempts{attempt_of(1)});
+    CHECK(desk.assigned.back() == attempt_of(2));
+    desk.result("w", attempt_of(0), 4);
+    CHECK_FALSE(desk.ended.has_value());
+    desk.result("w", attempt_of(2), 4);
+    CHECK(desk.ended == true);
+    CHECK(desk.ledger.balance(kGlobal).spent == micro(12));
+    CHECK(desk.core.counts().ended_total() == 3);
+  }
+
+  TEST_CASE("a result sent again is acknowledged again and counts once") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 4);
+    desk.result("w", attempt_of(0), 4);
+    CHECK(desk.acked == Attempts{attempt_of(0), attempt_of(0)});
+    CHECK(desk.facts<AttemptResult>().size() == 1);
+  }
+
+  TEST_CASE("a wait at a task's envelope lets the next task start") {
+    PlanView plan = plan_of({0, 0, 1}, 1000, 10);
+    plan.tasks[1].needs = 0;
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 3);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(2)});
+    CHECK(desk.core.explain(RunId(1)).find("it waits for money in task:0") == 0);
+    desk.result("w", attempt_of(0), 0);  // it cost nothing: all of it comes back
+    CHECK(desk.assigned.back() == attempt_of(1));
+  }
+
+  TEST_CASE("runs behind an exhausted envelope are parked after one question") {
+    Desk desk(plan_of(std::vector<std::uint32_t>(50, 0), 15));
+    desk.start();
+    desk.sync("w", 4);
+    REQUIRE(desk.assigned == Attempts{attempt_of(0)});
+    desk.result("w", attempt_of(0), 10);
+    CHECK(desk.asks.size() == 2);
+    CHECK(desk.facts<AttemptDenied>().size() == 1);
+    CHECK(desk.facts<RunParked>().size() == 49);
+    CHECK(desk.facts<RunParked>().back().short_by == micro(5));
+    CHECK(desk.core.counts().parked == 49);
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("a drain starts nothing more and lets what runs end") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.feed(DrainAsked{});
+    CHECK(desk.cancelled.empty());
+    desk.result("w", attempt_of(0), 4);
+    CHECK(desk.assigned.size() == 1);
+    CHECK(desk.ended == false);
+    desk.sync("w", 1);
+    CHECK(desk.reply.drain);
+    CHECK(desk.core.explain(RunId(1)) == "the campaign is stopping: nothing more is started");
+  }
+
+  TEST_CASE("a cancel stops what runs and leaves its run without an outcome") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.feed(CancelAsked{});
+    CHECK(desk.cancelled == Attempts{attempt_of(0)});
+    desk.sync("w", 1, {attempt_of(0)});
+    CHECK(desk.reply.cancel == Attempts{attempt_of(0)});  // until it obeys
+    desk.result("w", attempt_of(0), 4, Termination::kOperatorCancel);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kQueued);
+    CHECK(desk.ended == false);
+    CHECK(desk.ledger.balance(kGlobal).spent == micro(4));
+  }
+
+  TEST_CASE("a restored attempt goes on from its state") {
+    using S = AttemptState;
+    struct Row {
+      const char* what;
+      S state;
+      bool settled, pending;
+      std::int64_t spent;  // after one Sync of its worker, which does not mention it
+      Attempts assigned;
+    };
+    const Row rows[] = {
+        {"asked, answer unknown", S::kReserving, false, false, 0, {attempt_of(0)}},
+        {"denied: the same attempt asks again", S::kDenied, false, false, 0, {attempt_of(0)}},
+        {"granted and never arrived", S::kGranted, false, true, 0, {attempt_of(0, 2)}},
+        {"voided", S::kVoided, false, false, 0, {attempt_of(0, 2)}},
+        {"finished and not settled", S::kFinished, false, true, 4, {attempt_of(0, 2)}},
+        {"cancelled and not settled", S::kCancelled, false, true, 4, {attempt_of(0, 2)}},
+        {"cancelled and settled", S::kCancelled, true, false, 0, {attempt_of(0, 2)}},
+        {"lost and not settled", S::kLost, false, true, 10, {attempt_of(0, 2)}},
+        {"lost and settled", S::kLost, true, false, 0, {attempt_of(0, 2)}}};
+    for (const Row& row : rows) {
+      CAPTURE(row.what);
+      Desk desk(plan_of({0}));
+      RestoredAttempt a = earlier(row.state);
+      a.settled = row.settled;
+      desk.restore(a, row.pending);
+      // An answer that is not known is given to a free worker only: it must have joined.
+      if (row.state == S::kReserving) {
+        const std::vector<Command> first = desk.core.start(desk.now);
+        desk.sync("w", 1);
+        const auto answer =
+            desk.ledger.reserve({{a.attempt, 0}, a.ask, desk.core.plan().path(a.attempt.run)});
+        desk.feed(Reserved{{{{a.attempt, 0}, answer.value()}}});
+        CHECK(std::holds_alternative<ArmTimer>(first.front()));
+      } else {
+        desk.start();
+        desk.sync("w", 1);
+      }
+      CHECK(desk.ledger.balance(kGlobal).spent == micro(row.spent));
+      CHECK(desk.assigned == row.assigned);
+      CHECK(desk.ledger.open_reservations() == 1);
+    }
+  }
+
+  TEST_CASE("a granted attempt of a worker's earlier life is lost and not voided") {
+    Desk desk(plan_of({0}));
+    desk.restore(earlier(AttemptState::kGranted, 7), true);
+    desk.start();
+    desk.sync("w", 1);
+    REQUIRE(desk.facts<AttemptLost>().size() == 1);
+    CHECK(desk.ledger.balance(kGlobal).spent == micro(10));
+  }
+
+  TEST_CASE("a granted attempt that its worker runs is adopted") {
+    Desk desk(plan_of({0, 0}));
+    desk.restore(earlier(AttemptState::kGranted), true);
+    desk.start();
+    desk.sync("w", 1, {attempt_of(0)});
+    CHECK(desk.assigned.empty());  // its slot is taken
+    CHECK(desk.core.explain(RunId(0)) == "attempt 0.1 is under way on worker w");
+    desk.result("w", attempt_of(0), 4);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+  }
+
+  TEST_CASE("a granted attempt nobody claims is lost after the lease") {
+    Desk desk(plan_of({0}));
+    desk.restore(earlier(AttemptState::kGranted), true);
+    desk.start();
+    desk.now.mono += limits::kLease - Millis(1);
+    desk.feed(TimerFired{});
+    CHECK(desk.facts<AttemptLost>().empty());
+    desk.now.mono += Millis(1);
+    desk.feed(TimerFired{});
+    REQUIRE(desk.facts<AttemptLost>().size() == 1);
+    CHECK(desk.ledger.balance(kGlobal).spent == micro(10));
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kQueued);
+  }
+
+  TEST_CASE("losses of an earlier life count against the limit of retries") {
+    Desk desk(plan_of({0}));
+    for (std::uint32_t no = 1; no <= 3; ++no) {
+      RestoredAttempt a = earlier(AttemptState::kLost);
+      a.attempt = attempt_of(0, no);
+      a.settled = true;
+      desk.restore(a, false);
+    }
+    desk.start();
+    desk.sync("w", 1);
+    REQUIRE(desk.assigned == Attempts{attempt_of(0, 4)});
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1)});
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    CHECK(desk.facts<RunEnded>().size() == 1);
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("a removed run never starts and is explained") {
+    Desk desk(plan_of({0, 0}));
+    desk.core.restore_removed(RunId(0));
+    desk.start();
+    desk.sync("w", 2);
+    CHECK(desk.assigned == Attempts{attempt_of(1)});
+    CHECK(desk.core.explain(RunId(0)) == "its task was removed from the campaign");
+  }
+
+  TEST_CASE("each place of a run has its sentence") {
+    Desk desk(plan_of({0, 0, 1}, 25));
+    desk.start();
+    CHECK(desk.core.explain(RunId(2)) == "it waits for a free worker with Docker");
+    desk.sync("w", 1);
+    CHECK(desk.core.explain(RunId(0)) == "attempt 0.1 is under way on worker w");
+    CHECK(desk.core.explain(RunId(1)) == "it waits for a free worker with nothing special");
+    desk.result("w", attempt_of(0), 10);
+    CHECK(desk.core.explain(RunId(0)) == "it has ended");
+  }
+
+  TEST_CASE("a queued run costs at most 64 bytes of the plan and the scheduler together") {
+    constexpr std::size_t kRuns = 100'000;
+    static_assert(sizeof(PlanView::Run) == 8);
+    static_assert(sizeof(RunPhase) == 1);
+    const std::size_t before = allocated();
+    PlanView plan = plan_of({});
+    plan.runs.reserve(kRuns);
+    for (std::size_t i = 0; i < kRuns; ++i) plan.runs.push_back({1, 0});
+    Scheduler core(std::move(plan), settings(), Epoch(1));
+    static_cast<void>(core.start({}));
+    const std::size_t bytes = allocated() - before;
+    if (bytes == 0) {
+      MESSAGE("not measured: this build's allocator (a sanitizer's) has no mallinfo2");
+      return;
+    }
+    MESSAGE("bytes per queued run: " << bytes / kRuns);
+    CHECK(8 * kRuns < bytes);
+    CHECK(bytes <= 64 * kRuns);
+  }
+}

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "common/base/digest.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/version.h"
@@ -118,7 +119,9 @@ int serve(const Options& o) {
   store_options.docker_socket = docker_answers(o.docker_socket) ? o.docker_socket : "";
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   if (!store.ok()) return fail(store.error(), code_of(store.error()));
-  Engines engines({o.name, o.docker_socket},
+  // Control groups and containers are the host's: another campaign may have a worker of this name.
+  const std::string owner = sha256(o.root.string()).short_hex() + "-" + o.name;
+  Engines engines({owner, o.docker_socket},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden);
   // What an earlier life of this name left: containers first, they hold the workspaces.
   engines.clean_up();

@@ -152,7 +152,7 @@ void measure(const BenchSettings& settings, const char* figure, bool curve) {
   const Coordinator::Outcome outcome = coordinator->run();
   const std::optional<bench::FleetReport> seen = fleet->wait();
   const JournalStats journal = coordinator->journal_stats();
-  if (settings.only != "") print_threads();
+  if (!settings.only.empty()) print_threads();
   coordinator.reset();
   if (outcome.end != Coordinator::End::kComplete) give_up("the campaign did not complete");
   if (!seen) give_up("the workers did not end well");

@@ -1,0 +1,112 @@
+// Bubblewrap runs of `noop` with a one-command suite on a repository of 2,000 files, per second and
+// core, through the real `proctor run`: the figure is the journal's, between the results of
+// warm runs.  `run_bench [PROCTOR [RUNS [SLOTS]]]`; else $PROCTOR_BIN, else the one built with it.
+// The first 40 results are left out: they wait for the mirror and the first checkout.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "common/base/subprocess.h"
+#include "coordinator/journal/journal_reader.h"
+
+using namespace proctor;
+
+namespace {
+
+constexpr int kFiles = 2'000;
+constexpr std::size_t kWarmUp = 40;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "run_bench: %s\n", result.error().detail.c_str());
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+void put(const fs::path& file, const std::string& text) {
+  if (make_dirs(file.parent_path()).ok() && write_file(file, text, Durability::kLazy).ok()) return;
+  std::fprintf(stderr, "run_bench: cannot write %s\n", file.c_str());
+  std::exit(1);
+}
+
+std::string git(const fs::path& dir, std::vector<std::string> args) {
+  CommandSpec spec;
+  spec.argv = {"git", "-c", "user.name=b", "-c", "user.email=b@b"};
+  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
+  spec.cwd = dir;
+  return must(run_for_output(spec));
+}
+
+std::string make_repository(const fs::path& dir) {
+  for (int i = 0; i < kFiles; ++i)
+    put(dir / ("d" + std::to_string(i % 40)) / ("f" + std::to_string(i) + ".txt"),
+        "file " + std::to_string(i) + "\n" + std::string(1'000, 'x') + "\n");
+  git(dir, {"init", "-q"});
+  git(dir, {"add", "-A"});
+  git(dir, {"commit", "-qm", "all"});
+  return git(dir, {"rev-parse", "HEAD"}).substr(0, 40);
+}
+
+void make_campaign(const fs::path& dir, const std::string& commit, unsigned long runs) {
+  put(dir / "campaign.yaml",
+      "name: run-bench\nmethods: [noop]\nreplicates: " + std::to_string(runs) +
+          "\nbudget:\n  global: \"100000.00\"\n  run: \"1.00\"\n"
+          "strata: [language]\n");
+  put(dir / "contracts" / "one.yaml",
+      "id: one\ntitle: one command\ntype: feature\nstrata: {language: shell}\n"
+      "briefing: nothing is to be done\nrepository:\n  source: ../../repo\n  commit: " +
+          commit +
+          "\nenvironment:\n  sandbox: bubblewrap\n"
+          "checks:\n  - id: there\n    command: test -f d1/f1.txt\n    timeout: 10s\n");
+}
+
+struct Seen {
+  std::vector<std::int64_t> results_ms;
+  std::size_t good = 0;
+};
+Seen read_journal(const fs::path& campaign) {
+  JournalReader reader = must(JournalReader::open(campaign / ".proctor" / "journal.sqlite"));
+  Seen seen;
+  const Status status = reader.each_attempt([&](const AttemptRecord& a) {
+    if (!a.core.has_result) return;
+    seen.results_ms.push_back(a.result_at.raw());
+    seen.good += a.core.outcome == RunOutcome::kSuccess ? 1 : 0;
+  });
+  if (!status.ok()) std::exit(1);
+  std::ranges::sort(seen.results_ms);
+  return seen;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* from_env = std::getenv("PROCTOR_BIN");
+  const std::string program = 1 < argc ? argv[1] : from_env != nullptr ? from_env : PROCTOR_PROGRAM;
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned long runs = 2 < argc ? std::strtoul(argv[2], nullptr, 10) : 400;
+  const std::string slots = 3 < argc ? argv[3] : std::to_string(cores);
+  const TempDir dir = must(TempDir::create("run-bench"));
+  const fs::path campaign = dir.path() / "campaign";
+  make_campaign(campaign, make_repository(dir.path() / "repo"), runs);
+  CommandSpec run;
+  run.argv = {program, "run", campaign.string(), "--workers", "1", "--slots", slots};
+  run.timeout = std::chrono::seconds(120);
+  const CommandOutcome outcome = must(run_command(run));
+  const Seen seen = read_journal(campaign);
+  if (!outcome.success() || seen.good != runs || seen.results_ms.size() <= kWarmUp + 1) {
+    std::fprintf(stderr, "run_bench: %s; %zu of %lu runs succeeded\n%s\n",
+                 outcome.describe().c_str(), seen.good, runs, outcome.err.c_str());
+    return 1;
+  }
+  const std::size_t counted = seen.results_ms.size() - 1 - kWarmUp;
+  const double seconds =
+      static_cast<double>(seen.results_ms.back() - seen.results_ms[kWarmUp]) / 1000.0;
+  std::printf("%lu runs, %s slots, %u cores; %.2f s for the last %zu\n", runs, slots.c_str(), cores,
+              seconds, counted);
+  std::printf("figure run.bwrap_per_core_s %.1f 1/s\n",
+              static_cast<double>(counted) / seconds / cores);
+  return 0;
+}

@@ -15,7 +15,8 @@ struct StateFolder {
   fs::path state() const { return campaign / ".proctor"; }
   fs::path journal() const { return state() / "journal.sqlite"; }
   fs::path status() const { return state() / "status.json"; }
-  fs::path incoming() const { return state() / "incoming"; }
+  // On the file system of the runs: a finished archive is renamed to its place.
+  fs::path incoming() const { return runs() / ".incoming"; }
   fs::path keys() const { return state() / "keys"; }
   fs::path allow_list() const { return keys() / "workers.allow"; }
   fs::path worker_root(const std::string& name) const { return state() / "workers" / name; }

@@ -2,8 +2,14 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
+#include "common/base/log.h"
+
 namespace proctor {
 namespace {
+
+constexpr std::chrono::seconds kFirstBackoff(1), kLongestBackoff(30);
 
 // The worker of the same build, else the one on PATH.
 std::string worker_program() {
@@ -20,6 +26,7 @@ std::string worker_program() {
 
 Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
   LocalWorkers out;
+  out.folder_ = spec.folder;
   PROCTOR_CHECK_OK(make_dirs(spec.folder.logs()));
   for (std::uint32_t i = 1; i <= spec.workers; ++i) {
     const std::string name = "local-" + std::to_string(i);
@@ -38,19 +45,36 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
     command.argv.insert(command.argv.end(), spec.extra.begin(), spec.extra.end());
     PROCTOR_TRY(Child child,
                 Child::start(command, spec.folder.worker_log(name), Child::Lifetime::kIndependent));
-    out.children_.push_back(std::move(child));
+    out.workers_.push_back({name, std::move(command), std::move(child), Clock::now(), {}});
+    out.workers_.back().backoff = kFirstBackoff;
   }
   return out;
 }
 
+void LocalWorkers::tend() {
+  for (Local& w : workers_) {
+    const std::optional<int> code = w.child.poll();
+    if (!code || *code == 0 || Clock::now() < w.next) continue;
+    log::warn("worker " + w.name + " ended with exit code " + std::to_string(*code) + " (see " +
+              log_of(w).string() + "); it is started again");
+    w.next = Clock::now() + w.backoff;
+    w.backoff = std::min(w.backoff * 2, kLongestBackoff);
+    Result<Child> child = Child::start(w.command, log_of(w), Child::Lifetime::kIndependent);
+    if (child.ok())
+      w.child = std::move(child).value();
+    else
+      log::warn("worker " + w.name + ": " + child.error().detail);
+  }
+}
+
 void LocalWorkers::stop() {
   constexpr std::chrono::milliseconds kLeave(5'000), kGrace(10'000);
-  for (Child& c : children_) {
-    if (c.wait(kLeave)) continue;
-    c.signal(SIGINT);
-    c.stop(kGrace);
+  for (Local& w : workers_) {
+    if (w.child.wait(kLeave)) continue;
+    w.child.signal(SIGINT);
+    w.child.stop(kGrace);
   }
-  children_.clear();
+  workers_.clear();
 }
 
 }  // namespace proctor

@@ -1,7 +1,9 @@
 #pragma once
 // LocalWorkers: proctor-worker processes on this machine, for `proctor run`.
 // They do not die with the coordinator: killed, it is resumed, and they hand over what they did.
-// One that nobody comes back for gives up by itself.
+// One that nobody comes back for gives up by itself; one that ends before its time is started
+// again, or its runs would wait for the end of their lease.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -25,12 +27,25 @@ class LocalWorkers {
   LocalWorkers(LocalWorkers&&) noexcept = default;
   LocalWorkers& operator=(LocalWorkers&&) noexcept = default;
   ~LocalWorkers() = default;  // what still runs is killed (Child)
+  // Starts those again that did not leave in good order, each at most once in a while.  Call it now
+  // and then; from one thread.
+  void tend();
   // The campaign is over: waits a while for each to leave, then ends it.
   void stop();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Local {
+    std::string name;
+    CommandSpec command;
+    Child child;
+    Clock::time_point next;  // not started again before this
+    std::chrono::seconds backoff{1};
+  };
   LocalWorkers() = default;
-  std::vector<Child> children_;
+  fs::path log_of(const Local& local) const { return folder_.worker_log(local.name); }
+  StateFolder folder_;
+  std::vector<Local> workers_;
 };
 
 }  // namespace proctor

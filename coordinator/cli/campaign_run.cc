@@ -11,6 +11,7 @@
 #include "common/ledger/private_redis.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
 
@@ -69,16 +70,21 @@ Result<RedisEndpoint> redis_endpoint(const std::string& configured) {
 }
 
 struct Earlier {
-  bool any = false;
+  bool started = false;    // a coordinator has opened the journal
+  bool attempted = false;  // and a run was tried: a start that failed has not begun anything
   std::uint64_t ended = 0, parked = 0, open = 0;
 };
 Result<Earlier> look_at_journal(const StateFolder& folder) {
   std::error_code ec;
   if (!fs::exists(folder.journal(), ec)) return Earlier{};
-  PROCTOR_TRY(JournalReader reader, JournalReader::open(folder.journal()));
-  PROCTOR_TRY(const RestoredState state, reader.load());
+  Result<JournalReader> reader = JournalReader::open(folder.journal());
+  // Whoever made the file ended before anything was in it: a full disk, a kill.
+  if (!reader.ok() && reader.error().code == Errc::kNotFound) return Earlier{};
+  if (!reader.ok()) return std::move(reader).error();
+  PROCTOR_TRY(const RestoredState state, reader->load());
   Earlier e;
-  e.any = 0 < state.last_epoch.raw();
+  e.started = 0 < state.last_epoch.raw();
+  e.attempted = !state.attempts.empty() || !state.ended.empty() || !state.parked.empty();
   e.ended = state.ended.size();
   e.parked = state.parked.size();
   for (const RestoredAttempt& a : state.attempts)
@@ -87,14 +93,19 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
 }
 
 Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
+  if (const std::optional<std::string> owner = journal_owner(frozen.folder.journal()))
+    return Error{Errc::kConflict,
+                 "this campaign is running: " + *owner +
+                     ".\n  To watch it: proctor status --watch " + options.folder +
+                     "\n  To stop it:  interrupt that process (once: what runs is finished)"};
   PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
   if (options.begin == RunOptions::Begin::kGoOn) {
-    if (!earlier.any)
+    if (!earlier.started)
       return Error{Errc::kNotFound,
                    "nothing of this campaign has run yet: proctor run " + options.folder};
     return ok_status();
   }
-  if (!earlier.any) return ok_status();
+  if (!earlier.attempted) return ok_status();
   return Error{Errc::kConflict,
                "this campaign has begun: " + std::to_string(earlier.ended) + " of " +
                    std::to_string(frozen.plan.size()) + " runs have ended, " +
@@ -174,8 +185,12 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(coordinator_setup.redis, redis_endpoint(redis_at));
   ProgressDisplay display;
   StatusSnapshot last;
+  std::optional<LocalWorkers> workers;
   coordinator_setup.on_status = [&](const StatusSnapshot& status) {
     last = status;
+    const bool over = status.state == "complete" || status.state == "stopped" ||
+                      status.state.starts_with("failed");
+    if (workers && !over) workers->tend();
     display.show(status);
   };
   PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator,
@@ -183,7 +198,7 @@ Result<int> run_it(const RunOptions& options) {
   for (const std::string& endpoint : coordinator->endpoints())
     log::info("campaign " + frozen.id + ", epoch " + std::to_string(coordinator->epoch().raw()) +
               ", listening on " + endpoint);
-  PROCTOR_TRY(LocalWorkers workers,
+  PROCTOR_TRY(workers,
               LocalWorkers::start({.folder = frozen.folder,
                                    .endpoint = local,
                                    .workers = options.workers.value_or(frozen.campaign.workers),
@@ -191,7 +206,7 @@ Result<int> run_it(const RunOptions& options) {
                                    .extra = {}}));
   const Coordinator::Outcome outcome = coordinator->run();
   display.end();
-  workers.stop();
+  workers->stop();
   const int code = exit_code_of(outcome, last, options);
   PROCTOR_TRY(const std::string report, write_report_files(frozen));
   std::fputs(report.c_str(), stdout);

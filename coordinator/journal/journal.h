@@ -32,6 +32,9 @@ namespace proctor {
 
 class JournalStore;
 
+// Who has the journal open for writing, if anyone: "process 17 on build7 since ...".
+std::optional<std::string> journal_owner(const fs::path& file);
+
 struct JournalStats {
   std::uint64_t commits = 0;  // transactions made durable
   std::uint64_t batches = 0;  // appends in them

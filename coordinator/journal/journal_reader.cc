@@ -12,6 +12,11 @@ namespace {
 
 Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mode mode) {
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
+  // The tables and the mark come in one transaction: without either its maker did not get that far.
+  PROCTOR_TRY(const std::int64_t objects, db.integer("SELECT count(*) FROM sqlite_schema"));
+  PROCTOR_TRY(const std::int64_t mark, db.integer("PRAGMA application_id"));
+  if (objects == 0 && mark == 0)
+    return Error{Errc::kNotFound, db.filename() + " has nothing in it yet"};
   PROCTOR_CHECK_OK(journal::check_schema(db));
   // The schema check reads the header only; this one needs the WAL.
   PROCTOR_TRY(const std::int64_t tables, db.integer("SELECT count(*) FROM sqlite_schema"));

@@ -2,7 +2,8 @@
 // Reads a journal while the coordinator writes it: for status, report, story and the aggregate.
 // Owns a read-only connection; never takes the campaign's lock and never blocks the writer.  Each
 // call sees one consistent state; two calls may see two.  One thread at a time.
-// Errors: kNotFound no such file, kInvalid not a journal or from a newer Proctor, kCorrupt damaged.
+// Errors: kNotFound no such file or nothing in it yet, kInvalid not a journal or from a newer
+// Proctor, kCorrupt damaged.
 #include <functional>
 #include <memory>
 #include <optional>

@@ -13,6 +13,7 @@
 #include "common/base/overload.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_schema.h"
 
@@ -28,19 +29,28 @@ std::string host_name() {
   return name.data();
 }
 
+fs::path lock_of(fs::path journal) {
+  journal += ".lock";
+  return journal;
+}
+
+// What the one that took the lock wrote into it.
+std::string owner_in(int fd) {
+  std::array<char, 400> owner{};
+  const ssize_t n = ::pread(fd, owner.data(), owner.size(), 0);
+  std::string_view text(owner.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  text = text.substr(0, text.find('\n'));
+  return text.empty() ? "another coordinator" : printable(text);
+}
+
 // One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
 Result<UniqueFd> take_lock(const fs::path& file) {
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return errno_error("open " + file.string(), errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);
-    std::array<char, 400> owner{};
-    const ssize_t n = ::pread(fd.get(), owner.data(), owner.size(), 0);
-    std::string_view text(owner.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-    text = text.substr(0, text.find('\n'));
-    return Error{Errc::kConflict, "campaign journal in use by " +
-                                      (text.empty() ? "another coordinator" : printable(text)) +
-                                      " (" + file.string() + ")"};
+    return Error{Errc::kConflict,
+                 "campaign journal in use by " + owner_in(fd.get()) + " (" + file.string() + ")"};
   }
   const std::string me = "process " + std::to_string(::getpid()) + " on " + host_name() +
                          " since " + to_rfc3339(wall_now()) + "\n";
@@ -175,10 +185,15 @@ constexpr const char* kScope =
 
 }  // namespace
 
+std::optional<std::string> journal_owner(const fs::path& file) {
+  const UniqueFd fd(::open(lock_of(file).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() || ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return std::nullopt;
+  return owner_in(fd.get());
+}
+
 Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
-  fs::path lock_file = file;
-  lock_file += ".lock";
-  PROCTOR_TRY(UniqueFd lock, take_lock(lock_file));
+  PROCTOR_TRY(UniqueFd lock, take_lock(lock_of(file)));
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, sqlite::Database::Mode::kCreate));
   PROCTOR_CHECK_OK(journal::prepare_for_writing(db));
   std::unique_ptr<JournalStore> store(new JournalStore(std::move(lock), std::move(db)));

@@ -12,14 +12,17 @@ void check_journal(const CampaignScene& scene, const Expected& expected) {
   CHECK(scene.ended() == expected.runs - expected.parked);
   CHECK(scene.number("SELECT count(*) FROM runs WHERE state = 'parked'") == expected.parked);
   // One attempt decides a run, whatever else happened to it.
-  CHECK(scene.sql("SELECT run FROM attempts WHERE sets_outcome = 1 GROUP BY run HAVING count(*) > 1")
-            .empty());
-  CHECK(scene.sql("SELECT r.run FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = "
-                  "r.attempt WHERE r.state = 'ended' AND a.outcome IS NOT r.outcome")
+  CHECK(
+      scene.sql("SELECT run FROM attempts WHERE sets_outcome = 1 GROUP BY run HAVING count(*) > 1")
+          .empty());
+  CHECK(scene
+            .sql("SELECT r.run FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = "
+                 "r.attempt WHERE r.state = 'ended' AND a.outcome IS NOT r.outcome")
             .empty());
   // What was granted is settled or voided, and nothing is charged above what was asked.
-  CHECK(scene.sql("SELECT run, attempt, state FROM attempts WHERE settled_ms IS NULL AND state NOT "
-                  "IN ('denied', 'voided')")
+  CHECK(scene
+            .sql("SELECT run, attempt, state FROM attempts WHERE settled_ms IS NULL AND state NOT "
+                 "IN ('denied', 'voided')")
             .dump() == "[]");
   CHECK(scene.sql("SELECT run FROM attempts WHERE ask < charged").empty());
   const Json balance = scene.sql("SELECT * FROM balance");
@@ -27,8 +30,9 @@ void check_journal(const CampaignScene& scene, const Expected& expected) {
   CHECK(balance[0]["reserved"] == 0);
   CHECK(balance[0]["spent"] <= balance[0]["cap"]);
   if (expected.attempts == Expected::Attempts::kOneEach)
-    CHECK(scene.sql("SELECT run, attempt, state FROM attempts WHERE granted_ms IS NOT NULL AND "
-                    "state <> 'voided' GROUP BY run HAVING count(*) > 1")
+    CHECK(scene
+              .sql("SELECT run, attempt, state FROM attempts WHERE granted_ms IS NOT NULL AND "
+                   "state <> 'voided' GROUP BY run HAVING count(*) > 1")
               .dump() == "[]");
 }
 
@@ -40,15 +44,16 @@ void check_report(const CampaignScene& scene, const Expected& expected) {
   std::map<std::string, std::int64_t> of_rows;
   for (const Json& row : report["rows"]) {
     if (!row["stratum"].is_null()) continue;
-    for (const char* key : {"planned", "success", "failure", "acceptance_error", "invalid", "parked"})
+    for (const char* key :
+         {"planned", "success", "failure", "acceptance_error", "invalid", "parked"})
       of_rows[key] += row[key].get<std::int64_t>();
   }
   CHECK(of_rows["planned"] == expected.runs);
   CHECK(of_rows["parked"] == expected.parked);
   for (const char* outcome : {"success", "failure", "acceptance_error", "invalid"}) {
     CAPTURE(outcome);
-    CHECK(of_rows[outcome] == scene.number("SELECT count(*) FROM runs WHERE outcome = '" +
-                                           std::string(outcome) + "'"));
+    CHECK(of_rows[outcome] ==
+          scene.number("SELECT count(*) FROM runs WHERE outcome = '" + std::string(outcome) + "'"));
   }
   CHECK(report["total_cost"]["total"]["micro_usd"] ==
         scene.number("SELECT coalesce(sum(charged + overrun), 0) FROM attempts"));
@@ -59,10 +64,10 @@ void check_run_directories(const CampaignScene& scene) {
   const Json rows = scene.sql(
       "SELECT run, attempt, outcome, lower(hex(report)) AS report, charged + overrun AS cost FROM "
       "attempts WHERE sets_outcome = 1 AND archive_bytes > 0");
-  const Json report = must(parse_json(scene.run("report", {"--json"}).out,
-                                      {.bytes_max = std::size_t{64} << 20}));
+  const Json report =
+      must(parse_json(scene.run("report", {"--json"}).out, {.bytes_max = std::size_t{64} << 20}));
   for (const Json& row : rows) {
-    const std::string name = report["runs"][row["run"].get<std::size_t>()]["name"];
+    const std::string name = report["runs"][row["run"].get<std::size_t>()]["run"];
     CAPTURE(name);
     const std::string bytes =
         scene.read(scene.folder() / "runs" / name /

@@ -136,8 +136,8 @@ TEST_SUITE("campaign") {
 
   TEST_CASE("an image without an engine is refused by check") {
     const CampaignScene scene(small());
-    scene.edit(scene.contract(), "environment:\n", "environment:\n  image: \"no-such@sha256:" +
-                                                       std::string(64, '0') + "\"\n");
+    scene.edit(scene.contract(), "environment:\n",
+               "environment:\n  image: \"no-such@sha256:" + std::string(64, '0') + "\"\n");
     CommandSpec spec;
     spec.argv = {"env", "PROCTOR_DOCKER_SOCKET=" + (scene.temp() / "none.sock").string(),
                  proctor_program().string(), "run", scene.folder().string()};

@@ -1,0 +1,118 @@
+// Chaos: coordinator, workers and Redis are killed at random moments while a campaign goes on.
+// PROCTOR_CHAOS_SEED repeats a run's choices, PROCTOR_CHAOS_SECONDS makes it longer.
+#include <csignal>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "tests/support/books.h"
+#include "tests/support/leftovers.h"
+#include "tests/support/redis_server.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+std::uint32_t number_from(const char* variable, std::uint32_t otherwise) {
+  const char* set = std::getenv(variable);
+  return set == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(set, nullptr, 10));
+}
+
+// Local workers that live, whoever started them.
+std::vector<pid_t> workers_of(const CampaignScene& scene) {
+  std::vector<pid_t> out;
+  for (const pid_t pid : processes_of(scene.temp())) {
+    const Result<std::string> line =
+        read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
+    if (line.ok() && contains(*line, "proctor-worker") && contains(*line, "--connect"))
+      out.push_back(pid);
+  }
+  return out;
+}
+
+class Chaos {
+ public:
+  Chaos(const CampaignScene& scene, RedisServer& redis, std::uint32_t seed)
+      : scene_(scene), redis_(redis), random_(seed), run_(scene.start("run")) {}
+
+  bool over() { return run_.poll() == 0; }
+
+  void strike() {
+    switch (pick(4)) {
+      case 0:
+        run_.signal(SIGKILL);
+        REQUIRE(run_.wait(10s).has_value());
+        run_ = scene_.start("resume");
+        break;
+      case 1:
+      case 2:
+        if (const std::vector<pid_t> all = workers_of(scene_); !all.empty())
+          ::kill(all[pick(all.size())], SIGKILL);
+        break;
+      case 3:
+        redis_.kill();
+        redis_.start();
+        break;
+      default:
+        break;
+    }
+    // One that ended by itself - Redis was away when it began - is started again.
+    if (const std::optional<int> code = run_.poll(); code && *code != 0)
+      run_ = scene_.start("resume");
+  }
+
+  std::chrono::milliseconds pause() { return std::chrono::milliseconds(300 + pick(1'200)); }
+
+  // Calm: it has to end by itself now.
+  void finish() {
+    const bool ended = eventually(
+        [&] {
+          const std::optional<int> code = run_.poll();
+          if (code && *code != 0) run_ = scene_.start("resume");
+          return code == 0;
+        },
+        60s);
+    REQUIRE_MESSAGE(ended, scene_.said());
+  }
+
+ private:
+  std::size_t pick(std::size_t below) {
+    return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_);
+  }
+  const CampaignScene& scene_;
+  RedisServer& redis_;
+  std::mt19937 random_;
+  Child run_;
+};
+
+}  // namespace
+
+TEST_SUITE("chaos") {
+  TEST_CASE("nothing is lost or repeated or overspent whoever is killed") {
+    const std::uint32_t seed = number_from("PROCTOR_CHAOS_SEED", std::random_device{}());
+    const std::chrono::seconds length(number_from("PROCTOR_CHAOS_SECONDS", 20));
+    MESSAGE("PROCTOR_CHAOS_SEED=" << seed);
+    RedisServer redis;
+    CampaignShape shape;
+    shape.tasks = {"add", "sum", "plus"};
+    shape.methods = {"noop", "reference", solving_method("solver", "sleep 0.2; ")};
+    shape.replicates = 7;
+    shape.redis = redis.address();
+    shape.slots = 2;
+    shape.global = shape.task = "100.00";
+    CampaignScene scene(shape);
+    // What is lost is tried again as often as chaos wants.
+    scene.edit(scene.folder() / "campaign.yaml", "workers: 2",
+               "infrastructure_retries: 100\nworkers: 2");
+    Chaos chaos(scene, redis, seed);
+    const auto until = std::chrono::steady_clock::now() + length;
+    while (std::chrono::steady_clock::now() < until && !chaos.over()) {
+      std::this_thread::sleep_for(chaos.pause());  // the moment is what is random here
+      chaos.strike();
+    }
+    chaos.finish();
+    check_books(scene, {.runs = 63, .attempts = Expected::Attempts::kAny});
+    scene.require_nothing_left();
+  }
+}

@@ -1,0 +1,146 @@
+// Workers over TCP: keys, wrong keys, garbage, names.  Nobody is disturbed by a stranger.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <random>
+
+#include "common/base/unique_fd.h"
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+CampaignShape gated() {
+  CampaignShape shape;
+  shape.methods = {gated_method("gated"), "noop"};
+  shape.replicates = 2;
+  return shape;
+}
+
+// The port behind "listening on tcp://127.0.0.1:PORT"; 0 while it is not said.
+int port_of(const CampaignScene& scene) {
+  constexpr std::string_view kMark = "listening on tcp://127.0.0.1:";
+  const std::string said = scene.said();
+  const std::size_t at = said.find(kMark);
+  return at == std::string::npos ? 0 : std::atoi(said.c_str() + at + kMark.size());
+}
+std::string endpoint_of(const CampaignScene& scene) {
+  REQUIRE_MESSAGE(eventually([&] { return port_of(scene) != 0; }), scene.said());
+  return "tcp://127.0.0.1:" + std::to_string(port_of(scene));
+}
+
+std::vector<std::string> with_keys(const CampaignScene& scene, const std::string& key) {
+  return {"--connect",    endpoint_of(scene),
+          "--slots",      "2",
+          "--server-key", (scene.state() / "keys/coordinator.pub").string(),
+          "--key",        key};
+}
+
+// Connects, sends, goes.
+void send_garbage(int port, const std::string& bytes) {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  (void)::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+void send_all_kinds_of_garbage(int port) {
+  constexpr unsigned kSeed = 20260307;
+  std::mt19937 random(kSeed);
+  std::string noise(100'000, '\0');
+  for (char& c : noise) c = static_cast<char>(random());
+  const std::string greeting("\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL", 16);
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), noise, greeting + noise, std::string()})
+    send_garbage(port, bytes);
+}
+
+}  // namespace
+
+TEST_SUITE("coordinator") {
+  TEST_CASE("a worker with a key joins over TCP and strangers disturb nobody") {
+    const CampaignScene scene(gated());
+    REQUIRE(scene.run("keygen", {"--worker", "w1"}).exit_code == 0);
+    const CampaignScene other(gated());  // its keys are good, and of another campaign
+    REQUIRE(other.run("keygen", {"--worker", "w1"}).exit_code == 0);
+    Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0"});
+    Child stranger =
+        scene.start_worker(with_keys(scene, (other.state() / "keys/w1.key").string()), "stranger");
+    REQUIRE_MESSAGE(eventually([&] { return contains(scene.said(), "refused a connection"); }),
+                    scene.said());
+    Child worker =
+        scene.start_worker(with_keys(scene, (scene.state() / "keys/w1.key").string()), "w1");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("w1"));
+    send_all_kinds_of_garbage(port_of(scene));
+    CHECK(serve.running());
+    scene.open_gate();
+    CHECK_MESSAGE(serve.wait(25s) == 0, scene.said());
+    CHECK(worker.wait(10s) == 0);
+    CHECK(scene.sql("SELECT name FROM workers") == Json::array({{{"name", "w1"}}}));
+    stranger.stop(5s);
+    check_books(scene, {.runs = 4});
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("a key may not speak for a worker of another name") {
+    const CampaignScene scene(gated());
+    REQUIRE(scene.run("keygen", {"--worker", "w1", "--worker", "w2"}).exit_code == 0);
+    Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0"});
+    Child liar =
+        scene.start_worker(with_keys(scene, (scene.state() / "keys/w1.key").string()), "w2");
+    CHECK_MESSAGE(liar.wait(20s) == 2, scene.said("w2"));
+    CHECK(contains(scene.said(), "its key is registered as w1"));
+    CHECK(serve.running());
+  }
+
+  TEST_CASE("plain TCP is for this machine and has to be asked for") {
+    const CampaignScene scene(gated());
+    const CommandOutcome bare = scene.run("serve", {"--listen", "tcp://127.0.0.1:0"});
+    CHECK(bare.exit_code == 2);
+    CHECK_MESSAGE(contains(bare.err, "proctor keygen"), bare.err);
+    CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+    const CommandOutcome open =
+        scene.run("serve", {"--listen", "tcp://0.0.0.0:0", "--insecure-loopback"});
+    CHECK_MESSAGE(open.exit_code == 2, open.err);
+    CommandSpec spec;
+    spec.argv = {worker_program().string(), "--connect", "tcp://127.0.0.1:9", "--root",
+                 (scene.temp() / "root").string()};
+    const CommandOutcome worker = must(run_command(spec));
+    CHECK_MESSAGE(worker.exit_code == 2, worker.err);
+  }
+
+  TEST_CASE("plain TCP on loopback serves and bears garbage and a second worker of one name") {
+    const CampaignScene scene(gated());
+    Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"});
+    const std::vector<std::string> args = {"--connect", endpoint_of(scene), "--insecure-loopback"};
+    Child worker = scene.start_worker(args, "w1");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("w1"));
+    send_all_kinds_of_garbage(port_of(scene));
+    std::vector<std::string> elsewhere = args;
+    elsewhere.insert(elsewhere.end(), {"--root", (scene.temp() / "roots/second").string()});
+    CommandSpec second;
+    second.argv = {worker_program().string(), "--name", "w1"};
+    second.argv.insert(second.argv.end(), elsewhere.begin(), elsewhere.end());
+    second.timeout = 20s;
+    const CommandOutcome refused = must(run_command(second));
+    CHECK_MESSAGE(refused.exit_code == 2, refused.err);
+    CHECK_MESSAGE(contains(refused.err, "a worker of that name is connected"), refused.err);
+    second.argv = {worker_program().string(), "--name", "w1", "--root",
+                   (scene.temp() / "roots/w1").string()};
+    second.argv.insert(second.argv.end(), args.begin(), args.end());
+    const CommandOutcome same_folder = must(run_command(second));
+    CHECK_MESSAGE(same_folder.exit_code == 4, same_folder.err);
+    CHECK(scene.agents_run(1));
+    scene.open_gate();
+    CHECK_MESSAGE(serve.wait(25s) == 0, scene.said());
+    CHECK(worker.wait(10s) == 0);
+    check_books(scene, {.runs = 4});
+    scene.require_nothing_left();
+  }
+}

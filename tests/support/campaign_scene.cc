@@ -31,7 +31,8 @@ std::string contract_text(const std::string& id, const std::string& commit, cons
          commit + "\"\nenvironment:\n  toolchains:\n    - {path: " + gate.string() +
          ", at: /opt/gate}\n"
          "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-         "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\nreference_patch: fix.patch\n";
+         "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n"
+         "reference_patch: fix.patch\n";
 }
 
 // A campaign of two million files is not what we test: whatever a test reads fits.

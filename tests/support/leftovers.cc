@@ -92,14 +92,14 @@ std::string leftovers_of(const fs::path& folder, const fs::path& worker_root) {
   std::istringstream sockets(slurp("/proc/net/unix"));
   for (std::string line; std::getline(sockets, line);)
     if (contains(line, folder.string())) out += "socket " + line + "\n";
-  // proctor/HASH-NAME, where the hash is that of the worker's root
-  const std::string mark = sha256(worker_root.string()).short_hex() + "-";
+  // proctor/NAME-HASH, where the hash is that of the worker's root
+  const std::string mark = "-" + sha256(worker_root.string()).short_hex();
   std::error_code ec;
   for (const char* base : {"/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids",
                            "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct"})
     for (fs::directory_iterator it(fs::path(base) / "proctor", ec), end; !ec && it != end;
          it.increment(ec))
-      if (it->path().filename().string().starts_with(mark))
+      if (it->path().filename().string().ends_with(mark))
         out += "control group " + it->path().string() + "\n";
   return out;
 }

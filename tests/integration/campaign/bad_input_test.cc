@@ -41,7 +41,7 @@ TEST_SUITE("campaign") {
   TEST_CASE("a missing repository is refused at its line") {
     const CampaignScene scene(small());
     scene.edit(scene.contract(), "../repo", "../gone");
-    refused(scene, "contracts/add.yaml:7:", "there is no repository");
+    refused(scene, "contracts/add.yaml:8:", "there is no repository");
   }
 
   TEST_CASE("a folder that is not a repository is refused at its line") {
@@ -90,7 +90,7 @@ TEST_SUITE("campaign") {
     scene.edit(scene.contract(), "timeout: 20s", "timeout: soon");
     refused(scene, "campaign.yaml:5:", "replicates");
     refused(scene, "budget.global", "-1");
-    refused(scene, "contracts/add.yaml:14:", "soon");
+    refused(scene, "contracts/add.yaml:13:", "soon");
   }
 
   TEST_CASE("a duplicate key and bytes that are not UTF-8 are refused at their place") {
@@ -114,7 +114,7 @@ TEST_SUITE("campaign") {
   TEST_CASE("a check without a command is refused") {
     const CampaignScene scene(small());
     scene.edit(scene.contract(), ", command: sh tests/t.sh", "");
-    refused(scene, "contracts/add.yaml:14:", "command");
+    refused(scene, "contracts/add.yaml:13:", "command");
   }
 
   TEST_CASE("a deep and a huge file are refused without being swallowed") {

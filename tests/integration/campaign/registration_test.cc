@@ -39,7 +39,7 @@ TEST_SUITE("campaign") {
     const fs::path yaml = scene.folder() / "campaign.yaml";
     const std::string campaign = scene.read(yaml);
     scene.edit(yaml, "50.00", "51.00");
-    refuses(scene, "budget");
+    refuses(scene, "envelope");
     scene.write(yaml, campaign);
     scene.edit(scene.folder() / "contracts/fix.patch", "+echo $(($1 + $2))", "+echo $(($2 + $1))");
     refuses(scene, "add");

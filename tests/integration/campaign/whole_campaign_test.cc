@@ -98,8 +98,8 @@ TEST_SUITE("campaign") {
     CampaignShape shape;
     shape.methods = {"noop", "reference"};
     shape.replicates = 3;
-    shape.global = "1.001";  // two runs at a time; what they spend keeps the last ones out
-    shape.task = "1.001";
+    shape.global = "0.5025";  // one run at a time; what they spend keeps the last ones out
+    shape.task = "0.5025";
     shape.run = "0.50";
     const CampaignScene scene(shape);
     const CommandOutcome ran = scene.run("run");

@@ -6,6 +6,8 @@
 #include "tests/support/leftovers.h"
 
 namespace proctor::testing {
+
+using namespace std::chrono_literals;
 namespace {
 
 constexpr const char* kPatch =

@@ -43,7 +43,7 @@ class CampaignScene {
 
   // `proctor COMMAND FOLDER MORE` to its end.
   CommandOutcome run(const std::string& command, std::vector<std::string> more = {},
-                     std::chrono::milliseconds timeout = 60s) const;
+                     std::chrono::milliseconds timeout = std::chrono::seconds(60)) const;
   // ... beside us; its output is collected in `said(name)`.
   Child start(const std::string& command, std::vector<std::string> more = {},
               const std::string& name = "proctor") const;

@@ -4,6 +4,8 @@
 #include <thread>
 
 namespace proctor::testing {
+
+using namespace std::chrono_literals;
 namespace {
 
 fs::path program(const char* name, const char* built) {

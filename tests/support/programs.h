@@ -12,8 +12,6 @@
 
 namespace proctor::testing {
 
-using namespace std::chrono_literals;
-
 template <class T>
 T must(Result<T> result) {
   if (!result.ok()) FAIL(result.error().detail);
@@ -28,12 +26,14 @@ fs::path proctor_program();
 fs::path worker_program();
 
 // Runs `proctor ARGS` to its end.
-CommandOutcome proctor(std::vector<std::string> args, std::chrono::milliseconds timeout = 60s);
+CommandOutcome proctor(std::vector<std::string> args,
+                       std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
 // Runs any program to its end and requires success; its standard output.
 std::string output_of(std::vector<std::string> argv, const fs::path& cwd = {});
 
 // Asks every 20 ms until the answer is yes or the time is over.  The last answer.
-bool eventually(const std::function<bool()>& asked, std::chrono::milliseconds within = 20s);
+bool eventually(const std::function<bool()>& asked,
+                std::chrono::milliseconds within = std::chrono::seconds(20));
 
 }  // namespace proctor::testing

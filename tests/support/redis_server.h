@@ -32,7 +32,7 @@ class RedisServer {
   }
   void kill() {
     child_->signal(SIGKILL);
-    REQUIRE(child_->wait(10s).has_value());
+    REQUIRE(child_->wait(std::chrono::seconds(10)).has_value());
   }
   void freeze() { child_->signal(SIGSTOP); }
   void thaw() { child_->signal(SIGCONT); }

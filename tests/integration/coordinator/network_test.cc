@@ -10,6 +10,7 @@
 
 using namespace proctor;
 using namespace proctor::testing;
+using namespace std::chrono_literals;
 
 namespace {
 

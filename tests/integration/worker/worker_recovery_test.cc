@@ -47,8 +47,10 @@ TEST_SUITE("worker") {
         scene.method("slow", Method::Kind::kCommand, "sleep 1; echo 'echo $(($1 + $2))' > calc.sh");
     coordinator->assign({scene.assignment(*coordinator, slow, 0)}, scene.settings_digest());
     REQUIRE(coordinator->until([&] { return !coordinator->syncs.back().running.empty(); }));
+    const auto bundles = coordinator->bundles;  // it may still wait for them: so does a new life
     coordinator.reset();
     coordinator = std::make_unique<FakeCoordinator>(scene.socket, 2);
+    coordinator->bundles = bundles;
     REQUIRE_MESSAGE(coordinator->has_result(id(0)), scene.log());
     CHECK(coordinator->results.at(id(0)).epoch == Epoch(1));  // the one it was assigned under
     CHECK(coordinator->results.at(id(0)).outcome == RunOutcome::kSuccess);

@@ -58,11 +58,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto go_on = std::make_shared<bool>(false);
   command->add_flag("--resume", *go_on, "go on with a campaign that has begun");
   command->callback([=, &exit_code] {
-    if (command->get_option("--workers")->count() == 0) flags->options.workers = 0;
     if (*go_on) flags->options.begin = RunOptions::Begin::kGoOn;
-    if (command->get_option("--workers")->count() != 0) flags->options.workers = flags->workers;
-    if (command->get_option("--slots")->count() != 0) flags->options.slots = flags->slots;
-    exit_code = run_campaign(flags->options);
+    flags->options.workers = 0;  // unless some are asked for
+    go(command, flags, exit_code);
   });
 }
 

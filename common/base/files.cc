@@ -1,6 +1,8 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -116,6 +118,14 @@ Status make_dirs(const fs::path& dir) {
   fs::create_directories(dir, ec);
   if (ec) return errno_error("make folder " + dir.string(), ec.value());
   return ok_status();
+}
+
+void spread_subfolders(const fs::path& dir) {
+  const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int flags = 0;
+  if (!fd.valid() || ::ioctl(fd.get(), FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_TOPDIR_FL;
+  ::ioctl(fd.get(), FS_IOC_SETFLAGS, &flags);
 }
 
 Status remove_tree(const fs::path& dir) {

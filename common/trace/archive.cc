@@ -138,9 +138,6 @@ Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) 
     ::unlink(temp.c_str());
     return in_context("pack " + dir.string(), std::move(packed).error());
   }
-  const UniqueFd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!parent.valid() || ::fsync(parent.get()) != 0)
-    return errno_error("fsync " + folder.string(), errno);
   return ArchiveInfo{sink.hash.finish(), sink.bytes};
 }
 

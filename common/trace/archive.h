@@ -16,7 +16,8 @@ struct ArchiveInfo {
   Digest digest;  // of the file's bytes
   std::uint64_t bytes = 0;
 };
-// Writes `out_file` whole (synced, then renamed) or not at all.  `out_file` must not lie in `dir`.
+// Writes `out_file` whole (synced, then renamed) or not at all; its name is on disk once the caller
+// syncs the folder it finally lies in.  `out_file` must not lie in `dir`.
 // kInvalid: something that is neither file nor folder, or a file that changed meanwhile.
 // kExhausted: beyond limits::kArchiveBytes or limits::kArchiveEntries.
 Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file);

@@ -74,7 +74,7 @@ Result<std::vector<TreeEntry>> list_tree(const fs::path& dir) {
   return out;
 }
 
-Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative, SyncFiles sync) {
+Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative) {
   const fs::path path = dir / relative;
   const UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
@@ -94,8 +94,6 @@ Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative,
     hash.update({block.data(), static_cast<std::size_t>(n)});
     out.bytes += static_cast<std::uint64_t>(n);
   }
-  if (sync == SyncFiles::kYes && ::fsync(fd.get()) != 0)
-    return errno_error("fsync " + path.string(), errno);
   out.digest = hash.finish();
   return out;
 }

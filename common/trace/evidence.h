@@ -37,9 +37,7 @@ struct TreeEntry {
 // file nor a folder.  kExhausted: more than limits::kArchiveEntries.
 Result<std::vector<TreeEntry>> list_tree(const fs::path& dir);
 
-enum class SyncFiles { kNo, kYes };
-// Digest and length of a regular file, read without following a link at its end; kYes also fsyncs.
-Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative,
-                               SyncFiles sync = SyncFiles::kNo);
+// Digest and length of a regular file, read without following a link at its end.
+Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative);
 
 }  // namespace proctor

@@ -22,12 +22,6 @@ std::uint64_t machine_micros() {
       std::chrono::duration_cast<std::chrono::microseconds>(mono_now().time_since_epoch()).count());
 }
 
-Status sync_folder(const fs::path& dir) {
-  const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return errno_error("fsync " + dir.string(), errno);
-  return ok_status();
-}
-
 Error misuse(std::string detail) {
   return Error{Errc::kInvalid, std::move(detail)};
 }
@@ -54,11 +48,6 @@ struct RunRecorder::Impl {
       if (n < 0) return errno_error("write " + (dir / kEventsFile).string(), errno);
       buffer.erase(0, static_cast<std::size_t>(n));
     }
-    return ok_status();
-  }
-  Status sync() {
-    PROCTOR_CHECK_OK(flush());
-    if (::fsync(log.get()) != 0) return errno_error("fsync " + (dir / kEventsFile).string(), errno);
     return ok_status();
   }
   Result<std::uint64_t> append(std::string_view type, Actor actor, const Json& payload);
@@ -117,12 +106,8 @@ Status RunRecorder::Impl::collect_files(RunReport& report) const {
   PROCTOR_TRY(const std::vector<TreeEntry> entries, list_tree(dir));
   report.files.clear();
   for (const TreeEntry& entry : entries) {
-    if (entry.folder) {
-      PROCTOR_CHECK_OK(sync_folder(dir / entry.path));
-      continue;
-    }
-    if (entry.path == kReportFile) continue;
-    PROCTOR_TRY(EvidenceFile file, hash_file(dir, entry.path, SyncFiles::kYes));
+    if (entry.folder || entry.path == kReportFile) continue;
+    PROCTOR_TRY(EvidenceFile file, hash_file(dir, entry.path));
     report.files.push_back(std::move(file));
   }
   return ok_status();
@@ -149,7 +134,6 @@ Result<RunRecorder> RunRecorder::create(const fs::path& dir, MicrosClock clock) 
   impl->log = UniqueFd(
       ::open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!impl->log.valid()) return errno_error("create " + log.string(), errno);
-  PROCTOR_CHECK_OK(sync_folder(dir));
   return RunRecorder(std::move(impl));
 }
 
@@ -162,12 +146,12 @@ Status RunRecorder::write_manifest(const Json& manifest) {
   if (impl_->manifest) return misuse("the manifest is written once");
   PROCTOR_TRY(std::string bytes, canonical_json(manifest));
   bytes += '\n';
-  PROCTOR_CHECK_OK(write_file(impl_->dir / kManifestFile, bytes, Durability::kSync));
+  PROCTOR_CHECK_OK(write_file(impl_->dir / kManifestFile, bytes, Durability::kLazy));
   impl_->manifest = sha256(bytes);
   PROCTOR_TRY(
       [[maybe_unused]] const std::uint64_t seq,
       impl_->append("manifest.written", Actor::kHarness, {{"digest", impl_->manifest->hex()}}));
-  return impl_->sync();
+  return impl_->flush();
 }
 
 Result<std::uint64_t> RunRecorder::event(std::string_view type, Actor actor, const Json& payload) {
@@ -179,8 +163,8 @@ Result<std::uint64_t> RunRecorder::event(std::string_view type, Actor actor, con
   return seq;
 }
 
-Status RunRecorder::sync() {
-  return impl_->sync();
+Status RunRecorder::flush() {
+  return impl_->flush();
 }
 
 Status RunRecorder::write_patch(std::string_view diff) {
@@ -203,7 +187,7 @@ Result<fs::path> RunRecorder::check_dir(std::string_view check_id) {
 Result<Digest> RunRecorder::finish(RunReport report) {
   Impl& run = *impl_;
   if (run.finished) return misuse("the run directory is finished");
-  PROCTOR_CHECK_OK(run.sync());
+  PROCTOR_CHECK_OK(run.flush());
   report.manifest = run.manifest.value_or(Digest());
   report.patch = run.patch.value_or(Digest());
   report.events = run.seq;
@@ -213,7 +197,7 @@ Result<Digest> RunRecorder::finish(RunReport report) {
   const std::string bytes = report_bytes(report);
   if (kReportBytes < bytes.size())
     return Error{Errc::kExhausted, "a report of " + std::to_string(bytes.size()) + " bytes"};
-  PROCTOR_CHECK_OK(write_file(run.dir / kReportFile, bytes, Durability::kSync));
+  PROCTOR_CHECK_OK(write_file(run.dir / kReportFile, bytes, Durability::kLazy));
   run.finished = true;
   return sha256(bytes);
 }

@@ -1,12 +1,14 @@
 #pragma once
 // RunRecorder: writes one run directory (R119) as a run goes on; docs/run-directory.md.
-//   manifest.json   written and synced before the agent starts (R043-R047, R066)
+//   manifest.json   written before the agent starts (R043-R047, R066)
 //   events.jsonl    hash chain over canonical JSON (R052, R083, R084), one event a line
 //   patch.diff      the candidate patch
 //   acceptance/ID/  stdout, stderr, results (what the harness wrote), result.json of each check
 //   report.json     last
-// Events are buffered; they are on disk after write_manifest, sync and finish.  A failed write
+// Events are buffered; they are in the file after write_manifest, flush and finish.  A failed write
 // loses nothing: the rest of the buffer is tried again with the next call.
+// What is written outlives the process, not the machine: an attempt under way ends with its
+// machine anyway, and what is kept of it is the archive, which its packer syncs.
 // Adapter (file system, clock).  Not thread-safe: one attempt, one thread.
 #include <functional>
 #include <memory>
@@ -41,14 +43,14 @@ class RunRecorder {
   // made strictly increasing.  The payload must be canonical-JSON-able (no floats).  The seq.
   // kExhausted at the bounds of event.h; the chain is then still whole.
   Result<std::uint64_t> event(std::string_view type, Actor actor, const Json& payload);
-  // Everything recorded so far is on disk when it returns.  Call it before the agent starts.
-  Status sync();
+  // Everything recorded so far is in the file when it returns.  Call it before the agent starts.
+  Status flush();
   // Once.
   Status write_patch(std::string_view diff);
   // Makes and returns acceptance/<id>/ (id made safe for a file name).
   Result<fs::path> check_dir(std::string_view check_id);
   // Fills manifest, patch, events, head and files of `report` and the digests of each check that
-  // it left empty, writes result.json of each check that has none, then report.json; syncs.
+  // it left empty, writes result.json of each check that has none, then report.json.
   // The digest of report.json.  Nothing can be recorded afterwards.
   Result<Digest> finish(RunReport report);
 

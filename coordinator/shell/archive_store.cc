@@ -24,6 +24,12 @@ Result<Digest> digest_of_file(const fs::path& path) {
   }
 }
 
+Status sync_path(const fs::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) return errno_error("fsync " + path.string(), errno);
+  return ok_status();
+}
+
 }  // namespace
 
 fs::path ArchiveStore::part(const AttemptId& attempt) const {
@@ -39,7 +45,11 @@ std::uint64_t ArchiveStore::have(const AttemptId& attempt) const {
 Result<std::uint64_t> ArchiveStore::put(const wire::ArchiveChunk& chunk) {
   if (limits::kArchiveBytes < chunk.total || chunk.total < chunk.bytes.size())
     return Error{Errc::kInvalid, "an archive of " + std::to_string(chunk.total) + " bytes"};
-  PROCTOR_CHECK_OK(make_dirs(folder_.incoming()));
+  std::error_code ec;
+  if (!fs::exists(folder_.incoming(), ec)) {
+    PROCTOR_CHECK_OK(make_dirs(folder_.incoming()));
+    spread_subfolders(folder_.incoming());
+  }
   const fs::path path = part(chunk.attempt);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return errno_error(path.string(), errno);
@@ -82,13 +92,15 @@ Status ArchiveStore::finish(const wire::ResultMessage& result, const std::string
                                      " does not have the promised digest"};
   }
   PROCTOR_CHECK_OK(make_dirs(target.parent_path()));
-  PROCTOR_CHECK_OK(remove_tree(target));  // of an interrupted earlier try
-  PROCTOR_CHECK_OK(unpack_archive(path, target));
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return errno_error("fsync " + path.string(), errno);
-  fs::rename(path, archive, ec);
-  if (ec) return errno_error("rename to " + archive.string(), ec.value());
-  return ok_status();
+  const fs::path unpacked = folder_.incoming() / to_string(result.attempt);
+  PROCTOR_CHECK_OK(remove_tree(unpacked));  // of an interrupted earlier try
+  PROCTOR_CHECK_OK(remove_tree(target));
+  PROCTOR_CHECK_OK(unpack_archive(path, unpacked));
+  PROCTOR_CHECK_OK(sync_path(path));
+  fs::rename(unpacked, target, ec);
+  if (!ec) fs::rename(path, archive, ec);
+  if (ec) return errno_error("rename to " + target.string(), ec.value());
+  return sync_path(target.parent_path());
 }
 
 }  // namespace proctor

@@ -176,22 +176,27 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
   briefing_ = briefing_text(contract(), agent_wall(contract(), input_.settings->caps));
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
-  return done_or_failed(recorder_->sync());
+  return done_or_failed(recorder_->flush());
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   watch_.enter(wire::Stage::kAgent);
   const Method& method = *input_.method;
   const auto work = [&]() -> Result<AgentEnded> {
-    PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAgent, label("agent")));
-    PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
-    PROCTOR_TRY(const fs::path scratch, fresh_dir("agent"));
+    SandboxSpec spec;
+    fs::path scratch;
     const fs::path logs = recorder_->dir() / "agent";
-    // A baseline writes no output, and an empty folder would be evidence of nothing.
-    if (method.kind == Method::Kind::kCommand) PROCTOR_CHECK_OK(make_dirs(logs));
+    // A baseline opens no sandbox and writes no output; an empty folder would be evidence of
+    // nothing.
+    if (method.kind == Method::Kind::kCommand) {
+      PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
+      PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+      PROCTOR_TRY(scratch, fresh_dir("agent"));
+      PROCTOR_CHECK_OK(make_dirs(logs));
+    }
     std::uint64_t evidence = note("agent.start", Actor::kHarness,
                                   Json{{"method", method.name},
-                                       {"network", spec.network},
+                                       {"network", contract().policy.network},
                                        {"privileges", {"read", "write", "test"}}});
     const AgentJob job{contract(),
                        method,

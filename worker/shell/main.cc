@@ -130,6 +130,9 @@ int serve(const Options& o) {
     log::warn("clean up: " + cleaned.error().detail);
   if (const Status cleared = remove_tree(home / "runs"); !cleared.ok())
     log::warn(cleared.error().detail);
+  if (const Status made = make_dirs(home / "runs"); !made.ok())
+    return fail(made.error(), code_of(made.error()));
+  spread_subfolders(home / "runs");
   // Bundles name folders of the coordinator's host, which may have moved since.
   if (const Status cleared = remove_tree(home / "bundles"); !cleared.ok())
     log::warn(cleared.error().detail);

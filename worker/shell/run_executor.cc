@@ -33,7 +33,7 @@ void lose_evidence(wire::ResultMessage& result, const std::string& why) {
 
 Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatch& watch) {
   const std::string name = to_string(input.assignment.attempt);
-  const fs::path dir = options_.runs / input.campaign / name;
+  const fs::path dir = options_.runs / (input.campaign + "-" + name);
   fs::path archive;
   wire::ResultMessage result = walk(input, watch, dir, archive);
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);

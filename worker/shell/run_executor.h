@@ -13,7 +13,7 @@ namespace proctor {
 class RunExecutor {
  public:
   struct Options {
-    fs::path runs;  // scratch, on the spool's file system; emptied by the constructor's caller
+    fs::path runs;  // scratch, there and empty, on the spool's file system
     WorkerId worker;
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, Spool& spool)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -16,13 +17,16 @@
 namespace proctor {
 namespace {
 
-constexpr const char* kResult = "result.msgpack";
-constexpr const char* kArchive = "archive.tar.zst";
-constexpr const char* kBuilding = ".building-";  // no campaign and no attempt begins with a dot
-constexpr const char* kCorrupt = ".corrupt";
+constexpr std::string_view kResult = ".result";
+constexpr std::string_view kArchive = ".tar.zst";
+constexpr std::string_view kCorrupt = ".corrupt";
 
-Status sync_path(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+fs::path with(const fs::path& parent, const std::string& name, std::string_view ending) {
+  return parent / (name + std::string(ending));
+}
+
+Status sync_folder(const fs::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("open " + path.string(), errno);
   if (::fsync(fd.get()) != 0) return errno_error("sync " + path.string(), errno);
   return ok_status();
@@ -35,15 +39,29 @@ Status move_path(const fs::path& from, const fs::path& to) {
   return ok_status();
 }
 
-// The folders in `dir`, sorted; nothing when it is not there.
-std::vector<fs::path> folders(const fs::path& dir) {
+Status remove_file(const fs::path& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return ok_status();
+  return errno_error("remove " + path.string(), errno);
+}
+
+enum class Want { kFolders, kFiles };
+// What is in `dir`, sorted; nothing when it is not there.
+std::vector<fs::path> entries(const fs::path& dir, Want want) {
   std::vector<fs::path> out;
   std::error_code error;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->is_directory(error)) out.push_back(it->path());
+    if (it->is_directory(error) == (want == Want::kFolders)) out.push_back(it->path());
   }
   std::sort(out.begin(), out.end());
   return out;
+}
+
+// "17.1" of "17.1.result".
+std::optional<std::string> attempt_of(const fs::path& file, std::string_view ending) {
+  std::string name = file.filename().string();
+  if (name.starts_with('.') || !name.ends_with(ending)) return std::nullopt;
+  name.resize(name.size() - ending.size());
+  return name;
 }
 
 }  // namespace
@@ -58,9 +76,13 @@ bool is_plain_name(std::string_view text) {
 
 Result<Spool> Spool::open(fs::path root) {
   PROCTOR_CHECK_OK(make_dirs(root));
-  for (const fs::path& campaign : folders(root)) {
-    for (const fs::path& entry : folders(campaign)) {
-      if (entry.filename().string().starts_with(kBuilding)) PROCTOR_CHECK_OK(remove_tree(entry));
+  for (const fs::path& campaign : entries(root, Want::kFolders)) {
+    for (const fs::path& file : entries(campaign, Want::kFiles)) {
+      // A temporary file, or an archive whose result never came or has gone.
+      const auto archived = attempt_of(file, kArchive);
+      const bool half = file.filename().string().starts_with('.') ||
+                        (archived && !fs::exists(with(campaign, *archived, kResult)));
+      if (half) PROCTOR_CHECK_OK(remove_file(file));
     }
   }
   return Spool(std::move(root));
@@ -75,33 +97,32 @@ Result<Spool::Entry> Spool::put(const std::string& campaign, const wire::ResultM
                                 const fs::path& archive) {
   PROCTOR_TRY(const fs::path parent, folder(campaign));
   const std::string name = to_string(result.attempt);
-  const fs::path final_dir = parent / name;
-  if (fs::exists(final_dir)) return read(final_dir);
-  const fs::path building = parent / (kBuilding + name);
-  PROCTOR_CHECK_OK(remove_tree(building));
-  PROCTOR_CHECK_OK(make_dirs(building));
-  PROCTOR_CHECK_OK(write_file(building / kResult, wire::encode(result)));
-  if (!archive.empty()) {
-    PROCTOR_CHECK_OK(sync_path(archive));
-    PROCTOR_CHECK_OK(move_path(archive, building / kArchive));
+  if (fs::exists(with(parent, name, kResult))) return read(parent, name);
+  if (!fs::exists(parent)) {
+    PROCTOR_CHECK_OK(make_dirs(parent));
+    PROCTOR_CHECK_OK(sync_folder(root_));
   }
-  PROCTOR_CHECK_OK(sync_path(building));
-  PROCTOR_CHECK_OK(move_path(building, final_dir));
-  PROCTOR_CHECK_OK(sync_path(parent));
-  PROCTOR_CHECK_OK(sync_path(root_));
-  return Entry{result, archive.empty() ? fs::path() : final_dir / kArchive};
+  fs::path kept;
+  if (!archive.empty()) {
+    kept = with(parent, name, kArchive);
+    PROCTOR_CHECK_OK(move_path(archive, kept));
+  }
+  // Syncs the folder too, and with it the archive's name.
+  PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), wire::encode(result)));
+  return Entry{result, kept};
 }
 
-Result<Spool::Entry> Spool::read(const fs::path& dir) const {
-  PROCTOR_TRY(const std::string bytes, read_file(dir / kResult, limits::kFrameBytes));
+Result<Spool::Entry> Spool::read(const fs::path& parent, const std::string& name) {
+  const fs::path file = with(parent, name, kResult);
+  PROCTOR_TRY(const std::string bytes, read_file(file, limits::kFrameBytes));
   PROCTOR_TRY(wire::Message message, wire::decode(bytes));
   const auto* result = std::get_if<wire::ResultMessage>(&message);
-  if (result == nullptr || to_string(result->attempt) != dir.filename().string()) {
-    return Error{Errc::kCorrupt, dir.string() + ": not the result of this attempt"};
+  if (result == nullptr || to_string(result->attempt) != name) {
+    return Error{Errc::kCorrupt, file.string() + ": not the result of this attempt"};
   }
   Entry entry{*result, {}};
   if (0 < result->archive_bytes) {
-    entry.archive = dir / kArchive;
+    entry.archive = with(parent, name, kArchive);
     std::error_code error;
     if (fs::file_size(entry.archive, error) != result->archive_bytes || error) {
       return Error{Errc::kCorrupt, entry.archive.string() + ": not the size its result names"};
@@ -112,32 +133,32 @@ Result<Spool::Entry> Spool::read(const fs::path& dir) const {
 
 Result<std::vector<Spool::Entry>> Spool::load(const std::string& campaign) {
   PROCTOR_TRY(const fs::path parent, folder(campaign));
-  std::vector<Entry> entries;
-  for (const fs::path& dir : folders(parent)) {
-    const std::string name = dir.filename().string();
-    if (name.starts_with(kBuilding) || name.ends_with(kCorrupt)) continue;
-    Result<Entry> entry = read(dir);
+  std::vector<Entry> found;
+  for (const fs::path& file : entries(parent, Want::kFiles)) {
+    const auto name = attempt_of(file, kResult);
+    if (!name) continue;
+    Result<Entry> entry = read(parent, *name);
     if (entry.ok()) {
-      entries.push_back(std::move(entry).value());
+      found.push_back(std::move(entry).value());
       continue;
     }
     log::error("spool: set aside: " + entry.error().detail);
-    PROCTOR_CHECK_OK(move_path(dir, dir.string() + kCorrupt));
+    PROCTOR_CHECK_OK(move_path(file, file.string() + std::string(kCorrupt)));
+    const fs::path archive = with(parent, *name, kArchive);
+    if (fs::exists(archive))
+      PROCTOR_CHECK_OK(move_path(archive, archive.string() + std::string(kCorrupt)));
   }
-  std::sort(entries.begin(), entries.end(),
+  std::sort(found.begin(), found.end(),
             [](const Entry& a, const Entry& b) { return a.result.attempt < b.result.attempt; });
-  return entries;
+  return found;
 }
 
 Status Spool::drop(const std::string& campaign, AttemptId attempt) {
   PROCTOR_TRY(const fs::path parent, folder(campaign));
-  // Out of the way in one step, so that no half of it is ever loaded.
-  const fs::path dir = parent / to_string(attempt);
-  if (!fs::exists(dir)) return ok_status();
-  const fs::path going = parent / (kBuilding + to_string(attempt));
-  PROCTOR_CHECK_OK(remove_tree(going));
-  PROCTOR_CHECK_OK(move_path(dir, going));
-  return remove_tree(going);
+  const std::string name = to_string(attempt);
+  // The result first: what is left of a kill between the two is no entry.
+  PROCTOR_CHECK_OK(remove_file(with(parent, name, kResult)));
+  return remove_file(with(parent, name, kArchive));
 }
 
 }  // namespace proctor

@@ -1,10 +1,10 @@
 #pragma once
 // Spool: results that the coordinator has not yet acknowledged, on disk (ARCHITECTURE section 6).
-//   ROOT/<campaign>/<run>.<attempt>/result.msgpack   an encoded wire::ResultMessage
-//   ROOT/<campaign>/<run>.<attempt>/archive.tar.zst  the run directory, when the result names one
-// An entry appears whole (built beside, synced, renamed) before anyone is told of it, and is there
-// until it is acknowledged, through kill -9 and power loss.  Blocking; thread-safe (each call works
-// on one entry's folder; two calls for one entry never overlap by the loop's own bookkeeping).
+//   ROOT/<campaign>/<run>.<attempt>.tar.zst  the run directory, when the result names one
+//   ROOT/<campaign>/<run>.<attempt>.result   an encoded wire::ResultMessage; with it the entry is
+// The result comes last (both synced), goes first, and is there until it is acknowledged, through
+// kill -9 and power loss.  Blocking; thread-safe (each call works on one entry's files; two calls
+// for one entry never overlap by the loop's own bookkeeping).
 #include <string>
 #include <vector>
 
@@ -24,7 +24,8 @@ class Spool {
   // Makes the folder; removes what a killed life left half-built.
   static Result<Spool> open(fs::path root);
 
-  // `archive` (may be empty) is moved in: same file system.  kInvalid: not a campaign's id.
+  // `archive` (may be empty, else synced) is moved in: same file system.  kInvalid: not a
+  // campaign's id.
   // Putting an attempt that is there keeps the first: an attempt has one result.
   Result<Entry> put(const std::string& campaign, const wire::ResultMessage& result,
                     const fs::path& archive);
@@ -36,7 +37,7 @@ class Spool {
  private:
   explicit Spool(fs::path root) : root_(std::move(root)) {}
   Result<fs::path> folder(const std::string& campaign) const;
-  Result<Entry> read(const fs::path& dir) const;
+  static Result<Entry> read(const fs::path& parent, const std::string& name);
   fs::path root_;
 };
 

@@ -27,6 +27,7 @@ Result<Life> Life::begin(const fs::path& owner_dir) {
   std::string name = (owner_dir / "life-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) return errno_error("make " + name, errno);
   PROCTOR_TRY(FileLock lock, FileLock::acquire(fs::path(name) / kLock));
+  spread_subfolders(name);
   return Life(name, std::move(lock));
 }
 

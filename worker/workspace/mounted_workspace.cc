@@ -11,7 +11,6 @@
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/ignore_rules.h"
-#include "worker/workspace/overlay.h"
 #include "worker/workspace/patch.h"
 #include "worker/workspace/restore.h"
 #include "worker/workspace/snapshot.h"
@@ -23,60 +22,54 @@ namespace {
 // is read even when the patch must be tiny.
 constexpr std::uint64_t kContentBytes = std::uint64_t{64} << 20;
 
-Status make_dir(const fs::path& dir) {
-  if (::mkdir(dir.c_str(), 0755) == 0) return ok_status();
-  if (errno == EEXIST) return Error{Errc::kConflict, "workspace " + dir.string() + " exists"};
-  return errno_error("make " + dir.string(), errno);
-}
-
 }  // namespace
 
-MountedWorkspace::MountedWorkspace(const Snapshot& snapshot, WorkspaceKind kind,
+MountedWorkspace::MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
                                    const GitProgram& git, const ObjectId& content,
                                    WorkspaceSetup setup)
     : snapshot_(snapshot),
-      kind_(kind),
+      overlays_(std::move(overlays)),
       git_(git),
       content_(content),
-      setup_(std::move(setup)),
-      merged_(setup_.dir / "merged"),
-      upper_(setup_.dir / "upper") {}
+      setup_(std::move(setup)) {}
 
 Result<std::unique_ptr<Workspace>> MountedWorkspace::create(const Snapshot& snapshot,
-                                                            WorkspaceKind kind,
+                                                            std::shared_ptr<OverlayPool> overlays,
                                                             const GitProgram& git,
                                                             WorkspaceSetup setup) {
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
-  PROCTOR_CHECK_OK(make_dir(setup.dir));
   // From here on the destructor cleans up, whatever fails.
   std::unique_ptr<MountedWorkspace> ws(
-      new MountedWorkspace(snapshot, kind, git, content, std::move(setup)));
+      new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
   PROCTOR_CHECK_OK(ws->prepare());
   return std::unique_ptr<Workspace>(std::move(ws));
 }
 
 Status MountedWorkspace::prepare() {
-  PROCTOR_CHECK_OK(make_dir(merged_));
-  if (kind_ == WorkspaceKind::kCopy) {
-    CopiedFiles git_files;
-    PROCTOR_CHECK_OK(copy_tree(snapshot_git_layer(snapshot_), merged_, git_files));
-    return copy_tree(snapshot_.tree_dir, merged_, copied_);
+  if (overlays_) {
+    PROCTOR_TRY(mount_, overlays_->take({snapshot_git_layer(snapshot_), snapshot_.tree_dir}));
+    merged_ = mount_->merged();
+    return ok_status();
   }
-  PROCTOR_CHECK_OK(make_dir(upper_));
-  PROCTOR_CHECK_OK(make_dir(setup_.dir / "work"));
-  return mount_overlay(
-      {snapshot_git_layer(snapshot_), snapshot_.tree_dir, upper_, setup_.dir / "work", merged_});
+  if (::mkdir(setup_.dir.c_str(), 0755) != 0) {
+    if (errno != EEXIST) return errno_error("make " + setup_.dir.string(), errno);
+    return Error{Errc::kConflict, "workspace " + setup_.dir.string() + " exists"};
+  }
+  merged_ = setup_.dir / "merged";
+  PROCTOR_CHECK_OK(make_dirs(merged_));
+  CopiedFiles git_files;
+  PROCTOR_CHECK_OK(copy_tree(snapshot_git_layer(snapshot_), merged_, git_files));
+  return copy_tree(snapshot_.tree_dir, merged_, copied_);
 }
 
 MountedWorkspace::~MountedWorkspace() {
   const auto report = [&](const Status& s) {
-    if (!s.ok()) log::warn("workspace " + setup_.dir.string() + ": " + s.error().detail);
-    return s.ok();
+    if (!s.ok()) log::warn("workspace " + merged_.string() + ": " + s.error().detail);
   };
   if (has_volume_) report(DockerVolumes(setup_.docker_socket).remove(setup_.volume_name));
-  // A folder that may still be mounted is left to clean_up().
-  if (kind_ == WorkspaceKind::kOverlay && !report(unmount(merged_))) return;
-  report(remove_tree(setup_.dir));
+  // What the engine has seen it may still hold: no other run gets that.
+  if (mount_ && !has_volume_) overlays_->give_back(std::move(mount_));
+  if (!overlays_ && !merged_.empty()) report(remove_tree(setup_.dir));
 }
 
 Result<std::string> MountedWorkspace::docker_volume() {
@@ -98,10 +91,9 @@ Result<ObjectDb> MountedWorkspace::objects() const {
 
 ScanInput MountedWorkspace::scan_input() const {
   ScanInput scan;
-  const bool overlay = kind_ == WorkspaceKind::kOverlay;
-  scan.dir = overlay ? upper_ : merged_;
-  scan.overlay = overlay;
-  scan.copied = overlay ? nullptr : &copied_;
+  scan.dir = mount_ ? mount_->upper() : merged_;
+  scan.overlay = mount_ != nullptr;
+  scan.copied = mount_ ? nullptr : &copied_;
   scan.tree = content_;
   return scan;
 }

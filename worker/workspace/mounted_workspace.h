@@ -1,6 +1,6 @@
 #pragma once
 // The one implementation of Workspace: an overlay or a copy in a folder of its own.
-// Owns <dir>/{upper,work,merged} and its Docker volume.  One thread at a time.
+// Owns its overlay or its copy, and its Docker volume.  One thread at a time.
 #include <memory>
 #include <string>
 
@@ -9,12 +9,13 @@
 #include "worker/workspace/changes.h"
 #include "worker/workspace/copy_tree.h"
 #include "worker/workspace/docker_volume.h"
+#include "worker/workspace/overlay_pool.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
 
 struct WorkspaceSetup {
-  fs::path dir;            // its own folder, not there yet
+  fs::path dir;            // of a copy: its own folder, not there yet
   fs::path apply_scratch;  // of prepare_apply
   std::string docker_socket;
   std::string volume_name;
@@ -23,13 +24,17 @@ struct WorkspaceSetup {
 
 class MountedWorkspace final : public Workspace {
  public:
-  static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, WorkspaceKind kind,
+  // `overlays`: where its overlay comes from and goes back to; null: it is a copy.
+  static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
+                                                   std::shared_ptr<OverlayPool> overlays,
                                                    const GitProgram& git, WorkspaceSetup setup);
   MountedWorkspace(const MountedWorkspace&) = delete;
   MountedWorkspace& operator=(const MountedWorkspace&) = delete;
   ~MountedWorkspace() override;
 
-  WorkspaceKind kind() const override { return kind_; }
+  WorkspaceKind kind() const override {
+    return overlays_ ? WorkspaceKind::kOverlay : WorkspaceKind::kCopy;
+  }
   const fs::path& dir() const override { return merged_; }
   Result<std::string> docker_volume() override;
   Result<Patch> extract_patch(std::size_t bytes_max) override;
@@ -38,19 +43,19 @@ class MountedWorkspace final : public Workspace {
   Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) override;
 
  private:
-  MountedWorkspace(const Snapshot& snapshot, WorkspaceKind kind, const GitProgram& git,
-                   const ObjectId& content, WorkspaceSetup setup);
+  MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
+                   const GitProgram& git, const ObjectId& content, WorkspaceSetup setup);
   Status prepare();
   Result<ObjectDb> objects() const;
   ScanInput scan_input() const;
 
   Snapshot snapshot_;
-  WorkspaceKind kind_;
+  std::shared_ptr<OverlayPool> overlays_;
   GitProgram git_;
   ObjectId content_;
   WorkspaceSetup setup_;
   fs::path merged_;
-  fs::path upper_;
+  std::unique_ptr<OverlayMount> mount_;
   CopiedFiles copied_;
   bool has_volume_ = false;
 };

@@ -41,7 +41,12 @@ class Store final : public WorkspaceStore {
         kind_(kind),
         mirrors_(std::move(mirrors)),
         trees_(std::move(trees)),
-        life_(std::move(life)) {}
+        life_(std::move(life)) {
+    if (kind_ == WorkspaceKind::kOverlay) overlays_ = std::make_shared<OverlayPool>(life_.dir());
+  }
+  ~Store() override {
+    if (overlays_) overlays_->close();
+  }
 
   Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) override {
     Key key{repository.source, base.string(), repository.commit, repository.tree,
@@ -66,7 +71,7 @@ class Store final : public WorkspaceStore {
     setup.volume_labels = owner_labels();
     setup.volume_labels["proctor.attempt"] = label;
     setup.volume_labels["proctor.life"] = life_.name();
-    return MountedWorkspace::create(snapshot, kind_, mirrors_.git(), std::move(setup));
+    return MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), std::move(setup));
   }
 
   WorkspaceKind kind() const override { return kind_; }
@@ -99,6 +104,7 @@ class Store final : public WorkspaceStore {
   const MirrorStore mirrors_;
   const TreeStore trees_;
   const Life life_;
+  std::shared_ptr<OverlayPool> overlays_;  // null: workspaces are copies
   std::mutex mutex_;
   std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
 };

@@ -70,11 +70,13 @@ TEST_SUITE("spool") {
       Spool spool = place.open();
       REQUIRE(spool.put("c1", result(1, 0), {}).ok());
     }
-    const fs::path half = place.temp.path() / "spool/c1/.building-5.1";
-    REQUIRE(make_dirs(half).ok());
-    REQUIRE(write_file(half / "result.msgpack", wire::encode(result(5, 0))).ok());
+    const fs::path half = place.temp.path() / "spool/c1/.5.1.result.x7Ab2c";
+    const fs::path unannounced = place.temp.path() / "spool/c1/6.1.tar.zst";
+    REQUIRE(write_file(half, wire::encode(result(5, 0))).ok());
+    REQUIRE(write_file(unannounced, "archive").ok());
     CHECK(place.open().load("c1").value().size() == 1);
     CHECK_FALSE(fs::exists(half));
+    CHECK_FALSE(fs::exists(unannounced));
   }
 
   TEST_CASE("an entry that does not read back is set aside and hinders no other") {
@@ -83,13 +85,13 @@ TEST_SUITE("spool") {
     REQUIRE(spool.put("c1", result(1, 0), {}).ok());
     REQUIRE(spool.put("c1", result(2, 0), {}).ok());
     REQUIRE(spool.put("c1", result(3, 7), place.archive()).ok());
-    REQUIRE(write_file(place.temp.path() / "spool/c1/1.1/result.msgpack", "\xff\xff").ok());
-    REQUIRE(write_file(place.temp.path() / "spool/c1/3.1/archive.tar.zst", "cut").ok());
+    REQUIRE(write_file(place.temp.path() / "spool/c1/1.1.result", "\xff\xff").ok());
+    REQUIRE(write_file(place.temp.path() / "spool/c1/3.1.tar.zst", "cut").ok());
     const auto entries = spool.load("c1").value();
     REQUIRE(entries.size() == 1);
     CHECK(entries[0].result.attempt.run == RunId(2));
-    CHECK(fs::exists(place.temp.path() / "spool/c1/1.1.corrupt"));
-    CHECK(fs::exists(place.temp.path() / "spool/c1/3.1.corrupt"));
+    CHECK(fs::exists(place.temp.path() / "spool/c1/1.1.result.corrupt"));
+    CHECK(fs::exists(place.temp.path() / "spool/c1/3.1.tar.zst.corrupt"));
     CHECK(spool.load("c1").value().size() == 1);
   }
 

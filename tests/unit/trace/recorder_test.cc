@@ -78,7 +78,7 @@ TEST_SUITE("trace") {
     REQUIRE(run.ok());
     for (std::size_t i = 0; i < ticks.size(); ++i)
       CHECK(*run->event("tick", Actor::kMonitor, Json::object()) == i);
-    REQUIRE(run->sync().ok());
+    REQUIRE(run->flush().ok());
     std::vector<std::uint64_t> seen;
     for (const Event& e : read_events(run->dir())) seen.push_back(e.t);
     CHECK(seen == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 200, 201});
@@ -92,7 +92,7 @@ TEST_SUITE("trace") {
     CHECK_FALSE(run->event("b", Actor::kHarness, {{"x", 1.5}}).ok());
     CHECK_FALSE(run->event("No", Actor::kHarness, Json::object()).ok());
     CHECK(*run->event("c", Actor::kHarness, Json::object()) == 1);
-    REQUIRE(run->sync().ok());
+    REQUIRE(run->flush().ok());
     CHECK(read_events(run->dir()).size() == 2);
   }
 

@@ -1,0 +1,136 @@
+#include "worker/workspace/overlay_pool.h"
+
+#include <dirent.h>
+#include <sys/xattr.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "common/base/log.h"
+#include "worker/workspace/overlay.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
+
+Status make_dir(const fs::path& dir) {
+  if (::mkdir(dir.c_str(), 0755) == 0) return ok_status();
+  if (errno == EEXIST) return Error{Errc::kConflict, "workspace " + dir.string() + " exists"};
+  return errno_error("make " + dir.string(), errno);
+}
+
+// Names of its extended attributes (their values cannot change without moving the ctime).
+std::optional<std::string> attribute_names(const fs::path& path) {
+  std::array<char, 1024> names{};
+  const ssize_t n = ::llistxattr(path.c_str(), names.data(), names.size());
+  if (n < 0) return std::nullopt;
+  return std::string(names.data(), static_cast<std::size_t>(n));
+}
+
+bool is_empty_folder(const fs::path& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), &::closedir);
+  if (!dir) return false;
+  int entries = 0;
+  errno = 0;
+  while (::readdir(dir.get()) != nullptr) ++entries;
+  return errno == 0 && entries <= 2;  // "." and ".."
+}
+
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+}  // namespace
+
+OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers)
+    : dir_(std::move(dir)),
+      layers_(std::move(layers)),
+      upper_(dir_ / "upper"),
+      merged_(dir_ / "merged") {}
+
+Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, OverlayLayers layers) {
+  PROCTOR_CHECK_OK(make_dir(dir));
+  // From here on the destructor cleans up, whatever fails.
+  std::unique_ptr<OverlayMount> made(new OverlayMount(std::move(dir), std::move(layers)));
+  PROCTOR_CHECK_OK(made->mount());
+  return made;
+}
+
+Status OverlayMount::mount() {
+  const fs::path work = dir_ / "work";
+  for (const fs::path& dir : {merged_, upper_, work}) PROCTOR_CHECK_OK(make_dir(dir));
+  PROCTOR_CHECK_OK(mount_overlay({layers_.git, layers_.tree, upper_, work, merged_}));
+  // After mounting, which may leave its own attributes there.
+  if (::lstat(upper_.c_str(), &as_made_) != 0) return errno_error(upper_.string(), errno);
+  attributes_as_made_ = attribute_names(upper_).value_or("?");
+  return ok_status();
+}
+
+OverlayMount::~OverlayMount() {
+  const auto report = [&](const Status& s) {
+    if (!s.ok()) log::warn("workspace " + dir_.string() + ": " + s.error().detail);
+    return s.ok();
+  };
+  if (report(unmount(merged_))) report(remove_tree(dir_));
+}
+
+bool OverlayMount::untouched() const {
+  struct stat now {};
+  if (::lstat(upper_.c_str(), &now) != 0) return false;
+  return same_time(now.st_ctim, as_made_.st_ctim) && same_time(now.st_mtim, as_made_.st_mtim) &&
+         now.st_mode == as_made_.st_mode && now.st_uid == as_made_.st_uid &&
+         now.st_gid == as_made_.st_gid && attribute_names(upper_) == attributes_as_made_ &&
+         is_empty_folder(upper_);
+}
+
+Result<std::unique_ptr<OverlayMount>> OverlayPool::take(const OverlayLayers& layers) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (const auto it = resting_.find(layers); it != resting_.end() && !it->second.empty()) {
+      std::unique_ptr<OverlayMount> mount = std::move(it->second.back());
+      it->second.pop_back();
+      --count_;
+      return mount;
+    }
+  }
+  return OverlayMount::create(dir_ / ("overlay-" + std::to_string(next_++)), layers);
+}
+
+void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
+  if (!mount->untouched()) return;
+  std::unique_ptr<OverlayMount> leaves;  // unmounted without the lock
+  const std::lock_guard guard(mutex_);
+  if (closed_) {
+    leaves = std::move(mount);
+    return;
+  }
+  std::vector<std::unique_ptr<OverlayMount>>& mine = resting_[mount->layers()];
+  if (kRestingMax <= count_) {
+    // One of another tree has rested longest: campaigns go through their tasks in order.
+    for (auto& [layers, others] : resting_) {
+      if (&others == &mine || others.empty()) continue;
+      leaves = std::move(others.back());
+      others.pop_back();
+      --count_;
+      break;
+    }
+    if (!leaves) {
+      leaves = std::move(mount);
+      return;
+    }
+  }
+  mine.push_back(std::move(mount));
+  ++count_;
+}
+
+void OverlayPool::close() {
+  std::map<OverlayLayers, std::vector<std::unique_ptr<OverlayMount>>> leaving;
+  const std::lock_guard guard(mutex_);
+  closed_ = true;
+  leaving.swap(resting_);
+  count_ = 0;
+}
+
+}  // namespace proctor

@@ -1,0 +1,72 @@
+#pragma once
+// Overlays that nobody changed, kept mounted for the next workspace of the same tree: a run whose
+// method or checks leave a workspace as it was costs neither folders nor mounts.
+// OverlayMount owns <dir>/{upper,work,merged} and the mount; one thread at a time.
+// OverlayPool is thread-safe; it owns what is at rest in it.  Blocking.
+#include <sys/stat.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+// The two read-only layers of a workspace; equal layers make equal workspaces.
+struct OverlayLayers {
+  fs::path git;   // holds ".git" only
+  fs::path tree;  // the checkout
+  friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
+};
+
+class OverlayMount {
+ public:
+  // `dir` must not exist; kConflict when it does.
+  static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers);
+  OverlayMount(const OverlayMount&) = delete;
+  OverlayMount& operator=(const OverlayMount&) = delete;
+  ~OverlayMount();  // unmounts and removes; what may still be mounted is left to clean_up()
+
+  const OverlayLayers& layers() const { return layers_; }
+  const fs::path& merged() const { return merged_; }
+  const fs::path& upper() const { return upper_; }
+  // Is it exactly as it was mounted?  Nothing in the upper layer, and the layer's own folder with
+  // the same times, owner, mode and extended attributes: any change to it moves its ctime, which
+  // nobody can set back.
+  bool untouched() const;
+
+ private:
+  OverlayMount(fs::path dir, OverlayLayers layers);
+  Status mount();
+  fs::path dir_;
+  OverlayLayers layers_;
+  fs::path upper_, merged_;
+  struct stat as_made_ {};
+  std::string attributes_as_made_;
+};
+
+class OverlayPool {
+ public:
+  explicit OverlayPool(fs::path dir) : dir_(std::move(dir)) {}
+  // One at rest, else a new one.
+  Result<std::unique_ptr<OverlayMount>> take(const OverlayLayers& layers);
+  // Keeps it if it is untouched and there is room; else it is gone when this returns.
+  void give_back(std::unique_ptr<OverlayMount> mount);
+  // Keeps nothing any more.
+  void close();
+
+ private:
+  const fs::path dir_;
+  std::mutex mutex_;
+  std::map<OverlayLayers, std::vector<std::unique_ptr<OverlayMount>>> resting_;
+  std::size_t count_ = 0;
+  bool closed_ = false;
+  std::atomic<std::uint64_t> next_{1};
+};
+
+}  // namespace proctor

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/ledger/redis_connection.h"
 
@@ -66,7 +67,8 @@ Result<PrivateRedis> PrivateRedis::start(const fs::path& state_dir) {
   if (!child.ok()) return in_context("start redis-server", std::move(child).error());
 
   PROCTOR_TRY(const RedisEndpoint endpoint, parse_redis_endpoint("unix:" + socket));
-  PrivateRedis redis(std::move(child).value(), std::move(folder), "unix:" + socket);
+  PrivateRedis redis(std::move(spec), log, std::move(child).value(), std::move(folder),
+                     "unix:" + socket);
   const auto deadline = std::chrono::steady_clock::now() + kReadyWithin;
   while (true) {
     auto connection = RedisConnection::open(endpoint, 1s);
@@ -86,9 +88,25 @@ Result<PrivateRedis> PrivateRedis::start(const fs::path& state_dir) {
   }
 }
 
+void PrivateRedis::tend() {
+  const auto now = std::chrono::steady_clock::now();
+  if (child_.running() || now < not_before_) return;
+  not_before_ = now + 1s;
+  log::warn("redis-server has ended; it is started again and rebuilt from the journal");
+  auto child = Child::start(command_, log_, Child::Lifetime::kDiesWithParent);
+  if (child.ok()) {
+    child_ = std::move(child).value();
+  } else {
+    log::warn("redis-server: " + child.error().detail);
+  }
+}
+
 PrivateRedis& PrivateRedis::operator=(PrivateRedis&& other) noexcept {
   if (this != &other) {
     stop();
+    command_ = std::move(other.command_);
+    log_ = std::move(other.log_);
+    not_before_ = other.not_before_;
     child_ = std::move(other.child_);
     folder_ = std::move(other.folder_);
     address_ = std::move(other.address_);

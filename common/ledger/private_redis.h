@@ -5,6 +5,7 @@
 // Owns the process, its socket's folder and a log beside it.  Not thread-safe.  The kernel ends the
 // server with the THREAD that started it (PR_SET_PDEATHSIG): start it from one that lives as long
 // as the process.
+#include <chrono>
 #include <string>
 
 #include "common/base/files.h"
@@ -27,15 +28,26 @@ class PrivateRedis {
   const std::string& address() const { return address_; }  // "unix:/..."
   pid_t pid() const { return child_.pid(); }
   bool running() { return child_.running(); }
+  // Starts it again, empty and at the same address, when it has ended: at most once a second, and
+  // without waiting for it to answer.  Call it now and then.  Whoever uses it finds another run_id
+  // and rebuilds what it held.
+  void tend();
   // Ends it; the socket's folder goes with this object.  May be called twice.
   void stop();
 
  private:
-  PrivateRedis(Child child, TempDir folder, std::string address)
-      : child_(std::move(child)), folder_(std::move(folder)), address_(std::move(address)) {}
+  PrivateRedis(CommandSpec command, fs::path log, Child child, TempDir folder, std::string address)
+      : command_(std::move(command)),
+        log_(std::move(log)),
+        child_(std::move(child)),
+        folder_(std::move(folder)),
+        address_(std::move(address)) {}
+  CommandSpec command_;
+  fs::path log_;
   Child child_;
   TempDir folder_;
   std::string address_;
+  std::chrono::steady_clock::time_point not_before_;
 };
 
 }  // namespace proctor

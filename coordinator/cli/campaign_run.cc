@@ -191,6 +191,7 @@ Result<int> run_it(const RunOptions& options) {
     const bool over = status.state == "complete" || status.state == "stopped" ||
                       status.state.starts_with("failed");
     if (workers && !over) workers->tend();
+    if (redis && !over) redis->tend();
     display.show(status);
   };
   PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator,

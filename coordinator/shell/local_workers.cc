@@ -67,12 +67,26 @@ void LocalWorkers::tend() {
   }
 }
 
+// It was killed and nobody starts it any more: what it left would stay.
+void LocalWorkers::clean_up_after(const Local& w) const {
+  constexpr std::chrono::milliseconds kWithin(30'000);
+  CommandSpec command;
+  command.argv = {worker_program(), "--clean-up", "--name",
+                  w.name,           "--root",     (folder_.state() / "workers").string()};
+  Result<Child> child = Child::start(command, log_of(w), Child::Lifetime::kIndependent);
+  if (!child.ok() || child->wait(kWithin) != 0)
+    log::warn("what worker " + w.name + " left could not be removed; see " + log_of(w).string());
+}
+
 void LocalWorkers::stop() {
   constexpr std::chrono::milliseconds kLeave(5'000), kGrace(10'000);
   for (Local& w : workers_) {
     if (w.child.wait(kLeave)) continue;
     w.child.signal(SIGINT);
     w.child.stop(kGrace);
+  }
+  for (Local& w : workers_) {
+    if (w.child.poll() != 0) clean_up_after(w);
   }
   workers_.clear();
 }

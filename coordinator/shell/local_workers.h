@@ -30,7 +30,8 @@ class LocalWorkers {
   // Starts those again that did not leave in good order, each at most once in a while.  Call it now
   // and then; from one thread.
   void tend();
-  // The campaign is over: waits a while for each to leave, then ends it.
+  // The campaign is over: waits a while for each to leave, then ends it, and removes what killed
+  // ones left behind.
   void stop();
 
  private:
@@ -43,6 +44,7 @@ class LocalWorkers {
     std::chrono::seconds backoff{1};
   };
   LocalWorkers() = default;
+  void clean_up_after(const Local& local) const;
   fs::path log_of(const Local& local) const { return folder_.worker_log(local.name); }
   StateFolder folder_;
   std::vector<Local> workers_;

@@ -29,7 +29,7 @@ struct Options {
   fs::path root;
   std::string docker_socket = "/var/run/docker.sock";
   bool no_overlay = false, allow_null = false, once = false, die_with_parent = false;
-  bool insecure_loopback = false, verbose = false;
+  bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0;
 };
 
@@ -64,7 +64,8 @@ void declare(CLI::App& app, Options& o) {
       "Example: proctor-worker --connect tcp://10.0.0.5:7400 --slots 8 --name build7 \\\n"
       "           --server-key coordinator.pub --key build7.key");
   app.footer("Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.");
-  app.add_option("--connect", o.connect, "coordinator: tcp://HOST:PORT or ipc://PATH")->required();
+  CLI::Option* connect =
+      app.add_option("--connect", o.connect, "coordinator: tcp://HOST:PORT or ipc://PATH");
   app.add_option("--slots", o.slots, "attempts at a time")
       ->check(CLI::Range(1U, 256U))
       ->capture_default_str();
@@ -83,6 +84,13 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
   app.add_flag("--die-with-parent", o.die_with_parent,
                "drain when the process that started us ends");
+  CLI::Option* clean_up = app.add_flag("--clean-up", o.clean_up,
+                                       "only remove what killed workers of this name and root left "
+                                       "(sandboxes, mounts, volumes); results in the spool stay");
+  connect->excludes(clean_up);
+  app.callback([connect, clean_up] {
+    if (connect->empty() && clean_up->empty()) throw CLI::RequiredError("--connect");
+  });
   app.add_flag("--verbose", o.verbose, "log debug messages");
   app.set_version_flag("--version", std::string(kVersion));
 }
@@ -104,7 +112,8 @@ Result<wire::ZmqPort::Options> port_options(const Options& o) {
 }
 
 int serve(const Options& o) {
-  Result<wire::ZmqPort::Options> port = port_options(o);
+  Result<wire::ZmqPort::Options> port = wire::ZmqPort::Options{};
+  if (!o.clean_up) port = port_options(o);
   if (!port.ok()) return fail(port.error(), kBadInput);
   const fs::path home = o.root / "workers" / o.name;
   if (const Status made = make_dirs(home); !made.ok()) return fail(made.error(), kInfrastructure);
@@ -130,6 +139,7 @@ int serve(const Options& o) {
     log::warn("clean up: " + cleaned.error().detail);
   if (const Status cleared = remove_tree(home / "runs"); !cleared.ok())
     log::warn(cleared.error().detail);
+  if (o.clean_up) return kOk;
   if (const Status made = make_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
   spread_subfolders(home / "runs");

@@ -1,9 +1,11 @@
 #include "common/ledger/private_redis.h"
 
+#include <hiredis/hiredis.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <array>
+#include <chrono>
 
 #include "tests/integration/ledger/support.h"
 
@@ -77,6 +79,31 @@ TEST_SUITE("ledger") {
     must(
         c.call(std::array<std::string_view, 4>{"CONFIG", "SET", "maxmemory-policy", "noeviction"}));
     CHECK(ledger.connect().ok());
+  }
+
+  TEST_CASE("a private server that was killed is started again at its address and empty") {
+    const TempDir dir = must(TempDir::create());
+    PrivateRedis redis = must(PrivateRedis::start(dir.path()));
+    const std::string address = redis.address();
+    const pid_t first = redis.pid();
+    const RedisEndpoint endpoint = must(parse_redis_endpoint(address));
+    must(must(RedisConnection::open(endpoint, std::chrono::seconds(2)))
+             .call(std::array<std::string_view, 3>{"SET", "k", "v"}));
+    redis.tend();
+    CHECK(redis.pid() == first);
+    REQUIRE(::kill(first, SIGKILL) == 0);
+    bool back = false;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!back && std::chrono::steady_clock::now() < until) {
+      redis.tend();
+      auto again = RedisConnection::open(endpoint, std::chrono::seconds(1));
+      if (!again.ok()) continue;
+      const auto size = again.value().call(std::array<std::string_view, 1>{"DBSIZE"});
+      back = size.ok() && (*size)->integer == 0;
+    }
+    CHECK(back);
+    CHECK(redis.pid() != first);
+    CHECK(redis.address() == address);
   }
 
   TEST_CASE("a password is asked for and a wrong one is not a matter of waiting") {

@@ -42,6 +42,7 @@ struct Graft {
   const MirrorStore& mirrors;
   const fs::path& scratch;
   std::vector<fs::path>& objects;
+  std::map<std::string, ObjectId>& taken;
   std::size_t count = 0;
 
   // Writes `tree` again with the gitlinks named in `replaced` (by path) as folders.
@@ -63,7 +64,9 @@ struct Graft {
     return db.write_tree(std::move(entries));
   }
 
-  Result<ObjectId> run(const GitSource& source, const ObjectId& commit, std::size_t depth) {
+  // `at`: where in the whole tree, with a slash at its end.
+  Result<ObjectId> run(const GitSource& source, const ObjectId& commit, const std::string& at,
+                       std::size_t depth) {
     if (kSubmoduleDepthMax < depth) return Error{Errc::kExhausted, "submodules: nested too deep"};
     PROCTOR_TRY(const fs::path own, mirrors.ensure(source, commit));
     if (std::find(objects.begin(), objects.end(), own) == objects.end()) objects.push_back(own);
@@ -91,9 +94,10 @@ struct Graft {
       if (from->local && !source.local) {
         return Error{Errc::kInvalid, what + ": a local path in a remote repository's .gitmodules"};
       }
-      auto sub = run(*from, id, depth + 1);
+      auto sub = run(*from, id, at + path + '/', depth + 1);
       if (!sub.ok()) return in_context(what, sub.error());
       replaced[path] = *sub;
+      taken[at + path] = id;
     }
     PROCTOR_TRY(ObjectDb db, ObjectDb::open(objects, scratch));
     return rewrite(db, tree, "", replaced);
@@ -104,9 +108,10 @@ struct Graft {
 
 Result<ObjectId> graft_submodules(const MirrorStore& mirrors, const GitSource& source,
                                   const ObjectId& commit, const fs::path& scratch,
-                                  std::vector<fs::path>& objects) {
-  Graft graft{mirrors, scratch, objects};
-  return graft.run(source, commit, 0);
+                                  std::vector<fs::path>& objects,
+                                  std::map<std::string, ObjectId>& taken) {
+  Graft graft{mirrors, scratch, objects, taken};
+  return graft.run(source, commit, "", 0);
 }
 
 }  // namespace proctor

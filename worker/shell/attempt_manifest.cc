@@ -1,13 +1,11 @@
 // AttemptRun: the beginning of a run directory, manifest.json (R043-R047, R066, R070-R072, R077).
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
 #include "common/trace/manifest.h"
 #include "worker/shell/attempt_run.h"
+#include "worker/shell/host_facts.h"
 
 namespace proctor {
 namespace {
@@ -28,27 +26,6 @@ std::vector<ManifestLockfile> lockfiles_of(const fs::path& tree) {
     if (bytes.ok()) out.push_back({name, sha256(*bytes)});
   }
   return out;
-}
-
-void describe_host(ManifestInputs& m) {
-  struct utsname host {};
-  ::uname(&host);
-  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  const long page_bytes = ::sysconf(_SC_PAGESIZE);
-  const auto gib =
-      (static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes)) >> 30;
-  m.cpu_class = std::string(host.machine) + ", " + std::to_string(cores) + " cores";
-  m.memory_class = std::to_string(gib) + " GiB";
-  m.kernel = std::string(host.sysname) + " " + host.release;
-  m.os = "unknown";
-  const Result<std::string> release = read_file("/etc/os-release", 64 << 10);
-  constexpr std::string_view kKey = "PRETTY_NAME=\"";
-  if (!release.ok()) return;
-  const std::size_t at = release->find(kKey);
-  if (at == std::string::npos) return;
-  const std::size_t begin = at + kKey.size();
-  m.os = release->substr(begin, release->find('"', begin) - begin);
 }
 
 std::string_view name_of(Method::Kind kind) {
@@ -87,6 +64,7 @@ Json AttemptRun::manifest() const {
   m.commit = snapshot_.commit;
   m.tree_expected = c.repository.tree;
   m.tree_observed = snapshot_.tree;
+  for (const auto& [path, commit] : snapshot_.submodules) m.submodules.push_back({path, commit});
   if (!snapshot_.tree_dir.empty()) m.lockfiles = lockfiles_of(snapshot_.tree_dir);
   if (engine_ != nullptr) {
     m.sandbox = to_string(engine_->kind());
@@ -100,8 +78,10 @@ Json AttemptRun::manifest() const {
   m.locale = c.environment.locale;
   m.timezone = c.environment.timezone;
   for (const Toolchain& t : c.environment.toolchains) {
-    m.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, {}});
+    m.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, toolchain_version(t.path)});
   }
+  // An image says by its digest what is in it; without one the host's programs are shown.
+  if (c.environment.image.empty()) m.package_managers = host_packages();
   for (const SetupStep& step : c.setup) {
     m.setup.push_back(step.command);
     m.network_setup = m.network_setup || step.network;
@@ -121,7 +101,11 @@ Json AttemptRun::manifest() const {
   m.run_seed = input_.assignment.seed;
   m.seed_deviation = input_.settings->seed_deviation;
   m.started_ms = out_.started_ms;
-  describe_host(m);
+  const HostFacts host = host_facts();
+  m.cpu_class = host.cpu_class;
+  m.memory_class = host.memory_class;
+  m.kernel = host.kernel;
+  m.os = host.os;
   return make_manifest(m);
 }
 

@@ -47,6 +47,33 @@ Status move_dir(const fs::path& from, const fs::path& to) {
   return ok_status();
 }
 
+// Beside the tree: "<commit> <path>" and a NUL for each; a path may hold anything else.
+constexpr const char* kSubmodules = "submodules";
+constexpr std::size_t kSubmodulesBytes = std::size_t{1} << 20;
+
+Status write_submodules(const fs::path& dir, const std::map<std::string, ObjectId>& submodules) {
+  std::string text;
+  for (const auto& [path, commit] : submodules) {
+    text += commit.hex() + " " + path;
+    text += '\0';
+  }
+  return write_file(dir / kSubmodules, text, Durability::kLazy);
+}
+
+Result<std::map<std::string, std::string>> read_submodules(const fs::path& dir) {
+  PROCTOR_TRY(const std::string text, read_file(dir / kSubmodules, kSubmodulesBytes));
+  std::map<std::string, std::string> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = text.find(' ', at);
+    const std::size_t end = text.find('\0', at);
+    if (end == std::string::npos || end < space)
+      return Error{Errc::kCorrupt, (dir / kSubmodules).string() + ": not as it was written"};
+    out[text.substr(space + 1, end - space - 1)] = text.substr(at, space - at);
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<TreeStore> TreeStore::create(const fs::path& root) {
@@ -59,7 +86,8 @@ Result<TreeStore> TreeStore::create(const fs::path& root) {
 // power failure its files may be empty.  That costs once per boot; syncing would cost each time.
 bool TreeStore::ready(const fs::path& dir) const {
   const auto boot = read_file(dir / "boot", kSmallFile);
-  return boot.ok() && *boot == boot_;
+  std::error_code ec;
+  return boot.ok() && *boot == boot_ && fs::exists(dir / kSubmodules, ec);
 }
 
 Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repository& repository,
@@ -75,19 +103,24 @@ Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repositor
   }
   const std::string name = tree.hex() + (repository.submodules ? "-submodules" : "");
   const fs::path dir = root_ / name;
-  const Snapshot out{dir / "work", commit.hex(), tree.hex()};
-  if (ready(dir)) return out;
+  Snapshot out{dir / "work", commit.hex(), tree.hex(), {}};
+  const auto made = [&]() -> Result<Snapshot> {
+    PROCTOR_TRY(out.submodules, read_submodules(dir));
+    return out;
+  };
+  if (ready(dir)) return made();
   PROCTOR_TRY(const FileLock lock, FileLock::acquire(root_ / (name + ".lock")));
-  if (ready(dir)) return out;
+  if (ready(dir)) return made();
 
   const fs::path fresh = root_ / (name + ".new");
   PROCTOR_CHECK_OK(remove_tree(fresh));  // of a killed maker
   PROCTOR_CHECK_OK(make_dirs(fresh / "scratch"));
   Content content{{objects}, tree};
+  std::map<std::string, ObjectId> submodules;
   if (repository.submodules) {
     content.objects.clear();
-    PROCTOR_TRY(content.tree,
-                graft_submodules(mirrors, source, commit, fresh / "scratch", content.objects));
+    PROCTOR_TRY(content.tree, graft_submodules(mirrors, source, commit, fresh / "scratch",
+                                               content.objects, submodules));
     content.objects.push_back(fresh / "scratch");
   }
   Status built = build_tree(mirrors.git(), content, fresh);
@@ -97,10 +130,11 @@ Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repositor
   }
   PROCTOR_CHECK_OK(remove_tree(fresh / "scratch"));
   PROCTOR_CHECK_OK(write_file(fresh / "content", content.tree.hex(), Durability::kLazy));
+  PROCTOR_CHECK_OK(write_submodules(fresh, submodules));
   PROCTOR_CHECK_OK(write_file(fresh / "boot", boot_, Durability::kLazy));
   PROCTOR_CHECK_OK(remove_tree(dir));
   PROCTOR_CHECK_OK(move_dir(fresh, dir));
-  return out;
+  return made();
 }
 
 fs::path snapshot_git_layer(const Snapshot& snapshot) {

@@ -4,6 +4,7 @@
 // or a plain copy where the kernel offers no overlay.  Blocking; call from slot threads.
 // One Workspace belongs to one thread at a time; the store is thread-safe.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,9 +20,10 @@ std::string_view to_string(WorkspaceKind k);
 
 // A checked-out commit, ready to be used as the lower layer of workspaces.
 struct Snapshot {
-  fs::path tree_dir;   // read-only checkout, no .git
-  std::string commit;  // observed
-  std::string tree;    // tree id recomputed from the object store (R047)
+  fs::path tree_dir;                              // read-only checkout, no .git
+  std::string commit;                             // observed
+  std::string tree;                               // tree id recomputed from the object store (R047)
+  std::map<std::string, std::string> submodules;  // path -> commit, nested ones too (R043)
 };
 
 // The agent's change (paper: candidate patch, delta): a git diff with binary hunks.

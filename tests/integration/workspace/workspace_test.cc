@@ -199,6 +199,11 @@ TEST_SUITE("workspace") {
       auto full = store->snapshot(r, temp.path());
       REQUIRE_MESSAGE(full.ok(), (full.ok() ? "" : full.error().detail));
       CHECK(full->tree == git(super, {"rev-parse", "HEAD^{tree}"}));
+      const std::map<std::string, std::string> recorded = {{"third/lib", lib.commit}};
+      CHECK(full->submodules == recorded);
+      CHECK(
+          open_store(temp.path() / "store", overlay)->snapshot(r, temp.path()).value().submodules ==
+          recorded);  // of the tree that is there already
       auto ws = create(*store, *full, "full");
       CHECK(slurp(ws->dir() / "third/lib/README.md") == "hello\nworld\n");
       CHECK_FALSE(fs::exists(ws->dir() / "third/lib/answer.txt"));

@@ -21,6 +21,8 @@ import trees as tree_maker
 
 HARNESS = "harness.py"
 _one_at_a_time = threading.Lock()
+# Tests that take the time themselves, and the factor their package has for slow machines: a machine may be busy.
+PATIENT_TESTS = {"github.com/yuin/goldmark": {"GOLDMARK_TEST_TIMEOUT_MULTIPLIER": "10"}}
 
 
 @dataclasses.dataclass
@@ -219,6 +221,7 @@ _MAKERS = {"python": _python, "go": _go, "rust": _rust, "c": _c, "local": _local
 def runtime_of(pair, trees, work, scratch):
     scratch.mkdir(parents=True, exist_ok=True)
     runtime = _MAKERS[pair.ecosystem](pair, trees, work, scratch)
+    runtime.variables.update(PATIENT_TESTS.get(pair.package, {}))
     for name, value in pair.env.items():
         runtime.variables[name] = str(value).replace("{tree}", "/workspace")
     return runtime

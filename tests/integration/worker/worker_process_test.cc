@@ -121,7 +121,7 @@ TEST_SUITE("worker") {
   TEST_CASE("a result file of twenty million bytes is read") {
     Scene scene;
     Check tap = Scene::check("tap",
-                             "{ echo 1..1; printf '# '; head -c 20000000 /dev/zero | tr '\\0' x;"
+                             "{ echo 1..1; head -c 20000000 /dev/zero | tr '\\0' x | fold -w 1000;"
                              " echo; echo 'ok 1 - a'; } > \"$PROCTOR_RESULTS/out.tap\"");
     tap.reader = ResultReader::kTap;
     tap.result_file = "out.tap";

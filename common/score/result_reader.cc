@@ -133,8 +133,9 @@ CheckVerdict judge(const Check& check, const ExecFacts& facts,
   }
   if (!result_file) {
     if (broken) return verdict(CheckOutcome::kError, *broken);
-    return verdict(CheckOutcome::kError,
-                   exit_text(facts) + " and no result file " + printable(check.result_file, 200));
+    return verdict(CheckOutcome::kError, exit_text(facts) + " and no result file " +
+                                             printable(check.result_file, 200) + " of at most " +
+                                             std::to_string(kResultFileBytes >> 20) + " MiB");
   }
   const Result<TestResults> results =
       check.reader == ResultReader::kJunit ? parse_junit(*result_file) : parse_tap(*result_file);

@@ -139,9 +139,12 @@ RunQueue::Answer Scheduler::judge(RunId run) const {
   if (!roster_.pick(task.needs)) return {RunQueue::Verdict::kWaitForWorker, {}, task.needs};
   for (const ScopeId scope : plan_.path(run)) {
     const ScopeBalance& b = balances_[scope.raw()];
+    const auto refused = refused_.find(scope);
+    const bool is_short =
+        b.free() < task.ask || (refused != refused_.end() && refused->second <= task.ask);
     // Short, but some of it may come back: wait.  Short with nothing out: ask, and let the ledger
     // say so.
-    if (b.free() < task.ask && MicroUsd::zero() < b.reserved)
+    if (is_short && MicroUsd::zero() < b.reserved)
       return {RunQueue::Verdict::kWaitForScope, scope, 0};
   }
   return {RunQueue::Verdict::kTake, {}, 0};
@@ -233,7 +236,7 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
   release_slot(a);
   for (const ScopeId s : plan_.path(run)) {
     balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
-    queue_.wake_scope(s);
+    money_back(s);
   }
   const ScopeBalance& b = balances_[answer.short_scope.raw()];
   denied_[run] = {a.id, a.seq};
@@ -243,6 +246,9 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
     ++parked_;
     write(RunParked{run, answer.short_scope, answer.short_by, now_.wall});
   } else {
+    // The ledger holds more than these books say.  It is right: nobody asks for as much again
+    // before some money came back, or question and refusal would follow each other for ever.
+    refused_[answer.short_scope] = a.ask;
     phases_[run.raw()] = RunPhase::kQueued;
     queue_.put_back(run);
   }
@@ -271,7 +277,7 @@ void Scheduler::handle(const Voided& e) {
     if (a == nullptr || a->state != State::kClosing) continue;
     for (const ScopeId s : plan_.path(id.attempt.run)) {
       balances_[s.raw()].reserved = balances_[s.raw()].reserved - a->ask;
-      queue_.wake_scope(s);
+      money_back(s);
     }
     forget_.ids.push_back(id);
     close(id.attempt);
@@ -294,7 +300,7 @@ void Scheduler::handle(const Settled& e) {
       ScopeBalance& b = balances_[s.raw()];
       b.reserved = b.reserved - a->ask;
       b.spent = b.spent + got.answer.charged;
-      queue_.wake_scope(s);
+      money_back(s);
     }
     a->state = State::kClosing;
     write(AttemptSettled{a->id, got.answer.charged, a->cost, got.answer.overrun, now_.wall},
@@ -314,6 +320,11 @@ Scheduler::Attempt* Scheduler::live(const AttemptId& id) {
 
 bool Scheduler::assigned_to(const Attempt& a, WorkerIndex w) const {
   return a.worker == w && (a.state == State::kAssigned || a.state == State::kRunning);
+}
+
+void Scheduler::money_back(ScopeId scope) {
+  refused_.erase(scope);
+  queue_.wake_scope(scope);
 }
 
 void Scheduler::release_slot(Attempt& a) {

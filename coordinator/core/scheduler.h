@@ -134,6 +134,7 @@ class Scheduler {
   void finish(Attempt& attempt, const wire::ResultMessage& result);
   void close(const AttemptId& id);
   void again_or_end(RunId run);
+  void money_back(ScopeId scope);
   void release_slot(Attempt& attempt);
   void cancel_running();
   enum class Life { kSame, kNew };
@@ -164,7 +165,8 @@ class Scheduler {
   std::set<AttemptId> lost_;          // ended without a result: one may still come
   std::set<AttemptId> late_writing_;  // one came, and is being made durable
   std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
-      known_short_;  // (spent then, smallest ask denied)
+      known_short_;                      // (spent then, smallest ask denied)
+  std::map<ScopeId, MicroUsd> refused_;  // the ask denied while money was out there
   std::array<std::uint64_t, 4> ended_{};
   std::uint64_t parked_ = 0, removed_ = 0;
   Mode mode_ = Mode::kRun;

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Runs a test command and writes what its tests did as JUnit XML or TAP: harness.py KIND FILE COMMAND
 
-KIND: go (`go test -json`), cargo (`cargo test`), ctest (`ctest -V`), tap (a command that prints TAP).
+KIND: go (`go test -json`), cargo (`cargo test`), ctest (`ctest -V`), tap (a command that prints TAP),
+junit (a command that writes FILE itself; of test names of megabytes, which parameters can make, only the start stays).
 Part of a contract's files: the sandbox shows it read-only.  The command's output is printed too.  FILE is written
 whole or not at all, so that a harness that was stopped half-way leaves no result.  Exit code: 0 or 1 as the
 command's; 127 without a FILE when the command could not be started.
 """
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 from xml.sax.saxutils import quoteattr
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
@@ -85,7 +88,9 @@ def as_tap(tests):
     return "\n".join(lines) + "\n"
 
 
-KINDS = {"go": (read_go, as_junit), "cargo": (read_cargo, as_tap), "ctest": (read_ctest, as_tap), "tap": None}
+KINDS = {"go": (read_go, as_junit), "cargo": (read_cargo, as_tap), "ctest": (read_ctest, as_tap), "tap": None,
+         "junit": None}
+LONGEST_NAME = 1000
 
 
 def write_whole(path, text):
@@ -94,11 +99,22 @@ def write_whole(path, text):
     os.replace(path + ".part", path)
 
 
+def shorten_names(path):
+    if not os.path.isfile(path):
+        return
+    tree = xml.etree.ElementTree.parse(path)
+    for case in tree.iter("testcase"):
+        name = case.get("name", "")
+        if LONGEST_NAME < len(name):
+            case.set("name", name[:200] + "..." + hashlib.sha256(name.encode()).hexdigest()[:16])
+    write_whole(path, xml.etree.ElementTree.tostring(tree.getroot(), encoding="unicode"))
+
+
 def main():
     kind, file, command = sys.argv[1:]
     # To a file and not through a pipe: a child that the tests leave behind must not keep us waiting.
     with tempfile.TemporaryFile() as out:
-        error = None if kind == "tap" else subprocess.STDOUT
+        error = None if KINDS[kind] is None else subprocess.STDOUT
         code = subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=error).returncode
         out.seek(0)
         text = out.read().decode("utf-8", "replace")
@@ -106,7 +122,9 @@ def main():
     sys.stdout.flush()
     if code in (126, 127):
         return 127
-    if KINDS[kind] is None:
+    if kind == "junit":
+        shorten_names(file)
+    elif KINDS[kind] is None:
         write_whole(file, text)
     else:
         read, write = KINDS[kind]

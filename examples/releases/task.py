@@ -16,6 +16,7 @@ from shell import Failed, last_line
 
 # A machine may be slower than the one the list was measured on, and busy.
 PATIENCE = 4
+LONGEST_ID = 1000  # of a test in a contract
 SETUP_TIMEOUT = 600
 SAFE_PATH = re.compile(r"[^\"'`$\\;&|<>*?!(){}\[\]\x00-\x1f\x7f]+")  # what a contract takes for a file's path
 
@@ -41,6 +42,7 @@ class Task:
     acceptance: list  # (file beside the contract, place in the workspace)
     extra_files: list  # files beside the contract that the command needs
     pass_to_pass: list = dataclasses.field(default_factory=list)
+    has_long_ids: bool = False  # longer than Proctor reads: see the harness
 
     @property
     def contracts(self):
@@ -95,11 +97,16 @@ def _write_files(pair, trees, runtime, folder):
             before.append(f'mkdir -p "$(dirname -- {place})" && cp "$PROCTOR_CONTRACT/{pair.id}/{kept}" {place}')
     if trees.removed():  # tests that the new release no longer has
         before.append("rm -f " + " ".join(shlex.quote("./" + path) for path in trees.removed()))
-    if runtime.command.startswith("python3 \"$PROCTOR_CONTRACT"):
-        shutil.copyfile(pathlib.Path(__file__).parent / toolchains.HARNESS, beside / toolchains.HARNESS)
-        extra.append(f"{pair.id}/{toolchains.HARNESS}")
     command = " && ".join([*before, runtime.command])
-    return Task(folder, campaign, commit, runtime, command, acceptance, extra)
+    task = Task(folder, campaign, commit, runtime, command, acceptance, extra)
+    if runtime.command.startswith("python3 \"$PROCTOR_CONTRACT"):
+        _add_harness(pair, task)
+    return task
+
+
+def _add_harness(pair, task):
+    shutil.copyfile(pathlib.Path(__file__).parent / toolchains.HARNESS, task.contracts / pair.id / toolchains.HARNESS)
+    task.extra_files.append(f"{pair.id}/{toolchains.HARNESS}")
 
 
 def _warm_go(pair, task, trees, settings):
@@ -183,6 +190,8 @@ def _run_side(pair, task, trees, which, settings):
     if results is None:
         raise Failed(f"the tests of the {which} tree left no results: {last_line(folder / 'tests.log')}")
     shutil.rmtree(folder / "home", ignore_errors=True)
+    if any(LONGEST_ID < len(test.encode()) for test in results):
+        task.has_long_ids = True
     return {test for test, state in results.items() if state == "pass"}
 
 
@@ -196,7 +205,10 @@ def _calibrate(pair, task, trees, settings):
                            ("pass without the new source", wanted & base)):
         if tests:
             raise Failed(f"{len(tests)} of the fail-to-pass tests {problem}, first: {min(tests)}")
-    task.pass_to_pass = sorted(test for test in base & golden if len(test.encode()) <= 1000)
+    task.pass_to_pass = sorted(test for test in base & golden if len(test.encode()) <= LONGEST_ID)
+    if task.has_long_ids and task.runtime.language == "python":
+        _, task.command = toolchains.through_harness(pair, "junit", task.command)
+        _add_harness(pair, task)
     recorded = pair.pass_to_pass_count
     if recorded is not None and recorded != len(base & golden):
         print(f"{pair.id}: {len(base & golden)} tests pass on both sides here, recorded are {recorded}",

@@ -34,6 +34,6 @@ std::string output_of(std::vector<std::string> argv, const fs::path& cwd = {});
 
 // Asks every 20 ms until the answer is yes or the time is over.  The last answer.
 bool eventually(const std::function<bool()>& asked,
-                std::chrono::milliseconds within = std::chrono::seconds(20));
+                std::chrono::milliseconds within = std::chrono::seconds(60));
 
 }  // namespace proctor::testing

@@ -4,6 +4,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/score/result_reader.h"
+#include "common/score/test_results.h"
 #include "common/trace/evidence.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
@@ -83,7 +84,7 @@ std::optional<std::string> AttemptRun::result_file(const Check& check, const fs:
     std::error_code error;
     if (fs::is_symlink(fs::symlink_status(path, error)) || error) return std::nullopt;
   }
-  Result<std::string> bytes = read_file(path, limits::kCheckOutputBytes);
+  Result<std::string> bytes = read_file(path, kResultFileBytes);
   if (!bytes.ok()) return std::nullopt;
   if (!write_file(evidence / kResultsFile, *bytes, Durability::kLazy).ok()) return std::nullopt;
   return std::move(bytes).value();

@@ -118,6 +118,26 @@ TEST_SUITE("worker") {
     CHECK(worker.wait(std::chrono::seconds(20)) == 0);
   }
 
+  TEST_CASE("a result file of twenty million bytes is read") {
+    Scene scene;
+    Check tap = Scene::check("tap",
+                             "{ echo 1..1; head -c 20000000 /dev/zero | tr '\\0' x | fold -w 1000;"
+                             " echo; echo 'ok 1 - a'; } > \"$PROCTOR_RESULTS/out.tap\"");
+    tap.reader = ResultReader::kTap;
+    tap.result_file = "out.tap";
+    tap.fail_to_pass = {"a"};
+    scene.contract.checks = {tap};
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    coordinator.assign(
+        {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 0)},
+        scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CAPTURE(coordinator.results.at(id(0)).rationale);
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kSuccess);
+  }
+
   TEST_CASE("an agent that runs out of time is stopped and its tree is judged") {
     Scene scene;
     scene.contract.policy.wall = std::chrono::seconds(1);

@@ -81,6 +81,23 @@ TEST_SUITE("scheduler") {
     CHECK(desk.ended == true);
   }
 
+  TEST_CASE("a run refused while money is out waits for it and is not parked") {
+    Desk desk(plan_of({0, 0}, 25));
+    // Something the scheduler has not heard of: 25 are too little for two runs beside it.
+    REQUIRE(desk.ledger.reserve({{attempt_of(7), 0}, micro(10), {kGlobal}}).ok());
+    desk.start();
+    desk.sync("w", 2);
+    CHECK(desk.assigned == Attempts{attempt_of(0)});
+    CHECK(desk.asks.size() == 2);
+    CHECK(desk.facts<RunParked>().empty());
+    CHECK(desk.core.explain(RunId(1)).find("it waits for money in global") == 0);
+    desk.result("w", attempt_of(0), 0);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1)});
+    desk.result("w", attempt_of(1), 4);
+    CHECK(desk.ended == true);
+    CHECK(desk.facts<AttemptDenied>().size() == 1);
+  }
+
   TEST_CASE("a drain starts nothing more and lets what runs end") {
     Desk desk(plan_of({0, 0}));
     desk.start();

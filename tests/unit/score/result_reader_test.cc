@@ -176,7 +176,7 @@ TEST_SUITE("score") {
          0,
          std::nullopt,
          kError,
-         "exit code 0 and no result file out.tap"},
+         "exit code 0 and no result file out.tap of at most 64 MiB"},
         {"half a file",
          {"a"},
          {},

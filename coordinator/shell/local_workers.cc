@@ -1,10 +1,15 @@
 #include "coordinator/shell/local_workers.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <thread>
 
 #include "common/base/log.h"
+#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {
@@ -67,6 +72,29 @@ void LocalWorkers::tend() {
   }
 }
 
+// Ends a worker of this name that an earlier coordinator started, if one still waits for it: the
+// campaign ended before it came back, and ours of that name could not start beside it.
+void LocalWorkers::end_orphan(const Local& w) const {
+  constexpr std::chrono::seconds kWithin(10);
+  const fs::path root = folder_.state() / "workers";
+  const fs::path path = root / "workers" / w.name / "lock";
+  const UniqueFd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const auto free = [&] { return !lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0; };
+  for (const int signal : {SIGINT, SIGINT, SIGKILL}) {  // leave, cancel, go
+    if (free()) return;
+    const Result<std::string> text = read_file(path, 32);
+    const pid_t pid = text.ok() ? static_cast<pid_t>(std::atol(text->c_str())) : 0;
+    const Result<std::string> line =
+        read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
+    // A pid may have been given to somebody else since.
+    if (pid <= 1 || !line.ok() || line->find(root.string()) == std::string::npos) return;
+    ::kill(pid, signal);
+    const auto until = Clock::now() + kWithin;
+    while (!free() && Clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 // It was killed and nobody starts it any more: what it left would stay.
 void LocalWorkers::clean_up_after(const Local& w) const {
   constexpr std::chrono::milliseconds kWithin(30'000);
@@ -86,7 +114,9 @@ void LocalWorkers::stop() {
     w.child.stop(kGrace);
   }
   for (Local& w : workers_) {
-    if (w.child.poll() != 0) clean_up_after(w);
+    if (w.child.poll() == 0) continue;
+    end_orphan(w);
+    clean_up_after(w);
   }
   workers_.clear();
 }

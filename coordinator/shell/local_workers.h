@@ -44,6 +44,7 @@ class LocalWorkers {
     std::chrono::seconds backoff{1};
   };
   LocalWorkers() = default;
+  void end_orphan(const Local& local) const;
   void clean_up_after(const Local& local) const;
   fs::path log_of(const Local& local) const { return folder_.worker_log(local.name); }
   StateFolder folder_;

@@ -1,10 +1,12 @@
 #pragma once
-// HostLock: one process at a time, by flock on a file that stays.  The kernel lets go when the
-// process ends, however it ends.
+// HostLock: one process at a time, by flock on a file that stays and holds the holder's pid.  The
+// kernel lets go when the process ends, however it ends.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
@@ -23,6 +25,10 @@ class HostLock {
         return Error{Errc::kConflict, path.string() + " is held by another process"};
       return errno_error("lock " + path.string(), errno);
     }
+    const std::string pid = std::to_string(::getpid()) + "\n";
+    if (::ftruncate(fd.get(), 0) != 0 ||
+        ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+      return errno_error("write " + path.string(), errno);
     return HostLock(std::move(fd));
   }
 

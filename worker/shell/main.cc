@@ -75,7 +75,9 @@ void declare(CLI::App& app, Options& o) {
                  "folder of mirrors, trees, workspaces and spool (default: XDG state)");
   app.add_option("--server-key", o.server_key, "the coordinator's public key file (CURVE)");
   app.add_option("--key", o.key, "this worker's secret key file (CURVE)");
-  app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")->capture_default_str();
+  app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")
+      ->envname("PROCTOR_DOCKER_SOCKET")
+      ->capture_default_str();
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
   app.add_flag("--no-overlay", o.no_overlay, "copy trees instead of mounting overlays");

@@ -242,7 +242,7 @@ TEST_SUITE("journal") {
     const fs::path small = folder.dir.path() / "small";
     REQUIRE(make_dirs(small).ok());
     if (::mount("tmpfs", small.c_str(), "tmpfs", 0, "size=1m") != 0) {
-      MESSAGE("not run here: a small tmpfs cannot be mounted (" << std::strerror(errno) << ")");
+      MESSAGE("not run: a small tmpfs cannot be mounted (" << std::strerror(errno) << ")");
       return;
     }
     const std::string answer = fill(small / "journal.db");

@@ -32,7 +32,7 @@ TEST_SUITE("sandbox bubblewrap") {
     for (const Row& row : rows) {
       CAPTURE(row.tool);
       if (!fs::exists(row.tool)) {
-        MESSAGE("not run: no " << row.tool << " on this machine");
+        MESSAGE("left out: no " << row.tool << " on this machine");
         continue;
       }
       auto sandbox = bench->engine().open(bench->spec());

@@ -1,4 +1,6 @@
 // Named volumes of a real Docker Engine.
+#include <cstdlib>
+
 #include "tests/integration/workspace/fixture.h"
 #include "worker/workspace/docker_volume.h"
 
@@ -7,11 +9,17 @@ namespace {
 
 using namespace testing;
 
-constexpr const char* kSocket = "/var/run/docker.sock";
+const std::string& socket_path() {
+  static const std::string path = [] {
+    const char* set = std::getenv("PROCTOR_DOCKER_SOCKET");
+    return std::string(set != nullptr ? set : "/var/run/docker.sock");
+  }();
+  return path;
+}
 
 bool engine_runs() {
-  if (DockerVolumes(kSocket).list({{"proctor.owner", "none"}}).ok()) return true;
-  MESSAGE("no Docker Engine at " << kSocket << ": Docker volumes are NOT tested on this machine");
+  if (DockerVolumes(socket_path()).list({{"proctor.owner", "none"}}).ok()) return true;
+  MESSAGE("not run: no Docker Engine at " << socket_path());
   return false;
 }
 
@@ -20,9 +28,9 @@ TEST_SUITE("docker volumes") {
     if (!engine_runs()) return;
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    const DockerVolumes docker(kSocket);
+    const DockerVolumes docker(socket_path());
     const std::string owner = "test-" + std::to_string(::getpid());
-    WorkspaceStoreOptions options{temp.path() / "store", owner, true, kSocket};
+    WorkspaceStoreOptions options{temp.path() / "store", owner, true, socket_path()};
     auto opened = open_workspace_store(options);
     REQUIRE(opened.ok());
     auto store = std::move(opened).value();

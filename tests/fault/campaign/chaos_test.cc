@@ -45,7 +45,7 @@ class Chaos {
       case 0:
         run_.signal(SIGKILL);
         REQUIRE(run_.wait(10s).has_value());
-        run_ = scene_.start("resume");
+        run_ = scene_.start(verb());
         break;
       case 1:
       case 2:
@@ -64,7 +64,7 @@ class Chaos {
     }
     // One that ended by itself - Redis was away when it began - is started again.
     if (const std::optional<int> code = run_.poll(); code && *code != 0)
-      run_ = scene_.start("resume");
+      run_ = scene_.start(verb());
   }
 
   std::chrono::milliseconds pause() { return std::chrono::milliseconds(300 + pick(1'200)); }
@@ -74,7 +74,7 @@ class Chaos {
     const bool ended = eventually(
         [&] {
           const std::optional<int> code = run_.poll();
-          if (code && *code != 0) run_ = scene_.start("resume");
+          if (code && *code != 0) run_ = scene_.start(verb());
           return code == 0;
         },
         60s);
@@ -82,6 +82,10 @@ class Chaos {
   }
 
  private:
+  // Killed before its first attempt it has nothing to resume, and says so.
+  const char* verb() const {
+    return scene_.sql("SELECT 1 FROM attempts LIMIT 1").empty() ? "run" : "resume";
+  }
   std::size_t pick(std::size_t below) {
     return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_);
   }

@@ -15,7 +15,8 @@ namespace {
 constexpr std::array<std::string_view, 6> kKeys{"campaign",   "caps", "run_cap",
                                                 "cost_model", "seed", "seed_deviation"};
 constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
-constexpr std::array<std::string_view, 4> kRowKeys{"action_type", "unit", "unit_price", "notes"};
+constexpr std::array<std::string_view, 6> kRowKeys{"action_type", "unit",     "unit_price",
+                                                   "notes",       "provider", "model"};
 
 Json model_json(const CostModel& model) {
   Json rows = Json::array();
@@ -24,17 +25,27 @@ Json model_json(const CostModel& model) {
                 {"unit", r.unit},
                 {"unit_price", format_decimal(r.pico_usd, kPriceDigits)}};
     if (!r.notes.empty()) row["notes"] = r.notes;
+    if (!r.provider.empty()) row["provider"] = r.provider;
+    if (!r.model.empty()) row["model"] = r.model;
     rows.push_back(std::move(row));
   }
   return {{"version", model.version}, {"digest", model.digest.hex()}, {"rows", std::move(rows)}};
 }
 
+bool is_priced_word(std::string_view text) {
+  return text == kAnyWord || is_word(text);
+}
+
 PriceRow read_row(const Node& node, const std::string& path, Problems& problems) {
   constexpr TextRule kNotesRule{kTextBytes, "a text", is_plain_text};
+  constexpr TextRule kPricedWordRule{limits::kNameBytes, "a word, or *", is_priced_word};
+  constexpr TextRule kModelRule{limits::kNameBytes, "a name on one line", is_one_line};
   const Fields f(node, path, kRowKeys, problems);
   PriceRow row;
-  row.action_type = f.text("action_type", Need::kRequired, kWordRule);
-  row.unit = f.text("unit", Need::kRequired, kWordRule);
+  row.action_type = f.text("action_type", Need::kRequired, kPricedWordRule);
+  row.unit = f.text("unit", Need::kRequired, kPricedWordRule);
+  row.provider = f.text("provider", Need::kOptional, kModelRule);
+  row.model = f.text("model", Need::kOptional, kModelRule);
   row.notes = f.text("notes", Need::kOptional, kNotesRule);
   const Node* price = f.find("unit_price");
   if (price == nullptr) {

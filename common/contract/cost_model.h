@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/digest.h"
@@ -41,6 +42,11 @@ struct Usage {
   std::uint64_t overruns = 0;        // charges that were cut to what had been reserved
   friend bool operator==(const Usage&, const Usage&) = default;
 };
+
+// The counters from priced_micros on as text, "" when all are zero, for who keeps them in one
+// place.
+std::string metered_text(const Usage& usage);
+bool read_metered(std::string_view text, Usage& out);  // false: not such a text
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.
 inline constexpr std::uint64_t kUsageCountMax = 1'000'000'000'000;

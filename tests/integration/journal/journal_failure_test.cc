@@ -167,11 +167,11 @@ TEST_SUITE("journal") {
 
     const fs::path newer = folder.dir.path() / "newer.db";
     REQUIRE(must(Journal::open(newer))->close().ok());
-    run_sql(newer, "PRAGMA user_version = 2");
+    run_sql(newer, "PRAGMA user_version = 3");
     for (const Error& error :
          {error_of(Journal::open(newer)), error_of(JournalReader::open(newer))}) {
       CHECK(error.code == Errc::kInvalid);
-      CHECK(error.detail.find("schema 2, written by a newer proctor; this one knows up to 1") !=
+      CHECK(error.detail.find("schema 3, written by a newer proctor; this one knows up to 2") !=
             std::string::npos);
     }
   }

@@ -1,0 +1,47 @@
+// Caps of a run, from a real agent in a real sandbox to the result its coordinator gets.
+#include "tests/integration/worker/meter_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+TEST_SUITE("worker") {
+  TEST_CASE("an agent that reaches its cap is stopped and its run is scored") {
+    MeterScene scene;
+    check_stopped_and_scored(scene);
+  }
+
+  TEST_CASE("an agent that goes by itself when it is denied has used up its money") {
+    MeterScene scene;
+    scene.settings.run_cap = MicroUsd::from_micros(200'000);
+    scene.settings.caps.usd = MicroUsd::from_micros(60'000);
+    const MeterScene::Ended e = scene.run(scene.client("go add/metered/r1"));
+    CAPTURE(e.said);
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.result.termination == Termination::kBudgetExceeded);
+    CHECK(e.result.rationale.starts_with("budget_exceeded: usd: 0."));
+    CHECK(0 < e.result.usage.model_calls);
+    CHECK(e.report.cost.total() <= MicroUsd::from_micros(60'000));
+  }
+
+  TEST_CASE("a cap of zero tool calls starts no agent and the untouched tree is scored") {
+    MeterScene scene;
+    scene.settings.task_caps["add"].tool_calls = 0;
+    const MeterScene::Ended e = scene.run(scene.client("go"));
+    CHECK(e.result.outcome == RunOutcome::kFailure);
+    CHECK(e.result.termination == Termination::kBudgetExceeded);
+    CHECK(e.result.rationale == "budget_exceeded: tool_calls: 0 of 0 used, the next call needs 1");
+    CHECK(e.result.usage.tool_calls == 0);
+    CHECK(e.result.usage.agent_ms == 0);
+    CHECK(e.report.checks.at(2).outcome == CheckOutcome::kPass);
+  }
+
+  TEST_CASE("the cap on wall is a budget and the policy's wall is not") {
+    MeterScene scene;
+    scene.settings.caps.wall = std::chrono::seconds(1);
+    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 60");
+    const MeterScene::Ended e = scene.run(slow);
+    CHECK(e.result.outcome == RunOutcome::kFailure);
+    CHECK(e.result.termination == Termination::kBudgetExceeded);
+    CHECK(e.result.rationale == "budget_exceeded: wall: the agent was stopped after its 1s");
+  }
+}

@@ -184,7 +184,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
-  briefing_ = briefing_text(contract(), agent_wall());
+  briefing_ = briefing_text(contract(), agent_wall(), caps_.caps);
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
   return done_or_failed(recorder_->flush());
 }

@@ -29,6 +29,7 @@ struct MeterScene : Scene {
     RunReport report;
     std::string said;    // by the agent
     std::string events;  // the trace
+    Usage live;          // the last that a Sync told while it ran
   };
   Ended run(const Method& m) {
     FakeCoordinator coordinator(socket, 3);
@@ -47,6 +48,15 @@ struct MeterScene : Scene {
     out.report = *report;
     if (auto said = read_file(dir / "agent/stdout", 1 << 20); said.ok()) out.said = *said;
     out.events = read_file(dir / kEventsFile, 1 << 24).value();
+    // Totals only grow, and end in the result's.
+    for (const wire::Sync& sync : coordinator.syncs) {
+      for (const wire::RunningAttempt& r : sync.running) {
+        CHECK(out.live.agent_ms <= r.usage.agent_ms);
+        CHECK(out.live.priced_micros <= r.usage.priced_micros);
+        out.live = r.usage;
+      }
+    }
+    CHECK(out.live.agent_ms <= out.result.usage.agent_ms);
     worker.signal(SIGTERM);
     static_cast<void>(coordinator.until([&] { return coordinator.leaves == 1; }));
     static_cast<void>(worker.wait(std::chrono::seconds(20)));
@@ -81,6 +91,8 @@ inline void check_stopped_and_scored(MeterScene& scene) {
   CHECK(5000 <= u.agent_ms);
   CHECK(u.agent_ms < 40'000);
   CHECK(0 < u.memory_peak + 1);
+  CHECK(e.live.priced_micros == u.priced_micros);
+  CHECK(0 < e.live.agent_ms);
   CHECK(e.report.usage == u);
   CHECK(e.report.cost.model == MicroUsd::from_micros(static_cast<std::int64_t>(u.priced_micros)));
   CHECK(e.report.cost == price(scene.settings.cost_model, u));

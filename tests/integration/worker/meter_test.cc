@@ -44,4 +44,20 @@ TEST_SUITE("worker") {
     CHECK(e.result.termination == Termination::kBudgetExceeded);
     CHECK(e.result.rationale == "budget_exceeded: wall: the agent was stopped after its 1s");
   }
+
+  TEST_CASE("the example client in Python asks before it spends") {
+    MeterScene scene;
+    scene.contract.caps.tokens = 1000;
+    Method m = scene.method("python", Method::Kind::kCommand, "python3 $PROCTOR_METHOD/meter.py");
+    const auto bytes = read_file(fs::path(PROCTOR_EXAMPLES) / "metering/meter.py", 1 << 20);
+    REQUIRE(bytes.ok());
+    m.files = {{"meter.py", 0644, *bytes}};
+    m.digest = digest_of(m);
+    const MeterScene::Ended e = scene.run(m);
+    CAPTURE(e.said);
+    CHECK(e.result.termination == Termination::kBudgetExceeded);
+    CHECK(e.result.usage.input_tokens == 300);
+    CHECK(e.result.usage.output_tokens == 450);
+    CHECK(has(e.said, "'answer': 'charged'"));
+  }
 }

@@ -1,7 +1,6 @@
 #include "common/contract/cost_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -10,13 +9,6 @@
 
 namespace proctor {
 namespace {
-
-constexpr std::array<std::uint64_t Usage::*, 14> kMeteredFields{
-    &Usage::priced_micros,       &Usage::priced_calls,    &Usage::priced_input,
-    &Usage::priced_output,       &Usage::other_micros,    &Usage::tool_ms,
-    &Usage::dependency_installs, &Usage::failed_cycles,   &Usage::memory_peak,
-    &Usage::reported_micros,     &Usage::reported_tokens, &Usage::reported_calls,
-    &Usage::defaulted,           &Usage::overruns};
 
 __extension__ typedef unsigned __int128 Wide;
 
@@ -135,31 +127,6 @@ Result<Tariff> tariff_of_model(const CostModel& table, const ActionName& a) {
 }
 
 }  // namespace
-
-std::string metered_text(const Usage& usage) {
-  std::string out;
-  bool any = false;
-  for (const auto field : kMeteredFields) {
-    any = any || usage.*field != 0;
-    out += (out.empty() ? "" : " ") + std::to_string(usage.*field);
-  }
-  return any ? out : "";
-}
-
-bool read_metered(std::string_view text, Usage& out) {
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (const auto field : kMeteredFields) {
-    if (field != kMeteredFields.front()) {
-      if (at == end || *at != ' ') return false;
-      ++at;
-    }
-    const auto [stop, error] = std::from_chars(at, end, out.*field);
-    if (error != std::errc() || stop == at) return false;
-    at = stop;
-  }
-  return at == end;
-}
 
 Cost price(const CostModel& model, const Usage& usage) {
   return price_with(model, usage, model.run);

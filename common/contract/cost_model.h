@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/digest.h"
@@ -43,10 +43,22 @@ struct Usage {
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
-// The counters from priced_micros on as text, "" when all are zero, for who keeps them in one
-// place.
-std::string metered_text(const Usage& usage);
-bool read_metered(std::string_view text, Usage& out);  // false: not such a text
+// The counters of a meter, in their order in messages and journals: only ever appended to.
+inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 14> kMeteredCounters{
+    {{"priced_micros", &Usage::priced_micros},
+     {"priced_calls", &Usage::priced_calls},
+     {"priced_input", &Usage::priced_input},
+     {"priced_output", &Usage::priced_output},
+     {"other_micros", &Usage::other_micros},
+     {"tool_ms", &Usage::tool_ms},
+     {"dependency_installs", &Usage::dependency_installs},
+     {"failed_cycles", &Usage::failed_cycles},
+     {"memory_peak", &Usage::memory_peak},
+     {"reported_micros", &Usage::reported_micros},
+     {"reported_tokens", &Usage::reported_tokens},
+     {"reported_calls", &Usage::reported_calls},
+     {"defaulted", &Usage::defaulted},
+     {"overruns", &Usage::overruns}}};
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.
 inline constexpr std::uint64_t kUsageCountMax = 1'000'000'000'000;

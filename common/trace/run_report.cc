@@ -58,22 +58,6 @@ Json evidence_json(const RunReport& r) {
           {"patch", r.patch.hex()}};
 }
 
-constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 14> kMetered{
-    {{"priced_micros", &Usage::priced_micros},
-     {"priced_calls", &Usage::priced_calls},
-     {"priced_input", &Usage::priced_input},
-     {"priced_output", &Usage::priced_output},
-     {"other_micros", &Usage::other_micros},
-     {"tool_ms", &Usage::tool_ms},
-     {"dependency_installs", &Usage::dependency_installs},
-     {"failed_cycles", &Usage::failed_cycles},
-     {"memory_peak", &Usage::memory_peak},
-     {"reported_micros", &Usage::reported_micros},
-     {"reported_tokens", &Usage::reported_tokens},
-     {"reported_calls", &Usage::reported_calls},
-     {"defaulted", &Usage::defaulted},
-     {"overruns", &Usage::overruns}}};
-
 Json report_json(const RunReport& r) {
   Json checks = Json::array();
   for (const CheckReport& c : r.checks) checks.push_back(to_json(c));
@@ -203,7 +187,7 @@ Status read_money(JsonFields& f, RunReport& r) {
   r.usage.stored_bytes = u.count("stored_bytes");
   if (u.has("metered")) {
     JsonFields m(u, "metered");
-    for (const auto& [key, field] : kMetered) r.usage.*field = m.count(key);
+    for (const auto& [key, field] : kMeteredCounters) r.usage.*field = m.count(key);
     PROCTOR_CHECK_OK(m.finish());
   }
   PROCTOR_CHECK_OK(u.finish());
@@ -254,9 +238,10 @@ Json to_json(const Usage& u) {
               {"stored_bytes", num(u.stored_bytes)},
               {"tool_calls", num(u.tool_calls)}};
   // Only where something was metered: a report of before there were meters keeps its bytes.
-  const bool any = std::ranges::any_of(kMetered, [&](const auto& m) { return u.*m.second != 0; });
+  const bool any =
+      std::ranges::any_of(kMeteredCounters, [&](const auto& m) { return u.*m.second != 0; });
   if (any)
-    for (const auto& [key, field] : kMetered) out["metered"][key] = num(u.*field);
+    for (const auto& [key, field] : kMeteredCounters) out["metered"][key] = num(u.*field);
   return out;
 }
 

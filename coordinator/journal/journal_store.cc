@@ -282,7 +282,7 @@ Result<std::int64_t> JournalStore::put(const AttemptDenied& f) {
 
 Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
   const Usage& u = f.usage;
-  const std::string metered = metered_text(u);
+  const std::string metered = journal::metered_text(u);
   Binder(result_)
       .text(name_of(f.outcome))
       .text(name_of(f.termination))

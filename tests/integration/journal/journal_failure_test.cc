@@ -176,6 +176,24 @@ TEST_SUITE("journal") {
     }
   }
 
+  TEST_CASE("a journal of schema 1 is read as it is and upgraded when it is written to") {
+    const Folder folder;
+    REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
+    run_sql(folder.file, "ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
+    const auto usage_of = [&](std::uint32_t run) {
+      JournalReader reader = must(JournalReader::open(folder.file));
+      return must(reader.attempts_of(RunId(run))).at(0).core.usage;
+    };
+    CHECK(usage_of(1).agent_ms == 60'000);
+    CHECK(usage_of(1).priced_micros == 0);
+    {
+      const auto journal = folder.open();
+      REQUIRE(journal->append_and_wait(life_of(2)).ok());
+    }
+    CHECK(usage_of(1).agent_ms == 60'000);
+    CHECK(usage_of(2) == result_of(attempt(2)).usage);
+  }
+
   TEST_CASE("rows that nobody of us wrote are corrupt and named") {
     for (const char* sql :
          {"UPDATE attempts SET state = 'happy'", "UPDATE attempts SET outcome = ''",

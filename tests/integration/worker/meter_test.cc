@@ -60,4 +60,27 @@ TEST_SUITE("worker") {
     CHECK(e.result.usage.output_tokens == 450);
     CHECK(has(e.said, "'answer': 'charged'"));
   }
+
+  TEST_CASE("the example client in shell asks before it runs") {
+    if (!fs::exists("/usr/bin/socat") && !fs::exists("/usr/bin/nc")) {
+      MESSAGE("not tried: this machine has neither socat nor nc");
+      return;
+    }
+    MeterScene scene;
+    scene.contract.caps.tool_calls = 2;  // the program itself is the first
+    Method m = scene.method("shell", Method::Kind::kCommand,
+                            "sh $PROCTOR_METHOD/meter.sh echo one; "
+                            "sh $PROCTOR_METHOD/meter.sh echo two; echo end");
+    const auto bytes = read_file(fs::path(PROCTOR_EXAMPLES) / "metering/meter.sh", 1 << 20);
+    REQUIRE(bytes.ok());
+    m.files = {{"meter.sh", 0755, *bytes}};
+    m.digest = digest_of(m);
+    const MeterScene::Ended e = scene.run(m);
+    CAPTURE(e.said);
+    CHECK(e.said.starts_with("one\n{\"answer\":\"charged\""));
+    CHECK_FALSE(has(e.said, "two"));
+    CHECK(e.result.rationale == "budget_exceeded: tool_calls: 2 of 2 used, the next call needs 1");
+    CHECK(e.result.usage.tool_calls == 2);
+    CHECK(e.result.usage.reported_calls == 1);
+  }
 }

@@ -166,7 +166,7 @@ TEST_SUITE("contract") {
          "most the task envelope, 0.50 USD\n"},
         {kYaml, "  run: \"1.00\"", "  run: \"0.02\"",
          "contracts/fix-greeting.yaml:2:5: id: found a run cap of 0.02 USD, expected at least "
-         "0.043751 "
+         "0.043416 "
          "USD, the price of one run at its time limits (3m for setup twice, agent and checks)\n"},
         {kTask, "reference_patch: fix-greeting.patch",
          "caps: {usd: \"1.50\"}\nreference_patch: "

@@ -27,11 +27,15 @@ namespace proctor {
 // What a worker must know about a campaign beside contract and method.
 struct Settings {
   std::string campaign;
-  Caps caps;  // the campaign's: a contract's own go before them
+  Caps caps;  // the campaign's
   MicroUsd run_cap;
   CostModel cost_model;
   std::uint32_t seed = kPlannedSeed;
   std::string seed_deviation;
+  std::vector<std::string> stages{};         // names, in order; none where no stage has caps
+  std::map<std::string, Caps> stage_caps{};  // by stage, those that have any
+  std::map<std::string, Caps> task_caps{};   // by contract id
+  CapRules cap_rules() const { return {caps, stage_caps, task_caps, run_cap}; }
 };
 Settings settings_of(const Campaign& campaign);
 

@@ -2,11 +2,23 @@
 
 #include <algorithm>
 
+#include "common/base/limits.h"
+
 namespace proctor {
 
+CapRules Campaign::cap_rules() const {
+  CapRules rules{caps, {}, task_caps, envelopes.run};
+  for (const Stage& stage : stages) rules.stages.emplace(stage.name, stage.caps);
+  return rules;
+}
+
 MicroUsd Campaign::run_cap(const Contract& contract) const {
-  const MicroUsd asked = contract.caps.usd ? *contract.caps.usd : caps.usd.value_or(envelopes.run);
-  return std::min(asked, envelopes.run);
+  const CapRules rules = cap_rules();
+  if (stages.empty()) return *effective_caps(rules, "", contract).caps.usd;
+  MicroUsd most;
+  for (const Stage& stage : stages)
+    most = std::max(most, *effective_caps(rules, stage.name, contract).caps.usd);
+  return most;
 }
 
 MicroUsd Campaign::task_envelope(const std::string& contract_id) const {
@@ -20,16 +32,7 @@ MicroUsd Campaign::stage_envelope(const std::string& stage) const {
 }
 
 Caps Campaign::run_caps(const Contract& contract) const {
-  const auto first = [](const auto& own, const auto& general) { return own ? own : general; };
-  const Caps& own = contract.caps;
-  Caps out;
-  out.usd = run_cap(contract);
-  out.tokens = first(own.tokens, caps.tokens);
-  out.tool_calls = first(own.tool_calls, caps.tool_calls);
-  out.failed_acceptance_cycles = first(own.failed_acceptance_cycles, caps.failed_acceptance_cycles);
-  out.wall =
-      std::min(contract.policy.wall, first(own.wall, caps.wall).value_or(contract.policy.wall));
-  return out;
+  return effective_caps(cap_rules(), "", contract).caps;
 }
 
 const Contract* Campaign::find_contract(const std::string& id) const {
@@ -42,12 +45,38 @@ const Method* Campaign::find_method(const std::string& method) const {
   return it == methods.end() ? nullptr : &*it;
 }
 
-Usage worst_case(const Contract& contract, std::chrono::milliseconds wall) {
-  const auto ms = [](std::chrono::milliseconds d) { return static_cast<std::uint64_t>(d.count()); };
+namespace {
+
+std::uint64_t ms(std::chrono::milliseconds d) {
+  return static_cast<std::uint64_t>(d.count());
+}
+
+// Patch and events at their bounds, and every stream of output at its own: of each setup step in
+// both workspaces, of each check (with its result file) and of the agent.
+std::uint64_t stored_worst_case(const Contract& contract) {
+  constexpr std::uint64_t kEvents = std::uint64_t{256} << 20;  // kEventLogBytes of common/trace
+  constexpr std::uint64_t kResults = std::uint64_t{64} << 20;  // kResultFileBytes of common/score
+  const std::uint64_t streams = 4 * contract.setup.size() + 2 * contract.checks.size() + 2;
+  std::uint64_t bytes = limits::kPatchBytes + kEvents + streams * limits::kCheckOutputBytes;
+  for (const Check& c : contract.checks)
+    if (c.reader != ResultReader::kExitCode) bytes += kResults;
+  return bytes;
+}
+
+}  // namespace
+
+Usage acceptance_worst_case(const Contract& contract) {
   Usage out;
-  for (const SetupStep& s : contract.setup) out.setup_ms += 2 * ms(s.timeout);
-  out.agent_ms = ms(wall);
+  for (const SetupStep& s : contract.setup) out.setup_ms += ms(s.timeout);
   for (const Check& c : contract.checks) out.acceptance_ms += ms(c.timeout);
+  out.stored_bytes = stored_worst_case(contract);
+  return out;
+}
+
+Usage worst_case(const Contract& contract, std::chrono::milliseconds wall) {
+  Usage out = acceptance_worst_case(contract);
+  out.setup_ms *= 2;
+  out.agent_ms = ms(wall);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/contract/caps.h"
 #include "common/contract/contract.h"
 #include "common/contract/cost_model.h"
 
@@ -28,6 +29,7 @@ struct Method {
 struct Stage {
   std::string name;
   std::optional<MicroUsd> usd;  // envelope of the stage
+  Caps caps{};                  // of its runs
 };
 
 struct Envelopes {
@@ -48,30 +50,34 @@ struct Campaign {
   std::string seed_deviation;  // reason, required when seed differs (R072)
   std::vector<Stage> stages;   // at least one
   Envelopes envelopes;
-  Caps caps;                        // defaults of every run
-  std::vector<std::string> strata;  // keys reported by; each contract must have them
-  std::uint32_t workers = 2;        // of `proctor run`
-  std::uint32_t slots = 2;          // of each of them
-  std::string redis;                // "", "unix:/path" or "tcp://host:port"; "" = a private one
+  Caps caps;                              // defaults of every run
+  std::map<std::string, Caps> task_caps;  // by contract id
+  std::vector<std::string> strata;        // keys reported by; each contract must have them
+  std::uint32_t workers = 2;              // of `proctor run`
+  std::uint32_t slots = 2;                // of each of them
+  std::string redis;  // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
   CostModel cost_model;
   Origin origin;  // of campaign.yaml, for diagnostics
 
-  // What a run of this task may spend at most: the contract's cap, else the campaign's, else the
-  // run envelope; never above the run envelope.
+  CapRules cap_rules() const;
+  // What a run of this task may spend at most, in the stage that allows most: what is reserved for
+  // it before it starts.
   MicroUsd run_cap(const Contract& contract) const;
   // The envelope of a task or stage, the global one where it has none of its own.
   MicroUsd task_envelope(const std::string& contract_id) const;
   MicroUsd stage_envelope(const std::string& stage) const;
-  // All caps of a run of this task: usd is run_cap, wall the agent's (never absent), the others
-  // the contract's where it has them, else the campaign's.
+  // All caps of a run of this task, without a stage's own (caps.h).
   Caps run_caps(const Contract& contract) const;
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };
 
-// What a run of this contract can use at most of what is priced by time: setup in the agent's and
-// in the fresh workspace, the agent until `wall`, every check until its time limit.
+// What a run of this contract can use at most of what is priced: setup in the agent's and in the
+// fresh workspace, the agent until `wall`, every check until its time limit, and the bytes it
+// keeps.
 Usage worst_case(const Contract& contract, std::chrono::milliseconds wall);
+// The part of it that comes after the agent: the headroom for acceptance and logging (R115).
+Usage acceptance_worst_case(const Contract& contract);
 
 }  // namespace proctor

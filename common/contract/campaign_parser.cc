@@ -57,11 +57,31 @@ void read_seed(const Fields& f, Campaign& out) {
                      "nothing: the seed is the planned one");
 }
 
+void remember_caps(const Node& caps, const std::string& where, Campaign& out) {
+  for (const Entry& e : caps.entries) out.origin.at.emplace(where + "." + e.key, e.value.at);
+}
+
+void read_task_caps(const Fields& f, Campaign& out) {
+  const Node* tasks = f.find("task_caps");
+  if (tasks == nullptr) return;
+  if (tasks->kind != Node::Kind::kMapping)
+    f.problems().wrong(*tasks, "task_caps", "a mapping of contract ids to caps");
+  for (const Entry& t : tasks->entries) {
+    const std::string where = "task_caps." + t.key;
+    out.task_caps.emplace(t.key, read_caps(t.value, where, f.problems()));
+    remember_caps(t.value, where, out);
+  }
+}
+
 void read_stages(const Fields& f, Campaign& out) {
   std::set<std::string> names;
   f.each("stages", [&](const Node& item, const std::string& path) {
     const Fields s(item, path, kStageKeys, f.problems());
     Stage stage{s.text("name", Need::kRequired, kIdRule), s.usd("usd", Need::kOptional)};
+    if (const Node* caps = s.find("caps")) {
+      stage.caps = read_caps(*caps, s.path("caps"), f.problems());
+      remember_caps(*caps, "stages." + stage.name + ".caps", out);
+    }
     if (!stage.name.empty() && !names.insert(stage.name).second)
       f.problems().wrong(*s.find("name"), s.path("name"), "each stage's name once");
     if (stage.usd) {
@@ -138,6 +158,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
   constexpr std::chrono::milliseconds kWall{1'800'000};  // R106
   if (!c.caps.wall) c.caps.wall = kWall;
+  read_task_caps(f, c);
   read_strata(f, c);
   c.workers = small("workers", c.workers, 1, limits::kWorkersMax);
   c.slots = small("slots", c.slots, 1, limits::kSlotsMax);

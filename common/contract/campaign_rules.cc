@@ -102,19 +102,25 @@ class Rules {
     for (const auto& [name, stage] : e.stage)
       nest(c_.origin, {"budget.run", "stages." + name}, run,
            {"the envelope of stage " + name, stage});
-    if (c_.caps.usd)
-      nest(c_.origin, {"caps.usd"}, {"a run cap", *c_.caps.usd}, {"the run envelope", e.run});
+    const auto check_cap = [&](const std::string& field, const Caps& caps) {
+      if (caps.usd) nest(c_.origin, {field}, {"a run cap", *caps.usd}, {"the run envelope", e.run});
+    };
+    check_cap("caps.usd", c_.caps);
+    for (const Stage& s : c_.stages) check_cap("stages." + s.name + ".caps.usd", s.caps);
+    for (const auto& [id, caps] : c_.task_caps) check_cap("task_caps." + id + ".usd", caps);
   }
 
   void task_names() {
     std::vector<std::string_view> ids;
     for (const Contract& contract : c_.contracts) ids.push_back(contract.id);
     std::ranges::sort(ids);
-    for (const auto& [id, usd] : c_.envelopes.tasks) {
-      if (std::ranges::binary_search(ids, std::string_view(id))) continue;
-      complain(c_.origin, {"budget.tasks." + id}, "the unknown task \"" + printable(id, 80) + "\"",
+    const auto known = [&](const std::string& id, const std::string& field) {
+      if (std::ranges::binary_search(ids, std::string_view(id))) return;
+      complain(c_.origin, {field}, "the unknown task \"" + printable(id, 80) + "\"",
                "the id of a contract", nearest_word(id, ids).value_or(""));
-    }
+    };
+    for (const auto& [id, usd] : c_.envelopes.tasks) known(id, "budget.tasks." + id);
+    for (const auto& [id, caps] : c_.task_caps) known(id, "task_caps." + id);
   }
 
   void strata(const Contract& contract) {
@@ -145,15 +151,23 @@ class Rules {
       nest(c_.origin, {"budget.tasks." + contract.id}, {"a run cap", cap},
            {"the task envelope", c_.task_envelope(contract.id)});
     if (out_.count() != before) return;
-    const Caps all = c_.run_caps(contract);
-    const Usage most = worst_case(contract, *all.wall);
+    const CapRules rules = c_.cap_rules();
+    for (const Stage& stage : c_.stages)
+      if (!suffices(contract, effective_caps(rules, stage.name, contract))) return;
+  }
+
+  // Once for each contract: the first stage that does not suffice.
+  bool suffices(const Contract& contract, const EffectiveCaps& all) {
+    const Usage most = worst_case(contract, *all.caps.wall);
     const MicroUsd least = price(c_.cost_model, most).total();
-    if (least <= cap) return;
+    const MicroUsd cap = *all.caps.usd;
+    if (least <= cap) return true;
     const std::chrono::milliseconds time(
         static_cast<std::int64_t>(most.setup_ms + most.agent_ms + most.acceptance_ms));
     complain(contract.origin, {"caps.usd", "id"}, "a run cap of " + format_usd(cap) + " USD",
              "at least " + format_usd(least) + " USD, the price of one run at its time limits (" +
                  format_duration(time) + " for setup twice, agent and checks)");
+    return false;
   }
 
   const Campaign& c_;

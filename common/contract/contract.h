@@ -83,13 +83,18 @@ struct Policy {
   double cpus = 0;                   // share; 0: no limit
 };
 
-// Caps of one run (R106, R159).  Nothing here: the campaign's value holds.
+// Caps of one run (R106, R159).  Which one holds where several are given: caps.h.
 struct Caps {
   std::optional<MicroUsd> usd;
   std::optional<std::uint64_t> tokens;
   std::optional<std::uint64_t> tool_calls;
   std::optional<std::uint64_t> failed_acceptance_cycles;
   std::optional<std::chrono::milliseconds> wall;
+  std::optional<std::uint64_t> model_calls{};
+  std::optional<std::uint64_t> dependency_installs{};
+  std::optional<std::chrono::milliseconds> active{};  // time inside tools
+  std::optional<std::uint64_t> calls_per_minute{};    // model and tool calls; a rate, not a total
+  friend bool operator==(const Caps&, const Caps&) = default;
 };
 
 // A file that the contract refers to (script, patch, protected test): part of its identity.

@@ -114,6 +114,10 @@ Json caps_json(const Caps& caps) {
   if (caps.failed_acceptance_cycles)
     out["failed_acceptance_cycles"] = *caps.failed_acceptance_cycles;
   if (caps.wall) out["wall"] = format_duration(*caps.wall);
+  if (caps.model_calls) out["model_calls"] = *caps.model_calls;
+  if (caps.dependency_installs) out["dependency_installs"] = *caps.dependency_installs;
+  if (caps.active) out["active"] = format_duration(*caps.active);
+  if (caps.calls_per_minute) out["calls_per_minute"] = *caps.calls_per_minute;
   return out;
 }
 

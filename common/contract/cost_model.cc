@@ -1,6 +1,11 @@
 #include "common/contract/cost_model.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
 
 namespace proctor {
 namespace {
@@ -36,25 +41,123 @@ class Sum {
   bool overflow_ = false;
 };
 
-}  // namespace
+// Requires: no more than the ledger can hold, which add() sees to.
+MicroUsd micros(std::uint64_t n) {
+  return MicroUsd::from_micros(static_cast<std::int64_t>(
+      std::min<std::uint64_t>(n, static_cast<std::uint64_t>(kLedgerMax.micros()))));
+}
 
-Cost price(const CostModel& model, const Usage& usage) {
+std::uint64_t rest(std::uint64_t all, std::uint64_t part) {
+  return all - std::min(all, part);
+}
+
+MicroUsd capped(MicroUsd a, MicroUsd b) {  // each at most kLedgerMax: the sum fits 63 bits
+  return std::min(a + b, kLedgerMax);
+}
+
+Cost price_with(const CostModel& model, const Usage& usage, std::uint64_t flat) {
   constexpr std::uint64_t kMsPerMinute = 60'000;
   constexpr std::uint64_t kBytesPerGigabyte = 1'000'000'000;
   Sum lm;
-  lm.add(usage.model_calls, model.model_call);
-  lm.add(usage.input_tokens, model.input_token);
-  lm.add(usage.output_tokens, model.output_token);
+  lm.add(rest(usage.model_calls, usage.priced_calls), model.model_call);
+  lm.add(rest(usage.input_tokens, usage.priced_input), model.input_token);
+  lm.add(rest(usage.output_tokens, usage.priced_output), model.output_token);
   Sum execution;
   execution.add(usage.tool_calls, model.tool_call);
   execution.scale(kMsPerMinute);
   execution.add(Wide{usage.setup_ms} + usage.agent_ms + usage.acceptance_ms, model.sandbox_minute);
   Sum overhead;
-  overhead.add(1, model.run);
+  overhead.add(1, flat);
   overhead.scale(kBytesPerGigabyte);
   overhead.add(usage.stored_bytes, model.stored_gigabyte);
-  return Cost{lm.in_micros(1), execution.in_micros(kMsPerMinute), MicroUsd::zero(),
-              overhead.in_micros(kBytesPerGigabyte)};
+  return Cost{capped(lm.in_micros(1), micros(usage.priced_micros)),
+              capped(execution.in_micros(kMsPerMinute), micros(usage.other_micros)),
+              MicroUsd::zero(), overhead.in_micros(kBytesPerGigabyte)};
+}
+
+bool names_models(const CostModel& model) {
+  return std::ranges::any_of(model.rows, [](const PriceRow& r) {
+    return r.action_type == "llm_request" && (!r.model.empty() || !r.provider.empty());
+  });
+}
+
+// The rows of exactly this provider and model.
+std::optional<Tariff> model_tariff(const CostModel& table, std::string_view provider,
+                                   std::string_view model) {
+  Tariff out;
+  bool any = false;
+  std::optional<std::uint64_t> input, output, token;
+  for (const PriceRow& r : table.rows) {
+    if (r.action_type != "llm_request" || r.provider != provider || r.model != model) continue;
+    any = true;
+    if (r.unit == "call") out.call = r.pico_usd;
+    if (r.unit == "input_token") input = r.pico_usd;
+    if (r.unit == "output_token") output = r.pico_usd;
+    if (r.unit == "token") token = r.pico_usd;
+  }
+  if (!any) return std::nullopt;
+  out.input_token = input.value_or(token.value_or(0));
+  out.output_token = output.value_or(token.value_or(0));
+  return out;
+}
+
+Result<Tariff> tariff_of_model(const CostModel& table, const ActionName& a) {
+  using Pair = std::pair<std::string_view, std::string_view>;
+  const bool named = !a.model.empty() || !a.provider.empty();
+  if (named)
+    for (const Pair& p : {Pair{a.provider, a.model}, Pair{"", a.model}, Pair{a.provider, ""}}) {
+      if (p.first.empty() && p.second.empty()) continue;
+      if (auto tariff = model_tariff(table, p.first, p.second)) return *tariff;
+    }
+  if (!names_models(table))
+    if (auto tariff = model_tariff(table, "", "")) return *tariff;
+  if (auto tariff = model_tariff(table, "", kAnyWord)) {
+    tariff->defaulted = true;
+    return *tariff;
+  }
+  const std::string who =
+      !named ? "a model without a name"
+             : "the model \"" + printable(a.model, 100) + "\"" +
+                   (a.provider.empty() ? ""
+                                       : " of the provider \"" + printable(a.provider, 100) + "\"");
+  return Error{Errc::kInvalid,
+               "no price for " + who +
+                   ": the price table has neither llm_request rows for it nor a default row "
+                   "(llm_request with the model *)"};
+}
+
+}  // namespace
+
+Cost price(const CostModel& model, const Usage& usage) {
+  return price_with(model, usage, model.run);
+}
+
+Cost further_price(const CostModel& model, const Usage& more) {
+  return price_with(model, more, 0);
+}
+
+Result<Tariff> find_tariff(const CostModel& table, const ActionName& a) {
+  if (a.type == "llm_request") return tariff_of_model(table, a);
+  for (const bool fallback : {false, true}) {
+    const std::string_view type = fallback ? kAnyWord : std::string_view(a.type);
+    const std::string_view unit = fallback ? kAnyWord : std::string_view(a.unit);
+    const auto it = std::ranges::find_if(table.rows, [&](const PriceRow& r) {
+      return r.action_type == type && r.unit == unit && r.model.empty() && r.provider.empty();
+    });
+    if (it != table.rows.end()) return Tariff{.unit = it->pico_usd, .defaulted = fallback};
+  }
+  return Error{Errc::kInvalid,
+               "no price for \"" + printable(a.type, 100) + "," + printable(a.unit, 100) +
+                   "\": the price table has neither that row nor a default row *,*"};
+}
+
+MicroUsd price(const Tariff& tariff, const Quantities& amount) {
+  Sum sum;
+  sum.add(amount.calls, tariff.call);
+  sum.add(amount.input_tokens, tariff.input_token);
+  sum.add(amount.output_tokens, tariff.output_token);
+  sum.add(amount.units, tariff.unit);
+  return sum.in_micros(1);
 }
 
 }  // namespace proctor

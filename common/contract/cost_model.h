@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/money.h"
+#include "common/base/result.h"
 
 namespace proctor {
 
@@ -21,8 +23,45 @@ struct Usage {
   std::uint64_t output_tokens = 0;
   std::uint64_t model_calls = 0;
   std::uint64_t stored_bytes = 0;  // of the archived run directory
+  // Model use that was priced call by call, each with the price of its model: its money in
+  // micro-dollars, and its part of model_calls, input_tokens and output_tokens.
+  std::uint64_t priced_micros = 0;
+  std::uint64_t priced_calls = 0;
+  std::uint64_t priced_input = 0;
+  std::uint64_t priced_output = 0;
+  std::uint64_t other_micros = 0;  // actions of every other kind, priced one by one
+  std::uint64_t tool_ms = 0;       // active execution: time inside tools (R117)
+  std::uint64_t dependency_installs = 0;
+  std::uint64_t failed_cycles = 0;  // acceptance cycles of the agent's own that failed (R159)
+  std::uint64_t memory_peak = 0;    // bytes, the largest of all phases
+  // The part of the above that rests on the agent's word alone.
+  std::uint64_t reported_micros = 0;
+  std::uint64_t reported_tokens = 0;
+  std::uint64_t reported_calls = 0;  // model calls, tool calls, installs, cycles, others
+  std::uint64_t defaulted = 0;       // charges at a default row of the price table
+  std::uint64_t overruns = 0;        // charges that were cut to what had been reserved
   friend bool operator==(const Usage&, const Usage&) = default;
 };
+
+// The counters of a meter, in their order in messages and journals: only ever appended to.
+inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 14> kMeteredCounters{
+    {{"priced_micros", &Usage::priced_micros},
+     {"priced_calls", &Usage::priced_calls},
+     {"priced_input", &Usage::priced_input},
+     {"priced_output", &Usage::priced_output},
+     {"other_micros", &Usage::other_micros},
+     {"tool_ms", &Usage::tool_ms},
+     {"dependency_installs", &Usage::dependency_installs},
+     {"failed_cycles", &Usage::failed_cycles},
+     {"memory_peak", &Usage::memory_peak},
+     {"reported_micros", &Usage::reported_micros},
+     {"reported_tokens", &Usage::reported_tokens},
+     {"reported_calls", &Usage::reported_calls},
+     {"defaulted", &Usage::defaulted},
+     {"overruns", &Usage::overruns}}};
+
+// No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.
+inline constexpr std::uint64_t kUsageCountMax = 1'000'000'000'000;
 
 // Equation (4): C = C_LM + C_exec + C_human + C_overhead.
 struct Cost {
@@ -40,9 +79,14 @@ struct PriceRow {
   std::string unit;         // minute, call, input_token, output_token, gigabyte, run, ...
   std::uint64_t pico_usd = 0;
   std::string notes;
+  // Whose price it is: empty for every model that no row names, "*" for the default row.
+  std::string provider{};
+  std::string model{};
 };
 
-// Prices in 1e-12 USD per unit.  Rows with other (action_type, unit) pairs are kept and unused.
+inline constexpr const char* kAnyWord = "*";  // in a default row
+
+// Prices in 1e-12 USD per unit: the named ones hold for runs, the rows for single actions.
 struct CostModel {
   std::vector<PriceRow> rows;
   Digest digest;        // of the file's bytes (R111), or of the fallback's text
@@ -54,9 +98,46 @@ struct CostModel {
   std::uint64_t output_token = 0;
   std::uint64_t stored_gigabyte = 0;  // one-time, per 1e9 bytes
   std::uint64_t run = 0;              // flat overhead of each attempt that started
+  // Without a file the amounts are abstract units, not dollars (R113); they are never added up with
+  // an observed bill (R109).
+  bool abstract() const { return version != "file"; }
 };
 
-// Multiplies in 128 bits and rounds every category up once (R113, ARCHITECTURE section 5).
+// Multiplies in 128 bits and rounds every category up once (R113, ARCHITECTURE section 5).  What
+// was priced call by call is added as it is.
 Cost price(const CostModel& model, const Usage& usage);
+// The most that `more` adds to what an attempt has cost already: price() without the flat price.
+// price(a + b) <= price(a) + further_price(b), because rounding up once is never more than twice.
+Cost further_price(const CostModel& model, const Usage& more);
+
+// One action of an agent, as the table names it.
+struct ActionName {
+  std::string type;                 // llm_request, or any action_type of the table
+  std::string provider{}, model{};  // of an llm_request
+  std::string unit{};               // of any other type
+  friend bool operator==(const ActionName&, const ActionName&) = default;
+};
+// Prices of one action, in 1e-12 USD.
+struct Tariff {
+  std::uint64_t call = 0;
+  std::uint64_t input_token = 0;
+  std::uint64_t output_token = 0;
+  std::uint64_t unit = 0;  // of ActionName::unit
+  bool defaulted = false;  // by a default row
+};
+struct Quantities {
+  std::uint64_t calls = 0;
+  std::uint64_t input_tokens = 0;
+  std::uint64_t output_tokens = 0;
+  std::uint64_t units = 0;
+};
+// The rows that fit an action best.  A model: rows that name provider and model, the model, the
+// provider, then the default row; the rows that name neither hold only in a table that names no
+// model at all.  Another action: its row, then the default row.  A unit without a row of its own
+// beside rows that fit is free.
+// kInvalid: the table has no price for it; the text names the row that is missing.
+Result<Tariff> find_tariff(const CostModel& model, const ActionName& action);
+// One metered amount, rounded up once.
+MicroUsd price(const Tariff& tariff, const Quantities& amount);
 
 }  // namespace proctor

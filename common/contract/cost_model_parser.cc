@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
@@ -15,8 +16,9 @@ namespace proctor {
 namespace {
 
 constexpr std::size_t kRowsMax = 10'000;
-constexpr std::array<std::string_view, 4> kColumns{"action_type", "unit", "unit_price", "notes"};
-enum Column : std::size_t { kAction, kUnit, kPrice, kNotes };
+constexpr std::array<std::string_view, 6> kColumns{"action_type", "unit",     "unit_price",
+                                                   "notes",       "provider", "model"};
+enum Column : std::size_t { kAction, kUnit, kPrice, kNotes, kProvider, kModel };
 
 struct Price {
   std::string_view action;
@@ -74,6 +76,7 @@ class TableReader {
       if (auto row = record(fields, *places)) rows.push_back(*std::move(row));
     }
     if (!places) report("", "no header", "the columns action_type, unit, unit_price, notes");
+    refuse_half_prices();
     return rows;
   }
 
@@ -141,40 +144,109 @@ class TableReader {
          {std::pair{kAction, &row.action_type}, std::pair{kUnit, &row.unit}}) {
       const std::string_view text = fields[*places[column]];
       *target = text;
-      if (is_word(text) && text.size() <= limits::kNameBytes) continue;
+      if ((is_word(text) && text.size() <= limits::kNameBytes) || text == kAnyWord) continue;
       report(kColumns[column], "\"" + printable(text, 80) + "\"", std::string(kWordRule.expected));
       good = false;
     }
+    for (const auto& [column, target] :
+         {std::pair{kProvider, &row.provider}, std::pair{kModel, &row.model}}) {
+      if (!places[column]) continue;
+      *target = fields[*places[column]];
+      if (target->size() <= limits::kNameBytes && is_one_line(*target)) continue;
+      report(kColumns[column], "\"" + printable(*target, 80) + "\"",
+             "a name on one line, of at most 100 bytes");
+      good = false;
+    }
+    if (good) good = stars_fit(row);
     const std::string_view price = fields[*places[kPrice]];
-    const auto pico = parse_decimal(price, kPriceDigits, kPicoUsdMax);
+    const auto pico = parse_price(price);
     if (!pico.ok()) {
       report(kColumns[kPrice], "\"" + printable(price, 80) + "\"", pico.error().detail);
       return std::nullopt;
     }
     row.pico_usd = *pico;
     if (places[kNotes]) row.notes = fields[*places[kNotes]];
-    const auto [it, added] = lines_.emplace(std::pair(row.action_type, row.unit), csv_.line());
-    if (good && !added) {
-      report("unit", row.action_type + "," + row.unit + " as in line " + std::to_string(it->second),
+    if (!good) return std::nullopt;
+    const auto [it, added] =
+        lines_.emplace(std::tuple(row.action_type, row.unit, row.provider, row.model), csv_.line());
+    if (!added) {
+      const bool named = !row.model.empty() || !row.provider.empty();
+      report("unit",
+             row.action_type + "," + row.unit +
+                 (named ? " of \"" + printable(row.provider + "/" + row.model, 80) + "\"" : "") +
+                 " as in line " + std::to_string(it->second),
              "each action_type and unit once");
       return std::nullopt;
     }
-    return good ? std::optional(std::move(row)) : std::nullopt;
+    return std::optional(std::move(row));
+  }
+
+  // A model's output that is free because its row was forgotten would be cost unseen.
+  void refuse_half_prices() {
+    for (const auto& [key, line] : lines_) {
+      const auto& [action, unit, provider, model] = key;
+      if (action != "llm_request" || (provider.empty() && model.empty())) continue;
+      const std::string_view other = unit == "input_token"    ? "output_token"
+                                     : unit == "output_token" ? "input_token"
+                                                              : "";
+      const auto has = [&, p = provider, m = model](std::string_view u) {
+        return lines_.contains(std::tuple(std::string("llm_request"), std::string(u), p, m));
+      };
+      if (other.empty() || has(other) || has("token")) continue;
+      out_.add({file_,
+                {static_cast<std::uint32_t>(line), 1},
+                "unit",
+                unit + " of \"" + printable(provider + "/" + model, 80) + "\" without " +
+                    std::string(other),
+                "a row for each of the two, or one for token",
+                ""});
+    }
+  }
+
+  // "*" stands for a whole default row and nothing else.
+  bool stars_fit(const PriceRow& row) {
+    const bool both = row.action_type == kAnyWord && row.unit == kAnyWord;
+    if (!both && (row.action_type == kAnyWord || row.unit == kAnyWord)) {
+      report("unit", row.action_type + "," + row.unit, "*,* for the default row, or two words");
+      return false;
+    }
+    const bool model_row = !row.model.empty() || !row.provider.empty();
+    if (model_row && row.action_type != "llm_request") {
+      report("model", "\"" + printable(row.provider + "/" + row.model, 80) + "\"",
+             "nothing: only llm_request rows name a model");
+      return false;
+    }
+    if (row.provider == kAnyWord || (row.model == kAnyWord && !row.provider.empty())) {
+      report("provider", "\"" + printable(row.provider, 80) + "\"",
+             "nothing beside the model *: there is one default row for models");
+      return false;
+    }
+    return true;
   }
 
   CsvReader csv_;
   const std::string& file_;
   Diagnostics& out_;
   std::size_t width_ = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> lines_;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint64_t> lines_;
 };
 
 }  // namespace
 
+Result<std::uint64_t> parse_price(std::string_view text) {
+  // Zeros behind the last digit that counts say nothing.
+  if (const std::size_t dot = text.find('.'); dot != std::string_view::npos) {
+    const std::size_t most = dot + 1 + kPriceDigits;
+    while (most < text.size() && text.back() == '0') text.remove_suffix(1);
+  }
+  return parse_decimal(text, kPriceDigits, kPicoUsdMax);
+}
+
 void apply_rows(CostModel& model) {
   const auto price_of = [&](std::string_view action, std::string_view unit) {
-    const auto it = std::ranges::find_if(
-        model.rows, [&](const PriceRow& r) { return r.action_type == action && r.unit == unit; });
+    const auto it = std::ranges::find_if(model.rows, [&](const PriceRow& r) {
+      return r.action_type == action && r.unit == unit && r.model.empty() && r.provider.empty();
+    });
     return it == model.rows.end() ? std::optional<std::uint64_t>() : it->pico_usd;
   };
   const std::uint64_t token = price_of("llm_request", "token").value_or(0);

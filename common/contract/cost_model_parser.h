@@ -1,7 +1,8 @@
 #pragma once
-// pilot_cost_model.csv (R110-R113): columns action_type, unit, unit_price and, if wanted, notes;
-// other columns are ignored, other rows are kept and unused.  Prices are decimals of USD per unit
-// with at most 12 digits after the point.  The rows that price runs:
+// pilot_cost_model.csv (R110-R113): columns action_type, unit, unit_price and, if wanted, notes,
+// provider and model; other columns are kept in the file and ignored here.  Prices are decimals of
+// USD per unit, exact to the 12th digit after the point; zeros may follow.  The rows that price
+// runs:
 //
 //   sandbox,minute            time of the sandbox in setup, agent and acceptance
 //   tool_call,call            each tool call
@@ -9,6 +10,10 @@
 //   llm_request,input_token   and output_token; llm_request,token stands for both where they miss
 //   artifact_storage,gigabyte once per 1e9 bytes of an archived run directory
 //   run,run                   flat, for each attempt that started
+//
+// llm_request rows may name a model (and its provider); "*" as the model is the default row for
+// models without one, "*,*" that for actions without one.  Other rows price single actions that an
+// agent reports (find_tariff).
 #include <string>
 #include <string_view>
 
@@ -32,5 +37,7 @@ inline constexpr std::string_view kFallbackVersion = "fallback-1";
 // Of unit_price: a million dollars per unit, in 1e-12 USD.  Keeps products within 128 bits.
 inline constexpr std::uint64_t kPicoUsdMax = 1'000'000'000'000'000'000;
 inline constexpr unsigned kPriceDigits = 12;
+// Exact; kInvalid with what is expected.
+Result<std::uint64_t> parse_price(std::string_view text);
 
 }  // namespace proctor

@@ -170,6 +170,12 @@ Caps read_caps(const Node& node, const std::string& path, Problems& problems) {
   out.tool_calls = f.optional_count("tool_calls");
   out.failed_acceptance_cycles = f.optional_count("failed_acceptance_cycles");
   out.wall = f.optional_duration("wall");
+  out.model_calls = f.optional_count("model_calls");
+  out.dependency_installs = f.optional_count("dependency_installs");
+  out.active = f.optional_duration("active");
+  constexpr std::uint64_t kRateMax = 100'000;  // each call of the last minute is remembered
+  if (f.find("calls_per_minute") != nullptr)
+    out.calls_per_minute = f.count("calls_per_minute", 0, 0, kRateMax);
   return out;
 }
 

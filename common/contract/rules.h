@@ -97,15 +97,23 @@ inline constexpr std::array<KeyName, 11> kCheckKeys{
 inline constexpr std::array<KeyName, 2> kAcceptanceFileKeys{"from", "to"};
 inline constexpr std::array<KeyName, 9> kPolicyKeys{
     "network", "writable", "protected", "wall", "memory", "processes", "disk", "cpu", "cpus"};
-inline constexpr std::array<KeyName, 5> kCapsKeys{"usd", "tokens", "tool_calls",
-                                                  "failed_acceptance_cycles", "wall"};
-inline constexpr std::array<KeyName, 15> kCampaignKeys{
-    "$schema", "name",           "contracts", "methods", "replicates",
-    "seed",    "seed_deviation", "stages",    "budget",  "caps",
-    "strata",  "workers",        "slots",     "redis",   "infrastructure_retries"};
+inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
+                                                  "tokens",
+                                                  "tool_calls",
+                                                  "failed_acceptance_cycles",
+                                                  "wall",
+                                                  "model_calls",
+                                                  "dependency_installs",
+                                                  "active",
+                                                  "calls_per_minute"};
+inline constexpr std::array<KeyName, 16> kCampaignKeys{
+    "$schema",  "name",           "contracts", "methods", "replicates",
+    "seed",     "seed_deviation", "stages",    "budget",  "caps",
+    "strata",   "workers",        "slots",     "redis",   "infrastructure_retries",
+    "task_caps"};
 inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
                                                     "script", "files", "variables"};
-inline constexpr std::array<KeyName, 2> kStageKeys{"name", "usd"};
+inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 4> kBudgetKeys{"global", "task", "tasks", "run"};
 
 }  // namespace proctor

@@ -12,10 +12,12 @@
 namespace proctor {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKeys{"campaign",   "caps", "run_cap",
-                                                "cost_model", "seed", "seed_deviation"};
+constexpr std::array<std::string_view, 9> kKeys{"campaign",   "caps",      "run_cap",
+                                                "cost_model", "seed",      "seed_deviation",
+                                                "stage_caps", "task_caps", "stages"};
 constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
-constexpr std::array<std::string_view, 4> kRowKeys{"action_type", "unit", "unit_price", "notes"};
+constexpr std::array<std::string_view, 6> kRowKeys{"action_type", "unit",     "unit_price",
+                                                   "notes",       "provider", "model"};
 
 Json model_json(const CostModel& model) {
   Json rows = Json::array();
@@ -24,17 +26,27 @@ Json model_json(const CostModel& model) {
                 {"unit", r.unit},
                 {"unit_price", format_decimal(r.pico_usd, kPriceDigits)}};
     if (!r.notes.empty()) row["notes"] = r.notes;
+    if (!r.provider.empty()) row["provider"] = r.provider;
+    if (!r.model.empty()) row["model"] = r.model;
     rows.push_back(std::move(row));
   }
   return {{"version", model.version}, {"digest", model.digest.hex()}, {"rows", std::move(rows)}};
 }
 
+bool is_priced_word(std::string_view text) {
+  return text == kAnyWord || is_word(text);
+}
+
 PriceRow read_row(const Node& node, const std::string& path, Problems& problems) {
   constexpr TextRule kNotesRule{kTextBytes, "a text", is_plain_text};
+  constexpr TextRule kPricedWordRule{limits::kNameBytes, "a word, or *", is_priced_word};
+  constexpr TextRule kModelRule{limits::kNameBytes, "a name on one line", is_one_line};
   const Fields f(node, path, kRowKeys, problems);
   PriceRow row;
-  row.action_type = f.text("action_type", Need::kRequired, kWordRule);
-  row.unit = f.text("unit", Need::kRequired, kWordRule);
+  row.action_type = f.text("action_type", Need::kRequired, kPricedWordRule);
+  row.unit = f.text("unit", Need::kRequired, kPricedWordRule);
+  row.provider = f.text("provider", Need::kOptional, kModelRule);
+  row.model = f.text("model", Need::kOptional, kModelRule);
   row.notes = f.text("notes", Need::kOptional, kNotesRule);
   const Node* price = f.find("unit_price");
   if (price == nullptr) {
@@ -70,10 +82,26 @@ CostModel read_model(const Node& node, Problems& problems) {
   return out;
 }
 
+std::map<std::string, Caps> read_caps_table(const Fields& f, std::string_view key,
+                                            Problems& problems) {
+  std::map<std::string, Caps> out;
+  const Node* table = f.find(key);
+  if (table == nullptr) return out;
+  for (const Entry& e : table->entries)
+    out.emplace(e.key, read_caps(e.value, std::string(key) + "." + e.key, problems));
+  return out;
+}
+
 }  // namespace
 
 Settings settings_of(const Campaign& c) {
-  return Settings{c.name, c.caps, c.envelopes.run, c.cost_model, c.seed, c.seed_deviation};
+  Settings s{c.name, c.caps, c.envelopes.run, c.cost_model, c.seed, c.seed_deviation};
+  for (const Stage& stage : c.stages)
+    if (stage.caps != Caps{}) s.stage_caps.emplace(stage.name, stage.caps);
+  if (!s.stage_caps.empty())
+    for (const Stage& stage : c.stages) s.stages.push_back(stage.name);
+  s.task_caps = c.task_caps;
+  return s;
 }
 
 std::string canonical_form(const Settings& s) {
@@ -83,6 +111,9 @@ std::string canonical_form(const Settings& s) {
                    {"cost_model", model_json(s.cost_model)},
                    {"seed", s.seed}};
   if (!s.seed_deviation.empty()) settings["seed_deviation"] = s.seed_deviation;
+  if (!s.stages.empty()) settings["stages"] = s.stages;
+  for (const auto& [name, caps] : s.stage_caps) settings["stage_caps"][name] = caps_json(caps);
+  for (const auto& [name, caps] : s.task_caps) settings["task_caps"][name] = caps_json(caps);
   return canonical_text({{"settings", std::move(settings)}, {"format", 1}});
 }
 
@@ -107,6 +138,9 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
   s.seed = static_cast<std::uint32_t>(
       f.count("seed", kPlannedSeed, 0, std::numeric_limits<std::uint32_t>::max()));
   s.seed_deviation = f.text("seed_deviation", Need::kOptional, kTitleRule);
+  s.stages = f.texts("stages", kIdRule);
+  s.stage_caps = read_caps_table(f, "stage_caps", problems);
+  s.task_caps = read_caps_table(f, "task_caps", problems);
   if (!out.empty()) return as_error(out);
   if (!opened.base.empty() || canonical_form(s) != opened.form)
     return Error{Errc::kInvalid, "bundle: not in canonical form"};

@@ -15,7 +15,7 @@ enum class RunOutcome { kSuccess, kFailure, kAcceptanceError, kInvalid };
 // Why a run ended (R080-R082); orthogonal to its outcome.
 enum class Termination {
   kCompleted,       // the method ended by itself
-  kAgentTimeout,    // policy.wall or caps.wall
+  kAgentTimeout,    // policy.wall; a cap on wall is a budget
   kBudgetExceeded,  // a cap of the run
   kResourceLimit,   // memory, processes, disk
   kPolicyStop,      // safety monitor

@@ -22,6 +22,7 @@ class JsonFields {
   // The object `key` of `parent`; an error of the parent is also its own, being the first.
   JsonFields(JsonFields& parent, const char* key);
 
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   std::string text(const char* key);
   std::uint64_t count(const char* key, std::uint64_t max = (std::uint64_t{1} << 53) - 1);
   std::int64_t integer(const char* key);

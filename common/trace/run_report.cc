@@ -185,6 +185,11 @@ Status read_money(JsonFields& f, RunReport& r) {
   r.usage.output_tokens = u.count("output_tokens");
   r.usage.model_calls = u.count("model_calls");
   r.usage.stored_bytes = u.count("stored_bytes");
+  if (u.has("metered")) {
+    JsonFields m(u, "metered");
+    for (const auto& [key, field] : kMeteredCounters) r.usage.*field = m.count(key);
+    PROCTOR_CHECK_OK(m.finish());
+  }
   PROCTOR_CHECK_OK(u.finish());
   JsonFields c(f, "cost");
   const auto micros = [&c](const char* key) { return MicroUsd::from_micros(c.integer(key)); };
@@ -223,15 +228,21 @@ Status read_evidence(JsonFields& f, RunReport& r) {
 }  // namespace
 
 Json to_json(const Usage& u) {
-  return {{"acceptance_ms", num(u.acceptance_ms)},
-          {"agent_ms", num(u.agent_ms)},
-          {"cpu_ms", num(u.cpu_ms)},
-          {"input_tokens", num(u.input_tokens)},
-          {"model_calls", num(u.model_calls)},
-          {"output_tokens", num(u.output_tokens)},
-          {"setup_ms", num(u.setup_ms)},
-          {"stored_bytes", num(u.stored_bytes)},
-          {"tool_calls", num(u.tool_calls)}};
+  Json out = {{"acceptance_ms", num(u.acceptance_ms)},
+              {"agent_ms", num(u.agent_ms)},
+              {"cpu_ms", num(u.cpu_ms)},
+              {"input_tokens", num(u.input_tokens)},
+              {"model_calls", num(u.model_calls)},
+              {"output_tokens", num(u.output_tokens)},
+              {"setup_ms", num(u.setup_ms)},
+              {"stored_bytes", num(u.stored_bytes)},
+              {"tool_calls", num(u.tool_calls)}};
+  // Only where something was metered: a report of before there were meters keeps its bytes.
+  const bool any =
+      std::ranges::any_of(kMeteredCounters, [&](const auto& m) { return u.*m.second != 0; });
+  if (any)
+    for (const auto& [key, field] : kMeteredCounters) out["metered"][key] = num(u.*field);
+  return out;
 }
 
 Json to_json(const Cost& c) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/base/limits.h"
+#include "common/contract/cost_model.h"
 
 namespace proctor::wire {
 
@@ -13,7 +14,7 @@ inline constexpr std::size_t kFeaturesMax = 32;
 inline constexpr std::uint32_t kNextSyncMsMax = 3'600'000;
 // Of each counter in a Usage.  A million times it at a million dollars per million units still
 // fits the 128 bits in which price() multiplies, and the sum of its categories fits 63.
-inline constexpr std::uint64_t kUsageMax = 1'000'000'000'000;
+inline constexpr std::uint64_t kUsageMax = kUsageCountMax;
 inline constexpr std::int64_t kWallMsMax = 253'402'300'799'999;  // the last one of the year 9999
 // A Bundle's payload in one frame, and any other message that carries no payload.
 inline constexpr std::size_t kPayloadOverhead = 1024;

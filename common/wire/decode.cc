@@ -72,6 +72,21 @@ Usage read_usage(Reader& r) {
   v.output_tokens = r.u64("output_tokens", kUsageMax);
   v.model_calls = r.u64("model_calls", kUsageMax);
   v.stored_bytes = r.u64("stored_bytes", kUsageMax);
+  if (r.version() < 2) return v;
+  v.priced_micros = r.u64("priced_micros", kUsageMax);
+  v.priced_calls = r.u64("priced_calls", kUsageMax);
+  v.priced_input = r.u64("priced_input", kUsageMax);
+  v.priced_output = r.u64("priced_output", kUsageMax);
+  v.other_micros = r.u64("other_micros", kUsageMax);
+  v.tool_ms = r.u64("tool_ms", kUsageMax);
+  v.dependency_installs = r.u64("dependency_installs", kUsageMax);
+  v.failed_cycles = r.u64("failed_cycles", kUsageMax);
+  v.memory_peak = r.u64("memory_peak", kUsageMax);
+  v.reported_micros = r.u64("reported_micros", kUsageMax);
+  v.reported_tokens = r.u64("reported_tokens", kUsageMax);
+  v.reported_calls = r.u64("reported_calls", kUsageMax);
+  v.defaulted = r.u64("defaulted", kUsageMax);
+  v.overruns = r.u64("overruns", kUsageMax);
   return v;
 }
 
@@ -93,6 +108,7 @@ Assignment read_assignment(Reader& r) {
   v.replicate = r.u32("replicate");
   v.seed = r.u32("seed");
   v.ask = r.money("ask");
+  if (2 <= r.version()) v.stage = r.u32("stage");
   return v;
 }
 
@@ -220,17 +236,23 @@ Refuse read_refuse(Reader& r, bool of_our_version) {
   return m;
 }
 
+struct Body {
+  const msgpack::object& object;
+  std::uint32_t version;
+};
+
 template <class Read>
-Result<Message> read_body(const msgpack::object& body, const char* what, Read read) {
+Result<Message> read_body(const Body& body, const char* what, Read read) {
   Failure failure;
-  Reader r(body, what, failure);
+  failure.version = body.version;
+  Reader r(body.object, what, failure);
   auto m = read(r);
   r.finish();
   if (failure.bad()) return Error{Errc::kInvalid, std::move(failure.detail)};
   return Message(std::move(m));
 }
 
-Result<Message> read_kind(Kind kind, bool of_our_version, const msgpack::object& body) {
+Result<Message> read_kind(Kind kind, bool of_our_version, const Body& body) {
   switch (kind) {
     case Kind::kSync:
       return read_body(body, "Sync", read_sync);
@@ -322,7 +344,8 @@ Result<Message> decode(std::string_view bytes) try {
   if (used != bytes.size())
     return invalid(std::to_string(bytes.size() - used) + " bytes behind the end of the message");
   // peek() saw the array of three.
-  return read_kind(static_cast<Kind>(e.kind), of_our_version, frame->via.array.ptr[2]);
+  const Body body{frame->via.array.ptr[2], static_cast<std::uint32_t>(e.version)};
+  return read_kind(static_cast<Kind>(e.kind), of_our_version, body);
 } catch (const msgpack::unpack_error& e) {
   return Error{Errc::kInvalid, std::string("not MessagePack within the limits: ") + e.what()};
 } catch (const std::bad_alloc&) {

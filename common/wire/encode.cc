@@ -78,10 +78,15 @@ class Writer {
     for (const AttemptId& id : ids) attempt(id);
   }
   void usage(const Usage& v) {
-    array(9);
-    for (const std::uint64_t n : {v.setup_ms, v.agent_ms, v.acceptance_ms, v.cpu_ms, v.tool_calls,
-                                  v.input_tokens, v.output_tokens, v.model_calls, v.stored_bytes})
-      u(n, kUsageMax);
+    const std::initializer_list<std::uint64_t> counters{
+        v.setup_ms, v.agent_ms, v.acceptance_ms, v.cpu_ms, v.tool_calls, v.input_tokens,
+        v.output_tokens, v.model_calls, v.stored_bytes,
+        // since 2
+        v.priced_micros, v.priced_calls, v.priced_input, v.priced_output, v.other_micros, v.tool_ms,
+        v.dependency_installs, v.failed_cycles, v.memory_peak, v.reported_micros, v.reported_tokens,
+        v.reported_calls, v.defaulted, v.overruns};
+    array(counters.size());
+    for (const std::uint64_t n : counters) u(n, kUsageMax);
   }
   void running(std::span<const RunningAttempt> list) {
     PROCTOR_ASSERT(list.size() <= limits::kSlotsMax);
@@ -180,7 +185,7 @@ void body(Writer& w, const Assign& m) {
   w.digest(m.settings);
   w.array(m.runs.size());
   for (const Assignment& r : m.runs) {
-    w.array(8);
+    w.array(9);
     w.attempt(r.attempt);
     w.name(r.run_name, kRunNameBytes);
     w.digest(r.contract);
@@ -188,6 +193,7 @@ void body(Writer& w, const Assign& m) {
     w.u(r.replicate);
     w.u(r.seed);
     w.money(r.ask);
+    w.u(r.stage);
   }
 }
 
@@ -234,8 +240,8 @@ std::size_t size_guess(const Message& message) {
          std::visit(Overload{
                         [](const Assign& m) { return m.runs.size() * 144; },
                         [](const Ack& m) { return m.results.size() * 6; },
-                        [](const Sync& m) { return m.running.size() * 48 + m.unacked.size() * 6; },
-                        [](const Progress& m) { return m.running.size() * 48; },
+                        [](const Sync& m) { return m.running.size() * 64 + m.unacked.size() * 6; },
+                        [](const Progress& m) { return m.running.size() * 64; },
                         [](const Want& m) { return m.digests.size() * 34; },
                         [](const ArchiveChunk& m) { return m.bytes.size() + 64; },
                         [](const Bundle& m) { return m.bytes.size() + 64; },

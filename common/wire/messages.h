@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint32_t kOldestVersion = 1;
 
 enum class Stage : std::uint8_t {  // of a running attempt
@@ -95,8 +95,9 @@ struct Assignment {
   Digest contract;
   Digest method;
   std::uint32_t replicate = 0;
-  std::uint32_t seed = 0;  // of this run, from the plan
-  MicroUsd ask;            // reserved for it: it may not spend more
+  std::uint32_t seed = 0;   // of this run, from the plan
+  MicroUsd ask;             // reserved for it: it may not spend more
+  std::uint32_t stage = 0;  // index into the stages of the settings
 };
 struct Assign {
   Epoch epoch;

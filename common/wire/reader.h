@@ -18,6 +18,7 @@ namespace proctor::wire {
 // Shared by a Reader and those of the arrays inside it: the first complaint stays.
 struct Failure {
   std::string detail;
+  std::uint32_t version = 0;  // of the frame
   bool bad() const { return !detail.empty(); }
 };
 
@@ -73,6 +74,7 @@ class Reader {
   const msgpack::object* any(const char* field) { return next(field); }
   // A rule between fields that the caller checked: `holds` is false, so `field` is refused.
   void require(bool holds, const char* field, std::string_view why);
+  std::uint32_t version() const { return failure_.version; }
   bool more() const { return !failure_.bad() && at_ != end_; }
   // No field may be left over.
   void finish();

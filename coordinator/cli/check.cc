@@ -7,7 +7,26 @@
 namespace proctor::cli {
 namespace {
 
-int check(const std::string& folder, bool offline) {
+// Each cap of a run, its value, and the line that set it; once per task and stage.
+void print_effective(const Campaign& campaign) {
+  const CapRules rules = campaign.cap_rules();
+  for (const Contract& c : campaign.contracts) {
+    for (const Stage& stage : campaign.stages) {
+      std::printf("\n%s, stage %s:\n", c.id.c_str(), stage.name.c_str());
+      const EffectiveCaps e = effective_caps(rules, stage.name, c);
+      for (const Cap cap : kCaps)
+        std::printf("  %-24s %-14s %s\n", std::string(to_string(cap)).c_str(),
+                    format_cap(cap, cap_value(e.caps, cap)).c_str(),
+                    describe_source(e.source(cap), campaign.origin, c.origin).c_str());
+      const MicroUsd kept = further_price(campaign.cost_model, acceptance_worst_case(c)).total();
+      std::printf("  %-24s %-14s %s\n", "kept for acceptance", (format_usd(kept) + " USD").c_str(),
+                  "of usd: fresh setup, checks and storage at their limits");
+    }
+  }
+  std::puts("");
+}
+
+int check(const std::string& folder, bool offline, bool effective) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
   std::printf("%s: %zu tasks x %zu methods x %u replicates, at most %s USD\n",
@@ -16,6 +35,7 @@ int check(const std::string& folder, bool offline) {
   for (const Contract& c : campaign->contracts)
     std::printf("  %-28s %s  %s USD per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
                 format_usd(campaign->run_cap(c)).c_str());
+  if (effective) print_effective(*campaign);
   std::puts("no errors");
   return kOk;
 }
@@ -31,7 +51,10 @@ void add_check(CLI::App& app, int& exit_code) {
   auto offline = std::make_shared<bool>(false);
   command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
   command->add_flag("--offline", *offline, "do not look at repositories, images and patches");
-  command->callback([=, &exit_code] { exit_code = check(*folder, *offline); });
+  auto effective = std::make_shared<bool>(false);
+  command->add_flag("--effective", *effective,
+                    "show each cap of a run and the file and line that set it");
+  command->callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective); });
 }
 
 }  // namespace proctor::cli

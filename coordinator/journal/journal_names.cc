@@ -1,6 +1,7 @@
 #include "coordinator/journal/journal_names.h"
 
 #include <array>
+#include <charconv>
 #include <utility>
 
 namespace proctor::journal {
@@ -64,6 +65,32 @@ std::optional<RunOutcome> run_outcome(std::string_view name) {
 }
 std::optional<Termination> termination(std::string_view name) {
   return value_in(kTerminations, name);
+}
+
+std::string metered_text(const Usage& usage) {
+  std::string out;
+  bool any = false;
+  for (const auto& [name, field] : kMeteredCounters) {
+    any = any || usage.*field != 0;
+    out += (out.empty() ? "" : " ") + std::to_string(usage.*field);
+  }
+  return any ? out : "";
+}
+
+bool read_metered(std::string_view text, Usage& out) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  bool first = true;
+  for (const auto& [name, field] : kMeteredCounters) {
+    if (!std::exchange(first, false)) {
+      if (at == end || *at != ' ') return false;
+      ++at;
+    }
+    const auto [stop, error] = std::from_chars(at, end, out.*field);
+    if (error != std::errc()) return false;
+    at = stop;
+  }
+  return at == end;
 }
 
 }  // namespace proctor::journal

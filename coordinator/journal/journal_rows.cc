@@ -16,7 +16,7 @@ namespace {
 #define PROCTOR_CORE_COLUMNS                                                                  \
   "SELECT run, attempt, state, seq, ask, worker, denied_scope, short_by, infrastructure, "    \
   "sets_outcome, outcome, termination, charged, overrun, setup_ms, agent_ms, acceptance_ms, " \
-  "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes, boot"
+  "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes, boot, metered"
 constexpr const char* kCore = PROCTOR_CORE_COLUMNS " FROM attempts ORDER BY run, attempt";
 #define PROCTOR_RECORD_COLUMNS                                                                 \
   PROCTOR_CORE_COLUMNS                                                                         \
@@ -43,6 +43,7 @@ enum Column {
   kOverrun,
   kUsage,  // and eight more of usage
   kBoot = kUsage + 9,
+  kMetered,
   kRationale,
   kReason,
   kReport,
@@ -107,6 +108,14 @@ class RowReader {
   std::string error_;
 };
 
+// A journal of schema 1 that is only read has no meters.
+Result<std::string> of_schema(sqlite::Database& db, std::string sql) {
+  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
+  constexpr std::string_view kColumn = ", metered";
+  if (version < 2) sql.replace(sql.find(kColumn), kColumn.size(), ", NULL");
+  return sql;
+}
+
 enum class WithUsage { kAlways, kUnlessSettled };
 
 RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Workers& workers,
@@ -148,6 +157,7 @@ RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Worker
                              &u.input_tokens, &u.output_tokens, &u.model_calls, &u.stored_bytes}) {
       *n = r.count(at++);
     }
+    if (!row.is_null(kMetered) && !read_metered(row.text(kMetered), u)) r.wrong("a broken meter");
   }
   return a;
 }
@@ -239,7 +249,8 @@ Result<RestoredState> load_state(sqlite::Database& db) {
   PROCTOR_TRY(const Workers workers, load_workers(db));
   PROCTOR_CHECK_OK(load_runs(db, state));
   state.attempts.reserve(state.ended.size());
-  PROCTOR_TRY(auto rows, db.prepare(kCore));
+  PROCTOR_TRY(const std::string sql, of_schema(db, kCore));
+  PROCTOR_TRY(auto rows, db.prepare(sql.c_str()));
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());
     if (!row) break;
@@ -275,7 +286,8 @@ Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
                     const std::function<void(const AttemptRecord&)>& visit) {
   PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
   PROCTOR_TRY(const Workers workers, load_workers(db));
-  PROCTOR_TRY(auto rows, db.prepare(only ? kRecordsOfRun : kRecords));
+  PROCTOR_TRY(const std::string sql, of_schema(db, only ? kRecordsOfRun : kRecords));
+  PROCTOR_TRY(auto rows, db.prepare(sql.c_str()));
   if (only) rows.bind(0, std::int64_t{only->raw()});
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());

@@ -27,6 +27,7 @@ CREATE TABLE attempts(
   started_ms INTEGER, finished_ms INTEGER,
   cost_model INTEGER, cost_execution INTEGER, cost_human INTEGER, cost_overhead INTEGER,
   intent_ms INTEGER, granted_ms INTEGER, result_ms INTEGER, settled_ms INTEGER, ended_ms INTEGER,
+  metered TEXT,
   PRIMARY KEY(run, attempt)) STRICT, WITHOUT ROWID;
 CREATE TABLE runs(run INTEGER PRIMARY KEY, state TEXT NOT NULL, outcome TEXT, attempt INTEGER,
   scope INTEGER REFERENCES scopes(id), short_by INTEGER, at_ms INTEGER) STRICT;
@@ -76,6 +77,16 @@ Status create(sqlite::Database& db) {
   return transaction.commit();
 }
 
+// Schema 2: what a meter counted.
+Status upgrade(sqlite::Database& db) {
+  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
+  if (version == kSchemaVersion) return ok_status();
+  PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
+  PROCTOR_CHECK_OK(
+      db.exec("ALTER TABLE attempts ADD COLUMN metered TEXT; PRAGMA user_version = 2"));
+  return transaction.commit();
+}
+
 }  // namespace
 
 Status check_schema(sqlite::Database& db) {
@@ -110,8 +121,7 @@ Status prepare_for_writing(sqlite::Database& db) {
   PROCTOR_CHECK_OK(db.exec(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 4000; "
       "PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY"));
-  if (is_new) PROCTOR_CHECK_OK(create(db));
-  return ok_status();
+  return is_new ? create(db) : upgrade(db);
 }
 
 }  // namespace proctor::journal

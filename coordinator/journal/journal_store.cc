@@ -145,7 +145,8 @@ constexpr const char* kResult =
     "infrastructure = ?, report = ?, archive = ?, archive_bytes = ?, setup_ms = ?, agent_ms = ?, "
     "acceptance_ms = ?, cpu_ms = ?, tool_calls = ?, input_tokens = ?, output_tokens = ?, "
     "model_calls = ?, stored_bytes = ?, started_ms = ?, finished_ms = ?, sets_outcome = ?, "
-    "result_ms = ? WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', 'denied') "
+    "result_ms = ?, metered = ? WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', "
+    "'denied') "
     "AND (result_ms IS NULL OR report IS ?)";
 constexpr const char* kSettled =
     "UPDATE attempts SET charged = ?, cost_model = ?, cost_execution = ?, cost_human = ?, "
@@ -281,6 +282,7 @@ Result<std::int64_t> JournalStore::put(const AttemptDenied& f) {
 
 Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
   const Usage& u = f.usage;
+  const std::string metered = journal::metered_text(u);
   Binder(result_)
       .text(name_of(f.outcome))
       .text(name_of(f.termination))
@@ -302,6 +304,7 @@ Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
       .number(f.finished_ms)
       .number(f.sets_outcome ? 1 : 0)
       .time(f.at)
+      .text_or_null(metered)
       .id(f.attempt)
       .digest_or_null(f.report);
   PROCTOR_TRY(const std::int64_t changed, result_.run());

@@ -3,12 +3,8 @@
 namespace proctor {
 
 Bundles::Bundles(const Campaign& campaign, const std::string& id) {
-  const Settings settings{.campaign = id,
-                          .caps = campaign.caps,
-                          .run_cap = campaign.envelopes.run,
-                          .cost_model = campaign.cost_model,
-                          .seed = campaign.seed,
-                          .seed_deviation = campaign.seed_deviation};
+  Settings settings = settings_of(campaign);
+  settings.campaign = id;
   settings_ = digest_of(settings);
   bytes_.emplace(settings_, make_bundle(settings));
   for (const Contract& c : campaign.contracts)

@@ -284,7 +284,7 @@ void Coordinator::perform(const AssignRuns& c) {
       const Method* method = options_.definition->find_method(options_.plan->method(run));
       PROCTOR_ASSERT(method != nullptr);
       m.runs.push_back({c.runs[i].attempt, run_name(run), options_.plan->task(run).digest,
-                        method->digest, row.replicate, row.seed, c.runs[i].ask});
+                        method->digest, row.replicate, row.seed, c.runs[i].ask, row.stage});
     }
     send(c.worker, m);
   }

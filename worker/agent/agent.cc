@@ -45,10 +45,13 @@ class CommandAgent final : public Agent {
  public:
   Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
     PROCTOR_TRY(const SandboxSpec spec, dressed(job));
+    const std::optional<std::chrono::milliseconds> time =
+        job.start_program ? job.start_program() : job.wall;
+    if (!time) return AgentReport{};
     PROCTOR_TRY(auto sandbox, job.engine.open(spec));
     ExecSpec exec;
     exec.command = job.method.command;
-    exec.timeout = job.wall;
+    exec.timeout = *time;
     exec.stdout_file = job.logs / "stdout";
     exec.stderr_file = job.logs / "stderr";
     job.on_sandbox();
@@ -72,6 +75,8 @@ class CommandAgent final : public Agent {
     }
     spec.env["PROCTOR_BRIEFING_FILE"] = std::string(kBriefingAt) + "/briefing.md";
     spec.env["PROCTOR_BRIEFING"] = cut(job.briefing, kBriefingVariableBytes);
+    if (const auto meter = job.sandbox.env.find("PROCTOR_METER"); meter != job.sandbox.env.end())
+      spec.env["PROCTOR_METER"] = meter->second;
     spec.env["PROCTOR_TASK"] = job.contract.id;
     spec.env["PROCTOR_RUN"] = job.run_name;
     spec.env["PROCTOR_REPLICATE"] = std::to_string(job.replicate);

@@ -49,6 +49,9 @@ struct AgentJob {
   fs::path logs;     // existing folder of the run directory for the agent's own output
   std::function<void()> on_sandbox;             // the sandbox is about to run foreign code
   std::function<void(const ToolUse&)> on_tool;  // after each use
+  // Before each program: the time it may take, at most `wall`; nullopt: the budget allows no start.
+  // Absent: `wall`.
+  std::function<std::optional<std::chrono::milliseconds>()> start_program{};
 };
 
 struct AgentReport {

@@ -32,7 +32,8 @@ void list(std::string& out, std::string_view title, const std::vector<std::strin
 
 }  // namespace
 
-std::string briefing_text(const Contract& contract, std::chrono::milliseconds wall) {
+std::string briefing_text(const Contract& contract, std::chrono::milliseconds wall,
+                          const Caps& caps) {
   std::string out = "# Task\n\n";
   if (!contract.title.empty()) out += contract.title + "\n\n";
   out += contract.briefing;
@@ -46,6 +47,11 @@ std::string briefing_text(const Contract& contract, std::chrono::milliseconds wa
   list(out, "Put back before acceptance, whatever you do to them:", contract.policy.protected_);
   list(out, "You may change only:", contract.policy.writable);
   out += "\n# Limits\n\n- wall clock: " + std::to_string(wall.count() / 1000) + " s\n";
+  for (const Cap cap : kCaps) {
+    const auto value = cap_value(caps, cap);
+    if (!value || cap == Cap::kUsd || cap == Cap::kWall) continue;
+    out += "- " + std::string(to_string(cap)) + ": " + format_cap(cap, value) + "\n";
+  }
   out += contract.policy.network ? "- network: available\n" : "- network: none\n";
   return out;
 }

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <string>
 
-#include "common/contract/contract.h"
+#include "common/contract/caps.h"
 
 namespace proctor {
 
-std::string briefing_text(const Contract& contract, std::chrono::milliseconds wall);
+// `caps`: the effective ones; those on money and time apart, which an agent cannot count itself.
+std::string briefing_text(const Contract& contract, std::chrono::milliseconds wall,
+                          const Caps& caps = {});
 
 }  // namespace proctor

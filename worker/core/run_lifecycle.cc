@@ -232,7 +232,8 @@ void RunLifecycle::handle(const AgentEnded& e) {
                                      : "the method runs no program";
   if (budget_) {
     verdict_.termination = Termination::kBudgetExceeded;
-    verdict_.rationale = "the run's cap on " + budget_->cap + " was reached";
+    verdict_.rationale =
+        bounded(budget_->reason.empty() ? "budget_exceeded: " + budget_->cap : budget_->reason);
     verdict_.evidence = budget_->evidence;
   } else if (e.ran_program && e.exec.end == ExecEnd::kTimedOut) {
     verdict_.termination = Termination::kAgentTimeout;

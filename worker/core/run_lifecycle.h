@@ -90,6 +90,7 @@ struct RunCancelAsked {
 struct BudgetReached {
   std::string cap;  // "usd", "tokens"
   std::uint64_t evidence = 0;
+  std::string reason{};  // "budget_exceeded: tokens: 90 of 100 used, ..."
 };
 using LifecycleEvent =
     std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded, PatchExtracted,

@@ -31,7 +31,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
   PROCTOR_TRY(const ExecOutcome outcome, execute(spec, exec));
-  count(&Usage::acceptance_ms, outcome);
+  count(MeterPhase::kAcceptance, outcome);
   const ProgramEnd end = end_of(outcome);
   const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
   report.outcome = verdict.outcome;

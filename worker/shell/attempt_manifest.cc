@@ -90,7 +90,7 @@ Json AttemptRun::manifest() const {
                 ? input_.method->command
                 : std::string(name_of(input_.method->kind));
   for (const Check& check : c.checks) m.acceptance.push_back({check.id, check.command});
-  m.limits = {{"wall_ms", ms(agent_wall(c, input_.settings->caps))},
+  m.limits = {{"wall_ms", ms(agent_wall())},
               {"memory_bytes", c.policy.memory_bytes},
               {"processes", c.policy.processes},
               {"disk_bytes", c.policy.disk_bytes},

@@ -40,8 +40,8 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   out_.finished_ms = wall_now().raw();
   workspace_.reset();
   if (!recorder_) return std::nullopt;
-  out_.usage.stored_bytes = recorded_bytes();
-  watch_.meter(out_.usage);
+  meter_.stored(recorded_bytes());
+  out_.usage = meter_.usage();
   const Verdict& verdict = lifecycle_.verdict();
   RunReport report;
   report.campaign = input_.campaign;
@@ -67,6 +67,7 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   }
   report.replayable = !network_used_;
   report.usage = out_.usage;
+  report.failed_cycles = out_.usage.failed_cycles;
   report.cost = price(input_.settings->cost_model, out_.usage);
   report.cost_model = input_.settings->cost_model.digest;
   report.cost_model_version = input_.settings->cost_model.version;

@@ -27,13 +27,14 @@ LifecycleEvent done_or_failed(Status status) {
   return StepFailed{std::move(status).error(), 0};
 }
 
-}  // namespace
-
-std::chrono::milliseconds agent_wall(const Contract& contract, const Caps& campaign) {
-  std::chrono::milliseconds wall = contract.policy.wall;
-  const auto& cap = contract.caps.wall ? contract.caps.wall : campaign.wall;
-  return cap ? std::min(wall, *cap) : wall;
+EffectiveCaps caps_of(const AttemptInput& input) {
+  const std::vector<std::string>& stages = input.settings->stages;
+  const std::size_t stage = input.assignment.stage;
+  return effective_caps(input.settings->cap_rules(), stage < stages.size() ? stages[stage] : "",
+                        input.contract->contract);
 }
+
+}  // namespace
 
 AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch,
                        fs::path dir)
@@ -41,8 +42,17 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       input_(input),
       watch_(watch),
       dir_(std::move(dir)),
-      lifecycle_(lifecycle_plan(input.contract->contract,
-                                agent_wall(input.contract->contract, input.settings->caps))) {}
+      caps_(caps_of(input)),
+      lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall)),
+      meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
+              acceptance_worst_case(input.contract->contract)},
+             input.assignment.run_name,
+             {[this](const Usage& usage) { watch_.meter(usage); },
+              [this](const Json& payload) { return note("meter", Actor::kAgent, payload); },
+              [this](const MeterStop& stop, std::uint64_t evidence) {
+                tell_budget_reached(stop, evidence);
+              },
+              [this] { agent_stop_.request_stop(); }}) {}
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();
@@ -63,11 +73,13 @@ AttemptRun::Outcome AttemptRun::run() {
     commands = lifecycle_.on(*answer);
   }
   out_.verdict = lifecycle_.verdict();
+  out_.usage = meter_.usage();
   workspace_.reset();
   return out_;
 }
 
 std::uint64_t AttemptRun::note(std::string_view type, Actor actor, const Json& payload) {
+  const std::lock_guard lock(trace_mutex_);
   if (!recorder_) return 0;
   Result<std::uint64_t> seq = recorder_->event(type, actor, payload);
   if (seq.ok()) return *seq;
@@ -79,10 +91,8 @@ std::string AttemptRun::label(std::string_view phase) const {
   return to_string(input_.assignment.attempt) + "-" + std::string(phase);
 }
 
-void AttemptRun::count(std::uint64_t Usage::*phase, const ExecOutcome& outcome) {
-  out_.usage.*phase += static_cast<std::uint64_t>(outcome.wall.count());
-  out_.usage.cpu_ms += static_cast<std::uint64_t>(outcome.cpu.count());
-  watch_.meter(out_.usage);
+void AttemptRun::count(MeterPhase phase, const ExecOutcome& outcome) {
+  meter_.executed(phase, {outcome.wall, outcome.cpu, outcome.memory_peak});
 }
 
 Result<fs::path> AttemptRun::fresh_dir(const std::string& name) {
@@ -160,7 +170,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
     exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + ".stdout");
     exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + ".stderr");
     PROCTOR_TRY(const ExecOutcome outcome, execute(spec, exec));
-    count(&Usage::setup_ms, outcome);
+    count(MeterPhase::kSetup, outcome);
     Json payload =
         exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
     payload["room"] = to_string(c.room);
@@ -174,67 +184,9 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
-  briefing_ = briefing_text(contract(), agent_wall(contract(), input_.settings->caps));
+  briefing_ = briefing_text(contract(), agent_wall(), caps_.caps);
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
   return done_or_failed(recorder_->flush());
-}
-
-AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
-  watch_.enter(wire::Stage::kAgent);
-  const Method& method = *input_.method;
-  const auto work = [&]() -> Result<AgentEnded> {
-    SandboxSpec spec;
-    fs::path scratch;
-    const fs::path logs = recorder_->dir() / "agent";
-    // A baseline opens no sandbox and writes no output; an empty folder would be evidence of
-    // nothing.
-    if (method.kind == Method::Kind::kCommand) {
-      PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
-      PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
-      PROCTOR_TRY(scratch, fresh_dir("agent"));
-      PROCTOR_CHECK_OK(make_dirs(logs));
-    }
-    std::uint64_t evidence = note("agent.start", Actor::kHarness,
-                                  Json{{"method", method.name},
-                                       {"network", contract().policy.network},
-                                       {"privileges", {"read", "write", "test"}}});
-    const AgentJob job{contract(),
-                       method,
-                       *workspace_,
-                       *engine_,
-                       spec,
-                       briefing_,
-                       input_.assignment.run_name,
-                       input_.assignment.seed,
-                       input_.assignment.replicate,
-                       agent_wall(contract(), input_.settings->caps),
-                       scratch,
-                       logs,
-                       [&] {
-                         network_used_ = network_used_ || spec.network;
-                         watch_.sandbox_started();
-                       },
-                       [&](const ToolUse& use) {
-                         ++out_.usage.tool_calls;
-                         count(&Usage::agent_ms, use.outcome);
-                         evidence = note("tool", Actor::kAgent, tool_payload(use));
-                       }};
-    PROCTOR_TRY(const AgentReport report, make_agent(method.kind)->work(job, watch_.token()));
-    AgentEnded ended;
-    ended.ran_program = report.program.has_value();
-    if (report.program) ended.exec = end_of(*report.program);
-    ended.evidence = evidence;
-    return ended;
-  };
-  Result<AgentEnded> ended = work();
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
-  return *ended;
-}
-
-AttemptRun::Answer AttemptRun::perform(const StopAgent&) {
-  // Nothing meters an agent while it works here yet, so no BudgetReached is ever fed: the kinds
-  // there are spend time only, and the sandbox holds their wall clock.
-  return std::nullopt;
 }
 
 AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {

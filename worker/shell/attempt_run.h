@@ -5,7 +5,9 @@
 // object, one slot thread.  Whatever fails outside becomes a StepFailed, also a trace that can no
 // longer be written: a run without evidence is invalid, never a guess (R055, R095).
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
+#include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/engines.h"
 #include "worker/workspace/workspace.h"
@@ -30,9 +33,6 @@ struct AttemptInput {
   std::shared_ptr<const Method> method;
   std::shared_ptr<const Settings> settings;
 };
-
-// The agent's time: the policy's, and no more than the caps of contract and campaign allow.
-std::chrono::milliseconds agent_wall(const Contract& contract, const Caps& campaign);
 
 class AttemptRun {
  public:
@@ -86,7 +86,13 @@ class AttemptRun {
   Status place_acceptance_files();
   Result<fs::path> fresh_dir(const std::string& name);
   std::string label(std::string_view phase) const;
-  void count(std::uint64_t Usage::*phase, const ExecOutcome& outcome);
+  void count(MeterPhase phase, const ExecOutcome& outcome);
+  Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
+  AgentJob agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence);
+  // The metering socket, shown to this sandbox and to no other.
+  Result<std::unique_ptr<MeterServer>> show_meter(SandboxSpec& spec);
+  void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);
+  std::chrono::milliseconds agent_wall() const { return *caps_.caps.wall; }
   // The seq of the event; 0 and a broken trace when it could not be written.
   std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
   Status package();
@@ -98,7 +104,12 @@ class AttemptRun {
   const AttemptInput& input_;
   AttemptWatch& watch_;
   fs::path dir_;
+  const EffectiveCaps caps_;
   RunLifecycle lifecycle_;
+  AttemptMeter meter_;
+  // The agent alone: stopped by a cap as well as by whoever cancels the run.
+  std::stop_source agent_stop_;
+  std::mutex trace_mutex_;  // the socket's thread records too while the agent works
   std::unique_ptr<RunRecorder> recorder_;
   std::optional<Error> broken_;  // the trace could not be written
   SandboxEngine* engine_ = nullptr;

@@ -167,13 +167,31 @@ TEST_SUITE("journal") {
 
     const fs::path newer = folder.dir.path() / "newer.db";
     REQUIRE(must(Journal::open(newer))->close().ok());
-    run_sql(newer, "PRAGMA user_version = 2");
+    run_sql(newer, "PRAGMA user_version = 3");
     for (const Error& error :
          {error_of(Journal::open(newer)), error_of(JournalReader::open(newer))}) {
       CHECK(error.code == Errc::kInvalid);
-      CHECK(error.detail.find("schema 2, written by a newer proctor; this one knows up to 1") !=
+      CHECK(error.detail.find("schema 3, written by a newer proctor; this one knows up to 2") !=
             std::string::npos);
     }
+  }
+
+  TEST_CASE("a journal of schema 1 is read as it is and upgraded when it is written to") {
+    const Folder folder;
+    REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
+    run_sql(folder.file, "ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
+    const auto usage_of = [&](std::uint32_t run) {
+      JournalReader reader = must(JournalReader::open(folder.file));
+      return must(reader.attempts_of(RunId(run))).at(0).core.usage;
+    };
+    CHECK(usage_of(1).agent_ms == 60'000);
+    CHECK(usage_of(1).priced_micros == 0);
+    {
+      const auto journal = folder.open();
+      REQUIRE(journal->append_and_wait(life_of(2)).ok());
+    }
+    CHECK(usage_of(1).agent_ms == 60'000);
+    CHECK(usage_of(2) == result_of(attempt(2)).usage);
   }
 
   TEST_CASE("rows that nobody of us wrote are corrupt and named") {

@@ -90,7 +90,7 @@ struct Scene {
     a.method = m.digest;
     a.replicate = 1;
     a.seed = 7;
-    a.ask = MicroUsd::from_micros(1000);
+    a.ask = settings.run_cap;
     return a;
   }
   Digest settings_digest() const { return digest_of(settings); }
@@ -107,7 +107,7 @@ struct Scene {
                  "--root",
                  (temp.path() / "root").string(),
                  "--docker-socket",
-                 (temp.path() / "no-engine").string()};
+                 docker.string()};
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());
     auto child = Child::start(spec, temp.path() / "worker.log", Child::Lifetime::kDiesWithParent);
     REQUIRE_MESSAGE(child.ok(), (child.ok() ? "" : child.error().detail));
@@ -122,6 +122,7 @@ struct Scene {
   TempDir temp = TempDir::create("pw").value();
   fs::path repository = temp.path() / "repository";
   fs::path socket = temp.path() / "s";
+  fs::path docker = temp.path() / "no-engine";
   Contract contract;
   Settings settings;
 };

@@ -209,4 +209,20 @@ TEST_SUITE("agent") {
     CHECK_FALSE(fs::exists(scene.temp.path() / "escape"));
     CHECK(scene.engine.ran.empty());
   }
+
+  TEST_CASE("a program takes the time that the budget allows and without any it does not start") {
+    Scene scene;
+    AgentJob job = scene.job();
+    job.sandbox.env["PROCTOR_METER"] = "/proctor/meter/socket";
+    scene.method.variables["PROCTOR_METER"] = "/workspace/forged";
+    job.start_program = [] { return std::optional(std::chrono::milliseconds(70)); };
+    REQUIRE(make_agent(Method::Kind::kCommand)->work(job, {}).ok());
+    CHECK(scene.engine.ran.at(0).timeout == std::chrono::milliseconds(70));
+    CHECK(scene.engine.opened.at(0).env.at("PROCTOR_METER") == "/proctor/meter/socket");
+    job.start_program = [] { return std::optional<std::chrono::milliseconds>(); };
+    const auto report = make_agent(Method::Kind::kCommand)->work(job, {});
+    REQUIRE(report.ok());
+    CHECK_FALSE(report->program.has_value());
+    CHECK(scene.engine.ran.size() == 1);
+  }
 }

@@ -32,4 +32,15 @@ TEST_SUITE("agent") {
       CHECK(text.find(leak) == std::string::npos);
     }
   }
+
+  TEST_CASE("the caps an agent can count are told") {
+    Contract contract;
+    Caps caps;
+    caps.usd = MicroUsd::from_micros(1);
+    caps.tokens = 1000;
+    caps.active = std::chrono::minutes(2);
+    const std::string text = briefing_text(contract, std::chrono::minutes(5), caps);
+    CHECK(text.find("- wall clock: 300 s\n- tokens: 1000\n- active: 2m\n- network: none\n") !=
+          std::string::npos);
+  }
 }

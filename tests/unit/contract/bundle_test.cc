@@ -41,6 +41,11 @@ Settings some_settings() {
   s.cost_model = fallback_cost_model();
   s.seed = 7;
   s.seed_deviation = "a second draw";
+  s.stages = {"pilot", "main"};
+  s.stage_caps["pilot"].model_calls = 3;
+  s.task_caps["fix-sum"].active = std::chrono::seconds(9);
+  s.cost_model.rows.push_back({"llm_request", "token", 5, "", "acme", "big/1"});
+  s.cost_model.rows.push_back({"*", "*", 7, ""});
   return s;
 }
 

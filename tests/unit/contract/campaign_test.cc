@@ -122,7 +122,8 @@ TEST_SUITE("contract") {
          "campaign.yaml:21:1: replicate: found the unknown key \"replicate\", expected $schema, "
          "name, contracts, methods, replicates, seed, seed_deviation, stages, budget, caps, "
          "strata, "
-         "workers, slots, redis or infrastructure_retries (did you mean \"replicates\"?)\n"},
+         "workers, slots, redis, infrastructure_retries or task_caps (did you mean "
+         "\"replicates\"?)\n"},
         {kYaml, "- noop", "- nop",
          "campaign.yaml:14:5: methods[0]: found \"nop\", expected noop, reference, or a mapping "
          "with name and command\n"},
@@ -165,7 +166,7 @@ TEST_SUITE("contract") {
          "most the task envelope, 0.50 USD\n"},
         {kYaml, "  run: \"1.00\"", "  run: \"0.02\"",
          "contracts/fix-greeting.yaml:2:5: id: found a run cap of 0.02 USD, expected at least "
-         "0.031 "
+         "0.043416 "
          "USD, the price of one run at its time limits (3m for setup twice, agent and checks)\n"},
         {kTask, "reference_patch: fix-greeting.patch",
          "caps: {usd: \"1.50\"}\nreference_patch: "

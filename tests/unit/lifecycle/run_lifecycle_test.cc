@@ -352,7 +352,7 @@ TEST_SUITE("lifecycle") {
     const Verdict& v = world.finish();
     CHECK(v.outcome == RunOutcome::kSuccess);
     CHECK(v.termination == Termination::kBudgetExceeded);
-    CHECK(v.rationale == "the run's cap on usd was reached");
+    CHECK(v.rationale == "budget_exceeded: usd");
     CHECK(v.evidence == 5);
   }
 

@@ -20,6 +20,9 @@ Usage small_usage() {
   u.input_tokens = 100'000;
   u.output_tokens = 2'500;
   u.model_calls = 3;
+  u.priced_micros = 12'345;
+  u.memory_peak = std::uint64_t{1} << 30;
+  u.overruns = 1;
   return u;
 }
 
@@ -56,9 +59,14 @@ std::vector<Message> one_of_each() {
   result.usage = small_usage();
   result.started_ms = 1'760'000'000'000;
   result.finished_ms = 1'760'000'064'000;
-  const Assignment run{
-      id(17, 2), "sum/noop/r1", digest_of("contract"),           digest_of("method"),
-      1,         4'000'000'000, MicroUsd::from_micros(2'500'000)};
+  const Assignment run{id(17, 2),
+                       "sum/noop/r1",
+                       digest_of("contract"),
+                       digest_of("method"),
+                       1,
+                       4'000'000'000,
+                       MicroUsd::from_micros(2'500'000),
+                       1};
   return {
       sync,
       Progress{Epoch(3), sync.running},
@@ -112,8 +120,13 @@ Digest digest(std::mt19937_64& rng) {
 
 Usage usage(std::mt19937_64& rng) {
   Usage u;
-  for (std::uint64_t* field : {&u.setup_ms, &u.agent_ms, &u.acceptance_ms, &u.cpu_ms, &u.tool_calls,
-                               &u.input_tokens, &u.output_tokens, &u.model_calls, &u.stored_bytes})
+  for (std::uint64_t* field :
+       {&u.setup_ms,       &u.agent_ms,      &u.acceptance_ms,   &u.cpu_ms,
+        &u.tool_calls,     &u.input_tokens,  &u.output_tokens,   &u.model_calls,
+        &u.stored_bytes,   &u.priced_micros, &u.priced_calls,    &u.priced_input,
+        &u.priced_output,  &u.other_micros,  &u.tool_ms,         &u.dependency_installs,
+        &u.failed_cycles,  &u.memory_peak,   &u.reported_micros, &u.reported_tokens,
+        &u.reported_calls, &u.defaulted,     &u.overruns})
     *field = number(rng, kUsageMax);
   return u;
 }

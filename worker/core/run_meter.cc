@@ -1,0 +1,406 @@
+#include "worker/core/run_meter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+constexpr Millis kMinute{60'000};
+
+std::uint64_t micros_of(MicroUsd amount) {
+  return static_cast<std::uint64_t>(amount.micros());
+}
+MicroUsd usd(std::uint64_t micros) {
+  return MicroUsd::from_micros(static_cast<std::int64_t>(micros));
+}
+std::uint64_t ms_of(Millis d) {
+  return static_cast<std::uint64_t>(std::max<Millis::rep>(d.count(), 0));
+}
+std::size_t at(Cap cap) {
+  return static_cast<std::size_t>(cap);
+}
+// Of one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
+void add(std::uint64_t& counter, std::uint64_t n) {
+  counter = std::min(kUsageCountMax, counter + std::min(n, kUsageCountMax));
+}
+
+}  // namespace
+
+RunMeter::RunMeter(MeterPlan plan) : plan_(std::move(plan)) {
+  limit_ = std::clamp(plan_.ask, MicroUsd::zero(), usd(kUsageCountMax));
+  if (plan_.caps.usd) limit_ = std::clamp(*plan_.caps.usd, MicroUsd::zero(), limit_);
+  headroom_ = further_price(plan_.prices, plan_.headroom).total();
+}
+
+MicroUsd RunMeter::cost() const {
+  return price(plan_.prices, usage_).total();
+}
+MicroUsd RunMeter::spent() const {
+  return std::min(cost(), limit_ - held());
+}
+MicroUsd RunMeter::overrun() const {
+  return cost() - spent();
+}
+MicroUsd RunMeter::headroom() const {
+  const MicroUsd left = limit_ - held() - spent();
+  if (!agent_gone_) return std::min(headroom_, left);
+  const MicroUsd used = std::max(cost(), before_acceptance_) - before_acceptance_;
+  return std::min(left, headroom_ - std::min(headroom_, used));
+}
+MicroUsd RunMeter::free() const {
+  return limit_ - held() - spent() - headroom();
+}
+
+std::uint64_t RunMeter::used(Cap cap) const {
+  if (cap == Cap::kUsd) return micros_of(spent());
+  if (cap == Cap::kWall) return usage_.agent_ms;
+  return used_[at(cap)];
+}
+std::uint64_t RunMeter::held(Cap cap) const {
+  return cap == Cap::kUsd ? micros_of(held()) : holding_[at(cap)];
+}
+
+void RunMeter::check() const {
+  PROCTOR_ASSERT(MicroUsd::zero() <= spent() && MicroUsd::zero() <= held());
+  PROCTOR_ASSERT(MicroUsd::zero() <= headroom() && MicroUsd::zero() <= free());
+  PROCTOR_ASSERT(spent() + held() + headroom() + free() == limit_);
+  for (const Cap cap : kCaps) {
+    const auto limit = cap_value(plan_.caps, cap);
+    if (cap == Cap::kUsd || cap == Cap::kWall || cap == Cap::kCallsPerMinute || !limit) continue;
+    PROCTOR_ASSERT(used_[at(cap)] + holding_[at(cap)] <= *limit);
+  }
+}
+
+// ---------------------------------------------------------------- what the worker measures
+
+void RunMeter::executed(MeterPhase phase, const Execution& e) {
+  std::uint64_t& counter = phase == MeterPhase::kSetup   ? usage_.setup_ms
+                           : phase == MeterPhase::kAgent ? usage_.agent_ms
+                                                         : usage_.acceptance_ms;
+  add(counter, ms_of(e.wall));
+  add(usage_.cpu_ms, ms_of(e.cpu));
+  usage_.memory_peak = std::min(kUsageCountMax, std::max(usage_.memory_peak, e.memory_peak));
+  check();
+}
+
+std::optional<Millis> RunMeter::start_program() {
+  PROCTOR_ASSERT(!program_runs_ && !agent_gone_);
+  if (stop_) return std::nullopt;
+  const Room calls = room_of(Cap::kToolCalls, 1);
+  if (calls.limit < calls.used + calls.wanted) {
+    reach(calls);
+    return std::nullopt;
+  }
+  const MicroUsd call = further_price(plan_.prices, {.tool_calls = 1}).total();
+  const auto price_for = [&](std::uint64_t ms) {
+    return call + further_price(plan_.prices, {.agent_ms = ms}).total();
+  };
+  PROCTOR_ASSERT(plan_.caps.wall.has_value());
+  const std::uint64_t wanted = ms_of(*plan_.caps.wall);
+  std::uint64_t least = 0, most = wanted;  // the longest time that can be paid for
+  while (least < most) {
+    const std::uint64_t middle = most - (most - least) / 2;
+    if (price_for(middle) <= free()) {
+      least = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  if (least == 0 && (0 < wanted || free() < call)) {
+    reach(money_room(price_for(1)));
+    return std::nullopt;
+  }
+  money_bounds_time_ = least < wanted;
+  add(usage_.tool_calls, 1);
+  ++used_[at(Cap::kToolCalls)];
+  program_hold_ = further_price(plan_.prices, {.agent_ms = least}).total();
+  program_runs_ = true;
+  check();
+  return Millis(static_cast<Millis::rep>(least));
+}
+
+void RunMeter::program_ended(const Execution& e) {
+  program_hold_ = MicroUsd::zero();
+  program_runs_ = false;
+  executed(MeterPhase::kAgent, e);
+}
+
+std::optional<MeterStop> RunMeter::time_is_up(bool wall_is_policy) {
+  if (money_bounds_time_) {
+    order_stop("usd", "budget_exceeded: usd: no more time can be paid for");
+  } else if (!wall_is_policy) {
+    order_stop("wall", "budget_exceeded: wall: the agent was stopped after its " +
+                           format_cap(Cap::kWall, cap_value(plan_.caps, Cap::kWall)));
+  }
+  return stop_;
+}
+
+void RunMeter::agent_gone() {
+  if (agent_gone_) return;
+  // Nobody will say what these came to: unknown cost is never zero.
+  for (auto& [id, entry] : entries_) {
+    if (entry.state != State::kHeld) continue;
+    Amount ceiling = entry.request.most;
+    ceiling.failed = true;
+    settle(entry, ceiling);
+  }
+  agent_gone_ = true;
+  before_acceptance_ = cost();
+  check();
+}
+
+void RunMeter::stored(std::uint64_t bytes) {
+  usage_.stored_bytes = std::max(usage_.stored_bytes, std::min(bytes, kUsageCountMax));
+  check();
+}
+
+void RunMeter::order_stop(std::string cap, std::string reason) {
+  if (!stop_) stop_ = MeterStop{std::move(cap), std::move(reason)};
+}
+
+// ---------------------------------------------------------------- what agents ask
+
+Status RunMeter::validate(const MeterReserve& r) const {
+  const auto wrong = [](std::string why) { return Error{Errc::kInvalid, std::move(why)}; };
+  if (r.id.empty() || limits::kNameBytes < r.id.size()) return wrong("id: expected 1 to 100 bytes");
+  const Amount& m = r.most;
+  if (kUsageCountMax < std::max({m.input_tokens, m.output_tokens, m.units, m.ms}))
+    return wrong("a quantity above " + std::to_string(kUsageCountMax));
+  if (r.action.type.empty()) return wrong("action: expected a name");
+  const bool model = r.action.type == kLlmRequest;
+  const bool known = model || r.action.type == kToolCall || r.action.type == kDependencyInstall ||
+                     r.action.type == kAcceptanceCycle;
+  if (!model && (!r.action.model.empty() || !r.action.provider.empty()))
+    return wrong("model: only llm_request has one");
+  if (!model && (0 < m.input_tokens || 0 < m.output_tokens))
+    return wrong("tokens: only llm_request has them");
+  if (known && (!r.action.unit.empty() || 0 < m.units))
+    return wrong("unit: " + r.action.type + " is counted in calls");
+  if (!known && r.action.unit.empty())
+    return wrong("unit: expected that of the price table for " + printable(r.action.type, 100));
+  if (model && 0 < m.ms) return wrong("ms: an llm_request is not time in a tool");
+  return ok_status();
+}
+
+Result<Tariff> RunMeter::tariff_of(const ActionName& action) const {
+  if (action.type == kToolCall) return Tariff{};  // through price(), like the worker's own
+  if (action.type != kDependencyInstall && action.type != kAcceptanceCycle)
+    return find_tariff(plan_.prices, action);
+  // Counted whatever the table says; what it does not price costs its time only.
+  ActionName call = action;
+  call.unit = "call";
+  const Result<Tariff> tariff = find_tariff(plan_.prices, call);
+  return tariff.ok() && !tariff->defaulted ? *tariff : Tariff{};
+}
+
+RunMeter::Counts RunMeter::counts_of(const ActionName& action, const Amount& amount) {
+  Counts out{};
+  const auto one = [&](Cap cap) { out[at(cap)] = 1; };
+  if (action.type == kLlmRequest) {
+    one(Cap::kModelCalls);
+    out[at(Cap::kTokens)] = amount.input_tokens + amount.output_tokens;
+  }
+  if (action.type == kToolCall) one(Cap::kToolCalls);
+  if (action.type == kDependencyInstall) one(Cap::kInstalls);
+  if (action.type == kAcceptanceCycle && amount.failed) one(Cap::kFailedCycles);
+  out[at(Cap::kActive)] = amount.ms;
+  return out;
+}
+
+MicroUsd RunMeter::price_of(const ActionName& action, const Tariff& tariff,
+                            const Amount& amount) const {
+  if (action.type == kToolCall) return further_price(plan_.prices, {.tool_calls = 1}).total();
+  Quantities q{1, amount.input_tokens, amount.output_tokens, amount.units};
+  if (action.type == kDependencyInstall || action.type == kAcceptanceCycle) q.units = 1;
+  return price(tariff, q);
+}
+
+RunMeter::Room RunMeter::room_of(Cap cap, std::uint64_t wanted) const {
+  return {cap, std::min(kUsageCountMax, cap_value(plan_.caps, cap).value_or(kUsageCountMax)),
+          used_[at(cap)], holding_[at(cap)], wanted};
+}
+
+// The headroom and the time of the program do not come back while the agent lives.
+RunMeter::Room RunMeter::money_room(MicroUsd wanted) const {
+  return {Cap::kUsd, micros_of(limit_), micros_of(limit_ - held_ - free()), micros_of(held_),
+          micros_of(wanted)};
+}
+
+void RunMeter::reach(const Room& r) {
+  const std::string word(to_string(r.cap));
+  const bool money = r.cap == Cap::kUsd;
+  order_stop(word, "budget_exceeded: " + word + ": " + format_cap(r.cap, r.used) + " of " +
+                       format_cap(r.cap, r.limit) +
+                       (money ? " spent or kept for acceptance" : " used") +
+                       ", the next call needs " + format_cap(r.cap, r.wanted));
+}
+
+std::optional<MeterDenied> RunMeter::denial(const Counts& counts, MicroUsd price, Instant now) {
+  const auto denied = [](const Room& r, bool final, std::string why) {
+    return MeterDenied{std::string(to_string(r.cap)), r.used + r.held + r.wanted - r.limit, 0,
+                       final, std::move(why)};
+  };
+  std::optional<MeterDenied> for_now;
+  for (const Cap cap : kCaps) {
+    if (cap == Cap::kWall || cap == Cap::kCallsPerMinute) continue;
+    const Room r = cap == Cap::kUsd ? money_room(price) : room_of(cap, counts[at(cap)]);
+    if (r.wanted == 0 || r.used + r.held + r.wanted <= r.limit) continue;
+    const std::string cap_text =
+        "the cap of " + format_cap(cap, r.limit) + " on " + std::string(to_string(cap));
+    if (0 < r.limit && r.limit < r.wanted) {
+      if (!for_now)
+        for_now = denied(r, false, format_cap(cap, r.wanted) + " is more than " + cap_text);
+    } else if (r.limit < r.used + r.wanted) {
+      reach(r);
+      return denied(r, true, stop_->reason);
+    } else if (!for_now) {
+      for_now = denied(r, false, cap_text + " is taken up by open reservations");
+    }
+  }
+  return for_now ? for_now : beyond_rate(now);
+}
+
+std::optional<MeterDenied> RunMeter::beyond_rate(Instant now) {
+  if (!plan_.caps.calls_per_minute) return std::nullopt;
+  const std::uint64_t most = *plan_.caps.calls_per_minute;
+  while (!granted_at_.empty() && granted_at_.front() + kMinute <= now) granted_at_.pop_front();
+  if (granted_at_.size() < most) {
+    granted_at_.push_back(now);
+    return std::nullopt;
+  }
+  const Millis wait = most == 0 ? kMinute : granted_at_.front() + kMinute - now;
+  return MeterDenied{std::string(to_string(Cap::kCallsPerMinute)), 0, ms_of(wait), false,
+                     std::to_string(most) + " calls in the last minute, as many as the cap allows"};
+}
+
+Result<MeterAnswer> RunMeter::reserve(const MeterReserve& request, Instant now) {
+  PROCTOR_CHECK_OK(validate(request));
+  if (const auto known = entries_.find(request.id); known != entries_.end()) {
+    if (known->second.request == request) return known->second.answer;
+    return Error{Errc::kConflict,
+                 "id: \"" + printable(request.id, 100) + "\" was used for another reservation"};
+  }
+  if (agent_gone_) return Error{Errc::kInvalid, "the agent's part of the run is over"};
+  PROCTOR_TRY(const Tariff tariff, tariff_of(request.action));
+  if (entries_.size() == kIdsMax)
+    return Error{Errc::kExhausted, "more than " + std::to_string(kIdsMax) + " reservations"};
+  Entry entry;
+  entry.request = request;
+  entry.tariff = tariff;
+  Amount most = request.most;
+  most.failed = true;  // of a cycle: the worst case
+  entry.counts = counts_of(request.action, most);
+  entry.held = price_of(request.action, tariff, most);
+  std::optional<MeterDenied> no;
+  if (stop_) {
+    no = MeterDenied{stop_->cap, 0, 0, true, stop_->reason};
+  } else {
+    no = denial(entry.counts, entry.held, now);
+  }
+  if (no) {
+    entry.held = MicroUsd::zero();
+    entry.counts = {};
+    entry.answer = *std::move(no);
+  } else {
+    entry.state = State::kHeld;
+    entry.answer = MeterGranted{entry.held, tariff.defaulted};
+    held_ = held_ + entry.held;
+    for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] += entry.counts[i];
+    ++open_;
+  }
+  MeterAnswer answer = entry.answer;
+  entries_.emplace(request.id, std::move(entry));
+  check();
+  return answer;
+}
+
+MeterCharged RunMeter::settle(Entry& e, const Amount& actual) {
+  const Amount& most = e.request.most;
+  const Amount cut{std::min(actual.input_tokens, most.input_tokens),
+                   std::min(actual.output_tokens, most.output_tokens),
+                   std::min(actual.units, most.units), std::min(actual.ms, most.ms), actual.failed};
+  MeterCharged out{std::min(e.held, price_of(e.request.action, e.tariff, cut)), cut != actual};
+  held_ = held_ - e.held;
+  const Counts used = counts_of(e.request.action, cut);
+  for (std::size_t i = 0; i < kCaps.size(); ++i) {
+    holding_[i] -= e.counts[i];
+    used_[i] += used[i];
+  }
+  --open_;
+  e.state = State::kCharged;
+  e.actual = actual;
+  e.paid = out;
+  account(e, cut, out.charged);
+  if (out.overrun) add(usage_.overruns, 1);
+  check();
+  return out;
+}
+
+void RunMeter::account(const Entry& e, const Amount& a, MicroUsd charged) {
+  const std::string& type = e.request.action.type;
+  const std::uint64_t micros = micros_of(charged);
+  if (type == kLlmRequest) {
+    add(usage_.model_calls, 1);
+    add(usage_.priced_calls, 1);
+    add(usage_.input_tokens, a.input_tokens);
+    add(usage_.priced_input, a.input_tokens);
+    add(usage_.output_tokens, a.output_tokens);
+    add(usage_.priced_output, a.output_tokens);
+    add(usage_.priced_micros, micros);
+  } else if (type == kToolCall) {
+    add(usage_.tool_calls, 1);
+  } else {
+    add(usage_.other_micros, micros);
+  }
+  if (type == kDependencyInstall) add(usage_.dependency_installs, 1);
+  if (type == kAcceptanceCycle && a.failed) add(usage_.failed_cycles, 1);
+  add(usage_.tool_ms, a.ms);
+  if (e.tariff.defaulted) add(usage_.defaulted, 1);
+  if (e.request.witness != Witness::kSelfReported) return;
+  add(usage_.reported_micros, micros);
+  add(usage_.reported_tokens, a.input_tokens + a.output_tokens);
+  add(usage_.reported_calls, 1);
+}
+
+Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
+  const auto it = entries_.find(request.id);
+  if (it == entries_.end() || it->second.state == State::kDenied)
+    return Error{Errc::kNotFound,
+                 "id: nothing is reserved as \"" + printable(request.id, 100) + "\""};
+  Entry& e = it->second;
+  const Amount& a = request.actual;
+  if (kUsageCountMax < std::max({a.input_tokens, a.output_tokens, a.units, a.ms}))
+    return Error{Errc::kInvalid, "a quantity above " + std::to_string(kUsageCountMax)};
+  if (e.state == State::kReleased)
+    return Error{Errc::kConflict, "id: \"" + printable(request.id, 100) + "\" was released"};
+  if (e.state == State::kCharged) {
+    if (e.actual == request.actual) return MeterAnswer(*e.paid);
+    return Error{Errc::kConflict,
+                 "id: \"" + printable(request.id, 100) + "\" was charged with other amounts"};
+  }
+  return MeterAnswer(settle(e, request.actual));
+}
+
+Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {
+  const auto it = entries_.find(request.id);
+  if (it == entries_.end() || it->second.state == State::kDenied)
+    return Error{Errc::kNotFound,
+                 "id: nothing is reserved as \"" + printable(request.id, 100) + "\""};
+  Entry& e = it->second;
+  if (e.state == State::kCharged)
+    return Error{Errc::kConflict, "id: \"" + printable(request.id, 100) + "\" was charged"};
+  if (e.state == State::kReleased) return MeterAnswer(MeterReleased{});
+  held_ = held_ - e.held;
+  for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] -= e.counts[i];
+  --open_;
+  e.state = State::kReleased;
+  check();
+  return MeterAnswer(MeterReleased{});
+}
+
+}  // namespace proctor

@@ -1,0 +1,198 @@
+#pragma once
+// RunMeter: the money and the caps of one attempt (ARCHITECTURE section 5; R109, R114-R117, R159).
+// A pure state machine: no clock, no I/O, no threads.  The shell owns one per attempt, behind a
+// lock, and feeds it what the worker measures itself (sandbox time, bytes) and what agents ask for
+// (reserve, then charge or release).
+//
+// At every instant, whatever a client does:
+//   spent + held + headroom <= limit = the smaller of the ask and the cap on usd;
+//   used + held <= cap, for every other cap;
+//   every operation has one effect, by its id: the same id with the same contents gets the stored
+//   answer, with other contents an error; what is denied stays denied under that id.
+// `headroom` is the worst case of what follows the agent (fresh setup, checks, storage): no agent
+// can spend it.  What costs more than there is left is cut to it and counted as an overrun; the
+// quantities stay true.
+//
+// A cap is reached when a call does not fit beside what is spent, held money aside: whatever comes
+// back, it would not fit.  From then on nothing is granted, and stop() says why the agent must go.
+// A call that could fit once held money comes back is denied without that; so is one larger than
+// the whole cap, which is a mistake of its sender, and one beyond the rate.
+// Errors: kInvalid, kConflict, kNotFound; nothing has changed then.  Not thread-safe.
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/contract/caps.h"
+#include "common/contract/cost_model.h"
+
+namespace proctor {
+
+struct MeterPlan {
+  Caps caps;  // effective ones
+  CostModel prices;
+  MicroUsd ask;    // reserved for the attempt by the coordinator
+  Usage headroom;  // acceptance_worst_case()
+};
+
+// What an agent may do at a price.  The known types have a cap of their own; any other is a row of
+// the price table and needs a unit.
+inline constexpr std::string_view kLlmRequest = "llm_request";
+inline constexpr std::string_view kToolCall = "tool_call";
+inline constexpr std::string_view kDependencyInstall = "dependency_install";
+inline constexpr std::string_view kAcceptanceCycle = "acceptance_cycle";
+
+// The worst case of one action when it is reserved, what it came to when it is charged.
+struct Amount {
+  std::uint64_t input_tokens = 0, output_tokens = 0;  // kLlmRequest
+  std::uint64_t units = 0;                            // of ActionName::unit
+  std::uint64_t ms = 0;                               // inside the tool
+  bool failed = false;                                // kAcceptanceCycle
+  friend bool operator==(const Amount&, const Amount&) = default;
+};
+// Whose word it is: a gateway measures, an agent reports.
+enum class Witness { kMeasured, kSelfReported };
+
+struct MeterReserve {
+  std::string id;
+  ActionName action;
+  Amount most;
+  Witness witness = Witness::kSelfReported;
+  friend bool operator==(const MeterReserve&, const MeterReserve&) = default;
+};
+struct MeterCharge {
+  std::string id;
+  Amount actual;
+};
+struct MeterRelease {
+  std::string id;
+};
+
+struct MeterGranted {
+  MicroUsd held;
+  bool defaulted = false;  // priced by a default row
+};
+struct MeterDenied {
+  std::string cap;                   // to_string(Cap)
+  std::uint64_t short_by = 0;        // micro-dollars, milliseconds or counts; 0 for the rate
+  std::uint64_t retry_after_ms = 0;  // calls_per_minute only
+  bool final = false;                // the cap is reached: nothing will be granted any more
+  std::string reason;
+};
+struct MeterCharged {
+  MicroUsd charged;
+  bool overrun = false;  // more than was reserved: cut to it
+};
+struct MeterReleased {};
+using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterReleased>;
+
+struct MeterStop {
+  std::string cap;
+  std::string reason;  // "budget_exceeded: tokens: 1000 of 1000 used, the next call needs 20"
+};
+
+struct Execution {
+  Millis wall{0}, cpu{0};
+  std::uint64_t memory_peak = 0;
+};
+enum class MeterPhase { kSetup, kAgent, kAcceptance };
+
+class RunMeter {
+ public:
+  static constexpr std::size_t kIdsMax = 20'000;
+
+  explicit RunMeter(MeterPlan plan);
+
+  // ---- what the worker measures itself
+  // Sandbox time of one command and what else it used.  Of the agent's program: program_ended().
+  void executed(MeterPhase phase, const Execution& e);
+  // Before the agent's program starts: its tool call, and its time as a hold.  The time it may
+  // take: the cap on wall, and no more than the money allows.  nullopt: not even a start, see
+  // stop().  Requires: none is running.
+  std::optional<Millis> start_program();
+  void program_ended(const Execution& e);
+  // No agent any more: every open reservation is charged at its ceiling (unknown cost is never
+  // zero), everything later is refused, and the headroom becomes spendable.
+  void agent_gone();
+  void stored(std::uint64_t bytes);
+
+  // ---- what agents and gateways ask
+  Result<MeterAnswer> reserve(const MeterReserve& request, Instant now);
+  Result<MeterAnswer> charge(const MeterCharge& request);
+  Result<MeterAnswer> release(const MeterRelease& request);
+
+  // The program was stopped at its time: was that a cap of the run's (wall, usd)?
+  std::optional<MeterStop> time_is_up(bool wall_is_policy);
+  const std::optional<MeterStop>& stop() const { return stop_; }
+  // Nothing but the stop order, for a cap that somebody else watches.  The first one holds.
+  void order_stop(std::string cap, std::string reason);
+
+  const Usage& usage() const { return usage_; }  // cumulative, never goes backwards
+  MicroUsd limit() const { return limit_; }
+  MicroUsd spent() const;
+  MicroUsd held() const { return held_ + program_hold_; }
+  MicroUsd headroom() const;
+  MicroUsd free() const;
+  MicroUsd overrun() const;  // beyond the limit, charged to nobody
+  // Used and held of a cap that counts; usd is above, the rate has none.
+  std::uint64_t used(Cap cap) const;
+  std::uint64_t held(Cap cap) const;
+  const Caps& caps() const { return plan_.caps; }
+  std::size_t open_reservations() const { return open_; }
+  void check() const;  // the invariants
+
+ private:
+  enum class State { kDenied, kHeld, kCharged, kReleased };
+  using Counts = std::array<std::uint64_t, kCaps.size()>;
+  struct Entry {
+    MeterReserve request;
+    State state = State::kDenied;
+    Tariff tariff;
+    MicroUsd held;
+    Counts counts{};
+    MeterAnswer answer;                // to reserve
+    std::optional<Amount> actual;      // kCharged
+    std::optional<MeterCharged> paid;  // kCharged
+  };
+
+  Status validate(const MeterReserve& request) const;
+  Result<Tariff> tariff_of(const ActionName& action) const;
+  static Counts counts_of(const ActionName& action, const Amount& amount);
+  MicroUsd price_of(const ActionName& action, const Tariff& tariff, const Amount& amount) const;
+  struct Room {  // of one cap
+    Cap cap;
+    std::uint64_t limit, used, held, wanted;
+  };
+  Room room_of(Cap cap, std::uint64_t wanted) const;
+  Room money_room(MicroUsd wanted) const;
+  std::optional<MeterDenied> denial(const Counts& counts, MicroUsd price, Instant now);
+  std::optional<MeterDenied> beyond_rate(Instant now);
+  void reach(const Room& room);
+  MeterCharged settle(Entry& entry, const Amount& actual);
+  void account(const Entry& entry, const Amount& actual, MicroUsd micros);
+  MicroUsd cost() const;
+
+  MeterPlan plan_;
+  MicroUsd limit_;
+  MicroUsd headroom_;           // its worst case
+  MicroUsd before_acceptance_;  // what had been spent when the agent was gone
+  bool program_runs_ = false;
+  bool agent_gone_ = false;
+  bool money_bounds_time_ = false;
+  Usage usage_;
+  MicroUsd held_;          // by the entries
+  MicroUsd program_hold_;  // by the time of the program
+  Counts used_{}, holding_{};
+  std::map<std::string, Entry> entries_;
+  std::size_t open_ = 0;
+  std::deque<Instant> granted_at_;  // of the last minute, at most calls_per_minute of them
+  std::optional<MeterStop> stop_;
+};
+
+}  // namespace proctor

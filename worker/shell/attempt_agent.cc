@@ -1,0 +1,102 @@
+// AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
+#include "worker/shell/attempt_run.h"
+#include "worker/shell/run_events.h"
+#include "worker/shell/sandbox_dress.h"
+
+namespace proctor {
+
+Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
+  PROCTOR_TRY(const fs::path dir, fresh_dir("meter"));
+  PROCTOR_TRY(auto server, MeterServer::start(dir, meter_));
+  // Connecting needs no writable mount, and a client must not take the socket away.
+  spec.mounts.push_back({dir, kMeterAt, false});
+  spec.env["PROCTOR_METER"] = kMeterSocket;
+  return server;
+}
+
+AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence) {
+  const bool network = spec.network;
+  return {contract(),
+          *input_.method,
+          *workspace_,
+          *engine_,
+          std::move(spec),
+          briefing_,
+          input_.assignment.run_name,
+          input_.assignment.seed,
+          input_.assignment.replicate,
+          agent_wall(),
+          std::move(scratch),
+          recorder_->dir() / "agent",
+          [this, network] {
+            network_used_ = network_used_ || network;
+            watch_.sandbox_started();
+            meter_.program_runs();
+          },
+          [this, &evidence](const ToolUse& use) {
+            meter_.program_ended({use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak});
+            evidence = note("tool", Actor::kAgent, tool_payload(use));
+          },
+          [this] { return meter_.start_program(); }};
+}
+
+// `server` lives until the last word of the agent is read, which is after this returns.
+Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
+  const Method& method = *input_.method;
+  SandboxSpec spec;
+  fs::path scratch;
+  // A baseline opens no sandbox and writes no output; an empty folder would be evidence of nothing.
+  if (method.kind == Method::Kind::kCommand) {
+    PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
+    PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+    PROCTOR_TRY(scratch, fresh_dir("agent"));
+    PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
+    PROCTOR_TRY(server, show_meter(spec));
+  }
+  std::uint64_t evidence = note("agent.start", Actor::kHarness,
+                                Json{{"method", method.name},
+                                     {"network", contract().policy.network},
+                                     {"privileges", {"read", "write", "test"}}});
+  const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
+  const AgentJob job = agent_job(std::move(spec), std::move(scratch), evidence);
+  PROCTOR_TRY(const AgentReport report,
+              make_agent(method.kind)->work(job, agent_stop_.get_token()));
+  AgentEnded ended;
+  ended.ran_program = report.program.has_value();
+  if (report.program) ended.exec = end_of(*report.program);
+  ended.evidence = evidence;
+  return ended;
+}
+
+AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
+  watch_.enter(wire::Stage::kAgent);
+  std::unique_ptr<MeterServer> server;
+  Result<AgentEnded> ended = work(server);
+  const bool metered = server != nullptr;
+  server.reset();  // what the agent has said is counted; from here on this thread is alone
+  if (ended.ok() && ended->exec.end == ExecEnd::kTimedOut)
+    meter_.time_is_up(caps_.source(Cap::kWall).level == CapLevel::kPolicy);
+  meter_.agent_gone();
+  if (metered) note("meter.closed", Actor::kHarness, meter_.totals_payload());
+  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  if (const auto stop = meter_.stop()) tell_budget_reached(*stop, ended->evidence);
+  return *ended;
+}
+
+// On the socket's thread while the agent works, and then on the slot's; never on both, and the
+// slot's thread does not touch the lifecycle while the agent works.
+void AttemptRun::tell_budget_reached(const MeterStop& stop, std::uint64_t evidence) {
+  for (const LifecycleCommand& command :
+       lifecycle_.on(BudgetReached{stop.cap, evidence, stop.reason}))
+    std::visit([this](const auto& c) { perform(c); }, command);
+}
+
+AttemptRun::Answer AttemptRun::perform(const StopAgent&) {
+  // The agent has been told over its socket and has kStopGrace; the meter's clock then pulls
+  // agent_stop_, which kills its sandbox.  An agent that has ended needs neither.
+  note("agent.stop", Actor::kHarness,
+       Json{{"grace_ms", kStopGrace.count()}, {"reason", meter_.stop()->reason}});
+  return std::nullopt;
+}
+
+}  // namespace proctor

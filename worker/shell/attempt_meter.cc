@@ -1,0 +1,247 @@
+#include "worker/shell/attempt_meter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/overload.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "worker/meter/meter_protocol.h"
+
+namespace proctor {
+namespace {
+
+Json amount_json(const Amount& a) {
+  return {{"input_tokens", a.input_tokens},
+          {"output_tokens", a.output_tokens},
+          {"quantity", a.units},
+          {"ms", a.ms}};
+}
+
+Json operation_json(const MeterRequest& request) {
+  Json out = std::visit(Overload{[](const MeterReserve& r) {
+                                   Json j = {{"op", "reserve"}, {"action", r.action.type}};
+                                   if (!r.action.provider.empty())
+                                     j["provider"] = r.action.provider;
+                                   if (!r.action.model.empty()) j["model"] = r.action.model;
+                                   if (!r.action.unit.empty()) j["unit"] = r.action.unit;
+                                   j["most"] = amount_json(r.most);
+                                   return j;
+                                 },
+                                 [](const MeterCharge& r) {
+                                   Json j = {{"op", "charge"}, {"actual", amount_json(r.actual)}};
+                                   if (r.actual.failed) j["failed"] = true;
+                                   return j;
+                                 },
+                                 [](const MeterRelease&) {
+                                   return Json{{"op", "release"}};
+                                 },
+                                 [](const MeterStatus&) {
+                                   return Json{{"op", "status"}};
+                                 }},
+                        request.operation);
+  out["id"] = request.id;
+  out["self_reported"] = true;
+  return out;
+}
+
+Json answer_json(const MeterAnswer& answer) {
+  return std::visit(
+      Overload{[](const MeterGranted& a) {
+                 return Json{{"granted_micros", a.held.micros()}, {"default_price", a.defaulted}};
+               },
+               [](const MeterDenied& a) {
+                 return Json{{"denied", a.cap}, {"short_by", a.short_by}, {"reason", a.reason}};
+               },
+               [](const MeterCharged& a) {
+                 return Json{{"charged_micros", a.charged.micros()}, {"overrun", a.overrun}};
+               },
+               [](const MeterReleased&) {
+                 return Json{{"released", true}};
+               }},
+      answer);
+}
+
+}  // namespace
+
+AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks)
+    : meter_(std::move(plan)), run_name_(std::move(run_name)), hooks_(std::move(hooks)) {}
+
+std::string AttemptMeter::answer(std::string_view line) {
+  Reply r;
+  {
+    const std::lock_guard lock(mutex_);
+    r = reply(line);
+  }
+  if (!r.event.is_null()) {
+    const std::uint64_t seq = hooks_.record(r.event);
+    const std::lock_guard lock(mutex_);
+    if (meter_.stop() && evidence_ == 0) evidence_ = seq;
+  }
+  publish();
+  return std::move(r.line);
+}
+
+AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
+  Result<MeterRequest> request = parse_meter_request(line);
+  if (!request.ok()) {
+    ++errors_;
+    return {meter_error_line("", request.error().detail), nullptr};
+  }
+  if (!request->run.empty() && request->run != run_name_) {
+    ++errors_;
+    return {meter_error_line(request->id, "run: this is the meter of " + run_name_), nullptr};
+  }
+  if (std::holds_alternative<MeterStatus>(request->operation))
+    return {meter_status_line(meter_), nullptr};
+  Result<MeterAnswer> answer =
+      std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, mono_now()); },
+                          [&](const MeterCharge& r) { return meter_.charge(r); },
+                          [&](const MeterRelease& r) { return meter_.release(r); },
+                          [](const MeterStatus&) -> Result<MeterAnswer> { return MeterAnswer{}; }},
+                 request->operation);
+  if (!answer.ok()) {
+    ++errors_;
+    return {meter_error_line(request->id, answer.error().detail), nullptr};
+  }
+  Reply out{meter_line(request->id, *answer), nullptr};
+  // What reaches a cap is evidence of how the run ended: always an event.
+  const bool reaches = meter_.stop() && evidence_ == 0;
+  if (++operations_ <= kEventsMax || reaches) {
+    out.event = operation_json(*request);
+    out.event["answer"] = answer_json(*answer);
+  }
+  return out;
+}
+
+Millis AttemptMeter::running_for() const {
+  return program_since_ ? mono_now() - *program_since_ : Millis(0);
+}
+
+void AttemptMeter::publish() {
+  Usage now;
+  {
+    const std::lock_guard lock(mutex_);
+    now = meter_.usage();
+    published_ = std::max(published_, running_for());
+    now.agent_ms += static_cast<std::uint64_t>(published_.count());
+  }
+  hooks_.totals(now);
+}
+
+std::string AttemptMeter::tick() {
+  publish();
+  std::optional<MeterStop> reached;
+  std::uint64_t evidence = 0;
+  bool kill = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!meter_.stop() || killed_) return "";
+    if (!kill_at_) {
+      kill_at_ = mono_now() + kStopGrace;
+      reached = meter_.stop();
+      evidence = evidence_;
+    } else if (*kill_at_ <= mono_now()) {
+      kill = killed_ = true;
+    }
+  }
+  if (kill) hooks_.kill();
+  if (!reached) return "";
+  hooks_.reached(*reached, evidence);
+  return meter_stop_line(*reached, kStopGrace);
+}
+
+void AttemptMeter::executed(MeterPhase phase, const Execution& e) {
+  {
+    const std::lock_guard lock(mutex_);
+    meter_.executed(phase, e);
+  }
+  publish();
+}
+
+std::optional<Millis> AttemptMeter::start_program() {
+  std::optional<Millis> time;
+  {
+    const std::lock_guard lock(mutex_);
+    time = meter_.start_program();
+    program_ = time.has_value();
+  }
+  publish();
+  return time;
+}
+
+void AttemptMeter::program_runs() {
+  const std::lock_guard lock(mutex_);
+  program_since_ = mono_now();
+}
+
+void AttemptMeter::program_ended(const Execution& e) {
+  {
+    const std::lock_guard lock(mutex_);
+    Execution whole = e;
+    whole.wall = std::max(e.wall, published_);  // totals never go back; a container's start counts
+    meter_.program_ended(whole);
+    program_ = false;
+    program_since_.reset();
+    published_ = Millis(0);
+  }
+  publish();
+}
+
+void AttemptMeter::agent_gone() {
+  bool lost = false;
+  Millis until_now{0};
+  {
+    const std::lock_guard lock(mutex_);
+    lost = program_;
+    until_now = running_for();
+  }
+  if (lost) program_ended({until_now, Millis(0), 0});
+  {
+    const std::lock_guard lock(mutex_);
+    meter_.agent_gone();
+  }
+  publish();
+}
+
+std::optional<MeterStop> AttemptMeter::time_is_up(bool wall_is_policy) {
+  const std::lock_guard lock(mutex_);
+  return meter_.time_is_up(wall_is_policy);
+}
+
+void AttemptMeter::stored(std::uint64_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    meter_.stored(bytes);
+  }
+  publish();
+}
+
+Usage AttemptMeter::usage() const {
+  const std::lock_guard lock(mutex_);
+  return meter_.usage();
+}
+
+std::optional<MeterStop> AttemptMeter::stop() const {
+  const std::lock_guard lock(mutex_);
+  return meter_.stop();
+}
+
+Json AttemptMeter::totals_payload() const {
+  const std::lock_guard lock(mutex_);
+  const Usage& u = meter_.usage();
+  return {{"operations", operations_},
+          {"errors", errors_},
+          {"recorded", std::min(operations_, kEventsMax)},
+          {"limit_micros", meter_.limit().micros()},
+          {"spent_micros", meter_.spent().micros()},
+          {"overrun_micros", meter_.overrun().micros()},
+          {"model_calls", u.model_calls},
+          {"tokens", u.input_tokens + u.output_tokens},
+          {"tool_calls", u.tool_calls},
+          {"self_reported_micros", u.reported_micros},
+          {"charges_at_default", u.defaulted},
+          {"charges_cut", u.overruns}};
+}
+
+}  // namespace proctor

@@ -1,0 +1,73 @@
+#pragma once
+// AttemptMeter: one attempt's RunMeter behind a lock, with what the run must learn of it: totals
+// for Progress, events for the trace, and the order to stop the agent.  Answers the metering
+// socket while the agent works.
+// Thread-safe; the hooks are called under no lock of its own, on the thread that caused them.
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "common/base/json.h"
+#include "worker/core/run_meter.h"
+#include "worker/meter/meter_server.h"
+
+namespace proctor {
+
+// What is left to an agent between the word that it must go and the kill.
+inline constexpr Millis kStopGrace{5'000};
+
+class AttemptMeter final : public MeterServer::Meter {
+ public:
+  // Of a client that talks much, only so many of its operations are events of their own; the
+  // totals count them all.
+  static constexpr std::size_t kEventsMax = 2'000;
+
+  struct Hooks {
+    std::function<void(const Usage&)> totals;
+    std::function<std::uint64_t(const Json&)> record;  // an event "meter"; its seq
+    // Once.  From then on the agent has kStopGrace.
+    std::function<void(const MeterStop&, std::uint64_t evidence)> reached;
+    std::function<void()> kill;  // when the grace is over
+  };
+  AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks);
+
+  // MeterServer's thread.
+  std::string answer(std::string_view line) override;
+  std::string tick() override;
+
+  void executed(MeterPhase phase, const Execution& e);
+  std::optional<Millis> start_program();
+  void program_runs();  // its sandbox is there: its time counts from now on
+  void program_ended(const Execution& e);
+  // After the socket is gone.  A program whose end nobody measured is charged until now.
+  void agent_gone();
+  std::optional<MeterStop> time_is_up(bool wall_is_policy);
+  void stored(std::uint64_t bytes);
+  Usage usage() const;
+  std::optional<MeterStop> stop() const;
+  Json totals_payload() const;
+
+ private:
+  struct Reply {
+    std::string line;
+    Json event;  // null: none
+  };
+  Reply reply(std::string_view line);
+  Millis running_for() const;
+  void publish();
+
+  mutable std::mutex mutex_;
+  RunMeter meter_;
+  const std::string run_name_;
+  const Hooks hooks_;
+  bool program_ = false;
+  std::optional<Instant> program_since_;
+  Millis published_{0};  // of the present program
+  std::optional<Instant> kill_at_;
+  bool killed_ = false;
+  std::size_t operations_ = 0, errors_ = 0;
+  std::uint64_t evidence_ = 0;  // of the denial that reached a cap
+};
+
+}  // namespace proctor

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/text.h"
 
@@ -49,6 +50,13 @@ std::string stratum_name(const ReportRow& row) {
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c) {
+  __extension__ using Wide = __int128;
+  const Wide value = static_cast<Wide>(a) * b / c;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return value < kMost ? static_cast<std::int64_t>(value) : kMost;
 }
 
 std::string_view outcome_name(RunOutcome outcome) {

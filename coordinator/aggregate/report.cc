@@ -72,13 +72,6 @@ Times times(const std::vector<std::uint64_t>& ms) {
   return out;
 }
 
-std::optional<MicroUsd> per_success(MicroUsd total, std::uint64_t successes) {
-  if (successes == 0) return std::nullopt;
-  const auto n = static_cast<std::int64_t>(successes);
-  const std::int64_t whole = total.micros() / n;
-  return MicroUsd::from_micros(whole + (total.micros() % n == 0 ? 0 : 1));
-}
-
 void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
   row.success_rate = share(row.success, row.scorable(), alpha);
   row.acceptance_error_rate = share(row.acceptance_error, row.scorable(), alpha);
@@ -89,7 +82,7 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
     row.bounds = Interval{static_cast<double>(row.success) / n,
                           static_cast<double>(row.success + unknown) / n};
   }
-  row.cost_per_success = per_success(row.cost.total(), row.success);
+  row.cost_per_success = proctor::cost_per_success(row.cost.total(), row.success);
 
   std::map<std::string_view, Cluster> tasks;
   std::vector<std::uint64_t> all, successes, failures;
@@ -122,6 +115,7 @@ CampaignReport build_report(ReportInput input) {
   report.campaign = std::move(input.campaign);
   report.strata_keys = std::move(input.strata_keys);
   report.alpha = input.alpha;
+  report.deviations = std::move(input.deviations);
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   std::map<RowKey, ReportRow> rows;
@@ -144,6 +138,7 @@ CampaignReport build_report(ReportInput input) {
     report.rows.push_back(std::move(row));
   }
   finish(report.total, report.runs, report.alpha);
+  report.costs = cost_rows(report);
   return report;
 }
 
@@ -176,6 +171,12 @@ std::vector<Definition> report_definitions() {
       {"overhead", "cost of storage and of starting runs"},
       {"total", "the four together, over all runs of the row and all their attempts"},
       {"per success", "total / success, rounded up to a millionth; failed runs are paid for too"},
+      {"median, 90 %, most",
+       "cost of one run with all its attempts, over ended runs: amounts that occurred"},
+      {"reserved", "what was set aside for the attempts that are paid; used is the part charged"},
+      {"wasted",
+       "charged for attempts that infrastructure spoiled: lost, or failed through no "
+       "fault of the method"},
       {"median, longest", "seconds from the start of a run to its report, over runs that ended"},
   };
 }

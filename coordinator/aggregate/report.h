@@ -45,6 +45,10 @@ struct RunRecord {
   Digest report;              // of report.json; zeros: there is none
   std::string parked_scope;   // of kParked: the envelope that was short
   MicroUsd short_by;          // of kParked: by how much
+  // Of its settled attempts: what was reserved for them, what was metered above that (and charged
+  // to no envelope), and the cost of those that infrastructure wasted.
+  MicroUsd asked, overrun, wasted;
+  std::uint32_t wasted_attempts = 0;
 };
 
 struct ReportInput {
@@ -52,6 +56,7 @@ struct ReportInput {
   std::vector<std::string> strata_keys;
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;
+  std::vector<std::string> deviations{};  // from the registration, one sentence each
 };
 
 // x of n, with its Wilson interval; no rate of nothing.
@@ -94,6 +99,19 @@ struct ReportRow {
   std::vector<std::uint32_t> runs;  // positions in CampaignReport::runs
 };
 
+// Where the money went: one group of runs.  The distribution is over ended runs and of whole runs,
+// all their attempts together; quantiles are amounts that occurred (nearest rank), never means.
+struct CostRow {
+  std::string by;    // "all", "method", "stratum", "outcome"
+  std::string name;  // of the group: a method, KEY=VALUE, an outcome or "not ended"
+  std::uint64_t runs = 0, ended = 0, successes = 0;
+  Cost cost;
+  MicroUsd asked, overrun, wasted;
+  std::uint64_t wasted_attempts = 0;
+  std::optional<MicroUsd> median, p90, most;
+  std::optional<MicroUsd> per_success;  // rounded up
+};
+
 struct CampaignReport {
   std::string campaign;
   std::vector<std::string> strata_keys;
@@ -101,10 +119,15 @@ struct CampaignReport {
   std::vector<RunRecord> runs;  // by run number
   // All tasks by method; then, key by key, value by value, by method.
   std::vector<ReportRow> rows;
+  std::vector<CostRow> costs;           // all, by method, stratum and outcome
+  std::vector<std::string> deviations;  // declared, from what was registered
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
 };
 
 CampaignReport build_report(ReportInput input);
+// The part of it that counts money; `report` has its runs.
+std::vector<CostRow> cost_rows(const CampaignReport& report);
+std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes);
 
 // For a terminal: aligned tables, and below them what every word means.
 std::string render_text(const CampaignReport& report);
@@ -114,6 +137,10 @@ std::string render_json(const CampaignReport& report);
 std::string render_csv(const CampaignReport& report);
 // One record per run: filtering it gives the runs behind any row.
 std::string render_runs_csv(const CampaignReport& report);
+// One record per group of the cost tables.
+std::string render_costs_csv(const CampaignReport& report);
+// The cost tables of render_text.
+void append_cost_tables(std::string& out, const CampaignReport& report);
 // Success rates with their intervals as a picture that needs nothing beside it.
 std::string render_svg(const CampaignReport& report);
 

@@ -105,6 +105,8 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
   out["attempts"] = run.attempts;
   out["cost"] = cost_json(run.cost);
+  out["reserved"] = money_json(run.asked);
+  out["wasted"] = money_json(run.wasted);
   out["time_ms"] = {{"wall", run.wall_ms},
                     {"setup", run.setup_ms},
                     {"agent", run.agent_ms},
@@ -113,6 +115,27 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
     out["parked"] = {{"scope", run.parked_scope}, {"short_by", money_json(run.short_by)}};
   out["report"] = report_digest(run);
   return out;
+}
+
+Ordered money_or_null(const std::optional<MicroUsd>& amount) {
+  return amount ? money_json(*amount) : Ordered(nullptr);
+}
+
+Ordered cost_row_json(const CostRow& r) {
+  return {{"by", r.by},
+          {"name", r.name},
+          {"runs", r.runs},
+          {"ended", r.ended},
+          {"successes", r.successes},
+          {"cost", cost_json(r.cost)},
+          {"reserved", money_json(r.asked)},
+          {"overrun", money_json(r.overrun)},
+          {"wasted", money_json(r.wasted)},
+          {"wasted_attempts", r.wasted_attempts},
+          {"median", money_or_null(r.median)},
+          {"p90", money_or_null(r.p90)},
+          {"most", money_or_null(r.most)},
+          {"per_success", money_or_null(r.per_success)}};
 }
 
 // The runs behind a row are written straight into the text: a row of a large campaign has a
@@ -163,6 +186,10 @@ std::string render_json(const CampaignReport& report) {
   head["definitions"] = std::move(definitions);
   head["notes"] = report_notes();
   head["total_cost"] = cost_json(report.total.cost);
+  head["deviations"] = report.deviations;
+  Ordered costs = Ordered::array();
+  for (const CostRow& row : report.costs) costs.push_back(cost_row_json(row));
+  head["costs"] = std::move(costs);
   std::string out = dumped(head);
   out.pop_back();
   out += ",\n\"rows\":[";
@@ -264,6 +291,26 @@ std::string render_runs_csv(const CampaignReport& report) {
     for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})
       cells.push_back(cell(ms));
     cells.push_back(run.report == Digest() ? "" : run.report.hex());
+    csv_append_record(out, cells);
+  }
+  return out;
+}
+
+std::string render_costs_csv(const CampaignReport& report) {
+  std::string out;
+  csv_append_record(
+      out, {"by", "name", "runs", "ended", "successes", "model_usd", "execution_usd", "human_usd",
+            "overhead_usd", "total_usd", "median_usd", "p90_usd", "most_usd", "per_success_usd",
+            "reserved_usd", "overrun_usd", "wasted_usd", "wasted_attempts"});
+  const auto amount = [](const std::optional<MicroUsd>& m) {
+    return m ? format_usd_exact(*m) : std::string();
+  };
+  for (const CostRow& r : report.costs) {
+    std::vector<std::string> cells = {r.by, r.name, cell(r.runs), cell(r.ended), cell(r.successes)};
+    append_cost(cells, r.cost);
+    for (const auto& m : {r.median, r.p90, r.most, r.per_success}) cells.push_back(amount(m));
+    for (const MicroUsd m : {r.asked, r.overrun, r.wasted}) cells.push_back(format_usd_exact(m));
+    cells.push_back(cell(r.wasted_attempts));
     csv_append_record(out, cells);
   }
   return out;

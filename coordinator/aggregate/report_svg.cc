@@ -2,9 +2,9 @@
 // interval, groups by stratum.  Plain SVG 1.1, no script, no font file, readable without colour.
 #include <algorithm>
 
-#include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/svg.h"
 
 namespace proctor {
 namespace {
@@ -21,36 +21,8 @@ constexpr int kTop = 86;
 constexpr std::size_t kLabelBytes = 36;
 constexpr std::size_t kRowsMax = 500;  // more is no picture any more; the table has them all
 
-std::string escaped(std::string_view text, std::size_t bytes_max) {
-  std::string out;
-  for (const char c : printable(text, bytes_max)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 int pixel(double rate) {
   return kBarsAt + static_cast<int>(rate * kScale + 0.5);
-}
-
-std::string text(int x, int y, std::string_view style, std::string_view content) {
-  return "<text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" +
-         std::string(style) + "\">" + std::string(content) + "</text>\n";
-}
-
-std::string line(int x1, int y1, int x2, int y2, std::string_view style) {
-  return "<line x1=\"" + std::to_string(x1) + "\" y1=\"" + std::to_string(y1) + "\" x2=\"" +
-         std::to_string(x2) + "\" y2=\"" + std::to_string(y2) + "\" class=\"" + std::string(style) +
-         "\"/>\n";
 }
 
 void append_row(std::string& out, const ReportRow& row, int y) {
@@ -105,9 +77,7 @@ std::string render_svg(const CampaignReport& report) {
     grid += line(x, kTop - 20, x, y - 10, "grid");
     grid += text(x - 12, kTop - 26, "quiet", std::to_string(p) + " %");
   }
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(kWidth) +
-                    "\" height=\"" + std::to_string(y + 24) + "\" viewBox=\"0 0 " +
-                    std::to_string(kWidth) + " " + std::to_string(y + 24) + "\" role=\"img\">\n";
+  std::string out = svg_head(kWidth, y + 24);
   out += "<title>Success rates of campaign " + escaped(report.campaign, 200) + "</title>\n";
   out +=
       "<style>text{font:13px sans-serif;fill:#1b1f24}.title{font-size:16px;font-weight:bold}"

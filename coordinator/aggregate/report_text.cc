@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/text_table.h"
 
 namespace proctor {
 namespace {
@@ -12,51 +13,6 @@ using namespace aggregate;
 
 constexpr std::size_t kParkedShown = 20;
 constexpr std::size_t kTextWidth = 100;
-
-// Cells by column; the first two are names and stand left, numbers stand right.
-class Table {
- public:
-  explicit Table(std::vector<std::string> header) { add(std::move(header)); }
-  void add(std::vector<std::string> cells) {
-    widths_.resize(std::max(widths_.size(), cells.size()));
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      widths_[i] = std::max(widths_[i], display_width(cells[i]));
-    lines_.push_back(std::move(cells));
-  }
-  // Rows of one stratum stand together: another name leaves a blank line before the next row.
-  void group(const std::string& name) {
-    if (1 < lines_.size() && name != group_) gaps_.push_back(lines_.size());
-    group_ = name;
-  }
-  void append_to(std::string& out) const {
-    for (std::size_t n = 0; n < lines_.size(); ++n) {
-      if (std::ranges::binary_search(gaps_, n)) out += "\n";
-      append_line(out, lines_[n]);
-      if (n == 0) append_rule(out);
-    }
-  }
-
- private:
-  void append_line(std::string& out, const std::vector<std::string>& cells) const {
-    std::string line;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string padding(widths_[i] - display_width(cells[i]), ' ');
-      line += i < 2 ? cells[i] + padding : padding + cells[i];
-      line += "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  void append_rule(std::string& out) const {
-    std::size_t width = 0;
-    for (const std::size_t w : widths_) width += w + 2;
-    out += std::string(width - 2, '-') + "\n";
-  }
-  std::vector<std::vector<std::string>> lines_;
-  std::vector<std::size_t> widths_;
-  std::vector<std::size_t> gaps_;  // ascending: lines with a blank one before them
-  std::string group_;
-};
 
 // Words broken into lines of at most kTextWidth columns, the first after `first`, the others
 // after as many spaces.
@@ -176,6 +132,12 @@ void parked(std::string& out, const CampaignReport& report) {
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
 }
 
+void deviations(std::string& out, const CampaignReport& report) {
+  if (report.deviations.empty()) return;
+  out += "\nDeviations from what was registered\n\n";
+  for (const std::string& d : report.deviations) append_wrapped(out, "  * ", printable(d, 2000));
+}
+
 }  // namespace
 
 std::string render_text(const CampaignReport& report) {
@@ -183,8 +145,10 @@ std::string render_text(const CampaignReport& report) {
   outcomes(out, report);
   rates(out, report);
   costs(out, report);
+  append_cost_tables(out, report);
   endings(out, report);
   parked(out, report);
+  deviations(out, report);
   out += "\nWhat the words mean\n\n";
   std::size_t width = 0;
   for (const Definition& d : report_definitions()) width = std::max(width, d.word.size());

@@ -1,0 +1,47 @@
+// The cost tables of the report on a terminal.
+#include "common/base/text.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+
+std::string usd_or_dash(const std::optional<MicroUsd>& amount) {
+  return amount ? format_usd(*amount) : "-";
+}
+
+// "37.2 %" of the reserved; by integers.
+std::string used(const CostRow& r) {
+  if (r.asked <= MicroUsd::zero()) return "-";
+  const MicroUsd charged = r.cost.total() - r.overrun;
+  const std::int64_t n = scaled(charged.micros(), 1000, r.asked.micros());
+  return std::to_string(n / 10) + "." + std::to_string(n % 10) + " %";
+}
+
+}  // namespace
+
+void append_cost_tables(std::string& out, const CampaignReport& report) {
+  out += "\nWhere the money went (USD; one run with all its attempts)\n\n";
+  Table spread({"by", "group", "runs", "total", "median", "90 %", "most", "per success", "reserved",
+                "used", "wasted"});
+  for (const CostRow& r : report.costs) {
+    spread.group(r.by);
+    spread.add({r.by, printable(r.name), std::to_string(r.runs), format_usd(r.cost.total()),
+                usd_or_dash(r.median), usd_or_dash(r.p90), usd_or_dash(r.most),
+                usd_or_dash(r.per_success), format_usd(r.asked), used(r), format_usd(r.wasted)});
+  }
+  spread.append_to(out);
+  const CostRow& all = report.costs.front();
+  out += "\n  By category: model " + format_usd(all.cost.model) + ", execution " +
+         format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
+         format_usd(all.cost.overhead) + ".\n";
+  out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " USD in " +
+         std::to_string(all.wasted_attempts) + " attempts.\n";
+  if (MicroUsd::zero() < all.overrun)
+    out += "  Metered above what was reserved, charged to no envelope: " + format_usd(all.overrun) +
+           " USD.\n";
+}
+
+}  // namespace proctor

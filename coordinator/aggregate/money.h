@@ -1,0 +1,121 @@
+#pragma once
+// Where a campaign's money is: from what the journal holds about attempts to envelopes, groups and
+// the course over time.  For `proctor budget`, the burn-down picture and the check of a raise.
+// Pure: no I/O, no clock (the time is given); integers only, so that the same journal gives the
+// same bytes.  Sources: ARCHITECTURE section 5; R161, R163, R192.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/money.h"
+#include "common/base/result.h"
+#include "common/contract/cost_model.h"
+
+namespace proctor {
+
+inline constexpr std::size_t kEnvelopesOfRun = 3;  // global, stage, task
+
+struct MoneyInput {
+  struct Scope {
+    std::string name;  // "global", "stage:NAME", "task:ID"
+    MicroUsd cap;      // as it holds now, raises included
+  };
+  struct Run {
+    std::string name, task, method;
+    std::vector<std::string> strata;  // one value per key
+    std::array<std::uint32_t, kEnvelopesOfRun> path{};
+    MicroUsd ask;  // what is reserved for one attempt
+  };
+  struct Attempt {
+    enum class Money {
+      kNone,     // denied or voided: it holds nothing
+      kOut,      // reserved, and its end is expected
+      kAtRisk,   // reserved, but nobody knows what became of it
+      kSettled,  // charged
+    };
+    std::uint32_t run = 0;
+    std::uint32_t no = 0;
+    Money money = Money::kNone;
+    MicroUsd ask, charged, overrun;
+    Cost cost;
+    // When money moved; 0: it did not.  `returned`: voided, the whole ask came back.
+    WallTime granted_at, settled_at, returned_at;
+  };
+  struct Parked {
+    std::uint32_t run = 0;
+    std::uint32_t scope = 0;
+    MicroUsd short_by;
+  };
+  struct Raise {
+    std::uint32_t scope = 0;
+    MicroUsd from, to;
+    WallTime at;
+  };
+  std::string campaign;
+  WallTime now;
+  bool running = false;  // a coordinator is at work on it
+  std::vector<std::string> strata_keys;
+  std::vector<Scope> scopes;      // [0] is global
+  std::vector<Run> runs;          // by run number
+  std::vector<Attempt> attempts;  // Requires: their run is there; paths are scopes
+  std::vector<Parked> parked;
+  std::vector<Raise> raises;  // in the order in which they were made
+};
+
+struct EnvelopeMoney {
+  std::string name;
+  std::uint32_t depth = 0;  // how far inside it is shown
+  MicroUsd cap, spent, reserved;
+  MicroUsd at_risk;  // the part of `reserved` that is held for attempts nobody hears of
+  MicroUsd free() const { return cap - spent - reserved; }
+  std::uint64_t parked = 0;  // runs refused for lack of money here
+  MicroUsd short_least, short_most;
+  // What a raise must add so that every run parked here fits at its full ask.
+  MicroUsd wanted;
+  std::optional<MicroUsd> per_hour;      // spent per hour, lately; nothing: too early to say
+  std::optional<WallTime> used_up_at;    // if it goes on like that; while it runs only
+  std::optional<MicroUsd> declared_cap;  // as registered, when it was raised since
+};
+
+struct MoneyView {
+  std::string campaign;
+  WallTime at;
+  bool running = false;
+  std::vector<EnvelopeMoney> envelopes;  // global, stages, tasks
+  MicroUsd overrun;                      // metered above an ask: charged to no envelope
+};
+
+MoneyView build_money(const MoneyInput& input);
+
+enum class MoneyBy { kCategory, kMethod, kStratum, kTask };
+std::optional<MoneyBy> money_by(std::string_view word);
+
+struct MoneyGroup {
+  std::string name;
+  MicroUsd spent, reserved, at_risk;
+  std::uint64_t runs = 0;      // that were granted money at least once
+  std::uint64_t attempts = 0;  // that are settled
+  std::uint64_t parked = 0;
+};
+// In the order of the plan; groups in which nothing happened are there too.  By stratum a run
+// counts once under each key.  By category `spent` is what was metered and nothing is reserved.
+std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by);
+
+// May this envelope be raised to `to`?  kNotFound: no such envelope; kInvalid: why not, with the
+// amount that would do.
+Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to);
+
+std::string render_money_text(const MoneyView& view);
+std::string render_groups_text(const std::vector<MoneyGroup>& groups);
+// One object; `groups` under its key when a grouping was asked for.
+std::string render_money_json(const MoneyView& view, std::string_view by,
+                              const std::vector<MoneyGroup>& groups);
+// Money spent and reserved over time under the caps, a panel for each envelope that matters.
+std::string render_burndown_svg(const MoneyInput& input);
+
+}  // namespace proctor

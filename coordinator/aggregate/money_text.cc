@@ -1,0 +1,162 @@
+// `proctor budget` on a terminal and for programs.
+#include <algorithm>
+
+#include "common/base/json.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/money.h"
+
+namespace proctor {
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+
+constexpr std::size_t kBar = 20;
+
+std::string pad(std::string text, std::size_t width, bool left = false) {
+  const std::size_t has = aggregate::display_width(text);
+  if (has < width) text.insert(left ? text.size() : 0, width - has, ' ');
+  return text;
+}
+
+std::size_t cells(MicroUsd part, MicroUsd cap) {
+  if (cap <= MicroUsd::zero()) return kBar;
+  const auto most = static_cast<std::int64_t>(kBar);
+  // Rounded up: a cent spent is seen.
+  return kBar - static_cast<std::size_t>(aggregate::scaled(
+                    std::max<std::int64_t>((cap - part).micros(), 0), most, cap.micros()));
+}
+
+// '#' spent, '+' reserved, '?' reserved and at risk, '.' free.
+std::string bar(const EnvelopeMoney& e) {
+  std::string out(kBar, '.');
+  const auto fill = [&](MicroUsd until, char c) {
+    for (std::size_t i = 0; i < cells(until, e.cap); ++i)
+      if (out[i] == '.') out[i] = c;
+  };
+  fill(e.spent, '#');
+  fill(e.spent + e.reserved - e.at_risk, '+');
+  fill(e.spent + e.reserved, '?');
+  return "[" + out + "]";
+}
+
+void append_table(std::string& out, const std::vector<std::vector<std::string>>& lines) {
+  std::vector<std::size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], aggregate::display_width(line[i]));
+  }
+  for (const auto& line : lines) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i) text += pad(line[i], widths[i], i == 0) + "  ";
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + "\n";
+  }
+}
+
+void append_notes(std::string& out, const EnvelopeMoney& e) {
+  const std::string name = printable(e.name);
+  if (0 < e.parked)
+    out += "  " + name + ": " + std::to_string(e.parked) + " runs are parked, short by " +
+           format_usd(e.short_least) +
+           (e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most)) +
+           " USD; for all of them it must hold " + format_usd(e.cap + e.wanted) + "\n";
+  if (MicroUsd::zero() < e.at_risk)
+    out += "  " + name + ": " + format_usd(e.at_risk) +
+           " USD are held for attempts nobody hears of (charged in full if they stay lost)\n";
+  if (e.declared_cap)
+    out += "  " + name + ": raised from the registered " + format_usd(*e.declared_cap) +
+           " USD, a declared deviation\n";
+  if (e.depth == 0 && e.used_up_at)
+    out += "  " + name + ": at this rate used up at " + to_rfc3339(*e.used_up_at) + "\n";
+}
+
+Ordered money(MicroUsd amount) {
+  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
+}
+
+Ordered envelope_json(const EnvelopeMoney& e) {
+  Ordered out = {{"name", e.name},
+                 {"depth", e.depth},
+                 {"cap", money(e.cap)},
+                 {"spent", money(e.spent)},
+                 {"reserved", money(e.reserved)},
+                 {"free", money(e.free())},
+                 {"at_risk", money(e.at_risk)},
+                 {"denied", {{"runs", e.parked}}}};
+  if (0 < e.parked) {
+    out["denied"]["short_least"] = money(e.short_least);
+    out["denied"]["short_most"] = money(e.short_most);
+    out["denied"]["cap_for_all"] = money(e.cap + e.wanted);
+  }
+  out["per_hour"] = e.per_hour ? money(*e.per_hour) : Ordered(nullptr);
+  out["used_up_at"] = e.used_up_at ? Ordered(to_rfc3339(*e.used_up_at)) : Ordered(nullptr);
+  out["registered_cap"] = money(e.declared_cap.value_or(e.cap));
+  return out;
+}
+
+}  // namespace
+
+std::string render_money_text(const MoneyView& view) {
+  std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
+                    (view.running ? "running" : "not running") + "; amounts in USD\n\n";
+  std::vector<std::vector<std::string>> lines = {
+      {"envelope", "", "cap", "spent", "reserved", "free", "at risk", "parked", "per hour"}};
+  for (const EnvelopeMoney& e : view.envelopes)
+    lines.push_back({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
+                     format_usd(e.spent), format_usd(e.reserved), format_usd(e.free()),
+                     format_usd(e.at_risk), std::to_string(e.parked),
+                     e.per_hour ? format_usd(*e.per_hour) : "-"});
+  append_table(out, lines);
+  out += "\n# spent  + reserved  ? reserved and at risk  . free\n";
+  std::string notes;
+  for (const EnvelopeMoney& e : view.envelopes) append_notes(notes, e);
+  if (MicroUsd::zero() < view.overrun)
+    notes +=
+        "  metered above what was reserved, charged to no envelope: " + format_usd(view.overrun) +
+        " USD\n";
+  if (!notes.empty()) out += "\n" + notes;
+  return out;
+}
+
+std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
+  std::string out = "\n";
+  std::vector<std::vector<std::string>> lines = {
+      {"group", "spent", "reserved", "at risk", "runs", "attempts", "parked"}};
+  for (const MoneyGroup& g : groups)
+    lines.push_back({printable(g.name), format_usd(g.spent), format_usd(g.reserved),
+                     format_usd(g.at_risk), std::to_string(g.runs), std::to_string(g.attempts),
+                     std::to_string(g.parked)});
+  append_table(out, lines);
+  return out;
+}
+
+std::string render_money_json(const MoneyView& view, std::string_view by,
+                              const std::vector<MoneyGroup>& groups) {
+  Ordered out = {{"schema_version", 1},
+                 {"campaign", view.campaign},
+                 {"at", to_rfc3339(view.at)},
+                 {"running", view.running},
+                 {"overrun", money(view.overrun)}};
+  Ordered envelopes = Ordered::array();
+  for (const EnvelopeMoney& e : view.envelopes) envelopes.push_back(envelope_json(e));
+  out["envelopes"] = std::move(envelopes);
+  if (!by.empty()) {
+    Ordered list = Ordered::array();
+    for (const MoneyGroup& g : groups)
+      list.push_back({{"name", g.name},
+                      {"spent", money(g.spent)},
+                      {"reserved", money(g.reserved)},
+                      {"at_risk", money(g.at_risk)},
+                      {"runs", g.runs},
+                      {"attempts", g.attempts},
+                      {"parked", g.parked}});
+    out["by"] = by;
+    out["groups"] = std::move(list);
+  }
+  return out.dump(-1, ' ', false, Ordered::error_handler_t::replace) + "\n";
+}
+
+}  // namespace proctor

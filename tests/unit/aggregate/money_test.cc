@@ -1,0 +1,230 @@
+#include "coordinator/aggregate/money.h"
+
+#include <doctest/doctest.h>
+
+#include "common/base/json.h"
+
+using namespace proctor;
+
+namespace {
+
+using Attempt = MoneyInput::Attempt;
+
+MicroUsd micros(std::int64_t n) {
+  return MicroUsd::from_micros(n);
+}
+
+constexpr std::int64_t kBegin = 1'700'000'000'000;
+
+// Two tasks under two methods, one run each: 0 a/x, 1 a/y, 2 b/x, 3 b/y.  Every ask is 1'000'000.
+MoneyInput campaign() {
+  MoneyInput in;
+  in.campaign = "pilot-1";
+  in.now = WallTime(kBegin + 100'000);
+  in.running = true;
+  in.strata_keys = {"language"};
+  in.scopes = {{"global", micros(10'000'000)},
+               {"stage:main", micros(10'000'000)},
+               {"task:a", micros(2'000'000)},
+               {"task:b", micros(5'000'000)}};
+  const auto run = [&](const char* task, const char* method, std::uint32_t scope) {
+    in.runs.push_back({std::string(task) + "/" + method + "/r1",
+                       task,
+                       method,
+                       {std::string(task) == "a" ? "go" : "c"},
+                       {0, 1, scope},
+                       micros(1'000'000)});
+  };
+  run("a", "x", 2);
+  run("a", "y", 2);
+  run("b", "x", 3);
+  run("b", "y", 3);
+  return in;
+}
+
+Attempt settled(std::uint32_t run, std::int64_t charged, std::int64_t overrun = 0) {
+  Attempt a;
+  a.run = run;
+  a.no = 1;
+  a.money = Attempt::Money::kSettled;
+  a.ask = micros(1'000'000);
+  a.charged = micros(charged);
+  a.overrun = micros(overrun);
+  a.cost.execution = micros(charged + overrun - 1);
+  a.cost.overhead = micros(1);
+  a.granted_at = WallTime(kBegin);
+  a.settled_at = WallTime(kBegin + 50'000);
+  return a;
+}
+
+Attempt out(std::uint32_t run, Attempt::Money money = Attempt::Money::kOut) {
+  Attempt a;
+  a.run = run;
+  a.no = 1;
+  a.money = money;
+  a.ask = micros(1'000'000);
+  a.granted_at = WallTime(kBegin + 10'000);
+  return a;
+}
+
+const EnvelopeMoney& envelope(const MoneyView& view, const std::string& name) {
+  for (const EnvelopeMoney& e : view.envelopes)
+    if (e.name == name) return e;
+  FAIL(name);
+  return view.envelopes.front();
+}
+
+MoneyInput busy() {
+  MoneyInput in = campaign();
+  in.attempts = {settled(0, 700'001, 5), out(2), out(3, Attempt::Money::kAtRisk)};
+  in.parked = {{1, 2, micros(200'001)}};
+  return in;
+}
+
+}  // namespace
+
+TEST_SUITE("aggregate") {
+  TEST_CASE("each amount is in the envelopes of its run and in no other") {
+    const MoneyView view = build_money(busy());
+    const EnvelopeMoney& global = envelope(view, "global");
+    CHECK(global.spent == micros(700'001));
+    CHECK(global.reserved == micros(2'000'000));
+    CHECK(global.at_risk == micros(1'000'000));
+    CHECK(global.free() == micros(7'299'999));
+    const EnvelopeMoney& a = envelope(view, "task:a");
+    CHECK(a.spent == micros(700'001));
+    CHECK(a.reserved == micros(0));
+    CHECK(envelope(view, "task:b").spent == micros(0));
+    CHECK(envelope(view, "task:b").reserved == micros(2'000'000));
+    CHECK(view.overrun == micros(5));
+  }
+
+  TEST_CASE("tasks stand inside the only stage") {
+    MoneyInput in = busy();
+    CHECK(envelope(build_money(in), "task:a").depth == 2);
+    in.scopes.push_back({"stage:more", micros(1)});
+    CHECK(envelope(build_money(in), "task:a").depth == 1);
+  }
+
+  TEST_CASE("an envelope names what its parked runs would need") {
+    MoneyInput in = busy();
+    in.scopes[2].cap = micros(1'500'000);
+    const EnvelopeMoney a = envelope(build_money(in), "task:a");
+    CHECK(a.parked == 1);
+    CHECK(a.short_least == micros(200'001));
+    CHECK(a.short_most == micros(200'001));
+    // free 799'999, one run asks 1'000'000
+    CHECK(a.wanted == micros(200'001));
+  }
+
+  TEST_CASE("the rate is of the last ten minutes and foretells the end") {
+    const MoneyView view = build_money(busy());
+    const EnvelopeMoney& global = envelope(view, "global");
+    // 700'001 in 100 seconds
+    CHECK(global.per_hour == micros(700'001LL * 36));
+    REQUIRE(global.used_up_at);
+    CHECK(global.used_up_at->raw() == kBegin + 100'000 + 9'299'999LL * 100'000 / 700'001);
+    CHECK_FALSE(envelope(view, "task:b").per_hour);
+  }
+
+  TEST_CASE("what was spent long ago foretells nothing") {
+    MoneyInput in = busy();
+    in.now = WallTime(kBegin + 3'600'000);
+    CHECK_FALSE(envelope(build_money(in), "global").per_hour);
+  }
+
+  TEST_CASE("a campaign that does not run has a rate and no end") {
+    MoneyInput in = busy();
+    in.running = false;
+    const MoneyView view = build_money(in);
+    CHECK(envelope(view, "global").per_hour == micros(700'001LL * 72));
+    CHECK_FALSE(envelope(view, "global").used_up_at);
+  }
+
+  TEST_CASE("groups add up to what is spent and reserved") {
+    const MoneyInput in = busy();
+    for (const MoneyBy by : {MoneyBy::kMethod, MoneyBy::kStratum, MoneyBy::kTask}) {
+      MicroUsd spent, reserved;
+      std::uint64_t parked = 0, runs = 0;
+      for (const MoneyGroup& g : group_money(in, by)) {
+        spent = spent + g.spent;
+        reserved = reserved + g.reserved;
+        parked += g.parked;
+        runs += g.runs;
+      }
+      CHECK(spent == micros(700'001));
+      CHECK(reserved == micros(2'000'000));
+      CHECK(parked == 1);
+      CHECK(runs == 3);
+    }
+    MicroUsd metered;
+    for (const MoneyGroup& g : group_money(in, MoneyBy::kCategory)) metered = metered + g.spent;
+    CHECK(metered == micros(700'006));
+    CHECK(group_money(in, MoneyBy::kStratum).front().name == "language=c");
+  }
+
+  TEST_CASE("a raise is refused with the amount that would do") {
+    MoneyInput in = busy();
+    in.scopes[2].cap = micros(1'500'000);
+    const auto why = [&](const char* scope, std::int64_t to) {
+      const Status s = check_raise(in, scope, micros(to));
+      return s.ok() ? std::string() : s.error().detail;
+    };
+    CHECK(why("task:a", 1'700'001) == "");
+    CHECK(why("global", 10'000'001) == "");
+    CHECK(why("task:a", 700'000) ==
+          "raise task:a to 0.70 USD: 0.700001 USD are spent there and 0.00 reserved, together "
+          "0.700001");
+    CHECK(why("task:a", 1'500'000) == "raise task:a to 1.50 USD: its cap is 1.50 USD already");
+    CHECK(why("task:a", 1'700'000) ==
+          "raise task:a to 1.70 USD: none of the runs parked there could start; that needs at "
+          "least 1.700001 USD (0.700001 spent, 0.00 reserved, 1.00 for one run)");
+    CHECK(why("task:a", 10'000'001) ==
+          "raise task:a to 10.000001 USD: the envelope around it, global, holds only 10.00 USD; "
+          "raise that first");
+    CHECK(why("task:c", 1) ==
+          "there is no envelope \"task:c\"; this campaign has global, stage:main, task:a, task:b");
+  }
+
+  TEST_CASE("the first cap of an envelope that was raised twice is the registered one") {
+    MoneyInput in = busy();
+    in.raises = {{2, micros(1), micros(2), WallTime(kBegin)},
+                 {2, micros(2), micros(3), WallTime(1)}};
+    CHECK(envelope(build_money(in), "task:a").declared_cap == micros(1));
+    CHECK_FALSE(envelope(build_money(in), "global").declared_cap);
+  }
+
+  TEST_CASE("the JSON is exact to the micro-dollar") {
+    const MoneyInput in = busy();
+    const auto parsed =
+        parse_json(render_money_json(build_money(in), "method", group_money(in, MoneyBy::kMethod)));
+    REQUIRE(parsed.ok());
+    const Json& global = (*parsed)["envelopes"][0];
+    CHECK(global["spent"]["micro_usd"] == 700'001);
+    CHECK(global["spent"]["usd"] == "0.700001");
+    CHECK(global["at_risk"]["micro_usd"] == 1'000'000);
+    CHECK((*parsed)["envelopes"][2]["denied"]["runs"] == 1);
+    CHECK((*parsed)["envelopes"][2]["denied"]["short_most"]["micro_usd"] == 200'001);
+    CHECK((*parsed)["groups"][0]["name"] == "x");
+  }
+
+  TEST_CASE("the text has a bar for each envelope and says what is parked") {
+    const std::string text = render_money_text(build_money(busy()));
+    CHECK(text.find("[##++??..............]") != std::string::npos);
+    CHECK(text.find("task:a: 1 runs are parked, short by 0.200001 USD") != std::string::npos);
+    CHECK(text.find("used up at 2023-") != std::string::npos);
+  }
+
+  TEST_CASE("the picture has the caps and a raise as a step") {
+    MoneyInput in = busy();
+    const std::string before = render_burndown_svg(in);
+    CHECK(before.find("cap 10.00 USD") != std::string::npos);
+    CHECK(before.find(">task:a<") != std::string::npos);
+    CHECK(before.find("time since 2023-") != std::string::npos);
+    in.raises = {{0, micros(5'000'000), micros(10'000'000), WallTime(kBegin + 60'000)}};
+    CHECK(render_burndown_svg(in) != before);
+    CHECK(render_burndown_svg(in) == render_burndown_svg(in));
+    // Nothing happened yet: still a picture.
+    CHECK(render_burndown_svg(campaign()).ends_with("</svg>\n"));
+  }
+}

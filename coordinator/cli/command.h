@@ -25,6 +25,7 @@ void add_run(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
+void add_budget(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);

@@ -1,4 +1,5 @@
 // proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.
+#include <algorithm>
 #include <cstdio>
 
 #include "common/base/json.h"
@@ -7,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/money_files.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -57,6 +59,39 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
   return out + "    evidence: " + dir.string() + "\n";
 }
 
+// Of a parked run: whose money could still come back to the envelope, or what a raise needs.
+Result<std::string> what_must_come_first(const std::string& folder, const FrozenCampaign& frozen,
+                                         const RunRecord& run) {
+  constexpr std::size_t kShown = 10;
+  PROCTOR_TRY(const MoneyInput money, read_money(frozen));
+  const MoneyView view = build_money(money);
+  const auto found = std::ranges::find(view.envelopes, run.parked_scope, &EnvelopeMoney::name);
+  if (found == view.envelopes.end()) return std::string();
+  const auto scope = static_cast<std::uint32_t>(found - view.envelopes.begin());
+  std::string pending;
+  std::size_t n = 0;
+  for (const MoneyInput::Attempt& a : money.attempts) {
+    const auto& path = money.runs[a.run].path;
+    const bool out = a.money == MoneyInput::Attempt::Money::kOut ||
+                     a.money == MoneyInput::Attempt::Money::kAtRisk;
+    if (!out || std::ranges::find(path, scope) == path.end()) continue;
+    if (++n <= kShown)
+      pending += "    " + money.runs[a.run].name + ", attempt " + std::to_string(a.no) + ": " +
+                 format_usd(a.ask) + " USD" +
+                 (a.money == MoneyInput::Attempt::Money::kAtRisk ? ", nobody hears of it" : "") +
+                 "\n";
+  }
+  if (0 < n)
+    return "  What must settle first, with what is reserved for it there:\n" + pending +
+           (kShown < n ? "    and " + std::to_string(n - kShown) + " more\n" : "");
+  const MicroUsd ask = money.runs[run.run.raw()].ask;
+  return "  What must settle first: nothing is out there. Raise the envelope:\n"
+         "    proctor budget raise " +
+         folder + " " + run.parked_scope + " " + format_usd(found->spent + found->reserved + ask) +
+         " --reason \"...\"    (enough for this run; " + format_usd(found->cap + found->wanted) +
+         " for all " + std::to_string(found->parked) + " parked there)\n";
+}
+
 Result<std::string> explain(const std::string& folder, const std::string& run_name) {
   PROCTOR_TRY(const FrozenCampaign frozen,
               load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
@@ -78,6 +113,10 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
            " USD that a run of " + r.task +
            " reserves,\n  and nothing that could come back was out. It starts when that envelope "
            "grows.\n";
+  if (r.state == RunRecord::State::kParked) {
+    PROCTOR_TRY(const std::string what, what_must_come_first(folder, frozen, r));
+    out += what;
+  }
   if (r.state == RunRecord::State::kPlanned)
     out += "  It waits for its turn: runs start in the plan's order as workers and money allow.\n";
   std::error_code ec;

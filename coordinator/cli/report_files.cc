@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/cli/money_files.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -25,6 +26,14 @@ Cost sum(const Cost& a, const Cost& b) {
 void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.attempts = a.core.attempt.no.raw();
   run.cost = sum(run.cost, a.cost);
+  if (a.core.settled) {
+    run.asked = run.asked + a.core.ask;
+    run.overrun = run.overrun + a.core.overrun;
+  }
+  if (is_wasted(a)) {
+    run.wasted = run.wasted + a.cost.total();
+    ++run.wasted_attempts;
+  }
   const bool out =
       a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving;
   if (run.state != RunRecord::State::kEnded)
@@ -50,9 +59,11 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
     input.runs.push_back(planned_run(frozen, RunId(r)));
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
   std::error_code ec;
+  input.deviations = deviations_of(frozen, {});
   if (!fs::exists(frozen.folder.journal(), ec)) return build_report(std::move(input));
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const RestoredState state, journal.load());
+  input.deviations = deviations_of(frozen, state.raises);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
@@ -65,8 +76,10 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
     if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
   }));
   for (const ParkedRun& p : state.parked) {
+    if (!known(p.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     RunRecord& run = input.runs[p.run.raw()];
-    if (run.state == RunRecord::State::kEnded) continue;
+    // Under way: a resume found the money for it.
+    if (run.state == RunRecord::State::kEnded || run.state == RunRecord::State::kRunning) continue;
     run.state = RunRecord::State::kParked;
     run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
     run.short_by = p.short_by;
@@ -83,9 +96,13 @@ Result<std::string> write_report_files(const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(write_file(dir / "report.json", render_json(report)));
   PROCTOR_CHECK_OK(write_file(dir / "report.csv", render_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "runs.csv", render_runs_csv(report)));
+  PROCTOR_CHECK_OK(write_file(dir / "costs.csv", render_costs_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "success.svg", render_svg(report)));
+  // Before the first run there is no money to show.
+  if (const Result<MoneyInput> money = read_money(frozen); money.ok())
+    PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
   return text + "\nReport files:    " + dir.string() +
-         "/ (report.txt, .json, .csv, runs.csv, success.svg)\n" +
+         "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg)\n" +
          "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
          "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
 }

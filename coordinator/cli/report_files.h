@@ -8,7 +8,8 @@
 namespace proctor::cli {
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen);
-// Writes report.txt, report.json, report.csv, runs.csv and success.svg.  What the terminal shows.
+// Writes report.txt, .json and .csv, runs.csv, costs.csv, success.svg and burndown.svg.  What the
+// terminal shows.
 Result<std::string> write_report_files(const FrozenCampaign& frozen);
 
 }  // namespace proctor::cli

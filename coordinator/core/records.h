@@ -30,6 +30,7 @@ struct ScopeDefined {
   ScopeId scope;
   std::string name;
   MicroUsd cap;
+  std::optional<MicroUsd> raised_from{};  // the cap it had; nothing: it must be new or the same
 };
 struct EpochBegun {
   Epoch epoch;
@@ -46,6 +47,16 @@ struct Note {
   std::optional<AttemptNo> attempt;
   std::string detail;  // JSON text
 };
+
+// A declared deviation (R163): kept as a note of kind kNoteBudgetRaised beside the scope's new cap.
+struct BudgetRaised {
+  ScopeId scope;
+  std::string name;
+  MicroUsd from, to;
+  std::string reason, by;
+  WallTime at;
+};
+inline constexpr const char* kNoteBudgetRaised = "budget_raised";
 
 // ---- facts about one attempt, in the order in which they usually happen
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq
@@ -178,6 +189,7 @@ struct EndedRun {
 struct RestoredState {
   std::vector<MetaSet> meta;              // by key
   std::vector<ScopeSpec> scopes;          // by id
+  std::vector<BudgetRaised> raises;       // in the order in which they were made
   Epoch last_epoch;                       // 0: none yet
   std::vector<RestoredAttempt> attempts;  // by run, then attempt
   std::vector<ParkedRun> parked;          // by run

@@ -7,6 +7,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/journal/journal_names.h"
+#include "coordinator/journal/raise_note.h"
 
 namespace proctor::journal {
 
@@ -234,6 +235,16 @@ Status load_campaign(sqlite::Database& db, RestoredState& state) {
         state.scopes.push_back({std::string(row.text(1)), r.money(2)});
         return r.finish();
       }));
+  const char* raises =
+      "SELECT seq, at_ms, detail FROM notes WHERE kind = 'budget_raised' ORDER BY seq";
+  PROCTOR_CHECK_OK(each_row(db, raises, [&](sqlite::Statement& row) {
+    auto raise = raise_of(row.text(2), WallTime(row.integer(1)));
+    if (!raise.ok())
+      return Status(
+          in_context("journal: note " + std::to_string(row.integer(0)), std::move(raise).error()));
+    state.raises.push_back(std::move(raise).value());
+    return ok_status();
+  }));
   PROCTOR_TRY(const std::int64_t epoch, db.integer("SELECT coalesce(max(epoch), 0) FROM epochs"));
   if (epoch < 0) return Error{Errc::kCorrupt, "journal: a negative epoch"};
   state.last_epoch = Epoch(static_cast<std::uint64_t>(epoch));

@@ -182,7 +182,7 @@ constexpr const char* kMeta =
     "excluded.value";
 constexpr const char* kScope =
     "INSERT INTO scopes(id, name, cap) VALUES(?, ?, ?) ON CONFLICT(id) DO UPDATE SET "
-    "cap = excluded.cap WHERE name = excluded.name AND cap = excluded.cap";
+    "cap = excluded.cap WHERE name = excluded.name AND cap IN (excluded.cap, ?)";
 
 }  // namespace
 
@@ -382,7 +382,11 @@ Result<std::int64_t> JournalStore::put(const MetaSet& f) {
   return meta_.run();
 }
 Result<std::int64_t> JournalStore::put(const ScopeDefined& f) {
-  Binder(scope_).number(f.scope.raw()).text(f.name).money(f.cap);
+  Binder(scope_)
+      .number(f.scope.raw())
+      .text(f.name)
+      .money(f.cap)
+      .money(f.raised_from.value_or(f.cap));
   return scope_.run();
 }
 

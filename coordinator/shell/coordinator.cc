@@ -74,6 +74,7 @@ Status Coordinator::begin() {
 Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
   epoch_ = Epoch(state.last_epoch.raw() + 1);
   PlanView view = make_plan_view(*options_.definition, *options_.plan);
+  PROCTOR_CHECK_OK(apply_raises(view, state.raises));
   ledger.epoch = epoch_;
   ledger.scopes = view.scopes;
   ledger.spent.assign(view.scopes.size(), MicroUsd::zero());

@@ -55,4 +55,20 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
   return view;
 }
 
+Status apply_raises(PlanView& view, const std::vector<BudgetRaised>& raises) {
+  std::vector<ScopeSpec> scopes = view.scopes;
+  for (const BudgetRaised& r : raises) {
+    const std::string what = "journal: the raise of " + r.name + " to " + format_usd_exact(r.to);
+    if (scopes.size() <= r.scope.raw() || scopes[r.scope.raw()].name != r.name)
+      return Error{Errc::kCorrupt, what + " is of an envelope that is not there"};
+    ScopeSpec& scope = scopes[r.scope.raw()];
+    if (scope.cap != r.from || r.to <= r.from)
+      return Error{Errc::kCorrupt, what + " begins at " + format_usd_exact(r.from) +
+                                       ", but the cap was " + format_usd_exact(scope.cap)};
+    scope.cap = r.to;
+  }
+  view.scopes = std::move(scopes);
+  return ok_status();
+}
+
 }  // namespace proctor

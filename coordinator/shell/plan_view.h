@@ -3,6 +3,7 @@
 #include "common/contract/campaign.h"
 #include "common/plan/plan.h"
 #include "common/plan/registration.h"
+#include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
 
 namespace proctor {
@@ -10,5 +11,8 @@ namespace proctor {
 // Scopes: 0 "global", then "stage:NAME" in the plan's order, then "task:ID" in the plan's order.
 // An envelope nobody set has its parent's cap.
 PlanView make_plan_view(const Campaign& campaign, const Plan& plan);
+// The caps as declared deviations changed them since.  kCorrupt: a raise that does not follow from
+// the cap before it; nothing is applied then.
+Status apply_raises(PlanView& view, const std::vector<BudgetRaised>& raises);
 
 }  // namespace proctor

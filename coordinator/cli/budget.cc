@@ -1,0 +1,148 @@
+// proctor budget CAMPAIGN: where the money is.  proctor budget raise: a declared deviation (R163).
+#include <cstdio>
+#include <thread>
+
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/money_files.h"
+#include "coordinator/cli/report_files.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/journal/raise_note.h"
+#include "coordinator/shell/plan_view.h"
+
+namespace proctor::cli {
+namespace {
+
+struct ShowArgs {
+  std::string folder, by;
+  bool watch = false, json = false;
+};
+struct RaiseArgs {
+  std::string folder, scope, usd, reason, by;
+};
+
+Result<int> show(const ShowArgs& args) {
+  const std::optional<MoneyBy> by = money_by(args.by);
+  if (!args.by.empty() && !by)
+    return Error{Errc::kInvalid,
+                 "--by " + printable(args.by) + ": expected category, method, stratum or task"};
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              load_frozen(args.folder, Outside::kSkip, [](const std::string&) {}));
+  for (;;) {
+    PROCTOR_TRY(const MoneyInput input, read_money(frozen));
+    const MoneyView view = build_money(input);
+    std::vector<MoneyGroup> groups;
+    if (by) groups = group_money(input, *by);
+    const std::string text = args.json
+                                 ? render_money_json(view, args.by, groups)
+                                 : render_money_text(view) + (by ? render_groups_text(groups) : "");
+    if (args.watch && !args.json) std::fputs("\x1b[H\x1b[2J", stdout);
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+    if (!args.watch || !input.running) return kOk;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+// Envelopes nobody gave a cap of their own have the campaign's: they follow when it is raised.
+bool follows_global(const Campaign& campaign, const std::string& scope) {
+  const Envelopes& e = campaign.envelopes;
+  if (scope.starts_with("stage:")) return !e.stage.contains(scope.substr(6));
+  if (scope.starts_with("task:")) return !e.task && !e.tasks.contains(scope.substr(5));
+  return false;
+}
+
+std::vector<JournalWrite> writes_of(const FrozenCampaign& frozen, const MoneyInput& input,
+                                    const RaiseArgs& args, MicroUsd to) {
+  std::vector<JournalWrite> out;
+  const WallTime at = wall_now();
+  for (std::uint32_t s = 0; s < input.scopes.size(); ++s) {
+    const auto& scope = input.scopes[s];
+    const bool follows = args.scope == "global" && follows_global(frozen.campaign, scope.name);
+    if (scope.name != args.scope && !follows) continue;
+    out.push_back(ScopeDefined{ScopeId(s), scope.name, to, scope.cap});
+    const std::string reason = follows ? "follows global: " + args.reason : args.reason;
+    out.push_back(
+        note_of(BudgetRaised{ScopeId(s), scope.name, scope.cap, to, reason, args.by, at}));
+    for (const MoneyInput::Parked& p : input.parked)
+      if (p.scope == s) out.push_back(RunUnparked{RunId(p.run)});
+  }
+  return out;
+}
+
+Result<int> raise(const RaiseArgs& args) {
+  Result<MicroUsd> to = parse_usd(args.usd);
+  if (!to.ok()) return in_context("the new cap", std::move(to).error());
+  if (printable(args.reason).find_first_not_of(' ') == std::string::npos)
+    return Error{Errc::kInvalid, "a deviation needs a reason: --reason TEXT"};
+  if (limits::kDetailBytes < args.reason.size() || limits::kDetailBytes < args.by.size())
+    return Error{Errc::kInvalid, "reason and name may have " +
+                                     std::to_string(limits::kDetailBytes) + " bytes each"};
+  if (!is_utf8(args.reason) || !is_utf8(args.by))
+    return Error{Errc::kInvalid, "reason and name must be UTF-8"};
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              load_frozen(args.folder, Outside::kSkip, [](const std::string&) {}));
+  if (const auto owner = journal_owner(frozen.folder.journal()))
+    return Error{Errc::kConflict,
+                 "this campaign is running (" + *owner +
+                     "): stop it first (interrupt that process once), then raise, then resume"};
+  PROCTOR_TRY(MoneyInput input, read_money(frozen));
+  if (input.scopes.empty()) return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  PROCTOR_CHECK_OK(check_raise(input, args.scope, *to));
+  // The journal's lock keeps a coordinator from starting meanwhile.
+  PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
+  PROCTOR_TRY(input, read_money(frozen));
+  PROCTOR_CHECK_OK(check_raise(input, args.scope, *to));
+  PROCTOR_CHECK_OK(journal->append_and_wait(writes_of(frozen, input, args, *to)));
+  PROCTOR_CHECK_OK(journal->close());
+  PROCTOR_TRY(const std::string report, write_report_files(frozen));
+  std::printf(
+      "%s may now hold %s USD; the deviation is in the journal and in every report.\n"
+      "Go on with: proctor resume %s\n",
+      args.scope.c_str(), format_usd(*to).c_str(), args.folder.c_str());
+  return kOk;
+}
+
+int code_of(const Result<int>& result) {
+  return result.ok() ? *result : complain(result.error());
+}
+
+void add_raise(CLI::App& budget, int& exit_code) {
+  auto* command = budget.add_subcommand(
+      "raise", "give an envelope more money: a declared deviation from the registration");
+  command->footer(
+      "Example:\n  proctor budget raise my-campaign task:json-lib 12.50 --by Ada "
+      "--reason \"prices rose on Monday\"\n"
+      "The campaign must be stopped. Runs that were parked there start with the next resume.");
+  auto args = std::make_shared<RaiseArgs>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("SCOPE", args->scope, "global, stage:NAME or task:ID")->required();
+  command->add_option("USD", args->usd, "the new cap, as in 12.50")->required();
+  command->add_option("--reason", args->reason, "why; it stands in every report")->required();
+  command->add_option("--by", args->by, "who decided it");
+  command->callback([=, &exit_code] { exit_code = code_of(raise(*args)); });
+}
+
+}  // namespace
+
+void add_budget(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("budget", "where the money of a campaign is, to the cent");
+  command->footer(
+      "Example:\n  proctor budget my-campaign --by method\n"
+      "  proctor budget raise my-campaign global 40.00 --reason \"two more tasks\"");
+  auto args = std::make_shared<ShowArgs>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder");
+  command->add_flag("--watch", args->watch, "again every second, until it ends");
+  command->add_flag("--json", args->json, "exact to the micro-dollar, for scripts");
+  command->add_option("--by", args->by, "also by category, method, stratum or task");
+  add_raise(*command, exit_code);
+  command->callback([=, &exit_code] {
+    if (!command->get_subcommands().empty()) return;  // it has its own
+    if (args->folder.empty()) throw CLI::RequiredError("CAMPAIGN");
+    exit_code = code_of(show(*args));
+  });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,142 @@
+#include "coordinator/cli/money_files.h"
+
+#include <set>
+
+#include "common/base/system_clock.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/plan_view.h"
+
+namespace proctor::cli {
+namespace {
+
+using Attempt = MoneyInput::Attempt;
+
+// Workers that are suspected now, from what was noted about them.
+Result<std::set<std::string>> suspects(JournalReader& journal) {
+  std::set<std::string> out;
+  constexpr std::size_t kPage = 10'000;
+  std::int64_t after = 0;
+  for (;;) {
+    PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kPage));
+    for (const NoteRecord& n : notes) {
+      const std::string& detail = n.note.detail;
+      if (n.note.kind == "worker_suspect") out.insert(detail);
+      if (n.note.kind == "worker_back") out.erase(detail);
+      // "NAME with 4 slots"
+      if (n.note.kind == "worker_joined" || n.note.kind == "worker_restarted")
+        out.erase(detail.substr(0, detail.find(' ')));
+      after = n.seq;
+    }
+    if (notes.size() < kPage) return out;
+  }
+}
+
+Attempt::Money stand_of(const AttemptRecord& a, bool running,
+                        const std::set<std::string>& suspected) {
+  if (a.core.settled) return Attempt::Money::kSettled;
+  switch (a.core.state) {
+    case AttemptState::kReserving:
+    case AttemptState::kDenied:
+    case AttemptState::kVoided:
+      return Attempt::Money::kNone;
+    case AttemptState::kFinished:
+    case AttemptState::kCancelled:
+      return Attempt::Money::kOut;
+    case AttemptState::kLost:
+      return Attempt::Money::kAtRisk;
+    case AttemptState::kGranted:
+      break;
+  }
+  // Without a coordinator nobody knows what became of it; resume finds out.
+  const bool unheard = !running || suspected.contains(a.core.worker.raw());
+  return unheard ? Attempt::Money::kAtRisk : Attempt::Money::kOut;
+}
+
+Attempt attempt_of(const AttemptRecord& a, Attempt::Money money) {
+  Attempt out;
+  out.run = a.core.attempt.run.raw();
+  out.no = a.core.attempt.no.raw();
+  out.money = money;
+  out.ask = a.core.ask;
+  out.charged = a.core.charged;
+  out.overrun = a.core.overrun;
+  out.cost = a.cost;
+  out.granted_at = a.granted_at;
+  out.settled_at = a.settled_at;
+  if (a.core.state == AttemptState::kVoided) out.returned_at = a.ended_at;
+  return out;
+}
+
+}  // namespace
+
+Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec))
+    return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  PlanView view = make_plan_view(frozen.campaign, frozen.plan);
+  MoneyInput out;
+  out.campaign = frozen.id;
+  out.strata_keys = frozen.plan.shape().strata_keys;
+  for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
+    const std::vector<ScopeId> path = view.path(RunId(r));
+    const PlanTask& task = frozen.plan.task(RunId(r));
+    out.runs.push_back({frozen.plan.run_name(RunId(r)),
+                        task.id,
+                        frozen.plan.method(RunId(r)),
+                        task.strata,
+                        {path[0].raw(), path[1].raw(), path[2].raw()},
+                        view.task_of(RunId(r)).ask});
+  }
+  out.running = journal_owner(frozen.folder.journal()).has_value();
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const RestoredState state, journal.load());
+  PROCTOR_CHECK_OK(apply_raises(view, state.raises));
+  for (const ScopeSpec& s : view.scopes) out.scopes.push_back({s.name, s.cap});
+  for (const BudgetRaised& r : state.raises)
+    out.raises.push_back({r.scope.raw(), r.from, r.to, r.at});
+  PROCTOR_TRY(const std::set<std::string> suspected, suspects(journal));
+  bool fits = true;
+  std::vector<bool> out_now(out.runs.size(), false);
+  PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
+    const std::uint32_t run = a.core.attempt.run.raw();
+    if (out.runs.size() <= run) {
+      fits = false;
+      return;
+    }
+    if (a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving)
+      out_now[run] = true;
+    out.attempts.push_back(attempt_of(a, stand_of(a, out.running, suspected)));
+  }));
+  for (const ParkedRun& p : state.parked) {
+    fits = fits && p.run.raw() < out.runs.size() && p.scope.raw() < out.scopes.size();
+    if (fits && !out_now[p.run.raw()])
+      out.parked.push_back({p.run.raw(), p.scope.raw(), p.short_by});
+  }
+  if (!fits) return Error{Errc::kCorrupt, "the journal is not of this plan; see proctor verify"};
+  out.now = wall_now();
+  return out;
+}
+
+bool is_wasted(const AttemptRecord& a) {
+  if (!a.core.settled) return false;
+  if (a.core.state == AttemptState::kLost) return true;
+  return a.core.has_result && a.core.infrastructure;
+}
+
+std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
+                                       const std::vector<BudgetRaised>& raises) {
+  std::vector<std::string> out;
+  if (frozen.registration.seed != kPlannedSeed)
+    out.push_back("seed " + std::to_string(frozen.registration.seed) + " instead of " +
+                  std::to_string(kPlannedSeed) + ": " + frozen.registration.seed_deviation);
+  for (const Removal& r : frozen.registration.removals)
+    out.push_back(to_rfc3339(r.at) + ": task " + r.task + " was taken out: " + r.reason);
+  for (const BudgetRaised& r : raises)
+    out.push_back(to_rfc3339(r.at) + ": envelope " + r.name + " was raised from " +
+                  format_usd(r.from) + " to " + format_usd(r.to) + " USD" +
+                  (r.by.empty() ? "" : " by " + r.by) + ": " + r.reason);
+  return out;
+}
+
+}  // namespace proctor::cli

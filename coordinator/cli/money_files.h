@@ -1,0 +1,20 @@
+#pragma once
+// From a campaign's journal to its money (coordinator/aggregate/money.h).  Reads beside a running
+// coordinator; never takes its lock.
+#include "coordinator/aggregate/money.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/core/records.h"
+
+namespace proctor::cli {
+
+// kNotFound: nothing of the campaign has run yet.  kCorrupt: the journal is not of this plan.
+Result<MoneyInput> read_money(const FrozenCampaign& frozen);
+
+// Spoiled by infrastructure: what it cost bought nothing.
+bool is_wasted(const AttemptRecord& attempt);
+
+// What was declared to differ from the registration, one sentence each.
+std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
+                                       const std::vector<BudgetRaised>& raises);
+
+}  // namespace proctor::cli

@@ -1,0 +1,52 @@
+#pragma once
+// `proctor verify`, the part about money: every balance again from the journal's rows, each row
+// against the contract of its state, each settlement against the price table and the run's report.
+// Pure: reports problems through `problem(where, what)`, in the order of the journal.
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/trace/run_report.h"
+#include "coordinator/core/records.h"
+#include "coordinator/core/run_queue.h"
+
+namespace proctor::cli {
+
+class MoneyAudit {
+ public:
+  using Problem = std::function<void(const std::string& where, const std::string& what)>;
+  // `view` is the campaign's, raises applied; all three outlive the audit.
+  MoneyAudit(const PlanView& view, const CostModel& prices, const RestoredState& state,
+             Problem problem);
+
+  // Attempts by run, then number.  `report`: of its run directory, if it has one.
+  void add(const AttemptRecord& attempt, const std::optional<RunReport>& report);
+  void finish();
+
+  const std::vector<MicroUsd>& spent() const { return spent_; }
+  const std::vector<MicroUsd>& reserved() const { return reserved_; }
+
+ private:
+  void check_order(const AttemptRecord& a, const std::string& name);
+  void check_state(const AttemptRecord& a, const std::string& name);
+  void check_settlement(const AttemptRecord& a, const std::string& name);
+  void check_outcome(const AttemptRecord& a, const std::string& name);
+  void check_report(const AttemptRecord& a, const RunReport& report, const std::string& name);
+  void check_parked(const ParkedRun& parked);
+  void compare_scopes();
+
+  const PlanView& view_;
+  const CostModel& prices_;
+  const RestoredState& state_;
+  Problem problem_;
+  std::vector<MicroUsd> spent_, reserved_;
+  std::map<RunId, EndedRun> ended_;
+  std::map<RunId, AttemptId> outcome_of_;  // attempts that ended their run
+  std::optional<AttemptId> last_;
+  bool last_open_ = false;
+  MicroUsd least_ask_;
+};
+
+}  // namespace proctor::cli

@@ -168,8 +168,9 @@ TEST_SUITE("money") {
     shape.replicates = 2;
     const CampaignScene scene(shape);
     scene.write(scene.folder() / "pilot_cost_model.csv",
-                "action_type,unit,unit_price,notes\nsandbox,minute,0.6,\nrun,run,0.01,\n");
-    REQUIRE(scene.run("run").exit_code == 3);
+                "action_type,unit,unit_price,notes\nsandbox,minute,0.3,\nrun,run,0.01,\n");
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 3, ran.err);
     REQUIRE(raise(scene, "task:add", "0.70").exit_code == 0);
     const int again = scene.run("resume").exit_code;
     REQUIRE((again == 0 || again == 3));
@@ -204,7 +205,7 @@ TEST_SUITE("money") {
     };
     const auto change = [&]() -> std::string {
       const std::string by = std::to_string(1 + random() % 1000);
-      switch (random() % 10) {
+      switch (random() % 12) {
         case 0:
         case 1:
         case 2:
@@ -223,6 +224,12 @@ TEST_SUITE("money") {
         case 8:
           return "UPDATE runs SET attempt = attempt + 1 WHERE run = " +
                  a_row("runs", "WHERE state = 'ended'");
+        case 9:
+          return "UPDATE runs SET short_by = short_by - 1 WHERE run = " +
+                 a_row("runs", "WHERE state = 'parked'");
+        case 10:
+          return "UPDATE notes SET detail = replace(detail, '\"to\":', '\"to\":1') WHERE kind = "
+                 "'budget_raised'";
         default:
           return random() % 2 == 0
                      ? "DELETE FROM notes WHERE kind = 'budget_raised'"
@@ -256,7 +263,9 @@ TEST_SUITE("money") {
       CAPTURE(command);
       const CommandOutcome out = proctor::testing::proctor({command, "--help"});
       CHECK(out.exit_code == 0);
-      CHECK_MESSAGE(contains(out.out, "Example:\n  proctor " + command), out.out);
+      const std::size_t example = out.out.find("Example:\n  proctor ");
+      REQUIRE_MESSAGE(example != std::string::npos, out.out);
+      CHECK_MESSAGE(contains(out.out.substr(example), "  proctor " + command + " "), out.out);
       for (const std::string& inner : subcommands(out.out)) {
         const CommandOutcome deeper = proctor::testing::proctor({command, inner, "--help"});
         CHECK_MESSAGE(contains(deeper.out, "Example:\n  proctor " + command + " " + inner),

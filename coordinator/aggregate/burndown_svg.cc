@@ -140,7 +140,7 @@ class Panel {
     out += line(kLeft, top_, kLeft, top_ + kPanel, "axis");
   }
 
-  // One point per pixel column: what was spent at its end, and the most that was out within it.
+  // One step per pixel column: what was spent at its end, and the most that was out within it.
   void areas(std::string& out) const {
     std::string spent_path, out_path;
     MicroUsd spent, reserved, peak;
@@ -155,7 +155,9 @@ class Panel {
       const int x = span_.x(steps_[i].at);
       if (i + 1 < steps_.size() && span_.x(steps_[i + 1].at) == x) continue;
       put(x);
-      peak = spent + reserved;
+      if (peak == spent + reserved) continue;
+      peak = spent + reserved;  // it was higher within the column: there only
+      out_path += " H" + std::to_string(x + 1) + " V" + std::to_string(y(peak));
     }
     put(kLeft + kPlot);
     const std::string base = std::to_string(top_ + kPanel);

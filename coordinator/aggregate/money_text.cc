@@ -59,7 +59,8 @@ void append_table(std::string& out, const std::vector<std::vector<std::string>>&
 void append_notes(std::string& out, const EnvelopeMoney& e) {
   const std::string name = printable(e.name);
   if (0 < e.parked)
-    out += "  " + name + ": " + std::to_string(e.parked) + " runs are parked, short by " +
+    out += "  " + name + ": " + std::to_string(e.parked) +
+           (e.parked == 1 ? " run is" : " runs are") + " parked, short by " +
            format_usd(e.short_least) +
            (e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most)) +
            " USD; for all of them it must hold " + format_usd(e.cap + e.wanted) + "\n";

@@ -211,7 +211,7 @@ TEST_SUITE("aggregate") {
   TEST_CASE("the text has a bar for each envelope and says what is parked") {
     const std::string text = render_money_text(build_money(busy()));
     CHECK(text.find("[##++??..............]") != std::string::npos);
-    CHECK(text.find("task:a: 1 runs are parked, short by 0.200001 USD") != std::string::npos);
+    CHECK(text.find("task:a: 1 run is parked, short by 0.200001 USD") != std::string::npos);
     CHECK(text.find("used up at 2023-") != std::string::npos);
   }
 
@@ -226,5 +226,17 @@ TEST_SUITE("aggregate") {
     CHECK(render_burndown_svg(in) == render_burndown_svg(in));
     // Nothing happened yet: still a picture.
     CHECK(render_burndown_svg(campaign()).ends_with("</svg>\n"));
+  }
+
+  TEST_CASE("the picture keeps a peak of one instant to its instant") {
+    MoneyInput in = campaign();
+    // Granted and settled within one pixel column; then nothing for the rest of the time.
+    Attempt a = settled(0, 100'000);
+    a.settled_at = WallTime(kBegin + 1);
+    in.attempts = {a, settled(1, 100'000)};
+    in.attempts[1].granted_at = in.attempts[1].settled_at = WallTime(kBegin + 100'000);
+    const std::string svg = render_burndown_svg(in);
+    // 10 USD are 120 pixels upward from 200: 1.00 is 12 of them and 0.10 is 1.
+    CHECK_MESSAGE(svg.find("M130 200 H130 V188 H131 V199 H770") != std::string::npos, svg);
   }
 }

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "common/base/digest.h"
+#include "coordinator/journal/raise_note.h"
 #include "tests/integration/journal/support.h"
 
 using namespace proctor;
@@ -138,6 +139,35 @@ TEST_SUITE("journal") {
     CHECK(state.attempts[0].seq == 1);
     CHECK(state.attempts[0].ask == micro(40));
     CHECK(state.attempts[0].short_by == micro(0));
+  }
+
+  TEST_CASE("an envelope is raised from the cap it has and from no other") {
+    const Folder folder;
+    const ScopeDefined scope{ScopeId(0), "global", micro(10)};
+    {
+      const auto journal = folder.open();
+      REQUIRE(journal->append_and_wait({scope}).ok());
+      const BudgetRaised raise{ScopeId(0), "global", micro(10), micro(25), "why", "who", at(5)};
+      REQUIRE(journal
+                  ->append_and_wait(
+                      {ScopeDefined{ScopeId(0), "global", micro(25), micro(10)}, note_of(raise)})
+                  .ok());
+      const RestoredState state = must(journal->load());
+      CHECK(state.scopes[0].cap == micro(25));
+      REQUIRE(state.raises.size() == 1);
+      CHECK(state.raises[0].to == micro(25));
+      CHECK(state.raises[0].reason == "why");
+      REQUIRE(journal->close().ok());
+    }
+    // A life that knows nothing of the raise, and a raise from a cap that is gone.
+    for (const ScopeDefined& wrong :
+         {scope, ScopeDefined{ScopeId(0), "global", micro(30), micro(10)}}) {
+      const auto journal = folder.open();
+      const Status refused = journal->append_and_wait({wrong});
+      REQUIRE_FALSE(refused.ok());
+      CHECK(refused.error().code == Errc::kCorrupt);
+      CHECK(must(journal->load()).scopes[0].cap == micro(25));
+    }
   }
 
   TEST_CASE("repeating the last fact changes nothing") {

@@ -98,9 +98,10 @@ Result<std::string> write_report_files(const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(write_file(dir / "runs.csv", render_runs_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "costs.csv", render_costs_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "success.svg", render_svg(report)));
+  const Result<MoneyInput> money = read_money(frozen);
+  if (money.ok()) PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
   // Before the first run there is no money to show.
-  if (const Result<MoneyInput> money = read_money(frozen); money.ok())
-    PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
+  if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
   return text + "\nReport files:    " + dir.string() +
          "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg)\n" +
          "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +

@@ -14,7 +14,7 @@ namespace proctor::torture {
 Journal::Journal(std::vector<ScopeSpec> scopes)
     : scopes_(std::move(scopes)), spent_(scopes_.size()) {}
 
-void Journal::book(const LedgerOp& op, const LedgerAnswer& answer) {
+void Journal::book(const LedgerOp& op, const LedgerAnswer& answer, const ReserveOp* about) {
   const std::lock_guard lock(mutex_);
   if (const auto* r = std::get_if<ReserveOp>(&op)) {
     const auto* a = std::get_if<ReserveAnswer>(&answer);
@@ -26,15 +26,16 @@ void Journal::book(const LedgerOp& op, const LedgerAnswer& answer) {
     // Another client may have read its settlement first; then this one is the repeated answer.
     if (a == nullptr || ended_.contains(s->id)) return;
     const auto it = pending_.find(s->id);
-    REQUIRE(it != pending_.end());
-    for (const ScopeId scope : it->second.scopes)
+    if (it != pending_.end()) about = &it->second;
+    REQUIRE(about != nullptr);
+    for (const ScopeId scope : about->scopes)
       spent_[scope.raw()] = spent_[scope.raw()] + a->charged;
-    pending_.erase(it);
+    pending_.erase(s->id);
     ended_.emplace(s->id, generation);
   }
   if (const auto* v = std::get_if<VoidOp>(&op)) {
     if (!std::holds_alternative<Unit>(answer) || ended_.contains(v->id)) return;
-    REQUIRE(pending_.erase(v->id) == 1);
+    pending_.erase(v->id);
     ended_.emplace(v->id, generation);
   }
 }
@@ -45,7 +46,26 @@ bool Journal::ended_before(const AskId& id, std::uint64_t at) {
   return it != ended_.end() && it->second < at;
 }
 
+void Journal::intend(const LedgerOp& op) {
+  const std::lock_guard lock(mutex_);
+  if (const auto* s = std::get_if<SettleOp>(&op)) intents_.emplace(s->id, op);
+  if (const auto* v = std::get_if<VoidOp>(&op)) intents_.emplace(v->id, op);
+}
+
 Status Journal::rebuild(RedisLedger& ledger, Epoch epoch) {
+  for (const auto& [id, op] : intents_) {
+    const auto it = pending_.find(id);
+    if (it == pending_.end()) continue;
+    const std::int64_t now = now_ns();
+    LedgerAnswer answer = Unit{};
+    if (const auto* s = std::get_if<SettleOp>(&op)) {
+      const MicroUsd charged = std::min(s->actual, it->second.ask);
+      answer = SettleAnswer{charged, s->actual - charged, false};
+    }
+    booked_.push_back({now, now, lease.epoch.raw(), generation, op, text_of(answer)});
+    book(op, answer, nullptr);
+  }
+  intents_.clear();
   std::vector<ReserveOp> pending;
   for (const auto& [id, op] : pending_) pending.push_back(op);
   PROCTOR_TRY(const auto differences, ledger.begin_epoch(epoch, scopes_, pending, spent_));

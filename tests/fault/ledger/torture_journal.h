@@ -33,13 +33,19 @@ class Journal {
   LedgerLease lease;
   std::uint64_t generation = 0;  // counts the rebuilds
 
-  // Under `work`, shared.
-  void book(const LedgerOp& op, const LedgerAnswer& answer);
+  // Under `work`, shared.  An end is intended before it is sent, as the coordinator's journal holds
+  // a result before it settles: whether Redis took it or not, a rebuild books it.  Without this the
+  // money that an unanswered end gave back, and that somebody else was granted, would count twice.
+  void intend(const LedgerOp& op);
+  // `about`: what was reserved, where another client may have asked and not booked it yet.
+  void book(const LedgerOp& op, const LedgerAnswer& answer, const ReserveOp* about);
   bool ended_before(const AskId& id, std::uint64_t generation);
   // Under `work`, alone: begins `epoch` on `ledger` and publishes its lease.
   Status rebuild(RedisLedger& ledger, Epoch epoch);
 
   const std::vector<ScopeSpec>& scopes() const { return scopes_; }
+  // What rebuilds booked from intents alone, for the record.
+  const std::vector<Said>& booked() const { return booked_; }
   std::size_t pending() { return pending_.size(); }
 
  private:
@@ -47,6 +53,8 @@ class Journal {
   std::mutex mutex_;
   std::map<AskId, ReserveOp> pending_;
   std::map<AskId, std::uint64_t> ended_;  // in which generation
+  std::map<AskId, LedgerOp> intents_;
+  std::vector<Said> booked_;
   std::vector<MicroUsd> spent_;
 };
 

@@ -1,9 +1,9 @@
-// 64 clients at one real Redis that is killed every second or two, frozen, flushed, brought back
+// 64 clients at one real Redis that is killed every two seconds, frozen, flushed, brought back
 // with everything, an old copy or nothing, and rebuilt by one coordinator.  Afterwards an auditor
 // that shares no code with us (tests/audit/audit_ledger) reads what Redis appended at each instant,
 // what each client was told and what is left, and must find nothing.
 //
-//   PROCTOR_TORTURE_OPS=100000 PROCTOR_TORTURE_PERIOD_MS=2000 build/dev/ledger_fault_tests
+//   PROCTOR_TORTURE_OPS=100000 build/dev/ledger_fault_tests
 //                              the long form: 64 x 100,000 operations
 //   PROCTOR_TORTURE_SEED=7     the same choices again
 //   PROCTOR_TORTURE_KEEP=DIR   leaves the record there
@@ -303,7 +303,7 @@ void run_torture(const fs::path& folder, std::uint64_t seed, std::uint64_t opera
       raw->work();
       --scene.running;
     });
-  const auto period = std::chrono::milliseconds(setting("PROCTOR_TORTURE_PERIOD_MS", 1'000));
+  const auto period = std::chrono::milliseconds(setting("PROCTOR_TORTURE_PERIOD_MS", 2'000));
   auto next = std::chrono::steady_clock::now() + period / 2;
   while (0 < scene.running) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -340,7 +340,7 @@ void run_torture(const fs::path& folder, std::uint64_t seed, std::uint64_t opera
 TEST_SUITE("ledger") {
   TEST_CASE("64 clients and a redis that is killed again and again overspend nothing") {
     const std::uint64_t seed = setting("PROCTOR_TORTURE_SEED", std::random_device{}());
-    const std::uint64_t operations = setting("PROCTOR_TORTURE_OPS", 2'500);
+    const std::uint64_t operations = setting("PROCTOR_TORTURE_OPS", 1'500);
     MESSAGE("PROCTOR_TORTURE_SEED=" << seed << " PROCTOR_TORTURE_OPS=" << operations);
     auto dir = TempDir::create("torture");
     REQUIRE(dir.ok());

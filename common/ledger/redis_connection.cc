@@ -196,7 +196,24 @@ Status RedisConnection::check_server() {
                      "\"maxmemory-policy noeviction\" into its redis.conf (or CONFIG SET "
                      "maxmemory-policy noeviction)"};
   }
+  if (info_field(info, "aof_enabled") == "1") facts_.persistence = "append-only file";
+  look_around();
   return ok_status();
+}
+
+// What a restricted user may be refused: then it stays untold.
+void RedisConnection::look_around() {
+  const auto user = call(std::array<std::string_view, 2>{"ACL", "WHOAMI"});
+  if (user.ok() && (*user)->type == REDIS_REPLY_STRING)
+    facts_.user = printable({(*user)->str, (*user)->len}, 100);
+  if (!facts_.persistence.empty()) return;
+  facts_.persistence = "unknown";
+  const auto save = call(std::array<std::string_view, 3>{"CONFIG", "GET", "save"});
+  if (!save.ok() || (*save)->type != REDIS_REPLY_ARRAY || (*save)->elements != 2) return;
+  const redisReply* points = (*save)->element[1];
+  if (points->type != REDIS_REPLY_STRING) return;
+  facts_.persistence =
+      points->len == 0 ? "none" : "snapshots (" + printable({points->str, points->len}, 100) + ")";
 }
 
 Result<RedisReply> RedisConnection::call(std::span<const std::string_view> args) {

@@ -47,6 +47,9 @@ struct RedisFacts {
   std::string version;
   std::string run_id;  // random, of this process: another one means that it restarted
   std::string maxmemory_policy;
+  // Told to the operator, required of nobody: the journal is the record.
+  std::string persistence;  // "append-only file", "snapshots (3600 1)", "none", "unknown"
+  std::string user;         // as whom we are logged in; empty when it may not be asked
 };
 
 class RedisConnection {
@@ -70,6 +73,7 @@ class RedisConnection {
       : context_(std::move(context)) {}
   Status log_in(const RedisEndpoint& endpoint);
   Status check_server();
+  void look_around();
   std::unique_ptr<redisContext, RedisContextFree> context_;
   RedisFacts facts_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <random>
 #include <set>
 
@@ -227,12 +228,97 @@ Status RedisLedger::rebuild_step(std::vector<std::string> args) {
   return ok_status();
 }
 
-Status RedisLedger::begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
-                                const std::vector<ReserveOp>& pending,
-                                const std::vector<MicroUsd>& spent) {
+// A hash, sorted by field.
+Result<std::vector<std::pair<std::string, std::string>>> RedisLedger::stored(
+    const std::string& key) {
+  PROCTOR_TRY(const RedisReply reply,
+              connection_->call(std::array<std::string_view, 2>{"HGETALL", key}));
+  if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0) return bad_reply("HGETALL");
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t i = 0; i < reply->elements; i += 2) {
+    const redisReply* field = reply->element[i];
+    const redisReply* text = reply->element[i + 1];
+    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
+      return bad_reply("HGETALL");
+    out.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+Result<std::vector<std::string>> RedisLedger::differences(const std::vector<ScopeSpec>& scopes,
+                                                          const std::vector<ScopeBalance>& journal,
+                                                          const std::vector<ReserveOp>& pending) {
+  std::vector<std::string> out;
+  std::size_t found = 0;
+  const auto differ = [&](const std::string& what, const std::string& redis,
+                          const std::string& book) {
+    if (++found <= kDifferencesMost)
+      out.push_back(what + ": Redis held " + redis + ", the journal says " + book);
+  };
+  std::map<std::string, std::string> book;
+  for (std::size_t i = 0; i < journal.size(); ++i) {
+    book.emplace(std::to_string(i), micros(journal[i].cap) + " " + micros(journal[i].spent) + " " +
+                                        micros(journal[i].reserved));
+  }
+  PROCTOR_TRY(const auto held, stored(scopes_key_));
+  if (held.empty()) return out;
+  for (const auto& [index, text] : held) {
+    const auto known = book.extract(index);
+    const std::string name =
+        known ? scopes[std::stoul(index)].name : "unknown envelope " + printable(index, 40);
+    const std::string want = known ? known.mapped() : "nothing";
+    if (text != want) differ(name + " (cap spent reserved)", printable(text, 100), want);
+  }
+  for (const auto& [index, text] : book) differ(scopes[std::stoul(index)].name, "nothing", text);
+  book.clear();
+  for (const ReserveOp& op : pending)
+    book.emplace(to_string(op.id), "p " + micros(op.ask) + " " + scope_list(op.scopes));
+  PROCTOR_TRY(const auto rows, stored(rows_key_));
+  for (const auto& [id, text] : rows) {
+    const auto known = book.extract(id);
+    // An answer whose end the journal holds is only waiting to be forgotten.
+    if (!known && !text.starts_with("p ")) continue;
+    const std::string want = known ? known.mapped() : "that it is not pending";
+    if (text != want) differ("reservation " + printable(id, 60), printable(text, 100), want);
+  }
+  for (const auto& [id, text] : book) differ("reservation " + id, "nothing", text);
+  if (kDifferencesMost < found)
+    out.push_back("and " + std::to_string(found - kDifferencesMost) + " more");
+  return out;
+}
+
+void RedisLedger::join(LedgerLease lease) {
+  epoch_ = lease.epoch;
+  token_ = std::move(lease.token);
+  home_ = std::move(lease.server);
+  // Still the same server as the one that was filled?
+  if (connection_ && home_ != connection_->facts().run_id) connection_.reset();
+}
+
+std::string RedisLedger::describe_server() const {
+  if (!connection_) return "redis: not connected";
+  const RedisFacts& f = connection_->facts();
+  return "redis " + printable(f.version, 40) + " at " + describe(options_.endpoint) + ", user " +
+         (f.user.empty() ? "unknown" : f.user) + ", keys proctor:{" + options_.campaign +
+         "}:*, persistence " + f.persistence + " (not needed: the journal is the record)";
+}
+
+Result<std::vector<std::string>> RedisLedger::begin_epoch(Epoch epoch,
+                                                          const std::vector<ScopeSpec>& scopes,
+                                                          const std::vector<ReserveOp>& pending,
+                                                          const std::vector<MicroUsd>& spent) {
   PROCTOR_ASSERT(epoch.raw() <= static_cast<std::uint64_t>(kLedgerMax.micros()));
   PROCTOR_TRY(const auto balances, balances_of(scopes, pending, spent));
   PROCTOR_CHECK_OK(connect());
+  std::vector<std::string> told;
+  if (auto found = differences(scopes, balances, pending); found.ok()) {
+    told = std::move(found).value();
+  } else if (found.error().code == Errc::kCorrupt) {
+    told.push_back("what Redis held is not ours: " + found.error().detail);
+  } else {
+    return std::move(found).error();
+  }
   home_.clear();
   const auto step = [&](const char* command) {
     return std::vector<std::string>{command, std::to_string(epoch.raw()), token_};
@@ -257,7 +343,8 @@ Status RedisLedger::begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scope
   }
   PROCTOR_CHECK_OK(rebuild_step(step("open")));
   home_ = connection_->facts().run_id;
-  return ok_status();
+  epoch_ = epoch;
+  return told;
 }
 
 Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,

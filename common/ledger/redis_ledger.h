@@ -25,7 +25,15 @@
 
 namespace proctor {
 
+inline constexpr std::size_t kDifferencesMost = 20;
 inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one script call
+
+// What another client of the same life needs to work under the coordinator's epoch.
+struct LedgerLease {
+  Epoch epoch;
+  std::string token;
+  std::string server;  // run_id of the Redis that was filled
+};
 
 class RedisLedger {
  public:
@@ -43,8 +51,20 @@ class RedisLedger {
   // Takes the campaign under this epoch and rebuilds its envelopes: `spent` by scope and the
   // pending reservations, both from the journal.  Everything stored before is deleted.  Repeatable.
   // kConflict: the stored epoch is newer.  kCorrupt: the journal's own numbers pass a cap.
-  Status begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
-                     const std::vector<ReserveOp>& pending, const std::vector<MicroUsd>& spent);
+  // The value: where Redis held something else than the journal says, one line each (the first
+  // kDifferencesMost and their number).  Told, never adopted; nothing when Redis was empty.
+  Result<std::vector<std::string>> begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
+                                               const std::vector<ReserveOp>& pending,
+                                               const std::vector<MicroUsd>& spent);
+
+  // After begin_epoch: lets other objects, threads and hosts work beside this one.  They are fenced
+  // as it is, and kNotFound tells them to wait for a new lease.
+  LedgerLease lease() const { return {epoch_, token_, home_}; }
+  void join(LedgerLease lease);
+
+  // Of the server, once connected: for the log.  "redis 7.0.15, user default, persistence none,
+  // ..."
+  std::string describe_server() const;
 
   // One answer per operation, in order; at most kLedgerBatch.
   Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch);
@@ -59,9 +79,14 @@ class RedisLedger {
                          const std::vector<std::string>& args);
   Status rebuild_step(std::vector<std::string> args);
   Status refusal(std::string_view answer) const;
+  Result<std::vector<std::pair<std::string, std::string>>> stored(const std::string& key);
+  Result<std::vector<std::string>> differences(const std::vector<ScopeSpec>& scopes,
+                                               const std::vector<ScopeBalance>& journal,
+                                               const std::vector<ReserveOp>& pending);
 
   Options options_;
   std::string token_;
+  Epoch epoch_;
   std::string head_key_, scopes_key_, rows_key_;
   std::optional<RedisConnection> connection_;
   std::string ledger_sha_, rebuild_sha_;

@@ -126,6 +126,87 @@ TEST_SUITE("ledger") {
           Texts{"granted 0 0 replayed", "settled 80 0", "denied 1 1"});
   }
 
+  TEST_CASE("what redis held otherwise than the journal says is told and not adopted") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    CHECK(must(ledger.begin_epoch(Epoch(1), kScopes, {}, kNothing)).empty());
+    const ReserveOp kept{ask_id(1), micro(10), kBoth};
+    REQUIRE(
+        ledger
+            .apply(Epoch(1), {kept, ReserveOp{ask_id(2), micro(20), kBoth},
+                              ReserveOp{ask_id(3), micro(5), kBoth}, SettleOp{ask_id(3), micro(5)}})
+            .ok());
+    const Texts same = must(ledger.begin_epoch(
+        Epoch(1), kScopes, {kept, {ask_id(2), micro(20), kBoth}}, {micro(5), micro(5)}));
+    CHECK(same.empty());
+    CHECK(must(ledger.begin_epoch(Epoch(2), kScopes, {kept, {ask_id(4), micro(1), kBoth}},
+                                  kNothing)) ==
+          Texts{"global (cap spent reserved): Redis held 1000 5 30, the journal says 1000 0 11",
+                "task:a (cap spent reserved): Redis held 400 5 30, the journal says 400 0 11",
+                "reservation 2.1.0: Redis held p 20 0,1, the journal says that it is not pending",
+                "reservation 4.1.0: Redis held nothing, the journal says p 1 0,1"});
+    CHECK(balances(ledger) == Texts{"1000 0 11", "400 0 11"});
+    command(home, {"SET", "proctor:{c1}:scopes", "text"});
+    CHECK(must(ledger.begin_epoch(Epoch(3), kScopes, {}, kNothing)).size() == 1);
+    CHECK(balances(ledger) == Texts{"1000 0 0", "400 0 0"});
+  }
+
+  TEST_CASE("a client with the lease works beside the coordinator and is fenced with it") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    RedisLedger client = home.ledger();
+    REQUIRE(ledger.begin_epoch(Epoch(4), kScopes, {}, kNothing).ok());
+    CHECK(code_of(client.apply(Epoch(4), {VoidOp{ask_id(1)}})) == Errc::kNotFound);
+    client.join(ledger.lease());
+    CHECK(texts(client.apply(Epoch(4), {ReserveOp{ask_id(1), micro(10), kBoth}})) ==
+          Texts{"granted 0 0"});
+    CHECK(balances(ledger) == Texts{"1000 0 10", "400 0 10"});
+    RedisLedger next = home.ledger();
+    REQUIRE(next.begin_epoch(Epoch(5), kScopes, {}, kNothing).ok());
+    CHECK(code_of(client.apply(Epoch(4), {SettleOp{ask_id(1), micro(1)}})) == Errc::kConflict);
+  }
+
+  TEST_CASE("the script itself refuses another token of its epoch and a ledger half rebuilt") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    RedisLedger copy = home.ledger();
+    REQUIRE(ledger.begin_epoch(Epoch(4), kScopes, {}, kNothing).ok());
+    LedgerLease stolen = ledger.lease();
+    stolen.token = "another";
+    LedgerLease earlier = ledger.lease();
+    earlier.server = "the one before it restarted with an older file";
+    copy.join(earlier);
+    CHECK(code_of(copy.apply(Epoch(4), {VoidOp{ask_id(1)}})) == Errc::kNotFound);
+    copy.join(stolen);
+    CHECK(code_of(copy.apply(Epoch(4), {ReserveOp{ask_id(1), micro(10), kBoth}})) ==
+          Errc::kConflict);
+    command(home, {"HSET", "proctor:{c1}:head", "state", "building"});
+    CHECK(code_of(ledger.apply(Epoch(4), {ReserveOp{ask_id(1), micro(10), kBoth}})) ==
+          Errc::kNotFound);
+    command(home, {"HSET", "proctor:{c1}:head", "state", "open"});
+    CHECK(balances(ledger) == Texts{"1000 0 0", "400 0 0"});
+  }
+
+  TEST_CASE("no key of the ledger ever expires") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    REQUIRE(ledger.begin_epoch(Epoch(1), kScopes, {}, kNothing).ok());
+    REQUIRE(ledger.apply(Epoch(1), {ReserveOp{ask_id(1), micro(10), kBoth}}).ok());
+    RedisConnection c = home.connection();
+    for (const char* key : {"proctor:{c1}:head", "proctor:{c1}:scopes", "proctor:{c1}:rows"})
+      CHECK(number(c, {"TTL", key}) == -1);
+  }
+
+  TEST_CASE("the server is told: version user keys and persistence") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    REQUIRE(ledger.connect().ok());
+    const std::string told = ledger.describe_server();
+    CAPTURE(told);
+    for (const char* part : {"redis 7", "user default", "keys proctor:{c1}:*", "persistence none"})
+      CHECK(told.find(part) != told.npos);
+  }
+
   TEST_CASE("a journal whose numbers pass a cap is refused before redis is asked") {
     const Home home;
     RedisLedger ledger = home.ledger();
@@ -134,6 +215,8 @@ TEST_SUITE("ledger") {
     CHECK(code_of(ledger.begin_epoch(Epoch(1), kScopes, {a, b}, kNothing)) == Errc::kCorrupt);
     CHECK(code_of(ledger.begin_epoch(Epoch(1), kScopes, {a, a}, kNothing)) == Errc::kCorrupt);
     CHECK(code_of(ledger.begin_epoch(Epoch(1), kScopes, {}, {micro(1), micro(401)})) ==
+          Errc::kCorrupt);
+    CHECK(code_of(ledger.begin_epoch(Epoch(1), kScopes, {a}, {micro(300), micro(300)})) ==
           Errc::kCorrupt);
     CHECK(code_of(ledger.begin_epoch(Epoch(1), kScopes, {}, {micro(1)})) == Errc::kInvalid);
   }

@@ -1,0 +1,67 @@
+"""What is broken on purpose in the ledger: (name, file, old text, new text), as in mutants.py."""
+
+C = "common/ledger/ledger.cc"
+L = "common/ledger/ledger.lua"
+B = "common/ledger/rebuild.lua"
+R = "common/ledger/redis_ledger.cc"
+
+MUTANTS = [
+    # ---- the rules
+    ("rules: reserve forgets a scope", C, "      reserved = reserved + op.ask;",
+     "      if (scope != op.scopes.back()) reserved = reserved + op.ask;"),
+    ("rules: settle forgets a scope", C, "      b.spent = b.spent + charged;",
+     "      if (scope != row.scopes.back()) b.spent = b.spent + charged;"),
+    ("rules: an ask that just fits is denied", C, "if (op.ask <= free) continue;", "if (op.ask < free) continue;"),
+    ("rules: only the outermost scope is judged", C, "if (op.ask <= free) continue;",
+     "if (op.ask <= free || scope != op.scopes.front()) continue;"),
+    ("rules: charges above the ask", C, "std::min(op.actual, row.ask)", "op.actual"),
+    ("rules: a repeated settlement charges again", C, "if (!replayed) {", "{"),
+    ("rules: settles with another amount", C, "replayed && row.actual != op.actual", "false"),
+    ("rules: settles what was voided", C, 'return conflict(op.id, "was voided");', "{}"),
+    ("rules: voids what was settled", C, 'return conflict(op.id, "was settled");', "return ok_status();"),
+    ("rules: a denial does not stick", C, "  rows_.emplace(op.id, std::move(row));",
+     "  if (row.state != State::kDenied) rows_.emplace(op.id, std::move(row));"),
+    ("rules: other contents are accepted", C, "if (row.ask != op.ask || row.scopes != op.scopes) {",
+     "if (row.ask != op.ask) {"),
+    ("rules: forgets a pending one", C, 'if (is_pending(f.id)) return conflict(f.id, "is still pending");', ""),
+    ("rules: a void keeps the money", C, "b.reserved = b.reserved - row.ask;\n  }\n  row.state = State::kVoided;",
+     "b.reserved = b.reserved;\n  }\n  row.state = State::kVoided;"),
+    ("rules: a scope may stand twice", C, "if (op.scopes[j] == op.scopes[i]) return", "if (false) return"),
+    # ---- the script
+    ("script: an old epoch is accepted", L, "if mine < stored or (mine == stored and head[2] ~= ARGV[2]) then",
+     "if mine == stored and head[2] ~= ARGV[2] then"),
+    ("script: another coordinator of the same epoch is accepted", L,
+     "if mine < stored or (mine == stored and head[2] ~= ARGV[2]) then", "if mine < stored then"),
+    ("script: answers while it is rebuilt", L, "if mine > stored or head[3] ~= 'open' then", "if mine > stored then"),
+    ("script: an ask that just fits is denied", L, "if free < ask then", "if free <= ask then"),
+    ("script: reserve forgets a scope", L, "    s[3] = s[3] + ask\n", "    if i < #list then s[3] = s[3] + ask end\n"),
+    ("script: settle gives back what was charged, not what was asked", L,
+     "s[2], s[3] = s[2] + charged, s[3] - ask", "s[2], s[3] = s[2] + charged, s[3] - charged"),
+    ("script: charges above the ask", L, "math.min(actual, ask)", "actual"),
+    ("script: a repeated settlement charges again", L, "if state == 's' then return 'S' .. answer end", ""),
+    ("script: settles with another amount", L,
+     "if state == 's' and more ~= text then return 'c was settled with another amount' end", ""),
+    ("script: settles what was voided", L, "  if state == 'v' then return 'c was voided' end\n", ""),
+    ("script: voids what was settled", L, "  if state == 's' then return 'c was settled' end\n", ""),
+    ("script: a denial does not stick", L, "      put(id, 'd ' .. text .. ' ' .. names .. ' ' .. why)\n", ""),
+    ("script: other contents are accepted", L, "if old_ask ~= text or old_names ~= names then",
+     "if old_names ~= names then"),
+    ("script: forgets a pending one", L,
+     "if string.sub(row, 1, 1) == 'p' then return 'c is still pending' end", ""),
+    ("script: amounts are rounded", L, "charged = math.min(actual, ask)",
+     "charged = math.floor(math.min(actual, ask) / 10) * 10"),
+    ("script: large numbers lose digits", L, "counters[#counters + 1] = format('%.0f %.0f %.0f', s[1], s[2], s[3])",
+     "counters[#counters + 1] = s[1] .. ' ' .. s[2] .. ' ' .. s[3]"),
+    ("script: reservations expire", L, "return concat(out, '\\n')",
+     "redis.call('EXPIRE', KEYS[3], 600)\nreturn concat(out, '\\n')"),
+    # ---- the rebuild
+    ("rebuild: an old epoch takes the campaign", B, "mine < stored or (mine == stored and head[2] ~= ARGV[3])",
+     "mine == stored and head[2] ~= ARGV[3]"),
+    ("rebuild: what was there before stays", B, "redis.call('UNLINK', KEYS[2], KEYS[3])", ""),
+    ("rebuild: drops what was spent", R, "balances.push_back({scopes[i].cap, spent[i], MicroUsd::zero()});",
+     "balances.push_back({scopes[i].cap, MicroUsd::zero(), MicroUsd::zero()});"),
+    ("rebuild: drops what is reserved", R, "b.reserved = b.reserved + op.ask;", "b.reserved = b.reserved;"),
+    ("rebuild: a journal that passes a cap is believed", R, "if (!granted || b.free() < op.ask) {", "if (!granted) {"),
+    ("a restarted server is trusted", R, "if (home_ != connection_->facts().run_id) home_.clear();", ""),
+    ("what differs is not told", R, "if (text != want) differ(name + ", "if (false) differ(name + "),
+]

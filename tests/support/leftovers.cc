@@ -18,7 +18,11 @@ namespace {
 // Files of /proc have no size: read them as streams.  Gone or not ours to read: empty.
 std::string slurp(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  try {
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  } catch (const std::ios_base::failure&) {
+    return {};  // ESRCH: a process of /proc that ended between open and read
+  }
 }
 
 std::string namespace_of(const std::string& process) {

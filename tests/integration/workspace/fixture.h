@@ -151,7 +151,8 @@ inline TempDir temp_dir() {
 // The kinds this machine can do; says so when it cannot do overlays.
 inline std::vector<bool> kinds(const fs::path& scratch) {
   if (open_store(scratch / "probe", true)->kind() == WorkspaceKind::kOverlay) return {true, false};
-  MESSAGE("left out: overlayfs does not work here, overlay workspaces are NOT tested on this machine");
+  MESSAGE(
+      "left out: overlayfs does not work here, overlay workspaces are NOT tested on this machine");
   return {false};
 }
 

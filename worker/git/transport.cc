@@ -17,6 +17,8 @@ constexpr std::size_t kWordsBytes = 600;
 
 // GIT_CONFIG_GLOBAL reaches the upload-pack that git starts for a local path, which `-c` options
 // do not: safe.directory and allowAnySHA1InWant must hold there too.
+// unpackLimit: what is fetched appears as one pack or not at all.  Loose objects appear one by one,
+// a commit before its files, to whoever looks without the lock and for ever after a kill.
 constexpr std::string_view kConfig =
     "[safe]\n\tdirectory = *\n"
     "[protocol \"ext\"]\n\tallow = never\n"
@@ -25,7 +27,7 @@ constexpr std::string_view kConfig =
     "[uploadpack]\n\tallowAnySHA1InWant = true\n"
     "[gc]\n\tauto = 0\n"
     "[maintenance]\n\tauto = false\n"
-    "[fetch]\n\trecurseSubmodules = no\n\twriteCommitGraph = false\n"
+    "[fetch]\n\trecurseSubmodules = no\n\twriteCommitGraph = false\n\tunpackLimit = 1\n"
     "[advice]\n\tdetachedHead = false\n"
     "[init]\n\tdefaultBranch = main\n";
 

@@ -239,13 +239,15 @@ TEST_SUITE("workspace") {
         options.root = temp.path() / "store";
         options.owner = "w" + std::to_string(i);
         auto store = open_workspace_store(options);
-        bool good = store.ok();
-        if (good) {
-          auto snapshot = (*store)->snapshot(repo.pinned(), "/");
-          good = snapshot.ok() && (*store)->create(*snapshot, "x").ok();
-        }
-        if (good) store.value().reset();
-        ::_exit(good ? 0 : 1);
+        const auto attempt = [&]() -> Status {
+          PROCTOR_TRY(const Snapshot snapshot, (*store)->snapshot(repo.pinned(), "/"));
+          PROCTOR_TRY(const auto workspace, (*store)->create(snapshot, "x"));
+          return ok_status();
+        };
+        const Status done = store.ok() ? attempt() : Status(store.error());
+        if (!done.ok()) std::fprintf(stderr, "child %d: %s\n", i, done.error().detail.c_str());
+        if (done.ok()) store.value().reset();
+        ::_exit(done.ok() ? 0 : 1);
       }
       children.push_back(pid);
     }

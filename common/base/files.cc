@@ -52,13 +52,6 @@ Status write_all(int fd, std::string_view bytes, const fs::path& path) {
   return ok_status();
 }
 
-Status sync_folder(const fs::path& dir) {
-  const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return errno_error("open " + dir.string(), errno);
-  if (::fsync(fd.get()) != 0) return errno_error("fsync " + dir.string(), errno);
-  return ok_status();
-}
-
 }  // namespace
 
 Error errno_error(std::string_view what, int error_number) {
@@ -110,7 +103,14 @@ Status write_file(const fs::path& path, std::string_view bytes, Durability durab
     return abandon(errno_error("fsync " + path.string(), errno));
   if (::rename(temp.c_str(), path.c_str()) != 0)
     return abandon(errno_error("rename to " + path.string(), errno));
-  return durability == Durability::kSync ? sync_folder(dir) : ok_status();
+  return durability == Durability::kSync ? sync_path(dir) : ok_status();
+}
+
+Status sync_path(const fs::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("open " + path.string(), errno);
+  if (::fsync(fd.get()) != 0) return errno_error("fsync " + path.string(), errno);
+  return ok_status();
 }
 
 Status make_dirs(const fs::path& dir) {

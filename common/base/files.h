@@ -24,6 +24,9 @@ enum class Durability { kLazy, kSync };
 Status write_file(const fs::path& path, std::string_view bytes,
                   Durability durability = Durability::kSync, unsigned mode = 0644);
 
+// fsync of a file, or of a folder: the names in it.
+Status sync_path(const fs::path& path);
+
 // mkdir -p.
 Status make_dirs(const fs::path& dir);
 // Tells ext4 that the subfolders of `dir` have nothing to do with each other, so that it places

@@ -36,6 +36,9 @@ inline constexpr std::size_t kPatchBytes = std::size_t{256} << 20;
 inline constexpr std::size_t kCheckOutputBytes = std::size_t{8}
                                                  << 20;  // kept of each stream of a check
 inline constexpr std::size_t kEventBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kEventLogBytes = std::size_t{256} << 20;  // events.jsonl
+inline constexpr std::size_t kResultFileBytes = std::size_t{64}
+                                                << 20;  // JUnit XML or TAP of a check
 
 // Liveness.  Three Syncs may be lost before a worker is suspect; the lease outlives a restart of
 // the coordinator (DISTRIBUTED.md R3, R8).

@@ -54,12 +54,11 @@ std::uint64_t ms(std::chrono::milliseconds d) {
 // Patch and events at their bounds, and every stream of output at its own: of each setup step in
 // both workspaces, of each check (with its result file) and of the agent.
 std::uint64_t stored_worst_case(const Contract& contract) {
-  constexpr std::uint64_t kEvents = std::uint64_t{256} << 20;  // kEventLogBytes of common/trace
-  constexpr std::uint64_t kResults = std::uint64_t{64} << 20;  // kResultFileBytes of common/score
   const std::uint64_t streams = 4 * contract.setup.size() + 2 * contract.checks.size() + 2;
-  std::uint64_t bytes = limits::kPatchBytes + kEvents + streams * limits::kCheckOutputBytes;
+  std::uint64_t bytes =
+      limits::kPatchBytes + limits::kEventLogBytes + streams * limits::kCheckOutputBytes;
   for (const Check& c : contract.checks)
-    if (c.reader != ResultReader::kExitCode) bytes += kResults;
+    if (c.reader != ResultReader::kExitCode) bytes += limits::kResultFileBytes;
   return bytes;
 }
 

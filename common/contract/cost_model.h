@@ -71,6 +71,10 @@ struct Cost {
   MicroUsd overhead;
   MicroUsd total() const { return model + execution + human + overhead; }
   friend bool operator==(const Cost&, const Cost&) = default;
+  friend Cost operator+(const Cost& a, const Cost& b) {
+    return {a.model + b.model, a.execution + b.execution, a.human + b.human,
+            a.overhead + b.overhead};
+  }
 };
 
 // One row of pilot_cost_model.csv.  The price is an exact decimal: `pico` = 1e-12 USD per unit.

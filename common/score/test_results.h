@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "common/base/limits.h"
+
 namespace proctor {
 
 // Every test is in one of three states.  A failure to set a test up is a failure of the test; an
@@ -21,7 +23,7 @@ struct TestResults {
 };
 
 // Bounds of a result file: the code under test may have had a hand in it.
-inline constexpr std::size_t kResultFileBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kResultFileBytes = limits::kResultFileBytes;
 inline constexpr std::size_t kResultTests = 500'000;
 inline constexpr std::size_t kTestIdBytes = 4096;
 

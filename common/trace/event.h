@@ -15,6 +15,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/json.h"
+#include "common/base/limits.h"
 #include "common/base/result.h"
 
 namespace proctor {
@@ -26,7 +27,7 @@ std::optional<Actor> actor_from(std::string_view text);
 
 // Of one run.  An attempt that needs more is stopped by its recorder, not by a full disk.
 inline constexpr std::uint64_t kEventsMax = 1'000'000;
-inline constexpr std::size_t kEventLogBytes = std::size_t{256} << 20;
+inline constexpr std::size_t kEventLogBytes = limits::kEventLogBytes;
 inline constexpr std::size_t kEventTypeBytes = 64;
 
 struct Event {

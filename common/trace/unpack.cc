@@ -189,11 +189,7 @@ Status unpack_archive(const fs::path& archive, const fs::path& into, const Unpac
   if (::rename(temp.path().c_str(), into.c_str()) != 0)
     return errno_error("rename to " + into.string(), errno);
   temp.release();
-  if (bounds.durability == Durability::kLazy) return ok_status();
-  const UniqueFd folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid() || ::fsync(folder.get()) != 0)
-    return errno_error("fsync " + parent.string(), errno);
-  return ok_status();
+  return bounds.durability == Durability::kSync ? sync_path(parent) : ok_status();
 }
 
 }  // namespace proctor

@@ -1,31 +1,26 @@
 // `proctor budget` on a terminal and for programs.
 #include <algorithm>
 
-#include "common/base/json.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/money.h"
+#include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/aggregate/text_table.h"
 
 namespace proctor {
 namespace {
 
-using Ordered = nlohmann::ordered_json;
+using namespace aggregate;
 
 constexpr std::size_t kBar = 20;
-
-std::string pad(std::string text, std::size_t width, bool left = false) {
-  const std::size_t has = aggregate::display_width(text);
-  if (has < width) text.insert(left ? text.size() : 0, width - has, ' ');
-  return text;
-}
 
 std::size_t cells(MicroUsd part, MicroUsd cap) {
   if (cap <= MicroUsd::zero()) return kBar;
   const auto most = static_cast<std::int64_t>(kBar);
   // Rounded up: a cent spent is seen.
-  return kBar - static_cast<std::size_t>(aggregate::scaled(
-                    std::max<std::int64_t>((cap - part).micros(), 0), most, cap.micros()));
+  return kBar - static_cast<std::size_t>(
+                    scaled(std::max<std::int64_t>((cap - part).micros(), 0), most, cap.micros()));
 }
 
 // '#' spent, '+' reserved, '?' reserved and at risk, '.' free.
@@ -39,21 +34,6 @@ std::string bar(const EnvelopeMoney& e) {
   fill(e.spent + e.reserved - e.at_risk, '+');
   fill(e.spent + e.reserved, '?');
   return "[" + out + "]";
-}
-
-void append_table(std::string& out, const std::vector<std::vector<std::string>>& lines) {
-  std::vector<std::size_t> widths;
-  for (const auto& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i)
-      widths[i] = std::max(widths[i], aggregate::display_width(line[i]));
-  }
-  for (const auto& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) text += pad(line[i], widths[i], i == 0) + "  ";
-    text.erase(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
-  }
 }
 
 void append_notes(std::string& out, const EnvelopeMoney& e) {
@@ -74,27 +54,23 @@ void append_notes(std::string& out, const EnvelopeMoney& e) {
     out += "  " + name + ": at this rate used up at " + to_rfc3339(*e.used_up_at) + "\n";
 }
 
-Ordered money(MicroUsd amount) {
-  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
-}
-
 Ordered envelope_json(const EnvelopeMoney& e) {
   Ordered out = {{"name", e.name},
                  {"depth", e.depth},
-                 {"cap", money(e.cap)},
-                 {"spent", money(e.spent)},
-                 {"reserved", money(e.reserved)},
-                 {"free", money(e.free())},
-                 {"at_risk", money(e.at_risk)},
+                 {"cap", money_json(e.cap)},
+                 {"spent", money_json(e.spent)},
+                 {"reserved", money_json(e.reserved)},
+                 {"free", money_json(e.free())},
+                 {"at_risk", money_json(e.at_risk)},
                  {"denied", {{"runs", e.parked}}}};
   if (0 < e.parked) {
-    out["denied"]["short_least"] = money(e.short_least);
-    out["denied"]["short_most"] = money(e.short_most);
-    out["denied"]["cap_for_all"] = money(e.cap + e.wanted);
+    out["denied"]["short_least"] = money_json(e.short_least);
+    out["denied"]["short_most"] = money_json(e.short_most);
+    out["denied"]["cap_for_all"] = money_json(e.cap + e.wanted);
   }
-  out["per_hour"] = e.per_hour ? money(*e.per_hour) : Ordered(nullptr);
+  out["per_hour"] = money_or_null(e.per_hour);
   out["used_up_at"] = e.used_up_at ? Ordered(to_rfc3339(*e.used_up_at)) : Ordered(nullptr);
-  out["registered_cap"] = money(e.declared_cap.value_or(e.cap));
+  out["registered_cap"] = money_json(e.declared_cap.value_or(e.cap));
   return out;
 }
 
@@ -103,14 +79,14 @@ Ordered envelope_json(const EnvelopeMoney& e) {
 std::string render_money_text(const MoneyView& view) {
   std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
                     (view.running ? "running" : "not running") + "; amounts in USD\n\n";
-  std::vector<std::vector<std::string>> lines = {
-      {"envelope", "", "cap", "spent", "reserved", "free", "at risk", "parked", "per hour"}};
+  Table table({"envelope", "", "cap", "spent", "reserved", "free", "at risk", "parked", "per hour"},
+              1, Table::Rule::kNone);
   for (const EnvelopeMoney& e : view.envelopes)
-    lines.push_back({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
-                     format_usd(e.spent), format_usd(e.reserved), format_usd(e.free()),
-                     format_usd(e.at_risk), std::to_string(e.parked),
-                     e.per_hour ? format_usd(*e.per_hour) : "-"});
-  append_table(out, lines);
+    table.add({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
+               format_usd(e.spent), format_usd(e.reserved), format_usd(e.free()),
+               format_usd(e.at_risk), std::to_string(e.parked),
+               e.per_hour ? format_usd(*e.per_hour) : "-"});
+  table.append_to(out);
   out += "\n# spent  + reserved  ? reserved and at risk  . free\n";
   std::string notes;
   for (const EnvelopeMoney& e : view.envelopes) append_notes(notes, e);
@@ -124,13 +100,13 @@ std::string render_money_text(const MoneyView& view) {
 
 std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
   std::string out = "\n";
-  std::vector<std::vector<std::string>> lines = {
-      {"group", "spent", "reserved", "at risk", "runs", "attempts", "parked"}};
+  Table table({"group", "spent", "reserved", "at risk", "runs", "attempts", "parked"}, 1,
+              Table::Rule::kNone);
   for (const MoneyGroup& g : groups)
-    lines.push_back({printable(g.name), format_usd(g.spent), format_usd(g.reserved),
-                     format_usd(g.at_risk), std::to_string(g.runs), std::to_string(g.attempts),
-                     std::to_string(g.parked)});
-  append_table(out, lines);
+    table.add({printable(g.name), format_usd(g.spent), format_usd(g.reserved),
+               format_usd(g.at_risk), std::to_string(g.runs), std::to_string(g.attempts),
+               std::to_string(g.parked)});
+  table.append_to(out);
   return out;
 }
 
@@ -140,7 +116,7 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
                  {"campaign", view.campaign},
                  {"at", to_rfc3339(view.at)},
                  {"running", view.running},
-                 {"overrun", money(view.overrun)}};
+                 {"overrun", money_json(view.overrun)}};
   Ordered envelopes = Ordered::array();
   for (const EnvelopeMoney& e : view.envelopes) envelopes.push_back(envelope_json(e));
   out["envelopes"] = std::move(envelopes);
@@ -148,16 +124,16 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
     Ordered list = Ordered::array();
     for (const MoneyGroup& g : groups)
       list.push_back({{"name", g.name},
-                      {"spent", money(g.spent)},
-                      {"reserved", money(g.reserved)},
-                      {"at_risk", money(g.at_risk)},
+                      {"spent", money_json(g.spent)},
+                      {"reserved", money_json(g.reserved)},
+                      {"at_risk", money_json(g.at_risk)},
                       {"runs", g.runs},
                       {"attempts", g.attempts},
                       {"parked", g.parked}});
     out["by"] = by;
     out["groups"] = std::move(list);
   }
-  return out.dump(-1, ' ', false, Ordered::error_handler_t::replace) + "\n";
+  return dumped(out) + "\n";
 }
 
 }  // namespace proctor

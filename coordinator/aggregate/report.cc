@@ -12,13 +12,6 @@ namespace {
 // Rows are found by (key position from 1 or 0 for all, value, method): the order they are shown in.
 using RowKey = std::tuple<std::size_t, std::string, std::string>;
 
-void add_cost(Cost& sum, const Cost& cost) {
-  sum.model = sum.model + cost.model;
-  sum.execution = sum.execution + cost.execution;
-  sum.human = sum.human + cost.human;
-  sum.overhead = sum.overhead + cost.overhead;
-}
-
 void count_ended(ReportRow& row, const RunRecord& run) {
   ++row.terminations[run.termination];
   switch (run.outcome) {
@@ -40,7 +33,7 @@ void count_ended(ReportRow& row, const RunRecord& run) {
 void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
   ++row.planned;
   row.runs.push_back(position);
-  add_cost(row.cost, run.cost);
+  row.cost = row.cost + run.cost;
   switch (run.state) {
     case RunRecord::State::kPlanned:
     case RunRecord::State::kRunning:

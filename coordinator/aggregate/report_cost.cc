@@ -16,10 +16,7 @@ struct Gathered {
 void add(Gathered& g, const RunRecord& run) {
   CostRow& r = g.row;
   ++r.runs;
-  r.cost.model = r.cost.model + run.cost.model;
-  r.cost.execution = r.cost.execution + run.cost.execution;
-  r.cost.human = r.cost.human + run.cost.human;
-  r.cost.overhead = r.cost.overhead + run.cost.overhead;
+  r.cost = r.cost + run.cost;
   r.asked = r.asked + run.asked;
   r.overrun = r.overrun + run.overrun;
   r.wasted = r.wasted + run.wasted;

@@ -2,19 +2,14 @@
 #include <charconv>
 
 #include "common/base/csv.h"
-#include "common/base/json.h"
 #include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
 namespace {
 
 using namespace aggregate;
-using Ordered = nlohmann::ordered_json;  // members in the order of the table, for people
-
-std::string dumped(const Ordered& value) {
-  return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
-}
 
 template <class T>
 Ordered or_null(const std::optional<T>& value) {
@@ -29,10 +24,6 @@ Ordered interval_json(const std::optional<Interval>& interval) {
 Ordered share_json(const Share& s) {
   return {
       {"x", s.x}, {"n", s.n}, {"rate", or_null(s.rate)}, {"interval", interval_json(s.interval)}};
-}
-
-Ordered money_json(MicroUsd amount) {
-  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
 }
 
 Ordered cost_json(const Cost& cost) {
@@ -76,7 +67,7 @@ Ordered row_json(const ReportRow& r) {
                  {"bounds", interval_json(r.bounds)},
                  {"over_tasks", by_task_json(r.by_task)},
                  {"cost", cost_json(r.cost)}};
-  out["cost_per_success"] = r.cost_per_success ? money_json(*r.cost_per_success) : Ordered(nullptr);
+  out["cost_per_success"] = money_or_null(r.cost_per_success);
   out["time_ms"] = {{"all", times_json(r.time)},
                     {"success", times_json(r.time_of_success)},
                     {"failure", times_json(r.time_of_failure)}};
@@ -115,10 +106,6 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
     out["parked"] = {{"scope", run.parked_scope}, {"short_by", money_json(run.short_by)}};
   out["report"] = report_digest(run);
   return out;
-}
-
-Ordered money_or_null(const std::optional<MicroUsd>& amount) {
-  return amount ? money_json(*amount) : Ordered(nullptr);
 }
 
 Ordered cost_row_json(const CostRow& r) {

@@ -8,10 +8,15 @@
 
 namespace proctor::aggregate {
 
-// Cells by column; the first two are names and stand left, numbers stand right.
+// Cells by column: the first are names and stand left, numbers stand right.
 class Table {
  public:
-  explicit Table(std::vector<std::string> header) { add(std::move(header)); }
+  enum class Rule { kNone, kUnderHeader };
+  explicit Table(std::vector<std::string> header, std::size_t names = 2,
+                 Rule rule = Rule::kUnderHeader)
+      : names_(names), rule_(rule) {
+    add(std::move(header));
+  }
   void add(std::vector<std::string> cells) {
     widths_.resize(std::max(widths_.size(), cells.size()));
     for (std::size_t i = 0; i < cells.size(); ++i)
@@ -27,7 +32,7 @@ class Table {
     for (std::size_t n = 0; n < lines_.size(); ++n) {
       if (std::ranges::binary_search(gaps_, n)) out += "\n";
       append_line(out, lines_[n]);
-      if (n == 0) append_rule(out);
+      if (n == 0 && rule_ == Rule::kUnderHeader) append_rule(out);
     }
   }
 
@@ -36,7 +41,7 @@ class Table {
     std::string line;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::string padding(widths_[i] - display_width(cells[i]), ' ');
-      line += i < 2 ? cells[i] + padding : padding + cells[i];
+      line += i < names_ ? cells[i] + padding : padding + cells[i];
       line += "  ";
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -47,6 +52,8 @@ class Table {
     for (const std::size_t w : widths_) width += w + 2;
     out += std::string(width - 2, '-') + "\n";
   }
+  std::size_t names_;
+  Rule rule_;
   std::vector<std::vector<std::string>> lines_;
   std::vector<std::size_t> widths_;
   std::vector<std::size_t> gaps_;  // ascending: lines with a blank one before them

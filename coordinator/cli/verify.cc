@@ -21,22 +21,11 @@ struct Tally {
   }
 };
 
-void verify_directory(const fs::path& dir, const std::optional<Digest>& report,
-                      const PriceFunction& price, Tally& tally) {
-  const VerifyResult result = verify_run(dir, report, price);
+void count(const fs::path& dir, const VerifyResult& result, Tally& tally) {
   ++tally.runs;
   tally.files += result.files;
   tally.events += result.events;
   for (const VerifyProblem& p : result.problems) tally.problem(dir.string(), to_string(p));
-}
-
-// Nothing when it cannot be read: verify_directory says why.
-std::optional<RunReport> report_in(const fs::path& dir) {
-  const Result<std::string> bytes = read_file(dir / "report.json", kReportBytes);
-  if (!bytes.ok()) return std::nullopt;
-  Result<RunReport> report = parse_report(*bytes);
-  if (!report.ok()) return std::nullopt;
-  return std::move(report).value();
 }
 
 Result<Tally> verify_campaign(const fs::path& folder) {
@@ -60,8 +49,9 @@ Result<Tally> verify_campaign(const fs::path& folder) {
     if (!kept) return money.add(a, std::nullopt);
     const fs::path dir =
         frozen.folder.attempt(frozen.plan.run_name(a.core.attempt.run), a.core.attempt.no);
-    money.add(a, report_in(dir));
-    verify_directory(dir, a.report, price_it, tally);
+    const VerifyResult result = verify_run(dir, a.report, price_it);
+    money.add(a, result.report);
+    count(dir, result, tally);
   }));
   money.finish();
   std::printf(
@@ -74,7 +64,7 @@ int verify(const std::string& path) {
   std::error_code ec;
   Tally tally;
   if (fs::exists(fs::path(path) / "report.json", ec)) {
-    verify_directory(path, std::nullopt, {}, tally);
+    count(path, verify_run(path, std::nullopt), tally);
   } else {
     Result<Tally> campaign = verify_campaign(path);
     if (!campaign.ok()) return complain(campaign.error());

@@ -24,12 +24,6 @@ Result<Digest> digest_of_file(const fs::path& path) {
   }
 }
 
-Status sync_path(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return errno_error("fsync " + path.string(), errno);
-  return ok_status();
-}
-
 }  // namespace
 
 fs::path ArchiveStore::part(const AttemptId& attempt) const {

@@ -1,15 +1,13 @@
 #include "coordinator/shell/local_workers.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 #include <thread>
 
+#include "common/base/host_lock.h"
 #include "common/base/log.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {
@@ -44,7 +42,7 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
                     "--slots",
                     std::to_string(spec.slots),
                     "--root",
-                    (spec.folder.state() / "workers").string(),
+                    spec.folder.worker_root().string(),
                     "--give-up-after",
                     "600"};
     command.argv.insert(command.argv.end(), spec.extra.begin(), spec.extra.end());
@@ -76,21 +74,23 @@ void LocalWorkers::tend() {
 // campaign ended before it came back, and ours of that name could not start beside it.
 void LocalWorkers::end_orphan(const Local& w) const {
   constexpr std::chrono::seconds kWithin(10);
-  const fs::path root = folder_.state() / "workers";
-  const fs::path path = root / "workers" / w.name / "lock";
-  const UniqueFd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  const auto free = [&] { return !lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0; };
+  const std::string root = folder_.worker_root().string();
+  const fs::path path = folder_.worker_root() / "workers" / w.name / "lock";
+  const auto held = [&] {
+    const Result<HostLock> lock = HostLock::take(path);
+    return !lock.ok() && lock.error().code == Errc::kConflict;
+  };
   for (const int signal : {SIGINT, SIGINT, SIGKILL}) {  // leave, cancel, go
-    if (free()) return;
-    const Result<std::string> text = read_file(path, 32);
-    const pid_t pid = text.ok() ? static_cast<pid_t>(std::atol(text->c_str())) : 0;
+    if (!held()) return;
+    const std::optional<pid_t> pid = HostLock::last_holder(path);
+    if (!pid) return;
     const Result<std::string> line =
-        read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
+        read_file("/proc/" + std::to_string(*pid) + "/cmdline", std::size_t{1} << 20);
     // A pid may have been given to somebody else since.
-    if (pid <= 1 || !line.ok() || line->find(root.string()) == std::string::npos) return;
-    ::kill(pid, signal);
+    if (!line.ok() || line->find(root) == std::string::npos) return;
+    ::kill(*pid, signal);
     const auto until = Clock::now() + kWithin;
-    while (!free() && Clock::now() < until)
+    while (held() && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -100,7 +100,7 @@ void LocalWorkers::clean_up_after(const Local& w) const {
   constexpr std::chrono::milliseconds kWithin(30'000);
   CommandSpec command;
   command.argv = {worker_program(), "--clean-up", "--name",
-                  w.name,           "--root",     (folder_.state() / "workers").string()};
+                  w.name,           "--root",     folder_.worker_root().string()};
   Result<Child> child = Child::start(command, log_of(w), Child::Lifetime::kIndependent);
   if (!child.ok() || child->wait(kWithin) != 0)
     log::warn("what worker " + w.name + " left could not be removed; see " + log_of(w).string());

@@ -50,6 +50,14 @@ std::string gated_method(const std::string& name) {
   return solving_method(name, "until [ -e /opt/gate/open ]; do sleep 0.05; done; ");
 }
 
+CampaignShape gated_shape(int replicates) {
+  CampaignShape shape;
+  shape.methods = {gated_method("gated")};
+  shape.replicates = replicates;
+  shape.workers = 1;
+  return shape;
+}
+
 CampaignScene::CampaignScene(const CampaignShape& shape) : dir_(must(TempDir::create("scene"))) {
   REQUIRE(make_dirs(repository() / "tests").ok());
   REQUIRE(make_dirs(folder() / "contracts").ok());

@@ -25,6 +25,8 @@ struct CampaignShape {
 std::string solving_method(const std::string& name, const std::string& before = "");
 // ... and waits for the scene's gate first.
 std::string gated_method(const std::string& name);
+// One task and nothing but a gated method, on one worker.
+CampaignShape gated_shape(int replicates);
 
 class CampaignScene {
  public:

@@ -10,12 +10,12 @@
 #include <exception>
 
 #include "common/base/digest.h"
+#include "common/base/host_lock.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/version.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"
-#include "worker/shell/host_lock.h"
 #include "worker/shell/worker_loop.h"
 
 namespace proctor {

@@ -1,6 +1,5 @@
 #include "worker/shell/spool.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
-#include "common/base/unique_fd.h"
 #include "common/wire/codec.h"
 
 namespace proctor {
@@ -23,13 +21,6 @@ constexpr std::string_view kCorrupt = ".corrupt";
 
 fs::path with(const fs::path& parent, const std::string& name, std::string_view ending) {
   return parent / (name + std::string(ending));
-}
-
-Status sync_folder(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return errno_error("open " + path.string(), errno);
-  if (::fsync(fd.get()) != 0) return errno_error("sync " + path.string(), errno);
-  return ok_status();
 }
 
 Status move_path(const fs::path& from, const fs::path& to) {
@@ -100,7 +91,7 @@ Result<Spool::Entry> Spool::put(const std::string& campaign, const wire::ResultM
   if (fs::exists(with(parent, name, kResult))) return read(parent, name);
   if (!fs::exists(parent)) {
     PROCTOR_CHECK_OK(make_dirs(parent));
-    PROCTOR_CHECK_OK(sync_folder(root_));
+    PROCTOR_CHECK_OK(sync_path(root_));
   }
   fs::path kept;
   if (!archive.empty()) {

@@ -144,11 +144,7 @@ TEST_SUITE("money") {
   }
 
   TEST_CASE("a campaign at work shows what is reserved and cannot be raised") {
-    CampaignShape shape;
-    shape.methods = {gated_method("gated")};
-    shape.replicates = 1;
-    shape.workers = 1;
-    const CampaignScene scene(shape);
+    const CampaignScene scene(gated_shape(1));
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     const Json money = budget_of(scene);
@@ -164,11 +160,7 @@ TEST_SUITE("money") {
   }
 
   TEST_CASE("money of a killed coordinator is at risk until a resume knows more") {
-    CampaignShape shape;
-    shape.methods = {gated_method("gated")};
-    shape.replicates = 2;
-    shape.workers = 1;
-    const CampaignScene scene(shape);
+    const CampaignScene scene(gated_shape(2));
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     run.signal(SIGKILL);

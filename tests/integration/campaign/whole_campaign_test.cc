@@ -129,10 +129,7 @@ TEST_SUITE("campaign") {
   }
 
   TEST_CASE("two campaigns on one machine do not disturb each other") {
-    CampaignShape shape;
-    shape.methods = {gated_method("gated")};
-    shape.replicates = 1;
-    shape.workers = 1;
+    CampaignShape shape = gated_shape(1);
     const CampaignScene first(shape);
     Child run = first.start("run");
     REQUIRE_MESSAGE(eventually([&] { return first.agents_run(1); }), first.said());

@@ -7,19 +7,14 @@
 #include "common/base/text.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/scalar.h"
+#include "tests/support/price_table.h"
 
 namespace proctor {
 namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-CostModel table(const std::string& rows) {
-  Diagnostics out;
-  CostModel m =
-      parse_cost_model("action_type,unit,unit_price,provider,model\n" + rows, "p.csv", out);
-  REQUIRE(out.text() == "");
-  return m;
-}
+using testing::price_table;
 std::string row_errors(const std::string& rows) {
   Diagnostics out;
   static_cast<void>(
@@ -48,7 +43,7 @@ TEST_SUITE("contract") {
   }
 
   TEST_CASE("a model is priced by the rows that fit it best") {
-    const CostModel m = table(
+    const CostModel m = price_table(
         "llm_request,token,0.000001,,\n"
         "llm_request,token,0.000002,acme,\n"
         "llm_request,token,0.000003,,big\n"
@@ -66,7 +61,7 @@ TEST_SUITE("contract") {
   }
 
   TEST_CASE("an unknown model or unit is refused unless a default row is declared") {
-    const CostModel named = table("llm_request,token,0.000003,,big\nsearch,query,0.5,,\n");
+    const CostModel named = price_table("llm_request,token,0.000003,,big\nsearch,query,0.5,,\n");
     const auto refused = find_tariff(named, {"llm_request", "acme", "tiny\n"});
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().detail ==
@@ -80,11 +75,11 @@ TEST_SUITE("contract") {
     CHECK(unit.error().detail ==
           "no price for \"search,page\": the price table has neither that row nor a default row "
           "*,*");
-    const CostModel general = table("llm_request,token,0.000003,,\n*,*,1,,\n");
+    const CostModel general = price_table("llm_request,token,0.000003,,\n*,*,1,,\n");
     CHECK(output_price(general, "any", "model") == 3'000'000);  // it names no model: all are known
     CHECK_FALSE(find_tariff(general, {"llm_request", "", "x"})->defaulted);
     CHECK(find_tariff(general, {.type = "search", .unit = "page"})->defaulted);
-    CHECK_FALSE(find_tariff(table("run,run,1,,\n"), {"llm_request"}).ok());
+    CHECK_FALSE(find_tariff(price_table("run,run,1,,\n"), {"llm_request"}).ok());
     CHECK(find_tariff(fallback_cost_model(), {"llm_request", "", "x"}).ok());
     CHECK(fallback_cost_model().abstract());
     CHECK_FALSE(general.abstract());

@@ -8,22 +8,17 @@
 #include <limits>
 
 #include "common/contract/cost_model_parser.h"
+#include "tests/support/price_table.h"
 
 namespace proctor {
 namespace {
 
-CostModel table(const std::string& rows) {
-  Diagnostics out;
-  CostModel m =
-      parse_cost_model("action_type,unit,unit_price,provider,model\n" + rows, "p.csv", out);
-  REQUIRE(out.text() == "");
-  return m;
-}
+using testing::price_table;
 
 // 1 micro-dollar per token of "m", 2 per token of any other, 10 per tool call and millisecond-free.
 MeterPlan plan(std::int64_t ask) {
   MeterPlan p;
-  p.prices = table(
+  p.prices = price_table(
       "llm_request,token,0.000001,,m\nllm_request,token,0.000002,,*\ntool_call,call,0.00001,,\n"
       "search,query,0.0000005,,\n");
   p.ask = MicroUsd::from_micros(ask);
@@ -178,7 +173,8 @@ TEST_SUITE("meter") {
 
   TEST_CASE("the headroom for acceptance is nobody's to spend until the agent is gone") {
     MeterPlan p = plan(1000);
-    p.prices = table("sandbox,minute,0.006,,\nllm_request,token,0.000001,,\nrun,run,0.0001,,\n");
+    p.prices =
+        price_table("sandbox,minute,0.006,,\nllm_request,token,0.000001,,\nrun,run,0.0001,,\n");
     p.headroom.acceptance_ms = 5000;  // 500 micro-dollars
     RunMeter m(p);
     CHECK(m.spent() == MicroUsd::from_micros(100));
@@ -209,7 +205,7 @@ TEST_SUITE("meter") {
 
   TEST_CASE("the time of a program is what can be paid for") {
     MeterPlan p = plan(1000);
-    p.prices = table("sandbox,minute,0.06,,\n");  // 1 micro-dollar a millisecond
+    p.prices = price_table("sandbox,minute,0.06,,\n");  // 1 micro-dollar a millisecond
     p.headroom.acceptance_ms = 600;
     {
       RunMeter m(p);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <string>
 
 #include "common/base/files.h"
@@ -30,6 +32,14 @@ class HostLock {
         ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
       return errno_error("write " + path.string(), errno);
     return HostLock(std::move(fd));
+  }
+  // The process that took it last; whether it still holds it only take() tells.
+  static std::optional<pid_t> last_holder(const fs::path& path) {
+    const Result<std::string> text = read_file(path, 32);
+    pid_t pid = 0;
+    if (!text.ok()) return std::nullopt;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), pid);
+    return error == std::errc() && 1 < pid ? std::optional(pid) : std::nullopt;
   }
 
  private:

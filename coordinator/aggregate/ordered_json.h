@@ -1,0 +1,24 @@
+#pragma once
+// JSON of the room's exports: members in the order of the tables, money with its micro-units exact.
+// Private to the room.
+#include <optional>
+#include <string>
+
+#include "common/base/json.h"
+#include "common/base/money.h"
+
+namespace proctor::aggregate {
+
+using Ordered = nlohmann::ordered_json;
+
+inline std::string dumped(const Ordered& value) {
+  return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+}
+inline Ordered money_json(MicroUsd amount) {
+  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
+}
+inline Ordered money_or_null(const std::optional<MicroUsd>& amount) {
+  return amount ? money_json(*amount) : Ordered(nullptr);
+}
+
+}  // namespace proctor::aggregate

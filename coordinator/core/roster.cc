@@ -1,5 +1,7 @@
 #include "coordinator/core/roster.h"
 
+#include <algorithm>
+
 #include "common/base/assert.h"
 
 namespace proctor {
@@ -78,6 +80,11 @@ std::optional<WorkerIndex> Roster::pick(std::uint32_t needs) const {
     if ((needs & ~workers_[i].has) == 0) return i;
   }
   return std::nullopt;
+}
+
+bool Roster::anyone_has(std::uint32_t needs) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const WorkerState& w) { return w.present && (needs & ~w.has) == 0; });
 }
 
 std::uint64_t Roster::slots() const {

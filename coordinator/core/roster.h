@@ -54,6 +54,8 @@ class Roster {
   std::optional<WorkerIndex> pick(std::uint32_t needs) const;
   std::uint64_t free_slots() const { return free_total_; }
   std::uint64_t slots() const;
+  // Does anybody who is here have all of `needs`, free or not?
+  bool anyone_has(std::uint32_t needs) const;
 
  private:
   template <class Change>

@@ -110,4 +110,10 @@ std::optional<ScopeId> RunQueue::waiting_for(RunId run) const {
   return std::nullopt;
 }
 
+std::map<std::uint32_t, std::size_t> RunQueue::waiting_for_workers() const {
+  std::map<std::uint32_t, std::size_t> out;
+  for (const auto& [needs, waiting] : by_needs_) out[needs] = waiting.size();
+  return out;
+}
+
 }  // namespace proctor

@@ -62,6 +62,8 @@ class RunQueue {
   std::size_t size() const { return pending_; }
   bool empty() const { return pending_ == 0; }
   std::optional<ScopeId> waiting_for(RunId run) const;
+  // How many runs wait for a worker, by what they need of it.
+  std::map<std::uint32_t, std::size_t> waiting_for_workers() const;
 
  private:
   std::optional<RunId> first();

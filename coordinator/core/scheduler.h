@@ -73,6 +73,8 @@ class Scheduler {
   bool draining() const { return mode_ != Mode::kRun; }
   // One sentence for an operator: why the run is where it is.
   std::string explain(RunId run) const;
+  // "3 runs wait for a worker with Docker", when nobody who is here can run them; else empty.
+  std::string waiting_for_workers() const;
   void check() const;
 
  private:

@@ -189,4 +189,15 @@ std::string Scheduler::explain(RunId run) const {
   return "it waits for its turn in the plan's order";
 }
 
+std::string Scheduler::waiting_for_workers() const {
+  std::string out;
+  for (const auto& [needs, runs] : queue_.waiting_for_workers()) {
+    if (roster_.anyone_has(needs)) continue;
+    out += (out.empty() ? "" : ", ") + std::to_string(runs) +
+           (runs == 1 ? " run waits" : " runs wait") + " for a worker with " +
+           capability::describe(needs);
+  }
+  return out;
+}
+
 }  // namespace proctor

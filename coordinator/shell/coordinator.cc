@@ -402,6 +402,8 @@ StatusSnapshot Coordinator::snapshot() const {
     s.state = "waiting for Redis since " + to_rfc3339(ledger_away_since_) + ": " + ledger_away_;
   else
     s.state = core_->draining() ? "draining" : "running";
+  if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
+    s.state += "; " + waiting;
   const std::vector<ScopeBalance>& balances = core_->balances();
   const PlanView& view = core_->plan();
   for (std::size_t i = 0; i < balances.size(); ++i)
@@ -413,7 +415,8 @@ StatusSnapshot Coordinator::snapshot() const {
     s.workers.push_back({w.id.raw(), w.slots, w.held,
                          !w.present  ? "gone"
                          : w.suspect ? "suspect"
-                                     : "ready"});
+                                     : "ready",
+                         capability::describe(w.has)});
   }
   const std::uint64_t here = s.done() - ended_before_;
   const std::int64_t elapsed = s.at.raw() - begun_.raw();

@@ -43,8 +43,11 @@ std::string to_json(const StatusSnapshot& s) {
                               {"spent_micro_usd", e.spent.micros()},
                               {"reserved_micro_usd", e.reserved.micros()}});
   for (const auto& w : s.workers)
-    j["workers"].push_back(
-        {{"name", w.name}, {"slots", w.slots}, {"held", w.held}, {"state", w.state}});
+    j["workers"].push_back({{"name", w.name},
+                            {"slots", w.slots},
+                            {"held", w.held},
+                            {"state", w.state},
+                            {"offers", w.offers}});
   return j.dump(1) + "\n";
 }
 
@@ -71,7 +74,8 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
                            money(e, "spent_micro_usd"), money(e, "reserved_micro_usd")});
   for (const Json& w : j.at("workers"))
     s.workers.push_back({w.at("name").get<std::string>(), w.at("slots").get<std::uint32_t>(),
-                         w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>()});
+                         w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>(),
+                         w.value("offers", "")});
   return s;
 } catch (const Json::exception& e) {
   return Error{Errc::kCorrupt, std::string("status.json: ") + e.what()};
@@ -115,7 +119,7 @@ std::string describe(const StatusSnapshot& s) {
   out += "\nworkers\n";
   for (const auto& w : s.workers)
     out += "  " + w.name + ": " + w.state + ", " + std::to_string(w.held) + " of " +
-           std::to_string(w.slots) + " slots in use\n";
+           std::to_string(w.slots) + " slots in use, offers " + w.offers + "\n";
   if (s.workers.empty()) out += "  none has joined\n";
   return out;
 }

@@ -21,12 +21,14 @@ struct StatusSnapshot {
   struct Worker {
     std::string name;
     std::uint32_t slots = 0, held = 0;
-    std::string state;  // "ready", "suspect", "gone"
+    std::string state;   // "ready", "suspect", "gone"
+    std::string offers;  // "bubblewrap and Docker"
   };
   std::string campaign;
   std::int64_t pid = 0;
   WallTime at, begun;
-  std::string state;  // "running", "draining", "waiting for Redis: ...", "complete", "stopped"
+  std::string state;  // "running", "draining", "waiting for Redis: ...", "complete", "stopped"; and
+                      // who else is waited for: "running; 3 runs wait for a worker with Docker"
   std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
   std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
   std::vector<Envelope> envelopes;       // those with something in them

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/base/log.h"
+#include "common/base/owed.h"
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
@@ -26,16 +27,18 @@ constexpr milliseconds kKillGrace{30'000};
 constexpr milliseconds kOomNews{500};
 constexpr std::size_t kBurst = std::size_t{1} << 20;
 
-// Removes a container whatever happens.
+// Removes a container whatever happens; one that an absent engine keeps is owed.
 class ContainerGuard {
  public:
-  ContainerGuard(DockerApi& api, std::string id) : api_(api), id_(std::move(id)) {}
+  ContainerGuard(DockerApi& api, Owed& owed, std::string id)
+      : api_(api), owed_(owed), id_(std::move(id)) {}
   ContainerGuard(const ContainerGuard&) = delete;
   ContainerGuard& operator=(const ContainerGuard&) = delete;
   ~ContainerGuard() {
     if (id_.empty()) return;
     if (auto s = api_.remove(id_); !s.ok()) {
-      log::warn("a container may be left: " + id_ + ": " + s.error().detail);
+      log::warn("a container stays until the engine is back: " + id_ + ": " + s.error().detail);
+      owed_.add(id_);
     }
   }
   Status remove() {
@@ -45,6 +48,7 @@ class ContainerGuard {
 
  private:
   DockerApi& api_;
+  Owed& owed_;
   std::string id_;
 };
 
@@ -141,8 +145,13 @@ class Watch {
 
 class DockerSandbox final : public Sandbox {
  public:
-  DockerSandbox(const SandboxOptions& options, SandboxSpec spec, DockerApi api, DockerImage image)
-      : options_(options), spec_(std::move(spec)), api_(std::move(api)), image_(std::move(image)) {}
+  DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
+                DockerImage image)
+      : options_(options),
+        owed_(owed),
+        spec_(std::move(spec)),
+        api_(std::move(api)),
+        image_(std::move(image)) {}
 
   Result<ExecOutcome> run(const ExecSpec& exec, std::stop_token cancel) override {
     if (exec.command.find('\0') != std::string::npos) {
@@ -162,7 +171,7 @@ class DockerSandbox final : public Sandbox {
 
     PROCTOR_TRY(const std::string id,
                 api_.create(container_config(spec_, image_, options_.owner, exec.command)));
-    ContainerGuard guard(api_, id);
+    ContainerGuard guard(api_, owed_, id);
     if (cancel.stop_requested()) return outcome;
     PROCTOR_TRY(DockerConnection stream, api_.attach(id));
     PROCTOR_CHECK_OK(api_.start(id));
@@ -196,6 +205,7 @@ class DockerSandbox final : public Sandbox {
   }
 
   SandboxOptions options_;
+  Owed& owed_;
   SandboxSpec spec_;
   DockerApi api_;
   DockerImage image_;
@@ -211,6 +221,7 @@ class DockerEngine final : public SandboxEngine {
   Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) override {
     PROCTOR_CHECK_OK(check_docker_spec(spec));
     DockerApi api(options_.docker_socket);
+    owed_.pay([&](const std::string& id) { return api.remove(id).ok(); });
     auto image = api.image(spec.image);
     if (!image.ok()) {
       Error e = std::move(image).error();
@@ -222,7 +233,7 @@ class DockerEngine final : public SandboxEngine {
       PROCTOR_CHECK_OK(api.volume_exists(spec.workspace_volume));
     }
     return std::unique_ptr<Sandbox>(
-        std::make_unique<DockerSandbox>(options_, spec, std::move(api), std::move(*image)));
+        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), std::move(*image)));
   }
 
   std::map<std::string, std::string> enforcement() const override { return limits_; }
@@ -237,6 +248,7 @@ class DockerEngine final : public SandboxEngine {
  private:
   SandboxOptions options_;
   std::map<std::string, std::string> limits_;
+  Owed owed_;
 };
 
 }  // namespace

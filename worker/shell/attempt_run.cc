@@ -105,7 +105,7 @@ Result<fs::path> AttemptRun::fresh_dir(const std::string& name) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
-  Result<SandboxEngine*> engine = tools_.engines.engine_for(contract().environment);
+  Result<SandboxEngine*> engine = tools_.engines.wait_for(contract().environment, watch_.token());
   if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
   engine_ = *engine;
   Result<Snapshot> snapshot = tools_.store.snapshot(contract().repository, input_.contract->base);

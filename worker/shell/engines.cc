@@ -1,5 +1,8 @@
 #include "worker/shell/engines.h"
 
+#include <condition_variable>
+#include <utility>
+
 #include "common/base/assert.h"
 #include "common/base/log.h"
 
@@ -34,6 +37,27 @@ Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
   return get(kind);
 }
 
+Result<SandboxEngine*> Engines::wait_for(const Environment& environment, std::stop_token cancel) {
+  constexpr std::chrono::milliseconds kPoll{500};
+  const auto until = std::chrono::steady_clock::now() + kEngineWait;
+  std::mutex nobody_elses;
+  std::condition_variable_any woken;
+  for (bool said = false;; said = true) {
+    Result<SandboxEngine*> engine = engine_for(environment);
+    if (engine.ok()) {
+      if (said) log::info("the Docker Engine answers again");
+      return engine;
+    }
+    const bool away = wanted_sandbox(environment) == SandboxKind::kDocker &&
+                      engine.error().code == Errc::kUnavailable;
+    if (!away || cancel.stop_requested() || until <= std::chrono::steady_clock::now())
+      return engine;
+    if (!said) log::warn(engine.error().detail + ": waiting for it");
+    std::unique_lock lock(nobody_elses);
+    woken.wait_for(lock, cancel, kPoll, [] { return false; });
+  }
+}
+
 Result<SandboxEngine*> Engines::get(SandboxKind kind) {
   const std::lock_guard lock(mutex_);
   if (const auto it = open_.find(kind); it != open_.end()) return it->second.get();
@@ -60,10 +84,17 @@ std::vector<std::string> Engines::features() {
     if (engine.ok()) {
       out.push_back("sandbox:" + std::string(to_string(kind)));
     } else {
-      log::warn(std::string(to_string(kind)) + " is not to be had here: " + engine.error().detail);
+      not_to_be_had(kind, engine.error());
     }
   }
   return out;
+}
+
+// Asked again and again: said once.
+void Engines::not_to_be_had(SandboxKind kind, const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (!told_.insert(kind).second) return;
+  log::warn(std::string(to_string(kind)) + " is not to be had here: " + why.detail);
 }
 
 }  // namespace proctor

@@ -130,7 +130,7 @@ int serve(const Options& o) {
   store_options.root = o.root;
   store_options.owner = owner;
   store_options.allow_overlay = !o.no_overlay;
-  store_options.docker_socket = docker_answers(o.docker_socket) ? o.docker_socket : "";
+  store_options.docker_socket = o.docker_socket;  // there may be an engine later
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   if (!store.ok()) return fail(store.error(), code_of(store.error()));
   Engines engines({owner, o.docker_socket},
@@ -156,8 +156,11 @@ int serve(const Options& o) {
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);
   loop.slots = o.slots;
-  loop.features = engines.features();
-  loop.features.push_back("workspace:" + std::string(to_string((*store)->kind())));
+  loop.features = [&engines, workspace = "workspace:" + std::string(to_string((*store)->kind()))] {
+    std::vector<std::string> features = engines.features();
+    features.push_back(workspace);
+    return features;
+  };
   loop.port = std::move(port).value();
   loop.home = home;
   loop.once = o.once;

@@ -25,6 +25,7 @@ namespace {
 
 constexpr Millis kTick{200};
 constexpr Millis kProgress{3'000};     // of silence between Syncs
+constexpr Millis kLook{2'000};         // between two looks at what the host offers
 constexpr Millis kLeaveGrace{10'000};  // for acknowledgements once nothing runs any more
 constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
 constexpr Millis kSyncMin{50};
@@ -79,6 +80,7 @@ WorkerLoop::~WorkerLoop() {
   for (auto& [key, local] : attempts_) local.watch->shut_down();
   slots_.join();
   disk_.join();
+  look_.join();
 }
 
 void WorkerLoop::on_disk(std::function<void()> work) {
@@ -108,7 +110,9 @@ Result<WorkerLoop::End> WorkerLoop::run() {
               wire::ZmqPort::open(
                   io_, zmq_, options_.port, [this](wire::PeerMessage m) { on_bytes(m.bytes); },
                   [this](wire::ZmqPort::Link link, const std::string& d) { on_link(link, d); }));
+  features_ = options_.features();
   last_word_ = mono_now();
+  next_look_ = last_word_ + kLook;
   on_signal();
   tick();
   io_.run();
@@ -137,6 +141,7 @@ void WorkerLoop::tick() {
   if (end_) return;
   const Instant now = mono_now();
   if (next_sync_ <= now) sync();
+  look_at_host(now);
   if (linked_ && kProgress <= now - last_said_ && !attempts_.empty()) {
     last_said_ = now;
     send(wire::Progress{epoch_, running()});
@@ -152,6 +157,30 @@ void WorkerLoop::tick() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
   });
+}
+
+void WorkerLoop::look_at_host(Instant now) {
+  if (looking_ || now < next_look_) return;
+  looking_ = true;
+  asio::post(look_, [this] {
+    asio::post(io_, [this, seen = options_.features()]() mutable { host_seen(std::move(seen)); });
+  });
+}
+
+// An engine that went away or came back: the coordinator must know before it gives us another run.
+void WorkerLoop::host_seen(std::vector<std::string> features) {
+  looking_ = false;
+  next_look_ = mono_now() + kLook;
+  if (features == features_) return;
+  const auto holds = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  for (const std::string& f : features_)
+    if (!holds(features, f)) log::warn("this host does not offer " + f + " any more");
+  for (const std::string& f : features)
+    if (!holds(features_, f)) log::info("this host offers " + f + " now");
+  features_ = std::move(features);
+  sync();
 }
 
 void WorkerLoop::finish(End end) {
@@ -334,7 +363,7 @@ void WorkerLoop::sync() {
   m.version = std::string(kVersion);
   m.epoch_seen = epoch_;
   m.slots = draining_ ? 0 : options_.slots;
-  m.features = options_.features;
+  m.features = features_;
   m.running = running();
   m.unacked = outbox_.unacked();
   send(m);

@@ -5,7 +5,7 @@
 // any message is healed by the next Sync.  The coordinator may be away for as long as it likes:
 // what runs goes on, results wait on disk.
 // Threads: run() on one thread, which owns the port and all state; attempts on slot threads; disk
-// work on one more.  What they find out is posted back to the loop.
+// work on one more, looking at the host on another.  What they find out is posted back to the loop.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -28,7 +28,8 @@ namespace proctor {
 struct WorkerLoopOptions {
   WorkerId worker;
   std::uint32_t slots = 1;
-  std::vector<std::string> features;
+  // What this host offers now ("sandbox:docker", ...); asked every few seconds, beside the loop.
+  std::function<std::vector<std::string>()> features;
   wire::ZmqPort::Options port;
   fs::path home;      // of this worker: spool/, bundles/, runs/
   bool once = false;  // leave as soon as something was done and nothing is left to do
@@ -71,6 +72,8 @@ class WorkerLoop {
   void spool_loaded(const std::string& campaign, Result<std::vector<Spool::Entry>> entries);
   void sync();
   void tick();
+  void look_at_host(Instant now);
+  void host_seen(std::vector<std::string> features);
   void cancel(AttemptId attempt, const std::string& reason);
   void start_ready();
   void want_missing();
@@ -98,7 +101,11 @@ class WorkerLoop {
   boost::asio::signal_set signals_;
   boost::asio::thread_pool slots_;
   boost::asio::thread_pool disk_{1};
+  boost::asio::thread_pool look_{1};  // an engine that hangs must not hold up the disk
 
+  std::vector<std::string> features_;  // as last seen
+  bool looking_ = false;
+  Instant next_look_{};
   std::string campaign_;             // empty: none yet
   bool spool_ready_ = true;          // false while a campaign's spool is being read
   std::vector<wire::Assign> early_;  // came while the spool was being read

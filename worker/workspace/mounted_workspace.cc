@@ -66,7 +66,11 @@ MountedWorkspace::~MountedWorkspace() {
   const auto report = [&](const Status& s) {
     if (!s.ok()) log::warn("workspace " + merged_.string() + ": " + s.error().detail);
   };
-  if (has_volume_) report(DockerVolumes(setup_.docker_socket).remove(setup_.volume_name));
+  if (has_volume_) {
+    const Status removed = DockerVolumes(setup_.docker_socket).remove(setup_.volume_name);
+    report(removed);
+    if (!removed.ok()) setup_.owed_volumes->add(setup_.volume_name);
+  }
   // What the engine has seen it may still hold: no other run gets that.
   if (mount_ && !has_volume_) overlays_->give_back(std::move(mount_));
   if (!overlays_ && !merged_.empty()) report(remove_tree(setup_.dir));
@@ -77,8 +81,9 @@ Result<std::string> MountedWorkspace::docker_volume() {
     return Error{Errc::kUnavailable, "docker volume: this worker has no docker engine"};
   }
   if (!has_volume_) {
-    PROCTOR_CHECK_OK(DockerVolumes(setup_.docker_socket)
-                         .create(setup_.volume_name, merged_, setup_.volume_labels));
+    const DockerVolumes docker(setup_.docker_socket);
+    PROCTOR_CHECK_OK(docker.create(setup_.volume_name, merged_, setup_.volume_labels));
+    setup_.owed_volumes->pay([&](const std::string& name) { return docker.remove(name).ok(); });
     has_volume_ = true;
   }
   return setup_.volume_name;

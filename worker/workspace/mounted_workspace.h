@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/owed.h"
 #include "worker/git/object_db.h"
 #include "worker/git/transport.h"
 #include "worker/workspace/changes.h"
@@ -18,6 +19,7 @@ struct WorkspaceSetup {
   fs::path dir;            // of a copy: its own folder, not there yet
   fs::path apply_scratch;  // of prepare_apply
   std::string docker_socket;
+  std::shared_ptr<Owed> owed_volumes;  // the store's: what an absent engine keeps
   std::string volume_name;
   DockerLabels volume_labels;
 };

@@ -67,6 +67,7 @@ class Store final : public WorkspaceStore {
     setup.dir = life_.dir() / label;
     setup.apply_scratch = options_.root / "apply.git";
     setup.docker_socket = options_.docker_socket;
+    setup.owed_volumes = owed_volumes_;
     setup.volume_name = "proctor-" + options_.owner + "-" + life_.name() + "-" + label;
     setup.volume_labels = owner_labels();
     setup.volume_labels["proctor.attempt"] = label;
@@ -80,8 +81,11 @@ class Store final : public WorkspaceStore {
     PROCTOR_TRY(const std::vector<std::string> living, life_.bury_the_dead());
     if (options_.docker_socket.empty()) return ok_status();
     const DockerVolumes docker(options_.docker_socket);
-    PROCTOR_TRY(const auto volumes, docker.list(owner_labels()));
-    for (const auto& [name, labels] : volumes) {
+    const auto volumes = docker.list(owner_labels());
+    if (!volumes.ok() && volumes.error().code == Errc::kUnavailable)
+      return ok_status();  // no engine
+    if (!volumes.ok()) return volumes.error();
+    for (const auto& [name, labels] : *volumes) {
       const auto life = labels.find("proctor.life");
       const bool alive = life != labels.end() &&
                          std::find(living.begin(), living.end(), life->second) != living.end();
@@ -105,6 +109,7 @@ class Store final : public WorkspaceStore {
   const TreeStore trees_;
   const Life life_;
   std::shared_ptr<OverlayPool> overlays_;  // null: workspaces are copies
+  const std::shared_ptr<Owed> owed_volumes_ = std::make_shared<Owed>();
   std::mutex mutex_;
   std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
 };

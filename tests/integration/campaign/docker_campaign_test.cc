@@ -1,5 +1,4 @@
-// A whole campaign in containers of a real Docker Engine, and an engine that dies in the middle of
-// nothing it should lose.
+// A whole campaign in containers of a real Docker Engine.
 #include <array>
 
 #include "tests/integration/sandbox/docker_fixture.h"

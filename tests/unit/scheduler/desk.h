@@ -55,13 +55,14 @@ class Desk {
   void start() { obey(core.start(now)); }
   void feed(const Event& e) { obey(core.on(e, now)); }
   void sync(const char* worker, std::uint32_t slots, std::vector<AttemptId> running = {},
-            std::vector<AttemptId> unacked = {}, std::uint64_t boot = 1) {
+            std::vector<AttemptId> unacked = {}, std::uint64_t boot = 1,
+            const char* feature = "sandbox:null") {
     wire::Sync s;
     s.worker = WorkerId(worker);
     s.boot = BootId(boot);
     s.epoch_seen = Epoch(2);
     s.slots = slots;
-    s.features = {"sandbox:null"};
+    s.features = {feature};
     for (const AttemptId& id : running) s.running.push_back({id, wire::Stage::kAgent, true, {}});
     s.unacked = std::move(unacked);
     feed(WorkerSynced{std::move(s)});
@@ -73,6 +74,7 @@ class Desk {
     r.attempt = id;
     r.outcome = RunOutcome::kSuccess;
     r.termination = termination;
+    r.infrastructure = termination == Termination::kInfrastructure;
     r.usage.tool_calls = cost;
     feed(ResultReceived{WorkerId(worker), r});
   }

@@ -240,6 +240,24 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.explain(RunId(0)) == "it has ended");
   }
 
+  TEST_CASE("runs that nobody here can do are counted until somebody can") {
+    Desk desk(plan_of({1, 1, 1}));
+    desk.start();
+    CHECK(desk.core.waiting_for_workers().empty());  // nobody is here: the lack of workers is told
+    desk.sync("w", 2);
+    CHECK(desk.core.waiting_for_workers() == "3 runs wait for a worker with Docker");
+    desk.sync("d", 1, {}, {}, 1, "sandbox:docker");
+    CHECK(desk.assigned == Attempts{attempt_of(0)});
+    CHECK(desk.core.waiting_for_workers().empty());
+    desk.sync("d", 1, {attempt_of(0)});  // its engine went away
+    CHECK(desk.core.waiting_for_workers() == "2 runs wait for a worker with Docker");
+    desk.result("d", attempt_of(0), 10, Termination::kInfrastructure);
+    CHECK(desk.core.waiting_for_workers() == "3 runs wait for a worker with Docker");
+    CHECK(desk.assigned.size() == 1);  // and it is not tried where it cannot be done
+    desk.sync("d", 2, {}, {}, 1, "sandbox:docker");
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2), attempt_of(1)});
+  }
+
   TEST_CASE("a queued run costs at most 64 bytes of the plan and the scheduler together") {
     constexpr std::size_t kRuns = 100'000;
     static_assert(sizeof(PlanView::Run) == 8);

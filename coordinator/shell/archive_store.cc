@@ -72,7 +72,10 @@ Status ArchiveStore::finish(const wire::ResultMessage& result, const std::string
   std::error_code ec;
   if (fs::exists(archive, ec) && fs::exists(target, ec)) {
     PROCTOR_TRY(const Digest stored, digest_of_file(archive));
-    if (stored == result.archive) return ok_status();  // sent again: it is here
+    if (stored == result.archive) {  // sent again: it is here
+      fs::remove(part(result.attempt), ec);
+      return ok_status();
+    }
   }
   const fs::path path = part(result.attempt);
   const auto size = fs::file_size(path, ec);
@@ -95,6 +98,10 @@ Status ArchiveStore::finish(const wire::ResultMessage& result, const std::string
   if (!ec) fs::rename(path, archive, ec);
   if (ec) return errno_error("rename to " + target.string(), ec.value());
   return sync_path(target.parent_path());
+}
+
+Status ArchiveStore::clear() {
+  return remove_tree(folder_.incoming());
 }
 
 }  // namespace proctor

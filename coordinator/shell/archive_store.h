@@ -22,6 +22,8 @@ class ArchiveStore {
   // kNotFound: not all of it is here yet.  kCorrupt: the bytes are not what was promised, and were
   // dropped.  kInvalid: not a run directory.  Repeatable.
   Status finish(const wire::ResultMessage& result, const std::string& run_name);
+  // Drops everything that is here in part: nothing is awaited any more.
+  Status clear();
   // How much of it is here.
   std::uint64_t have(const AttemptId& attempt) const;
 

@@ -192,6 +192,10 @@ Coordinator::Outcome Coordinator::run() {
   for (const Command& c : core_->start(now())) std::visit([this](const auto& x) { perform(x); }, c);
   tick();
   io_.run();
+  files_.reset();
+  if (outcome_ && outcome_->end == End::kComplete) {  // pieces that were sent twice
+    if (const Status cleared = archives_.clear(); !cleared.ok()) log::warn(cleared.error().detail);
+  }
   if (options_.on_status) options_.on_status(snapshot());
   (void)write_file(options_.folder.status(), to_json(snapshot()), Durability::kLazy);
   if (!outcome_) outcome_ = Outcome{End::kFailed, "the loop ended by itself"};

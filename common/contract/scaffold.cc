@@ -1,11 +1,15 @@
 #include "common/contract/scaffold.h"
 
+#include "common/contract/schema_texts.h"
+
 namespace proctor {
 namespace {
 
 constexpr std::string_view kNamePlaceholder = "@NAME@";
 
-constexpr std::string_view kCampaign = R"text(# A Proctor campaign.  Try, in this order:
+constexpr std::string_view kCampaign =
+    R"text(# yaml-language-server: $schema=schemas/campaign.schema.json
+# A Proctor campaign.  Try, in this order:
 #   proctor check .    says everything that is wrong with these files, and runs nothing
 #   proctor plan .     draws the order of the runs
 #   proctor run .      runs them and prints the report
@@ -47,7 +51,8 @@ slots: 1
 )text";
 
 constexpr std::string_view kContract =
-    R"text(# One task: a repository, what the agent is told, and how its work is judged.
+    R"text(# yaml-language-server: $schema=../schemas/contract.schema.json
+# One task: a repository, what the agent is told, and how its work is judged.
 id: fix-greeting
 title: The greeting lacks its punctuation
 type: bug_fix
@@ -177,6 +182,8 @@ std::vector<std::pair<std::string, std::string>> scaffold_files(std::string_view
           {"make-repo.sh", std::string(kMakeRepo)},
           {"agent.sh", std::string(kAgent)},
           {"pilot_cost_model.csv", std::string(kPrices)},
+          {"schemas/campaign.schema.json", std::string(kCampaignSchema)},
+          {"schemas/contract.schema.json", std::string(kContractSchema)},
           {".gitignore", "/repos/\n"}};
 }
 

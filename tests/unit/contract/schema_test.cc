@@ -7,10 +7,13 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
+#include "common/base/csv.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
+#include "common/contract/cost_model_parser.h"
 #include "common/contract/rules.h"
 #include "common/contract/scaffold.h"
+#include "common/contract/schema_texts.h"
 #include "tests/unit/contract/support.h"
 
 namespace proctor {
@@ -67,6 +70,32 @@ std::string violations(const Json& schema_json, std::string_view yaml) {
     text += ": " + error.description + "\n";
   }
   return text;
+}
+
+bool valid(const Json& schema_json, const Json& value) {
+  valijson::Schema compiled;
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), compiled);
+  valijson::Validator validator;
+  return validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(value), nullptr);
+}
+
+// As a reader of CSV with a header gives it: one object of texts per record.
+Json rows_of(std::string_view csv) {
+  CsvReader reader(csv);
+  std::vector<std::string_view> fields;
+  std::vector<std::string> header;
+  Json out = Json::array();
+  while (reader.next(fields).value()) {
+    if (header.empty()) {
+      header.assign(fields.begin(), fields.end());
+      continue;
+    }
+    Json row = Json::object();
+    for (std::size_t i = 0; i < fields.size(); ++i) row[header.at(i)] = fields[i];
+    out.push_back(std::move(row));
+  }
+  return out;
 }
 
 // A node of the schema where a mapping is described, following references.
@@ -128,6 +157,8 @@ TEST_SUITE("contract") {
       if (path == "campaign.yaml")
         CHECK(violations(campaign, test::replaced(yaml, "budget:", "bugdet:")) != "");
     }
+    CHECK(parse_json(kCampaignSchema).value() == campaign);
+    CHECK(parse_json(kContractSchema).value() == contract);
     for (const auto& [from, to] :
          {std::pair{"timeout: 90s", "timeuot: 90s"}, std::pair{"timeout: 90s", "timeout: 90"},
           std::pair{"kind: build", "kind: built"}, std::pair{"id: fix-sum", "id: Fix"},
@@ -137,6 +168,23 @@ TEST_SUITE("contract") {
       CAPTURE(to);
       CHECK(violations(contract, test::replaced(test::kContractYaml, from, to)) != "");
     }
+  }
+
+  TEST_CASE("a price table satisfies its schema when the parser takes its prices") {
+    const Json prices = schema("pilot_cost_model.schema.json");
+    for (const auto& [path, text] : scaffold_files("first"))
+      if (path == "pilot_cost_model.csv") CHECK(valid(prices, rows_of(text)));
+    for (const auto& [price, good] :
+         {std::pair{"0", true}, std::pair{"0.000000000001", true}, std::pair{"1000000", true},
+          std::pair{"12.50000000000000", true}, std::pair{"-1", false}, std::pair{"", false},
+          std::pair{"nan", false}, std::pair{"1e3", false}, std::pair{"0.0000000000001", false},
+          std::pair{"1,5", false}, std::pair{"$1", false}, std::pair{".5", false}}) {
+      CAPTURE(price);
+      CHECK(parse_price(price).ok() == good);
+      const Json row = {{"action_type", "run"}, {"unit", "run"}, {"unit_price", price}};
+      CHECK(valid(prices, Json::array({row})) == good);
+    }
+    CHECK(!valid(prices, rows_of("action_type,unit\nrun,run\n")));
   }
 }
 

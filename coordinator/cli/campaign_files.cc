@@ -33,6 +33,35 @@ Error does_not_match(const std::vector<std::string>& differences) {
   return Error{Errc::kConflict, std::move(text)};
 }
 
+// The world's answers, and a note of what could not be asked because no engine is there.
+class NotingProbe : public OutsideProbe {
+ public:
+  explicit NotingProbe(const OutsideProbe& world) : world_(world) {}
+  Status commit_exists(const std::string& source, const fs::path& base,
+                       const std::string& commit) const override {
+    return world_.commit_exists(source, base, commit);
+  }
+  Status image_resolves(const std::string& image) const override {
+    Status status = world_.image_resolves(image);
+    if (!status.ok() && status.error().code == Errc::kUnavailable) {
+      ++unasked_;
+      why_ = status.error().detail;
+    }
+    return status;
+  }
+  Result<bool> patch_applies(const std::string& source, const fs::path& base,
+                             const std::string& commit, const std::string& patch) const override {
+    return world_.patch_applies(source, base, commit, patch);
+  }
+  std::size_t unasked() const { return unasked_; }
+  const std::string& why() const { return why_; }
+
+ private:
+  const OutsideProbe& world_;
+  mutable std::size_t unasked_ = 0;
+  mutable std::string why_;
+};
+
 }  // namespace
 
 Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
@@ -42,8 +71,13 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
-    const std::unique_ptr<OutsideProbe> probe = make_outside_probe();
-    check_outside(*campaign, *probe, diagnostics);
+    const std::unique_ptr<OutsideProbe> world = make_outside_probe();
+    const NotingProbe probe(*world);
+    check_outside(*campaign, probe, diagnostics);
+    // Nothing is wrong with the campaign then: it is the machine that lacks something.
+    if (!diagnostics.empty() && diagnostics.count() == probe.unasked())
+      return Error{Errc::kUnavailable, probe.why() + ", and " + std::to_string(probe.unasked()) +
+                                           " of the campaign's contracts name an image"};
   }
   if (!diagnostics.empty()) {
     std::fputs(diagnostics.text().c_str(), stderr);

@@ -1,8 +1,14 @@
 // proctor: what an operator types.  Every command has its own file.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/base/version.h"
 #include "coordinator/cli/command.h"
 
@@ -26,6 +32,26 @@ int complain(const Error& error) {
 
 }  // namespace proctor::cli
 
+namespace {
+
+// What was typed where a command stands, when there is no such command.
+std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
+  const auto* word = std::find_if(argv + 1, argv + argc, [](const char* a) { return *a != '-'; });
+  if (word == argv + argc) return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), *word) != names.end()) return std::nullopt;
+  std::string said = "there is no command " + proctor::printable(*word);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  if (const auto near = proctor::nearest_word(*word, views))
+    return said + " (did you mean " + *near + "?)";
+  said += "; there are";
+  for (const std::string& name : names) said += " " + name;
+  return said;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) try {
   using namespace proctor;
   CLI::App app(
@@ -44,6 +70,8 @@ int main(int argc, char** argv) try {
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });
+  if (const auto said = unknown_command(app, argc, argv))
+    return cli::complain({Errc::kInvalid, *said});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

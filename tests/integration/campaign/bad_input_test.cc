@@ -1,4 +1,6 @@
 // Bad input, one test each: `check` says where and exits with 2, `run` refuses and leaves nothing.
+#include <algorithm>
+
 #include "tests/support/campaign_scene.h"
 
 using namespace proctor;
@@ -128,6 +130,13 @@ TEST_SUITE("campaign") {
     refused(scene, "contracts/add.yaml");
   }
 
+  TEST_CASE("a command that is not there is named with the one that was meant") {
+    const CommandOutcome out = proctor::testing::proctor({"rnu", "camp"});
+    CHECK(out.exit_code == 2);
+    CHECK(out.err == "proctor: there is no command rnu (did you mean run?)\n");
+    CHECK(contains(proctor::testing::proctor({"frobnicate"}).err, "there are init check plan run"));
+  }
+
   TEST_CASE("a folder that is not there and one without campaign.yaml are refused") {
     const CampaignScene scene(small());
     CHECK(proctor::testing::proctor({"run", (scene.temp() / "nowhere").string()}).exit_code == 2);
@@ -135,7 +144,7 @@ TEST_SUITE("campaign") {
     refused(scene, "campaign.yaml");
   }
 
-  TEST_CASE("an image without an engine is refused by check") {
+  TEST_CASE("an image without an engine is one line and a fault of the machine") {
     const CampaignScene scene(small());
     scene.edit(scene.contract(), "environment:\n",
                "environment:\n  image: \"no-such@sha256:" + std::string(64, '0') + "\"\n");
@@ -143,8 +152,17 @@ TEST_SUITE("campaign") {
     spec.argv = {"env", "PROCTOR_DOCKER_SOCKET=" + (scene.temp() / "none.sock").string(),
                  proctor_program().string(), "run", scene.folder().string()};
     const CommandOutcome out = must(run_command(spec));
-    // Exit code 4 if that is all that is wrong: Docker is gone, nothing is wrong with the input.
-    CHECK_MESSAGE((out.exit_code == 4 || out.exit_code == 2), out.err);
+    CHECK_MESSAGE(out.exit_code == 4, out.err);
     CHECK_MESSAGE(contains(out.err, "no Docker Engine answers at"), out.err);
+    CHECK_MESSAGE(std::count(out.err.begin(), out.err.end(), '\n') == 1, out.err);
+    CHECK(!fs::exists(scene.folder() / "registration.json"));
+    // With a mistake in the input it is said with its place, and both count.
+    scene.edit(scene.contract(), "reference_patch: fix.patch", "reference_patch: broken.patch");
+    scene.write(scene.folder() / "contracts/broken.patch", "not a patch\n");
+    const CommandOutcome both = must(run_command(spec));
+    CHECK_MESSAGE(both.exit_code == 2, both.err);
+    CHECK_MESSAGE(contains(both.err, "environment.image: found no Docker Engine answers"),
+                  both.err);
+    CHECK_MESSAGE(contains(both.err, "reference_patch: found"), both.err);
   }
 }

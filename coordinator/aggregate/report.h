@@ -129,6 +129,10 @@ CampaignReport build_report(ReportInput input);
 std::vector<CostRow> cost_rows(const CampaignReport& report);
 std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes);
 
+// How far it is, for `proctor status`: the rows of the report as counts alone, what runs now
+// among them.  As a table and as the JSON list of the same.
+std::string render_progress_text(const CampaignReport& report);
+std::string render_progress_json(const CampaignReport& report);
 // For a terminal: aligned tables, and below them what every word means.
 std::string render_text(const CampaignReport& report);
 // Every row with the runs behind it and the digests of their reports, then every run.

@@ -28,8 +28,7 @@ Result<int> show(const ShowArgs& args) {
   if (!args.by.empty() && !by)
     return Error{Errc::kInvalid,
                  "--by " + printable(args.by) + ": expected category, method, stratum or task"};
-  PROCTOR_TRY(const FrozenCampaign frozen,
-              load_frozen(args.folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   for (;;) {
     PROCTOR_TRY(const MoneyInput input, read_money(frozen));
     const MoneyView view = build_money(input);
@@ -82,8 +81,7 @@ Result<int> raise(const RaiseArgs& args) {
                                      std::to_string(limits::kDetailBytes) + " bytes each"};
   if (!is_utf8(args.reason) || !is_utf8(args.by))
     return Error{Errc::kInvalid, "reason and name must be UTF-8"};
-  PROCTOR_TRY(const FrozenCampaign frozen,
-              load_frozen(args.folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   if (const auto owner = journal_owner(frozen.folder.journal()))
     return Error{Errc::kConflict,
                  "this campaign is running (" + *owner +

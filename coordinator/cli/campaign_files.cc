@@ -62,6 +62,20 @@ class NotingProbe : public OutsideProbe {
   mutable std::string why_;
 };
 
+Result<FrozenCampaign> as_registered(Campaign campaign, Registration registered) {
+  const StateFolder state{campaign.folder};
+  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
+  PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered.at));
+  const std::vector<std::string> differ = differences(registered, now);
+  if (!differ.empty()) return does_not_match(differ);
+  PROCTOR_TRY(Plan plan, parse_plan(state.plan().filename().string(), csv, shape_of(campaign)));
+  FrozenCampaign out{std::move(campaign), std::move(plan), std::move(registered), "", state, {}};
+  out.id = campaign_id(out.registration);
+  for (std::uint32_t r = 0; r < out.plan.size(); ++r)
+    if (is_removed(out.registration, out.plan.task(RunId(r)).id)) out.removed.push_back(RunId(r));
+  return out;
+}
+
 }  // namespace
 
 Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
@@ -109,29 +123,29 @@ Result<Registration> freeze(const Campaign& campaign) {
   return now;
 }
 
-Result<FrozenCampaign> load_frozen(const fs::path& folder, Outside outside,
+Result<FrozenCampaign> load_frozen(const fs::path& folder,
                                    const std::function<void(const std::string&)>& announce) {
-  PROCTOR_TRY(Campaign campaign, load_checked(folder, outside));
+  PROCTOR_TRY(Campaign campaign, load_checked(folder, Outside::kCheck));
   PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
-  const StateFolder state{campaign.folder};
-  std::error_code ec;
   if (!registered) {
+    const StateFolder state{campaign.folder};
+    std::error_code ec;
     if (!fs::exists(state.plan(), ec)) PROCTOR_CHECK_OK(write_plan(campaign));
-    PROCTOR_TRY(Registration fresh, freeze(campaign));
-    announce("registered the campaign as " + campaign_id(fresh) + " (" +
+    PROCTOR_TRY(registered, freeze(campaign));
+    announce("registered the campaign as " + campaign_id(*registered) + " (" +
              state.registration().filename().string() + "): from now on nothing in it may change");
-    registered = std::move(fresh);
   }
-  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
-  PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered->at));
-  const std::vector<std::string> differ = differences(*registered, now);
-  if (!differ.empty()) return does_not_match(differ);
-  PROCTOR_TRY(Plan plan, parse_plan(state.plan().filename().string(), csv, shape_of(campaign)));
-  FrozenCampaign out{std::move(campaign), std::move(plan), std::move(*registered), "", state, {}};
-  out.id = campaign_id(out.registration);
-  for (std::uint32_t r = 0; r < out.plan.size(); ++r)
-    if (is_removed(out.registration, out.plan.task(RunId(r)).id)) out.removed.push_back(RunId(r));
-  return out;
+  return as_registered(std::move(campaign), std::move(*registered));
+}
+
+Result<FrozenCampaign> load_registered(const fs::path& folder) {
+  PROCTOR_TRY(Campaign campaign, load_checked(folder, Outside::kSkip));
+  PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
+  if (!registered)
+    return Error{Errc::kNotFound, folder.string() +
+                                      " is not registered yet: proctor plan --freeze " +
+                                      folder.string() + ", or proctor run " + folder.string()};
+  return as_registered(std::move(campaign), std::move(*registered));
 }
 
 }  // namespace proctor::cli

@@ -30,9 +30,13 @@ Result<Digest> write_plan(const Campaign& campaign);
 // otherwise.
 Result<Registration> freeze(const Campaign& campaign);
 
-// Everything, and proof that nothing differs from what was registered.  Without a registration it
-// draws and freezes first and says so (`announce`).  kConflict lists what differs.
-Result<FrozenCampaign> load_frozen(const fs::path& folder, Outside outside,
+// Everything, checked against the world too, and proof that nothing differs from what was
+// registered.  Without a registration it draws and freezes first and says so (`announce`).
+// kConflict lists what differs.
+Result<FrozenCampaign> load_frozen(const fs::path& folder,
                                    const std::function<void(const std::string&)>& announce);
+// The same for those who only look: nothing outside is asked, and a campaign that is not registered
+// is kNotFound and stays so.
+Result<FrozenCampaign> load_registered(const fs::path& folder);
 
 }  // namespace proctor::cli

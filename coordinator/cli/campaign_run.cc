@@ -167,8 +167,7 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
 }
 
 Result<int> run_it(const RunOptions& options) {
-  PROCTOR_TRY(FrozenCampaign frozen,
-              load_frozen(options.folder, Outside::kCheck, [](const std::string& text) {
+  PROCTOR_TRY(FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));
   PROCTOR_CHECK_OK(check_beginning(options, frozen));

@@ -93,8 +93,7 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
 }
 
 Result<std::string> explain(const std::string& folder, const std::string& run_name) {
-  PROCTOR_TRY(const FrozenCampaign frozen,
-              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const std::optional<RunId> run = frozen.plan.find(run_name);
   if (!run)
     return Error{Errc::kNotFound, "the plan has no run " + printable(run_name) +

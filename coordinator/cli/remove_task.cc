@@ -10,8 +10,7 @@ namespace proctor::cli {
 namespace {
 
 Status remove_task(const std::string& folder, const std::string& task, const std::string& reason) {
-  PROCTOR_TRY(FrozenCampaign frozen,
-              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
   PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
   // The journal's lock also keeps this from happening under a running campaign.

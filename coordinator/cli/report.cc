@@ -10,8 +10,7 @@ namespace proctor::cli {
 namespace {
 
 Result<std::string> report(const std::string& folder, bool json, bool csv) {
-  PROCTOR_TRY(const FrozenCampaign frozen,
-              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(std::string text, write_report_files(frozen));
   if (!json && !csv) return text;
   PROCTOR_TRY(const CampaignReport tables, read_report(frozen));

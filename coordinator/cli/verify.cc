@@ -29,8 +29,7 @@ void count(const fs::path& dir, const VerifyResult& result, Tally& tally) {
 }
 
 Result<Tally> verify_campaign(const fs::path& folder) {
-  PROCTOR_TRY(const FrozenCampaign frozen,
-              load_frozen(folder, Outside::kSkip, [](const std::string&) {}));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   Tally tally;
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const RestoredState state, journal.load());

@@ -47,6 +47,22 @@ TEST_SUITE("campaign") {
     CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
   }
 
+  TEST_CASE("who only looks registers nothing") {
+    const CampaignScene scene;
+    for (const char* command : {"report", "verify", "budget", "status"}) {
+      CAPTURE(command);
+      const CommandOutcome looked = scene.run(command);
+      CHECK(looked.exit_code == 2);
+      CHECK_MESSAGE((contains(looked.err, "is not registered yet: proctor plan --freeze") ||
+                     contains(looked.err, "has not been run yet")),
+                    looked.err);
+    }
+    CHECK(scene.run("explain", {"add/noop/r1"}).exit_code == 2);
+    CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+    CHECK_FALSE(fs::exists(scene.folder() / "pilot_randomization_plan.csv"));
+    CHECK_FALSE(fs::exists(scene.state()));
+  }
+
   TEST_CASE("a campaign put back as it was registered runs") {
     CampaignShape shape;
     shape.replicates = 1;

@@ -42,6 +42,15 @@ TEST_SUITE("campaign") {
       CHECK(run["termination"] == "completed");
     }
     CHECK(scene.status()["state"] == "complete");
+    const Json groups = must(parse_json(scene.run("status", {"--json"}).out)).at("groups");
+    const auto noop = std::ranges::find_if(groups, [](const Json& g) {
+      return g["method"] == "noop" && g["stratum"] == "language" && g["value"] == "shell";
+    });
+    REQUIRE(noop != groups.end());
+    CHECK((*noop)["planned"] == 2);
+    CHECK((*noop)["failure"] == 2);
+    CHECK((*noop)["running"] == 0);
+    CHECK(contains(scene.run("status").out, "\nnoop       language=shell"));
     scene.require_nothing_left();
   }
 

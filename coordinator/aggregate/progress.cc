@@ -1,0 +1,54 @@
+// How far a campaign is, by method and stratum.
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+
+std::uint64_t running(const CampaignReport& report, const ReportRow& row) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(row.runs, [&](std::uint32_t position) {
+    return report.runs[position].state == RunRecord::State::kRunning;
+  }));
+}
+
+}  // namespace
+
+std::string render_progress_text(const CampaignReport& report) {
+  Table table({"method", "stratum", "planned", "done", "running", "parked", "success", "failure",
+               "acceptance error", "invalid"});
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  for (const ReportRow& r : report.rows) {
+    table.group(stratum_name(r));
+    table.add({printable(r.method), stratum_name(r), number(r.planned), number(r.ended()),
+               number(running(report, r)), number(r.parked), number(r.success), number(r.failure),
+               number(r.acceptance_error), number(r.invalid)});
+  }
+  std::string out;
+  table.append_to(out);
+  return out;
+}
+
+std::string render_progress_json(const CampaignReport& report) {
+  Ordered out = Ordered::array();
+  for (const ReportRow& r : report.rows)
+    out.push_back({{"method", r.method},
+                   {"stratum", r.key.empty() ? Ordered(nullptr) : Ordered(r.key)},
+                   {"value", r.key.empty() ? Ordered(nullptr) : Ordered(r.value)},
+                   {"planned", r.planned},
+                   {"running", running(report, r)},
+                   {"parked", r.parked},
+                   {"success", r.success},
+                   {"failure", r.failure},
+                   {"acceptance_error", r.acceptance_error},
+                   {"invalid", r.invalid}});
+  return dumped(out);
+}
+
+}  // namespace proctor

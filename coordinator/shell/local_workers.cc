@@ -46,27 +46,46 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
                     "--give-up-after",
                     "600"};
     command.argv.insert(command.argv.end(), spec.extra.begin(), spec.extra.end());
-    PROCTOR_TRY(Child child,
-                Child::start(command, spec.folder.worker_log(name), Child::Lifetime::kIndependent));
-    out.workers_.push_back({name, std::move(command), std::move(child), Clock::now(), {}});
-    out.workers_.back().backoff = kFirstBackoff;
+    out.workers_.push_back({name, std::move(command), std::nullopt, Clock::now(), kFirstBackoff});
+    Local& w = out.workers_.back();
+    if (out.orphan_works(w)) {
+      log::info("worker " + name + " still works, started by an earlier coordinator: it goes on");
+    } else {
+      PROCTOR_CHECK_OK(out.begin(w));
+    }
   }
   return out;
 }
 
+Status LocalWorkers::begin(Local& w) const {
+  PROCTOR_TRY(w.child, Child::start(w.command, log_of(w), Child::Lifetime::kIndependent));
+  return ok_status();
+}
+
+bool LocalWorkers::orphan_works(const Local& w) const {
+  std::error_code ec;
+  if (!fs::exists(lock_of(w), ec)) return false;
+  const Result<HostLock> lock = HostLock::take(lock_of(w));
+  return !lock.ok() && lock.error().code == Errc::kConflict;
+}
+
 void LocalWorkers::tend() {
   for (Local& w : workers_) {
-    const std::optional<int> code = w.child.poll();
-    if (!code || *code == 0 || Clock::now() < w.next) continue;
-    log::warn("worker " + w.name + " ended with exit code " + std::to_string(*code) + " (see " +
-              log_of(w).string() + "); it is started again");
+    if (Clock::now() < w.next) continue;
+    if (w.child) {
+      const std::optional<int> code = w.child->poll();
+      if (!code || *code == 0) continue;
+      log::warn("worker " + w.name + " ended with exit code " + std::to_string(*code) + " (see " +
+                log_of(w).string() + "); it is started again");
+    } else if (orphan_works(w)) {
+      continue;
+    } else {
+      log::info("worker " + w.name + " of an earlier coordinator has ended; a new one is started");
+    }
     w.next = Clock::now() + w.backoff;
     w.backoff = std::min(w.backoff * 2, kLongestBackoff);
-    Result<Child> child = Child::start(w.command, log_of(w), Child::Lifetime::kIndependent);
-    if (child.ok())
-      w.child = std::move(child).value();
-    else
-      log::warn("worker " + w.name + ": " + child.error().detail);
+    if (const Status begun = begin(w); !begun.ok())
+      log::warn("worker " + w.name + ": " + begun.error().detail);
   }
 }
 
@@ -75,14 +94,9 @@ void LocalWorkers::tend() {
 void LocalWorkers::end_orphan(const Local& w) const {
   constexpr std::chrono::seconds kWithin(10);
   const std::string root = folder_.worker_root().string();
-  const fs::path path = folder_.worker_root() / "workers" / w.name / "lock";
-  const auto held = [&] {
-    const Result<HostLock> lock = HostLock::take(path);
-    return !lock.ok() && lock.error().code == Errc::kConflict;
-  };
   for (const int signal : {SIGINT, SIGINT, SIGKILL}) {  // leave, cancel, go
-    if (!held()) return;
-    const std::optional<pid_t> pid = HostLock::last_holder(path);
+    if (!orphan_works(w)) return;
+    const std::optional<pid_t> pid = HostLock::last_holder(lock_of(w));
     if (!pid) return;
     const Result<std::string> line =
         read_file("/proc/" + std::to_string(*pid) + "/cmdline", std::size_t{1} << 20);
@@ -90,7 +104,7 @@ void LocalWorkers::end_orphan(const Local& w) const {
     if (!line.ok() || line->find(root) == std::string::npos) return;
     ::kill(*pid, signal);
     const auto until = Clock::now() + kWithin;
-    while (held() && Clock::now() < until)
+    while (orphan_works(w) && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -109,12 +123,16 @@ void LocalWorkers::clean_up_after(const Local& w) const {
 void LocalWorkers::stop() {
   constexpr std::chrono::milliseconds kLeave(5'000), kGrace(10'000);
   for (Local& w : workers_) {
-    if (w.child.wait(kLeave)) continue;
-    w.child.signal(SIGINT);
-    w.child.stop(kGrace);
+    if (!w.child || w.child->wait(kLeave)) continue;
+    w.child->signal(SIGINT);
+    w.child->stop(kGrace);
   }
   for (Local& w : workers_) {
-    if (w.child.poll() == 0) continue;
+    if (w.child && w.child->poll() == 0) continue;
+    // An orphan was told to drain as well, and leaves like the others.
+    const auto until = Clock::now() + kLeave;
+    while (orphan_works(w) && Clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     end_orphan(w);
     clean_up_after(w);
   }

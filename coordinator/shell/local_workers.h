@@ -1,9 +1,11 @@
 #pragma once
 // LocalWorkers: proctor-worker processes on this machine, for `proctor run`.
-// They do not die with the coordinator: killed, it is resumed, and they hand over what they did.
+// They do not die with the coordinator: killed, it is resumed, and they go on and hand over what
+// they did; a new one of that name is started when the old one has ended.
 // One that nobody comes back for gives up by itself; one that ends before its time is started
 // again, or its runs would wait for the end of their lease.
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,13 +41,18 @@ class LocalWorkers {
   struct Local {
     std::string name;
     CommandSpec command;
-    Child child;
-    Clock::time_point next;  // not started again before this
+    std::optional<Child> child;  // none: one that an earlier coordinator started still works
+    Clock::time_point next;      // not started again before this
     std::chrono::seconds backoff{1};
   };
   LocalWorkers() = default;
+  Status begin(Local& local) const;
+  bool orphan_works(const Local& local) const;
   void end_orphan(const Local& local) const;
   void clean_up_after(const Local& local) const;
+  fs::path lock_of(const Local& local) const {
+    return folder_.worker_root() / "workers" / local.name / "lock";
+  }
   fs::path log_of(const Local& local) const { return folder_.worker_log(local.name); }
   StateFolder folder_;
   std::vector<Local> workers_;

@@ -44,6 +44,8 @@ class ProgressDisplay {
   std::int64_t last_ms_ = 0;
 };
 
+constexpr std::string_view kIpc = "ipc://";
+
 // A unix socket's address has 107 bytes: a deep folder gets its socket under /tmp, at a place that
 // a resume finds again.
 Result<std::string> local_endpoint(const StateFolder& folder) {
@@ -57,7 +59,7 @@ Result<std::string> local_endpoint(const StateFolder& folder) {
     path = dir / "s";
   }
   PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
-  return "ipc://" + path.string();
+  return std::string(kIpc) + path.string();
 }
 
 // Credentials come from the environment, never from a file that is committed.
@@ -207,6 +209,8 @@ Result<int> run_it(const RunOptions& options) {
   const Coordinator::Outcome outcome = coordinator->run();
   display.end();
   workers->stop();
+  std::error_code ec;
+  fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
   const int code = exit_code_of(outcome, last, options);
   PROCTOR_TRY(const std::string report, write_report_files(frozen));
   std::fputs(report.c_str(), stdout);

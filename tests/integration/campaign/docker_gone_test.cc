@@ -27,7 +27,7 @@ TEST_SUITE("docker campaign") {
       return;
     }
     OwnEngine engine;
-    const std::string image = must(test_image());
+    const std::string image = must(make_test_image());
     CampaignShape shape = gated_shape(3);
     const CampaignScene scene(shape);
     scene.edit(scene.contract(), "environment:\n",

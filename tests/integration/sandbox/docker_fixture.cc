@@ -37,7 +37,9 @@ Status copy_program(const fs::path& root, const std::string& name, std::set<std:
   return ok_status();
 }
 
-Result<std::string> make_image() {
+}  // namespace
+
+Result<std::string> make_test_image() {
   PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-test-image"));
   const fs::path root = dir.path() / "root";
   for (const char* name : {"usr/bin", "usr/lib", "usr/lib64", "etc", "tmp", "proc", "dev"}) {
@@ -67,8 +69,10 @@ Result<std::string> make_image() {
   return reply.substr(at, 7 + 64);
 }
 
+namespace {
+
 struct ImageOwner {
-  Result<std::string> id = make_image();
+  Result<std::string> id = make_test_image();
   ~ImageOwner() {
     if (id.ok()) (void)docker_call("DELETE", "/images/" + *id + "?force=1").ok();
   }

@@ -16,5 +16,7 @@ Result<std::string> docker_call(const std::string& method, const std::string& ta
 
 // The id of the test image, made on first use and removed when the process ends.
 Result<std::string> test_image();
+// The same in the engine that answers now, made anew and left there.
+Result<std::string> make_test_image();
 
 }  // namespace proctor::testing

@@ -35,6 +35,13 @@ OwnEngine::OwnEngine() : dir_(must(TempDir::create("engine"))) {
   const char* before = ::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe)
   before_ = before != nullptr ? before : "";
   name_engine(socket().string());
+  // A network that outlives each life of the engine (its shims are asked for by names in it), and
+  // is not ours: an engine without a bridge removes docker0, which is somebody else's.
+  CommandSpec network;
+  network.argv = {"unshare", "--net", "sh", "-c", "echo made; exec sleep infinity"};
+  const fs::path said = dir_.path() / "network";
+  network_.emplace(must(Child::start(network, said, Child::Lifetime::kDiesWithParent)));
+  REQUIRE(eventually([&] { return must(read_file(said, 64)) == "made\n"; }));
   start();
 }
 
@@ -53,10 +60,19 @@ bool OwnEngine::answers() const {
 void OwnEngine::start() {
   const std::string root = dir_.path().string();
   CommandSpec spec;
-  spec.argv = {"dockerd",          "--data-root",  root + "/data",
-               "--exec-root",      root + "/exec", "--pidfile",
-               root + "/pid",      "-H",           "unix://" + root + "/sock",
-               "--iptables=false", "--bridge=none"};
+  spec.argv = {"nsenter",
+               "--net=/proc/" + std::to_string(network_->pid()) + "/ns/net",
+               "dockerd",
+               "--data-root",
+               root + "/data",
+               "--exec-root",
+               root + "/exec",
+               "--pidfile",
+               root + "/pid",
+               "-H",
+               "unix://" + root + "/sock",
+               "--iptables=false",
+               "--bridge=none"};
   child_.emplace(must(Child::start(spec, dir_.path() / "log", Child::Lifetime::kDiesWithParent)));
   REQUIRE(eventually([&] { return answers(); }));
 }
@@ -64,6 +80,9 @@ void OwnEngine::start() {
 void OwnEngine::kill() {
   child_->signal(SIGKILL);
   REQUIRE(child_->wait(10s).has_value());
+  // Its containerd dies with it; where nobody reaps that one the next engine would wait for it.
+  std::error_code ec;
+  fs::remove(dir_.path() / "exec/containerd/containerd.pid", ec);
 }
 
 }  // namespace proctor::testing

@@ -24,7 +24,7 @@ class OwnEngine {
   fs::path socket() const { return dir_.path() / "sock"; }
   TempDir dir_;
   std::string before_;  // PROCTOR_DOCKER_SOCKET
-  std::optional<Child> child_;
+  std::optional<Child> network_, child_;
 };
 
 }  // namespace proctor::testing

@@ -1,6 +1,6 @@
 #pragma once
-// The texts of the schemas of campaign, contract and pilot_cost_model_inputs, for campaigns that are
-// scaffolded where this source tree is not.
+// The texts of the schemas of campaign, contract and pilot_cost_model_inputs, for campaigns that
+// are scaffolded where this source tree is not.
 #include <string_view>
 
 namespace proctor {

@@ -141,13 +141,14 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
            ": it would be stopped by its cap.\n";
   }
   out +=
-      "\nat caps: each run uses its whole cap, once. at most: what attempts can spend there "
+      "\nat caps: each run uses its whole cap, once.\nat most: what attempts can spend there "
       "whatever "
-      "fails, up to\n" +
-      std::to_string(in.attempts_max) + " of each run; never above the cap." +
-      (in.reviews_priced ? " Reviews (human,minute) may use what is left of the cap." : "") +
-      " at once: runs whose\nmoney can be set aside at the same time. Amounts are rounded up once, "
-      "from exact sums.\n";
+      "fails, up to " +
+      std::to_string(in.attempts_max) +
+      " of each run (beside what an operator cancels and\n         resumes); never above the cap." +
+      (in.reviews_priced ? " Reviews may use what is left of it.\n" : "\n") +
+      "at once: runs whose money can be set aside at the same time.\n"
+      "Amounts are rounded up once, from exact sums.\n";
   return out;
 }
 

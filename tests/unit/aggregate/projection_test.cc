@@ -237,10 +237,9 @@ TEST_SUITE("projection") {
         in.runs.push_back({*rc::gen::inRange<std::uint32_t>(0, 4), 1});
       const Projection p = project(in);
 
-      // An adversary that spends as much as the rules allow, attempt by attempt, never passes
-      // at_most; and as many runs as at_once says really fit, together with all that at_once says
-      // of nothing else.
-      std::vector<std::int64_t> spent(in.scopes.size()), runs(in.scopes.size());
+      // An adversary that spends as much as the rules allow, attempt by attempt, kind by kind from
+      // any of them on, never passes at_most.
+      std::vector<std::int64_t> spent(in.scopes.size());
       const auto first = *rc::gen::inRange<std::uint32_t>(0, 4);
       for (std::uint32_t turn = 0; turn < 4; ++turn)
         for (std::uint32_t again = 0; again < in.attempts_max; ++again)
@@ -259,6 +258,9 @@ TEST_SUITE("projection") {
         RC_ASSERT(spent[s] <= e.at_most.micros());
         RC_ASSERT(e.at_most <= e.cap);
         RC_ASSERT(e.at_once <= e.runs);
+        std::int64_t least = 9;
+        for (const auto& kind : in.kinds) least = std::min(least, kind.ask.micros());
+        RC_ASSERT(static_cast<std::int64_t>(e.at_once) * least <= e.cap.micros());
         RC_ASSERT(e.at_most.micros() <= e.at_caps.micros() * in.attempts_max);
         parked += static_cast<std::int64_t>(e.parked_at_caps);
       }

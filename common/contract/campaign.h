@@ -10,6 +10,7 @@
 
 #include "common/contract/caps.h"
 #include "common/contract/contract.h"
+#include "common/contract/cost_inputs.h"
 #include "common/contract/cost_model.h"
 
 namespace proctor {
@@ -58,7 +59,8 @@ struct Campaign {
   std::string redis;  // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
   CostModel cost_model;
-  Origin origin;  // of campaign.yaml, for diagnostics
+  std::optional<CostInputs> cost_inputs;  // what runs are expected to use; no such file: nothing
+  Origin origin;                          // of campaign.yaml, for diagnostics
 
   CapRules cap_rules() const;
   // What a run of this task may spend at most, in the stage that allows most: what is reserved for

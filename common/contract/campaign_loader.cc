@@ -44,6 +44,7 @@ class Loader {
     c.folder = c.origin.folder = fs::absolute(folder_, ec).lexically_normal();
     for (const CampaignText::Pattern& p : campaign.contracts) add_contracts(p, c);
     load_cost_model(c);
+    load_cost_inputs(c, out_.count() == before);
     check_campaign(c, out_);
     if (out_.count() != before) return failed();
     return std::move(c);
@@ -97,6 +98,21 @@ class Loader {
     } else {
       out_.add({file.string(), {}, "", csv.error().detail, "a readable file", ""});
     }
+  }
+
+  // After an error above not every name is known, and complaints about them would be noise.
+  void load_cost_inputs(Campaign& out, bool names_known) {
+    const fs::path file = folder_ / kCostInputsFile;
+    const Result<std::string> json = read_file(file, limits::kConfigFileBytes);
+    if (!json.ok()) {
+      if (json.error().code != Errc::kNotFound)
+        out_.add({file.string(), {}, "", json.error().detail, "a readable file", ""});
+      return;
+    }
+    CostInputsContext context{out.cost_model, out.infrastructure_retries, names_known, {}, {}};
+    for (const Contract& c : out.contracts) context.tasks.push_back(c.id);
+    for (const Method& m : out.methods) context.methods.push_back(m.name);
+    out.cost_inputs = parse_cost_inputs(*json, file.string(), context, out_);
   }
 
   fs::path folder_;

@@ -1,8 +1,9 @@
 #pragma once
 // From a campaign's folder to a Campaign: campaign.yaml, the contracts it lists (every
-// contracts/*.yaml unless it says otherwise) and pilot_cost_model.csv.  Everything that can be
-// known without leaving the folder is checked, and every error is reported.  What lies outside
-// (repositories, images, whether a patch applies) is asked through OutsideProbe.
+// contracts/*.yaml unless it says otherwise), pilot_cost_model.csv and, if it is there,
+// pilot_cost_model_inputs.json.  Everything that can be known without leaving the folder is
+// checked, and every error is reported.  What lies outside (repositories, images, whether a patch
+// applies) is asked through OutsideProbe.
 #include <filesystem>
 
 #include "common/base/result.h"

@@ -115,5 +115,11 @@ inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command"
                                                     "script", "files", "variables"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 4> kBudgetKeys{"global", "task", "tasks", "run"};
+// pilot_cost_model_inputs.json
+inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
+                                                        "usage"};
+inline constexpr std::array<KeyName, 4> kExpectedUsageKeys{"task", "method", "notes", "actions"};
+inline constexpr std::array<KeyName, 6> kExpectedActionKeys{"action_type", "unit",    "provider",
+                                                            "model",       "per_run", "notes"};
 
 }  // namespace proctor

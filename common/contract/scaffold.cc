@@ -163,6 +163,32 @@ llm_request,input_token,0.000003,
 llm_request,output_token,0.000015,
 artifact_storage,gigabyte,0.02,once
 run,run,0.001,scheduling and bookkeeping
+human,minute,0.80,a reviewer (proctor review)
+)text";
+
+constexpr std::string_view kInputs = R"text({
+  "$schema": "schemas/pilot_cost_model_inputs.schema.json",
+  "notes": "What you expect a run to use: proctor project makes a forecast of it before money is spent, and the report sets what was used beside it. per_run counts units of the price table (pilot_cost_model.csv), as decimals. Delete this file to go without a forecast.",
+  "lost_attempts_per_run": 0,
+  "usage": [
+    {
+      "notes": "An entry without task and method holds for every run that no other entry names.",
+      "actions": [
+        {"action_type": "sandbox", "unit": "minute", "per_run": 0.02, "notes": "setup, agent and checks together"},
+        {"action_type": "artifact_storage", "unit": "gigabyte", "per_run": 0.00001}
+      ]
+    },
+    {
+      "method": "scripted",
+      "actions": [
+        {"action_type": "sandbox", "unit": "minute", "per_run": 0.03},
+        {"action_type": "tool_call", "unit": "call", "per_run": 1, "notes": "the program itself"},
+        {"action_type": "artifact_storage", "unit": "gigabyte", "per_run": 0.00001},
+        {"action_type": "human", "unit": "minute", "per_run": 0.25, "notes": "one run in eight is looked at for two minutes"}
+      ]
+    }
+  ]
+}
 )text";
 
 std::string filled(std::string_view text, std::string_view name) {
@@ -182,8 +208,10 @@ std::vector<std::pair<std::string, std::string>> scaffold_files(std::string_view
           {"make-repo.sh", std::string(kMakeRepo)},
           {"agent.sh", std::string(kAgent)},
           {"pilot_cost_model.csv", std::string(kPrices)},
+          {"pilot_cost_model_inputs.json", std::string(kInputs)},
           {"schemas/campaign.schema.json", std::string(kCampaignSchema)},
           {"schemas/contract.schema.json", std::string(kContractSchema)},
+          {"schemas/pilot_cost_model_inputs.schema.json", std::string(kCostInputsSchema)},
           {".gitignore", "/repos/\n"}};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The texts of schemas/campaign.schema.json and schemas/contract.schema.json, for campaigns that
+// The texts of the schemas of campaign, contract and pilot_cost_model_inputs, for campaigns that
 // are scaffolded where this source tree is not.
 #include <string_view>
 
@@ -7,5 +7,6 @@ namespace proctor {
 
 extern const std::string_view kCampaignSchema;
 extern const std::string_view kContractSchema;
+extern const std::string_view kCostInputsSchema;
 
 }  // namespace proctor

@@ -21,22 +21,24 @@ Json hexes(const std::map<std::string, Digest>& digests) {
 }
 
 Json frozen_json(const Registration& r) {
-  return Json{{"schema_version", kSchemaVersion},
-              {"tool_version", r.tool_version},
-              {"registered_at_ms", r.at.raw()},
-              {"campaign", r.campaign},
-              {"seed", r.seed},
-              {"seed_deviation", r.seed_deviation},
-              {"replicates", r.replicates},
-              {"stages", r.stages},
-              {"strata", r.strata},
-              {"plan", r.plan.hex()},
-              {"contracts", hexes(r.contracts)},
-              {"methods", hexes(r.methods)},
-              {"envelopes_micro_usd", r.envelopes},
-              {"caps", r.caps},
-              {"cost_model", {{"digest", r.cost_model.hex()}, {"version", r.cost_model_version}}},
-              {"analysis", r.analysis}};
+  Json out{{"schema_version", kSchemaVersion},
+           {"tool_version", r.tool_version},
+           {"registered_at_ms", r.at.raw()},
+           {"campaign", r.campaign},
+           {"seed", r.seed},
+           {"seed_deviation", r.seed_deviation},
+           {"replicates", r.replicates},
+           {"stages", r.stages},
+           {"strata", r.strata},
+           {"plan", r.plan.hex()},
+           {"contracts", hexes(r.contracts)},
+           {"methods", hexes(r.methods)},
+           {"envelopes_micro_usd", r.envelopes},
+           {"caps", r.caps},
+           {"cost_model", {{"digest", r.cost_model.hex()}, {"version", r.cost_model_version}}},
+           {"analysis", r.analysis}};
+  if (r.cost_inputs) out["cost_model_inputs"] = r.cost_inputs->hex();
+  return out;
 }
 
 // Takes the members of one JSON object by name; the first thing wrong is kept, and what was not
@@ -62,6 +64,7 @@ class Fields {
     return integer_of(name, any(name), max);
   }
   Digest digest(const std::string& name) { return digest_of(name, any(name)); }
+  bool has(const std::string& name) const { return object_.is_object() && object_.contains(name); }
   std::vector<std::string> texts(const std::string& name) {
     const Json& list = any(name);
     std::vector<std::string> out;
@@ -157,6 +160,7 @@ Status read_frozen(const Json& json, Registration& r) {
   r.envelopes = f.integers("envelopes_micro_usd");
   r.caps = f.integers("caps");
   r.analysis = f.strings("analysis");
+  if (f.has("cost_model_inputs")) r.cost_inputs = f.digest("cost_model_inputs");
   Fields cost(f.any("cost_model"), "frozen.cost_model.");
   PROCTOR_CHECK_OK(f.finish());
   r.cost_model = cost.digest("digest");
@@ -247,6 +251,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   if (campaign.caps.wall) r.caps["wall_ms"] = campaign.caps.wall->count();
   r.cost_model = campaign.cost_model.digest;
   r.cost_model_version = campaign.cost_model.version;
+  if (campaign.cost_inputs) r.cost_inputs = campaign.cost_inputs->digest;
   r.analysis = analysis_settings();
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
@@ -317,6 +322,11 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   compare_maps(out, "cap", registered.caps, now.caps);
   compare(out, "cost model", registered.cost_model, now.cost_model);
   compare(out, "cost model version", registered.cost_model_version, now.cost_model_version);
+  if (registered.cost_inputs && !now.cost_inputs)
+    out.push_back("projection inputs: registered " + shown(*registered.cost_inputs) +
+                  ", now absent");
+  else if (registered.cost_inputs)
+    compare(out, "projection inputs", *registered.cost_inputs, *now.cost_inputs);
   compare_maps(out, "analysis", registered.analysis, now.analysis);
   return out;
 }

@@ -6,6 +6,7 @@
 // digest beside it.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ struct Registration {
   std::map<std::string, std::int64_t> caps;
   Digest cost_model;
   std::string cost_model_version;
+  // Of pilot_cost_model_inputs.json; a campaign without a projection has no such member.
+  std::optional<Digest> cost_inputs;
   std::map<std::string, std::string> analysis;
   // Not frozen.
   std::vector<Removal> removals;
@@ -66,7 +69,8 @@ std::string to_json(const Registration& registration);
 Result<Registration> parse_registration(std::string_view json);
 
 // What `now` would register otherwise, one sentence each: "contract json-lib: registered
-// 12ab34cd56ef, now 98fe76dc54ba".  Empty: the campaign may run.
+// 12ab34cd56ef, now 98fe76dc54ba".  Empty: the campaign may run.  Inputs of a projection that were
+// not registered are none: nothing was promised about them.
 std::vector<std::string> differences(const Registration& registered, const Registration& now);
 
 // R173: takes a task out, for a reason.  kNotFound: no such task; kConflict: already out;

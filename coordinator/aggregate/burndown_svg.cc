@@ -49,6 +49,12 @@ std::vector<Step> steps_of(const MoneyInput& input, std::uint32_t scope) {
     if (a.money == Attempt::Money::kNone && a.returned_at.raw() != 0)
       out.push_back({a.returned_at.raw(), none, held});
   }
+  // Booked after the campaign, perhaps days later: it stands at the right edge, span_of() does not
+  // grow for it.
+  for (const MoneyInput::Review& r : input.reviews) {
+    const auto& path = input.runs[r.run].path;
+    if (std::ranges::find(path, scope) != path.end()) out.push_back({r.at.raw(), r.charged, none});
+  }
   // At one instant money comes back before it goes out again.
   std::ranges::stable_sort(out, [](const Step& a, const Step& b) {
     return a.at != b.at ? a.at < b.at : a.reserved < b.reserved;

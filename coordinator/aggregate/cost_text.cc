@@ -15,7 +15,7 @@ std::string usd_or_dash(const std::optional<MicroUsd>& amount) {
 // "37.2 %" of the reserved; by integers.
 std::string used(const CostRow& r) {
   if (r.asked <= MicroUsd::zero()) return "-";
-  const MicroUsd charged = r.cost.total() - r.overrun;
+  const MicroUsd charged = r.cost.total() - r.overrun - r.reviewed;
   const std::int64_t n = scaled(charged.micros(), 1000, r.asked.micros());
   return std::to_string(n / 10) + "." + std::to_string(n % 10) + " %";
 }
@@ -37,6 +37,9 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
   out += "\n  By category: model " + format_usd(all.cost.model) + ", execution " +
          format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
          format_usd(all.cost.overhead) + ".\n";
+  if (0 < all.reviews)
+    out += "  Reviews (human): " + format_usd(all.reviewed) + " USD in " +
+           std::to_string(all.reviews) + (all.reviews == 1 ? " booking.\n" : " bookings.\n");
   out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " USD in " +
          std::to_string(all.wasted_attempts) + " attempts.\n";
   if (MicroUsd::zero() < all.overrun)

@@ -82,6 +82,10 @@ MoneyView build_money(const MoneyInput& input) {
       }
     }
   }
+  // People's time has no rate of its own: `lately` is of attempts.
+  for (const MoneyInput::Review& r : input.reviews)
+    for (const std::uint32_t s : input.runs[r.run].path)
+      view.envelopes[s].spent = view.envelopes[s].spent + r.charged;
   std::vector<MicroUsd> asked(view.envelopes.size());
   for (const MoneyInput::Parked& p : input.parked) {
     add_parked(view.envelopes[p.scope], p.short_by);
@@ -121,6 +125,10 @@ std::vector<MoneyGroup> by_category(const MoneyInput& input) {
       out[i].spent = out[i].spent + parts[i];
       if (MicroUsd::zero() < parts[i]) ++out[i].attempts;
     }
+  }
+  for (const MoneyInput::Review& r : input.reviews) {
+    out[2].spent = out[2].spent + r.charged;
+    ++out[2].attempts;
   }
   return out;
 }
@@ -162,6 +170,8 @@ std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
     }
     if (a.granted_at.raw() != 0) granted[a.run] = true;
   }
+  for (const MoneyInput::Review& r : input.reviews)
+    for (MoneyGroup* g : of_run[r.run]) g->spent = g->spent + r.charged;
   for (const MoneyInput::Parked& p : input.parked)
     for (MoneyGroup* g : of_run[p.run]) ++g->parked;
   std::vector<MoneyGroup> out;
@@ -180,6 +190,25 @@ std::string known_names(const MoneyView& view) {
 }
 
 }  // namespace
+
+std::vector<ReviewShort> check_review(const MoneyInput& input, std::uint32_t run, MicroUsd cost) {
+  const MoneyView view = build_money(input);
+  std::vector<ReviewShort> out;
+  for (const std::uint32_t s : input.runs[run].path) {
+    const EnvelopeMoney& e = view.envelopes[s];
+    if (cost <= e.free()) continue;
+    ReviewShort entry{e.name, e.cap, e.spent, e.reserved, cost - e.free(), {}};
+    MicroUsd room = cost;
+    std::optional<MicroUsd> least;
+    for (const MoneyInput::Parked& p : input.parked)
+      if (const MicroUsd ask = input.runs[p.run].ask; p.scope == s)
+        least = least ? std::min(*least, ask) : ask;
+    if (least) room = std::max(room, *least);
+    entry.raise_to = e.spent + e.reserved + room;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
 
 Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to) {
   const MoneyView view = build_money(input);

@@ -46,6 +46,11 @@ struct MoneyInput {
     // When money moved; 0: it did not.  `returned`: voided, the whole ask came back.
     WallTime granted_at, settled_at, returned_at;
   };
+  struct Review {  // booked after its run had ended; charged to the run's envelopes
+    std::uint32_t run = 0;
+    MicroUsd charged;
+    WallTime at;
+  };
   struct Parked {
     std::uint32_t run = 0;
     std::uint32_t scope = 0;
@@ -63,6 +68,7 @@ struct MoneyInput {
   std::vector<Scope> scopes;      // [0] is global
   std::vector<Run> runs;          // by run number
   std::vector<Attempt> attempts;  // Requires: their run is there; paths are scopes
+  std::vector<Review> reviews;    // Requires: their run is there
   std::vector<Parked> parked;
   std::vector<Raise> raises;  // in the order in which they were made
 };
@@ -99,12 +105,21 @@ struct MoneyGroup {
   std::string name;
   MicroUsd spent, reserved, at_risk;
   std::uint64_t runs = 0;      // that were granted money at least once
-  std::uint64_t attempts = 0;  // that are settled
+  std::uint64_t attempts = 0;  // that are settled; of human: reviews
   std::uint64_t parked = 0;
 };
 // In the order of the plan; groups in which nothing happened are there too.  By stratum a run
 // counts once under each key.  By category `spent` is what was metered and nothing is reserved.
 std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by);
+
+// An envelope that a review does not fit in, outermost first, and what a raise must bring it to:
+// room for the review and, where runs are parked, for one of them (or the raise would be refused).
+struct ReviewShort {
+  std::string scope;
+  MicroUsd cap, spent, reserved, short_by, raise_to;
+};
+// Requires: the run is there.
+std::vector<ReviewShort> check_review(const MoneyInput& input, std::uint32_t run, MicroUsd cost);
 
 // May this envelope be raised to `to`?  kNotFound: no such envelope; kInvalid: why not, with the
 // amount that would do.

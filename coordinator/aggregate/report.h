@@ -18,6 +18,7 @@
 #include "common/score/outcome.h"
 #include "common/stats/binomial.h"
 #include "common/stats/clustered.h"
+#include "coordinator/aggregate/comparison.h"
 
 namespace proctor {
 
@@ -38,7 +39,9 @@ struct RunRecord {
   State state = State::kPlanned;
   RunOutcome outcome = RunOutcome::kInvalid;          // of kEnded
   Termination termination = Termination::kCompleted;  // of kEnded
-  Cost cost;                                          // of all attempts, lost ones too
+  Cost cost;          // of all attempts, lost ones too, and of its reviews (human)
+  MicroUsd reviewed;  // the part of it that reviews are
+  std::uint32_t reviews = 0;
   std::uint32_t attempts = 0;
   std::uint64_t setup_ms = 0, agent_ms = 0, acceptance_ms = 0;  // of the attempt that counts
   std::uint64_t wall_ms = 0;  // from its start to its report; 0: unknown
@@ -57,6 +60,7 @@ struct ReportInput {
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;
   std::vector<std::string> deviations{};  // from the registration, one sentence each
+  std::optional<Comparison> projection{};
 };
 
 // x of n, with its Wilson interval; no rate of nothing.
@@ -108,6 +112,8 @@ struct CostRow {
   Cost cost;
   MicroUsd asked, overrun, wasted;
   std::uint64_t wasted_attempts = 0;
+  MicroUsd reviewed;  // of `cost`, what reviews are: beside what was reserved
+  std::uint64_t reviews = 0;
   std::optional<MicroUsd> median, p90, most;
   std::optional<MicroUsd> per_success;  // rounded up
 };
@@ -119,8 +125,9 @@ struct CampaignReport {
   std::vector<RunRecord> runs;  // by run number
   // All tasks by method; then, key by key, value by value, by method.
   std::vector<ReportRow> rows;
-  std::vector<CostRow> costs;           // all, by method, stratum and outcome
-  std::vector<std::string> deviations;  // declared, from what was registered
+  std::vector<CostRow> costs;            // all, by method, stratum and outcome
+  std::vector<std::string> deviations;   // declared, from what was registered
+  std::optional<Comparison> projection;  // nothing: no inputs of one are there
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
 };
 
@@ -143,6 +150,9 @@ std::string render_csv(const CampaignReport& report);
 std::string render_runs_csv(const CampaignReport& report);
 // One record per group of the cost tables.
 std::string render_costs_csv(const CampaignReport& report);
+// One record per row of the projection beside what was observed.  Requires: there is one.
+std::string render_projection_comparison_csv(const Comparison& comparison);
+void append_comparison(std::string& out, const Comparison& comparison);
 // The cost tables of render_text.
 void append_cost_tables(std::string& out, const CampaignReport& report);
 // Success rates with their intervals as a picture that needs nothing beside it.

@@ -21,6 +21,8 @@ void add(Gathered& g, const RunRecord& run) {
   r.overrun = r.overrun + run.overrun;
   r.wasted = r.wasted + run.wasted;
   r.wasted_attempts += run.wasted_attempts;
+  r.reviewed = r.reviewed + run.reviewed;
+  r.reviews += run.reviews;
   if (run.state != RunRecord::State::kEnded) return;
   ++r.ended;
   r.successes += run.outcome == RunOutcome::kSuccess ? 1 : 0;

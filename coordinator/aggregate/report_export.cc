@@ -96,6 +96,7 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
   out["attempts"] = run.attempts;
   out["cost"] = cost_json(run.cost);
+  out["reviews"] = run.reviews;
   out["reserved"] = money_json(run.asked);
   out["wasted"] = money_json(run.wasted);
   out["time_ms"] = {{"wall", run.wall_ms},
@@ -119,10 +120,25 @@ Ordered cost_row_json(const CostRow& r) {
           {"overrun", money_json(r.overrun)},
           {"wasted", money_json(r.wasted)},
           {"wasted_attempts", r.wasted_attempts},
+          {"reviews", r.reviews},
+          {"reviewed", money_json(r.reviewed)},
           {"median", money_or_null(r.median)},
           {"p90", money_or_null(r.p90)},
           {"most", money_or_null(r.most)},
           {"per_success", money_or_null(r.per_success)}};
+}
+
+Ordered comparison_json(const Comparison& c) {
+  Ordered rows = Ordered::array();
+  for (const ComparisonRow& r : c.rows)
+    rows.push_back({{"by", r.by},
+                    {"name", r.name},
+                    {"projected", money_json(r.expected)},
+                    {"projected_of_paid_runs", money_json(r.of_paid)},
+                    {"actual", money_json(r.actual)},
+                    {"ratio_thousandths", or_null(r.ratio_thousandths)}});
+  return {{"inputs", c.inputs}, {"registered", c.registered}, {"abstract_units", c.abstract},
+          {"runs", c.runs},     {"paid_runs", c.paid},        {"rows", std::move(rows)}};
 }
 
 // The runs behind a row are written straight into the text: a row of a large campaign has a
@@ -177,6 +193,7 @@ std::string render_json(const CampaignReport& report) {
   Ordered costs = Ordered::array();
   for (const CostRow& row : report.costs) costs.push_back(cost_row_json(row));
   head["costs"] = std::move(costs);
+  head["projection"] = report.projection ? comparison_json(*report.projection) : Ordered(nullptr);
   std::string out = dumped(head);
   out.pop_back();
   out += ",\n\"rows\":[";
@@ -288,7 +305,7 @@ std::string render_costs_csv(const CampaignReport& report) {
   csv_append_record(
       out, {"by", "name", "runs", "ended", "successes", "model_usd", "execution_usd", "human_usd",
             "overhead_usd", "total_usd", "median_usd", "p90_usd", "most_usd", "per_success_usd",
-            "reserved_usd", "overrun_usd", "wasted_usd", "wasted_attempts"});
+            "reserved_usd", "overrun_usd", "wasted_usd", "wasted_attempts", "reviews"});
   const auto amount = [](const std::optional<MicroUsd>& m) {
     return m ? format_usd_exact(*m) : std::string();
   };
@@ -298,6 +315,7 @@ std::string render_costs_csv(const CampaignReport& report) {
     for (const auto& m : {r.median, r.p90, r.most, r.per_success}) cells.push_back(amount(m));
     for (const MicroUsd m : {r.asked, r.overrun, r.wasted}) cells.push_back(format_usd_exact(m));
     cells.push_back(cell(r.wasted_attempts));
+    cells.push_back(cell(r.reviews));
     csv_append_record(out, cells);
   }
   return out;

@@ -146,6 +146,7 @@ std::string render_text(const CampaignReport& report) {
   rates(out, report);
   costs(out, report);
   append_cost_tables(out, report);
+  if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
   parked(out, report);
   deviations(out, report);

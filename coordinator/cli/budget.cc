@@ -45,14 +45,6 @@ Result<int> show(const ShowArgs& args) {
   }
 }
 
-// Envelopes nobody gave a cap of their own have the campaign's: they follow when it is raised.
-bool follows_global(const Campaign& campaign, const std::string& scope) {
-  const Envelopes& e = campaign.envelopes;
-  if (scope.starts_with("stage:")) return !e.stage.contains(scope.substr(6));
-  if (scope.starts_with("task:")) return !e.task && !e.tasks.contains(scope.substr(5));
-  return false;
-}
-
 std::vector<JournalWrite> writes_of(const FrozenCampaign& frozen, const MoneyInput& input,
                                     const RaiseArgs& args, MicroUsd to) {
   std::vector<JournalWrite> out;

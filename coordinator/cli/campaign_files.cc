@@ -14,16 +14,6 @@ Result<std::string> read_plan_file(const Campaign& campaign) {
   return read_file(StateFolder{campaign.folder}.plan(), limits::kPlanFileBytes);
 }
 
-Result<std::optional<Registration>> read_registration(const fs::path& folder) {
-  const fs::path path = StateFolder{folder}.registration();
-  Result<std::string> text = read_file(path, limits::kConfigFileBytes * 16);
-  if (!text.ok() && text.error().code == Errc::kNotFound) return std::optional<Registration>();
-  if (!text.ok()) return std::move(text).error();
-  Result<Registration> parsed = parse_registration(*text);
-  if (!parsed.ok()) return in_context(path.string(), std::move(parsed).error());
-  return std::optional<Registration>(std::move(parsed).value());
-}
-
 Error does_not_match(const std::vector<std::string>& differences) {
   std::string text = "the campaign differs from its registration:";
   for (const std::string& d : differences) text += "\n  " + d;
@@ -100,6 +90,16 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
                                      folder.string()};
   }
   return campaign;
+}
+
+Result<std::optional<Registration>> read_registration(const fs::path& folder) {
+  const fs::path path = StateFolder{folder}.registration();
+  Result<std::string> text = read_file(path, limits::kConfigFileBytes * 16);
+  if (!text.ok() && text.error().code == Errc::kNotFound) return std::optional<Registration>();
+  if (!text.ok()) return std::move(text).error();
+  Result<Registration> parsed = parse_registration(*text);
+  if (!parsed.ok()) return in_context(path.string(), std::move(parsed).error());
+  return std::optional<Registration>(std::move(parsed).value());
 }
 
 Result<Digest> write_plan(const Campaign& campaign) {

@@ -24,6 +24,8 @@ struct FrozenCampaign {
   std::vector<RunId> removed;  // runs of tasks taken out after the freeze
 };
 
+// Nothing: it is not registered.
+Result<std::optional<Registration>> read_registration(const fs::path& folder);
 // Draws and writes the plan.  The digest of the file's bytes.
 Result<Digest> write_plan(const Campaign& campaign);
 // Writes registration.json for the plan that is there.  kConflict: it is registered already,

@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/human_cost.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/money_files.h"
@@ -39,6 +40,13 @@ std::string attempt_line(const AttemptRecord& a) {
          std::string(to_string(a.core.termination));
   if (!a.rationale.empty()) out += " (" + printable(a.rationale, limits::kDetailBytes) + ")";
   return out + ", " + format_usd(a.core.charged) + " USD\n";
+}
+
+std::string review_line(const RunReviewed& r) {
+  return "  review " + std::to_string(r.seq) + ", " + to_rfc3339(r.at) + ": " +
+         format_minutes(r.milli_minutes) + " minutes by " + printable(r.by) + ", " +
+         format_usd(r.charged) + " USD" +
+         (r.note.empty() ? "" : ": " + printable(r.note, limits::kDetailBytes)) + "\n";
 }
 
 // What the checks said, from the report in the run directory.
@@ -124,6 +132,9 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(*run));
   for (const AttemptRecord& a : attempts)
     out += attempt_line(a) + checks_of(frozen.folder, r.name, a.core.attempt.no);
+  PROCTOR_TRY(const RestoredState state, journal.load());
+  for (const RunReviewed& v : state.reviews)
+    if (v.run == *run) out += review_line(v);
   return out;
 }
 

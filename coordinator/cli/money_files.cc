@@ -70,6 +70,14 @@ Attempt attempt_of(const AttemptRecord& a, Attempt::Money money) {
 
 }  // namespace
 
+Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec))
+    return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  return journal.load();
+}
+
 Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec))
@@ -108,6 +116,12 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
       out_now[run] = true;
     out.attempts.push_back(attempt_of(a, stand_of(a, out.running, suspected)));
   }));
+  for (const RunReviewed& r : state.reviews) {
+    if (out.runs.size() <= r.run.raw())
+      fits = false;
+    else
+      out.reviews.push_back({r.run.raw(), r.charged, r.at});
+  }
   for (const ParkedRun& p : state.parked) {
     fits = fits && p.run.raw() < out.runs.size() && p.scope.raw() < out.scopes.size();
     if (fits && !out_now[p.run.raw()])
@@ -122,6 +136,13 @@ bool is_wasted(const AttemptRecord& a) {
   if (!a.core.settled) return false;
   if (a.core.state == AttemptState::kLost) return true;
   return a.core.has_result && a.core.infrastructure;
+}
+
+bool follows_global(const Campaign& campaign, const std::string& scope) {
+  const Envelopes& e = campaign.envelopes;
+  if (scope.starts_with("stage:")) return !e.stage.contains(scope.substr(6));
+  if (scope.starts_with("task:")) return !e.task && !e.tasks.contains(scope.substr(5));
+  return false;
 }
 
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,

@@ -10,8 +10,14 @@ namespace proctor::cli {
 // kNotFound: nothing of the campaign has run yet.  kCorrupt: the journal is not of this plan.
 Result<MoneyInput> read_money(const FrozenCampaign& frozen);
 
+// All that a resume would read.  kNotFound: nothing of the campaign has run yet.
+Result<RestoredState> read_journal(const FrozenCampaign& frozen);
+
 // Spoiled by infrastructure: what it cost bought nothing.
 bool is_wasted(const AttemptRecord& attempt);
+
+// Envelopes nobody gave a cap of their own have the campaign's: they follow when it is raised.
+bool follows_global(const Campaign& campaign, const std::string& scope);
 
 // What was declared to differ from the registration, one sentence each.
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/projection_files.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -75,6 +76,13 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
   }));
+  for (const RunReviewed& r : state.reviews) {
+    if (!known(r.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    RunRecord& run = input.runs[r.run.raw()];
+    run.cost.human = run.cost.human + r.charged;
+    run.reviewed = run.reviewed + r.charged;
+    ++run.reviews;
+  }
   for (const ParkedRun& p : state.parked) {
     if (!known(p.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     RunRecord& run = input.runs[p.run.raw()];
@@ -83,6 +91,11 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
     run.state = RunRecord::State::kParked;
     run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
     run.short_by = p.short_by;
+  }
+  if (frozen.campaign.cost_inputs) {
+    PROCTOR_TRY(const MoneyInput money, read_money(frozen));
+    input.projection =
+        comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), money);
   }
   return build_report(std::move(input));
 }
@@ -98,12 +111,16 @@ Result<std::string> write_report_files(const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(write_file(dir / "runs.csv", render_runs_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "costs.csv", render_costs_csv(report)));
   PROCTOR_CHECK_OK(write_file(dir / "success.svg", render_svg(report)));
+  if (report.projection)
+    PROCTOR_CHECK_OK(
+        write_file(dir / "projection.csv", render_projection_comparison_csv(*report.projection)));
   const Result<MoneyInput> money = read_money(frozen);
   if (money.ok()) PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
   // Before the first run there is no money to show.
   if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
   return text + "\nReport files:    " + dir.string() +
-         "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg)\n" +
+         "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
+         (report.projection ? ", projection.csv" : "") + ")\n" +
          "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
          "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
 }

@@ -8,7 +8,8 @@
 namespace proctor::cli {
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen);
-// Writes report.txt, .json and .csv, runs.csv, costs.csv, success.svg and burndown.svg.  What the
+// Writes report.txt, .json and .csv, runs.csv, costs.csv, success.svg and burndown.svg; with
+// inputs of a projection also projection.csv.  What the
 // terminal shows.
 Result<std::string> write_report_files(const FrozenCampaign& frozen);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/contract/human_cost.h"
+
 namespace proctor::cli {
 namespace {
 
@@ -191,7 +193,31 @@ void MoneyAudit::check_parked(const ParkedRun& p) {
                        ", but the balance there gives " + usd(most));
 }
 
+// Each is of a run that ended and cost its minutes at the registered price.  That none was changed
+// or taken away the journal's reader has seen by their seals.
+void MoneyAudit::add_reviews() {
+  for (const RunReviewed& r : state_.reviews) {
+    const std::string name = "journal: review " + std::to_string(r.seq);
+    if (view_.runs.size() <= r.run.raw()) {
+      problem_(name, "the plan has no such run");
+      continue;
+    }
+    if (!ended_.contains(r.run)) problem_(name, "its run has not ended");
+    const Result<std::uint64_t> price = human_minute_price(prices_);
+    if (!price.ok()) {
+      problem_(name, price.error().detail);
+    } else if (kReviewMilliMinutesMax < r.milli_minutes || r.milli_minutes == 0) {
+      problem_(name, "it has an impossible number of minutes");
+    } else if (const MicroUsd due = review_cost(*price, r.milli_minutes); due != r.charged) {
+      problem_(name, "charged " + usd(r.charged) + ", but its minutes and the price table give " +
+                         usd(due));
+    }
+    for (const ScopeId s : view_.path(r.run)) spent_[s.raw()] = spent_[s.raw()] + r.charged;
+  }
+}
+
 void MoneyAudit::finish() {
+  add_reviews();
   MicroUsd tasks, stages;
   for (std::size_t i = 0; i < view_.scopes.size(); ++i) {
     const ScopeSpec& s = view_.scopes[i];

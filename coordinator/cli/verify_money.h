@@ -34,6 +34,7 @@ class MoneyAudit {
   void check_settlement(const AttemptRecord& a, const std::string& name);
   void check_outcome(const AttemptRecord& a, const std::string& name);
   void check_report(const AttemptRecord& a, const RunReport& report, const std::string& name);
+  void add_reviews();
   void check_parked(const ParkedRun& parked);
   void compare_scopes();
 

@@ -133,10 +133,22 @@ struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, nev
   RunOutcome outcome = RunOutcome::kInvalid;
 };
 
+// Time that a person spent on a run that had ended (R158, R174): charged to the run's envelopes,
+// beside its attempts.  Booked while no coordinator runs.
+struct RunReviewed {
+  std::uint32_t seq = 0;  // 1, 2, ... of the campaign
+  RunId run;
+  std::uint64_t milli_minutes = 0;
+  MicroUsd charged;
+  std::string by, note;
+  WallTime at;
+  friend bool operator==(const RunReviewed&, const RunReviewed&) = default;
+};
+
 using JournalWrite =
     std::variant<AttemptIntent, AttemptGranted, AttemptDenied, AttemptResult, AttemptSettled,
                  AttemptVoided, AttemptLost, AttemptCancelled, RunParked, RunUnparked, RunEnded,
-                 Note, EpochBegun, MetaSet, ScopeDefined>;
+                 RunReviewed, Note, EpochBegun, MetaSet, ScopeDefined>;
 
 // Keys of `meta` that every journal has.
 inline constexpr const char* kMetaCampaign = "campaign";          // its id
@@ -194,6 +206,7 @@ struct RestoredState {
   std::vector<RestoredAttempt> attempts;  // by run, then attempt
   std::vector<ParkedRun> parked;          // by run
   std::vector<EndedRun> ended;            // by run
+  std::vector<RunReviewed> reviews;       // by seq, from 1 without a gap
 };
 
 // Everything stored about one attempt, for reports and stories.

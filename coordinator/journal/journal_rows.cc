@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/raise_note.h"
+#include "coordinator/journal/review_seal.h"
 
 namespace proctor::journal {
 
@@ -222,6 +223,42 @@ Status load_runs(sqlite::Database& db, RestoredState& state) {
   });
 }
 
+// Each sealed with the one before, as they were written, and none missing.
+Status load_reviews(sqlite::Database& db, RestoredState& state) {
+  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
+  if (version < 3) return ok_status();
+  Digest last;
+  const char* sql =
+      "SELECT seq, run, at_ms, milli_minutes, charged, reviewer, note, seal FROM reviews ORDER BY "
+      "seq";
+  PROCTOR_CHECK_OK(each_row(db, sql, [&](sqlite::Statement& row) {
+    RowReader r(row, "review " + std::to_string(row.integer(0)));
+    RunReviewed review;
+    review.seq = r.u32(0);
+    review.run = RunId(r.u32(1));
+    review.at = r.time(2);
+    review.milli_minutes = r.count(3);
+    review.charged = r.money(4);
+    review.by = row.text(5);
+    review.note = row.text(6);
+    const Digest seal = r.digest(7);
+    if (review.seq != state.reviews.size() + 1) r.wrong("a gap before it");
+    if (review.charged < MicroUsd::zero()) r.wrong("a negative charge");
+    const Result<Digest> due = seal_of(last, review);
+    if (!due.ok() || *due != seal) r.wrong("something else than what was sealed");
+    last = seal;
+    state.reviews.push_back(std::move(review));
+    return r.finish();
+  }));
+  std::string head;
+  for (const MetaSet& m : state.meta)
+    if (m.key == kMetaReviews) head = m.value;
+  const auto count = static_cast<std::uint32_t>(state.reviews.size());
+  if (head == (count == 0 ? "" : reviews_head(count, last))) return ok_status();
+  return Error{Errc::kCorrupt, "journal: " + std::to_string(count) +
+                                   " reviews are there, but meta says otherwise: some are missing"};
+}
+
 Status load_campaign(sqlite::Database& db, RestoredState& state) {
   PROCTOR_CHECK_OK(
       each_row(db, "SELECT key, value FROM meta ORDER BY key", [&](sqlite::Statement& row) {
@@ -257,6 +294,7 @@ Result<RestoredState> load_state(sqlite::Database& db) {
   PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
   RestoredState state;
   PROCTOR_CHECK_OK(load_campaign(db, state));
+  PROCTOR_CHECK_OK(load_reviews(db, state));
   PROCTOR_TRY(const Workers workers, load_workers(db));
   PROCTOR_CHECK_OK(load_runs(db, state));
   state.attempts.reserve(state.ended.size());

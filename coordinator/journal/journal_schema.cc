@@ -36,6 +36,13 @@ CREATE TABLE notes(seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NO
 CREATE INDEX notes_of_run ON notes(run) WHERE run IS NOT NULL;
 )sql";
 
+// Schema 3.  What people spent on runs after they ended.
+constexpr const char* kReviews = R"sql(
+CREATE TABLE reviews(seq INTEGER PRIMARY KEY, run INTEGER NOT NULL, at_ms INTEGER NOT NULL,
+  milli_minutes INTEGER NOT NULL, charged INTEGER NOT NULL, reviewer TEXT NOT NULL, note TEXT NOT NULL,
+  seal BLOB NOT NULL) STRICT;
+)sql";
+
 // For people with a sqlite3 shell.
 constexpr const char* kViews = R"sql(
 CREATE VIEW attempt_story(run, attempt, at_ms, at, fact, detail) AS
@@ -56,10 +63,13 @@ CREATE VIEW attempt_story(run, attempt, at_ms, at, fact, detail) AS
     UNION ALL SELECT run, attempt, settled_ms, 4, 'settled',
       printf('charged %d of %d micro-dollars, overrun %d', charged, ask, overrun)
       FROM attempts WHERE settled_ms IS NOT NULL
+    UNION ALL SELECT run, NULL, at_ms, 5, 'reviewed',
+      printf('%d thousandths of a minute by %s, charged %d micro-dollars', milli_minutes, reviewer, charged)
+      FROM reviews
     UNION ALL SELECT run, attempt, at_ms, 5, kind, detail FROM notes WHERE run IS NOT NULL)
   ORDER BY run, at_ms, attempt, step;
 CREATE VIEW balance(spent, reserved, overrun, cap) AS
-  SELECT coalesce(sum(charged), 0),
+  SELECT coalesce(sum(charged), 0) + (SELECT coalesce(sum(charged), 0) FROM reviews),
     coalesce(sum(CASE WHEN settled_ms IS NULL AND granted_ms IS NOT NULL AND state <> 'voided'
       THEN ask END), 0),
     coalesce(sum(overrun), 0),
@@ -70,6 +80,7 @@ CREATE VIEW balance(spent, reserved, overrun, cap) AS
 Status create(sqlite::Database& db) {
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
   PROCTOR_CHECK_OK(db.exec(kTables));
+  PROCTOR_CHECK_OK(db.exec(kReviews));
   PROCTOR_CHECK_OK(db.exec(kViews));
   const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
                             "; PRAGMA user_version = " + std::to_string(kSchemaVersion);
@@ -77,13 +88,17 @@ Status create(sqlite::Database& db) {
   return transaction.commit();
 }
 
-// Schema 2: what a meter counted.
+// Schema 2: what a meter counted.  Schema 3: reviews, and views that know them.
 Status upgrade(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
-  PROCTOR_CHECK_OK(
-      db.exec("ALTER TABLE attempts ADD COLUMN metered TEXT; PRAGMA user_version = 2"));
+  if (version < 2) PROCTOR_CHECK_OK(db.exec("ALTER TABLE attempts ADD COLUMN metered TEXT"));
+  PROCTOR_CHECK_OK(db.exec(kReviews));
+  PROCTOR_CHECK_OK(db.exec("DROP VIEW IF EXISTS attempt_story; DROP VIEW IF EXISTS balance"));
+  PROCTOR_CHECK_OK(db.exec(kViews));
+  const std::string mark = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
+  PROCTOR_CHECK_OK(db.exec(mark.c_str()));
   return transaction.commit();
 }
 

@@ -16,6 +16,7 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/review_seal.h"
 
 namespace proctor {
 
@@ -111,6 +112,7 @@ std::string describe(const JournalWrite& fact) {
           [](const RunParked& f) { return "parking of run " + std::to_string(f.run.raw()); },
           [](const RunUnparked& f) { return "unparking of run " + std::to_string(f.run.raw()); },
           [](const RunEnded& f) { return "end of run " + std::to_string(f.run.raw()); },
+          [](const RunReviewed& f) { return "review " + std::to_string(f.seq); },
           [](const Note& f) { return "note " + printable(f.kind); },
           [](const EpochBegun& f) { return "epoch " + std::to_string(f.epoch.raw()); },
           [](const MetaSet& f) { return "meta " + printable(f.key); },
@@ -172,6 +174,13 @@ constexpr const char* kEnded =
     "attempt = excluded.attempt, scope = NULL, short_by = NULL, "
     "at_ms = CASE state WHEN 'ended' THEN coalesce(at_ms, excluded.at_ms) ELSE excluded.at_ms END "
     "WHERE state = 'parked' OR (outcome = excluded.outcome AND attempt = excluded.attempt)";
+constexpr const char* kReview =
+    "INSERT INTO reviews(seq, run, at_ms, milli_minutes, charged, reviewer, note, seal) "
+    "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(seq) DO UPDATE SET seal = excluded.seal "
+    "WHERE seal = excluded.seal";
+constexpr const char* kReviewsHead =
+    "INSERT INTO meta(key, value) SELECT ?1, ?2 WHERE (SELECT max(seq) FROM reviews) = ?3 "
+    "ON CONFLICT(key) DO UPDATE SET value = excluded.value";
 constexpr const char* kNote =
     "INSERT INTO notes(at_ms, kind, run, attempt, detail) VALUES(?, ?, ?, ?, ?)";
 constexpr const char* kEpoch =
@@ -203,7 +212,7 @@ Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
 }
 
 Status JournalStore::prepare_all() {
-  const std::array<std::pair<sqlite::Statement*, const char*>, 17> all{
+  const std::array<std::pair<sqlite::Statement*, const char*>, 20> all{
       {{&intent_, kIntent},
        {&granted_, kGranted},
        {&denied_, kDenied},
@@ -215,6 +224,9 @@ Status JournalStore::prepare_all() {
        {&parked_, kParked},
        {&unparked_, kUnparked},
        {&ended_, kEnded},
+       {&review_, kReview},
+       {&review_seal_, "SELECT seal FROM reviews WHERE seq = ?"},
+       {&reviews_head_, kReviewsHead},
        {&note_, kNote},
        {&epoch_, kEpoch},
        {&meta_, kMeta},
@@ -362,6 +374,32 @@ Result<std::int64_t> JournalStore::end_run(RunId run, AttemptNo attempt, RunOutc
 }
 Result<std::int64_t> JournalStore::put(const RunEnded& f) {
   return end_run(f.run, f.attempt.no, f.outcome, WallTime(0));
+}
+
+// A review that does not follow the one before it contradicts: nothing is changed.
+Result<std::int64_t> JournalStore::put(const RunReviewed& f) {
+  if (f.seq == 0) return 0;
+  Digest::Bytes before{};
+  if (1 < f.seq) {
+    review_seal_.bind(0, std::int64_t{f.seq} - 1);
+    PROCTOR_TRY(const bool row, review_seal_.step());
+    const std::string_view seal = row ? review_seal_.blob(0) : std::string_view();
+    if (seal.size() != before.size()) {
+      review_seal_.reset();
+      return 0;
+    }
+    std::ranges::copy(seal, before.begin());
+    review_seal_.reset();
+  }
+  PROCTOR_TRY(const Digest seal, seal_of(Digest(before), f));
+  Binder b(review_);
+  b.number(f.seq).number(f.run.raw()).time(f.at).count(f.milli_minutes).money(f.charged);
+  b.text(f.by).text(f.note).digest_or_null(seal);
+  PROCTOR_TRY(const std::int64_t changed, review_.run());
+  if (changed == 0) return 0;
+  Binder(reviews_head_).text(kMetaReviews).text(reviews_head(f.seq, seal)).number(f.seq);
+  PROCTOR_CHECK_OK(reviews_head_.run());
+  return changed;
 }
 
 Result<std::int64_t> JournalStore::put(const Note& f) {

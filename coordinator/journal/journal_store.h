@@ -44,6 +44,7 @@ class JournalStore {
   Result<std::int64_t> put(const RunParked& f);
   Result<std::int64_t> put(const RunUnparked& f);
   Result<std::int64_t> put(const RunEnded& f);
+  Result<std::int64_t> put(const RunReviewed& f);
   Result<std::int64_t> put(const Note& f);
   Result<std::int64_t> put(const EpochBegun& f);
   Result<std::int64_t> put(const MetaSet& f);
@@ -56,6 +57,7 @@ class JournalStore {
   sqlite::Database db_;
   sqlite::Statement intent_, granted_, denied_, result_, settled_, voided_, lost_, cancelled_;
   sqlite::Statement parked_, unparked_, ended_, note_, epoch_, meta_, scope_, worker_, worker_new_;
+  sqlite::Statement review_, review_seal_, reviews_head_;
   std::map<std::string, std::int64_t> workers_;
 };
 

@@ -91,6 +91,11 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
     else if (holds)
       ledger.pending.push_back({{a.attempt, a.seq}, a.ask, path});
   }
+  for (const RunReviewed& r : state.reviews) {
+    if (!known(r.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    for (const ScopeId s : view.path(r.run))
+      ledger.spent[s.raw()] = ledger.spent[s.raw()] + r.charged;
+  }
   core_ = std::make_unique<Scheduler>(std::move(view), options_.scheduler, epoch_);
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};

@@ -1,5 +1,4 @@
 // What the journal refuses and how it fails: contradictions, locks, foreign files, full disks.
-#include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -10,6 +9,7 @@
 #include <functional>
 
 #include "common/base/digest.h"
+#include "tests/integration/journal/sql.h"
 #include "tests/integration/journal/support.h"
 
 using namespace proctor;
@@ -41,13 +41,6 @@ std::string in_child(const std::function<std::string()>& body) {
   REQUIRE(::waitpid(pid, &status, 0) == pid);
   CHECK(status == 0);
   return out;
-}
-
-void run_sql(const fs::path& file, const char* sql) {
-  sqlite3* db = nullptr;
-  REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
-  CHECK(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(db);
 }
 
 std::string text_of(const Error& e) {
@@ -167,11 +160,11 @@ TEST_SUITE("journal") {
 
     const fs::path newer = folder.dir.path() / "newer.db";
     REQUIRE(must(Journal::open(newer))->close().ok());
-    run_sql(newer, "PRAGMA user_version = 3");
+    run_sql(newer, "PRAGMA user_version = 4");
     for (const Error& error :
          {error_of(Journal::open(newer)), error_of(JournalReader::open(newer))}) {
       CHECK(error.code == Errc::kInvalid);
-      CHECK(error.detail.find("schema 3, written by a newer proctor; this one knows up to 2") !=
+      CHECK(error.detail.find("schema 4, written by a newer proctor; this one knows up to 3") !=
             std::string::npos);
     }
   }
@@ -179,7 +172,9 @@ TEST_SUITE("journal") {
   TEST_CASE("a journal of schema 1 is read as it is and upgraded when it is written to") {
     const Folder folder;
     REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
-    run_sql(folder.file, "ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
+    run_sql(folder.file,
+            "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; "
+            "ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
     const auto usage_of = [&](std::uint32_t run) {
       JournalReader reader = must(JournalReader::open(folder.file));
       return must(reader.attempts_of(RunId(run))).at(0).core.usage;

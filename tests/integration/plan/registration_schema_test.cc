@@ -65,6 +65,15 @@ TEST_SUITE("plan") {
       CHECK(!is_valid(schema, without));
       CHECK(!parse_registration(without.dump()).ok());
     }
+    Campaign forecast = campaign();
+    forecast.cost_inputs.emplace().digest = sha256("inputs");
+    const auto with =
+        parse_json(to_json(*make_registration(forecast, sha256("plan"), WallTime(1))));
+    REQUIRE(with.ok());
+    CHECK(is_valid(schema, *with));
+    Json broken_inputs = *with;
+    broken_inputs["frozen"]["cost_model_inputs"] = "12ab";
+    CHECK(!is_valid(schema, broken_inputs));
     Json more = *file;
     more["frozen"]["more"] = 1;
     CHECK(!is_valid(schema, more));

@@ -239,4 +239,46 @@ TEST_SUITE("aggregate") {
     // 10 USD are 120 pixels upward from 200: 1.00 is 12 of them and 0.10 is 1.
     CHECK_MESSAGE(svg.find("M130 200 H130 V188 H131 V199 H770") != std::string::npos, svg);
   }
+
+  TEST_CASE("reviews are spent in their run's envelopes and are human cost") {
+    MoneyInput in = campaign();
+    in.attempts = {settled(0, 300'000)};
+    in.reviews = {{0, micros(200'000), WallTime(kBegin + 60'000)},
+                  {2, micros(50'000), WallTime(kBegin + 70'000)}};
+    const MoneyView view = build_money(in);
+    CHECK(envelope(view, "global").spent == micros(550'000));
+    CHECK(envelope(view, "task:a").spent == micros(500'000));
+    CHECK(envelope(view, "task:b").spent == micros(50'000));
+    const auto categories = group_money(in, MoneyBy::kCategory);
+    CHECK(categories[2].name == "human");
+    CHECK(categories[2].spent == micros(250'000));
+    CHECK(categories[2].attempts == 2);
+    const auto tasks = group_money(in, MoneyBy::kTask);
+    CHECK(tasks[0].spent == micros(500'000));
+    CHECK(tasks[1].spent == micros(50'000));
+    // People's time has no rate: what is foretold is from attempts alone.
+    MoneyInput without = in;
+    without.reviews.clear();
+    CHECK(envelope(view, "global").per_hour == envelope(build_money(without), "global").per_hour);
+    CHECK(render_burndown_svg(in) != render_burndown_svg(without));
+  }
+
+  TEST_CASE("a review fits or every envelope that is short says by how much") {
+    MoneyInput in = campaign();
+    in.attempts = {settled(0, 900'000), out(1)};  // task a: 0.9 spent and 1.0 reserved of 2.0
+    CHECK(check_review(in, 0, micros(100'000)).empty());
+    const auto where = check_review(in, 0, micros(100'001));
+    REQUIRE(where.size() == 1);
+    CHECK(where[0].scope == "task:a");
+    CHECK(where[0].short_by == micros(1));
+    CHECK(where[0].raise_to == micros(2'000'001));
+    // The raise that is advised is one that is not refused.
+    CHECK(check_raise(in, "task:a", where[0].raise_to).ok());
+    in.parked.push_back({1, 2, micros(1)});
+    in.attempts.pop_back();
+    const auto parked = check_review(in, 0, micros(1'100'001));
+    REQUIRE(parked.size() == 1);
+    CHECK(check_raise(in, "task:a", parked[0].raise_to).ok());
+    CHECK(check_review(in, 0, micros(10'000'000)).size() == 3);
+  }
 }

@@ -36,7 +36,12 @@ TEST_SUITE("aggregate") {
       }
       return said;
     };
-    const Json report = parse_json(render_json(build_report(small_campaign()))).value();
+    ReportInput input = small_campaign();
+    Comparison& projection = input.projection.emplace();
+    projection.inputs = "98fe76dc54ba";
+    projection.rows = {{"total", "all", usd_micros(5), usd_micros(4), usd_micros(2), 500},
+                       {"category", "model", {}, {}, {}, {}}};
+    const Json report = parse_json(render_json(build_report(input))).value();
     CHECK(violations(report) == "");
     CHECK(violations(parse_json(render_json(build_report({"empty", {}, {}, 0.05}))).value()) == "");
 
@@ -52,9 +57,9 @@ TEST_SUITE("aggregate") {
       more.at(at)["more"] = 1;
       CHECK(violations(more) != "");
     };
-    for (const char* at :
-         {"", "/rows/0", "/rows/0/cost", "/rows/0/success_rate", "/rows/0/runs/0", "/runs/0",
-          "/runs/6", "/runs/0/time_ms", "/costs/0", "/total_cost/total"})
+    for (const char* at : {"", "/rows/0", "/rows/0/cost", "/rows/0/success_rate", "/rows/0/runs/0",
+                           "/runs/0", "/runs/6", "/runs/0/time_ms", "/costs/0", "/total_cost/total",
+                           "/projection", "/projection/rows/0"})
       without(Json::json_pointer(at));
     Json unknown = report;
     unknown["runs"][0]["outcome"] = "passed";

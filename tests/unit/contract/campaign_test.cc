@@ -88,6 +88,9 @@ TEST_SUITE("contract") {
     CHECK(c.run_caps(task).tool_calls == std::uint64_t{200});
     CHECK(c.stages.at(0).name == "main");
     CHECK(c.cost_model.version == "file");
+    REQUIRE(c.cost_inputs);
+    REQUIRE(c.cost_inputs->find("fix-greeting", "scripted") != nullptr);
+    CHECK(c.cost_inputs->find("fix-greeting", "scripted")->size() == 4);
   }
 
   TEST_CASE("the scaffolded repository is made by its script and takes its patch") {
@@ -249,6 +252,9 @@ TEST_SUITE("contract") {
     Folder folder;
     std::error_code ec;
     fs::remove(folder.path() / kCostModelFile, ec);
+    CHECK(folder.errors().find("(the built-in fallback-1) has no row human,minute") !=
+          std::string::npos);
+    fs::remove(folder.path() / kCostInputsFile, ec);
     Diagnostics out;
     const auto loaded = load_campaign(folder.path(), out);
     REQUIRE(loaded.ok());

@@ -140,12 +140,17 @@ TEST_SUITE("contract") {
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/caps", kCapsKeys);
+    const Json inputs = schema("pilot_cost_model_inputs.schema.json");
+    check_keys(inputs, "", kCostInputsKeys);
+    check_keys(inputs, "/properties/usage/items", kExpectedUsageKeys);
+    check_keys(inputs, "/properties/usage/items/properties/actions/items", kExpectedActionKeys);
     CHECK(contract.at("definitions").at("caps") == campaign.at("definitions").at("caps"));
   }
 
   TEST_CASE("what the parsers read is valid by the schemas and a misspelt key is not") {
     const Json contract = schema("contract.schema.json");
     const Json campaign = schema("campaign.schema.json");
+    const Json inputs = schema("pilot_cost_model_inputs.schema.json");
     CHECK(violations(contract, test::kContractYaml) == "");
     for (const auto& [path, text] : scaffold_files("first")) {
       CAPTURE(path);
@@ -153,12 +158,19 @@ TEST_SUITE("contract") {
                                    ? test::replaced(text, kCommitPlaceholder, std::string(40, 'a'))
                                    : text;
       if (path == "campaign.yaml") CHECK(violations(campaign, yaml) == "");
+      if (path == "pilot_cost_model_inputs.json") {
+        CHECK(violations(inputs, yaml) == "");
+        CHECK(violations(inputs, test::replaced(yaml, "\"per_run\": 0.02", "\"per_run\": -1")) !=
+              "");
+        CHECK(violations(inputs, test::replaced(yaml, "\"usage\"", "\"usages\"")) != "");
+      }
       if (path.ends_with("greeting.yaml")) CHECK(violations(contract, yaml) == "");
       if (path == "campaign.yaml")
         CHECK(violations(campaign, test::replaced(yaml, "budget:", "bugdet:")) != "");
     }
     CHECK(parse_json(kCampaignSchema).value() == campaign);
     CHECK(parse_json(kContractSchema).value() == contract);
+    CHECK(parse_json(kCostInputsSchema).value() == inputs);
     for (const auto& [from, to] :
          {std::pair{"timeout: 90s", "timeuot: 90s"}, std::pair{"timeout: 90s", "timeout: 90"},
           std::pair{"kind: build", "kind: built"}, std::pair{"id: fix-sum", "id: Fix"},

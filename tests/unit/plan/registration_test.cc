@@ -126,6 +126,31 @@ TEST_SUITE("plan") {
     CHECK(differences(registered(), now).size() == 2);
   }
 
+  TEST_CASE("inputs of a projection are registered where they are there") {
+    const Registration without = registered();
+    CHECK(to_json(without).find("cost_model_inputs") == std::string::npos);
+    Campaign c = campaign();
+    c.cost_inputs.emplace().digest = sha256("inputs");
+    const Registration with = registered(c);
+    CHECK(frozen_digest(with) != frozen_digest(without));
+    const auto back = parse_registration(to_json(with));
+    REQUIRE(back.ok());
+    CHECK(*back == with);
+    CHECK(differences(with, with).empty());
+    CHECK(differences(with, without) ==
+          std::vector<std::string>{"projection inputs: registered " + sha256("inputs").short_hex() +
+                                   ", now absent"});
+    c.cost_inputs->digest = sha256("better inputs");
+    CHECK(differences(with, registered(c)) ==
+          std::vector<std::string>{"projection inputs: registered " + sha256("inputs").short_hex() +
+                                   ", now " + sha256("better inputs").short_hex()});
+    // A forecast made later breaks no promise; it is not a registered one.
+    CHECK(differences(without, with).empty());
+    std::string broken = to_json(with);
+    broken.replace(broken.find(sha256("inputs").hex()), 4, "nope");
+    CHECK(parse_registration(broken).error().detail.find("frozen.cost_model_inputs: found") == 0);
+  }
+
   TEST_CASE("a removal needs a known task and a reason and happens once") {
     Registration r = registered();
     CHECK(add_removal(r, "web-api", "why", WallTime(1)).error().code == Errc::kNotFound);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <map>
 #include <random>
@@ -37,19 +38,56 @@ const AskId& id_of(const LedgerOp& op) {
   return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
 }
 
-void append(std::vector<std::string>& args, const LedgerOp& op) {
-  const auto four = [&](const char* kind, std::string amount, std::string scopes) {
-    args.emplace_back(kind);
-    args.push_back(to_string(id_of(op)));
-    args.push_back(std::move(amount));
-    args.push_back(std::move(scopes));
-  };
-  std::visit(Overload{[&](const ReserveOp& r) { four("r", micros(r.ask), scope_list(r.scopes)); },
-                      [&](const SettleOp& s) { four("s", micros(s.actual), ""); },
-                      [&](const VoidOp&) { four("v", "", ""); },
-                      [&](const ForgetOp&) { four("f", "", ""); }},
-             op);
-}
+// The batch as ledger.lua reads it: four MessagePack values (msgpack.org: str, array, float 64).
+// Doubles carry every amount exactly; the integers of a Redis built for 32 bits would not.
+class PackedBatch {
+ public:
+  explicit PackedBatch(const std::vector<LedgerOp>& batch) {
+    ids_.reserve(16 * batch.size());
+    amounts_.reserve(9 * batch.size());
+    paths_.reserve(16 * batch.size());
+    size(0xdb, batch.size(), out_);  // the letters follow
+    for (const LedgerOp& op : batch) {
+      std::visit(Overload{[&](const ReserveOp& r) { add('r', r.id, r.ask, scope_list(r.scopes)); },
+                          [&](const SettleOp& s) { add('s', s.id, s.actual, ""); },
+                          [&](const VoidOp& v) { add('v', v.id, MicroUsd::zero(), ""); },
+                          [&](const ForgetOp& f) { add('f', f.id, MicroUsd::zero(), ""); }},
+                 op);
+    }
+    for (const std::string* values : {&ids_, &amounts_, &paths_}) {
+      size(0xdd, batch.size(), out_);
+      out_ += *values;
+    }
+  }
+  const std::string& bytes() const { return out_; }
+
+ private:
+  // Type byte and number of elements, 32 bits, highest byte first.
+  static void size(unsigned char type, std::size_t n, std::string& to) {
+    to += static_cast<char>(type);
+    big_endian(n, 4, to);
+  }
+  static void big_endian(std::uint64_t bits, int bytes, std::string& to) {
+    for (int shift = 8 * (bytes - 1); 0 <= shift; shift -= 8)
+      to += static_cast<char>(bits >> shift & 0xff);
+  }
+  static void text(std::string_view value, std::string& to) {
+    if (value.size() < 32) {
+      to += static_cast<char>(0xa0 | value.size());
+    } else {
+      size(0xdb, value.size(), to);
+    }
+    to += value;
+  }
+  void add(char kind, const AskId& id, MicroUsd amount, std::string_view path) {
+    out_ += kind;
+    text(to_string(id), ids_);
+    amounts_ += '\xcb';
+    big_endian(std::bit_cast<std::uint64_t>(static_cast<double>(amount.micros())), 8, amounts_);
+    text(path, paths_);
+  }
+  std::string out_, ids_, amounts_, paths_;
+};
 
 std::string_view cut(std::string_view& text, char at) {
   const std::size_t end = text.find(at);
@@ -80,13 +118,16 @@ Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
   if (is_reserve && (kind == "g" || kind == "G")) {
     return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kGranted, {}, {}, replayed});
   }
-  if ((is_reserve && (kind == "d" || kind == "D")) || (is_settle && (kind == "s" || kind == "S"))) {
+  if (is_settle && (kind == "s" || kind == "S")) {
+    const MicroUsd actual = std::get<SettleOp>(op).actual;
+    if ((!line.empty() && !read_number(line, &first)) || actual.micros() < first)
+      return bad_reply(whole);
+    const MicroUsd overrun = MicroUsd::from_micros(first);
+    return LedgerAnswer(SettleAnswer{actual - overrun, overrun, replayed});
+  }
+  if (is_reserve && (kind == "d" || kind == "D")) {
     if (!read_number(cut(line, ' '), &first) || !read_number(line, &second))
       return bad_reply(whole);
-    if (is_settle) {
-      return LedgerAnswer(
-          SettleAnswer{MicroUsd::from_micros(first), MicroUsd::from_micros(second), replayed});
-    }
     return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kDenied,
                                       ScopeId(static_cast<std::uint32_t>(first)),
                                       MicroUsd::from_micros(second), replayed});
@@ -353,10 +394,9 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
   if (batch.empty()) return std::vector<LedgerAnswer>{};
   PROCTOR_CHECK_OK(connect());
   if (home_.empty()) return refusal("GONE").error();
-  std::vector<std::string> args{std::to_string(epoch.raw()), token_};
-  args.reserve(2 + 4 * batch.size());
-  for (const LedgerOp& op : batch) append(args, op);
-  PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript, args));
+  PROCTOR_TRY(const RedisReply reply,
+              run(&ledger_sha_, kLedgerScript,
+                  {std::to_string(epoch.raw()), token_, PackedBatch(batch).bytes()}));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("not text");
   std::string_view text(reply->str, reply->len);
   PROCTOR_CHECK_OK(refusal(text));

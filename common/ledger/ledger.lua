@@ -20,7 +20,7 @@
 -- needs is read by one call per key and written by one, and no text is parsed or made twice.
 
 local MAX = 9007199254740991
-local format, match, byte = string.format, string.match, string.byte
+local format, match, gmatch, byte = string.format, string.match, string.gmatch, string.byte
 if format('%d', MAX) ~= '9007199254740991' then error('this Redis has no integers of 64 bits') end
 
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'token', 'state')
@@ -30,81 +30,78 @@ if mine < stored or (mine == stored and head[2] ~= ARGV[2]) then return 'FENCED 
 if mine > stored or head[3] ~= 'open' then return 'GONE' end
 
 local kinds, ids, amounts, paths = cmsgpack.unpack(ARGV[3])
-if #kinds ~= #ids then error('a batch of ' .. #kinds .. ' kinds and ' .. #ids .. ' ids') end
+local n = #ids
+if #kinds ~= n or 4000 < n then error('a batch of ' .. #kinds .. ' kinds and ' .. n .. ' ids') end
+local kind = {byte(kinds, 1, n)}
 local RESERVE, SETTLE, VOID, FORGET, PENDING = byte('rsvfp', 1, 5)
-local kind = {}
-local function in_chunks(count, call)
-  for from = 1, count, 1000 do call(from, math.min(from + 999, count)) end
-end
-in_chunks(#ids, function(from, to)
-  local part = {byte(kinds, from, to)}
-  for i = 1, #part do kind[from + i - 1] = part[i] end
-end)
 
 -- Rows of this batch, by id: as stored, then as they will be.  false: none.
 local rows = {}
-in_chunks(#ids, function(from, to)
-  local found = redis.call('HMGET', KEYS[3], unpack(ids, from, to))
-  for i = 1, #found do
-    local id = ids[from + i - 1]
-    if type(id) ~= 'string' then error('an id that is no text') end
-    rows[id] = found[i]
-  end
-end)
-local changed, order = {}, {}
-local function put(id, row)
-  rows[id] = row
-  if not changed[id] then
-    changed[id] = true
-    order[#order + 1] = id
-  end
+local stored_rows = redis.call('HMGET', KEYS[3], unpack(ids))
+for i = 1, n do
+  local id = ids[i]
+  if type(id) ~= 'string' then error('an id that is no text') end
+  rows[id] = stored_rows[i]
 end
-local function corrupt(id) error('CORRUPT row of reservation ' .. id) end
 local function fields(id, row)
   local state, ask, names, more = match(row, '^([pdsv]) (%d+) ([%d,]+) ?(.*)$')
-  if not state then corrupt(id) end
+  if not state then error('CORRUPT row of reservation ' .. id) end
   return state, ask, names, more
 end
 
--- Envelopes touched by this batch, by index text: {cap, spent, reserved, index, cap as text}.
+-- Envelopes touched by this batch, by index text:
+-- {cap, spent, reserved, index, cap as text, spent as stored, reserved as stored}.
 -- Lists of them by their text, "0,1,7"; or what is wrong with such a list.
 local scopes, touched, lists = {}, {}, {}
+local n_touched = 0
 local function split(names)
-  if lists[names] then return end
-  local list = {}
-  for index in string.gmatch(names, '[^,]+') do
-    list[#list + 1] = index
+  local a, b, c = match(names, '^(%d+),(%d+),(%d+)$')  -- the usual number of them
+  local list = {a, b, c}
+  if not a then
+    for index in gmatch(names, '[^,]+') do list[#list + 1] = index end
+  end
+  for i = 1, #list do
+    local index = list[i]
     if scopes[index] == nil then
       scopes[index] = false
-      touched[#touched + 1] = index
+      n_touched = n_touched + 1
+      touched[n_touched] = index
     end
   end
   lists[names] = list
 end
--- What the pending rows of this batch hold: ask and scopes of operation i, while its row is row_of[i].
-local row_of, ask_of, names_of = {}, {}, {}
-for i = 1, #ids do
-  local k = kind[i]
+local at = 0
+local function in_chunks(list, call)
+  for from = 1, #list, 4000 do call(unpack(list, from, math.min(from + 3999, #list))) end
+end
+-- What operation i finds in its pending row, as long as the row is the stored one; else nothing.
+-- Made as long as they will be: a list that Lua lets grow from its middle is a slow one.
+local ask_of, names_of = {unpack(ids)}, {unpack(ids)}
+for i = 1, n do
+  local k, names = kind[i], nil
   if k == RESERVE then
-    split(paths[i])
+    names = paths[i]
   elseif k ~= FORGET then
-    local row = rows[ids[i]]
-    if row and byte(row) == PENDING then
-      local ask, names = match(row, '^p (%d+) ([%d,]+)$')
-      if not ask then corrupt(ids[i]) end
-      row_of[i], ask_of[i], names_of[i] = row, ask, names
-      split(names)
+    local row = stored_rows[i]
+    if row then
+      ask_of[i], names = match(row, '^p (%d+) (.+)$')
+      names_of[i] = names
     end
   end
+  if names and not lists[names] then split(names) end
 end
-in_chunks(#touched, function(from, to)
-  local found = redis.call('HMGET', KEYS[2], unpack(touched, from, to))
+in_chunks(touched, function(...)
+  local found = redis.call('HMGET', KEYS[2], ...)
   for i = 1, #found do
-    local index, text = touched[from + i - 1], found[i]
+    local text = found[i]
+    at = at + 1
     if text then
+      local index = touched[at]
       local cap, spent, reserved = match(text, '^(%d+) (%d+) (%d+)$')
       if not cap then error('CORRUPT scope ' .. index) end
-      scopes[index] = {tonumber(cap), tonumber(spent), tonumber(reserved), index, cap}
+      local c, u, r = cap + 0, spent + 0, reserved + 0
+      if c < u + r then error('CORRUPT scope ' .. index) end
+      scopes[index] = {c, u, r, index, cap, u, r}
     end
   end
 end)
@@ -144,7 +141,7 @@ local function reserve(id, ask, names)
     local free = s[1] - s[2] - s[3]
     if free < ask then
       local why = s[4] .. format(' %d', ask - free)
-      put(id, 'd ' .. text .. ' ' .. names .. ' ' .. why)
+      rows[id] = 'd ' .. text .. ' ' .. names .. ' ' .. why
       return 'd ' .. why
     end
   end
@@ -152,7 +149,7 @@ local function reserve(id, ask, names)
     local s = list[i]
     s[3] = s[3] + ask
   end
-  put(id, 'p ' .. text .. ' ' .. names)
+  rows[id] = 'p ' .. text .. ' ' .. names
   return 'g'
 end
 
@@ -167,12 +164,12 @@ local function settle(id, actual, i)
   local row = rows[id]
   if not row then return 'n' end
   local state, ask_text, names, more = 'p', ask_of[i], names_of[i], nil
-  if row ~= row_of[i] then state, ask_text, names, more = fields(id, row) end
+  if row ~= stored_rows[i] or not names then state, ask_text, names, more = fields(id, row) end
   if state == 'd' then return 'c was denied' end
   if state == 'v' then return 'c was voided' end
   local text = format('%d', actual)
   if state == 's' and more ~= text then return 'c was settled with another amount' end
-  local ask, charged, overrun = tonumber(ask_text), actual, ''
+  local ask, charged, overrun = ask_text + 0, actual, ''
   if ask < actual then charged, overrun = ask, format(' %d', actual - ask) end
   if state == 's' then return 'S' .. overrun end
   local list = list_of(id, names)
@@ -180,7 +177,7 @@ local function settle(id, actual, i)
     local s = list[k]
     s[2], s[3] = s[2] + charged, s[3] - ask
   end
-  put(id, 's ' .. ask_text .. ' ' .. names .. ' ' .. text)
+  rows[id] = 's ' .. ask_text .. ' ' .. names .. ' ' .. text
   return 's' .. overrun
 end
 
@@ -188,16 +185,16 @@ local function cancel(id, _, i)
   local row = rows[id]
   if not row then return 'n' end
   local state, ask_text, names = 'p', ask_of[i], names_of[i]
-  if row ~= row_of[i] then state, ask_text, names = fields(id, row) end
+  if row ~= stored_rows[i] or not names then state, ask_text, names = fields(id, row) end
   if state == 'd' then return 'c was denied' end
   if state == 's' then return 'c was settled' end
   if state == 'v' then return 'u' end
-  local list, ask = list_of(id, names), tonumber(ask_text)
+  local list, ask = list_of(id, names), ask_text + 0
   for k = 1, #list do
     local s = list[k]
     s[3] = s[3] - ask
   end
-  put(id, 'v ' .. ask_text .. ' ' .. names)
+  rows[id] = 'v ' .. ask_text .. ' ' .. names
   return 'u'
 end
 
@@ -205,12 +202,12 @@ local function forget(id)
   local row = rows[id]
   if not row then return 'u' end
   if byte(row) == PENDING then return 'c is still pending' end
-  put(id, false)
+  rows[id] = false
   return 'u'
 end
 
 local out = {}
-for i = 1, #ids do
+for i = 1, n do
   local k, id = kind[i], ids[i]
   if k == RESERVE then
     out[i] = reserve(id, amounts[i], paths[i])
@@ -228,29 +225,29 @@ end
 -- Nothing was written so far.  HSET comes first: under maxmemory it is refused before any effect,
 -- and after the first write a script is let to its end.
 local sets, dels, counters = {}, {}, {}
-for i = 1, #order do
-  local id = order[i]
-  if rows[id] then
-    sets[#sets + 1] = id
-    sets[#sets + 1] = rows[id]
-  else
-    dels[#dels + 1] = id
-  end
-end
-if #order > 0 then
-  for i = 1, #touched do
-    local s = scopes[touched[i]]
-    if s then
-      if s[2] < 0 or s[3] < 0 or s[1] < s[2] + s[3] then error('CORRUPT scope ' .. s[4]) end
-      counters[#counters + 1] = s[4]
-      counters[#counters + 1] = format('%s %d %d', s[5], s[2], s[3])
+local n_sets, n_dels = 0, 0
+for i = 1, n do
+  local id = ids[i]
+  local row = rows[id]
+  if row ~= stored_rows[i] then
+    if row then
+      sets[n_sets + 1], sets[n_sets + 2] = id, row
+      n_sets = n_sets + 2
+    else
+      n_dels = n_dels + 1
+      dels[n_dels] = id
     end
   end
 end
-local function write(command, key, list)
-  in_chunks(#list, function(from, to) redis.call(command, key, unpack(list, from, to)) end)
+for i = 1, #touched do
+  local s = scopes[touched[i]]
+  if s and (s[2] ~= s[6] or s[3] ~= s[7]) then
+    if s[2] < 0 or s[3] < 0 or s[1] < s[2] + s[3] then error('CORRUPT scope ' .. s[4]) end
+    counters[#counters + 1] = s[4]
+    counters[#counters + 1] = format('%s %d %d', s[5], s[2], s[3])
+  end
 end
-write('HSET', KEYS[3], sets)
-write('HSET', KEYS[2], counters)
-write('HDEL', KEYS[3], dels)
+in_chunks(sets, function(...) redis.call('HSET', KEYS[3], ...) end)
+in_chunks(counters, function(...) redis.call('HSET', KEYS[2], ...) end)
+in_chunks(dels, function(...) redis.call('HDEL', KEYS[3], ...) end)
 return table.concat(out, '\n')

@@ -133,18 +133,22 @@ int main() {
   options.endpoint = must(parse_redis_endpoint(redis.address()));
   options.campaign = "bench";
   RedisLedger ledger = must(RedisLedger::open(std::move(options)));
-  std::vector<ScopeSpec> scopes{{"global", kLedgerMax}, {"stage:all", kLedgerMax}};
+  const MicroUsd cap = MicroUsd::from_micros(1'000'000'000'000);  // never short
+  std::vector<ScopeSpec> scopes{{"global", cap}, {"stage:all", cap}};
   for (std::uint32_t i = 0; i < kTasks; ++i) {
-    scopes.push_back({"task:" + std::to_string(i), kLedgerMax});
+    scopes.push_back({"task:" + std::to_string(i), cap});
   }
   struct Row {
     std::uint32_t batch;
-    const char* name;
+    const char* pace;
+    const char* cost;
   };
   RedisConnection watch = must(
       RedisConnection::open(must(parse_redis_endpoint(redis.address())), std::chrono::seconds(5)));
   std::uint64_t epoch = 0;
-  for (const Row& row : {Row{64, ""}, Row{1, "_1"}, Row{16, "_16"}}) {
+  for (const Row& row : {Row{64, "ledger.pairs_per_s", "ledger.redis_us_per_pair"},
+                         Row{1, "ledger.pairs_per_s_1", "ledger.redis_us_per_pair_1"},
+                         Row{16, "ledger.pairs_per_s_16", "ledger.redis_us_per_pair_16"}}) {
     std::vector<double> pace, cost;
     for (std::size_t i = 0; i < kRounds; ++i) {
       ++epoch;
@@ -153,8 +157,8 @@ int main() {
       pace.push_back(p.pairs_per_s);
       cost.push_back(p.redis_us);
     }
-    std::printf("figure ledger.pairs_per_s%s %.0f 1/s\n", row.name, median(pace));
-    std::printf("figure ledger.redis_us_per_pair%s %.1f us\n", row.name, median(cost));
+    std::printf("figure %s %.0f 1/s\n", row.pace, median(pace));
+    std::printf("figure %s %.1f us\n", row.cost, median(cost));
     std::fflush(stdout);
   }
   ++epoch;

@@ -159,32 +159,9 @@ Result<ScopeBalance> read_balance(std::string_view text) {
 Result<std::vector<ScopeBalance>> balances_of(const std::vector<ScopeSpec>& scopes,
                                               const std::vector<ReserveOp>& pending,
                                               const std::vector<MicroUsd>& spent) {
-  if (spent.size() != scopes.size()) {
-    return Error{Errc::kInvalid, "one spent amount per scope is needed"};
-  }
-  Ledger rules(scopes);
+  PROCTOR_TRY(const Ledger rules, Ledger::restored(scopes, pending, spent));
   std::vector<ScopeBalance> balances;
-  for (std::uint32_t i = 0; i < scopes.size(); ++i) {
-    if (spent[i] < MicroUsd::zero() || scopes[i].cap < spent[i]) {
-      return Error{Errc::kCorrupt, "journal: spent of scope " + scopes[i].name + " is " +
-                                       format_usd(spent[i]) + " of " + format_usd(scopes[i].cap)};
-    }
-    balances.push_back({scopes[i].cap, spent[i], MicroUsd::zero()});
-  }
-  for (const ReserveOp& op : pending) {
-    // The rules see the asks without what was spent before: enough to validate each of them.
-    PROCTOR_TRY(const ReserveAnswer answer, rules.reserve(op));
-    const bool granted = answer.kind == ReserveAnswer::Kind::kGranted && !answer.replayed;
-    for (const ScopeId scope : op.scopes) {
-      ScopeBalance& b = balances[scope.raw()];
-      if (!granted || b.free() < op.ask) {
-        return Error{Errc::kCorrupt, "journal: pending reservation " + to_string(op.id) +
-                                         " is repeated or passes the cap of scope " +
-                                         scopes[scope.raw()].name};
-      }
-      b.reserved = b.reserved + op.ask;
-    }
-  }
+  for (std::uint32_t i = 0; i < scopes.size(); ++i) balances.push_back(rules.balance(ScopeId(i)));
   return balances;
 }
 
@@ -337,12 +314,13 @@ void RedisLedger::join(LedgerLease lease) {
   if (connection_ && home_ != connection_->facts().run_id) connection_.reset();
 }
 
-std::string RedisLedger::describe_server() const {
+std::string RedisLedger::describe() const {
   if (!connection_) return "redis: not connected";
   const RedisFacts& f = connection_->facts();
-  return "redis " + printable(f.version, 40) + " at " + describe(options_.endpoint) + ", user " +
-         (f.user.empty() ? "unknown" : f.user) + ", keys proctor:{" + options_.campaign +
-         "}:*, persistence " + f.persistence + " (not needed: the journal is the record)";
+  return "redis " + printable(f.version, 40) + " at " + proctor::describe(options_.endpoint) +
+         ", user " + (f.user.empty() ? "unknown" : f.user) + ", keys proctor:{" +
+         options_.campaign + "}:*, persistence " + f.persistence +
+         " (not needed: the journal is the record)";
 }
 
 Result<std::vector<std::string>> RedisLedger::begin_epoch(Epoch epoch,

@@ -4,6 +4,7 @@ C = "common/ledger/ledger.cc"
 L = "common/ledger/ledger.lua"
 B = "common/ledger/rebuild.lua"
 R = "common/ledger/redis_ledger.cc"
+J = "common/ledger/journal_ledger.cc"
 
 MUTANTS = [
     # ---- the rules
@@ -67,10 +68,17 @@ MUTANTS = [
     ("rebuild: an old epoch takes the campaign", B, "mine < stored or (mine == stored and head[2] ~= ARGV[3])",
      "mine == stored and head[2] ~= ARGV[3]"),
     ("rebuild: what was there before stays", B, "redis.call('UNLINK', KEYS[2], KEYS[3])", ""),
-    ("rebuild: drops what was spent", R, "balances.push_back({scopes[i].cap, spent[i], MicroUsd::zero()});",
-     "balances.push_back({scopes[i].cap, MicroUsd::zero(), MicroUsd::zero()});"),
-    ("rebuild: drops what is reserved", R, "b.reserved = b.reserved + op.ask;", "b.reserved = b.reserved;"),
-    ("rebuild: a journal that passes a cap is believed", R, "if (!granted || b.free() < op.ask) {", "if (!granted) {"),
+    ("rebuild: drops what was spent", C, "    b.spent = spent[i];\n", ""),
+    ("rebuild: drops what is reserved", R, "balances.push_back(rules.balance(ScopeId(i)));",
+     "balances.push_back({scopes[i].cap, spent[i], MicroUsd::zero()});"),
+    ("rebuild: a journal that passes a cap is believed", C,
+     "if (answer.kind == ReserveAnswer::Kind::kGranted && !answer.replayed) continue;",
+     "if (!answer.replayed) continue;"),
+    ("rebuild: a journal may hold a reservation twice", C,
+     "if (answer.kind == ReserveAnswer::Kind::kGranted && !answer.replayed) continue;",
+     "if (answer.kind == ReserveAnswer::Kind::kGranted) continue;"),
+    ("without a Redis an old epoch is accepted", J, "if (rules_ && epoch < epoch_) {", "if (false) {"),
+    ("without a Redis an epoch that did not begin is answered", J, "if (!rules_ || epoch_ < epoch) {", "if (!rules_) {"),
     ("a restarted server is trusted", R, "if (home_ != connection_->facts().run_id) home_.clear();", ""),
     ("what differs is not told", R, "if (text != want) differ(name + ", "if (false) differ(name + "),
 ]

@@ -254,7 +254,7 @@ TEST_SUITE("ledger") {
     const Home home;
     RedisLedger ledger = home.ledger();
     REQUIRE(ledger.connect().ok());
-    const std::string told = ledger.describe_server();
+    const std::string told = ledger.describe();
     CAPTURE(told);
     for (const char* part : {"redis 7", "user default", "keys proctor:{c1}:*", "persistence none"})
       CHECK(told.find(part) != told.npos);

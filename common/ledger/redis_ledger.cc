@@ -155,6 +155,21 @@ Result<ScopeBalance> read_balance(std::string_view text) {
                       MicroUsd::from_micros(n[2])};
 }
 
+// A hash, sorted by field.
+Result<std::vector<std::pair<std::string, std::string>>> read_hash(const redisReply& reply) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements % 2 != 0) return bad_reply("HGETALL");
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t i = 0; i < reply.elements; i += 2) {
+    const redisReply* field = reply.element[i];
+    const redisReply* text = reply.element[i + 1];
+    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
+      return bad_reply("HGETALL");
+    out.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 // The envelopes as the journal has them; refuses numbers that break the invariants.
 Result<std::vector<ScopeBalance>> balances_of(const std::vector<ScopeSpec>& scopes,
                                               const std::vector<ReserveOp>& pending,
@@ -246,21 +261,20 @@ Status RedisLedger::rebuild_step(std::vector<std::string> args) {
   return ok_status();
 }
 
-// A hash, sorted by field.
-Result<std::vector<std::pair<std::string, std::string>>> RedisLedger::stored(
-    const std::string& key) {
+Result<RedisLedger::Fields> RedisLedger::stored(const std::string& key) {
   PROCTOR_TRY(const RedisReply reply,
               connection_->call(std::array<std::string_view, 2>{"HGETALL", key}));
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0) return bad_reply("HGETALL");
-  std::vector<std::pair<std::string, std::string>> out;
-  for (std::size_t i = 0; i < reply->elements; i += 2) {
-    const redisReply* field = reply->element[i];
-    const redisReply* text = reply->element[i + 1];
-    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
-      return bad_reply("HGETALL");
-    out.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
-  }
-  std::ranges::sort(out);
+  return read_hash(*reply);
+}
+
+Result<RedisLedger::Stored> RedisLedger::read_all() {
+  PROCTOR_CHECK_OK(connect());
+  PROCTOR_TRY(const RedisReply reply, run(&rebuild_sha_, kRebuildScript, {"read"}));
+  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) return bad_reply("read");
+  Stored out;
+  PROCTOR_TRY(out.head, read_hash(*reply->element[0]));
+  PROCTOR_TRY(out.scopes, read_hash(*reply->element[1]));
+  PROCTOR_TRY(out.rows, read_hash(*reply->element[2]));
   return out;
 }
 

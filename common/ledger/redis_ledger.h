@@ -68,6 +68,14 @@ class RedisLedger final : public LedgerStore {
   // One answer per operation, in order; at most kLedgerBatch.
   Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch) override;
 
+  // All that Redis holds of the campaign at one instant, as it stands there: for an auditor, who
+  // needs no epoch.  Each sorted by field; empty where Redis holds nothing.
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  struct Stored {
+    Fields head, scopes, rows;
+  };
+  Result<Stored> read_all();
+
   // All envelopes at one instant, by scope id.
   Result<std::vector<ScopeBalance>> snapshot() override;
 
@@ -78,7 +86,7 @@ class RedisLedger final : public LedgerStore {
                          const std::vector<std::string>& args);
   Status rebuild_step(std::vector<std::string> args);
   Status refusal(std::string_view answer) const;
-  Result<std::vector<std::pair<std::string, std::string>>> stored(const std::string& key);
+  Result<Fields> stored(const std::string& key);
   Result<std::vector<std::string>> differences(const std::vector<ScopeSpec>& scopes,
                                                const std::vector<ScopeBalance>& journal,
                                                const std::vector<ReserveOp>& pending);

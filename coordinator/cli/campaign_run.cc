@@ -13,6 +13,7 @@
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
@@ -63,15 +64,6 @@ Result<std::string> local_endpoint(const StateFolder& folder) {
   }
   PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
   return std::string(kIpc) + path.string();
-}
-
-// Credentials come from the environment, never from a file that is committed.
-Result<RedisEndpoint> redis_endpoint(const std::string& configured) {
-  PROCTOR_TRY(RedisEndpoint endpoint, parse_redis_endpoint(configured));
-  if (const char* user = std::getenv("PROCTOR_REDIS_USER")) endpoint.user = user;
-  if (const char* password = std::getenv("PROCTOR_REDIS_PASSWORD"))
-    endpoint.password = Secret(password);
-  return endpoint;
 }
 
 // Where the money is kept; starts the campaign's own Redis where one is needed and none is named.

@@ -38,6 +38,20 @@ const AskId& id_of(const LedgerOp& op) {
   return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
 }
 
+// An integer as IEEE 754 binary64, exact to 2^53; above that cut, so that it stays above.
+std::uint64_t float64_bits(std::int64_t value) {
+  constexpr int kFraction = 52, kBias = 1023;
+  if (value == 0) return 0;
+  const std::uint64_t sign = value < 0 ? std::uint64_t{1} << 63 : 0;
+  const auto bits = static_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = value < 0 ? ~bits + 1 : bits;
+  const int exponent = static_cast<int>(std::bit_width(magnitude)) - 1;
+  const std::uint64_t aligned = exponent <= kFraction ? magnitude << (kFraction - exponent)
+                                                      : magnitude >> (exponent - kFraction);
+  const std::uint64_t fraction = aligned & ((std::uint64_t{1} << kFraction) - 1);
+  return sign | static_cast<std::uint64_t>(exponent + kBias) << kFraction | fraction;
+}
+
 // The batch as ledger.lua reads it: four MessagePack values (msgpack.org: str, array, float 64).
 // Doubles carry every amount exactly; the integers of a Redis built for 32 bits would not.
 class PackedBatch {
@@ -83,7 +97,7 @@ class PackedBatch {
     out_ += kind;
     text(to_string(id), ids_);
     amounts_ += '\xcb';
-    big_endian(std::bit_cast<std::uint64_t>(static_cast<double>(amount.micros())), 8, amounts_);
+    big_endian(float64_bits(amount.micros()), 8, amounts_);
     text(path, paths_);
   }
   std::string out_, ids_, amounts_, paths_;

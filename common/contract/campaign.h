@@ -56,7 +56,9 @@ struct Campaign {
   std::vector<std::string> strata;        // keys reported by; each contract must have them
   std::uint32_t workers = 2;              // of `proctor run`
   std::uint32_t slots = 2;                // of each of them
-  std::string redis;  // "", "unix:/path" or "tcp://host:port"; "" = a private one
+  enum class LedgerKind { kRedis, kJournal };
+  LedgerKind ledger = LedgerKind::kRedis;  // kJournal: no Redis at all, `redis` is empty
+  std::string redis;                       // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
   CostModel cost_model;
   std::optional<CostInputs> cost_inputs;  // what runs are expected to use; no such file: nothing

@@ -102,6 +102,10 @@ void read_budget(const Fields& campaign, Campaign& out) {
   e.global = f.usd("global", Need::kRequired).value_or(e.global);
   e.task = f.usd("task", Need::kOptional);
   e.run = f.usd("run", Need::kOptional).value_or(e.run);
+  using Kind = Campaign::LedgerKind;
+  constexpr std::array<Word<Kind>, 2> kLedgers{
+      {{"redis", Kind::kRedis}, {"journal", Kind::kJournal}}};
+  out.ledger = f.choice("ledger", out.ledger, kLedgers);
   const Node* tasks = f.find("tasks");
   if (tasks == nullptr) return;
   if (tasks->kind != Node::Kind::kMapping)
@@ -163,6 +167,9 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   c.workers = small("workers", c.workers, 1, limits::kWorkersMax);
   c.slots = small("slots", c.slots, 1, limits::kSlotsMax);
   c.redis = f.text("redis", Need::kOptional, kRedisRule);
+  if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
+    problems.add(f.at("redis"), "redis", "an address",
+                 "nothing: budget.ledger is journal, which asks no Redis");
   c.infrastructure_retries =
       small("infrastructure_retries", c.infrastructure_retries, 0, kRetriesMax);
   return text;

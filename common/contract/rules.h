@@ -114,7 +114,7 @@ inline constexpr std::array<KeyName, 16> kCampaignKeys{
 inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
                                                     "script", "files", "variables"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
-inline constexpr std::array<KeyName, 4> kBudgetKeys{"global", "task", "tasks", "run"};
+inline constexpr std::array<KeyName, 5> kBudgetKeys{"global", "task", "tasks", "run", "ledger"};
 // pilot_cost_model_inputs.json
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
                                                         "usage"};

@@ -36,6 +36,7 @@ budget:
   global: "20.00"
   task: "10.00"
   run: "1.00"
+  # ledger: journal   (no Redis at all: the coordinator keeps the envelopes itself)
 
 # Of each run.  A contract may ask for less.
 caps:

@@ -42,6 +42,30 @@ Ledger::Ledger(std::vector<ScopeSpec> scopes) : specs_(std::move(scopes)) {
   check();
 }
 
+Result<Ledger> Ledger::restored(std::vector<ScopeSpec> scopes,
+                                const std::vector<ReserveOp>& pending,
+                                const std::vector<MicroUsd>& spent) {
+  if (spent.size() != scopes.size())
+    return Error{Errc::kInvalid, "one spent amount per scope is needed"};
+  Ledger out(std::move(scopes));
+  for (std::size_t i = 0; i < spent.size(); ++i) {
+    ScopeBalance& b = out.balances_[i];
+    if (spent[i] < MicroUsd::zero() || b.cap < spent[i]) {
+      return Error{Errc::kCorrupt, "journal: spent of scope " + out.specs_[i].name + " is " +
+                                       format_usd(spent[i]) + " of " + format_usd(b.cap)};
+    }
+    b.spent = spent[i];
+  }
+  for (const ReserveOp& op : pending) {
+    PROCTOR_TRY(const ReserveAnswer answer, out.reserve(op));
+    if (answer.kind == ReserveAnswer::Kind::kGranted && !answer.replayed) continue;
+    return Error{Errc::kCorrupt, "journal: pending reservation " + to_string(op.id) +
+                                     " is repeated or passes the cap of scope " +
+                                     out.specs_[answer.short_scope.raw()].name};
+  }
+  return out;
+}
+
 Status Ledger::validate(const ReserveOp& op) const {
   const auto invalid = [&](std::string_view what) {
     return Error{Errc::kInvalid, "reservation " + to_string(op.id) + ": " + std::string(what)};

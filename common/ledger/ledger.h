@@ -83,6 +83,13 @@ class Ledger {
  public:
   explicit Ledger(std::vector<ScopeSpec> scopes);
 
+  // As a journal has it: `spent` by scope and the reservations still open.  kInvalid: not one spent
+  // amount per scope, or an ask that reserve() refuses.  kCorrupt: the numbers pass a cap, or a
+  // reservation stands twice.
+  static Result<Ledger> restored(std::vector<ScopeSpec> scopes,
+                                 const std::vector<ReserveOp>& pending,
+                                 const std::vector<MicroUsd>& spent);
+
   // kInvalid: negative or oversized ask, no, repeated or unknown scopes.  kConflict: the id with
   // other contents.  A denial is an answer, not an Error.
   Result<ReserveAnswer> reserve(const ReserveOp& op);

@@ -63,7 +63,11 @@ Result<PrivateRedis> PrivateRedis::start(const fs::path& state_dir) {
     auto connection = RedisConnection::open(endpoint, 1s);
     if (connection.ok()) {
       auto pong = connection.value().call(std::array<std::string_view, 1>{"PING"});
-      if (pong.ok()) return redis;
+      if (pong.ok()) {
+        PROCTOR_CHECK_OK(
+            write_file(address_file(absolute), redis.address_ + "\n", Durability::kLazy));
+        return redis;
+      }
     } else if (connection.error().code != Errc::kUnavailable) {
       return std::move(connection).error();
     }
@@ -108,7 +112,10 @@ PrivateRedis::~PrivateRedis() {
 }
 
 void PrivateRedis::stop() {
-  if (child_.running()) child_.stop(2s);
+  if (!child_.running()) return;
+  child_.stop(2s);
+  std::error_code ec;
+  fs::remove(address_file(log_.parent_path()), ec);
 }
 
 }  // namespace proctor

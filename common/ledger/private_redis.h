@@ -25,6 +25,10 @@ class PrivateRedis {
   PrivateRedis& operator=(PrivateRedis&&) noexcept;
   ~PrivateRedis();
 
+  // The file of this folder that holds the address of its server while that runs, and after its
+  // owner was killed: for who looks in from outside.
+  static fs::path address_file(const fs::path& state_dir) { return state_dir / "redis.address"; }
+
   const std::string& address() const { return address_; }  // "unix:/..."
   pid_t pid() const { return child_.pid(); }
   bool running() { return child_.running(); }

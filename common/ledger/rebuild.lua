@@ -5,9 +5,16 @@
 --   rows id text ...  pending reservations
 --   open              from here on ledger.lua answers
 --   snapshot          the scopes hash (needs no epoch)
--- Answers "OK", "FENCED epoch", "GONE" or, for snapshot, a list of index and text.
+--   read              all three hashes at one instant, for an auditor (needs no epoch)
+-- Answers "OK", "FENCED epoch", "GONE" or, for snapshot, a list of index and text; for read three
+-- such lists.
 
 local command = ARGV[1]
+if command == 'read' then
+  local out = {}
+  for i = 1, 3 do out[i] = redis.call('HGETALL', KEYS[i]) end
+  return out
+end
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'token', 'state')
 
 if command == 'snapshot' then

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <map>
 #include <random>
@@ -37,19 +38,70 @@ const AskId& id_of(const LedgerOp& op) {
   return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
 }
 
-void append(std::vector<std::string>& args, const LedgerOp& op) {
-  const auto four = [&](const char* kind, std::string amount, std::string scopes) {
-    args.emplace_back(kind);
-    args.push_back(to_string(id_of(op)));
-    args.push_back(std::move(amount));
-    args.push_back(std::move(scopes));
-  };
-  std::visit(Overload{[&](const ReserveOp& r) { four("r", micros(r.ask), scope_list(r.scopes)); },
-                      [&](const SettleOp& s) { four("s", micros(s.actual), ""); },
-                      [&](const VoidOp&) { four("v", "", ""); },
-                      [&](const ForgetOp&) { four("f", "", ""); }},
-             op);
+// An integer as IEEE 754 binary64, exact to 2^53; above that cut, so that it stays above.
+std::uint64_t float64_bits(std::int64_t value) {
+  constexpr int kFraction = 52, kBias = 1023;
+  if (value == 0) return 0;
+  const std::uint64_t sign = value < 0 ? std::uint64_t{1} << 63 : 0;
+  const auto bits = static_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = value < 0 ? ~bits + 1 : bits;
+  const int exponent = static_cast<int>(std::bit_width(magnitude)) - 1;
+  const std::uint64_t aligned = exponent <= kFraction ? magnitude << (kFraction - exponent)
+                                                      : magnitude >> (exponent - kFraction);
+  const std::uint64_t fraction = aligned & ((std::uint64_t{1} << kFraction) - 1);
+  return sign | static_cast<std::uint64_t>(exponent + kBias) << kFraction | fraction;
 }
+
+// The batch as ledger.lua reads it: four MessagePack values (msgpack.org: str, array, float 64).
+// Doubles carry every amount exactly; the integers of a Redis built for 32 bits would not.
+class PackedBatch {
+ public:
+  explicit PackedBatch(const std::vector<LedgerOp>& batch) {
+    ids_.reserve(16 * batch.size());
+    amounts_.reserve(9 * batch.size());
+    paths_.reserve(16 * batch.size());
+    size(0xdb, batch.size(), out_);  // the letters follow
+    for (const LedgerOp& op : batch) {
+      std::visit(Overload{[&](const ReserveOp& r) { add('r', r.id, r.ask, scope_list(r.scopes)); },
+                          [&](const SettleOp& s) { add('s', s.id, s.actual, ""); },
+                          [&](const VoidOp& v) { add('v', v.id, MicroUsd::zero(), ""); },
+                          [&](const ForgetOp& f) { add('f', f.id, MicroUsd::zero(), ""); }},
+                 op);
+    }
+    for (const std::string* values : {&ids_, &amounts_, &paths_}) {
+      size(0xdd, batch.size(), out_);
+      out_ += *values;
+    }
+  }
+  const std::string& bytes() const { return out_; }
+
+ private:
+  // Type byte and number of elements, 32 bits, highest byte first.
+  static void size(unsigned char type, std::size_t n, std::string& to) {
+    to += static_cast<char>(type);
+    big_endian(n, 4, to);
+  }
+  static void big_endian(std::uint64_t bits, int bytes, std::string& to) {
+    for (int shift = 8 * (bytes - 1); 0 <= shift; shift -= 8)
+      to += static_cast<char>(bits >> shift & 0xff);
+  }
+  static void text(std::string_view value, std::string& to) {
+    if (value.size() < 32) {
+      to += static_cast<char>(0xa0 | value.size());
+    } else {
+      size(0xdb, value.size(), to);
+    }
+    to += value;
+  }
+  void add(char kind, const AskId& id, MicroUsd amount, std::string_view path) {
+    out_ += kind;
+    text(to_string(id), ids_);
+    amounts_ += '\xcb';
+    big_endian(float64_bits(amount.micros()), 8, amounts_);
+    text(path, paths_);
+  }
+  std::string out_, ids_, amounts_, paths_;
+};
 
 std::string_view cut(std::string_view& text, char at) {
   const std::size_t end = text.find(at);
@@ -80,13 +132,16 @@ Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
   if (is_reserve && (kind == "g" || kind == "G")) {
     return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kGranted, {}, {}, replayed});
   }
-  if ((is_reserve && (kind == "d" || kind == "D")) || (is_settle && (kind == "s" || kind == "S"))) {
+  if (is_settle && (kind == "s" || kind == "S")) {
+    const MicroUsd actual = std::get<SettleOp>(op).actual;
+    if ((!line.empty() && !read_number(line, &first)) || actual.micros() < first)
+      return bad_reply(whole);
+    const MicroUsd overrun = MicroUsd::from_micros(first);
+    return LedgerAnswer(SettleAnswer{actual - overrun, overrun, replayed});
+  }
+  if (is_reserve && (kind == "d" || kind == "D")) {
     if (!read_number(cut(line, ' '), &first) || !read_number(line, &second))
       return bad_reply(whole);
-    if (is_settle) {
-      return LedgerAnswer(
-          SettleAnswer{MicroUsd::from_micros(first), MicroUsd::from_micros(second), replayed});
-    }
     return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kDenied,
                                       ScopeId(static_cast<std::uint32_t>(first)),
                                       MicroUsd::from_micros(second), replayed});
@@ -114,36 +169,28 @@ Result<ScopeBalance> read_balance(std::string_view text) {
                       MicroUsd::from_micros(n[2])};
 }
 
+// A hash, sorted by field.
+Result<std::vector<std::pair<std::string, std::string>>> read_hash(const redisReply& reply) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements % 2 != 0) return bad_reply("HGETALL");
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t i = 0; i < reply.elements; i += 2) {
+    const redisReply* field = reply.element[i];
+    const redisReply* text = reply.element[i + 1];
+    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
+      return bad_reply("HGETALL");
+    out.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 // The envelopes as the journal has them; refuses numbers that break the invariants.
 Result<std::vector<ScopeBalance>> balances_of(const std::vector<ScopeSpec>& scopes,
                                               const std::vector<ReserveOp>& pending,
                                               const std::vector<MicroUsd>& spent) {
-  if (spent.size() != scopes.size()) {
-    return Error{Errc::kInvalid, "one spent amount per scope is needed"};
-  }
-  Ledger rules(scopes);
+  PROCTOR_TRY(const Ledger rules, Ledger::restored(scopes, pending, spent));
   std::vector<ScopeBalance> balances;
-  for (std::uint32_t i = 0; i < scopes.size(); ++i) {
-    if (spent[i] < MicroUsd::zero() || scopes[i].cap < spent[i]) {
-      return Error{Errc::kCorrupt, "journal: spent of scope " + scopes[i].name + " is " +
-                                       format_usd(spent[i]) + " of " + format_usd(scopes[i].cap)};
-    }
-    balances.push_back({scopes[i].cap, spent[i], MicroUsd::zero()});
-  }
-  for (const ReserveOp& op : pending) {
-    // The rules see the asks without what was spent before: enough to validate each of them.
-    PROCTOR_TRY(const ReserveAnswer answer, rules.reserve(op));
-    const bool granted = answer.kind == ReserveAnswer::Kind::kGranted && !answer.replayed;
-    for (const ScopeId scope : op.scopes) {
-      ScopeBalance& b = balances[scope.raw()];
-      if (!granted || b.free() < op.ask) {
-        return Error{Errc::kCorrupt, "journal: pending reservation " + to_string(op.id) +
-                                         " is repeated or passes the cap of scope " +
-                                         scopes[scope.raw()].name};
-      }
-      b.reserved = b.reserved + op.ask;
-    }
-  }
+  for (std::uint32_t i = 0; i < scopes.size(); ++i) balances.push_back(rules.balance(ScopeId(i)));
   return balances;
 }
 
@@ -228,21 +275,20 @@ Status RedisLedger::rebuild_step(std::vector<std::string> args) {
   return ok_status();
 }
 
-// A hash, sorted by field.
-Result<std::vector<std::pair<std::string, std::string>>> RedisLedger::stored(
-    const std::string& key) {
+Result<RedisLedger::Fields> RedisLedger::stored(const std::string& key) {
   PROCTOR_TRY(const RedisReply reply,
               connection_->call(std::array<std::string_view, 2>{"HGETALL", key}));
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0) return bad_reply("HGETALL");
-  std::vector<std::pair<std::string, std::string>> out;
-  for (std::size_t i = 0; i < reply->elements; i += 2) {
-    const redisReply* field = reply->element[i];
-    const redisReply* text = reply->element[i + 1];
-    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
-      return bad_reply("HGETALL");
-    out.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
-  }
-  std::ranges::sort(out);
+  return read_hash(*reply);
+}
+
+Result<RedisLedger::Stored> RedisLedger::read_all() {
+  PROCTOR_CHECK_OK(connect());
+  PROCTOR_TRY(const RedisReply reply, run(&rebuild_sha_, kRebuildScript, {"read"}));
+  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) return bad_reply("read");
+  Stored out;
+  PROCTOR_TRY(out.head, read_hash(*reply->element[0]));
+  PROCTOR_TRY(out.scopes, read_hash(*reply->element[1]));
+  PROCTOR_TRY(out.rows, read_hash(*reply->element[2]));
   return out;
 }
 
@@ -296,12 +342,13 @@ void RedisLedger::join(LedgerLease lease) {
   if (connection_ && home_ != connection_->facts().run_id) connection_.reset();
 }
 
-std::string RedisLedger::describe_server() const {
+std::string RedisLedger::describe() const {
   if (!connection_) return "redis: not connected";
   const RedisFacts& f = connection_->facts();
-  return "redis " + printable(f.version, 40) + " at " + describe(options_.endpoint) + ", user " +
-         (f.user.empty() ? "unknown" : f.user) + ", keys proctor:{" + options_.campaign +
-         "}:*, persistence " + f.persistence + " (not needed: the journal is the record)";
+  return "redis " + printable(f.version, 40) + " at " + proctor::describe(options_.endpoint) +
+         ", user " + (f.user.empty() ? "unknown" : f.user) + ", keys proctor:{" +
+         options_.campaign + "}:*, persistence " + f.persistence +
+         " (not needed: the journal is the record)";
 }
 
 Result<std::vector<std::string>> RedisLedger::begin_epoch(Epoch epoch,
@@ -353,10 +400,9 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
   if (batch.empty()) return std::vector<LedgerAnswer>{};
   PROCTOR_CHECK_OK(connect());
   if (home_.empty()) return refusal("GONE").error();
-  std::vector<std::string> args{std::to_string(epoch.raw()), token_};
-  args.reserve(2 + 4 * batch.size());
-  for (const LedgerOp& op : batch) append(args, op);
-  PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript, args));
+  PROCTOR_TRY(const RedisReply reply,
+              run(&ledger_sha_, kLedgerScript,
+                  {std::to_string(epoch.raw()), token_, PackedBatch(batch).bytes()}));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("not text");
   std::string_view text(reply->str, reply->len);
   PROCTOR_CHECK_OK(refusal(text));

@@ -20,13 +20,12 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/ledger/ledger.h"
+#include "common/ledger/ledger_store.h"
 #include "common/ledger/redis_connection.h"
 
 namespace proctor {
 
 inline constexpr std::size_t kDifferencesMost = 20;
-inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one script call
 
 // What another client of the same life needs to work under the coordinator's epoch.
 struct LedgerLease {
@@ -35,7 +34,7 @@ struct LedgerLease {
   std::string server;  // run_id of the Redis that was filled
 };
 
-class RedisLedger {
+class RedisLedger final : public LedgerStore {
  public:
   struct Options {
     RedisEndpoint endpoint;
@@ -46,7 +45,7 @@ class RedisLedger {
   static Result<RedisLedger> open(Options options);
 
   // Connects if it is not; says early what is wrong with the server.
-  Status connect();
+  Status connect() override;
 
   // Takes the campaign under this epoch and rebuilds its envelopes: `spent` by scope and the
   // pending reservations, both from the journal.  Everything stored before is deleted.  Repeatable.
@@ -55,7 +54,7 @@ class RedisLedger {
   // kDifferencesMost and their number).  Told, never adopted; nothing when Redis was empty.
   Result<std::vector<std::string>> begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
                                                const std::vector<ReserveOp>& pending,
-                                               const std::vector<MicroUsd>& spent);
+                                               const std::vector<MicroUsd>& spent) override;
 
   // After begin_epoch: lets other objects, threads and hosts work beside this one.  They are fenced
   // as it is, and kNotFound tells them to wait for a new lease.
@@ -64,13 +63,21 @@ class RedisLedger {
 
   // Of the server, once connected: for the log.  "redis 7.0.15, user default, persistence none,
   // ..."
-  std::string describe_server() const;
+  std::string describe() const override;
 
   // One answer per operation, in order; at most kLedgerBatch.
-  Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch);
+  Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch) override;
+
+  // All that Redis holds of the campaign at one instant, as it stands there: for an auditor, who
+  // needs no epoch.  Each sorted by field; empty where Redis holds nothing.
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  struct Stored {
+    Fields head, scopes, rows;
+  };
+  Result<Stored> read_all();
 
   // All envelopes at one instant, by scope id.
-  Result<std::vector<ScopeBalance>> snapshot();
+  Result<std::vector<ScopeBalance>> snapshot() override;
 
  private:
   RedisLedger(Options options, std::string token);
@@ -79,7 +86,7 @@ class RedisLedger {
                          const std::vector<std::string>& args);
   Status rebuild_step(std::vector<std::string> args);
   Status refusal(std::string_view answer) const;
-  Result<std::vector<std::pair<std::string, std::string>>> stored(const std::string& key);
+  Result<Fields> stored(const std::string& key);
   Result<std::vector<std::string>> differences(const std::vector<ScopeSpec>& scopes,
                                                const std::vector<ScopeBalance>& journal,
                                                const std::vector<ReserveOp>& pending);

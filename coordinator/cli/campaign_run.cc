@@ -5,11 +5,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/ledger/journal_ledger.h"
 #include "common/ledger/private_redis.h"
+#include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
@@ -62,13 +66,21 @@ Result<std::string> local_endpoint(const StateFolder& folder) {
   return std::string(kIpc) + path.string();
 }
 
-// Credentials come from the environment, never from a file that is committed.
-Result<RedisEndpoint> redis_endpoint(const std::string& configured) {
-  PROCTOR_TRY(RedisEndpoint endpoint, parse_redis_endpoint(configured));
-  if (const char* user = std::getenv("PROCTOR_REDIS_USER")) endpoint.user = user;
-  if (const char* password = std::getenv("PROCTOR_REDIS_PASSWORD"))
-    endpoint.password = Secret(password);
-  return endpoint;
+// Where the money is kept; starts the campaign's own Redis where one is needed and none is named.
+Result<std::shared_ptr<LedgerStore>> ledger_store(const FrozenCampaign& frozen,
+                                                  std::optional<PrivateRedis>& redis) {
+  if (frozen.campaign.ledger == Campaign::LedgerKind::kJournal)
+    return std::shared_ptr<LedgerStore>(std::make_shared<JournalLedger>());
+  std::string at = frozen.campaign.redis;
+  if (at.empty()) {
+    PROCTOR_TRY(PrivateRedis started, PrivateRedis::start(frozen.folder.state()));
+    redis.emplace(std::move(started));
+    at = redis->address();
+  }
+  PROCTOR_TRY(RedisEndpoint endpoint, redis_endpoint(at));
+  PROCTOR_TRY(RedisLedger ledger,
+              RedisLedger::open({.endpoint = std::move(endpoint), .campaign = frozen.id}));
+  return std::shared_ptr<LedgerStore>(std::make_shared<RedisLedger>(std::move(ledger)));
 }
 
 struct Earlier {
@@ -177,13 +189,7 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
   PROCTOR_TRY(CoordinatorOptions coordinator_setup, coordinator_options(options, frozen, local));
   std::optional<PrivateRedis> redis;
-  std::string redis_at = frozen.campaign.redis;
-  if (redis_at.empty()) {
-    PROCTOR_TRY(PrivateRedis started, PrivateRedis::start(frozen.folder.state()));
-    redis.emplace(std::move(started));
-    redis_at = redis->address();
-  }
-  PROCTOR_TRY(coordinator_setup.redis, redis_endpoint(redis_at));
+  PROCTOR_TRY(coordinator_setup.ledger, ledger_store(frozen, redis));
   ProgressDisplay display;
   StatusSnapshot last;
   std::optional<LocalWorkers> workers;

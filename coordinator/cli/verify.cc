@@ -6,6 +6,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/verify_money.h"
+#include "coordinator/cli/verify_redis.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/plan_view.h"
 
@@ -56,6 +57,10 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   std::printf(
       "money: %s USD spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
       format_usd_exact(money.reserved()[0]).c_str(), format_usd_exact(view.scopes[0].cap).c_str());
+  const std::string redis = verify_redis(
+      frozen, view, journal,
+      [&](const std::string& where, const std::string& what) { tally.problem(where, what); });
+  std::printf("redis: %s\n", redis.c_str());
   return tally;
 }
 
@@ -86,7 +91,8 @@ void add_verify(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n  proctor verify my-campaign\n"
       "  proctor verify my-campaign/runs/json-lib/noop/r1/attempt-1\n"
-      "Exit code 1 when anything does not fit; each problem is a line.");
+      "Exit code 1 when anything does not fit; each problem is a line.\n"
+      "A Redis that holds the campaign is compared too, where one answers.");
   auto path = std::make_shared<std::string>();
   command->add_option("PATH", *path, "a campaign's folder or one run directory")->required();
   command->callback([=, &exit_code] { exit_code = verify(*path); });

@@ -110,8 +110,6 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
 }
 
 Status Coordinator::start_ledger(LedgerStart start) {
-  PROCTOR_TRY(RedisLedger redis,
-              RedisLedger::open({.endpoint = options_.redis, .campaign = options_.campaign}));
   LedgerThread::Callbacks callbacks;
   callbacks.answered = [this](std::vector<LedgerThread::Answered> answers) {
     boost::asio::post(
@@ -136,7 +134,7 @@ Status Coordinator::start_ledger(LedgerStart start) {
     boost::asio::post(io_, [this, e = std::move(e)] { fail("ledger: " + e.detail); });
   };
   PROCTOR_TRY(ledger_,
-              LedgerThread::start(std::move(redis), std::move(start), std::move(callbacks)));
+              LedgerThread::start(options_.ledger, std::move(start), std::move(callbacks)));
   return ok_status();
 }
 

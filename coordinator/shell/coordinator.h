@@ -38,7 +38,7 @@ struct CoordinatorOptions {
   std::vector<Listen> listen;
   std::optional<wire::KeyPair> keys;  // kCurve: ours, and whom we let in
   wire::AllowList allow;
-  RedisEndpoint redis;
+  std::shared_ptr<LedgerStore> ledger;  // not null, nobody else's
   SchedulerSettings scheduler;
   std::function<void(const StatusSnapshot&)> on_status;  // once a second, on the loop
 };

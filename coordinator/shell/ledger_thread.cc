@@ -7,8 +7,9 @@
 
 namespace proctor {
 
-LedgerThread::LedgerThread(RedisLedger redis, LedgerStart start, Callbacks callbacks)
-    : redis_(std::move(redis)),
+LedgerThread::LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start,
+                           Callbacks callbacks)
+    : store_(std::move(store)),
       epoch_(start.epoch),
       scopes_(std::move(start.scopes)),
       spent_(std::move(start.spent)),
@@ -16,12 +17,12 @@ LedgerThread::LedgerThread(RedisLedger redis, LedgerStart start, Callbacks callb
   for (ReserveOp& op : start.pending) pending_.emplace(op.id, std::move(op));
 }
 
-Result<std::unique_ptr<LedgerThread>> LedgerThread::start(RedisLedger redis, LedgerStart start,
-                                                          Callbacks callbacks) {
+Result<std::unique_ptr<LedgerThread>> LedgerThread::start(std::shared_ptr<LedgerStore> store,
+                                                          LedgerStart start, Callbacks callbacks) {
   std::unique_ptr<LedgerThread> out(
-      new LedgerThread(std::move(redis), std::move(start), std::move(callbacks)));
-  PROCTOR_CHECK_OK(out->redis_.connect());
-  log::info(out->redis_.describe_server());
+      new LedgerThread(std::move(store), std::move(start), std::move(callbacks)));
+  PROCTOR_CHECK_OK(out->store_->connect());
+  log::info(out->store_->describe());
   PROCTOR_CHECK_OK(out->rebuild());
   out->thread_ = std::thread([raw = out.get()] { raw->run(); });
   return out;
@@ -47,7 +48,7 @@ void LedgerThread::submit(std::vector<LedgerOp> ops) {
 Status LedgerThread::rebuild() {
   std::vector<ReserveOp> pending;
   for (const auto& [id, op] : pending_) pending.push_back(op);
-  PROCTOR_TRY(const auto differences, redis_.begin_epoch(epoch_, scopes_, pending, spent_));
+  PROCTOR_TRY(const auto differences, store_->begin_epoch(epoch_, scopes_, pending, spent_));
   // What an interrupted life left unsaid, or somebody's hand: told, the journal's numbers stand.
   for (const std::string& line : differences) log::warn("ledger: " + line);
   return ok_status();
@@ -80,7 +81,7 @@ bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
   constexpr std::chrono::milliseconds kFirst(50), kMost(2'000);
   std::chrono::milliseconds backoff = kFirst;
   for (;;) {
-    Result<std::vector<LedgerAnswer>> answers = redis_.apply(epoch_, batch);
+    Result<std::vector<LedgerAnswer>> answers = store_->apply(epoch_, batch);
     if (answers.ok()) {
       if (std::exchange(away_, false)) callbacks_.back();
       std::vector<Answered> out;

@@ -1,19 +1,20 @@
 #pragma once
-// LedgerThread: the campaign's money in Redis, asked off the loop.
-// Owns the connection and a thread.  Operations are applied in the order given; what waits goes
-// out as one script call.  While Redis is away the batch is kept and repeated (every operation is
-// idempotent by its id); a Redis that came back empty is rebuilt from what it had answered before.
+// LedgerThread: the campaign's money in Redis or in memory (ledger_store.h), asked off the loop.
+// Owns the store and a thread.  Operations are applied in the order given; what waits goes out as
+// one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
+// its id); a Redis that came back empty is rebuilt from what it had answered before.
 // Nothing new is admitted meanwhile, because the scheduler waits for answers.
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common/ledger/redis_ledger.h"
+#include "common/ledger/ledger_store.h"
 
 namespace proctor {
 
@@ -38,13 +39,13 @@ class LedgerThread {
   };
 
   // Takes the campaign under its epoch before it returns.
-  static Result<std::unique_ptr<LedgerThread>> start(RedisLedger redis, LedgerStart start,
-                                                     Callbacks callbacks);
+  static Result<std::unique_ptr<LedgerThread>> start(std::shared_ptr<LedgerStore> store,
+                                                     LedgerStart start, Callbacks callbacks);
   ~LedgerThread();  // drops what was not sent: the journal knows it
   void submit(std::vector<LedgerOp> ops);
 
  private:
-  LedgerThread(RedisLedger redis, LedgerStart start, Callbacks callbacks);
+  LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start, Callbacks callbacks);
   void run();
   std::vector<LedgerOp> take();
   // Until it is answered, or false when stopping or failed for good.
@@ -53,10 +54,10 @@ class LedgerThread {
   Status rebuild();
   bool pause(std::chrono::milliseconds how_long);
 
-  RedisLedger redis_;
+  const std::shared_ptr<LedgerStore> store_;
   const Epoch epoch_;
   const std::vector<ScopeSpec> scopes_;
-  std::map<AskId, ReserveOp> pending_;  // as Redis last answered: what a rebuild restores
+  std::map<AskId, ReserveOp> pending_;  // as it last answered: what a rebuild restores
   std::vector<MicroUsd> spent_;
   Callbacks callbacks_;
   bool away_ = false;

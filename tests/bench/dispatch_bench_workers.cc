@@ -217,6 +217,15 @@ void Fleet::connect(const std::string& endpoint) {
   ::close(std::exchange(to_child_, -1));
 }
 
+std::optional<std::string> Fleet::died() const {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0 || (info.si_code == CLD_EXITED && info.si_status == 0))
+    return std::nullopt;
+  return std::string("the workers' process ended: ") +
+         (info.si_code == CLD_EXITED ? "exit code " : "signal ") + std::to_string(info.si_status);
+}
+
 std::optional<FleetReport> Fleet::wait() {
   FleetReport report;
   const bool told = ::read(from_child_, &report, sizeof report) == sizeof report;

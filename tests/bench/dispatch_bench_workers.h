@@ -39,6 +39,8 @@ class Fleet {
   Fleet(const Fleet&) = delete;
   ~Fleet();  // ends the child if it is still there
   void connect(const std::string& endpoint);
+  // How the child ended, if it did and not well.
+  std::optional<std::string> died() const;
   // Waits for the end; nothing if it did not end well.
   std::optional<FleetReport> wait();
 

@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/ledger/private_redis.h"
+#include "common/ledger/redis_ledger.h"
 #include "coordinator/shell/coordinator.h"
 #include "tests/bench/dispatch_bench_campaign.h"
 #include "tests/bench/dispatch_bench_workers.h"
@@ -67,13 +68,18 @@ int measure(std::uint32_t tasks, std::uint32_t replicates, const fs::path& where
   options.campaign = "bench";
   options.definition = &campaign;
   options.plan = &plan;
-  options.redis = must(parse_redis_endpoint(redis.address()));
+  options.ledger = std::make_shared<RedisLedger>(must(RedisLedger::open(
+      {.endpoint = must(parse_redis_endpoint(redis.address())), .campaign = "bench"})));
   options.scheduler.cost_model = campaign.cost_model;
   options.listen.push_back({"ipc://" + (dir.path() / "socket").string(),
                             CoordinatorOptions::Listen::Security::kFilePermissions});
   double resident_most = 0;
   options.on_status = [&](const StatusSnapshot&) {
     resident_most = std::max(resident_most, resident_bytes());
+    if (const std::optional<std::string> how = fleet->died()) {
+      std::fprintf(stderr, "queue_bench: %s\n", how->c_str());
+      std::exit(1);
+    }
   };
   auto coordinator = must(Coordinator::open(std::move(options)));
   const std::int64_t opened = bench::mono_ns();

@@ -19,6 +19,7 @@ std::string campaign_text(const CampaignShape& shape) {
   for (const std::string& m : shape.methods) text += "  - " + m + "\n";
   text += "replicates: " + std::to_string(shape.replicates) + "\nbudget:\n  global: \"" +
           shape.global + "\"\n  task: \"" + shape.task + "\"\n  run: \"" + shape.run + "\"\n" +
+          (shape.ledger.empty() ? "" : "  ledger: " + shape.ledger + "\n") +
           "strata: [language, type]\nworkers: " + std::to_string(shape.workers) +
           "\nslots: " + std::to_string(shape.slots) + "\n";
   if (!shape.redis.empty()) text += "redis: \"" + shape.redis + "\"\n";

@@ -18,7 +18,8 @@ struct CampaignShape {
   int replicates = 2;
   std::string global = "50.00", task = "40.00", run = "0.50";
   int workers = 2, slots = 1;
-  std::string redis;  // empty: the campaign's own
+  std::string redis;   // empty: the campaign's own
+  std::string ledger;  // empty: as the default
 };
 
 // A method that writes the right calc.sh after what `before` does.

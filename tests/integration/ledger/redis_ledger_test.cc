@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "common/ledger/ledger_script.h"
 #include "tests/integration/ledger/support.h"
 
 using namespace proctor;
@@ -56,6 +57,58 @@ TEST_SUITE("ledger") {
           Texts{"granted 0 0", "denied 1 200", "settled 50 0", "granted 0 0", "done", "done",
                 std::string(to_string(Errc::kNotFound)) + " no reservation 1.1.0"});
     CHECK(balances(ledger) == Texts{"1000 50 0", "400 50 0"});
+  }
+
+  TEST_CASE("a batch that leaves no row behind moves the money all the same") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    REQUIRE(ledger.begin_epoch(Epoch(1), kScopes, {}, kNothing).ok());
+    CHECK(texts(ledger.apply(Epoch(1), {ReserveOp{ask_id(1), micro(300), kBoth},
+                                        SettleOp{ask_id(1), micro(301)}, ForgetOp{ask_id(1)}})) ==
+          Texts{"granted 0 0", "settled 300 1", "done"});
+    CHECK(balances(ledger) == Texts{"1000 300 0", "400 300 0"});
+  }
+
+  TEST_CASE("the script refuses a batch that no ledger of ours would send and moves nothing") {
+    const Home home;
+    RedisLedger ledger = home.ledger();
+    REQUIRE(ledger.begin_epoch(Epoch(1), kScopes, {}, kNothing).ok());
+    RedisConnection c = home.connection();
+    const std::string token = ledger.lease().token;
+    const auto send = [&](const std::string& lua_batch) -> std::string {
+      // The batch is packed by Redis itself: another encoder than ours.
+      const std::string pack = "return cmsgpack.pack(" + lua_batch + ")";
+      const RedisReply packed = must(c.call(std::array<std::string_view, 3>{"EVAL", pack, "0"}));
+      const auto reply = c.call(std::array<std::string_view, 9>{"EVAL",
+                                                                kLedgerScript,
+                                                                "3",
+                                                                "proctor:{c1}:head",
+                                                                "proctor:{c1}:scopes",
+                                                                "proctor:{c1}:rows",
+                                                                "1",
+                                                                token,
+                                                                {packed->str, packed->len}});
+      return reply.ok() ? std::string((*reply)->str, (*reply)->len) : "refused";
+    };
+    CHECK(send("'r', {'1.1.0'}, {5.5}, {'0,1'}").starts_with("i the ask is not"));
+    CHECK(send("'r', {'1.1.0'}, {9007199254740992}, {'0,1'}").starts_with("i the ask is not"));
+    CHECK(send("'r', {'1.1.0'}, {-1}, {'0,1'}").starts_with("i the ask is not"));
+    CHECK(send("'r', {'1.1.0'}, {0/0}, {'0,1'}").starts_with("i the ask is not"));
+    CHECK(send("'r', {'1.1.0'}, {5}, {'0,2'}") == "i unknown scope");
+    CHECK(send("'r', {'1.1.0'}, {5}, {'0,1,0'}") == "i a scope stands twice");
+    CHECK(send("'r', {'1.1.0'}, {5}, {','}") == "i no scope");
+    CHECK(send("'x', {'1.1.0'}, {5}, {'0'}") == "i unknown operation");
+    for (const char* batch :
+         {"'rr', {'1.1.0', 11}, {5, 5}, {'0', '0'}", "'rr', {'1.1.0'}, {5, 5}, {'0', '0'}",
+          "'r', {'1.1.0'}, {'5'}, {'0'}", "'r', {'1.1.0'}, {}, {'0'}", "'r', {'1.1.0'}, {5}, {{}}",
+          "'r', {'1.1.0'}, {5}, {}", "{}", "'r', {}, {}"}) {
+      CAPTURE(batch);
+      CHECK(send(batch) == "refused");
+    }
+    CHECK(number(c, {"EXISTS", "proctor:{c1}:rows"}) == 0);
+    CHECK(balances(ledger) == Texts{"1000 0 0", "400 0 0"});
+    CHECK(send("'rs', {'1.1.0', '1.1.0'}, {5, 3}, {'0,1', ''}") == "g\ns");
+    CHECK(balances(ledger) == Texts{"1000 3 0", "400 3 0"});
   }
 
   TEST_CASE("nothing is answered before an epoch has begun") {
@@ -201,7 +254,7 @@ TEST_SUITE("ledger") {
     const Home home;
     RedisLedger ledger = home.ledger();
     REQUIRE(ledger.connect().ok());
-    const std::string told = ledger.describe_server();
+    const std::string told = ledger.describe();
     CAPTURE(told);
     for (const char* part : {"redis 7", "user default", "keys proctor:{c1}:*", "persistence none"})
       CHECK(told.find(part) != told.npos);

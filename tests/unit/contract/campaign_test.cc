@@ -194,6 +194,11 @@ TEST_SUITE("contract") {
         {kYaml, "replicates: 2", "redis: tcp://host",
          "campaign.yaml:21:8: redis: found \"tcp://host\", expected unix:/path or "
          "tcp://host:port\n"},
+        {kYaml, "  run: \"1.00\"\n", "  run: \"1.00\"\n  ledger: sqlite\n",
+         "campaign.yaml:28:11: budget.ledger: found \"sqlite\", expected redis or journal\n"},
+        {kYaml, "  run: \"1.00\"\n", "  run: \"1.00\"\n  ledger: journal\nredis: unix:/r\n",
+         "campaign.yaml:29:8: redis: found an address, expected nothing: budget.ledger is journal, "
+         "which asks no Redis\n"},
         {kYaml, "name: first", "name: first\nname: second",
          "campaign.yaml:6:1: name: found the key \"name\" a second time, expected each key once\n"},
     };
@@ -217,6 +222,16 @@ TEST_SUITE("contract") {
           "contracts/fix-greeting.yaml has the same\n");
   }
 
+  TEST_CASE("the ledger without a Redis is one line of the budget") {
+    Folder folder;
+    folder.change(kYaml, "  run: \"1.00\"\n", "  run: \"1.00\"\n  ledger: journal\n");
+    Diagnostics out;
+    const auto loaded = load_campaign(folder.path(), out);
+    CHECK(out.text() == "");
+    REQUIRE(loaded.ok());
+    CHECK(loaded->ledger == Campaign::LedgerKind::kJournal);
+  }
+
   TEST_CASE("errors of all files of a campaign are reported together") {
     Folder folder;
     folder.change(kYaml, "workers: 2", "workers: two");
@@ -224,7 +239,7 @@ TEST_SUITE("contract") {
     folder.change("pilot_cost_model.csv", "0.0005", "-1");
     CHECK(
         folder.errors() ==
-        "campaign.yaml:38:10: workers: found \"two\", expected a whole number from 1 to 4096\n"
+        "campaign.yaml:39:10: workers: found \"two\", expected a whole number from 1 to 4096\n"
         "contracts/fix-greeting.yaml:4:7: type: found \"Bug Fix\", expected a word: a-z, 0-9, "
         "\"_\" and \"-\", beginning with a letter\n"
         "pilot_cost_model.csv:3:1: unit_price: found \"-1\", expected a non-negative decimal with "

@@ -1,0 +1,51 @@
+#pragma once
+// Where the coordinator keeps a campaign's envelopes while it works: in Redis (redis_ledger.h), or
+// in its own memory (journal_ledger.h).  Neither is the record; both are filled from the journal
+// under an epoch and give the same answers to the same operations (a differential test).
+// One thread at a time.
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "common/ledger/ledger.h"
+
+namespace proctor {
+
+inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one call
+
+class LedgerStore {
+ public:
+  virtual ~LedgerStore() = default;
+
+  // Says early what is wrong; repeatable.  kUnavailable: not there now, try again.
+  virtual Status connect() = 0;
+  // For the log, once connected.
+  virtual std::string describe() const = 0;
+
+  // Takes the campaign under this epoch: envelopes, what was spent by scope, and the pending
+  // reservations, all of the journal.  Everything held before is replaced.  Repeatable.
+  // kConflict: a newer epoch holds it.  kCorrupt: the journal's own numbers pass a cap.
+  // The value: where the store held something else than the journal says, one line each.
+  virtual Result<std::vector<std::string>> begin_epoch(Epoch epoch,
+                                                       const std::vector<ScopeSpec>& scopes,
+                                                       const std::vector<ReserveOp>& pending,
+                                                       const std::vector<MicroUsd>& spent) = 0;
+
+  // One answer per operation, in order; at most kLedgerBatch.  kNotFound: nothing is held under
+  // this epoch, begin it.  kConflict: a newer epoch has.
+  virtual Result<std::vector<LedgerAnswer>> apply(Epoch epoch,
+                                                  const std::vector<LedgerOp>& batch) = 0;
+
+  // All envelopes at one instant, by scope id.  kNotFound: no epoch has begun.
+  virtual Result<std::vector<ScopeBalance>> snapshot() = 0;
+
+ protected:
+  LedgerStore() = default;
+  LedgerStore(const LedgerStore&) = default;
+  LedgerStore(LedgerStore&&) = default;
+  LedgerStore& operator=(const LedgerStore&) = default;
+  LedgerStore& operator=(LedgerStore&&) = default;
+};
+
+}  // namespace proctor

@@ -1,0 +1,261 @@
+#include "coordinator/cli/verify_redis.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/base/text.h"
+#include "coordinator/cli/redis_access.h"
+
+namespace proctor::cli {
+namespace {
+
+using Attempts = std::map<AskId, const RestoredAttempt*>;
+
+Attempts by_ask(const RestoredState& state) {
+  Attempts out;
+  for (const RestoredAttempt& a : state.attempts) out.emplace(AskId{a.attempt, a.seq}, &a);
+  return out;
+}
+
+bool is_open(const RestoredAttempt& a) {
+  return !a.settled && (a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
+                        a.state == AttemptState::kLost || a.state == AttemptState::kCancelled);
+}
+
+std::vector<std::string> words_of(std::string_view text, char at) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(at, begin), text.size());
+    out.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::optional<std::int64_t> number_of(const std::string& text) {
+  std::int64_t n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (ec != std::errc() || end != text.data() + text.size() || n < 0 || kLedgerMax.micros() < n)
+    return std::nullopt;
+  return n;
+}
+
+std::string field_of(const RedisLedger::Fields& fields, std::string_view name) {
+  for (const auto& [key, text] : fields)
+    if (key == name) return text;
+  return "";
+}
+
+// One stored reservation, read from "state ask scopes[ more]".
+struct Row {
+  char state = '?';
+  MicroUsd ask, charged;
+  std::string scopes;
+};
+std::optional<Row> row_of(const std::string& text) {
+  const std::vector<std::string> words = words_of(text, ' ');
+  if (words.size() < 3 || words[0].size() != 1) return std::nullopt;
+  const std::optional<std::int64_t> ask = number_of(words[1]);
+  if (!ask) return std::nullopt;
+  Row row{words[0][0], MicroUsd::from_micros(*ask), MicroUsd::zero(), words[2]};
+  if (row.state == 's') {
+    const auto actual = words.size() == 4 ? number_of(words[3]) : std::nullopt;
+    if (!actual) return std::nullopt;
+    row.charged = std::min(MicroUsd::from_micros(*actual), row.ask);
+  }
+  const bool known = row.state == 'p' || row.state == 'd' || row.state == 's' || row.state == 'v';
+  return known ? std::optional<Row>(row) : std::nullopt;
+}
+
+class Comparison {
+ public:
+  Comparison(const PlanView& view, const RestoredState& before, const RedisLedger::Stored& redis,
+             const RestoredState& after, const MoneyProblem& problem)
+      : view_(view),
+        redis_(redis),
+        before_(by_ask(before)),
+        after_(by_ask(after)),
+        problem_(problem),
+        spent_(view.scopes.size()),
+        reserved_(view.scopes.size()) {}
+
+  bool run() {
+    std::map<AskId, Row> rows;
+    for (const auto& [id, text] : redis_.rows) read_row(id, text, rows);
+    if (!count(rows)) return false;
+    for (const auto& [where, what] : found_in_envelopes()) problem_(where, what);
+    for (const auto& [where, what] : found_in_rows_) problem_(where, what);
+    return true;
+  }
+
+ private:
+  void wrong_row(const std::string& id, const std::string& what) {
+    found_in_rows_.emplace_back("redis: reservation " + printable(id, 60), what);
+  }
+  std::string path_text(RunId run) const {
+    std::string out;
+    for (const ScopeId s : view_.path(run))
+      out += (out.empty() ? "" : ",") + std::to_string(s.raw());
+    return out;
+  }
+  static const RestoredAttempt* find(const Attempts& attempts, const AskId& id) {
+    const auto it = attempts.find(id);
+    return it == attempts.end() ? nullptr : it->second;
+  }
+
+  void read_row(const std::string& id, const std::string& text, std::map<AskId, Row>& rows) {
+    const std::optional<Row> row = row_of(text);
+    const std::vector<std::string> parts = words_of(id, '.');
+    std::vector<std::uint32_t> n;
+    for (const std::string& p : parts)
+      if (const auto value = number_of(p); value && *value <= UINT32_MAX)
+        n.push_back(static_cast<std::uint32_t>(*value));
+    if (!row || parts.size() != 3 || n.size() != 3)
+      return wrong_row(id, "holds \"" + printable(text, 100) + "\", which no ledger writes");
+    const AskId ask{{RunId(n[0]), AttemptNo(n[1])}, n[2]};
+    rows.emplace(ask, *row);
+    if (row->state == 'd') return;  // moved no money; a later ask of the same attempt may have
+    const RestoredAttempt* was = find(before_, ask);
+    const RestoredAttempt* is = find(after_, ask);
+    if (is == nullptr || view_.runs.size() <= n[0])
+      return wrong_row(id, "holds \"" + printable(text, 100) + "\", the journal has no such ask");
+    if (row->ask != is->ask || row->scopes != path_text(ask.attempt.run))
+      return wrong_row(id, "holds \"" + printable(text, 100) + "\", the journal says an ask of " +
+                               std::to_string(is->ask.micros()) + " from " +
+                               path_text(ask.attempt.run));
+    if (row->state == 's' && is->settled && row->charged != is->charged)
+      wrong_row(id, "was charged " + format_usd_exact(row->charged) + ", the journal says " +
+                        format_usd_exact(is->charged));
+    if (row->state == 'p' && was != nullptr && was->settled)
+      wrong_row(id, "is pending, the journal has settled it");
+  }
+
+  // What the envelopes must hold, from the rows and the journal.
+  bool count(const std::map<AskId, Row>& rows) {
+    for (const auto& [id, row] : rows)
+      if (row.state == 'p') add(reserved_, id.attempt.run, row.ask);
+    for (const auto& [id, is] : after_) {
+      if (view_.runs.size() <= id.attempt.run.raw()) continue;  // told by the journal's own audit
+      const RestoredAttempt* was = find(before_, id);
+      const auto row = rows.find(id);
+      if (was != nullptr && was->settled) {
+        add(spent_, id.attempt.run, was->charged);
+      } else if (row != rows.end()) {
+        if (row->second.state == 's') add(spent_, id.attempt.run, row->second.charged);
+      } else if (is->settled) {
+        if (was == nullptr || !is_open(*was)) return false;  // before Redis was read, or after?
+        add(spent_, id.attempt.run, is->charged);
+      } else if (was != nullptr && is_open(*was) && is_open(*is)) {
+        wrong_row(to_string(id),
+                  "is not there, the journal says it holds " + format_usd_exact(is->ask));
+      }
+    }
+    return true;
+  }
+  void add(std::vector<MicroUsd>& sums, RunId run, MicroUsd amount) const {
+    if (view_.runs.size() <= run.raw()) return;
+    for (const ScopeId s : view_.path(run)) sums[s.raw()] = sums[s.raw()] + amount;
+  }
+
+  std::vector<std::pair<std::string, std::string>> found_in_envelopes() const {
+    std::vector<std::pair<std::string, std::string>> out;
+    std::map<std::string, std::string> held(redis_.scopes.begin(), redis_.scopes.end());
+    for (std::size_t i = 0; i < view_.scopes.size(); ++i) {
+      const std::string want = std::to_string(view_.scopes[i].cap.micros()) + " " +
+                               std::to_string(spent_[i].micros()) + " " +
+                               std::to_string(reserved_[i].micros());
+      const auto text = held.extract(std::to_string(i));
+      if (text && text.mapped() == want) continue;
+      out.emplace_back("redis: envelope " + view_.scopes[i].name,
+                       "holds " + (text ? printable(text.mapped(), 100) : std::string("nothing")) +
+                           ", the journal says " + want + " (cap spent reserved, micro-dollars)");
+    }
+    for (const auto& [index, text] : held)
+      out.emplace_back("redis: envelope " + printable(index, 40),
+                       "holds " + printable(text, 100) + ", the plan has no such envelope");
+    return out;
+  }
+
+  const PlanView& view_;
+  const RedisLedger::Stored& redis_;
+  const Attempts before_, after_;
+  const MoneyProblem& problem_;
+  std::vector<MicroUsd> spent_, reserved_;
+  std::vector<std::pair<std::string, std::string>> found_in_rows_;
+};
+
+// A raise that was made since the last coordinator began is not in its Redis.
+Result<PlanView> view_of_last_epoch(PlanView view, JournalReader& journal,
+                                    const RestoredState& state) {
+  PROCTOR_TRY(const std::vector<EpochBegun> epochs, journal.epochs());
+  if (epochs.empty()) return view;
+  for (auto r = state.raises.rbegin(); r != state.raises.rend(); ++r)
+    if (epochs.back().at < r->at && r->scope.raw() < view.scopes.size())
+      view.scopes[r->scope.raw()].cap = r->from;
+  return view;
+}
+
+// Compares, or says in one line why not.
+Result<std::string> compare_with(RedisLedger& ledger, const PlanView& view, JournalReader& journal,
+                                 const MoneyProblem& problem) {
+  constexpr int kReadings = 20;
+  for (int i = 0; i < kReadings; ++i) {
+    PROCTOR_TRY(const RestoredState before, journal.load());
+    PROCTOR_TRY(const RedisLedger::Stored redis, ledger.read_all());
+    PROCTOR_TRY(const RestoredState after, journal.load());
+    if (redis.head.empty() && redis.scopes.empty() && redis.rows.empty())
+      return std::string("holds nothing of this campaign: not compared");
+    const std::string epoch = field_of(redis.head, "epoch");
+    const std::optional<std::int64_t> held = number_of(epoch);
+    const auto known = static_cast<std::int64_t>(after.last_epoch.raw());
+    if (!held || known < *held) {
+      problem("redis: head", "holds the epoch \"" + printable(epoch, 40) +
+                                 "\", the journal's last is " + std::to_string(known));
+      return std::string("not compared");
+    }
+    if (*held < known || before.last_epoch != after.last_epoch ||
+        field_of(redis.head, "state") != "open") {
+      if (field_of(redis.head, "state") == "building" || before.last_epoch != after.last_epoch)
+        continue;
+      return "holds epoch " + epoch + " of an earlier life, the journal's is " +
+             std::to_string(known) + ": not compared";
+    }
+    PROCTOR_TRY(const PlanView then, view_of_last_epoch(view, journal, after));
+    if (compare_redis(then, before, redis, after, problem))
+      return std::to_string(redis.scopes.size()) + " envelopes and " +
+             std::to_string(redis.rows.size()) + " reservations compared";
+  }
+  return std::string("the campaign moves too fast to be compared now: verify again");
+}
+
+}  // namespace
+
+bool compare_redis(const PlanView& view, const RestoredState& before,
+                   const RedisLedger::Stored& redis, const RestoredState& after,
+                   const MoneyProblem& problem) {
+  return Comparison(view, before, redis, after, problem).run();
+}
+
+std::string verify_redis(const FrozenCampaign& frozen, const PlanView& view, JournalReader& journal,
+                         const MoneyProblem& problem) {
+  if (frozen.campaign.ledger == Campaign::LedgerKind::kJournal)
+    return "none (budget.ledger: journal)";
+  const std::optional<std::string> address = redis_address(frozen);
+  if (!address) return "none runs: not compared";
+  const auto compared = [&]() -> Result<std::string> {
+    PROCTOR_TRY(RedisEndpoint endpoint, redis_endpoint(*address));
+    PROCTOR_TRY(RedisLedger ledger,
+                RedisLedger::open({.endpoint = std::move(endpoint), .campaign = frozen.id}));
+    return compare_with(ledger, view, journal, problem);
+  }();
+  if (compared.ok()) return *compared;
+  if (compared.error().code == Errc::kUnavailable)
+    return "does not answer: not compared (" + compared.error().detail + ")";
+  problem("redis", compared.error().detail);
+  return "not compared";
+}
+
+}  // namespace proctor::cli

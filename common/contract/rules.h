@@ -114,6 +114,8 @@ inline constexpr std::array<KeyName, 16> kCampaignKeys{
 inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
                                                     "script", "files", "variables"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
-inline constexpr std::array<KeyName, 4> kBudgetKeys{"global", "task", "tasks", "run"};
+inline constexpr std::array<KeyName, 8> kBudgetKeys{"global",  "task",   "tasks",  "run",
+                                                    "methods", "strata", "alerts", "dominance"};
+inline constexpr std::array<KeyName, 3> kDominanceKeys{"action", "percent", "milestones"};
 
 }  // namespace proctor

@@ -217,6 +217,19 @@ std::map<std::string, std::string> analysis_settings() {
           {"invalid_runs", "outside the success rate, reported over attempted runs"}};
 }
 
+std::map<std::string, std::string> watch_settings(const BudgetWatch& watch) {
+  std::string alerts;
+  for (const std::uint32_t percent : watch.alerts)
+    alerts += (alerts.empty() ? "" : ", ") + std::to_string(percent);
+  const BudgetWatch::Dominance& d = watch.dominance;
+  const std::string rule = std::string(to_string(d.action)) + " at " + std::to_string(d.percent) +
+                           " % of a run's money with fewer than " + std::to_string(d.milestones) +
+                           " milestones";
+  return {
+      {"budget_alerts", alerts.empty() ? "none" : alerts + " % of each envelope spent"},
+      {"dominance", d.action == BudgetWatch::Dominance::Action::kOff ? std::string("off") : rule}};
+}
+
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
   Registration r;
   r.tool_version = std::string(kVersion);
@@ -237,6 +250,10 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   if (e.task) r.envelopes["task"] = e.task->micros();
   for (const auto& [name, amount] : e.stage) r.envelopes["stage:" + name] = amount.micros();
   for (const auto& [id, amount] : e.tasks) r.envelopes["task:" + id] = amount.micros();
+  for (const auto& [name, amount] : e.methods) r.envelopes["method:" + name] = amount.micros();
+  for (const auto& [key, levels] : e.strata)
+    for (const auto& [level, amount] : levels)
+      r.envelopes["stratum:" + key + "=" + level] = amount.micros();
   const auto cap = [&](const char* name, const std::optional<std::uint64_t>& value) {
     if (value) r.caps[name] = static_cast<std::int64_t>(std::min<std::uint64_t>(*value, INT64_MAX));
   };
@@ -248,6 +265,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.cost_model = campaign.cost_model.digest;
   r.cost_model_version = campaign.cost_model.version;
   r.analysis = analysis_settings();
+  r.analysis.merge(watch_settings(campaign.watch));
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());
@@ -317,7 +335,10 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   compare_maps(out, "cap", registered.caps, now.caps);
   compare(out, "cost model", registered.cost_model, now.cost_model);
   compare(out, "cost model version", registered.cost_model_version, now.cost_model_version);
-  compare_maps(out, "analysis", registered.analysis, now.analysis);
+  // A registration from before these settings existed promised what is the default now.
+  std::map<std::string, std::string> analysis = registered.analysis;
+  analysis.merge(watch_settings(BudgetWatch{}));
+  compare_maps(out, "analysis", analysis, now.analysis);
   return out;
 }
 

@@ -109,6 +109,7 @@ CampaignReport build_report(ReportInput input) {
   report.strata_keys = std::move(input.strata_keys);
   report.alpha = input.alpha;
   report.deviations = std::move(input.deviations);
+  report.alerts = std::move(input.alerts);
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   std::map<RowKey, ReportRow> rows;

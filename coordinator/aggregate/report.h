@@ -57,6 +57,7 @@ struct ReportInput {
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;
   std::vector<std::string> deviations{};  // from the registration, one sentence each
+  std::vector<std::string> alerts{};      // about money, in order
 };
 
 // x of n, with its Wilson interval; no rate of nothing.
@@ -121,6 +122,7 @@ struct CampaignReport {
   std::vector<ReportRow> rows;
   std::vector<CostRow> costs;           // all, by method, stratum and outcome
   std::vector<std::string> deviations;  // declared, from what was registered
+  std::vector<std::string> alerts;      // envelopes that filled up, runs that dominated
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
 };
 

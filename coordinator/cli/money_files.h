@@ -13,6 +13,9 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen);
 // Spoiled by infrastructure: what it cost bought nothing.
 bool is_wasted(const AttemptRecord& attempt);
 
+// What was told about money: envelopes that filled up, runs that dominated; one sentence each.
+std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state);
+
 // What was declared to differ from the registration, one sentence each.
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
                                        const std::vector<BudgetRaised>& raises);

@@ -51,6 +51,7 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     a->state = State::kRunning;
     a->since = now_.mono;
     known.insert(r.attempt);
+    watch_run(*a, r);
     if (mode_ == Mode::kCancel) reply.cancel.push_back(r.attempt);  // until it obeys
   }
   for (const AttemptId& id : sync.unacked) known.insert(id);
@@ -130,6 +131,7 @@ void Scheduler::handle(const ProgressReceived& e) {
     if (a == nullptr || !assigned_to(*a, w)) continue;
     a->state = State::kRunning;
     a->since = now_.mono;
+    watch_run(*a, r);
   }
 }
 

@@ -96,6 +96,16 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     core_->restore_ended({e.run, e.attempt}, e.outcome);
   }
+  for (const BudgetAlert& a : state.alerts) {
+    if (ledger.scopes.size() <= a.scope.raw() || ledger.scopes[a.scope.raw()].name != a.name)
+      return Error{Errc::kCorrupt, "journal: an alert of an envelope that is not there"};
+    core_->restore_alert(a);
+  }
+  for (const RunDominates& d : state.dominant) {
+    if (!known(d.attempt.run))
+      return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    core_->restore_dominant(d);
+  }
   for (const RestoredAttempt& a : state.attempts) core_->restore_attempt(a);
   for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)
     core_->restore_spent(ScopeId(i), ledger.spent[i]);
@@ -332,7 +342,8 @@ void Coordinator::perform(const ArmTimer& c) {
   });
 }
 void Coordinator::perform(const Alert& c) {
-  log::warn(c.text);
+  log::warn(c.run ? run_name(*c.run) + ": " + c.text : c.text);
+  if (c.noted) return;
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
 
@@ -413,6 +424,10 @@ StatusSnapshot Coordinator::snapshot() const {
   for (std::size_t i = 0; i < balances.size(); ++i)
     s.envelopes.push_back(
         {view.scopes[i].name, balances[i].cap, balances[i].spent, balances[i].reserved});
+  for (const BudgetAlert& a : core_->alerts()) s.alerts.push_back({a.at, describe(a)});
+  for (const RunDominates& d : core_->dominant())
+    s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d)});
+  keep_latest(s);
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);

@@ -87,10 +87,9 @@ void Scheduler::tell_spent(ScopeId scope) {
 void Scheduler::watch_run(Attempt& a, const wire::RunningAttempt& said) {
   if (a.dominates || said.stage != wire::Stage::kAgent) return;
   const MicroUsd cost = price(settings_.cost_model, said.usage).total();
-  constexpr std::uint64_t kMilestones = 0;
-  if (!dominates(settings_.watch.dominance, cost, a.ask, kMilestones)) return;
+  if (!dominates(settings_.watch.dominance, cost, a.ask, said.milestones)) return;
   const bool stop = settings_.watch.dominance.action == BudgetWatch::Dominance::Action::kStop;
-  const RunDominates fact{a.id, cost, a.ask, kMilestones, stop, now_.wall};
+  const RunDominates fact{a.id, cost, a.ask, said.milestones, stop, now_.wall};
   a.dominates = true;
   dominant_.push_back(fact);
   write(note_of(fact));

@@ -1,7 +1,7 @@
 // Envelopes across the tree and alerts, as an operator meets them on a real campaign with Redis.
 #include <doctest/doctest.h>
 
-#include <set>
+#include <csignal>
 
 #include "tests/support/campaign_scene.h"
 
@@ -151,6 +151,51 @@ TEST_SUITE("campaign") {
       scene.write(scene.state() / "journal.sqlite", journal);
     }
     CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a run that uses its money without a milestone is told of once whatever is killed") {
+    const CampaignScene scene(gated_shape(1));
+    scene.write(scene.folder() / "pilot_cost_model.csv",
+                "action_type,unit,unit_price,notes\nsandbox,minute,0.000001,\nrun,run,0.10,\n");
+    scene.edit(scene.folder() / "campaign.yaml", "  run: \"0.50\"\n",
+               "  run: \"0.50\"\n  dominance: {percent: 20}\n");
+    const auto told = [&] {
+      return scene.number("SELECT count(*) FROM notes WHERE kind = 'dominance'");
+    };
+    Child first = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return told() == 1; }), scene.said());
+    first.signal(SIGKILL);
+    (void)first.wait(std::chrono::seconds(10));
+    Child second = scene.start("resume", {}, "resume");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("resume"));
+    CHECK(contains(scene.run("budget").out, "add/gated/r1: attempt 1 has used 0.1"));
+    scene.open_gate();
+    CHECK_MESSAGE(second.wait(std::chrono::seconds(60)) == 0, scene.said("resume"));
+    CHECK(scene.number("SELECT max(n) FROM (SELECT count(*) AS n FROM notes WHERE kind = "
+                       "'dominance' GROUP BY run, attempt)") == 1);
+    CHECK(contains(scene.run("report").out, "has used 0.1"));
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+  }
+
+  TEST_CASE("a dominant run is stopped and what it left is judged where that is registered") {
+    CampaignShape one = gated_shape(1);
+    one.methods = {solving_method("lost", "echo > found; sleep 55; ")};
+    const CampaignScene scene(one);
+    scene.write(scene.folder() / "pilot_cost_model.csv",
+                "action_type,unit,unit_price,notes\nsandbox,minute,0.000001,\nrun,run,0.10,\n");
+    scene.edit(scene.folder() / "campaign.yaml", "  run: \"0.50\"\n",
+               "  run: \"0.50\"\n  dominance: {action: stop, percent: 20}\n");
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK_MESSAGE(contains(ran.err, "with 0 milestones; its agent is stopped"), ran.err);
+    const Json rows = scene.sql("SELECT outcome, termination, rationale FROM attempts");
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0]["outcome"] == "failure");
+    CHECK(rows[0]["termination"] == "budget_exceeded");
+    CHECK_MESSAGE(contains(rows[0]["rationale"].get<std::string>(), "dominance"), rows[0].dump());
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
   }
 
   TEST_CASE("envelopes across the tree are checked and registered") {

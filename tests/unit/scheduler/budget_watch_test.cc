@@ -164,6 +164,39 @@ TEST_SUITE("scheduler") {
     CHECK(told[0].detail == R"({"ask":10,"cost":8,"milestones":0,"stop":false})");
     CHECK(desk.core.dominant().size() == 1);
   }
+
+  TEST_CASE("a dominant run is told to stop at every Sync until its agent is gone") {
+    SchedulerSettings stop = settings();
+    stop.watch.dominance = {Action::kStop, 50, 1};
+    Desk desk(plan_of({0, 0}), stop);
+    desk.start();
+    desk.sync("w", 2);
+    const auto say = [&](wire::Stage stage, std::uint64_t milestones) {
+      wire::Sync s;
+      s.worker = WorkerId("w");
+      s.boot = BootId(1);
+      s.epoch_seen = Epoch(2);
+      s.slots = 2;
+      s.features = {"sandbox:null"};
+      Usage usage;
+      usage.tool_calls = 6;
+      s.running = {{attempt_of(0), stage, true, usage, milestones},
+                   {attempt_of(1), wire::Stage::kAgent, true, {}, 0}};
+      desk.feed(WorkerSynced{s});
+    };
+    say(wire::Stage::kAgent, 1);
+    CHECK(desk.reply.stop.empty());
+    CHECK(desk.core.dominant().empty());
+    for (int i = 0; i < 2; ++i) {
+      say(wire::Stage::kAgent, 0);
+      CHECK(desk.reply.stop == Attempts{attempt_of(0)});
+    }
+    say(wire::Stage::kAcceptance, 0);
+    CHECK(desk.reply.stop.empty());
+    CHECK(notes_of_kind(desk, kNoteDominance).size() == 1);
+    CHECK(desk.core.dominant().front().stop);
+    CHECK(desk.reply.cancel.empty());
+  }
 }
 
 TEST_SUITE("run queue") {

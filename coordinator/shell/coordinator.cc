@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
@@ -424,8 +425,14 @@ StatusSnapshot Coordinator::snapshot() const {
   for (std::size_t i = 0; i < balances.size(); ++i)
     s.envelopes.push_back(
         {view.scopes[i].name, balances[i].cap, balances[i].spent, balances[i].reserved});
-  for (const BudgetAlert& a : core_->alerts()) s.alerts.push_back({a.at, describe(a)});
-  for (const RunDominates& d : core_->dominant())
+  // Once a second, however many there are: the last ones alone become text.
+  const auto latest = [&s](const auto& all) {
+    const std::size_t n = std::min(all.size(), StatusSnapshot::kAlertsShown);
+    s.alerts_before += all.size() - n;
+    return std::span(all).last(n);
+  };
+  for (const BudgetAlert& a : latest(core_->alerts())) s.alerts.push_back({a.at, describe(a)});
+  for (const RunDominates& d : latest(core_->dominant()))
     s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d)});
   keep_latest(s);
   const Roster& roster = core_->roster();

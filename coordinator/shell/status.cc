@@ -33,11 +33,12 @@ std::string outcomes(const StatusSnapshot& s) {
 }  // namespace
 
 void keep_latest(StatusSnapshot& s) {
-  constexpr std::size_t kShown = 20;
+  constexpr std::size_t kShown = StatusSnapshot::kAlertsShown;
   std::ranges::stable_sort(s.alerts, {}, &StatusSnapshot::Told::at);
   if (s.alerts.size() <= kShown) return;
-  s.alerts_before = s.alerts.size() - kShown;
-  s.alerts.erase(s.alerts.begin(), s.alerts.end() - kShown);
+  const std::size_t older = s.alerts.size() - kShown;
+  s.alerts_before += older;
+  s.alerts.erase(s.alerts.begin(), s.alerts.begin() + static_cast<std::ptrdiff_t>(older));
 }
 
 std::string to_json(const StatusSnapshot& s) {

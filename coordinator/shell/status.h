@@ -32,7 +32,8 @@ struct StatusSnapshot {
   std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
   std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
   std::vector<Envelope> envelopes;       // those with something in them
-  struct Told {                          // an alert about money
+  static constexpr std::size_t kAlertsShown = 20;
+  struct Told {  // an alert about money
     WallTime at;
     std::string text;
   };

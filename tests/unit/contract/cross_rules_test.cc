@@ -10,7 +10,7 @@ namespace {
 
 using test::replaced;
 
-// A scaffolded campaign on disk with more lines in its budget, which begin in line 28.
+// A scaffolded campaign on disk with more lines in its budget, which begin in line 29.
 struct Loaded {
   std::string errors;
   std::optional<Campaign> campaign;
@@ -83,7 +83,7 @@ TEST_SUITE("contract") {
   TEST_CASE("every mistake in an envelope across the tree is named with its place") {
     struct Row {
       const char* budget;
-      const char* expected;  // after "campaign.yaml:28:"
+      const char* expected;  // after "campaign.yaml:29:"
     };
     const Row rows[] = {
         {"  methods: {scriptd: \"8.00\"}",
@@ -136,7 +136,7 @@ TEST_SUITE("contract") {
     };
     for (const Row& row : rows) {
       CAPTURE(row.budget);
-      CHECK(load_with(row.budget).errors == "campaign.yaml:28:" + std::string(row.expected));
+      CHECK(load_with(row.budget).errors == "campaign.yaml:29:" + std::string(row.expected));
     }
   }
 
@@ -147,7 +147,7 @@ TEST_SUITE("contract") {
     const std::string five = four + ", language: {shell: \"5\"}}";
     CHECK(load_with(five, "a, b, c, d, language").errors == "");
     CHECK(load_with(five + "\n  methods: {noop: \"5\"}", "a, b, c, d, language").errors ==
-          "campaign.yaml:28:11: budget.strata: found 9 envelopes around a run of fix-greeting "
+          "campaign.yaml:29:11: budget.strata: found 9 envelopes around a run of fix-greeting "
           "(global, stage, task, method, 5 strata), expected at most 8, which is what one "
           "reservation holds\n");
   }

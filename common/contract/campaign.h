@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/contract/caps.h"
@@ -39,7 +40,31 @@ struct Envelopes {
   std::optional<MicroUsd> task;                     // of every task
   std::map<std::string, MicroUsd> tasks;            // by task id, before `task`
   MicroUsd run = MicroUsd::from_micros(5'000'000);  // R106
+  // Across the others: of all runs of a method, of all runs whose task has a stratum's level.
+  std::map<std::string, MicroUsd> methods;                        // by name
+  std::map<std::string, std::map<std::string, MicroUsd>> strata;  // by key, then level
 };
+
+// What one reservation holds: global, stage and task, then method and strata where they have one.
+inline constexpr std::size_t kEnvelopesOfRunMax = 8;
+
+// What is told while money is spent; the same for every envelope and method (R190).
+struct BudgetWatch {
+  std::vector<std::uint32_t> alerts{50, 80, 95};  // percent of an envelope's cap, ascending
+  struct Dominance {
+    enum class Action { kOff, kNote, kStop };
+    Action action = Action::kNote;
+    std::uint32_t percent = 80;    // of what is reserved for the run
+    std::uint32_t milestones = 1;  // that a run must have reached by then
+    friend bool operator==(const Dominance&, const Dominance&) = default;
+  };
+  Dominance dominance;
+  friend bool operator==(const BudgetWatch&, const BudgetWatch&) = default;
+};
+constexpr std::string_view to_string(BudgetWatch::Dominance::Action action) {
+  using Action = BudgetWatch::Dominance::Action;
+  return action == Action::kOff ? "off" : action == Action::kNote ? "note" : "stop";
+}
 
 struct Campaign {
   std::filesystem::path folder;
@@ -51,6 +76,7 @@ struct Campaign {
   std::string seed_deviation;  // reason, required when seed differs (R072)
   std::vector<Stage> stages;   // at least one
   Envelopes envelopes;
+  BudgetWatch watch;
   Caps caps;                              // defaults of every run
   std::map<std::string, Caps> task_caps;  // by contract id
   std::vector<std::string> strata;        // keys reported by; each contract must have them

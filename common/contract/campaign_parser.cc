@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/contract/budget_parser.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/method_parser.h"
@@ -91,31 +92,6 @@ void read_stages(const Fields& f, Campaign& out) {
     out.stages.push_back(std::move(stage));
   });
   if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
-}
-
-void read_budget(const Fields& campaign, Campaign& out) {
-  out.envelopes.global = kLedgerMax;  // an absent one is one error, not one per envelope
-  const Node* node = campaign.find("budget");
-  if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
-  const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
-  Envelopes& e = out.envelopes;
-  e.global = f.usd("global", Need::kRequired).value_or(e.global);
-  e.task = f.usd("task", Need::kOptional);
-  e.run = f.usd("run", Need::kOptional).value_or(e.run);
-  using Kind = Campaign::LedgerKind;
-  constexpr std::array<Word<Kind>, 2> kLedgers{
-      {{"redis", Kind::kRedis}, {"journal", Kind::kJournal}}};
-  out.ledger = f.choice("ledger", out.ledger, kLedgers);
-  const Node* tasks = f.find("tasks");
-  if (tasks == nullptr) return;
-  if (tasks->kind != Node::Kind::kMapping)
-    campaign.problems().wrong(*tasks, "budget.tasks", "a mapping of contract ids to amounts");
-  for (const Entry& t : tasks->entries) {
-    const std::string where = "budget.tasks." + t.key;
-    out.origin.at.emplace(where, t.at);
-    if (const auto usd = read_usd(t.value, where, campaign.problems()))
-      e.tasks.emplace(t.key, *usd);
-  }
 }
 
 void remember_marks(const Document& document, Campaign& out) {

@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
+#include "common/contract/cross_rules.h"
 #include "common/contract/fields.h"
 #include "common/contract/scalar.h"
 
@@ -178,6 +179,7 @@ class Rules {
 
 void check_campaign(const Campaign& campaign, Diagnostics& out) {
   Rules(campaign, out).check();
+  check_cross_envelopes(campaign, out);
 }
 
 void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out) {

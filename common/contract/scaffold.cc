@@ -37,6 +37,9 @@ budget:
   task: "10.00"
   run: "1.00"
   # ledger: journal   (no Redis at all: the coordinator keeps the envelopes itself)
+  # Also possible, across the tree:
+  # methods: {scripted: "8.00"}           all runs of a method
+  # strata: {language: {shell: "15.00"}}  all runs of tasks with a level of a stratum
 
 # Of each run.  A contract may ask for less.
 caps:

@@ -221,6 +221,19 @@ std::map<std::string, std::string> analysis_settings() {
           {"invalid_runs", "outside the success rate, reported over attempted runs"}};
 }
 
+std::map<std::string, std::string> watch_settings(const BudgetWatch& watch) {
+  std::string alerts;
+  for (const std::uint32_t percent : watch.alerts)
+    alerts += (alerts.empty() ? "" : ", ") + std::to_string(percent);
+  const BudgetWatch::Dominance& d = watch.dominance;
+  const std::string rule = std::string(to_string(d.action)) + " at " + std::to_string(d.percent) +
+                           " % of a run's money with fewer than " + std::to_string(d.milestones) +
+                           " milestones";
+  return {
+      {"budget_alerts", alerts.empty() ? "none" : alerts + " % of each envelope spent"},
+      {"dominance", d.action == BudgetWatch::Dominance::Action::kOff ? std::string("off") : rule}};
+}
+
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
   Registration r;
   r.tool_version = std::string(kVersion);
@@ -241,6 +254,10 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   if (e.task) r.envelopes["task"] = e.task->micros();
   for (const auto& [name, amount] : e.stage) r.envelopes["stage:" + name] = amount.micros();
   for (const auto& [id, amount] : e.tasks) r.envelopes["task:" + id] = amount.micros();
+  for (const auto& [name, amount] : e.methods) r.envelopes["method:" + name] = amount.micros();
+  for (const auto& [key, levels] : e.strata)
+    for (const auto& [level, amount] : levels)
+      r.envelopes["stratum:" + key + "=" + level] = amount.micros();
   const auto cap = [&](const char* name, const std::optional<std::uint64_t>& value) {
     if (value) r.caps[name] = static_cast<std::int64_t>(std::min<std::uint64_t>(*value, INT64_MAX));
   };
@@ -253,6 +270,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.cost_model_version = campaign.cost_model.version;
   if (campaign.cost_inputs) r.cost_inputs = campaign.cost_inputs->digest;
   r.analysis = analysis_settings();
+  r.analysis.merge(watch_settings(campaign.watch));
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());
@@ -327,7 +345,10 @@ std::vector<std::string> differences(const Registration& registered, const Regis
                   ", now absent");
   else if (registered.cost_inputs)
     compare(out, "projection inputs", *registered.cost_inputs, *now.cost_inputs);
-  compare_maps(out, "analysis", registered.analysis, now.analysis);
+  // A registration from before these settings existed promised what is the default now.
+  std::map<std::string, std::string> analysis = registered.analysis;
+  analysis.merge(watch_settings(BudgetWatch{}));
+  compare_maps(out, "analysis", analysis, now.analysis);
   return out;
 }
 

@@ -39,7 +39,8 @@ struct Registration {
   Digest plan;                              // of the file's bytes
   std::map<std::string, Digest> contracts;  // by id
   std::map<std::string, Digest> methods;    // by name
-  // Envelopes in micro-dollars: "global", "run", "task", "stage:NAME", "task:ID".
+  // Envelopes in micro-dollars: "global", "run", "task", "stage:NAME", "task:ID", "method:NAME",
+  // "stratum:KEY=LEVEL".
   std::map<std::string, std::int64_t> envelopes;
   // Default caps of a run that are set: "micro_usd", "tokens", "tool_calls",
   // "failed_acceptance_cycles", "wall_ms".
@@ -56,6 +57,8 @@ struct Registration {
 
 // The settings that reports of this version are computed with.
 std::map<std::string, std::string> analysis_settings();
+// Alert levels and dominance rule, as they stand in `analysis`.
+std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
 
 // Fails with kInvalid when a number is too large for JSON (2^53 - 1) or a name is not UTF-8.
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at);

@@ -96,6 +96,7 @@ RunningAttempt read_running(Reader& r) {
   v.stage = r.enumerator("stage", Stage::kUploading);
   v.sandbox_started = r.boolean("sandbox_started");
   v.usage = r.nested("usage", read_usage);
+  if (3 <= r.version()) v.milestones = r.u64("milestones", kUsageMax);
   return v;
 }
 
@@ -188,6 +189,7 @@ SyncReply read_sync_reply(Reader& r) {
   m.acked = r.attempts("acked", limits::kBatchItems);
   m.resend = r.attempts("resend", limits::kBatchItems);
   m.drain = r.boolean("drain");
+  if (3 <= r.version()) m.stop = r.attempts("stop", limits::kBatchItems);
   return m;
 }
 

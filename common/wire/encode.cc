@@ -92,11 +92,12 @@ class Writer {
     PROCTOR_ASSERT(list.size() <= limits::kSlotsMax);
     array(list.size());
     for (const RunningAttempt& r : list) {
-      array(5);
+      array(6);
       attempt(r.attempt);
       e(r.stage);
       b(r.sandbox_started);
       usage(r.usage);
+      u(r.milestones, kUsageMax);
     }
   }
 
@@ -168,7 +169,7 @@ void body(Writer& w, const Leave& m) {
 }
 
 void body(Writer& w, const SyncReply& m) {
-  w.array(7);
+  w.array(8);
   w.u(m.epoch.raw());
   w.name(m.campaign, limits::kNameBytes);
   w.u(m.next_sync_ms, kNextSyncMsMax);
@@ -176,6 +177,7 @@ void body(Writer& w, const SyncReply& m) {
   w.attempts(m.acked);
   w.attempts(m.resend);
   w.b(m.drain);
+  w.attempts(m.stop);
 }
 
 void body(Writer& w, const Assign& m) {

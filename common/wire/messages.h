@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kOldestVersion = 1;
 
 enum class Stage : std::uint8_t {  // of a running attempt
@@ -34,6 +34,8 @@ struct RunningAttempt {
   Stage stage = Stage::kAssigned;
   bool sandbox_started = false;  // blame for a lost worker needs it (ARCHITECTURE section 4)
   Usage usage;
+  // Since 3.  What its agent has reached: acceptance cycles of its own that passed (R190).
+  std::uint64_t milestones = 0;
 };
 struct Sync {
   WorkerId worker;
@@ -88,6 +90,8 @@ struct SyncReply {
   std::vector<AttemptId> acked;   // of `unacked`: durable here, the spool may drop them
   std::vector<AttemptId> resend;  // of `unacked`: send (again) archive and result
   bool drain = false;             // finish what runs, then Leave
+  // Since 3.  Running there: their agents must go (the dominance rule), what they left is judged.
+  std::vector<AttemptId> stop{};
 };
 struct Assignment {
   AttemptId attempt;

@@ -1,6 +1,7 @@
 #include "coordinator/aggregate/money.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "coordinator/aggregate/format.h"
@@ -42,10 +43,14 @@ void foretell(EnvelopeMoney& e, const MoneyInput& input, const Window& window, M
   if (ms < kFarMs) e.used_up_at = WallTime(input.now.raw() + ms);
 }
 
+bool is_across(const std::string& name) {
+  return name.starts_with("method:") || name.starts_with("stratum:");
+}
+
 std::uint32_t depth_of(const std::string& name, bool one_stage) {
   if (name.starts_with("stage:")) return 1;
   // Tasks run in every stage: with one stage they are inside it, else beside the stages.
-  return name.starts_with("task:") ? (one_stage ? 2 : 1) : 0;
+  return name.starts_with("task:") ? (one_stage ? 2 : 1) : is_across(name) ? 1 : 0;
 }
 
 void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
@@ -57,13 +62,14 @@ void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
 }  // namespace
 
 MoneyView build_money(const MoneyInput& input) {
-  MoneyView view{input.campaign, input.now, input.running, {}, {}};
+  MoneyView view{input.campaign, input.now, input.running, {}, input.dominant, {}};
   const auto stages = std::ranges::count_if(
       input.scopes, [](const auto& s) { return s.name.starts_with("stage:"); });
   for (const MoneyInput::Scope& s : input.scopes) {
     EnvelopeMoney e;
     e.name = s.name;
     e.depth = depth_of(s.name, stages == 1);
+    e.across = is_across(s.name);
     e.cap = s.cap;
     view.envelopes.push_back(std::move(e));
   }
@@ -96,6 +102,7 @@ MoneyView build_money(const MoneyInput& input) {
     if (e.free() < asked[s]) e.wanted = asked[s] - e.free();
     foretell(e, input, window, lately[s]);
   }
+  for (const MoneyInput::Alert& a : input.alerts) view.envelopes[a.scope].alerts.push_back(a);
   for (const MoneyInput::Raise& r : input.raises)
     if (!view.envelopes[r.scope].declared_cap) view.envelopes[r.scope].declared_cap = r.from;
   return view;

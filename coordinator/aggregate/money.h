@@ -3,7 +3,6 @@
 // the course over time.  For `proctor budget`, the burn-down picture and the check of a raise.
 // Pure: no I/O, no clock (the time is given); integers only, so that the same journal gives the
 // same bytes.  Sources: ARCHITECTURE section 5; R161, R163, R192.
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,18 +17,16 @@
 
 namespace proctor {
 
-inline constexpr std::size_t kEnvelopesOfRun = 3;  // global, stage, task
-
 struct MoneyInput {
   struct Scope {
-    std::string name;  // "global", "stage:NAME", "task:ID"
+    std::string name;  // "global", "stage:NAME", "task:ID", "method:NAME", "stratum:KEY=LEVEL"
     MicroUsd cap;      // as it holds now, raises included
   };
   struct Run {
     std::string name, task, method;
     std::vector<std::string> strata;  // one value per key
-    std::array<std::uint32_t, kEnvelopesOfRun> path{};
-    MicroUsd ask;  // what is reserved for one attempt
+    std::vector<std::uint32_t> path;  // the envelopes it needs room in
+    MicroUsd ask;                     // what is reserved for one attempt
   };
   struct Attempt {
     enum class Money {
@@ -61,6 +58,17 @@ struct MoneyInput {
     MicroUsd from, to;
     WallTime at;
   };
+  // An envelope reached a registered share of its cap.
+  struct Alert {
+    std::uint32_t scope = 0;
+    std::uint32_t percent = 0;
+    MicroUsd spent, cap;  // then
+    WallTime at;
+  };
+  struct Told {  // a sentence about a run (R190)
+    WallTime at;
+    std::string text;
+  };
   std::string campaign;
   WallTime now;
   bool running = false;  // a coordinator is at work on it
@@ -71,11 +79,14 @@ struct MoneyInput {
   std::vector<Review> reviews;    // Requires: their run is there
   std::vector<Parked> parked;
   std::vector<Raise> raises;  // in the order in which they were made
+  std::vector<Alert> alerts;  // likewise
+  std::vector<Told> dominant;
 };
 
 struct EnvelopeMoney {
   std::string name;
   std::uint32_t depth = 0;  // how far inside it is shown
+  bool across = false;      // beside the tree: of a method or a level of a stratum
   MicroUsd cap, spent, reserved;
   MicroUsd at_risk;  // the part of `reserved` that is held for attempts nobody hears of
   MicroUsd free() const { return cap - spent - reserved; }
@@ -86,14 +97,16 @@ struct EnvelopeMoney {
   std::optional<MicroUsd> per_hour;      // spent per hour, lately; nothing: too early to say
   std::optional<WallTime> used_up_at;    // if it goes on like that; while it runs only
   std::optional<MicroUsd> declared_cap;  // as registered, when it was raised since
+  std::vector<MoneyInput::Alert> alerts;
 };
 
 struct MoneyView {
   std::string campaign;
   WallTime at;
   bool running = false;
-  std::vector<EnvelopeMoney> envelopes;  // global, stages, tasks
-  MicroUsd overrun;                      // metered above an ask: charged to no envelope
+  std::vector<EnvelopeMoney> envelopes;  // global, stages, tasks; then those across
+  std::vector<MoneyInput::Told> dominant;
+  MicroUsd overrun;  // metered above an ask: charged to no envelope
 };
 
 MoneyView build_money(const MoneyInput& input);

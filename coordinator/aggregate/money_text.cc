@@ -1,5 +1,6 @@
 // `proctor budget` on a terminal and for programs.
 #include <algorithm>
+#include <utility>
 
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -14,6 +15,7 @@ namespace {
 using namespace aggregate;
 
 constexpr std::size_t kBar = 20;
+constexpr std::size_t kToldBytes = 400;
 
 std::size_t cells(MicroUsd part, MicroUsd cap) {
   if (cap <= MicroUsd::zero()) return kBar;
@@ -47,6 +49,11 @@ void append_notes(std::string& out, const EnvelopeMoney& e) {
   if (MicroUsd::zero() < e.at_risk)
     out += "  " + name + ": " + format_usd(e.at_risk) +
            " USD are held for attempts nobody hears of (charged in full if they stay lost)\n";
+  if (!e.alerts.empty()) {
+    const MoneyInput::Alert& a = e.alerts.back();
+    out += "  " + name + ": " + std::to_string(a.percent) + " % of " + format_usd(a.cap) +
+           " USD were spent at " + to_rfc3339(a.at) + "\n";
+  }
   if (e.declared_cap)
     out += "  " + name + ": raised from the registered " + format_usd(*e.declared_cap) +
            " USD, a declared deviation\n";
@@ -55,8 +62,15 @@ void append_notes(std::string& out, const EnvelopeMoney& e) {
 }
 
 Ordered envelope_json(const EnvelopeMoney& e) {
+  Ordered alerts = Ordered::array();
+  for (const MoneyInput::Alert& a : e.alerts)
+    alerts.push_back({{"percent", a.percent},
+                      {"spent", money_json(a.spent)},
+                      {"cap", money_json(a.cap)},
+                      {"at", to_rfc3339(a.at)}});
   Ordered out = {{"name", e.name},
                  {"depth", e.depth},
+                 {"across", e.across},
                  {"cap", money_json(e.cap)},
                  {"spent", money_json(e.spent)},
                  {"reserved", money_json(e.reserved)},
@@ -70,6 +84,7 @@ Ordered envelope_json(const EnvelopeMoney& e) {
   }
   out["per_hour"] = money_or_null(e.per_hour);
   out["used_up_at"] = e.used_up_at ? Ordered(to_rfc3339(*e.used_up_at)) : Ordered(nullptr);
+  out["alerts"] = std::move(alerts);
   out["registered_cap"] = money_json(e.declared_cap.value_or(e.cap));
   return out;
 }
@@ -81,11 +96,15 @@ std::string render_money_text(const MoneyView& view) {
                     (view.running ? "running" : "not running") + "; amounts in USD\n\n";
   Table table({"envelope", "", "cap", "spent", "reserved", "free", "at risk", "parked", "per hour"},
               1, Table::Rule::kNone);
-  for (const EnvelopeMoney& e : view.envelopes)
+  bool crossed = false;
+  for (const EnvelopeMoney& e : view.envelopes) {
+    if (e.across && !std::exchange(crossed, true))
+      table.add({"across the tree:", "", "", "", "", "", "", "", ""});
     table.add({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
                format_usd(e.spent), format_usd(e.reserved), format_usd(e.free()),
                format_usd(e.at_risk), std::to_string(e.parked),
                e.per_hour ? format_usd(*e.per_hour) : "-"});
+  }
   table.append_to(out);
   out += "\n# spent  + reserved  ? reserved and at risk  . free\n";
   std::string notes;
@@ -94,6 +113,8 @@ std::string render_money_text(const MoneyView& view) {
     notes +=
         "  metered above what was reserved, charged to no envelope: " + format_usd(view.overrun) +
         " USD\n";
+  for (const MoneyInput::Told& d : view.dominant)
+    notes += "  " + to_rfc3339(d.at) + " " + printable(d.text, kToldBytes) + "\n";
   if (!notes.empty()) out += "\n" + notes;
   return out;
 }
@@ -120,6 +141,10 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
   Ordered envelopes = Ordered::array();
   for (const EnvelopeMoney& e : view.envelopes) envelopes.push_back(envelope_json(e));
   out["envelopes"] = std::move(envelopes);
+  Ordered dominant = Ordered::array();
+  for (const MoneyInput::Told& d : view.dominant)
+    dominant.push_back({{"at", to_rfc3339(d.at)}, {"text", d.text}});
+  out["dominant"] = std::move(dominant);
   if (!by.empty()) {
     Ordered list = Ordered::array();
     for (const MoneyGroup& g : groups)

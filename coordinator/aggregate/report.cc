@@ -110,6 +110,7 @@ CampaignReport build_report(ReportInput input) {
   report.alpha = input.alpha;
   report.deviations = std::move(input.deviations);
   report.projection = std::move(input.projection);
+  report.alerts = std::move(input.alerts);
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   std::map<RowKey, ReportRow> rows;

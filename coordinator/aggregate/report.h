@@ -61,6 +61,7 @@ struct ReportInput {
   double alpha = 0.05;
   std::vector<std::string> deviations{};  // from the registration, one sentence each
   std::optional<Comparison> projection{};
+  std::vector<std::string> alerts{};      // about money, in order
 };
 
 // x of n, with its Wilson interval; no rate of nothing.
@@ -128,6 +129,7 @@ struct CampaignReport {
   std::vector<CostRow> costs;            // all, by method, stratum and outcome
   std::vector<std::string> deviations;   // declared, from what was registered
   std::optional<Comparison> projection;  // nothing: no inputs of one are there
+  std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
 };
 

@@ -190,6 +190,7 @@ std::string render_json(const CampaignReport& report) {
   head["notes"] = report_notes();
   head["total_cost"] = cost_json(report.total.cost);
   head["deviations"] = report.deviations;
+  head["alerts"] = report.alerts;
   Ordered costs = Ordered::array();
   for (const CostRow& row : report.costs) costs.push_back(cost_row_json(row));
   head["costs"] = std::move(costs);

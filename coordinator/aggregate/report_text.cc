@@ -138,6 +138,16 @@ void deviations(std::string& out, const CampaignReport& report) {
   for (const std::string& d : report.deviations) append_wrapped(out, "  * ", printable(d, 2000));
 }
 
+void alerts(std::string& out, const CampaignReport& report) {
+  if (report.alerts.empty()) return;
+  constexpr std::size_t kShown = 40;
+  out += "\nAlerts about money\n\n";
+  for (std::size_t i = 0; i < std::min(kShown, report.alerts.size()); ++i)
+    append_wrapped(out, "  * ", printable(report.alerts[i], 2000));
+  if (kShown < report.alerts.size())
+    out += "  and " + number(report.alerts.size() - kShown) + " more in report.json\n";
+}
+
 }  // namespace
 
 std::string render_text(const CampaignReport& report) {
@@ -150,6 +160,7 @@ std::string render_text(const CampaignReport& report) {
   endings(out, report);
   parked(out, report);
   deviations(out, report);
+  alerts(out, report);
   out += "\nWhat the words mean\n\n";
   std::size_t width = 0;
   for (const Definition& d : report_definitions()) width = std::max(width, d.word.size());

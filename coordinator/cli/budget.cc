@@ -108,7 +108,10 @@ void add_raise(CLI::App& budget, int& exit_code) {
       "The campaign must be stopped. Runs that were parked there start with the next resume.");
   auto args = std::make_shared<RaiseArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("SCOPE", args->scope, "global, stage:NAME or task:ID")->required();
+  command
+      ->add_option("SCOPE", args->scope,
+                   "global, stage:NAME, task:ID, method:NAME or stratum:KEY=LEVEL")
+      ->required();
   command->add_option("USD", args->usd, "the new cap, as in 12.50")->required();
   command->add_option("--reason", args->reason, "why; it stands in every report")->required();
   command->add_option("--by", args->by, "who decided it");

@@ -1,6 +1,7 @@
 // proctor check CAMPAIGN: every error, nothing run.
 #include <cstdio>
 
+#include "common/plan/registration.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 
@@ -26,6 +27,29 @@ void print_effective(const Campaign& campaign) {
   std::puts("");
 }
 
+// Each envelope that is set, and the line that set it.
+void print_envelopes(const Campaign& campaign) {
+  const Envelopes& e = campaign.envelopes;
+  const auto show = [&](const std::string& scope, MicroUsd usd, const std::string& field) {
+    const auto at = campaign.origin.at.find(field);
+    const std::string line =
+        at == campaign.origin.at.end() ? "" : ":" + std::to_string(at->second.line);
+    std::printf("  %-24s %-14s %s%s: %s\n", scope.c_str(), (format_usd(usd) + " USD").c_str(),
+                campaign.origin.file.c_str(), line.c_str(), field.c_str());
+  };
+  std::puts("\nenvelopes:");
+  show("global", e.global, "budget.global");
+  for (const auto& [name, usd] : e.stage) show("stage:" + name, usd, "stages." + name);
+  if (e.task) show("task:*", *e.task, "budget.task");
+  for (const auto& [id, usd] : e.tasks) show("task:" + id, usd, "budget.tasks." + id);
+  for (const auto& [name, usd] : e.methods) show("method:" + name, usd, "budget.methods." + name);
+  for (const auto& [key, levels] : e.strata)
+    for (const auto& [level, usd] : levels)
+      show("stratum:" + key + "=" + level, usd, "budget.strata." + key + "." + level);
+  for (const auto& [what, setting] : watch_settings(campaign.watch))
+    std::printf("  %-24s %s\n", what.c_str(), setting.c_str());
+}
+
 int check(const std::string& folder, bool offline, bool effective) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
@@ -35,7 +59,10 @@ int check(const std::string& folder, bool offline, bool effective) {
   for (const Contract& c : campaign->contracts)
     std::printf("  %-28s %s  %s USD per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
                 format_usd(campaign->run_cap(c)).c_str());
-  if (effective) print_effective(*campaign);
+  if (effective) {
+    print_envelopes(*campaign);
+    print_effective(*campaign);
+  }
   std::puts("no errors");
   return kOk;
 }

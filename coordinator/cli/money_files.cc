@@ -1,8 +1,10 @@
 #include "coordinator/cli/money_files.h"
 
+#include <algorithm>
 #include <set>
 
 #include "common/base/system_clock.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/plan_view.h"
@@ -68,6 +70,19 @@ Attempt attempt_of(const AttemptRecord& a, Attempt::Money money) {
   return out;
 }
 
+// False: of an envelope or a run that is not there.
+bool add_told(const FrozenCampaign& frozen, const RestoredState& state, MoneyInput& out) {
+  for (const BudgetAlert& a : state.alerts) {
+    if (out.scopes.size() <= a.scope.raw()) return false;
+    out.alerts.push_back({a.scope.raw(), a.percent, a.spent, a.cap, a.at});
+  }
+  for (const RunDominates& d : state.dominant) {
+    if (out.runs.size() <= d.attempt.run.raw()) return false;
+    out.dominant.push_back({d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d)});
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
@@ -87,14 +102,11 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
   out.campaign = frozen.id;
   out.strata_keys = frozen.plan.shape().strata_keys;
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
-    const std::vector<ScopeId> path = view.path(RunId(r));
+    std::vector<std::uint32_t> path;
+    for (const ScopeId s : view.path(RunId(r))) path.push_back(s.raw());
     const PlanTask& task = frozen.plan.task(RunId(r));
-    out.runs.push_back({frozen.plan.run_name(RunId(r)),
-                        task.id,
-                        frozen.plan.method(RunId(r)),
-                        task.strata,
-                        {path[0].raw(), path[1].raw(), path[2].raw()},
-                        view.task_of(RunId(r)).ask});
+    out.runs.push_back({frozen.plan.run_name(RunId(r)), task.id, frozen.plan.method(RunId(r)),
+                        task.strata, std::move(path), view.task_of(RunId(r)).ask});
   }
   out.running = journal_owner(frozen.folder.journal()).has_value();
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
@@ -103,8 +115,8 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
   for (const ScopeSpec& s : view.scopes) out.scopes.push_back({s.name, s.cap});
   for (const BudgetRaised& r : state.raises)
     out.raises.push_back({r.scope.raw(), r.from, r.to, r.at});
+  bool fits = add_told(frozen, state, out);
   PROCTOR_TRY(const std::set<std::string> suspected, suspects(journal));
-  bool fits = true;
   std::vector<bool> out_now(out.runs.size(), false);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     const std::uint32_t run = a.core.attempt.run.raw();
@@ -143,6 +155,18 @@ bool follows_global(const Campaign& campaign, const std::string& scope) {
   if (scope.starts_with("stage:")) return !e.stage.contains(scope.substr(6));
   if (scope.starts_with("task:")) return !e.task && !e.tasks.contains(scope.substr(5));
   return false;
+}
+
+std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state) {
+  std::vector<std::pair<WallTime, std::string>> told;
+  for (const BudgetAlert& a : state.alerts) told.emplace_back(a.at, describe(a));
+  for (const RunDominates& d : state.dominant)
+    if (d.attempt.run.raw() < frozen.plan.size())
+      told.emplace_back(d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d));
+  std::ranges::stable_sort(told, {}, &std::pair<WallTime, std::string>::first);
+  std::vector<std::string> out;
+  for (const auto& [at, text] : told) out.push_back(to_rfc3339(at) + ": " + text);
+  return out;
 }
 
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,

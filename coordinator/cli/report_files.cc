@@ -65,6 +65,7 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const RestoredState state, journal.load());
   input.deviations = deviations_of(frozen, state.raises);
+  input.alerts = alerts_of(frozen, state);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};

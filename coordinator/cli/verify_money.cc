@@ -32,8 +32,10 @@ MoneyAudit::MoneyAudit(const PlanView& view, const CostModel& prices, const Rest
     ended_[e.run] = e;
   }
   compare_scopes();
-  least_ask_ = view.tasks.empty() ? MicroUsd::zero() : view.tasks.front().ask;
-  for (const PlanView::Task& t : view.tasks) least_ask_ = std::min(least_ask_, t.ask);
+  least_ask_.assign(view.scopes.size(), kLedgerMax);
+  for (std::uint32_t r = 0; r < view.runs.size(); ++r)
+    for (const ScopeId s : view.path(RunId(r)))
+      least_ask_[s.raw()] = std::min(least_ask_[s.raw()], view.task_of(RunId(r)).ask);
 }
 
 // Envelopes as the journal was written under must be those of the registration and its raises.
@@ -187,7 +189,7 @@ void MoneyAudit::check_parked(const ParkedRun& p) {
   const MicroUsd ask = view_.task_of(p.run).ask;
   // Nothing was out when it was parked, and only smaller asks can have been granted since.
   const MicroUsd most = ask - (view_.scopes[s].cap - spent_[s] - reserved_[s]);
-  const bool exact = ask == least_ask_ || view_.scopes[s].name.starts_with("task:");
+  const bool exact = ask == least_ask_[s];
   if (p.short_by <= MicroUsd::zero() || most < p.short_by || (exact && p.short_by != most))
     problem_(name, "short by " + usd(p.short_by) + " in " + view_.scopes[s].name +
                        ", but the balance there gives " + usd(most));

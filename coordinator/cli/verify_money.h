@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/contract/campaign.h"
 #include "common/trace/run_report.h"
 #include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
@@ -24,6 +25,9 @@ class MoneyAudit {
   // Attempts by run, then number.  `report`: of its run directory, if it has one.
   void add(const AttemptRecord& attempt, const std::optional<RunReport>& report);
   void finish();
+  // Before finish(), where the registration has them: each alert is one that had to be told, once,
+  // and none is missing; likewise runs that dominated.
+  void check_told(const BudgetWatch& watch);
 
   const std::vector<MicroUsd>& spent() const { return spent_; }
   const std::vector<MicroUsd>& reserved() const { return reserved_; }
@@ -37,6 +41,7 @@ class MoneyAudit {
   void add_reviews();
   void check_parked(const ParkedRun& parked);
   void compare_scopes();
+  void check_alert(const BudgetWatch& watch, const BudgetAlert& alert);
 
   const PlanView& view_;
   const CostModel& prices_;
@@ -47,7 +52,7 @@ class MoneyAudit {
   std::map<RunId, AttemptId> outcome_of_;  // attempts that ended their run
   std::optional<AttemptId> last_;
   bool last_open_ = false;
-  MicroUsd least_ask_;
+  std::vector<MicroUsd> least_ask_;  // by scope, of the runs that need room in it
 };
 
 }  // namespace proctor::cli

@@ -1,6 +1,7 @@
 #pragma once
 // What happens to a campaign (events, past tense) and what is to be done about it (commands).
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -101,6 +102,8 @@ struct ArmTimer {
 };
 struct Alert {  // for the operator: log and status
   std::string text;
+  bool noted = false;          // a write of this step says it already
+  std::optional<RunId> run{};  // whom it is about: its name goes in front
 };
 struct CampaignEnded {    // nothing runs and nothing more will start
   bool complete = false;  // every run has an outcome or is parked

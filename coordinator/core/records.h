@@ -58,6 +58,27 @@ struct BudgetRaised {
 };
 inline constexpr const char* kNoteBudgetRaised = "budget_raised";
 
+// What is spent in an envelope has reached a registered share of its cap.  A note of kind
+// kNoteBudgetAlert, written together with the settlement that reached it.
+struct BudgetAlert {
+  ScopeId scope;
+  std::string name;
+  std::uint32_t percent = 0;
+  MicroUsd spent, cap;  // at that time
+  WallTime at;
+};
+inline constexpr const char* kNoteBudgetAlert = "budget_alert";
+// A run spent a registered share of its money without a milestone (R190).  A note of kind
+// kNoteDominance with the attempt.
+struct RunDominates {
+  AttemptId attempt;
+  MicroUsd cost, ask;  // metered, and reserved for it
+  std::uint64_t milestones = 0;
+  bool stop = false;  // its agent is stopped
+  WallTime at;
+};
+inline constexpr const char* kNoteDominance = "dominance";
+
 // ---- facts about one attempt, in the order in which they usually happen
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq
   AttemptId attempt;
@@ -202,6 +223,8 @@ struct RestoredState {
   std::vector<MetaSet> meta;              // by key
   std::vector<ScopeSpec> scopes;          // by id
   std::vector<BudgetRaised> raises;       // in the order in which they were made
+  std::vector<BudgetAlert> alerts;        // in the order in which they fired
+  std::vector<RunDominates> dominant;     // likewise
   Epoch last_epoch;                       // 0: none yet
   std::vector<RestoredAttempt> attempts;  // by run, then attempt
   std::vector<ParkedRun> parked;          // by run

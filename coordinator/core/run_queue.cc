@@ -78,9 +78,9 @@ std::optional<RunId> RunQueue::next(const std::function<Answer(RunId)>& judge,
     const std::optional<RunId> run = first();
     if (!run) return std::nullopt;
     if (const auto scope = waits_behind(*run)) {
-      // A wait at the campaign's or a stage's envelope stops the line where it is; one at a task's
-      // envelope holds back that task alone.
-      if (*scope != plan_.task_of(*run).scope) return std::nullopt;
+      // A wait at the campaign's or a stage's envelope stops the line where it is; one at a task's,
+      // or at one across the tree, holds back those alone that need it too.
+      if (plan_.holds_all(*scope, *run)) return std::nullopt;
       detach(*run);
       by_scope_[*scope].insert(*run);
       continue;

@@ -19,21 +19,39 @@ struct PlanView {
   struct Run {
     std::uint32_t task = 0;
     std::uint16_t stage = 0;
+    std::uint16_t method = 0;
   };
   struct Task {
     ScopeId scope;
-    MicroUsd ask;             // reserved for one run of it
-    std::uint32_t needs = 0;  // capabilities a worker must have (bit set)
+    MicroUsd ask;                   // reserved for one run of it
+    std::uint32_t needs = 0;        // capabilities a worker must have (bit set)
+    std::vector<ScopeId> strata{};  // envelopes across the tree that its runs need room in too
   };
   std::vector<Run> runs;
   std::vector<Task> tasks;
   std::vector<ScopeId> stage_scopes;
+  // By method; scope 0 (or nothing) where a method has no envelope of its own.
+  std::vector<ScopeId> method_scopes;
   std::vector<ScopeSpec> scopes;  // scopes[0] is the campaign's own
+  // By scope: it has no cap of its own and holds what the campaign's holds.  May be shorter.
+  std::vector<bool> follows;
 
-  // Outermost first.
+  // Outermost first, then across: kScopesPerReservation at most.
   std::vector<ScopeId> path(RunId run) const {
     const Run& r = runs[run.raw()];
-    return {ScopeId(0), stage_scopes[r.stage], tasks[r.task].scope};
+    const Task& task = tasks[r.task];
+    std::vector<ScopeId> out{ScopeId(0), stage_scopes[r.stage], task.scope};
+    if (r.method < method_scopes.size() && method_scopes[r.method] != ScopeId(0))
+      out.push_back(method_scopes[r.method]);
+    out.insert(out.end(), task.strata.begin(), task.strata.end());
+    return out;
+  }
+  // Every run that comes after this one, in its stage, needs this envelope too.
+  bool holds_all(ScopeId scope, RunId run) const {
+    return scope == ScopeId(0) || scope == stage_scopes[runs[run.raw()].stage];
+  }
+  bool follows_global(ScopeId scope) const {
+    return scope.raw() < follows.size() && follows[scope.raw()];
   }
   const Task& task_of(RunId run) const { return tasks[runs[run.raw()].task]; }
 };

@@ -15,7 +15,11 @@ std::size_t index_of(RunOutcome o) {
 }  // namespace
 
 Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
-    : plan_(std::move(plan)), settings_(std::move(settings)), epoch_(epoch), queue_(plan_) {
+    : plan_(std::move(plan)),
+      settings_(std::move(settings)),
+      epoch_(epoch),
+      queue_(plan_),
+      alerts_(settings_.watch.alerts) {
   for (const ScopeSpec& s : plan_.scopes) balances_.push_back({s.cap, {}, {}});
   phases_.assign(plan_.runs.size(), RunPhase::kQueued);
   attempts_made_.assign(plan_.runs.size(), 0);
@@ -32,6 +36,10 @@ std::vector<Command> Scheduler::start(Time now) {
       reserve_.ops.push_back({{attempt.id, attempt.seq}, attempt.ask, plan_.path(run)});
     if (attempt.state == State::kSettling)
       settle_.ops.push_back({{attempt.id, attempt.seq}, attempt.cost.total()});
+  }
+  for (std::uint32_t s = 0; s < balances_.size(); ++s) {
+    alerts_.rearm(ScopeId(s), balances_[s]);
+    tell_spent(ScopeId(s));  // of a journal from before alerts, nothing otherwise
   }
   out_.push_back(ArmTimer{now.mono + settings_.tick});
   finish_step();
@@ -134,22 +142,6 @@ void Scheduler::perform(const After& after) {
 
 // ---------------------------------------------------------------- choosing what runs
 
-RunQueue::Answer Scheduler::judge(RunId run) const {
-  const PlanView::Task& task = plan_.task_of(run);
-  if (!roster_.pick(task.needs)) return {RunQueue::Verdict::kWaitForWorker, {}, task.needs};
-  for (const ScopeId scope : plan_.path(run)) {
-    const ScopeBalance& b = balances_[scope.raw()];
-    const auto refused = refused_.find(scope);
-    const bool is_short =
-        b.free() < task.ask || (refused != refused_.end() && refused->second <= task.ask);
-    // Short, but some of it may come back: wait.  Short with nothing out: ask, and let the ledger
-    // say so.
-    if (is_short && MicroUsd::zero() < b.reserved)
-      return {RunQueue::Verdict::kWaitForScope, scope, 0};
-  }
-  return {RunQueue::Verdict::kTake, {}, 0};
-}
-
 void Scheduler::dispatch() {
   if (mode_ != Mode::kRun) return;
   const auto judge_run = [this](RunId run) { return judge(run); };
@@ -181,24 +173,6 @@ void Scheduler::begin_attempt(RunId run) {
   phases_[run.raw()] = RunPhase::kActive;
   write(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
   PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
-}
-
-// A million runs behind an exhausted envelope must not cost a million questions: what the ledger
-// refused once it refuses again for the same or a larger ask while nothing has changed.
-bool Scheduler::park_if_known_short(RunId run) {
-  const MicroUsd ask = plan_.task_of(run).ask;
-  for (const ScopeId scope : plan_.path(run)) {
-    const auto known = known_short_.find(scope);
-    if (known == known_short_.end()) continue;
-    const ScopeBalance& b = balances_[scope.raw()];
-    if (b.spent != known->second.first || ask < known->second.second) continue;
-    if (b.reserved != MicroUsd::zero()) continue;
-    phases_[run.raw()] = RunPhase::kParked;
-    ++parked_;
-    write(RunParked{run, scope, ask - b.free(), now_.wall});
-    return true;
-  }
-  return false;
 }
 
 // ---------------------------------------------------------------- what the ledger said
@@ -292,25 +266,6 @@ void Scheduler::close(const AttemptId& id) {
   queue_.put_back(id.run);
 }
 
-void Scheduler::handle(const Settled& e) {
-  for (const Settled::Answer& got : e.answers) {
-    Attempt* a = live(got.id.attempt);
-    if (a == nullptr || a->state != State::kSettling) continue;  // repeated
-    for (const ScopeId s : plan_.path(a->id.run)) {
-      ScopeBalance& b = balances_[s.raw()];
-      b.reserved = b.reserved - a->ask;
-      b.spent = b.spent + got.answer.charged;
-      money_back(s);
-    }
-    a->state = State::kClosing;
-    write(AttemptSettled{a->id, got.answer.charged, a->cost, got.answer.overrun, now_.wall},
-          After{Step::kForget, a->id, a->seq, 0});
-    if (MicroUsd::zero() < got.answer.overrun)
-      out_.push_back(Alert{"attempt " + to_string(a->id) + " metered " +
-                           format_usd(got.answer.overrun) + " USD above what was reserved for it"});
-  }
-}
-
 // ---------------------------------------------------------------- small parts
 
 Scheduler::Attempt* Scheduler::live(const AttemptId& id) {
@@ -320,11 +275,6 @@ Scheduler::Attempt* Scheduler::live(const AttemptId& id) {
 
 bool Scheduler::assigned_to(const Attempt& a, WorkerIndex w) const {
   return a.worker == w && (a.state == State::kAssigned || a.state == State::kRunning);
-}
-
-void Scheduler::money_back(ScopeId scope) {
-  refused_.erase(scope);
-  queue_.wake_scope(scope);
 }
 
 void Scheduler::release_slot(Attempt& a) {

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "common/base/limits.h"
+#include "common/contract/campaign.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/core/events.h"
 #include "coordinator/core/roster.h"
 #include "coordinator/core/run_queue.h"
@@ -37,6 +39,7 @@ struct SchedulerSettings {
   Millis tick{1'000};
   std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
   CostModel cost_model;
+  BudgetWatch watch;  // registered before the first run
 };
 
 enum class RunPhase : std::uint8_t { kQueued, kActive, kEnded, kParked, kRemoved };
@@ -52,6 +55,9 @@ class Scheduler {
   void restore_ended(AttemptId ended, RunOutcome outcome);
   void restore_attempt(const RestoredAttempt& attempt);
   void restore_spent(ScopeId scope, MicroUsd spent);
+  // What was told about money; attempts that dominated before restore_attempt().
+  void restore_alert(BudgetAlert alert);
+  void restore_dominant(RunDominates fact);
   // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
   void restore_removed(RunId run);
   // The commands that finish what the earlier life began; then the first tick.
@@ -70,6 +76,9 @@ class Scheduler {
   const Roster& roster() const { return roster_; }
   const PlanView& plan() const { return plan_; }
   const std::vector<ScopeBalance>& balances() const { return balances_; }
+  // What was told about money, in this life and earlier ones, in order.
+  const std::vector<BudgetAlert>& alerts() const { return alerts_.told(); }
+  const std::vector<RunDominates>& dominant() const { return dominant_; }
   bool draining() const { return mode_ != Mode::kRun; }
   // One sentence for an operator: why the run is where it is.
   std::string explain(RunId run) const;
@@ -98,6 +107,7 @@ class Scheduler {
     MicroUsd ask;
     Instant since;  // of the state
     bool cancel_sent = false;
+    bool dominates = false;     // that was told
     bool sets_outcome = false;  // kFinishing on: this attempt ends its run
     RunOutcome outcome = RunOutcome::kInvalid;
     Cost cost;
@@ -137,6 +147,9 @@ class Scheduler {
   void close(const AttemptId& id);
   void again_or_end(RunId run);
   void money_back(ScopeId scope);
+  void settled(Attempt& attempt, const SettleAnswer& answer);
+  void tell_spent(ScopeId scope);
+  void watch_run(Attempt& attempt, const wire::RunningAttempt& said);
   void release_slot(Attempt& attempt);
   void cancel_running();
   enum class Life { kSame, kNew };
@@ -169,6 +182,9 @@ class Scheduler {
   std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
       known_short_;                      // (spent then, smallest ask denied)
   std::map<ScopeId, MicroUsd> refused_;  // the ask denied while money was out there
+  BudgetAlerts alerts_;
+  std::vector<RunDominates> dominant_;
+  std::set<AttemptId> dominant_ids_;
   std::array<std::uint64_t, 4> ended_{};
   std::uint64_t parked_ = 0, removed_ = 0;
   Mode mode_ = Mode::kRun;

@@ -129,6 +129,7 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   a.id = r.attempt;
   a.seq = r.seq;
   a.ask = r.ask;
+  a.dominates = dominant_ids_.contains(r.attempt);
   switch (r.state) {
     case From::kReserving:
       a.state = State::kReserving;  // asked again under the same id

@@ -51,6 +51,11 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     a->state = State::kRunning;
     a->since = now_.mono;
     known.insert(r.attempt);
+    watch_run(*a, r);
+    // Until it obeys; an order that is lost is in the next answer too.
+    if (a->dominates && r.stage <= wire::Stage::kAgent &&
+        settings_.watch.dominance.action == BudgetWatch::Dominance::Action::kStop)
+      reply.stop.push_back(r.attempt);
     if (mode_ == Mode::kCancel) reply.cancel.push_back(r.attempt);  // until it obeys
   }
   for (const AttemptId& id : sync.unacked) known.insert(id);
@@ -130,6 +135,7 @@ void Scheduler::handle(const ProgressReceived& e) {
     if (a == nullptr || !assigned_to(*a, w)) continue;
     a->state = State::kRunning;
     a->since = now_.mono;
+    watch_run(*a, r);
   }
 }
 

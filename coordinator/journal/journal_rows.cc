@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/raise_note.h"
 #include "coordinator/journal/review_seal.h"
@@ -259,6 +260,33 @@ Status load_reviews(sqlite::Database& db, RestoredState& state) {
                                    " reviews are there, but meta says otherwise: some are missing"};
 }
 
+// What was told about money.
+Status load_told(sqlite::Database& db, RestoredState& state) {
+  const char* told =
+      "SELECT seq, at_ms, kind, run, attempt, detail FROM notes "
+      "WHERE kind IN ('budget_alert', 'dominance') ORDER BY seq";
+  return each_row(db, told, [&](sqlite::Statement& row) -> Status {
+    RowReader r(row, "note " + std::to_string(row.integer(0)));
+    Note note{r.time(1), std::string(row.text(2)), {}, {}, std::string(row.text(5))};
+    if (!row.is_null(3)) note.run = RunId(r.u32(3));
+    if (!row.is_null(4)) note.attempt = AttemptNo(r.u32(4));
+    PROCTOR_CHECK_OK(r.finish());
+    const auto wrong = [&](Error e) {
+      return in_context("journal: note " + std::to_string(row.integer(0)), std::move(e));
+    };
+    if (note.kind == kNoteBudgetAlert) {
+      auto alert = alert_of(note);
+      if (!alert.ok()) return wrong(std::move(alert).error());
+      state.alerts.push_back(std::move(alert).value());
+    } else {
+      auto fact = dominance_of(note);
+      if (!fact.ok()) return wrong(std::move(fact).error());
+      state.dominant.push_back(std::move(fact).value());
+    }
+    return ok_status();
+  });
+}
+
 Status load_campaign(sqlite::Database& db, RestoredState& state) {
   PROCTOR_CHECK_OK(
       each_row(db, "SELECT key, value FROM meta ORDER BY key", [&](sqlite::Statement& row) {
@@ -282,6 +310,7 @@ Status load_campaign(sqlite::Database& db, RestoredState& state) {
     state.raises.push_back(std::move(raise).value());
     return ok_status();
   }));
+  PROCTOR_CHECK_OK(load_told(db, state));
   PROCTOR_TRY(const std::int64_t epoch, db.integer("SELECT coalesce(max(epoch), 0) FROM epochs"));
   if (epoch < 0) return Error{Errc::kCorrupt, "journal: a negative epoch"};
   state.last_epoch = Epoch(static_cast<std::uint64_t>(epoch));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
@@ -100,6 +101,16 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     core_->restore_ended({e.run, e.attempt}, e.outcome);
+  }
+  for (const BudgetAlert& a : state.alerts) {
+    if (ledger.scopes.size() <= a.scope.raw() || ledger.scopes[a.scope.raw()].name != a.name)
+      return Error{Errc::kCorrupt, "journal: an alert of an envelope that is not there"};
+    core_->restore_alert(a);
+  }
+  for (const RunDominates& d : state.dominant) {
+    if (!known(d.attempt.run))
+      return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
+    core_->restore_dominant(d);
   }
   for (const RestoredAttempt& a : state.attempts) core_->restore_attempt(a);
   for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)
@@ -335,7 +346,8 @@ void Coordinator::perform(const ArmTimer& c) {
   });
 }
 void Coordinator::perform(const Alert& c) {
-  log::warn(c.text);
+  log::warn(c.run ? run_name(*c.run) + ": " + c.text : c.text);
+  if (c.noted) return;
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
 
@@ -416,6 +428,16 @@ StatusSnapshot Coordinator::snapshot() const {
   for (std::size_t i = 0; i < balances.size(); ++i)
     s.envelopes.push_back(
         {view.scopes[i].name, balances[i].cap, balances[i].spent, balances[i].reserved});
+  // Once a second, however many there are: the last ones alone become text.
+  const auto latest = [&s](const auto& all) {
+    const std::size_t n = std::min(all.size(), StatusSnapshot::kAlertsShown);
+    s.alerts_before += all.size() - n;
+    return std::span(all).last(n);
+  };
+  for (const BudgetAlert& a : latest(core_->alerts())) s.alerts.push_back({a.at, describe(a)});
+  for (const RunDominates& d : latest(core_->dominant()))
+    s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d)});
+  keep_latest(s);
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);

@@ -33,6 +33,24 @@ MicroUsd stage_cap(const Campaign& campaign, const std::string& name) {
   return it == campaign.envelopes.stage.end() ? campaign.envelopes.global : it->second;
 }
 
+// Whether the envelope has a cap of its own.
+bool is_set(const Campaign& campaign, const std::string& scope) {
+  const Envelopes& e = campaign.envelopes;
+  const std::string name = scope.substr(scope.find(':') + 1);
+  if (scope.starts_with("stage:")) return e.stage.contains(name);
+  if (scope.starts_with("task:")) return e.task.has_value() || e.tasks.contains(name);
+  return true;
+}
+
+void add_stratum(PlanView& view, const PlanShape& shape, const std::string& key,
+                 const std::string& level, ScopeId scope) {
+  const auto at = std::ranges::find(shape.strata_keys, key);
+  if (at == shape.strata_keys.end()) return;  // check_campaign refuses it
+  const auto k = static_cast<std::size_t>(at - shape.strata_keys.begin());
+  for (std::size_t t = 0; t < shape.tasks.size(); ++t)
+    if (shape.tasks[t].strata[k] == level) view.tasks[t].strata.push_back(scope);
+}
+
 }  // namespace
 
 PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
@@ -41,6 +59,7 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
     view.scopes.push_back({std::move(name), cap});
     return ScopeId(static_cast<std::uint32_t>(view.scopes.size() - 1));
   };
+  static_assert(kEnvelopesOfRunMax == kScopesPerReservation);
   add_scope("global", campaign.envelopes.global);
   for (const PlanStage& stage : plan.shape().stages)
     view.stage_scopes.push_back(add_scope("stage:" + stage.name, stage_cap(campaign, stage.name)));
@@ -50,8 +69,19 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
     view.tasks.push_back({add_scope("task:" + task.id, task_cap(campaign, task.id)),
                           campaign.run_cap(*contract), needs_of(*contract)});
   }
+  const Envelopes& e = campaign.envelopes;
+  for (const std::string& method : plan.shape().methods) {
+    const auto it = e.methods.find(method);
+    view.method_scopes.push_back(it == e.methods.end() ? ScopeId(0)
+                                                       : add_scope("method:" + method, it->second));
+  }
+  for (const auto& [key, levels] : e.strata)
+    for (const auto& [level, cap] : levels)
+      add_stratum(view, plan.shape(), key, level, add_scope("stratum:" + key + "=" + level, cap));
+  for (std::size_t i = 0; i < view.scopes.size(); ++i)
+    view.follows.push_back(i != 0 && !is_set(campaign, view.scopes[i].name));
   view.runs.reserve(plan.size());
-  for (const PlanRow& row : plan.rows()) view.runs.push_back({row.task, row.stage});
+  for (const PlanRow& row : plan.rows()) view.runs.push_back({row.task, row.stage, row.method});
   return view;
 }
 

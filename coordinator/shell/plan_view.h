@@ -8,8 +8,9 @@
 
 namespace proctor {
 
-// Scopes: 0 "global", then "stage:NAME" in the plan's order, then "task:ID" in the plan's order.
-// An envelope nobody set has its parent's cap.
+// Scopes: 0 "global", then "stage:NAME", then "task:ID", both in the plan's order: one for each,
+// and an envelope nobody set has its parent's cap.  Then those across the tree, which are set:
+// "method:NAME" in the plan's order, "stratum:KEY=LEVEL" by key and level.
 PlanView make_plan_view(const Campaign& campaign, const Plan& plan);
 // The caps as declared deviations changed them since.  kCorrupt: a raise that does not follow from
 // the cap before it; nothing is applied then.

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "common/base/json.h"
+#include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 
 namespace proctor {
 namespace {
@@ -30,13 +32,35 @@ std::string outcomes(const StatusSnapshot& s) {
 
 }  // namespace
 
+void keep_latest(StatusSnapshot& s) {
+  constexpr std::size_t kShown = StatusSnapshot::kAlertsShown;
+  std::ranges::stable_sort(s.alerts, {}, &StatusSnapshot::Told::at);
+  if (s.alerts.size() <= kShown) return;
+  const std::size_t older = s.alerts.size() - kShown;
+  s.alerts_before += older;
+  s.alerts.erase(s.alerts.begin(), s.alerts.begin() + static_cast<std::ptrdiff_t>(older));
+}
+
 std::string to_json(const StatusSnapshot& s) {
-  Json j = {{"campaign", s.campaign},    {"pid", s.pid},          {"at_ms", s.at.raw()},
-            {"begun_ms", s.begun.raw()}, {"state", s.state},      {"planned", s.planned},
-            {"queued", s.queued},        {"running", s.active},   {"parked", s.parked},
-            {"success", s.ended[0]},     {"failure", s.ended[1]}, {"acceptance_error", s.ended[2]},
-            {"invalid", s.ended[3]},     {"eta_ms", s.eta_ms},    {"envelopes", Json::array()},
+  Json j = {{"campaign", s.campaign},
+            {"pid", s.pid},
+            {"at_ms", s.at.raw()},
+            {"begun_ms", s.begun.raw()},
+            {"state", s.state},
+            {"planned", s.planned},
+            {"queued", s.queued},
+            {"running", s.active},
+            {"parked", s.parked},
+            {"success", s.ended[0]},
+            {"failure", s.ended[1]},
+            {"acceptance_error", s.ended[2]},
+            {"invalid", s.ended[3]},
+            {"eta_ms", s.eta_ms},
+            {"envelopes", Json::array()},
+            {"alerts", Json::array()},
+            {"alerts_before", s.alerts_before},
             {"workers", Json::array()}};
+  for (const auto& a : s.alerts) j["alerts"].push_back({{"at_ms", a.at.raw()}, {"text", a.text}});
   for (const auto& e : s.envelopes)
     j["envelopes"].push_back({{"name", e.name},
                               {"cap_micro_usd", e.cap.micros()},
@@ -72,6 +96,12 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   for (const Json& e : j.at("envelopes"))
     s.envelopes.push_back({e.at("name").get<std::string>(), money(e, "cap_micro_usd"),
                            money(e, "spent_micro_usd"), money(e, "reserved_micro_usd")});
+  if (j.contains("alerts")) {  // of a coordinator that knows them
+    for (const Json& a : j.at("alerts"))
+      s.alerts.push_back(
+          {WallTime(a.at("at_ms").get<std::int64_t>()), a.at("text").get<std::string>()});
+    s.alerts_before = j.at("alerts_before").get<std::uint64_t>();
+  }
   for (const Json& w : j.at("workers"))
     s.workers.push_back({w.at("name").get<std::string>(), w.at("slots").get<std::uint32_t>(),
                          w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>(),
@@ -116,6 +146,10 @@ std::string describe(const StatusSnapshot& s) {
                static_cast<std::uint64_t>(e.cap.micros()), kBarWidth) +
            "\n";
   }
+  if (!s.alerts.empty()) out += "\nalerts\n";
+  if (0 < s.alerts_before) out += "  " + std::to_string(s.alerts_before) + " earlier ones\n";
+  for (const auto& a : s.alerts)
+    out += "  " + to_rfc3339(a.at) + "  " + printable(a.text, limits::kDetailBytes) + "\n";
   out += "\nworkers\n";
   for (const auto& w : s.workers)
     out += "  " + w.name + ": " + w.state + ", " + std::to_string(w.held) + " of " +

@@ -32,12 +32,21 @@ struct StatusSnapshot {
   std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
   std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
   std::vector<Envelope> envelopes;       // those with something in them
+  static constexpr std::size_t kAlertsShown = 20;
+  struct Told {  // an alert about money
+    WallTime at;
+    std::string text;
+  };
+  std::vector<Told> alerts;         // the latest, in order
+  std::uint64_t alerts_before = 0;  // earlier ones, not listed
   std::vector<Worker> workers;
   std::int64_t eta_ms = -1;  // -1: not known yet
 
   std::uint64_t done() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
 };
 
+// Puts the alerts in order and keeps the last ones only: the file stays small.
+void keep_latest(StatusSnapshot& status);
 std::string to_json(const StatusSnapshot& status);
 Result<StatusSnapshot> parse_status(std::string_view json);
 // "[#####.....] 12/36 done, 4 running, 2 parked | 9 success 3 failure ... | 1.20 of 2.00 USD | ETA

@@ -13,12 +13,14 @@ Left out because they are equivalent, that is, nobody can see them from outside:
 S = "coordinator/core/scheduler.cc"
 R = "coordinator/core/scheduler_results.cc"
 W = "coordinator/core/scheduler_workers.cc"
+M = "coordinator/core/scheduler_money.cc"
+B = "coordinator/core/budget_watch.cc"
 Q = "coordinator/core/run_queue.cc"
 L = "common/ledger/ledger.cc"
 
 SETTLE = "settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});\n      return;"
 GRANT = "After{Step::kAssign, a.id, a.seq, *a.worker});"
-WAKE = "      money_back(s);\n"
+WAKE = "    money_back(s);\n"
 
 MUTANTS = [
     # ---- fencing and order of effects
@@ -33,7 +35,7 @@ MUTANTS = [
      "if (late_writing_.contains(id)) continue;", ""),
     # ---- money of attempts
     ("settle is skipped", S, SETTLE, "return;"),
-    ("a settlement counts twice", S,
+    ("a settlement counts twice", M,
      "if (a == nullptr || a->state != State::kSettling) continue;", "if (a == nullptr) continue;"),
     ("an attempt of a silent worker is voided", W,
      "for (const AttemptId& id : theirs) lose(*live(id), why);",
@@ -46,16 +48,16 @@ MUTANTS = [
      "      reserve_.ops.back().scopes.pop_back();"),
     # ---- waiting and order
     ("not queued again after its end", S, "  queue_.put_back(id.run);\n", ""),
-    ("nobody wakes on a settlement", S,
-     "b.spent = b.spent + got.answer.charged;\n" + WAKE,
-     "b.spent = b.spent + got.answer.charged;\n"),
+    ("nobody wakes on a settlement", M,
+     "b.spent = b.spent + answer.charged;\n" + WAKE,
+     "b.spent = b.spent + answer.charged;\n"),
     ("nobody wakes on a denial", S,
      "balances_[s.raw()].reserved - a.ask;\n    money_back(s);",
      "balances_[s.raw()].reserved - a.ask;"),
     ("parked although money is out", S,
      "if (b.reserved == MicroUsd::zero()) {", "if (b.reserved <= b.cap) {"),
-    ("a smaller ask is parked too", S, " || ask < known->second.second", ""),
-    ("the task's envelope is not judged", S,
+    ("a smaller ask is parked too", M, " || ask < known->second.second", ""),
+    ("the task's envelope is not judged", M,
      "    // Short, but some of it may come back: wait.",
      "    if (scope == task.scope) continue;\n    // Short, but some of it may come back: wait."),
     ("put back runs are considered last", Q,
@@ -81,6 +83,24 @@ MUTANTS = [
     ("a restart forgets lost attempts' count", R,
      "  if (r.state == From::kLost) {\n    ++failures_[run.raw()];", "  if (r.state == From::kLost) {"),
     ("a cancelled attempt ends its run", R, "const bool again = cancelled || (", "const bool again = ("),
+    # ---- envelopes across the tree, and what is told
+    ("a wait across the tree stops the line", Q,
+     "if (plan_.holds_all(*scope, *run)) return std::nullopt;", "return std::nullopt;"),
+    ("a wait at the campaign's envelope lets others pass", Q,
+     "if (plan_.holds_all(*scope, *run)) return std::nullopt;", ""),
+    ("an alert is told at every settlement", B,
+     "if (!is_told_.emplace(std::pair(scope, percent), true).second) continue;", ""),
+    ("an alert of an earlier life is told again", B,
+     "  is_told_[{alert.scope, alert.percent}] = true;\n", ""),
+    ("an alert counts what is reserved", M,
+     "balances_[scope.raw()], now_.wall)",
+     "ScopeBalance{balances_[scope.raw()].cap, balances_[scope.raw()].spent + "
+     "balances_[scope.raw()].reserved, {}}, now_.wall)"),
+    ("only the outermost envelope is told", M, "    tell_spent(s);", "    if (s == ScopeId(0)) tell_spent(s);"),
+    ("dominance is told at every Sync", M, "  a.dominates = true;\n", ""),
+    ("dominance of an earlier life is told again", R,
+     "  a.dominates = dominant_ids_.contains(r.attempt);\n", ""),
+    ("milestones do not count", B, "milestones < rule.milestones &&", ""),
     # ---- the ledger
     ("ledger: settle forgets a scope", L,
      "b.spent = b.spent + charged;", "if (scope != row.scopes.back()) b.spent = b.spent + charged;"),

@@ -359,6 +359,7 @@ void RunMeter::account(const Entry& e, const Amount& a, MicroUsd charged) {
   }
   if (type == kDependencyInstall) add(usage_.dependency_installs, 1);
   if (type == kAcceptanceCycle && a.failed) add(usage_.failed_cycles, 1);
+  if (type == kAcceptanceCycle && !a.failed) add(milestones_, 1);
   add(usage_.tool_ms, a.ms);
   if (e.tariff.defaulted) add(usage_.defaulted, 1);
   if (e.request.witness != Witness::kSelfReported) return;

@@ -134,6 +134,8 @@ class RunMeter {
   void order_stop(std::string cap, std::string reason);
 
   const Usage& usage() const { return usage_; }  // cumulative, never goes backwards
+  // Acceptance cycles of the agent's own that passed (R190).
+  std::uint64_t milestones() const { return milestones_; }
   MicroUsd limit() const { return limit_; }
   MicroUsd spent() const;
   MicroUsd held() const { return held_ + program_hold_; }
@@ -178,6 +180,7 @@ class RunMeter {
   void account(const Entry& entry, const Amount& actual, MicroUsd micros);
   MicroUsd cost() const;
 
+  std::uint64_t milestones_ = 0;
   MeterPlan plan_;
   MicroUsd limit_;
   MicroUsd headroom_;           // its worst case

@@ -120,17 +120,30 @@ Millis AttemptMeter::running_for() const {
 
 void AttemptMeter::publish() {
   Usage now;
+  std::uint64_t milestones = 0;
   {
     const std::lock_guard lock(mutex_);
     now = meter_.usage();
+    milestones = meter_.milestones();
     published_ = std::max(published_, running_for());
     now.agent_ms += static_cast<std::uint64_t>(published_.count());
   }
-  hooks_.totals(now);
+  hooks_.totals(now, milestones);
+}
+
+void AttemptMeter::take_order() {
+  const auto [why, evidence] = hooks_.ordered();
+  if (why.empty()) return;
+  ordered_ = true;
+  const std::lock_guard lock(mutex_);
+  if (meter_.stop()) return;  // a cap was faster
+  meter_.order_stop("dominance", why);
+  evidence_ = evidence;
 }
 
 std::string AttemptMeter::tick() {
   publish();
+  if (!ordered_) take_order();
   std::optional<MeterStop> reached;
   std::uint64_t evidence = 0;
   bool kill = false;

@@ -24,11 +24,14 @@ class AttemptMeter final : public MeterServer::Meter {
   static constexpr std::size_t kEventsMax = 2'000;
 
   struct Hooks {
-    std::function<void(const Usage&)> totals;
+    std::function<void(const Usage&, std::uint64_t milestones)> totals;
     std::function<std::uint64_t(const Json&)> record;  // an event "meter"; its seq
     // Once.  From then on the agent has kStopGrace.
     std::function<void(const MeterStop&, std::uint64_t evidence)> reached;
     std::function<void()> kill;  // when the grace is over
+    // Why somebody else wants the agent to go, and the event that says so; empty: nobody does.
+    // Asked at each tick until it is so.
+    std::function<std::pair<std::string, std::uint64_t>()> ordered;
   };
   AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks);
 
@@ -56,6 +59,7 @@ class AttemptMeter final : public MeterServer::Meter {
   Reply reply(std::string_view line);
   Millis running_for() const;
   void publish();
+  void take_order();
 
   mutable std::mutex mutex_;
   RunMeter meter_;
@@ -63,7 +67,8 @@ class AttemptMeter final : public MeterServer::Meter {
   const Hooks hooks_;
   bool program_ = false;
   std::optional<Instant> program_since_;
-  Millis published_{0};  // of the present program
+  Millis published_{0};   // of the present program
+  bool ordered_ = false;  // the tick's thread alone
   std::optional<Instant> kill_at_;
   bool killed_ = false;
   std::size_t operations_ = 0, errors_ = 0;

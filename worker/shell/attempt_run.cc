@@ -47,12 +47,19 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
               acceptance_worst_case(input.contract->contract)},
              input.assignment.run_name,
-             {[this](const Usage& usage) { watch_.meter(usage); },
+             {[this](const Usage& usage, std::uint64_t milestones) {
+                watch_.meter(usage, milestones);
+              },
               [this](const Json& payload) { return note("meter", Actor::kAgent, payload); },
               [this](const MeterStop& stop, std::uint64_t evidence) {
                 tell_budget_reached(stop, evidence);
               },
-              [this] { agent_stop_.request_stop(); }}) {}
+              [this] { agent_stop_.request_stop(); },
+              [this] {
+                const std::string why = watch_.agent_order();
+                if (why.empty()) return std::pair(why, std::uint64_t{0});
+                return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
+              }}) {}
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();

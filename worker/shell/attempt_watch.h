@@ -16,6 +16,7 @@ class AttemptWatch {
     wire::Stage stage = wire::Stage::kAssigned;
     bool sandbox_started = false;
     Usage usage;
+    std::uint64_t milestones = 0;
   };
 
   void enter(wire::Stage stage) {
@@ -26,9 +27,10 @@ class AttemptWatch {
     const std::lock_guard lock(mutex_);
     view_.sandbox_started = true;
   }
-  void meter(const Usage& usage) {
+  void meter(const Usage& usage, std::uint64_t milestones) {
     const std::lock_guard lock(mutex_);
     view_.usage = usage;
+    view_.milestones = milestones;
   }
   View view() const {
     const std::lock_guard lock(mutex_);
@@ -36,6 +38,15 @@ class AttemptWatch {
   }
   // The first reason holds.
   void cancel(const std::string& reason) { stop(reason.empty() ? "cancelled" : reason, false); }
+  // The agent alone must go, and what it left is judged.  The first reason holds.
+  void stop_agent(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (agent_order_.empty()) agent_order_ = reason;
+  }
+  std::string agent_order() const {
+    const std::lock_guard lock(mutex_);
+    return agent_order_;
+  }
   // This worker goes away: another may try again.
   void shut_down() { stop("the worker was stopped", true); }
   bool worker_leaves() const {
@@ -62,7 +73,7 @@ class AttemptWatch {
 
   mutable std::mutex mutex_;
   View view_;
-  std::string reason_;
+  std::string reason_, agent_order_;
   bool worker_leaves_ = false;
   std::stop_source stop_;
 };

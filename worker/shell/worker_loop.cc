@@ -247,6 +247,11 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
     return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
   for (const AttemptId id : m.acked) forget(id);
   for (const AttemptId id : m.resend) outbox_.on_resend(id, last_word_);
+  for (const AttemptId id : m.stop)
+    if (const auto it = attempts_.find({campaign_, id});
+        it != attempts_.end() && !it->second.waiting)
+      it->second.watch->stop_agent(
+          "budget_exceeded: dominance: much of the run's money was used without a milestone");
   for (const AttemptId id : m.cancel) cancel(id, "the coordinator does not want it any more");
 }
 
@@ -348,7 +353,7 @@ std::vector<wire::RunningAttempt> WorkerLoop::running() const {
   for (const auto& [key, local] : attempts_) {
     if (key.first != campaign_ || out.size() == limits::kSlotsMax) continue;
     const AttemptWatch::View view = local.watch->view();
-    out.push_back({key.second, view.stage, view.sandbox_started, view.usage});
+    out.push_back({key.second, view.stage, view.sandbox_started, view.usage, view.milestones});
   }
   return out;
 }

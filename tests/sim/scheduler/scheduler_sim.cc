@@ -39,14 +39,23 @@ TEST_SUITE("scheduler simulation") {
                   << ", resent " << seen.resent << ", drains " << seen.drains << ", ledger repeats "
                   << seen.ledger_repeats << ", slow answers " << seen.slow_answers
                   << ", answers lost " << seen.answers_lost << ", gone for good "
-                  << seen.gone_for_good << ", ended by the limit " << seen.ended_by_limit);
-    for (const std::uint64_t count :
-         {seen.lost,           seen.repeated,          seen.worker_deaths,  seen.coordinator_deaths,
-          seen.partitions,     seen.denials,           seen.parked,         seen.voided,
-          seen.attempts_lost,  seen.late_results,      seen.infrastructure, seen.adopted,
-          seen.reassigned,     seen.cancelled_on_sync, seen.resent,         seen.drains,
-          seen.ledger_repeats, seen.slow_answers,      seen.answers_lost,   seen.gone_for_good,
-          seen.ended_by_limit})
+                  << seen.gone_for_good << ", ended by the limit " << seen.ended_by_limit
+                  << ", plans with envelopes across " << seen.across << ", denials there "
+                  << seen.short_across << ", alerts " << seen.alerts << ", dominant "
+                  << seen.dominant);
+    for (const std::uint64_t count : {seen.lost,           seen.repeated,
+                                      seen.worker_deaths,  seen.coordinator_deaths,
+                                      seen.partitions,     seen.denials,
+                                      seen.parked,         seen.voided,
+                                      seen.attempts_lost,  seen.late_results,
+                                      seen.infrastructure, seen.adopted,
+                                      seen.reassigned,     seen.cancelled_on_sync,
+                                      seen.resent,         seen.drains,
+                                      seen.ledger_repeats, seen.slow_answers,
+                                      seen.answers_lost,   seen.gone_for_good,
+                                      seen.ended_by_limit, seen.across,
+                                      seen.short_across,   seen.alerts,
+                                      seen.dominant})
       CHECK(0 < count);
   }
 

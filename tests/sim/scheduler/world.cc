@@ -36,7 +36,8 @@ void World::make_plan() {
   plan_.scopes.push_back({"global", micros(20 * kUsd + below(60) * kUsd)});
   plan_.scopes.push_back({"stage:one", micros(30 * kUsd + below(60) * kUsd)});
   plan_.stage_scopes = {ScopeId(1)};
-  strict_order_ = below(2) == 0;
+  const bool across = below(2) == 0;
+  strict_order_ = !across && below(2) == 0;
   for (std::uint64_t t = 0; t < tasks; ++t) {
     // Tight task envelopes let later tasks pass; without them the order is strict.
     const std::uint64_t cap = strict_order_ ? 1'000 : 5 + below(20);
@@ -44,12 +45,37 @@ void World::make_plan() {
     const ScopeId scope(static_cast<std::uint32_t>(plan_.scopes.size() - 1));
     plan_.tasks.push_back({scope, micros((1 + below(3)) * kUsd), capability::kNull});
   }
+  for (std::uint64_t t = 0; t < tasks; ++t) level_of_task_.emplace_back(below(2) == 0 ? "c" : "go");
+  if (across) add_across(tasks);
+  constexpr std::uint64_t kMethods = 3;
   for (std::uint64_t r = 0; r < runs; ++r)
-    plan_.runs.push_back({static_cast<std::uint32_t>(below(tasks)), 0});
+    plan_.runs.push_back(
+        {static_cast<std::uint32_t>(below(tasks)), 0, static_cast<std::uint16_t>(below(kMethods))});
+  for (std::uint32_t s = 0; s < plan_.scopes.size(); ++s)
+    scope_named_[plan_.scopes[s].name] = ScopeId(s);
+  plan_.follows.assign(plan_.scopes.size(), false);
+  plan_.follows[1] = below(2) == 0;
+  settings_.watch.dominance.percent = 90;
   seen_.runs += runs;
 }
 
-void World::fail(const std::string& what) {
+// Envelopes of two of the three methods and of one or two levels of a stratum, often the tightest.
+void World::add_across(std::uint64_t tasks) {
+  ++seen_.across;
+  const auto add = [&](const std::string& name) {
+    plan_.scopes.push_back({name, micros(4 * kUsd + below(20) * kUsd + below(kUsd))});
+    return ScopeId(static_cast<std::uint32_t>(plan_.scopes.size() - 1));
+  };
+  plan_.method_scopes = {ScopeId(0), add("method:1"), add("method:2")};
+  const ScopeId c = add("stratum:language=c");
+  const ScopeId go = below(2) == 0 ? add("stratum:language=go") : ScopeId(0);
+  for (std::uint64_t t = 0; t < tasks; ++t) {
+    if (level_of_task_[t] == "c") plan_.tasks[t].strata.push_back(c);
+    if (level_of_task_[t] == "go" && go != ScopeId(0)) plan_.tasks[t].strata.push_back(go);
+  }
+}
+
+void World::fail(const std::string& what) const {
   if (why_.empty()) why_ = "at " + std::to_string(now_.time_since_epoch().count()) + " ms: " + what;
 }
 
@@ -122,11 +148,13 @@ void World::boot_coordinator() {
   ledger_ =
       std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
   for (const auto& [run, id] : outcome_of_) core_->restore_ended(id, outcome_.at(run));
+  for (const BudgetAlert& a : alerts_) core_->restore_alert(a);
+  for (const RunDominates& d : dominant_) core_->restore_dominant(d);
   std::map<ScopeId, MicroUsd> spent;
   for (const auto& [id, trail] : durable_) {
     core_->restore_attempt(trail.at);
     if (trail.at.settled)
-      for (const ScopeId s : plan_.path(id.run)) spent[s] = spent[s] + trail.at.charged;
+      for (const ScopeId s : envelopes_of(id.run)) spent[s] = spent[s] + trail.at.charged;
   }
   std::uint32_t n = 0;
   for (const auto& [scope, amount] : spent) {
@@ -142,7 +170,7 @@ void World::boot_coordinator() {
     const bool pending = !trail.at.settled && (s == S::kGranted || s == S::kFinished ||
                                                s == S::kLost || s == S::kCancelled);
     if (!pending) continue;
-    const auto answer = ledger_->reserve({{id, trail.at.seq}, trail.at.ask, plan_.path(id.run)});
+    const auto answer = ledger_->reserve({{id, trail.at.seq}, trail.at.ask, envelopes_of(id.run)});
     if (!answer.ok() || answer->kind != ReserveAnswer::Kind::kGranted)
       fail("a pending reservation of the journal does not fit: " + to_string(id));
   }
@@ -219,7 +247,7 @@ void World::perform(const Reserve& c) {
       const auto asked = durable_.find(op.id.attempt);
       if (asked == durable_.end() || asked->second.at.seq != op.id.seq)
         fail("asked before its intent was durable: " + to_string(op.id));
-      if (op.scopes != plan_.path(op.id.attempt.run) ||
+      if (op.scopes != envelopes_of(op.id.attempt.run) ||
           op.ask != plan_.task_of(op.id.attempt.run).ask)
         fail("asked for something else than the plan says: " + to_string(op.id));
       auto answer = ledger_->reserve(op);
@@ -227,7 +255,11 @@ void World::perform(const Reserve& c) {
         fail("ledger refuses to reserve " + to_string(op.id) + ": " + answer.error().detail);
         continue;
       }
-      if (answer->kind == ReserveAnswer::Kind::kDenied) ++seen_.denials;
+      if (answer->kind == ReserveAnswer::Kind::kDenied) {
+        ++seen_.denials;
+        const std::string& scope = plan_.scopes[answer->short_scope.raw()].name;
+        if (scope.starts_with("method:") || scope.starts_with("stratum:")) ++seen_.short_across;
+      }
       out.answers.push_back({op.id, *answer});
     }
     return out;

@@ -32,6 +32,7 @@ struct Exercised {
   std::uint64_t infrastructure = 0, adopted = 0, reassigned = 0, cancelled_on_sync = 0, resent = 0;
   std::uint64_t drains = 0, ledger_repeats = 0, runs = 0, slow_answers = 0;
   std::uint64_t answers_lost = 0, gone_for_good = 0, ended_by_limit = 0;
+  std::uint64_t across = 0, short_across = 0, alerts = 0, dominant = 0;
 };
 
 class World {
@@ -65,6 +66,7 @@ class World {
 
   // coordinator
   void make_plan();
+  void add_across(std::uint64_t tasks);
   void boot_coordinator();
   void kill_coordinator();
   void feed(const Event& e);
@@ -99,9 +101,13 @@ class World {
   void check_durable(const JournalWrite& w);
   void check_intent(const AttemptIntent& w);
   void check_settled(const AttemptSettled& w);
+  void check_envelopes() const;
+  void check_note(const Note& w);
+  void check_alerts_at_end();
+  std::vector<ScopeId> envelopes_of(RunId run) const;
   void check_commands(const Event& e, const std::vector<Command>& commands);
   void check_reply(const wire::Sync& sync, const wire::SyncReply& reply);
-  void fail(const std::string& what);
+  void fail(const std::string& what) const;
   void check_end();
 
   std::mt19937_64 rng_;
@@ -117,7 +123,7 @@ class World {
   };
   std::priority_queue<Action> agenda_;
   std::uint64_t order_ = 0;
-  std::string why_;
+  mutable std::string why_;
   std::uint64_t digest_ = 1469598103934665603ull;
 
   PlanView plan_;
@@ -143,7 +149,13 @@ class World {
   std::map<ScopeId, MicroUsd> spent_;
   RunId last_first_intent_;
   bool strict_order_ = false;
-  std::map<std::uint32_t, RunId> last_of_task_;
+  std::map<std::pair<std::uint32_t, std::uint16_t>, RunId> last_of_group_;  // task and method
+  // Where the run's money must come from, by the names that were drawn.
+  std::map<std::string, ScopeId> scope_named_;
+  std::vector<std::string> level_of_task_;
+  std::vector<BudgetAlert> alerts_;
+  std::set<std::pair<ScopeId, std::uint32_t>> told_;
+  std::vector<RunDominates> dominant_;
   std::map<RunId, std::uint32_t> failures_;      // lost, or the host's fault
   std::map<RunId, std::uint64_t> denied_after_;  // what had come back when it was last denied
   std::uint64_t came_back_ = 0;                  // settled, voided, or denied to somebody else

@@ -7,6 +7,74 @@
 
 namespace proctor::sim {
 
+// By name, from what was drawn: the plan view that the scheduler walks is under test.
+std::vector<ScopeId> World::envelopes_of(RunId run) const {
+  const PlanView::Run& r = plan_.runs[run.raw()];
+  std::vector<ScopeId> out;
+  for (const std::string& name :
+       {std::string("global"), std::string("stage:one"), "task:" + std::to_string(r.task),
+        "method:" + std::to_string(r.method), "stratum:language=" + level_of_task_[r.task]})
+    if (const auto it = scope_named_.find(name); it != scope_named_.end())
+      out.push_back(it->second);
+  return out;
+}
+
+// No envelope is ever passed: from the durable facts alone, whenever money goes out.
+void World::check_envelopes() const {
+  using S = AttemptState;
+  std::map<ScopeId, MicroUsd> used;
+  for (const auto& [id, trail] : durable_) {
+    const S s = trail.at.state;
+    const bool holds = s == S::kGranted || s == S::kFinished || s == S::kLost || s == S::kCancelled;
+    if (!holds) continue;
+    const MicroUsd amount = trail.at.settled ? trail.at.charged : trail.at.ask;
+    for (const ScopeId scope : envelopes_of(id.run)) used[scope] = used[scope] + amount;
+  }
+  for (const auto& [scope, amount] : used)
+    if (plan_.scopes[scope.raw()].cap < amount) fail("passed " + plan_.scopes[scope.raw()].name);
+}
+
+// What is told about money is true when it is told, and told once in all lives.
+void World::check_note(const Note& note) {
+  if (note.kind == kNoteBudgetAlert) {
+    ++seen_.alerts;
+    const auto alert = alert_of(note);
+    if (!alert.ok()) return fail(alert.error().detail);
+    const ScopeSpec& scope = plan_.scopes[alert->scope.raw()];
+    if (!told_.emplace(alert->scope, alert->percent).second)
+      fail("told twice: " + scope.name + " at " + std::to_string(alert->percent));
+    if (alert->spent != spent_[alert->scope] || alert->cap != scope.cap ||
+        alert->name != scope.name)
+      fail("told of " + scope.name + " what is not so");
+    if (alert->spent.micros() * 100 < scope.cap.micros() * alert->percent)
+      fail("told too early: " + scope.name);
+    alerts_.push_back(*alert);
+  }
+  if (note.kind == kNoteDominance) {
+    ++seen_.dominant;
+    const auto fact = dominance_of(note);
+    if (!fact.ok()) return fail(fact.error().detail);
+    for (const RunDominates& d : dominant_)
+      if (d.attempt == fact->attempt) fail("dominance told twice: " + to_string(d.attempt));
+    const MicroUsd ask = plan_.task_of(fact->attempt.run).ask;
+    if (fact->ask != ask || fact->cost.micros() * 100 < ask.micros() * 90)
+      fail("dominance told without a reason: " + to_string(fact->attempt));
+    dominant_.push_back(*fact);
+  }
+}
+
+void World::check_alerts_at_end() {
+  for (std::uint32_t s = 0; s < plan_.scopes.size(); ++s)
+    for (const std::uint32_t percent : {50u, 80u, 95u}) {
+      const std::int64_t spent = spent_[ScopeId(s)].micros();
+      const bool due =
+          !plan_.follows[s] && 0 < spent && plan_.scopes[s].cap.micros() * percent <= spent * 100;
+      if (due != told_.contains({ScopeId(s), percent}))
+        fail(plan_.scopes[s].name + " at " + std::to_string(percent) +
+             (due ? " was not told" : " was told"));
+    }
+}
+
 void World::check_intent(const AttemptIntent& w) {
   const RunId run = w.attempt.run;
   Trail& t = durable_[w.attempt];
@@ -20,8 +88,9 @@ void World::check_intent(const AttemptIntent& w) {
   parked_.erase(run);
   if (w.attempt.no.raw() != 1 || w.seq != 0) return;
   if (strict_order_ && run < last_first_intent_) fail("out of plan order");
-  RunId& last = last_of_task_[plan_.runs[run.raw()].task];
-  if (run < last) fail("out of plan order within its task");
+  const PlanView::Run& row = plan_.runs[run.raw()];
+  RunId& last = last_of_group_[{row.task, row.method}];
+  if (run < last) fail("out of plan order within its task and method");
   last_first_intent_ = last = run;
 }
 
@@ -36,7 +105,7 @@ void World::check_settled(const AttemptSettled& w) {
   const MicroUsd metered = MicroUsd::from_micros(static_cast<std::int64_t>(t.at.usage.tool_calls));
   if (w.charged != (t.lost ? t.at.ask : std::min(metered, t.at.ask)))
     fail("charged another amount than it cost: " + to_string(w.attempt));
-  for (const ScopeId s : plan_.path(w.attempt.run)) {
+  for (const ScopeId s : envelopes_of(w.attempt.run)) {
     spent_[s] = spent_[s] + w.charged;
     if (plan_.scopes[s.raw()].cap < spent_[s]) fail("overspent " + plan_.scopes[s.raw()].name);
   }
@@ -87,6 +156,7 @@ void World::check_durable(const JournalWrite& write) {
             a.state = S::kGranted;
             a.worker = w.worker;
             a.boot = w.boot;
+            check_envelopes();
           },
           [&](const AttemptDenied& w) {
             durable_.at(w.attempt).at.state = S::kDenied;
@@ -149,12 +219,14 @@ void World::check_durable(const JournalWrite& write) {
           [&](const ScopeDefined&) {},
           [&](const Note& w) {
             if (w.kind == "adopted") ++seen_.adopted;
+            check_note(w);
           },
       },
       write);
 }
 
 void World::check_end() {
+  check_alerts_at_end();
   for (std::uint32_t s = 0; s < plan_.scopes.size(); ++s) {
     const ScopeBalance b = ledger_->balance(ScopeId(s));
     if (b.reserved != MicroUsd::zero()) fail("money stays reserved in " + plan_.scopes[s].name);
@@ -169,7 +241,7 @@ void World::check_end() {
       fail("run " + std::to_string(r) + (ended ? " ended and parked" : " never ended"));
     if (!parked) continue;
     bool is_short = false;
-    for (const ScopeId s : plan_.path(run))
+    for (const ScopeId s : envelopes_of(run))
       is_short = is_short || ledger_->balance(s).free() < plan_.task_of(run).ask;
     if (!is_short) fail("run " + std::to_string(r) + " is parked though there is money for it");
   }

@@ -281,4 +281,40 @@ TEST_SUITE("aggregate") {
     CHECK(check_raise(in, "task:a", parked[0].raise_to).ok());
     CHECK(check_review(in, 0, micros(10'000'000)).size() == 3);
   }
+
+  TEST_CASE("envelopes across the tree stand below it and hold what lies in them") {
+    MoneyInput in = busy();
+    in.scopes.push_back({"method:x", micros(1'500'000)});
+    in.scopes.push_back({"stratum:language=c", micros(4'000'000)});
+    in.runs[0].path.push_back(4);
+    in.runs[2].path = {0, 1, 3, 4, 5};
+    in.runs[3].path.push_back(5);
+    in.parked = {{0, 4, micros(200'001)}};
+    in.alerts = {{4, 50, micros(750'001), micros(1'500'000), WallTime(kBegin + 1)}};
+    in.dominant = {{WallTime(kBegin + 2), "b/x/r1: attempt 1 has used much"}};
+    const MoneyView view = build_money(in);
+    const EnvelopeMoney& x = envelope(view, "method:x");
+    CHECK(x.across);
+    CHECK(x.depth == 1);
+    CHECK(x.spent == micros(700'001));
+    CHECK(x.reserved == micros(1'000'000));
+    CHECK(x.parked == 1);
+    CHECK(envelope(view, "stratum:language=c").reserved == micros(2'000'000));
+    CHECK_FALSE(envelope(view, "task:a").across);
+    const std::string text = render_money_text(view);
+    const std::size_t below = text.find("across the tree:");
+    REQUIRE(below != std::string::npos);
+    CHECK(text.find("task:b") < below);
+    CHECK(below < text.find("method:x"));
+    CHECK(text.find("method:x: 50 % of 1.50 USD were spent at ") != std::string::npos);
+    CHECK(text.find("b/x/r1: attempt 1 has used much") != std::string::npos);
+    const auto json = parse_json(render_money_json(view, "", {}));
+    REQUIRE(json.ok());
+    CHECK((*json)["envelopes"][4]["across"] == true);
+    CHECK((*json)["envelopes"][4]["alerts"][0]["percent"] == 50);
+    CHECK((*json)["dominant"].size() == 1);
+    CHECK(check_raise(in, "method:x", micros(10'000'001)).error().code == Errc::kInvalid);
+    CHECK(check_raise(in, "method:x", micros(3'000'000)).ok());
+    CHECK(render_burndown_svg(in).find("method:x") != std::string::npos);
+  }
 }

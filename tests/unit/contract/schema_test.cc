@@ -139,6 +139,7 @@ TEST_SUITE("contract") {
     check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
+    check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);
     check_keys(campaign, "/properties/caps", kCapsKeys);
     const Json inputs = schema("pilot_cost_model_inputs.schema.json");
     check_keys(inputs, "", kCostInputsKeys);
@@ -165,8 +166,20 @@ TEST_SUITE("contract") {
         CHECK(violations(inputs, test::replaced(yaml, "\"usage\"", "\"usages\"")) != "");
       }
       if (path.ends_with("greeting.yaml")) CHECK(violations(contract, yaml) == "");
-      if (path == "campaign.yaml")
-        CHECK(violations(campaign, test::replaced(yaml, "budget:", "bugdet:")) != "");
+      if (path != "campaign.yaml") continue;
+      CHECK(violations(campaign, test::replaced(yaml, "budget:", "bugdet:")) != "");
+      for (const auto& [more, fits] :
+           {std::pair{"methods: {noop: \"8.00\"}", true}, std::pair{"methods: [noop]", false},
+            std::pair{"strata: {language: {shell: \"15.00\"}}", true},
+            std::pair{"strata: {language: \"15.00\"}", false}, std::pair{"alerts: [50, 80]", true},
+            std::pair{"alerts: [0]", false},
+            std::pair{"dominance: {action: stop, percent: 60}", true},
+            std::pair{"dominance: {action: kill}", false}}) {
+        CAPTURE(more);
+        const std::string changed =
+            test::replaced(yaml, "  run: \"1.00\"", "  run: \"1.00\"\n  " + std::string(more));
+        CHECK((violations(campaign, changed) == "") == fits);
+      }
     }
     CHECK(parse_json(kCampaignSchema).value() == campaign);
     CHECK(parse_json(kContractSchema).value() == contract);

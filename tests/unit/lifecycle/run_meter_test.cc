@@ -151,6 +151,7 @@ TEST_SUITE("meter") {
       CHECK(said(m.charge({id, {.failed = *id == 'c'}})) == "charged 0");
     }
     CHECK(m.usage().failed_cycles == 1);
+    CHECK(m.milestones() == 2);
     CHECK_FALSE(m.stop());
     CHECK(said(m.reserve({"d", {std::string(kAcceptanceCycle)}, {}}, kNow)) ==
           "denied failed_acceptance_cycles 1 final: budget_exceeded: failed_acceptance_cycles: 1 "

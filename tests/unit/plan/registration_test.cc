@@ -102,6 +102,19 @@ TEST_SUITE("plan") {
          "envelope in micro-USD global: registered 20000000, now 20000001"},
         {"task money", [](Campaign& c) { c.envelopes.tasks.clear(); },
          "envelope in micro-USD task:json-lib: registered 7000001, now absent"},
+        {"method money",
+         [](Campaign& c) { c.envelopes.methods["noop"] = MicroUsd::from_micros(5); },
+         "envelope in micro-USD method:noop: not registered, now 5"},
+        {"stratum money",
+         [](Campaign& c) { c.envelopes.strata["language"]["go"] = MicroUsd::from_micros(7); },
+         "envelope in micro-USD stratum:language=go: not registered, now 7"},
+        {"alerts", [](Campaign& c) { c.watch.alerts = {90}; },
+         "analysis budget_alerts: registered \"50, 80, 95 % of each envelope spent\", now \"90 % "
+         "of each envelope spent\""},
+        {"dominance",
+         [](Campaign& c) { c.watch.dominance.action = BudgetWatch::Dominance::Action::kOff; },
+         "analysis dominance: registered \"note at 80 % of a run's money with fewer than 1 "
+         "milestones\", now \"off\""},
         {"cap", [](Campaign& c) { c.caps.tokens = 1; }, "cap tokens: registered 100000, now 1"},
         {"prices", [](Campaign& c) { c.cost_model.version = "fallback-1"; },
          "cost model version: registered \"file\", now \"fallback-1\""},
@@ -124,6 +137,14 @@ TEST_SUITE("plan") {
     now.plan = sha256("another plan");
     now.analysis["alpha"] = "0.01";
     CHECK(differences(registered(), now).size() == 2);
+    // Frozen before alerts were registered: the defaults hold, and only they.
+    Registration old = registered();
+    old.analysis.erase("budget_alerts");
+    old.analysis.erase("dominance");
+    CHECK(differences(old, registered()).empty());
+    Campaign silent = campaign();
+    silent.watch.alerts.clear();
+    CHECK(differences(old, registered(silent)).size() == 1);
   }
 
   TEST_CASE("inputs of a projection are registered where they are there") {

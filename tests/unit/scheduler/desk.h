@@ -43,7 +43,8 @@ inline SchedulerSettings settings() {
 
 class Desk {
  public:
-  explicit Desk(const PlanView& plan) : core(plan, settings(), Epoch(2)), ledger(plan.scopes) {}
+  explicit Desk(const PlanView& plan, const SchedulerSettings& with = settings())
+      : core(plan, with, Epoch(2)), ledger(plan.scopes) {}
 
   // Of an earlier life, pending at the ledger.
   void restore(const RestoredAttempt& a, bool pending) {

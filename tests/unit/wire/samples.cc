@@ -74,7 +74,7 @@ std::vector<Message> one_of_each() {
       ArchiveChunk{Epoch(3), id(17, 2), digest_of("archive"), 65'536, 65'541, "tail!"},
       result,
       Leave{WorkerId("w1"), BootId(0xfeedULL << 40)},
-      SyncReply{Epoch(3), "pilot", 2000, {id(9, 1)}, {id(5, 1)}, {id(300, 1)}, false},
+      SyncReply{Epoch(3), "pilot", 2000, {id(9, 1)}, {id(5, 1)}, {id(300, 1)}, false, {id(7, 1)}},
       Assign{Epoch(3), digest_of("settings"), {run}},
       Bundle{digest_of("contract"), "bundle bytes"},
       Ack{{id(5, 1), id(17, 2)}},
@@ -134,7 +134,8 @@ Usage usage(std::mt19937_64& rng) {
 std::vector<RunningAttempt> running(std::mt19937_64& rng) {
   std::vector<RunningAttempt> out(below(rng, 20));
   for (RunningAttempt& r : out)
-    r = {attempt(rng), static_cast<Stage>(below(rng, 7)), below(rng, 2) == 0, usage(rng)};
+    r = {attempt(rng), static_cast<Stage>(below(rng, 7)), below(rng, 2) == 0, usage(rng),
+         number(rng, kUsageMax)};
   return out;
 }
 

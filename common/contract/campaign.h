@@ -84,7 +84,7 @@ struct Campaign {
   std::uint32_t slots = 2;                // of each of them
   enum class LedgerKind { kRedis, kJournal };
   LedgerKind ledger = LedgerKind::kRedis;  // kJournal: no Redis at all, `redis` is empty
-  std::string redis;                       // "", "unix:/path" or "tcp://host:port"; "" = a private one
+  std::string redis;  // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
   CostModel cost_model;
   std::optional<CostInputs> cost_inputs;  // what runs are expected to use; no such file: nothing

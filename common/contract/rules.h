@@ -114,8 +114,8 @@ inline constexpr std::array<KeyName, 16> kCampaignKeys{
 inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
                                                     "script", "files", "variables"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
-inline constexpr std::array<KeyName, 9> kBudgetKeys{"global", "task", "tasks", "run", "ledger",
-                                                    "methods", "strata", "alerts", "dominance"};
+inline constexpr std::array<KeyName, 9> kBudgetKeys{
+    "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};
 inline constexpr std::array<KeyName, 3> kDominanceKeys{"action", "percent", "milestones"};
 // pilot_cost_model_inputs.json
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",

@@ -9,6 +9,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 
 namespace proctor::cli {
@@ -68,7 +69,29 @@ void refuse(const Campaign& campaign, const ReviewArgs& args, MicroUsd cost,
 struct Booking {
   RunReviewed review;
   MoneyInput money;
+  std::vector<BudgetAlert> alerts;  // of the levels that it reaches
 };
+
+// A review fills envelopes as a settlement does, so it is told as one is.
+std::vector<BudgetAlert> reached_by(const FrozenCampaign& frozen, const RestoredState& state,
+                                    const MoneyInput& money, const RunReviewed& review) {
+  BudgetAlerts alerts(frozen.campaign.watch.alerts);
+  for (const BudgetAlert& told : state.alerts) alerts.restore(told);
+  const MoneyView view = build_money(money);
+  std::vector<BudgetAlert> out;
+  for (const std::uint32_t s : money.runs[review.run.raw()].path) {
+    const EnvelopeMoney& e =
+        *std::ranges::find(view.envelopes, money.scopes[s].name, &EnvelopeMoney::name);
+    if (follows_global(frozen.campaign, e.name)) continue;
+    ScopeBalance balance{e.cap, e.spent, e.reserved};
+    alerts.rearm(ScopeId(s), balance);
+    balance.spent = balance.spent + review.charged;
+    for (BudgetAlert& alert : alerts.reached(ScopeId(s), e.name, balance, review.at))
+      out.push_back(std::move(alert));
+  }
+  return out;
+}
+
 // As the journal stands.  kConflict: the run has not ended.
 Result<Booking> book(const FrozenCampaign& frozen, RunId run, std::uint64_t milli_minutes,
                      MicroUsd cost, const ReviewArgs& args) {
@@ -80,7 +103,9 @@ Result<Booking> book(const FrozenCampaign& frozen, RunId run, std::uint64_t mill
                                       "explain says where it is)"};
   PROCTOR_TRY(MoneyInput money, read_money(frozen));
   const auto seq = static_cast<std::uint32_t>(state.reviews.size() + 1);
-  return Booking{{seq, run, milli_minutes, cost, args.by, args.note, wall_now()}, std::move(money)};
+  const RunReviewed review{seq, run, milli_minutes, cost, args.by, args.note, wall_now()};
+  std::vector<BudgetAlert> alerts = reached_by(frozen, state, money, review);
+  return Booking{review, std::move(money), std::move(alerts)};
 }
 
 std::vector<JournalWrite> writes_of(const Booking& b) {
@@ -91,6 +116,7 @@ std::vector<JournalWrite> writes_of(const Booking& b) {
     if (std::ranges::find(path, p.scope) != path.end())
       out.push_back(
           RunParked{RunId(p.run), ScopeId(p.scope), p.short_by + b.review.charged, b.review.at});
+  for (const BudgetAlert& alert : b.alerts) out.push_back(note_of(alert));
   return out;
 }
 
@@ -102,6 +128,7 @@ void say(const Booking& b, const ReviewArgs& args) {
               args.run.c_str(), format_minutes(b.review.milli_minutes).c_str(),
               printable(args.by).c_str(), format_usd(b.review.charged).c_str(), scopes.c_str(),
               b.review.seq);
+  for (const BudgetAlert& alert : b.alerts) std::printf("%s\n", describe(alert).c_str());
 }
 
 Result<int> review(const ReviewArgs& args) {

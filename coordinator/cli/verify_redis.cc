@@ -78,6 +78,7 @@ class Comparison {
         redis_(redis),
         before_(by_ask(before)),
         after_(by_ask(after)),
+        reviews_(after.reviews),
         problem_(problem),
         spent_(view.scopes.size()),
         reserved_(view.scopes.size()) {}
@@ -137,6 +138,7 @@ class Comparison {
   bool count(const std::map<AskId, Row>& rows) {
     for (const auto& [id, row] : rows)
       if (row.state == 'p') add(reserved_, id.attempt.run, row.ask);
+    for (const RunReviewed& r : reviews_) add(spent_, r.run, r.charged);
     for (const auto& [id, is] : after_) {
       if (view_.runs.size() <= id.attempt.run.raw()) continue;  // told by the journal's own audit
       const RestoredAttempt* was = find(before_, id);
@@ -182,20 +184,22 @@ class Comparison {
   const PlanView& view_;
   const RedisLedger::Stored& redis_;
   const Attempts before_, after_;
+  const std::vector<RunReviewed>& reviews_;
   const MoneyProblem& problem_;
   std::vector<MicroUsd> spent_, reserved_;
   std::vector<std::pair<std::string, std::string>> found_in_rows_;
 };
 
-// A raise that was made since the last coordinator began is not in its Redis.
-Result<PlanView> view_of_last_epoch(PlanView view, JournalReader& journal,
-                                    const RestoredState& state) {
+// What was raised or reviewed since the last coordinator began is not in its Redis.
+Status go_back_to_last_epoch(JournalReader& journal, PlanView& view, RestoredState& state) {
   PROCTOR_TRY(const std::vector<EpochBegun> epochs, journal.epochs());
-  if (epochs.empty()) return view;
+  if (epochs.empty()) return ok_status();
+  const WallTime begun = epochs.back().at;
   for (auto r = state.raises.rbegin(); r != state.raises.rend(); ++r)
-    if (epochs.back().at < r->at && r->scope.raw() < view.scopes.size())
+    if (begun < r->at && r->scope.raw() < view.scopes.size())
       view.scopes[r->scope.raw()].cap = r->from;
-  return view;
+  std::erase_if(state.reviews, [&](const RunReviewed& r) { return begun < r.at; });
+  return ok_status();
 }
 
 // Compares, or says in one line why not.
@@ -205,7 +209,7 @@ Result<std::string> compare_with(RedisLedger& ledger, const PlanView& view, Jour
   for (int i = 0; i < kReadings; ++i) {
     PROCTOR_TRY(const RestoredState before, journal.load());
     PROCTOR_TRY(const RedisLedger::Stored redis, ledger.read_all());
-    PROCTOR_TRY(const RestoredState after, journal.load());
+    PROCTOR_TRY(RestoredState after, journal.load());
     if (redis.head.empty() && redis.scopes.empty() && redis.rows.empty())
       return std::string("holds nothing of this campaign: not compared");
     const std::string epoch = field_of(redis.head, "epoch");
@@ -223,7 +227,8 @@ Result<std::string> compare_with(RedisLedger& ledger, const PlanView& view, Jour
       return "holds epoch " + epoch + " of an earlier life, the journal's is " +
              std::to_string(known) + ": not compared";
     }
-    PROCTOR_TRY(const PlanView then, view_of_last_epoch(view, journal, after));
+    PlanView then = view;
+    PROCTOR_CHECK_OK(go_back_to_last_epoch(journal, then, after));
     if (compare_redis(then, before, redis, after, problem))
       return std::to_string(redis.scopes.size()) + " envelopes and " +
              std::to_string(redis.rows.size()) + " reservations compared";

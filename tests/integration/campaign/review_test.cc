@@ -76,6 +76,27 @@ TEST_SUITE("money") {
     CHECK(scene.number("SELECT spent FROM balance") == kSpent);
   }
 
+  TEST_CASE("a review that fills an envelope is told as a settlement is and once") {
+    CampaignShape shape;
+    shape.global = "20.00";
+    shape.task = "10.00";
+    const CampaignScene scene(shape);
+    put_prices(scene);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const CommandOutcome booked = review(scene, "11");  // 8.80 of 10.00, and of 20.00
+    REQUIRE_MESSAGE(booked.exit_code == 0, booked.err);
+    CHECK(contains(booked.out, "envelope task:add: 8.804 of 10.00 USD are spent, 50 % or more"));
+    CHECK(contains(booked.out, "80 % or more"));
+    CHECK_FALSE(contains(booked.out, "95 % or more"));
+    CHECK_FALSE(contains(booked.out, "envelope global"));
+    CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'") == 2);
+    REQUIRE(review(scene, "1").exit_code ==
+            0);  // 9.604: the last level, and the first of 20.00 not
+    CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'") == 3);
+    CHECK(scene.run("verify").exit_code == 0);
+    CHECK(output_of({PROCTOR_AUDIT, scene.folder().string()}) != "");
+  }
+
   TEST_CASE("what is no review is refused and changes nothing") {
     const CampaignScene scene;
     put_prices(scene);

@@ -230,6 +230,7 @@ for i = 1, n do
   local id = ids[i]
   local row = rows[id]
   if row ~= stored_rows[i] then
+    rows[id] = stored_rows[i]  -- an id that stands twice in the batch is written once
     if row then
       sets[n_sets + 1], sets[n_sets + 2] = id, row
       n_sets = n_sets + 2

@@ -61,7 +61,7 @@ struct ReportInput {
   double alpha = 0.05;
   std::vector<std::string> deviations{};  // from the registration, one sentence each
   std::optional<Comparison> projection{};
-  std::vector<std::string> alerts{};      // about money, in order
+  std::vector<std::string> alerts{};  // about money, in order
 };
 
 // x of n, with its Wilson interval; no rate of nothing.

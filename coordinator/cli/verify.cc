@@ -53,9 +53,9 @@ Result<Tally> verify_campaign(const fs::path& folder) {
     money.add(a, result.report);
     count(dir, result, tally);
   }));
+  money.finish();
   if (frozen.registration.analysis.contains("budget_alerts"))
     money.check_told(frozen.campaign.watch);
-  money.finish();
   std::printf(
       "money: %s USD spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
       format_usd_exact(money.reserved()[0]).c_str(), format_usd_exact(view.scopes[0].cap).c_str());

@@ -25,8 +25,8 @@ class MoneyAudit {
   // Attempts by run, then number.  `report`: of its run directory, if it has one.
   void add(const AttemptRecord& attempt, const std::optional<RunReport>& report);
   void finish();
-  // Before finish(), where the registration has them: each alert is one that had to be told, once,
-  // and none is missing; likewise runs that dominated.
+  // After finish(), which counts reviews; where the registration has them: each alert is one that
+  // had to be told, once, and none is missing; likewise runs that dominated.
   void check_told(const BudgetWatch& watch);
 
   const std::vector<MicroUsd>& spent() const { return spent_; }

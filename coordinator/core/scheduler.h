@@ -57,7 +57,7 @@ class Scheduler {
   void restore_spent(ScopeId scope, MicroUsd spent);
   // What was told about money; attempts that dominated before restore_attempt().
   void restore_alert(BudgetAlert alert);
-  void restore_dominant(RunDominates fact);
+  void restore_dominant(const RunDominates& fact);
   // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
   void restore_removed(RunId run);
   // The commands that finish what the earlier life began; then the first tick.

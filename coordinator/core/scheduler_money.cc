@@ -101,10 +101,10 @@ void Scheduler::restore_alert(BudgetAlert alert) {
   alerts_.restore(std::move(alert));
 }
 
-void Scheduler::restore_dominant(RunDominates fact) {
+void Scheduler::restore_dominant(const RunDominates& fact) {
   PROCTOR_ASSERT(!started_);
   dominant_ids_.insert(fact.attempt);
-  dominant_.push_back(std::move(fact));
+  dominant_.push_back(fact);
 }
 
 }  // namespace proctor

@@ -39,7 +39,7 @@ Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
 
 Result<SandboxEngine*> Engines::wait_for(const Environment& environment, std::stop_token cancel) {
   constexpr std::chrono::milliseconds kPoll{500};
-  const auto until = std::chrono::steady_clock::now() + kEngineWait;
+  const auto until = std::chrono::steady_clock::now() + engine_wait_;
   std::mutex nobody_elses;
   std::condition_variable_any woken;
   for (bool said = false;; said = true) {

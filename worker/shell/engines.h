@@ -22,15 +22,15 @@ SandboxKind wanted_sandbox(const Environment& environment);
 class Engines {
  public:
   enum class Null { kForbidden, kAllowed };
-  Engines(SandboxOptions options, Null null) : options_(std::move(options)), null_(null) {}
+  Engines(SandboxOptions options, Null null, std::chrono::seconds engine_wait)
+      : options_(std::move(options)), null_(null), engine_wait_(engine_wait) {}
 
   // kUnavailable: this host cannot offer it (the text names the image and the engine).
   // kInvalid: a null sandbox outside a benchmark, docker without an image.
   Result<SandboxEngine*> engine_for(const Environment& environment);
   // The same, but a Docker Engine that does not answer is waited for, and that is said: it may be
-  // restarting, and a run must not be spent on it.  After kEngineWait another worker may try.
+  // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
   Result<SandboxEngine*> wait_for(const Environment& environment, std::stop_token cancel);
-  static constexpr std::chrono::minutes kEngineWait{10};
   // Removes what earlier lives of this worker left, in every kind that answers here.
   void clean_up();
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
@@ -41,6 +41,7 @@ class Engines {
   void not_to_be_had(SandboxKind kind, const Error& why);
   SandboxOptions options_;
   Null null_;
+  std::chrono::seconds engine_wait_;
   std::mutex mutex_;
   std::map<SandboxKind, std::unique_ptr<SandboxEngine>> open_;
   std::set<SandboxKind> told_;

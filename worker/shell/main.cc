@@ -30,7 +30,7 @@ struct Options {
   std::string docker_socket = "/var/run/docker.sock";
   bool no_overlay = false, allow_null = false, once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
-  std::uint32_t give_up_after = 0;
+  std::uint32_t give_up_after = 0, engine_wait = 600;
 };
 
 int fail(const Error& e, int code) {
@@ -77,6 +77,9 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--key", o.key, "this worker's secret key file (CURVE)");
   app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")
       ->envname("PROCTOR_DOCKER_SOCKET")
+      ->capture_default_str();
+  app.add_option("--engine-wait", o.engine_wait,
+                 "seconds an attempt waits for a Docker Engine that is away")
       ->capture_default_str();
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
@@ -134,7 +137,8 @@ int serve(const Options& o) {
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   if (!store.ok()) return fail(store.error(), code_of(store.error()));
   Engines engines({owner, o.docker_socket},
-                  o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden);
+                  o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden,
+                  std::chrono::seconds(o.engine_wait));
   // What an earlier life of this name left: containers first, they hold the workspaces.
   engines.clean_up();
   if (const Status cleaned = (*store)->clean_up(); !cleaned.ok())

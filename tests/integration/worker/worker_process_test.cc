@@ -242,7 +242,7 @@ TEST_SUITE("worker") {
     Scene scene;
     scene.contract.environment.image = "sha256:" + std::string(64, 'b');
     FakeCoordinator coordinator(scene.socket, 1);
-    Child worker = scene.start_worker();
+    Child worker = scene.start_worker({"--engine-wait", "1"});
     REQUIRE(coordinator.connected());
     const Method noop = scene.method("noop", Method::Kind::kNoop);
     coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
@@ -250,6 +250,7 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.at(id(0)).infrastructure);
     CHECK(coordinator.results.at(id(0)).rationale.find(scene.contract.environment.image) !=
           std::string::npos);
+    CHECK(scene.log().find("waiting for it") != std::string::npos);
   }
 
   TEST_CASE("a worker that is refused leaves with exit code 2") {

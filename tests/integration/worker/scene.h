@@ -56,6 +56,18 @@ struct Scene {
     settings.cost_model = fallback_cost_model();
   }
 
+  // A worker that is killed leaves mounts and control groups to its next life, and there is none.
+  ~Scene() {
+    CommandSpec clean_up;
+    clean_up.argv = {PROCTOR_WORKER,    "--clean-up",
+                     "--name",          "w1",
+                     "--root",          (temp.path() / "root").string(),
+                     "--docker-socket", docker.string()};
+    CHECK(run_command(clean_up).value().success());
+  }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
   static Check check(const std::string& id, const std::string& command) {
     Check c;
     c.id = id;

@@ -2,16 +2,12 @@
 // ours.
 #include <doctest/doctest.h>
 
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
-
-#include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/plan/registration.h"
+#include "tests/support/json_schema.h"
 
 using namespace proctor;
+using proctor::testing::JsonSchema;
 
 namespace {
 
@@ -32,37 +28,25 @@ Campaign campaign() {
   return c;
 }
 
-bool is_valid(const valijson::Schema& schema, const Json& value) {
-  valijson::Validator validator;
-  return validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(value), nullptr);
-}
-
 }  // namespace
 
 TEST_SUITE("plan") {
   TEST_CASE("a registration satisfies its schema and an altered one does not") {
-    const auto text =
-        read_file(PROCTOR_SOURCE_DIR "/schemas/registration.schema.json", std::size_t{1} << 20);
-    REQUIRE(text.ok());
-    const auto json = parse_json(*text);
-    REQUIRE(json.ok());
-    valijson::Schema schema;
-    valijson::SchemaParser parser;
-    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(*json), schema);
+    const JsonSchema schema("registration");
 
     auto registration = make_registration(campaign(), sha256("plan"), WallTime(1));
     REQUIRE(registration.ok());
     REQUIRE(add_removal(*registration, "json-lib", "flaky", WallTime(2)).ok());
     const auto file = parse_json(to_json(*registration));
     REQUIRE(file.ok());
-    CHECK(is_valid(schema, *file));
+    CHECK(schema.accepts(*file));
 
     // Whatever is taken away or added is noticed: the schema knows every member.
     for (const auto& member : (*file)["frozen"].items()) {
       CAPTURE(member.key());
       Json without = *file;
       without["frozen"].erase(member.key());
-      CHECK(!is_valid(schema, without));
+      CHECK(!schema.accepts(without));
       CHECK(!parse_registration(without.dump()).ok());
     }
     Campaign forecast = campaign();
@@ -70,18 +54,18 @@ TEST_SUITE("plan") {
     const auto with =
         parse_json(to_json(*make_registration(forecast, sha256("plan"), WallTime(1))));
     REQUIRE(with.ok());
-    CHECK(is_valid(schema, *with));
+    CHECK(schema.accepts(*with));
     Json broken_inputs = *with;
     broken_inputs["frozen"]["cost_model_inputs"] = "12ab";
-    CHECK(!is_valid(schema, broken_inputs));
+    CHECK(!schema.accepts(broken_inputs));
     Json more = *file;
     more["frozen"]["more"] = 1;
-    CHECK(!is_valid(schema, more));
+    CHECK(!schema.accepts(more));
     Json short_digest = *file;
     short_digest["frozen"]["plan"] = "12ab";
-    CHECK(!is_valid(schema, short_digest));
+    CHECK(!schema.accepts(short_digest));
     Json no_reason = *file;
     no_reason["removals"][0].erase("reason");
-    CHECK(!is_valid(schema, no_reason));
+    CHECK(!schema.accepts(no_reason));
   }
 }

@@ -2,30 +2,20 @@
 
 #include <algorithm>
 #include <set>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
-#include "common/base/csv.h"
-#include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/rules.h"
 #include "common/contract/scaffold.h"
 #include "common/contract/schema_texts.h"
+#include "tests/support/json_schema.h"
 #include "tests/unit/contract/support.h"
 
 namespace proctor {
 namespace {
 
-Json schema(const std::string& name) {
-  const auto text = read_file(fs::path(PROCTOR_SCHEMAS) / name, std::size_t{1} << 20);
-  REQUIRE(text.ok());
-  const auto json = parse_json(*text);
-  REQUIRE_MESSAGE(json.ok(), (json.ok() ? "" : json.error().detail));
-  return *json;
-}
+using testing::csv_rows;
+using testing::JsonSchema;
 
 // As an editor's YAML reader would type it.
 Json to_json(const Node& node) {
@@ -51,51 +41,11 @@ Json to_json(const Node& node) {
   return nullptr;
 }
 
-std::string violations(const Json& schema_json, std::string_view yaml) {
+std::string violations(const JsonSchema& schema, std::string_view yaml) {
   Diagnostics out;
   const auto document = read_document(yaml, Format::kYaml, "f", out);
   REQUIRE(document);
-  valijson::Schema compiled;
-  valijson::SchemaParser parser;
-  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), compiled);
-  valijson::Validator validator;
-  valijson::ValidationResults results;
-  const Json json = to_json(document->root);
-  std::string text;
-  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(json), &results))
-    return text;
-  valijson::ValidationResults::Error error;
-  while (results.popError(error)) {
-    for (const std::string& part : error.context) text += part;
-    text += ": " + error.description + "\n";
-  }
-  return text;
-}
-
-bool valid(const Json& schema_json, const Json& value) {
-  valijson::Schema compiled;
-  valijson::SchemaParser parser;
-  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), compiled);
-  valijson::Validator validator;
-  return validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(value), nullptr);
-}
-
-// As a reader of CSV with a header gives it: one object of texts per record.
-Json rows_of(std::string_view csv) {
-  CsvReader reader(csv);
-  std::vector<std::string_view> fields;
-  std::vector<std::string> header;
-  Json out = Json::array();
-  while (reader.next(fields).value()) {
-    if (header.empty()) {
-      header.assign(fields.begin(), fields.end());
-      continue;
-    }
-    Json row = Json::object();
-    for (std::size_t i = 0; i < fields.size(); ++i) row[header.at(i)] = fields[i];
-    out.push_back(std::move(row));
-  }
-  return out;
+  return schema.violations(to_json(document->root));
 }
 
 // A node of the schema where a mapping is described, following references.
@@ -124,7 +74,7 @@ void check_keys(const Json& root, const std::string& pointer, Keys keys) {
 
 TEST_SUITE("contract") {
   TEST_CASE("the schemas describe exactly the keys that the parsers read") {
-    const Json contract = schema("contract.schema.json");
+    const Json contract = JsonSchema("contract").document();
     check_keys(contract, "", kContractKeys);
     check_keys(contract, "/properties/repository", kRepositoryKeys);
     check_keys(contract, "/properties/environment", kEnvironmentKeys);
@@ -134,14 +84,14 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/acceptance_files/items/anyOf/1", kAcceptanceFileKeys);
     check_keys(contract, "/properties/policy", kPolicyKeys);
     check_keys(contract, "/properties/caps", kCapsKeys);
-    const Json campaign = schema("campaign.schema.json");
+    const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", kCampaignKeys);
     check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);
     check_keys(campaign, "/properties/caps", kCapsKeys);
-    const Json inputs = schema("pilot_cost_model_inputs.schema.json");
+    const Json inputs = JsonSchema("pilot_cost_model_inputs").document();
     check_keys(inputs, "", kCostInputsKeys);
     check_keys(inputs, "/properties/usage/items", kExpectedUsageKeys);
     check_keys(inputs, "/properties/usage/items/properties/actions/items", kExpectedActionKeys);
@@ -149,9 +99,9 @@ TEST_SUITE("contract") {
   }
 
   TEST_CASE("what the parsers read is valid by the schemas and a misspelt key is not") {
-    const Json contract = schema("contract.schema.json");
-    const Json campaign = schema("campaign.schema.json");
-    const Json inputs = schema("pilot_cost_model_inputs.schema.json");
+    const JsonSchema contract("contract");
+    const JsonSchema campaign("campaign");
+    const JsonSchema inputs("pilot_cost_model_inputs");
     CHECK(violations(contract, test::kContractYaml) == "");
     for (const auto& [path, text] : scaffold_files("first")) {
       CAPTURE(path);
@@ -181,9 +131,9 @@ TEST_SUITE("contract") {
         CHECK((violations(campaign, changed) == "") == fits);
       }
     }
-    CHECK(parse_json(kCampaignSchema).value() == campaign);
-    CHECK(parse_json(kContractSchema).value() == contract);
-    CHECK(parse_json(kCostInputsSchema).value() == inputs);
+    CHECK(parse_json(kCampaignSchema).value() == campaign.document());
+    CHECK(parse_json(kContractSchema).value() == contract.document());
+    CHECK(parse_json(kCostInputsSchema).value() == inputs.document());
     for (const auto& [from, to] :
          {std::pair{"timeout: 90s", "timeuot: 90s"}, std::pair{"timeout: 90s", "timeout: 90"},
           std::pair{"kind: build", "kind: built"}, std::pair{"id: fix-sum", "id: Fix"},
@@ -196,9 +146,9 @@ TEST_SUITE("contract") {
   }
 
   TEST_CASE("a price table satisfies its schema when the parser takes its prices") {
-    const Json prices = schema("pilot_cost_model.schema.json");
+    const JsonSchema prices("pilot_cost_model");
     for (const auto& [path, text] : scaffold_files("first"))
-      if (path == "pilot_cost_model.csv") CHECK(valid(prices, rows_of(text)));
+      if (path == "pilot_cost_model.csv") CHECK(prices.accepts(csv_rows(text)));
     for (const auto& [price, good] :
          {std::pair{"0", true}, std::pair{"0.000000000001", true}, std::pair{"1000000", true},
           std::pair{"12.50000000000000", true}, std::pair{"-1", false}, std::pair{"", false},
@@ -207,9 +157,9 @@ TEST_SUITE("contract") {
       CAPTURE(price);
       CHECK(parse_price(price).ok() == good);
       const Json row = {{"action_type", "run"}, {"unit", "run"}, {"unit_price", price}};
-      CHECK(valid(prices, Json::array({row})) == good);
+      CHECK(prices.accepts(Json::array({row})) == good);
     }
-    CHECK(!valid(prices, rows_of("action_type,unit\nrun,run\n")));
+    CHECK(!prices.accepts(csv_rows("action_type,unit\nrun,run\n")));
   }
 }
 

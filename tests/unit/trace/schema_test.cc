@@ -1,57 +1,18 @@
-// The published schemas against what is really written.  Own file: valijson is slow to compile.
+// The published schemas against what is really written.
 #include <doctest/doctest.h>
-
-// Its headers do not meet our warnings.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wsign-conversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
-#pragma GCC diagnostic ignored "-Woverloaded-virtual"
-#pragma GCC diagnostic ignored "-Wswitch-enum"
-#pragma GCC diagnostic ignored "-Wpedantic"
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
-#pragma GCC diagnostic pop
 
 #include <sstream>
 
 #include "sample_run.h"
+#include "tests/support/json_schema.h"
 
 using namespace proctor;
 using namespace proctor::testing;
 
 namespace {
 
-class Schema {
- public:
-  explicit Schema(const std::string& name) {
-    const Result<std::string> text =
-        read_file(fs::path(PROCTOR_SCHEMAS) / (name + ".schema.json"), 1 << 20);
-    REQUIRE(text.ok());
-    document_ = *parse_json(*text);
-    valijson::adapters::NlohmannJsonAdapter adapter(document_);
-    valijson::SchemaParser parser;
-    parser.populateSchema(adapter, schema_);
-  }
-  bool accepts(const Json& json) {
-    valijson::Validator validator;
-    valijson::adapters::NlohmannJsonAdapter adapter(json);
-    return validator.validate(schema_, adapter, nullptr);
-  }
-
- private:
-  Json document_;
-  valijson::Schema schema_;
-};
-
 // The schema must refuse each document that lost or gained one field of an object.
-void check_closed(Schema& schema, const Json& whole, const std::string& path,
+void check_closed(const JsonSchema& schema, const Json& whole, const std::string& path,
                   const std::vector<std::string>& free_form) {
   const Json& here = whole[Json::json_pointer(path)];
   for (const std::string& name : free_form) {
@@ -80,14 +41,14 @@ void check_closed(Schema& schema, const Json& whole, const std::string& path,
 
 TEST_SUITE("trace") {
   TEST_CASE("the manifest schema takes what is written and nothing less or more") {
-    Schema schema("manifest");
+    const JsonSchema schema("manifest");
     CHECK(schema.accepts(sample_manifest()));
     check_closed(schema, sample_manifest(), "",
                  {"enforcement", "variables", "package_managers", "limits"});
   }
 
   TEST_CASE("the report schema takes what is written and nothing less or more") {
-    Schema schema("report");
+    const JsonSchema schema("report");
     const TempDir t = TempDir::create("schema").value();
     write_sample_run(t.path() / "run");
     const Json report = *parse_json(*read_file(t.path() / "run/report.json", 1 << 20));
@@ -103,7 +64,7 @@ TEST_SUITE("trace") {
   }
 
   TEST_CASE("the event schema takes every written line and nothing less or more") {
-    Schema schema("event");
+    const JsonSchema schema("event");
     const TempDir t = TempDir::create("schema").value();
     write_sample_run(t.path() / "run");
     std::istringstream log(*read_file(t.path() / "run/events.jsonl", 1 << 20));

@@ -1,5 +1,9 @@
 // A projection on a terminal, for programs and as the table that stays in the campaign's folder.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <vector>
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
@@ -209,85 +213,65 @@ std::string render_projection_json(const ProjectionInput& in, const Projection& 
   return dumped(out) + "\n";
 }
 
+namespace {
+
+// The columns of the table, in their order; a line has the cells it has, the others are empty.
+constexpr std::array<const char*, 21> kColumns = {
+    "level",         "name",        "stage",          "task",       "method",
+    "action_type",   "unit",        "provider",       "model",      "category",
+    "runs",          "per_run",     "unit_price_usd", "price_from", "expected_usd",
+    "cap_usd",       "at_caps_usd", "at_most_usd",    "at_once",    "parked_expected",
+    "parked_at_caps"};
+
+void append_line(std::string& out, const std::map<std::string_view, std::string>& cells) {
+  std::vector<std::string> record;
+  for (const char* column : kColumns) {
+    const auto cell = cells.find(column);
+    record.push_back(cell == cells.end() ? "" : cell->second);
+  }
+  csv_append_record(out, record);
+}
+
+}  // namespace
+
 std::string render_projection_csv(const ProjectionInput& in, const Projection& p) {
   std::string out;
-  csv_append_record(
-      out, {"level",         "name",        "stage",          "task",       "method",
-            "action_type",   "unit",        "provider",       "model",      "category",
-            "runs",          "per_run",     "unit_price_usd", "price_from", "expected_usd",
-            "cap_usd",       "at_caps_usd", "at_most_usd",    "at_once",    "parked_expected",
-            "parked_at_caps"});
-  const auto usd = [](const std::optional<MicroUsd>& m) {
-    return m ? format_usd_exact(*m) : std::string();
-  };
+  csv_append_record(out, {kColumns.begin(), kColumns.end()});
   for (const EnvelopeProjection& e : p.envelopes)
-    csv_append_record(out, {"envelope",
-                            e.name,
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            std::to_string(e.runs),
-                            "",
-                            "",
-                            "",
-                            usd(e.expected),
-                            usd(e.cap),
-                            usd(e.at_caps),
-                            usd(e.at_most),
-                            std::to_string(e.at_once),
-                            p.has_expected ? std::to_string(e.parked_expected) : "",
-                            std::to_string(e.parked_at_caps)});
+    append_line(out, {{"level", "envelope"},
+                      {"name", e.name},
+                      {"runs", std::to_string(e.runs)},
+                      {"expected_usd", e.expected ? format_usd_exact(*e.expected) : ""},
+                      {"cap_usd", format_usd_exact(e.cap)},
+                      {"at_caps_usd", format_usd_exact(e.at_caps)},
+                      {"at_most_usd", format_usd_exact(e.at_most)},
+                      {"at_once", std::to_string(e.at_once)},
+                      {"parked_expected", p.has_expected ? std::to_string(e.parked_expected) : ""},
+                      {"parked_at_caps", std::to_string(e.parked_at_caps)}});
   if (!p.has_expected) return out;
   for (std::size_t c = 0; c < kCostCategories.size(); ++c)
-    csv_append_record(out, {"category",
-                            kCostCategories[c],
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            kCostCategories[c],
-                            std::to_string(in.runs.size()),
-                            "",
-                            "",
-                            "",
-                            usd(p.by_category[c]),
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            ""});
+    append_line(out, {{"level", "category"},
+                      {"name", kCostCategories[c]},
+                      {"category", kCostCategories[c]},
+                      {"runs", std::to_string(in.runs.size())},
+                      {"expected_usd", format_usd_exact(p.by_category[c])}});
   for (const ProjectionLine& l : p.lines) {
     const ProjectionInput::Kind& k = in.kinds[l.kind];
-    csv_append_record(out, {"action",
-                            k.task + "/" + k.method,
-                            k.stage,
-                            k.task,
-                            k.method,
-                            l.action_type,
-                            l.unit,
-                            l.provider,
-                            l.model,
-                            kCostCategories[static_cast<std::size_t>(l.category)],
-                            std::to_string(l.runs),
-                            quantity(l.micro_units),
-                            l.unit_price,
-                            std::string(price_from(l.price)),
-                            usd(l.expected),
-                            "",
-                            "",
-                            "",
-                            "",
-                            "",
-                            ""});
+    append_line(out, {{"level", "action"},
+                      {"name", k.task + "/" + k.method},
+                      {"stage", k.stage},
+                      {"task", k.task},
+                      {"method", k.method},
+                      {"action_type", l.action_type},
+                      {"unit", l.unit},
+                      {"provider", l.provider},
+                      {"model", l.model},
+                      {"category", kCostCategories[static_cast<std::size_t>(l.category)]},
+                      {"runs", std::to_string(l.runs)},
+                      {"per_run", quantity(l.micro_units)},
+                      {"unit_price_usd", l.unit_price},
+                      {"price_from", std::string(price_from(l.price))},
+                      {"expected_usd", format_usd_exact(l.expected)}});
   }
   return out;
 }

@@ -104,7 +104,7 @@ struct MoneyView {
   std::string campaign;
   WallTime at;
   bool running = false;
-  std::vector<EnvelopeMoney> envelopes;  // global, stages, tasks; then those across
+  std::vector<EnvelopeMoney> envelopes;  // as the scopes: global, stages, tasks, those across
   std::vector<MoneyInput::Told> dominant;
   MicroUsd overrun;  // metered above an ask: charged to no envelope
 };

@@ -87,7 +87,7 @@ Result<int> raise(const RaiseArgs& args) {
   PROCTOR_CHECK_OK(check_raise(input, args.scope, *to));
   PROCTOR_CHECK_OK(journal->append_and_wait(writes_of(frozen, input, args, *to)));
   PROCTOR_CHECK_OK(journal->close());
-  PROCTOR_TRY(const std::string report, write_report_files(frozen));
+  PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
   std::printf(
       "%s may now hold %s USD; the deviation is in the journal and in every report.\n"
       "Go on with: proctor resume %s\n",

@@ -23,35 +23,6 @@ Error does_not_match(const std::vector<std::string>& differences) {
   return Error{Errc::kConflict, std::move(text)};
 }
 
-// The world's answers, and a note of what could not be asked because no engine is there.
-class NotingProbe : public OutsideProbe {
- public:
-  explicit NotingProbe(const OutsideProbe& world) : world_(world) {}
-  Status commit_exists(const std::string& source, const fs::path& base,
-                       const std::string& commit) const override {
-    return world_.commit_exists(source, base, commit);
-  }
-  Status image_resolves(const std::string& image) const override {
-    Status status = world_.image_resolves(image);
-    if (!status.ok() && status.error().code == Errc::kUnavailable) {
-      ++unasked_;
-      why_ = status.error().detail;
-    }
-    return status;
-  }
-  Result<bool> patch_applies(const std::string& source, const fs::path& base,
-                             const std::string& commit, const std::string& patch) const override {
-    return world_.patch_applies(source, base, commit, patch);
-  }
-  std::size_t unasked() const { return unasked_; }
-  const std::string& why() const { return why_; }
-
- private:
-  const OutsideProbe& world_;
-  mutable std::size_t unasked_ = 0;
-  mutable std::string why_;
-};
-
 Result<FrozenCampaign> as_registered(Campaign campaign, Registration registered) {
   const StateFolder state{campaign.folder};
   PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
@@ -75,12 +46,11 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
-    const std::unique_ptr<OutsideProbe> world = make_outside_probe();
-    const NotingProbe probe(*world);
-    check_outside(*campaign, probe, diagnostics);
+    std::vector<std::string> unasked;
+    check_outside(*campaign, *make_outside_probe(unasked), diagnostics);
     // Nothing is wrong with the campaign then: it is the machine that lacks something.
-    if (!diagnostics.empty() && diagnostics.count() == probe.unasked())
-      return Error{Errc::kUnavailable, probe.why() + ", and " + std::to_string(probe.unasked()) +
+    if (!unasked.empty() && diagnostics.count() == unasked.size())
+      return Error{Errc::kUnavailable, unasked.back() + ", and " + std::to_string(unasked.size()) +
                                            " of the campaign's contracts name an image"};
   }
   if (!diagnostics.empty()) {

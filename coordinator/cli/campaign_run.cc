@@ -219,8 +219,8 @@ Result<int> run_it(const RunOptions& options) {
   std::error_code ec;
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
   const int code = exit_code_of(outcome, last, options);
-  PROCTOR_TRY(const std::string report, write_report_files(frozen));
-  std::fputs(report.c_str(), stdout);
+  PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
+  std::fputs(report.shown.c_str(), stdout);
   return code;
 }
 

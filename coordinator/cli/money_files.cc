@@ -83,20 +83,22 @@ bool add_told(const FrozenCampaign& frozen, const RestoredState& state, MoneyInp
   return true;
 }
 
-}  // namespace
-
-Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
+Result<JournalReader> open_journal(const FrozenCampaign& frozen) {
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec))
     return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  return JournalReader::open(frozen.folder.journal());
+}
+
+}  // namespace
+
+Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen));
   return journal.load();
 }
 
 Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec))
-    return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen));
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   MoneyInput out;
   out.campaign = frozen.id;
@@ -109,7 +111,6 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
                         task.strata, std::move(path), view.task_of(RunId(r)).ask});
   }
   out.running = journal_owner(frozen.folder.journal()).has_value();
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const RestoredState state, journal.load());
   PROCTOR_CHECK_OK(apply_raises(view, state.raises));
   for (const ScopeSpec& s : view.scopes) out.scopes.push_back({s.name, s.cap});
@@ -148,13 +149,6 @@ bool is_wasted(const AttemptRecord& a) {
   if (!a.core.settled) return false;
   if (a.core.state == AttemptState::kLost) return true;
   return a.core.has_result && a.core.infrastructure;
-}
-
-bool follows_global(const Campaign& campaign, const std::string& scope) {
-  const Envelopes& e = campaign.envelopes;
-  if (scope.starts_with("stage:")) return !e.stage.contains(scope.substr(6));
-  if (scope.starts_with("task:")) return !e.task && !e.tasks.contains(scope.substr(5));
-  return false;
 }
 
 std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state) {

@@ -16,8 +16,6 @@ Result<RestoredState> read_journal(const FrozenCampaign& frozen);
 // Spoiled by infrastructure: what it cost bought nothing.
 bool is_wasted(const AttemptRecord& attempt);
 
-// Envelopes nobody gave a cap of their own have the campaign's: they follow when it is raised.
-bool follows_global(const Campaign& campaign, const std::string& scope);
 // What was told about money: envelopes that filled up, runs that dominated; one sentence each.
 std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state);
 

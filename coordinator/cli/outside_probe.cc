@@ -36,12 +36,18 @@ bool is_url(const std::string& source) {
 
 class RealProbe : public OutsideProbe {
  public:
+  explicit RealProbe(std::vector<std::string>& unasked) : unasked_(unasked) {}
   Status commit_exists(const std::string& source, const fs::path& base,
                        const std::string& commit) const override {
     PROCTOR_TRY(const fs::path found, repository(source, base, commit));
     return ok_status();
   }
-  Status image_resolves(const std::string& image) const override { return engine_has_image(image); }
+  Status image_resolves(const std::string& image) const override {
+    Status status = engine_has_image(image);
+    if (!status.ok() && status.error().code == Errc::kUnavailable)
+      unasked_.push_back(status.error().detail);
+    return status;
+  }
   Result<bool> patch_applies(const std::string& source, const fs::path& base,
                              const std::string& commit, const std::string& patch) const override {
     PROCTOR_TRY(const fs::path repo, repository(source, base, commit));
@@ -109,6 +115,7 @@ class RealProbe : public OutsideProbe {
     return fs::path(dir);
   }
 
+  std::vector<std::string>& unasked_;
   // Answers of this one check; it is used by one thread.
   mutable std::map<std::pair<std::string, std::string>, Result<fs::path>> found_;
   mutable std::vector<TempDir> scratches_;
@@ -116,8 +123,8 @@ class RealProbe : public OutsideProbe {
 
 }  // namespace
 
-std::unique_ptr<OutsideProbe> make_outside_probe() {
-  return std::make_unique<RealProbe>();
+std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked) {
+  return std::make_unique<RealProbe>(unasked);
 }
 
 }  // namespace proctor::cli

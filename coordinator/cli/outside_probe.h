@@ -7,6 +7,8 @@
 
 namespace proctor::cli {
 
-std::unique_ptr<OutsideProbe> make_outside_probe();
+// Why an image could not be asked for is added to `unasked` each time: no engine is there, which is
+// no fault of the campaign's.
+std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked);
 
 }  // namespace proctor::cli

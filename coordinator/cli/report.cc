@@ -11,10 +11,9 @@ namespace {
 
 Result<std::string> report(const std::string& folder, bool json, bool csv) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(std::string text, write_report_files(frozen));
-  if (!json && !csv) return text;
-  PROCTOR_TRY(const CampaignReport tables, read_report(frozen));
-  return json ? render_json(tables) : render_csv(tables);
+  PROCTOR_TRY(WrittenReport written, write_report_files(frozen));
+  if (!json && !csv) return std::move(written.shown);
+  return json ? render_json(written.report) : render_csv(written.report);
 }
 
 }  // namespace

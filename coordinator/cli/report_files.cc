@@ -52,7 +52,7 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
 
 }  // namespace
 
-Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
+Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
   input.strata_keys = frozen.plan.shape().strata_keys;
@@ -93,16 +93,17 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
     run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
     run.short_by = p.short_by;
   }
-  if (frozen.campaign.cost_inputs) {
-    PROCTOR_TRY(const MoneyInput money, read_money(frozen));
+  if (money != nullptr && frozen.campaign.cost_inputs)
     input.projection =
-        comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), money);
-  }
+        comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);
   return build_report(std::move(input));
 }
 
-Result<std::string> write_report_files(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
+  const Result<MoneyInput> money = read_money(frozen);
+  // Before the first run there is no money to show.
+  if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
+  PROCTOR_TRY(CampaignReport report, read_report(frozen, money.ok() ? &*money : nullptr));
   const fs::path dir = frozen.folder.reports();
   PROCTOR_CHECK_OK(make_dirs(dir));
   const std::string text = render_text(report);
@@ -115,15 +116,14 @@ Result<std::string> write_report_files(const FrozenCampaign& frozen) {
   if (report.projection)
     PROCTOR_CHECK_OK(
         write_file(dir / "projection.csv", render_projection_comparison_csv(*report.projection)));
-  const Result<MoneyInput> money = read_money(frozen);
   if (money.ok()) PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
-  // Before the first run there is no money to show.
-  if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
-  return text + "\nReport files:    " + dir.string() +
-         "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
-         (report.projection ? ", projection.csv" : "") + ")\n" +
-         "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
-         "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
+  std::string shown =
+      text + "\nReport files:    " + dir.string() +
+      "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
+      (report.projection ? ", projection.csv" : "") + ")\n" +
+      "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
+      "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
+  return WrittenReport{std::move(report), std::move(shown)};
 }
 
 }  // namespace proctor::cli

@@ -2,15 +2,21 @@
 // From a campaign's journal to its report: in the terminal and as files under reports/.
 #include <string>
 
+#include "coordinator/aggregate/money.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
 
 namespace proctor::cli {
 
-Result<CampaignReport> read_report(const FrozenCampaign& frozen);
+// With the campaign's money, and inputs of a projection, the two stand side by side.
+Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money = nullptr);
+
+struct WrittenReport {
+  CampaignReport report;
+  std::string shown;  // on the terminal
+};
 // Writes report.txt, .json and .csv, runs.csv, costs.csv, success.svg and burndown.svg; with
-// inputs of a projection also projection.csv.  What the
-// terminal shows.
-Result<std::string> write_report_files(const FrozenCampaign& frozen);
+// inputs of a projection also projection.csv.
+Result<WrittenReport> write_report_files(const FrozenCampaign& frozen);
 
 }  // namespace proctor::cli

@@ -11,6 +11,7 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {
@@ -80,8 +81,7 @@ std::vector<BudgetAlert> reached_by(const FrozenCampaign& frozen, const Restored
   const MoneyView view = build_money(money);
   std::vector<BudgetAlert> out;
   for (const std::uint32_t s : money.runs[review.run.raw()].path) {
-    const EnvelopeMoney& e =
-        *std::ranges::find(view.envelopes, money.scopes[s].name, &EnvelopeMoney::name);
+    const EnvelopeMoney& e = view.envelopes[s];
     if (follows_global(frozen.campaign, e.name)) continue;
     ScopeBalance balance{e.cap, e.spent, e.reserved};
     alerts.rearm(ScopeId(s), balance);
@@ -160,7 +160,7 @@ Result<int> review(const ReviewArgs& args) {
   }
   PROCTOR_CHECK_OK(journal->append_and_wait(writes_of(booking)));
   PROCTOR_CHECK_OK(journal->close());
-  PROCTOR_TRY(const std::string report, write_report_files(frozen));
+  PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
   say(booking, args);
   return kOk;
 }

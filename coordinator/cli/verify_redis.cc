@@ -20,11 +20,6 @@ Attempts by_ask(const RestoredState& state) {
   return out;
 }
 
-bool is_open(const RestoredAttempt& a) {
-  return !a.settled && (a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
-                        a.state == AttemptState::kLost || a.state == AttemptState::kCancelled);
-}
-
 std::vector<std::string> words_of(std::string_view text, char at) {
   std::vector<std::string> out;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -148,9 +143,9 @@ class Comparison {
       } else if (row != rows.end()) {
         if (row->second.state == 's') add(spent_, id.attempt.run, row->second.charged);
       } else if (is->settled) {
-        if (was == nullptr || !is_open(*was)) return false;  // before Redis was read, or after?
+        if (was == nullptr || !is_reserved(*was)) return false;  // before Redis was read, or after?
         add(spent_, id.attempt.run, is->charged);
-      } else if (was != nullptr && is_open(*was) && is_open(*is)) {
+      } else if (was != nullptr && is_reserved(*was) && is_reserved(*is)) {
         wrong_row(to_string(id),
                   "is not there, the journal says it holds " + format_usd_exact(is->ask));
       }

@@ -207,6 +207,11 @@ struct RestoredAttempt {
   MicroUsd overrun;
   Usage usage;  // only while it is not settled: afterwards nobody prices it again
 };
+// Its ask is set aside, and how much of it is charged is still open.
+inline bool is_reserved(const RestoredAttempt& a) {
+  return !a.settled && (a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
+                        a.state == AttemptState::kLost || a.state == AttemptState::kCancelled);
+}
 struct ParkedRun {
   RunId run;
   ScopeId scope;

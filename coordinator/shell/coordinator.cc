@@ -85,11 +85,9 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
     if (!known(a.attempt.run))
       return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     const std::vector<ScopeId> path = view.path(a.attempt.run);
-    const bool holds = a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
-                       a.state == AttemptState::kLost || a.state == AttemptState::kCancelled;
     if (a.settled)
       for (const ScopeId s : path) ledger.spent[s.raw()] = ledger.spent[s.raw()] + a.charged;
-    else if (holds)
+    else if (is_reserved(a))
       ledger.pending.push_back({{a.attempt, a.seq}, a.ask, path});
   }
   for (const RunReviewed& r : state.reviews) {

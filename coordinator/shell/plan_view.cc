@@ -33,15 +33,6 @@ MicroUsd stage_cap(const Campaign& campaign, const std::string& name) {
   return it == campaign.envelopes.stage.end() ? campaign.envelopes.global : it->second;
 }
 
-// Whether the envelope has a cap of its own.
-bool is_set(const Campaign& campaign, const std::string& scope) {
-  const Envelopes& e = campaign.envelopes;
-  const std::string name = scope.substr(scope.find(':') + 1);
-  if (scope.starts_with("stage:")) return e.stage.contains(name);
-  if (scope.starts_with("task:")) return e.task.has_value() || e.tasks.contains(name);
-  return true;
-}
-
 void add_stratum(PlanView& view, const PlanShape& shape, const std::string& key,
                  const std::string& level, ScopeId scope) {
   const auto at = std::ranges::find(shape.strata_keys, key);
@@ -79,10 +70,18 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
     for (const auto& [level, cap] : levels)
       add_stratum(view, plan.shape(), key, level, add_scope("stratum:" + key + "=" + level, cap));
   for (std::size_t i = 0; i < view.scopes.size(); ++i)
-    view.follows.push_back(i != 0 && !is_set(campaign, view.scopes[i].name));
+    view.follows.push_back(follows_global(campaign, view.scopes[i].name));
   view.runs.reserve(plan.size());
   for (const PlanRow& row : plan.rows()) view.runs.push_back({row.task, row.stage, row.method});
   return view;
+}
+
+bool follows_global(const Campaign& campaign, const std::string& scope) {
+  const Envelopes& e = campaign.envelopes;
+  const std::string name = scope.substr(scope.find(':') + 1);
+  if (scope.starts_with("stage:")) return !e.stage.contains(name);
+  if (scope.starts_with("task:")) return !e.task && !e.tasks.contains(name);
+  return false;
 }
 
 Status apply_raises(PlanView& view, const std::vector<BudgetRaised>& raises) {

@@ -3,6 +3,16 @@
 #include <openssl/evp.h>
 
 namespace proctor {
+namespace {
+
+// Looked up once: OpenSSL 3 otherwise searches its providers, under a lock, for every message.
+const EVP_MD* sha256_algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  PROCTOR_ASSERT(found != nullptr);
+  return found;
+}
+
+}  // namespace
 
 struct Sha256::State {
   EVP_MD_CTX* ctx = EVP_MD_CTX_new();
@@ -11,7 +21,7 @@ struct Sha256::State {
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   PROCTOR_ASSERT(state_->ctx != nullptr);
-  PROCTOR_ASSERT(EVP_DigestInit_ex(state_->ctx, EVP_sha256(), nullptr) == 1);
+  PROCTOR_ASSERT(EVP_DigestInit_ex(state_->ctx, sha256_algorithm(), nullptr) == 1);
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
@@ -30,9 +40,17 @@ Digest Sha256::finish() {
 }
 
 Digest sha256(std::string_view bytes) {
-  Sha256 h;
-  h.update(bytes);
-  return h.finish();
+  // The digest of a short message costs less than the context for it.
+  thread_local const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> ctx(EVP_MD_CTX_new(),
+                                                                            EVP_MD_CTX_free);
+  PROCTOR_ASSERT(ctx != nullptr);
+  Digest::Bytes out{};
+  unsigned int size = 0;
+  PROCTOR_ASSERT(EVP_DigestInit_ex(ctx.get(), sha256_algorithm(), nullptr) == 1);
+  PROCTOR_ASSERT(EVP_DigestUpdate(ctx.get(), bytes.data(), bytes.size()) == 1);
+  PROCTOR_ASSERT(EVP_DigestFinal_ex(ctx.get(), out.data(), &size) == 1);
+  PROCTOR_ASSERT(size == Digest::kBytes);
+  return Digest(out);
 }
 
 std::string to_hex(std::string_view bytes) {

@@ -101,7 +101,7 @@ Status Journal::commit(const std::deque<Batch>& group) {
     for (const Batch& batch : group) {
       for (const JournalWrite& fact : batch.writes) PROCTOR_CHECK_OK(store_->write(fact));
     }
-    return transaction.commit();
+    return store_->commit(transaction);
   };
   if (auto s = write_all(); !s.ok()) return in_context("journal", std::move(s).error());
   return ok_status();

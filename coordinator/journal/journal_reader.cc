@@ -4,6 +4,7 @@
 
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/row_seals.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {
@@ -72,6 +73,23 @@ Result<std::vector<NoteRecord>> JournalReader::notes(std::int64_t after, std::si
 }
 Result<std::vector<NoteRecord>> JournalReader::notes_of(RunId run) {
   return journal::load_notes(*db_, run, 0, static_cast<std::size_t>(-1));
+}
+
+Result<std::vector<std::string>> JournalReader::check_seals() {
+  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(*db_, "BEGIN"));
+  PROCTOR_TRY(const bool sealed, journal::has_seals(*db_));
+  if (!sealed) return std::vector<std::string>();
+  PROCTOR_TRY(const journal::Blocks there, journal::seal_all(*db_));
+  PROCTOR_TRY(const journal::Blocks written, journal::stored_seals(*db_));
+  PROCTOR_CHECK_OK(snapshot.commit());
+  return journal::compare_seals(there, written);
+}
+
+Result<std::optional<Digest>> JournalReader::head() {
+  PROCTOR_TRY(const bool sealed, journal::has_seals(*db_));
+  if (!sealed) return std::optional<Digest>();
+  PROCTOR_TRY(const journal::Blocks written, journal::stored_seals(*db_));
+  return std::optional<Digest>(journal::head_of(written));
 }
 
 }  // namespace proctor

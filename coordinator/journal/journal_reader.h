@@ -37,6 +37,12 @@ class JournalReader {
   Result<std::vector<NoteRecord>> notes(std::int64_t after, std::size_t count_max);
   Result<std::vector<NoteRecord>> notes_of(RunId run);
 
+  // Are all rows as the coordinator wrote them (row_seals.h)?  A sentence for each part that is
+  // not.
+  Result<std::vector<std::string>> check_seals();
+  // The head of their seals; nothing: the journal is older than those (schema 4).
+  Result<std::optional<Digest>> head();
+
  private:
   explicit JournalReader(std::unique_ptr<sqlite::Database> db);
   std::unique_ptr<sqlite::Database> db_;

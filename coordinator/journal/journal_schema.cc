@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "coordinator/journal/row_seals.h"
+
 namespace proctor::journal {
 
 namespace {
@@ -43,6 +45,12 @@ CREATE TABLE reviews(seq INTEGER PRIMARY KEY, run INTEGER NOT NULL, at_ms INTEGE
   seal BLOB NOT NULL) STRICT;
 )sql";
 
+// Schema 4.  See row_seals.h.
+constexpr const char* kSeals = R"sql(
+CREATE TABLE seals(part TEXT NOT NULL, block INTEGER NOT NULL, rows INTEGER NOT NULL, sum BLOB NOT NULL,
+  PRIMARY KEY(part, block)) STRICT, WITHOUT ROWID;
+)sql";
+
 // For people with a sqlite3 shell.
 constexpr const char* kViews = R"sql(
 CREATE VIEW attempt_story(run, attempt, at_ms, at, fact, detail) AS
@@ -81,6 +89,7 @@ Status create(sqlite::Database& db) {
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
   PROCTOR_CHECK_OK(db.exec(kTables));
   PROCTOR_CHECK_OK(db.exec(kReviews));
+  PROCTOR_CHECK_OK(db.exec(kSeals));
   PROCTOR_CHECK_OK(db.exec(kViews));
   const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
                             "; PRAGMA user_version = " + std::to_string(kSchemaVersion);
@@ -88,15 +97,21 @@ Status create(sqlite::Database& db) {
   return transaction.commit();
 }
 
-// Schema 2: what a meter counted.  Schema 3: reviews, and views that know them.
+// Schema 2: what a meter counted.  Schema 3: reviews, and views that know them.  Schema 4: seals,
+// over what is there now.
 Status upgrade(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
   if (version < 2) PROCTOR_CHECK_OK(db.exec("ALTER TABLE attempts ADD COLUMN metered TEXT"));
-  PROCTOR_CHECK_OK(db.exec(kReviews));
-  PROCTOR_CHECK_OK(db.exec("DROP VIEW IF EXISTS attempt_story; DROP VIEW IF EXISTS balance"));
-  PROCTOR_CHECK_OK(db.exec(kViews));
+  if (version < 3) {
+    PROCTOR_CHECK_OK(db.exec(kReviews));
+    PROCTOR_CHECK_OK(db.exec("DROP VIEW IF EXISTS attempt_story; DROP VIEW IF EXISTS balance"));
+    PROCTOR_CHECK_OK(db.exec(kViews));
+  }
+  PROCTOR_CHECK_OK(db.exec(kSeals));
+  PROCTOR_TRY(const Blocks blocks, seal_all(db));
+  PROCTOR_CHECK_OK(store_seals(db, blocks));
   const std::string mark = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
   PROCTOR_CHECK_OK(db.exec(mark.c_str()));
   return transaction.commit();

@@ -208,6 +208,7 @@ Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
   PROCTOR_CHECK_OK(journal::prepare_for_writing(db));
   std::unique_ptr<JournalStore> store(new JournalStore(std::move(lock), std::move(db)));
   PROCTOR_CHECK_OK(store->prepare_all());
+  PROCTOR_TRY(store->seals_, journal::RowSeals::attach(store->db_));
   return store;
 }
 
@@ -240,7 +241,13 @@ Status JournalStore::prepare_all() {
 }
 
 Result<sqlite::Transaction> JournalStore::begin() {
+  seals_->begin();
   return sqlite::Transaction::begin(db_, "BEGIN IMMEDIATE");
+}
+
+Status JournalStore::commit(sqlite::Transaction& transaction) {
+  PROCTOR_CHECK_OK(seals_->store());
+  return transaction.commit();
 }
 
 Status JournalStore::checkpoint() {

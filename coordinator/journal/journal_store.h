@@ -12,6 +12,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "coordinator/core/records.h"
+#include "coordinator/journal/row_seals.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {
@@ -20,9 +21,10 @@ class JournalStore {
  public:
   static Result<std::unique_ptr<JournalStore>> open(const fs::path& file);
 
-  // Between begin() and the transaction's commit.  kCorrupt: the fact contradicts what is stored.
   Result<sqlite::Transaction> begin();
+  // Between begin() and commit().  kCorrupt: the fact contradicts what is stored.
   Status write(const JournalWrite& fact);
+  Status commit(sqlite::Transaction& transaction);
 
   sqlite::Database& db() { return db_; }
   // Moves the WAL into the file.  The lock goes with the object.
@@ -59,6 +61,7 @@ class JournalStore {
   sqlite::Statement parked_, unparked_, ended_, note_, epoch_, meta_, scope_, worker_, worker_new_;
   sqlite::Statement review_, review_seal_, reviews_head_;
   std::map<std::string, std::int64_t> workers_;
+  std::unique_ptr<journal::RowSeals> seals_;  // follows db_
 };
 
 }  // namespace proctor

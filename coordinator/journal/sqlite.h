@@ -45,6 +45,8 @@ class Statement {
   std::string_view text(int column) const;  // until the next step
   std::string_view blob(int column) const;
 
+  sqlite3_stmt* handle() const { return handle_.get(); }  // for what this class does not wrap
+
  private:
   friend class Database;
   std::unique_ptr<sqlite3_stmt, FinalizeStatement> handle_;
@@ -60,6 +62,7 @@ class Database {
   Result<Statement> prepare(std::string_view sql);
   Result<std::int64_t> integer(std::string_view sql);  // the first column of the first row
   std::string filename() const;
+  sqlite3* handle() const { return db_.get(); }  // for what this class does not wrap
 
  private:
   explicit Database(std::unique_ptr<sqlite3, CloseDatabase> db) : db_(std::move(db)) {}

@@ -160,11 +160,11 @@ TEST_SUITE("journal") {
 
     const fs::path newer = folder.dir.path() / "newer.db";
     REQUIRE(must(Journal::open(newer))->close().ok());
-    run_sql(newer, "PRAGMA user_version = 4");
+    run_sql(newer, "PRAGMA user_version = 5");
     for (const Error& error :
          {error_of(Journal::open(newer)), error_of(JournalReader::open(newer))}) {
       CHECK(error.code == Errc::kInvalid);
-      CHECK(error.detail.find("schema 4, written by a newer proctor; this one knows up to 3") !=
+      CHECK(error.detail.find("schema 5, written by a newer proctor; this one knows up to 4") !=
             std::string::npos);
     }
   }
@@ -173,7 +173,7 @@ TEST_SUITE("journal") {
     const Folder folder;
     REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
     run_sql(folder.file,
-            "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; "
+            "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; DROP TABLE seals; "
             "ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
     const auto usage_of = [&](std::uint32_t run) {
       JournalReader reader = must(JournalReader::open(folder.file));

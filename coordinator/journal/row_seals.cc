@@ -1,0 +1,269 @@
+#include "coordinator/journal/row_seals.h"
+
+// The library has it where it is packaged with sessions, as Debian does; the header asks.
+#define SQLITE_ENABLE_PREUPDATE_HOOK 1
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/text.h"
+
+namespace proctor::journal {
+
+namespace {
+
+// 16 runs: a difference is named closely enough for a person, and a seal costs 3 bytes a run.
+constexpr unsigned kRunsShift = 4;
+constexpr unsigned kNotesShift = 8;
+constexpr std::array<SealedTable, 8> kTables{{{"meta", kWhole},
+                                              {"scopes", kWhole},
+                                              {"epochs", kWhole},
+                                              {"workers", kWhole},
+                                              {"attempts", kRunsShift, true},
+                                              {"runs", kRunsShift},
+                                              {"notes", kNotesShift},
+                                              {"reviews", kWhole}}};
+constexpr std::size_t kKnownMax = 4096;
+constexpr int kStateColumn = 2, kChargedColumn = 13;  // of attempts; columns never move
+
+const SealedTable* table_named(const std::string_view name) {
+  const auto it = std::ranges::find(kTables, name, &SealedTable::name);
+  return it == kTables.end() ? nullptr : &*it;
+}
+
+void append_number(std::string& out, std::int64_t n) {
+  std::array<char, sizeof n> bytes{};
+  std::memcpy(bytes.data(), &n, sizeof n);  // little-endian wherever we build
+  out.append(bytes.data(), bytes.size());
+}
+
+// A NULL adds nothing, so that a row keeps its seal when a later schema adds a column.
+void append_value(std::string& out, int column, sqlite3_value* value) {
+  const int type = sqlite3_value_type(value);
+  if (type == SQLITE_NULL) return;
+  out += static_cast<char>(column);
+  out += static_cast<char>(type);
+  if (type == SQLITE_INTEGER) return append_number(out, sqlite3_value_int64(value));
+  const auto* bytes = static_cast<const char*>(sqlite3_value_blob(value));
+  const auto size = static_cast<std::size_t>(sqlite3_value_bytes(value));
+  append_number(out, static_cast<std::int64_t>(size));
+  if (bytes != nullptr) out.append(bytes, size);
+}
+
+std::string_view word_in(sqlite3_value* value) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
+  return text == nullptr ? "" : text;
+}
+
+// An attempt under way is written again with every step; what it holds is checked against the rules
+// of its state, and sealed with its last fact.
+bool is_final(sqlite3_value* state, sqlite3_value* charged) {
+  if (sqlite3_value_type(charged) != SQLITE_NULL) return true;
+  const std::string_view word = word_in(state);
+  return word == "voided" || word == "denied";
+}
+
+std::int64_t block_of(const SealedTable& table, std::int64_t key) {
+  return table.shift == kWhole ? 0 : key >> table.shift;
+}
+
+std::array<std::uint64_t, 4> lanes(const Digest& d) {
+  std::array<std::uint64_t, 4> out{};
+  std::memcpy(out.data(), d.bytes().data(), sizeof out);
+  return out;
+}
+
+std::string_view bytes_of(const BlockSeal& seal) {
+  return {reinterpret_cast<const char*>(seal.sum.data()), sizeof seal.sum};
+}
+
+void preupdate(void* self, sqlite3*, int op, const char*, const char* table, sqlite3_int64,
+               sqlite3_int64) {
+  static_cast<RowSeals*>(self)->changed(table, op != SQLITE_INSERT, op != SQLITE_DELETE);
+}
+
+Status seal_table(sqlite::Database& db, const SealedTable& table, Blocks& blocks) {
+  PROCTOR_TRY(auto rows, db.prepare(std::string("SELECT * FROM ") + table.name));
+  std::string bytes;
+  while (true) {
+    PROCTOR_TRY(const bool row, rows.step());
+    if (!row) return ok_status();
+    const auto value = [&](int c) { return sqlite3_column_value(rows.handle(), c); };
+    if (table.final_only && !is_final(value(kStateColumn), value(kChargedColumn))) continue;
+    bytes = table.name;
+    for (int c = 0; c < sqlite3_column_count(rows.handle()); ++c) append_value(bytes, c, value(c));
+    blocks[{table.name, block_of(table, rows.integer(0))}].add(sha256(bytes));
+  }
+}
+
+constexpr const char* kWriteSeal =
+    "INSERT INTO seals(part, block, rows, sum) VALUES(?, ?, ?, ?) "
+    "ON CONFLICT(part, block) DO UPDATE SET rows = excluded.rows, sum = excluded.sum";
+
+Status write_seal(sqlite::Statement& statement, const BlockId& id, const BlockSeal& seal) {
+  statement.bind(0, std::string_view(id.first));
+  statement.bind(1, id.second);
+  statement.bind(2, seal.rows);
+  statement.bind_blob(3, bytes_of(seal));
+  PROCTOR_CHECK_OK(statement.run());
+  return ok_status();
+}
+
+BlockSeal seal_in(const sqlite::Statement& row, int rows_column) {
+  BlockSeal seal;
+  seal.rows = row.integer(rows_column);
+  const std::string_view sum = row.blob(rows_column + 1);
+  if (sum.size() == sizeof seal.sum) std::memcpy(seal.sum.data(), sum.data(), sum.size());
+  return seal;
+}
+
+// "attempts of runs 16 to 31".
+std::string describe(const BlockId& id) {
+  const SealedTable* table = table_named(id.first);
+  if (table == nullptr || table->shift == kWhole) return "table " + printable(id.first, 40);
+  const std::int64_t size = std::int64_t{1} << table->shift;
+  const std::int64_t first = id.second * size;
+  return "table " + id.first + (table->shift == kNotesShift ? ", notes " : ", runs ") +
+         std::to_string(first) + " to " + std::to_string(first + size - 1);
+}
+
+}  // namespace
+
+void BlockSeal::add(const Digest& row) {
+  ++rows;
+  const auto more = lanes(row);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+}
+
+Result<std::unique_ptr<RowSeals>> RowSeals::attach(sqlite::Database& db) {
+  std::unique_ptr<RowSeals> out(new RowSeals(db));
+  PROCTOR_TRY(out->read_, db.prepare("SELECT rows, sum FROM seals WHERE part = ? AND block = ?"));
+  PROCTOR_TRY(out->write_, db.prepare(kWriteSeal));
+  (void)sqlite3_preupdate_hook(db.handle(), preupdate, out.get());
+  return out;
+}
+RowSeals::~RowSeals() {
+  (void)sqlite3_preupdate_hook(db_.handle(), nullptr, nullptr);
+}
+
+void RowSeals::begin() {
+  changes_.clear();
+  broken_ = false;
+}
+
+void RowSeals::changed(const char* name, bool there_was, bool there_is) {
+  const SealedTable* table = table_named(name);
+  if (table == nullptr) return;
+  // Only two steps write over an attempt that was final, the second ask of a denied one and a late
+  // result; to unpack the old row at every other would cost more than all seals.
+  const bool was_open = table->final_only && there_was && there_is && !may_have_been_final();
+  if (there_was && !was_open) note(*table, sqlite3_preupdate_old, &Change::minus);
+  if (there_is) note(*table, sqlite3_preupdate_new, &Change::plus);
+}
+
+bool RowSeals::may_have_been_final() {
+  sqlite3_value *state = nullptr, *charged = nullptr;
+  if (sqlite3_preupdate_new(db_.handle(), kStateColumn, &state) != SQLITE_OK ||
+      sqlite3_preupdate_new(db_.handle(), kChargedColumn, &charged) != SQLITE_OK)
+    return true;
+  return is_final(state, charged) || word_in(state) == "reserving";
+}
+
+void RowSeals::note(const SealedTable& table, ValueOf value_of, BlockSeal Change::*side) {
+  const auto value = [&](int column) {
+    sqlite3_value* out = nullptr;
+    if (value_of(db_.handle(), column, &out) != SQLITE_OK) broken_ = true;
+    return out;
+  };
+  if (table.final_only && !is_final(value(kStateColumn), value(kChargedColumn))) return;
+  const std::int64_t key = sqlite3_value_int64(value(0));
+  bytes_ = table.name;
+  const int columns = sqlite3_preupdate_count(db_.handle());
+  for (int c = 0; c < columns && !broken_; ++c) append_value(bytes_, c, value(c));
+  (changes_[{table.name, block_of(table, key)}].*side).add(sha256(bytes_));
+}
+
+Result<BlockSeal> RowSeals::stored(const BlockId& id) {
+  if (const auto it = known_.find(id); it != known_.end()) return it->second;
+  read_.bind(0, std::string_view(id.first));
+  read_.bind(1, id.second);
+  PROCTOR_TRY(const bool row, read_.step());
+  if (!row) return BlockSeal{};
+  const BlockSeal seal = seal_in(read_, 0);
+  read_.reset();
+  return seal;
+}
+
+Status RowSeals::store() {
+  if (broken_) return Error{Errc::kCorrupt, "a changed row could not be read for its seal"};
+  if (kKnownMax < known_.size()) known_.clear();
+  for (const auto& [id, change] : changes_) {
+    PROCTOR_TRY(BlockSeal seal, stored(id));
+    seal.rows += change.plus.rows - change.minus.rows;
+    for (std::size_t i = 0; i < seal.sum.size(); ++i)
+      seal.sum[i] += change.plus.sum[i] - change.minus.sum[i];
+    PROCTOR_CHECK_OK(write_seal(write_, id, seal));
+    known_[id] = seal;  // if the commit fails, nothing is written after it
+  }
+  changes_.clear();
+  return ok_status();
+}
+
+Result<bool> has_seals(sqlite::Database& db) {
+  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
+  return 4 <= version;
+}
+
+Result<Blocks> seal_all(sqlite::Database& db) {
+  Blocks blocks;
+  for (const SealedTable& table : kTables) PROCTOR_CHECK_OK(seal_table(db, table, blocks));
+  return blocks;
+}
+
+Result<Blocks> stored_seals(sqlite::Database& db) {
+  Blocks blocks;
+  PROCTOR_TRY(auto rows, db.prepare("SELECT part, block, rows, sum FROM seals"));
+  while (true) {
+    PROCTOR_TRY(const bool row, rows.step());
+    if (!row) return blocks;
+    blocks[{std::string(rows.text(0)), rows.integer(1)}] = seal_in(rows, 2);
+  }
+}
+
+Status store_seals(sqlite::Database& db, const Blocks& blocks) {
+  PROCTOR_TRY(auto statement, db.prepare(kWriteSeal));
+  for (const auto& [id, seal] : blocks) PROCTOR_CHECK_OK(write_seal(statement, id, seal));
+  return ok_status();
+}
+
+std::vector<std::string> compare_seals(const Blocks& there, const Blocks& sealed) {
+  std::vector<std::string> out;
+  Blocks all = there;
+  all.insert(sealed.begin(), sealed.end());
+  for (const auto& [id, unused] : all) {
+    const auto is = there.find(id), was = sealed.find(id);
+    const BlockSeal now = is == there.end() ? BlockSeal{} : is->second;
+    const BlockSeal then = was == sealed.end() ? BlockSeal{} : was->second;
+    if (now == then) continue;
+    const std::string what = now.rows == then.rows
+                                 ? "a row is not as it was written"
+                                 : std::to_string(now.rows) + " rows, but " +
+                                       std::to_string(then.rows) + " were written";
+    out.push_back(describe(id) + ": " + what);
+  }
+  return out;
+}
+
+Digest head_of(const Blocks& sealed) {
+  std::string all;
+  for (const auto& [id, seal] : sealed) {
+    all += id.first + '\0';
+    append_number(all, id.second);
+    append_number(all, seal.rows);
+    all += bytes_of(seal);
+  }
+  return sha256(all);
+}
+
+}  // namespace proctor::journal

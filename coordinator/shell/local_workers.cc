@@ -122,11 +122,11 @@ void LocalWorkers::clean_up_after(const Local& w) const {
 
 void LocalWorkers::stop() {
   constexpr std::chrono::milliseconds kLeave(5'000), kGrace(10'000);
-  for (Local& w : workers_) {
-    if (!w.child || w.child->wait(kLeave)) continue;
-    w.child->signal(SIGINT);
-    w.child->stop(kGrace);
-  }
+  // One that had not met the coordinator before the end was not told to leave by it.
+  for (Local& w : workers_)
+    if (w.child && !w.child->poll()) w.child->signal(SIGINT);
+  for (Local& w : workers_)
+    if (w.child && !w.child->wait(kLeave)) w.child->stop(kGrace);
   for (Local& w : workers_) {
     if (w.child && w.child->poll() == 0) continue;
     // An orphan was told to drain as well, and leaves like the others.

@@ -62,6 +62,7 @@ struct ReportInput {
   std::vector<std::string> deviations{};  // from the registration, one sentence each
   std::optional<Comparison> projection{};
   std::vector<std::string> alerts{};  // about money, in order
+  std::string journal_head{};         // of the seals over all its rows, hex; empty: no journal
 };
 
 // x of n, with its Wilson interval; no rate of nothing.
@@ -130,6 +131,7 @@ struct CampaignReport {
   std::vector<std::string> deviations;   // declared, from what was registered
   std::optional<Comparison> projection;  // nothing: no inputs of one are there
   std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
+  std::string journal_head;              // `proctor verify` prints the same while no row changes
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
 };
 

@@ -191,6 +191,8 @@ std::string render_json(const CampaignReport& report) {
   head["total_cost"] = cost_json(report.total.cost);
   head["deviations"] = report.deviations;
   head["alerts"] = report.alerts;
+  head["journal_head"] =
+      report.journal_head.empty() ? Ordered(nullptr) : Ordered(report.journal_head);
   Ordered costs = Ordered::array();
   for (const CostRow& row : report.costs) costs.push_back(cost_row_json(row));
   head["costs"] = std::move(costs);

@@ -66,6 +66,8 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
   PROCTOR_TRY(const RestoredState state, journal.load());
   input.deviations = deviations_of(frozen, state.raises);
   input.alerts = alerts_of(frozen, state);
+  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
+  if (head) input.journal_head = head->hex();
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
@@ -117,12 +119,13 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
     PROCTOR_CHECK_OK(
         write_file(dir / "projection.csv", render_projection_comparison_csv(*report.projection)));
   if (money.ok()) PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
-  std::string shown =
-      text + "\nReport files:    " + dir.string() +
-      "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
-      (report.projection ? ", projection.csv" : "") + ")\n" +
-      "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
-      "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3)\n";
+  std::string shown = text + "\nReport files:    " + dir.string() +
+                      "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
+                      (report.projection ? ", projection.csv" : "") + ")\n" +
+                      "Run directories: " + frozen.folder.runs().string() +
+                      "/TASK/METHOD/rN/attempt-K/\n" +
+                      "Journal:         " + frozen.folder.journal().string() +
+                      " (open it with sqlite3; head " + report.journal_head.substr(0, 12) + ")\n";
   return WrittenReport{std::move(report), std::move(shown)};
 }
 

@@ -59,6 +59,11 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   std::printf(
       "money: %s USD spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
       format_usd_exact(money.reserved()[0]).c_str(), format_usd_exact(view.scopes[0].cap).c_str());
+  PROCTOR_TRY(const std::vector<std::string> broken, journal.check_seals());
+  for (const std::string& what : broken) tally.problem("journal", what);
+  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
+  std::printf("journal: %s\n",
+              head ? ("head " + head->hex()).c_str() : "written before rows were sealed");
   const std::string redis = verify_redis(
       frozen, view, journal,
       [&](const std::string& where, const std::string& what) { tally.problem(where, what); });

@@ -17,9 +17,12 @@ void print_effective(const Campaign& campaign) {
       std::printf("\n%s, stage %s:\n", c.id.c_str(), stage.name.c_str());
       const EffectiveCaps e = effective_caps(rules, stage.name, c);
       for (const Cap cap : kCaps)
-        std::printf("  %-24s %-14s %s\n", std::string(to_string(cap)).c_str(),
-                    format_cap(cap, cap_value(e.caps, cap)).c_str(),
-                    describe_source(e.source(cap), campaign.origin, c.origin).c_str());
+        std::printf(
+            "  %-24s %-14s %s\n", std::string(to_string(cap)).c_str(),
+            (cap == Cap::kUsd ? format_usd(*e.caps.usd) + " " + money_word(campaign.cost_model)
+                              : format_cap(cap, cap_value(e.caps, cap)))
+                .c_str(),
+            describe_source(e.source(cap), campaign.origin, c.origin).c_str());
       const MicroUsd kept = further_price(campaign.cost_model, acceptance_worst_case(c)).total();
       std::printf("  %-24s %-14s %s\n", "kept for acceptance",
                   (format_usd(kept) + " " + money_word(campaign.cost_model)).c_str(),

@@ -35,6 +35,7 @@ struct Settings {
   std::vector<std::string> stages{};         // names, in order; none where no stage has caps
   std::map<std::string, Caps> stage_caps{};  // by stage, those that have any
   std::map<std::string, Caps> task_caps{};   // by contract id
+  Rates rates{};                             // of the whole campaign
   CapRules cap_rules() const { return {caps, stage_caps, task_caps, run_cap}; }
 };
 Settings settings_of(const Campaign& campaign);

@@ -13,6 +13,7 @@
 #include "common/contract/contract.h"
 #include "common/contract/cost_inputs.h"
 #include "common/contract/cost_model.h"
+#include "common/contract/rates.h"
 
 namespace proctor {
 
@@ -79,6 +80,7 @@ struct Campaign {
   BudgetWatch watch;
   Caps caps;                              // defaults of every run
   std::map<std::string, Caps> task_caps;  // by contract id
+  Rates rates;                            // of all runs together
   std::vector<std::string> strata;        // keys reported by; each contract must have them
   std::uint32_t workers = 2;              // of `proctor run`
   std::uint32_t slots = 2;                // of each of them

@@ -139,6 +139,11 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   constexpr std::chrono::milliseconds kWall{1'800'000};  // R106
   if (!c.caps.wall) c.caps.wall = kWall;
   read_task_caps(f, c);
+  if (const Node* n = f.find("rates")) {
+    c.rates = read_rates(*n, "rates", problems);
+    if (const Node* providers = n->find("providers"))
+      remember_caps(*providers, "rates.providers", c);
+  }
   read_strata(f, c);
   c.workers = small("workers", c.workers, 1, limits::kWorkersMax);
   c.slots = small("slots", c.slots, 1, limits::kSlotsMax);

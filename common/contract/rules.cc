@@ -179,4 +179,31 @@ Caps read_caps(const Node& node, const std::string& path, Problems& problems) {
   return out;
 }
 
+Rates read_rates(const Node& node, const std::string& path, Problems& problems) {
+  const Fields f(node, path, kRatesKeys, problems);
+  Rates out;
+  if (f.find("calls_per_minute") != nullptr)
+    out.calls_per_minute = f.count("calls_per_minute", 1, 1, kCallsPerMinuteMax);
+  const Node* providers = f.find("providers");
+  if (providers == nullptr) return out;
+  const std::string where = f.path("providers");
+  if (providers->kind != Node::Kind::kMapping) {
+    problems.wrong(*providers, where, "a mapping of providers to calls per minute");
+    return out;
+  }
+  if (kRateProvidersMax < providers->entries.size())
+    problems.add(providers->at, where, std::to_string(providers->entries.size()) + " providers",
+                 "at most " + std::to_string(kRateProvidersMax));
+  std::vector<std::string_view> names;
+  for (const Entry& e : providers->entries) {
+    if (!is_one_line(e.key) || e.key.empty() || limits::kNameBytes < e.key.size())
+      problems.add(e.at, where, "this provider", "a name of 1 to 100 bytes on one line");
+    names.push_back(e.key);
+  }
+  const Fields each(*providers, where, names, problems);
+  for (const Entry& e : providers->entries)
+    out.providers.emplace(e.key, each.count(e.key, 1, 1, kCallsPerMinuteMax));
+  return out;
+}
+
 }  // namespace proctor

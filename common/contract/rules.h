@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/contract/contract.h"
 #include "common/contract/fields.h"
+#include "common/contract/rates.h"
 
 namespace proctor {
 
@@ -77,6 +78,9 @@ std::string read_command(const Fields& fields, FileCollector& files,
 // The caps of a contract or campaign; the same keys in both.
 Caps read_caps(const Node& node, const std::string& path, Problems& problems);
 
+// The rates of a campaign, in its file and in its bundle.
+Rates read_rates(const Node& node, const std::string& path, Problems& problems);
+
 struct KeyTable {
   std::string_view where;  // "" the document, "checks[]" each check, ...
   Keys keys;
@@ -106,11 +110,12 @@ inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "dependency_installs",
                                                   "active",
                                                   "calls_per_minute"};
-inline constexpr std::array<KeyName, 16> kCampaignKeys{
-    "$schema",  "name",           "contracts", "methods", "replicates",
-    "seed",     "seed_deviation", "stages",    "budget",  "caps",
-    "strata",   "workers",        "slots",     "redis",   "infrastructure_retries",
-    "task_caps"};
+inline constexpr std::array<KeyName, 17> kCampaignKeys{
+    "$schema",   "name",           "contracts", "methods", "replicates",
+    "seed",      "seed_deviation", "stages",    "budget",  "caps",
+    "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
+    "task_caps", "rates"};
+inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
 inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
                                                     "script", "files", "variables"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};

@@ -52,6 +52,9 @@ strata: [language, runtime, dependencies, type]
 # Processes that `proctor run` starts, and how many runs each does at a time.
 workers: 2
 slots: 1
+
+# Calls in any minute, of all runs on all workers; `calls_per_minute` in caps is one run's own.
+# rates: {calls_per_minute: 600, providers: {acme: 300}}
 )text";
 
 constexpr std::string_view kContract =

@@ -12,9 +12,9 @@
 namespace proctor {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKeys{"campaign",   "caps",      "run_cap",
-                                                "cost_model", "seed",      "seed_deviation",
-                                                "stage_caps", "task_caps", "stages"};
+constexpr std::array<std::string_view, 10> kKeys{
+    "campaign",       "caps",       "run_cap",   "cost_model", "seed",
+    "seed_deviation", "stage_caps", "task_caps", "stages",     "rates"};
 constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
 constexpr std::array<std::string_view, 6> kRowKeys{"action_type", "unit",     "unit_price",
                                                    "notes",       "provider", "model"};
@@ -101,6 +101,7 @@ Settings settings_of(const Campaign& c) {
   if (!s.stage_caps.empty())
     for (const Stage& stage : c.stages) s.stages.push_back(stage.name);
   s.task_caps = c.task_caps;
+  s.rates = c.rates;
   return s;
 }
 
@@ -114,6 +115,9 @@ std::string canonical_form(const Settings& s) {
   if (!s.stages.empty()) settings["stages"] = s.stages;
   for (const auto& [name, caps] : s.stage_caps) settings["stage_caps"][name] = caps_json(caps);
   for (const auto& [name, caps] : s.task_caps) settings["task_caps"][name] = caps_json(caps);
+  // A worker that does not know rates refuses the bundle: it would not keep to them.
+  if (s.rates.calls_per_minute) settings["rates"]["calls_per_minute"] = *s.rates.calls_per_minute;
+  if (!s.rates.providers.empty()) settings["rates"]["providers"] = s.rates.providers;
   return canonical_text({{"settings", std::move(settings)}, {"format", 1}});
 }
 
@@ -141,6 +145,7 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
   s.stages = f.texts("stages", kIdRule);
   s.stage_caps = read_caps_table(f, "stage_caps", problems);
   s.task_caps = read_caps_table(f, "task_caps", problems);
+  if (const Node* n = f.find("rates")) s.rates = read_rates(*n, "rates", problems);
   if (!out.empty()) return as_error(out);
   if (!opened.base.empty() || canonical_form(s) != opened.form)
     return Error{Errc::kInvalid, "bundle: not in canonical form"};

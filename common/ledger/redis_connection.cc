@@ -76,6 +76,11 @@ Error classify(std::string_view text) {
     if (names(text, code)) error.code = Errc::kInvalid;
   }
   if (names(text, "NOSCRIPT")) error.code = Errc::kNotFound;
+  // Of a script Redis does not say which command or key it was.
+  if (names(text, "NOPERM") || names(text, "ERR The user executing the script")) {
+    error.code = Errc::kInvalid;
+    error.detail += "; this user needs " + std::string(kRedisGrants);
+  }
   return error;
 }
 

@@ -18,6 +18,10 @@ struct redisReply;
 
 namespace proctor {
 
+// What an ACL user of a campaign's Redis needs, as words of ACL SETUSER (docs/ledger.md).
+inline constexpr std::string_view kRedisGrants =
+    "~proctor:* +info +select +eval +evalsha +script|load +hgetall +hmget +hset +hdel +unlink";
+
 struct RedisEndpoint {
   std::string unix_path;  // empty: host and port
   std::string host;

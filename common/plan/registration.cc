@@ -234,6 +234,13 @@ std::map<std::string, std::string> watch_settings(const BudgetWatch& watch) {
       {"dominance", d.action == BudgetWatch::Dominance::Action::kOff ? std::string("off") : rule}};
 }
 
+std::map<std::string, std::string> rate_settings(const Rates& rates) {
+  std::map<std::string, std::string> out;
+  for (const RateBucket& b : rates.buckets())
+    out.emplace("rates." + b.name, std::to_string(b.limit) + " in any minute");
+  return out;
+}
+
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
   Registration r;
   r.tool_version = std::string(kVersion);
@@ -271,6 +278,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   if (campaign.cost_inputs) r.cost_inputs = campaign.cost_inputs->digest;
   r.analysis = analysis_settings();
   r.analysis.merge(watch_settings(campaign.watch));
+  r.analysis.merge(rate_settings(campaign.rates));
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());

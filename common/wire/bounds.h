@@ -6,6 +6,7 @@
 
 #include "common/base/limits.h"
 #include "common/contract/cost_model.h"
+#include "common/contract/rates.h"
 
 namespace proctor::wire {
 

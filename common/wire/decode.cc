@@ -123,6 +123,10 @@ Sync read_sync(Reader& r) {
   m.features = r.names("features", kFeaturesMax, limits::kNameBytes);
   m.running = r.list("running", limits::kSlotsMax, read_running);
   m.unacked = r.attempts("unacked", limits::kBatchItems);
+  if (r.version() < 4) return m;
+  m.ticket = r.u64("ticket");
+  m.obeyed = r.u64("obeyed");
+  m.calls = r.counts("calls", kRateBucketsMax, kCallsPerMinuteMax);
   return m;
 }
 
@@ -190,6 +194,9 @@ SyncReply read_sync_reply(Reader& r) {
   m.resend = r.attempts("resend", limits::kBatchItems);
   m.drain = r.boolean("drain");
   if (3 <= r.version()) m.stop = r.attempts("stop", limits::kBatchItems);
+  if (r.version() < 4) return m;
+  m.ticket = r.u64("ticket");
+  m.shares = r.counts("shares", kRateBucketsMax, kCallsPerMinuteMax);
   return m;
 }
 

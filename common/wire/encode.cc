@@ -77,6 +77,11 @@ class Writer {
     array(2 * ids.size());
     for (const AttemptId& id : ids) attempt(id);
   }
+  void counts(std::span<const std::uint64_t> list) {
+    PROCTOR_ASSERT(list.size() <= kRateBucketsMax);
+    array(list.size());
+    for (const std::uint64_t n : list) u(n, kCallsPerMinuteMax);
+  }
   void usage(const Usage& v) {
     const std::initializer_list<std::uint64_t> counters{
         v.setup_ms, v.agent_ms, v.acceptance_ms, v.cpu_ms, v.tool_calls, v.input_tokens,
@@ -107,7 +112,7 @@ class Writer {
 };
 
 void body(Writer& w, const Sync& m) {
-  w.array(8);
+  w.array(11);
   w.name(m.worker.raw(), limits::kNameBytes);
   w.u(m.boot.raw());
   w.name(m.version, limits::kNameBytes);
@@ -118,6 +123,9 @@ void body(Writer& w, const Sync& m) {
   for (const std::string& f : m.features) w.name(f, limits::kNameBytes);
   w.running(m.running);
   w.attempts(m.unacked);
+  w.u(m.ticket);
+  w.u(m.obeyed);
+  w.counts(m.calls);
 }
 
 void body(Writer& w, const Progress& m) {
@@ -169,7 +177,7 @@ void body(Writer& w, const Leave& m) {
 }
 
 void body(Writer& w, const SyncReply& m) {
-  w.array(8);
+  w.array(10);
   w.u(m.epoch.raw());
   w.name(m.campaign, limits::kNameBytes);
   w.u(m.next_sync_ms, kNextSyncMsMax);
@@ -178,6 +186,8 @@ void body(Writer& w, const SyncReply& m) {
   w.attempts(m.resend);
   w.b(m.drain);
   w.attempts(m.stop);
+  w.u(m.ticket);
+  w.counts(m.shares);
 }
 
 void body(Writer& w, const Assign& m) {

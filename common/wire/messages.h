@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kOldestVersion = 1;
 
 enum class Stage : std::uint8_t {  // of a running attempt
@@ -46,6 +46,10 @@ struct Sync {
   std::vector<std::string> features;  // "sandbox:bubblewrap", "workspace:overlay", ...
   std::vector<RunningAttempt> running;
   std::vector<AttemptId> unacked;  // results in the spool
+  // Since 4.  Of its share of the campaign's rates (contract/rates.h); 0 and nothing: it asks none.
+  std::uint64_t ticket = 0;            // of this Sync: grows within one boot
+  std::uint64_t obeyed = 0;            // the ticket of the last reply whose shares it took over
+  std::vector<std::uint64_t> calls{};  // granted in its last minute, by bucket
 };
 struct Progress {
   Epoch epoch;
@@ -92,6 +96,10 @@ struct SyncReply {
   bool drain = false;             // finish what runs, then Leave
   // Since 3.  Running there: their agents must go (the dominance rule), what they left is judged.
   std::vector<AttemptId> stop{};
+  // Since 4.  Calls it may grant in any minute, by bucket, until kRateLease after the Sync of this
+  // ticket went out; nothing: no word about rates.
+  std::uint64_t ticket = 0;
+  std::vector<std::uint64_t> shares{};
 };
 struct Assignment {
   AttemptId attempt;

@@ -184,4 +184,15 @@ std::vector<Digest> Reader::digests(const char* field, std::size_t items_max) {
   return out;
 }
 
+std::vector<std::uint64_t> Reader::counts(const char* field, std::size_t items_max,
+                                          std::uint64_t most) {
+  std::vector<std::uint64_t> out;
+  const msgpack::object* array = counted_array(field, items_max);
+  if (array == nullptr) return out;
+  Reader items(*array, field, kNoIndex, this, failure_);
+  out.reserve(array->via.array.size);
+  while (!failure_.bad() && items.at_ != items.end_) out.push_back(items.u64("item", most));
+  return out;
+}
+
 }  // namespace proctor::wire

@@ -71,6 +71,7 @@ class Reader {
   }
   std::vector<std::string> names(const char* field, std::size_t items_max, std::size_t bytes_max);
   std::vector<Digest> digests(const char* field, std::size_t items_max);
+  std::vector<std::uint64_t> counts(const char* field, std::size_t items_max, std::uint64_t most);
   const msgpack::object* any(const char* field) { return next(field); }
   // A rule between fields that the caller checked: `holds` is false, so `field` is refused.
   void require(bool holds, const char* field, std::string_view why);

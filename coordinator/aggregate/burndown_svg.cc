@@ -119,7 +119,8 @@ class Panel {
     axes(out);
     areas(out);
     cap_line(out);
-    out += text(kLeft + kPlot + 8, y(cap) + 4, "number", "cap " + format_usd(cap) + " USD");
+    out +=
+        text(kLeft + kPlot + 8, y(cap) + 4, "number", "cap " + format_usd(cap) + " " + input_.unit);
   }
 
  private:
@@ -134,7 +135,7 @@ class Panel {
       out += line(kLeft, y(level), kLeft + kPlot, y(level), "grid");
       out += "<text x=\"" + std::to_string(kLeft - 8) + "\" y=\"" +
              std::to_string(y(level) + kLabelUp) + "\" class=\"quiet\" text-anchor=\"end\">" +
-             format_usd(level) + " USD</text>\n";
+             format_usd(level) + " " + input_.unit + "</text>\n";
     }
     const std::int64_t tick = tick_ms(span_.to - span_.from);
     for (std::int64_t at = 0; at <= span_.to - span_.from; at += tick) {

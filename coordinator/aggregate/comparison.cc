@@ -3,6 +3,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
+#include "common/contract/money_word.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
 
@@ -22,8 +23,8 @@ std::string ratio(const ComparisonRow& r, const char* none) {
 }  // namespace
 
 void append_comparison(std::string& out, const Comparison& c) {
-  out += std::string("\nProjected and actual cost (") + (c.abstract ? "abstract units" : "USD") +
-         "; inputs " + c.inputs + ", " +
+  out += std::string("\nProjected and actual cost (") + money_word(c.abstract) + "; inputs " +
+         c.inputs + ", " +
          (c.registered ? "registered before the first run"
                        : "NOT registered: written afterwards, so no forecast") +
          ")\n\n";

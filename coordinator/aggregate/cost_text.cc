@@ -23,7 +23,7 @@ std::string used(const CostRow& r) {
 }  // namespace
 
 void append_cost_tables(std::string& out, const CampaignReport& report) {
-  out += "\nWhere the money went (USD; one run with all its attempts)\n\n";
+  out += "\nWhere the money went (" + report.unit + "; one run with all its attempts)\n\n";
   Table spread({"by", "group", "runs", "total", "median", "90 %", "most", "per success", "reserved",
                 "used", "wasted"});
   for (const CostRow& r : report.costs) {
@@ -38,13 +38,13 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
          format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
          format_usd(all.cost.overhead) + ".\n";
   if (0 < all.reviews)
-    out += "  Reviews (human): " + format_usd(all.reviewed) + " USD in " +
+    out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
            std::to_string(all.reviews) + (all.reviews == 1 ? " booking.\n" : " bookings.\n");
-  out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " USD in " +
+  out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " " + report.unit + " in " +
          std::to_string(all.wasted_attempts) + " attempts.\n";
   if (MicroUsd::zero() < all.overrun)
     out += "  Metered above what was reserved, charged to no envelope: " + format_usd(all.overrun) +
-           " USD.\n";
+           " " + report.unit + ".\n";
 }
 
 }  // namespace proctor

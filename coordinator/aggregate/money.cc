@@ -62,7 +62,7 @@ void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
 }  // namespace
 
 MoneyView build_money(const MoneyInput& input) {
-  MoneyView view{input.campaign, input.now, input.running, {}, input.dominant, {}};
+  MoneyView view{input.campaign, input.unit, input.now, input.running, {}, input.dominant, {}};
   const auto stages = std::ranges::count_if(
       input.scopes, [](const auto& s) { return s.name.starts_with("stage:"); });
   for (const MoneyInput::Scope& s : input.scopes) {
@@ -99,6 +99,7 @@ MoneyView build_money(const MoneyInput& input) {
   }
   for (std::size_t s = 0; s < view.envelopes.size(); ++s) {
     EnvelopeMoney& e = view.envelopes[s];
+    if (const auto& metered = input.scopes[s].metered) e.metered = std::min(*metered, e.reserved);
     if (e.free() < asked[s]) e.wanted = asked[s] - e.free();
     foretell(e, input, window, lately[s]);
   }
@@ -225,16 +226,18 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
                                       "\"; this campaign has " + known_names(view)};
   const EnvelopeMoney& e = *found;
   const auto refuse = [&](const std::string& why) {
-    return Error{Errc::kInvalid, "raise " + e.name + " to " + format_usd(to) + " USD: " + why};
+    return Error{Errc::kInvalid,
+                 "raise " + e.name + " to " + format_usd(to) + " " + view.unit + ": " + why};
   };
   if (to < e.spent + e.reserved)
-    return refuse(format_usd(e.spent) + " USD are spent there and " + format_usd(e.reserved) +
-                  " reserved, together " + format_usd(e.spent + e.reserved));
-  if (to <= e.cap) return refuse("its cap is " + format_usd(e.cap) + " USD already");
+    return refuse(format_usd(e.spent) + " " + view.unit + " are spent there and " +
+                  format_usd(e.reserved) + " reserved, together " +
+                  format_usd(e.spent + e.reserved));
+  if (to <= e.cap) return refuse("its cap is " + format_usd(e.cap) + " " + view.unit + " already");
   const EnvelopeMoney& global = view.envelopes[0];
   if (&e != &global && global.cap < to)
-    return refuse("the envelope around it, global, holds only " + format_usd(global.cap) +
-                  " USD; raise that first");
+    return refuse("the envelope around it, global, holds only " + format_usd(global.cap) + " " +
+                  view.unit + "; raise that first");
   std::optional<MicroUsd> least;
   const auto at = static_cast<std::uint32_t>(found - view.envelopes.begin());
   for (const MoneyInput::Parked& p : input.parked) {
@@ -243,9 +246,9 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
   }
   if (least && to < e.spent + e.reserved + *least)
     return refuse("none of the runs parked there could start; that needs at least " +
-                  format_usd(e.spent + e.reserved + *least) + " USD (" + format_usd(e.spent) +
-                  " spent, " + format_usd(e.reserved) + " reserved, " + format_usd(*least) +
-                  " for one run)");
+                  format_usd(e.spent + e.reserved + *least) + " " + view.unit + " (" +
+                  format_usd(e.spent) + " spent, " + format_usd(e.reserved) + " reserved, " +
+                  format_usd(*least) + " for one run)");
   return ok_status();
 }
 

@@ -21,6 +21,8 @@ struct MoneyInput {
   struct Scope {
     std::string name;  // "global", "stage:NAME", "task:ID", "method:NAME", "stratum:KEY=LEVEL"
     MicroUsd cap;      // as it holds now, raises included
+    // What its attempts under way have used by their workers' last word; nothing: not known.
+    std::optional<MicroUsd> metered{};
   };
   struct Run {
     std::string name, task, method;
@@ -70,6 +72,7 @@ struct MoneyInput {
     std::string text;
   };
   std::string campaign;
+  std::string unit = "USD";  // what amounts are counted in (money_word.h)
   WallTime now;
   bool running = false;  // a coordinator is at work on it
   std::vector<std::string> strata_keys;
@@ -89,6 +92,8 @@ struct EnvelopeMoney {
   bool across = false;      // beside the tree: of a method or a level of a stratum
   MicroUsd cap, spent, reserved;
   MicroUsd at_risk;  // the part of `reserved` that is held for attempts nobody hears of
+  // The part of `reserved` that is used already; nothing: nobody runs who knows.
+  std::optional<MicroUsd> metered;
   MicroUsd free() const { return cap - spent - reserved; }
   std::uint64_t parked = 0;  // runs refused for lack of money here
   MicroUsd short_least, short_most;
@@ -101,7 +106,7 @@ struct EnvelopeMoney {
 };
 
 struct MoneyView {
-  std::string campaign;
+  std::string campaign, unit;
   WallTime at;
   bool running = false;
   std::vector<EnvelopeMoney> envelopes;  // as the scopes: global, stages, tasks, those across

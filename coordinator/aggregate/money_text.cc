@@ -38,25 +38,25 @@ std::string bar(const EnvelopeMoney& e) {
   return "[" + out + "]";
 }
 
-void append_notes(std::string& out, const EnvelopeMoney& e) {
+void append_notes(std::string& out, const EnvelopeMoney& e, const std::string& unit) {
   const std::string name = printable(e.name);
   if (0 < e.parked)
     out += "  " + name + ": " + std::to_string(e.parked) +
            (e.parked == 1 ? " run is" : " runs are") + " parked, short by " +
            format_usd(e.short_least) +
-           (e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most)) +
-           " USD; for all of them it must hold " + format_usd(e.cap + e.wanted) + "\n";
+           (e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most)) + " " + unit +
+           "; for all of them it must hold " + format_usd(e.cap + e.wanted) + "\n";
   if (MicroUsd::zero() < e.at_risk)
-    out += "  " + name + ": " + format_usd(e.at_risk) +
-           " USD are held for attempts nobody hears of (charged in full if they stay lost)\n";
+    out += "  " + name + ": " + format_usd(e.at_risk) + " " + unit +
+           " are held for attempts nobody hears of (charged in full if they stay lost)\n";
   if (!e.alerts.empty()) {
     const MoneyInput::Alert& a = e.alerts.back();
-    out += "  " + name + ": " + std::to_string(a.percent) + " % of " + format_usd(a.cap) +
-           " USD were spent at " + to_rfc3339(a.at) + "\n";
+    out += "  " + name + ": " + std::to_string(a.percent) + " % of " + format_usd(a.cap) + " " +
+           unit + " were spent at " + to_rfc3339(a.at) + "\n";
   }
   if (e.declared_cap)
-    out += "  " + name + ": raised from the registered " + format_usd(*e.declared_cap) +
-           " USD, a declared deviation\n";
+    out += "  " + name + ": raised from the registered " + format_usd(*e.declared_cap) + " " +
+           unit + ", a declared deviation\n";
   if (e.depth == 0 && e.used_up_at)
     out += "  " + name + ": at this rate used up at " + to_rfc3339(*e.used_up_at) + "\n";
 }
@@ -74,6 +74,7 @@ Ordered envelope_json(const EnvelopeMoney& e) {
                  {"cap", money_json(e.cap)},
                  {"spent", money_json(e.spent)},
                  {"reserved", money_json(e.reserved)},
+                 {"metered", money_or_null(e.metered)},
                  {"free", money_json(e.free())},
                  {"at_risk", money_json(e.at_risk)},
                  {"denied", {{"runs", e.parked}}}};
@@ -93,26 +94,29 @@ Ordered envelope_json(const EnvelopeMoney& e) {
 
 std::string render_money_text(const MoneyView& view) {
   std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
-                    (view.running ? "running" : "not running") + "; amounts in USD\n\n";
-  Table table({"envelope", "", "cap", "spent", "reserved", "free", "at risk", "parked", "per hour"},
+                    (view.running ? "running" : "not running") + "; amounts in " + view.unit +
+                    "\n\n";
+  Table table({"envelope", "", "cap", "spent", "reserved", "metered", "free", "at risk", "parked",
+               "per hour"},
               1, Table::Rule::kNone);
   bool crossed = false;
   for (const EnvelopeMoney& e : view.envelopes) {
     if (e.across && !std::exchange(crossed, true))
-      table.add({"across the tree:", "", "", "", "", "", "", "", ""});
+      table.add({"across the tree:", "", "", "", "", "", "", "", "", ""});
     table.add({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
-               format_usd(e.spent), format_usd(e.reserved), format_usd(e.free()),
+               format_usd(e.spent), format_usd(e.reserved),
+               e.metered ? format_usd(*e.metered) : "-", format_usd(e.free()),
                format_usd(e.at_risk), std::to_string(e.parked),
                e.per_hour ? format_usd(*e.per_hour) : "-"});
   }
   table.append_to(out);
   out += "\n# spent  + reserved  ? reserved and at risk  . free\n";
   std::string notes;
-  for (const EnvelopeMoney& e : view.envelopes) append_notes(notes, e);
+  for (const EnvelopeMoney& e : view.envelopes) append_notes(notes, e, view.unit);
   if (MicroUsd::zero() < view.overrun)
     notes +=
         "  metered above what was reserved, charged to no envelope: " + format_usd(view.overrun) +
-        " USD\n";
+        " " + view.unit + "\n";
   for (const MoneyInput::Told& d : view.dominant)
     notes += "  " + to_rfc3339(d.at) + " " + printable(d.text, kToldBytes) + "\n";
   if (!notes.empty()) out += "\n" + notes;
@@ -133,11 +137,9 @@ std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
 
 std::string render_money_json(const MoneyView& view, std::string_view by,
                               const std::vector<MoneyGroup>& groups) {
-  Ordered out = {{"schema_version", 1},
-                 {"campaign", view.campaign},
-                 {"at", to_rfc3339(view.at)},
-                 {"running", view.running},
-                 {"overrun", money_json(view.overrun)}};
+  Ordered out = {{"schema_version", 1},       {"campaign", view.campaign},
+                 {"at", to_rfc3339(view.at)}, {"running", view.running},
+                 {"unit", view.unit},         {"overrun", money_json(view.overrun)}};
   Ordered envelopes = Ordered::array();
   for (const EnvelopeMoney& e : view.envelopes) envelopes.push_back(envelope_json(e));
   out["envelopes"] = std::move(envelopes);

@@ -7,6 +7,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
+#include "common/contract/money_word.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/projection.h"
@@ -115,8 +116,8 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
   std::string out = "Campaign " + printable(in.campaign) +
                     ", a projection: " + std::to_string(in.runs.size()) +
                     " runs, none of this is spent.\n";
-  out += "Prices: " + printable(in.prices) +
-         (in.abstract ? "; amounts in abstract units of about a dollar.\n" : "; amounts in USD.\n");
+  out += "Prices: " + printable(in.prices) + "; amounts in " + money_word(in.abstract) +
+         (in.abstract ? ", abstract ones of about a dollar.\n" : ".\n");
   out += inputs_text(in) + "\n";
   Table table({"envelope", "runs", "cap", "expected", "at caps", "at most", "at once"}, 1,
               Table::Rule::kNone);

@@ -106,6 +106,7 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
 CampaignReport build_report(ReportInput input) {
   CampaignReport report;
   report.campaign = std::move(input.campaign);
+  report.unit = std::move(input.unit);
   report.strata_keys = std::move(input.strata_keys);
   report.alpha = input.alpha;
   report.deviations = std::move(input.deviations);
@@ -161,7 +162,7 @@ std::vector<Definition> report_definitions() {
        "success rate of all ended runs if every acceptance error and invalid run had failed, and "
        "if each had succeeded"},
       {"over tasks", "mean of the tasks' own success rates; its interval counts tasks, not runs"},
-      {"model", "cost of language model calls, in USD"},
+      {"model", "cost of language model calls, in the unit of the price table"},
       {"execution", "cost of sandbox time and tool calls"},
       {"human", "cost of people's time"},
       {"overhead", "cost of storage and of starting runs"},

@@ -55,7 +55,8 @@ struct RunRecord {
 };
 
 struct ReportInput {
-  std::string campaign;  // its id
+  std::string campaign;      // its id
+  std::string unit = "USD";  // what amounts are counted in (money_word.h)
   std::vector<std::string> strata_keys;
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;
@@ -122,6 +123,7 @@ struct CostRow {
 
 struct CampaignReport {
   std::string campaign;
+  std::string unit = "USD";
   std::vector<std::string> strata_keys;
   double alpha = 0.05;
   std::vector<RunRecord> runs;  // by run number

@@ -45,7 +45,7 @@ std::string head_line(const CampaignReport& report) {
                      " parked, " + number(t.open) + " open";
   if (0 < t.cancelled) line += ", " + number(t.cancelled) + " cancelled";
   if (0 < t.removed) line += ", " + number(t.removed) + " removed";
-  return line + ". Spent " + format_usd(t.cost.total()) + " USD.\n";
+  return line + ". Spent " + format_usd(t.cost.total()) + " " + report.unit + ".\n";
 }
 
 void outcomes(std::string& out, const CampaignReport& report) {
@@ -100,7 +100,7 @@ void costs(std::string& out, const CampaignReport& report) {
          seconds(r.time.median_ms),
          seconds(longest ? std::optional<double>(static_cast<double>(*longest)) : std::nullopt)});
   }
-  out += "\nCost (USD) and time (seconds)\n\n";
+  out += "\nCost (" + report.unit + ") and time (seconds)\n\n";
   table.append_to(out);
 }
 
@@ -127,7 +127,7 @@ void parked(std::string& out, const CampaignReport& report) {
     if (run.state != RunRecord::State::kParked) continue;
     if (++shown > kParkedShown) continue;
     out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
-           format_usd(run.short_by) + " USD\n";
+           format_usd(run.short_by) + " " + report.unit + "\n";
   }
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
 }

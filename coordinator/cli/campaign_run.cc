@@ -141,6 +141,7 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.scheduler.infrastructure_retries = frozen.campaign.infrastructure_retries;
   out.scheduler.cost_model = frozen.campaign.cost_model;
   out.scheduler.watch = frozen.campaign.watch;
+  out.scheduler.rates = frozen.campaign.rates;
   out.listen.push_back({local, Security::kFilePermissions});
   if (options.listen.empty()) return out;
   if (options.insecure_loopback) {

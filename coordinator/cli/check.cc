@@ -1,6 +1,7 @@
 // proctor check CAMPAIGN: every error, nothing run.
 #include <cstdio>
 
+#include "common/contract/money_word.h"
 #include "common/plan/registration.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
@@ -16,15 +17,33 @@ void print_effective(const Campaign& campaign) {
       std::printf("\n%s, stage %s:\n", c.id.c_str(), stage.name.c_str());
       const EffectiveCaps e = effective_caps(rules, stage.name, c);
       for (const Cap cap : kCaps)
-        std::printf("  %-24s %-14s %s\n", std::string(to_string(cap)).c_str(),
-                    format_cap(cap, cap_value(e.caps, cap)).c_str(),
-                    describe_source(e.source(cap), campaign.origin, c.origin).c_str());
+        std::printf(
+            "  %-24s %-14s %s\n", std::string(to_string(cap)).c_str(),
+            (cap == Cap::kUsd ? format_usd(*e.caps.usd) + " " + money_word(campaign.cost_model)
+                              : format_cap(cap, cap_value(e.caps, cap)))
+                .c_str(),
+            describe_source(e.source(cap), campaign.origin, c.origin).c_str());
       const MicroUsd kept = further_price(campaign.cost_model, acceptance_worst_case(c)).total();
-      std::printf("  %-24s %-14s %s\n", "kept for acceptance", (format_usd(kept) + " USD").c_str(),
+      std::printf("  %-24s %-14s %s\n", "kept for acceptance",
+                  (format_usd(kept) + " " + money_word(campaign.cost_model)).c_str(),
                   "of usd: fresh setup, checks and storage at their limits");
     }
   }
   std::puts("");
+}
+
+// The rates of all runs together, and the line that set each.
+void print_rates(const Campaign& campaign) {
+  if (campaign.rates.empty()) return;
+  std::puts("\nrates, of all runs on all workers together:");
+  for (const RateBucket& b : campaign.rates.buckets()) {
+    const std::string field = "rates." + b.name;
+    const auto at = campaign.origin.at.find(field);
+    const std::string line =
+        at == campaign.origin.at.end() ? "" : ":" + std::to_string(at->second.line);
+    std::printf("  %-24s %-14s %s%s: %s\n", b.name.c_str(), std::to_string(b.limit).c_str(),
+                campaign.origin.file.c_str(), line.c_str(), field.c_str());
+  }
 }
 
 // Each envelope that is set, and the line that set it.
@@ -34,7 +53,8 @@ void print_envelopes(const Campaign& campaign) {
     const auto at = campaign.origin.at.find(field);
     const std::string line =
         at == campaign.origin.at.end() ? "" : ":" + std::to_string(at->second.line);
-    std::printf("  %-24s %-14s %s%s: %s\n", scope.c_str(), (format_usd(usd) + " USD").c_str(),
+    std::printf("  %-24s %-14s %s%s: %s\n", scope.c_str(),
+                (format_usd(usd) + " " + money_word(campaign.cost_model)).c_str(),
                 campaign.origin.file.c_str(), line.c_str(), field.c_str());
   };
   std::puts("\nenvelopes:");
@@ -53,14 +73,16 @@ void print_envelopes(const Campaign& campaign) {
 int check(const std::string& folder, bool offline, bool effective) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
-  std::printf("%s: %zu tasks x %zu methods x %u replicates, at most %s USD\n",
+  std::printf("%s: %zu tasks x %zu methods x %u replicates, at most %s %s\n",
               campaign->name.c_str(), campaign->contracts.size(), campaign->methods.size(),
-              campaign->replicates, format_usd(campaign->envelopes.global).c_str());
+              campaign->replicates, format_usd(campaign->envelopes.global).c_str(),
+              money_word(campaign->cost_model).c_str());
   for (const Contract& c : campaign->contracts)
-    std::printf("  %-28s %s  %s USD per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
-                format_usd(campaign->run_cap(c)).c_str());
+    std::printf("  %-28s %s  %s %s per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
+                format_usd(campaign->run_cap(c)).c_str(), money_word(campaign->cost_model).c_str());
   if (effective) {
     print_envelopes(*campaign);
+    print_rates(*campaign);
     print_effective(*campaign);
   }
   std::puts("no errors");

@@ -7,6 +7,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/human_cost.h"
+#include "common/contract/money_word.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/money_files.h"
@@ -16,7 +17,7 @@
 namespace proctor::cli {
 namespace {
 
-std::string attempt_line(const AttemptRecord& a) {
+std::string attempt_line(const AttemptRecord& a, const std::string& unit) {
   std::string out = "  attempt " + std::to_string(a.core.attempt.no.raw());
   if (!a.core.worker.raw().empty()) out += " on " + a.core.worker.raw();
   if (0 < a.granted_at.raw()) out += ", granted " + to_rfc3339(a.granted_at);
@@ -24,14 +25,14 @@ std::string attempt_line(const AttemptRecord& a) {
     case AttemptState::kReserving:
       return out + ": money is being reserved\n";
     case AttemptState::kDenied:
-      return out + ": denied, " + format_usd(a.core.short_by) + " USD were missing\n";
+      return out + ": denied, " + format_usd(a.core.short_by) + " " + unit + " were missing\n";
     case AttemptState::kGranted:
-      return out + ": under way, " + format_usd(a.core.ask) + " USD are reserved for it\n";
+      return out + ": under way, " + format_usd(a.core.ask) + " " + unit + " are reserved for it\n";
     case AttemptState::kVoided:
       return out + ": never started (" + a.reason + "), nothing was charged\n";
     case AttemptState::kLost:
       return out + ": lost (" + a.reason + "), charged at its ceiling " +
-             format_usd(a.core.charged) + " USD\n";
+             format_usd(a.core.charged) + " " + unit + "\n";
     case AttemptState::kFinished:
     case AttemptState::kCancelled:
       break;
@@ -39,13 +40,13 @@ std::string attempt_line(const AttemptRecord& a) {
   out += ": " + std::string(to_string(a.core.outcome)) + ", " +
          std::string(to_string(a.core.termination));
   if (!a.rationale.empty()) out += " (" + printable(a.rationale, limits::kDetailBytes) + ")";
-  return out + ", " + format_usd(a.core.charged) + " USD\n";
+  return out + ", " + format_usd(a.core.charged) + " " + unit + "\n";
 }
 
-std::string review_line(const RunReviewed& r) {
+std::string review_line(const RunReviewed& r, const std::string& unit) {
   return "  review " + std::to_string(r.seq) + ", " + to_rfc3339(r.at) + ": " +
          format_minutes(r.milli_minutes) + " minutes by " + printable(r.by) + ", " +
-         format_usd(r.charged) + " USD" +
+         format_usd(r.charged) + " " + unit +
          (r.note.empty() ? "" : ": " + printable(r.note, limits::kDetailBytes)) + "\n";
 }
 
@@ -85,7 +86,7 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
     if (!out || std::ranges::find(path, scope) == path.end()) continue;
     if (++n <= kShown)
       pending += "    " + money.runs[a.run].name + ", attempt " + std::to_string(a.no) + ": " +
-                 format_usd(a.ask) + " USD" +
+                 format_usd(a.ask) + " " + money.unit +
                  (a.money == MoneyInput::Attempt::Money::kAtRisk ? ", nobody hears of it" : "") +
                  "\n";
   }
@@ -109,15 +110,16 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
                                       frozen.plan.run_name(RunId(0))};
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run->raw()];
+  const std::string unit = money_word(frozen.campaign.cost_model);
   std::string out = r.name + ", number " + std::to_string(run->raw()) +
                     " of the plan: " + std::string(to_string(r.state));
   if (r.state == RunRecord::State::kEnded) out += " with " + std::string(to_string(r.outcome));
   out += "\n";
   if (r.state == RunRecord::State::kParked)
-    out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) +
-           " USD of the " +
-           format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) +
-           " USD that a run of " + r.task +
+    out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) + " " +
+           unit + " of the " +
+           format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) + " " +
+           unit + " that a run of " + r.task +
            " reserves,\n  and nothing that could come back was out. It starts when that envelope "
            "grows.\n";
   if (r.state == RunRecord::State::kParked) {
@@ -131,10 +133,10 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(*run));
   for (const AttemptRecord& a : attempts)
-    out += attempt_line(a) + checks_of(frozen.folder, r.name, a.core.attempt.no);
+    out += attempt_line(a, unit) + checks_of(frozen.folder, r.name, a.core.attempt.no);
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)
-    if (v.run == *run) out += review_line(v);
+    if (v.run == *run) out += review_line(v, unit);
   return out;
 }
 

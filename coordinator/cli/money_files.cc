@@ -1,18 +1,25 @@
 #include "coordinator/cli/money_files.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <set>
 
 #include "common/base/system_clock.h"
+#include "common/contract/money_word.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/status.h"
 
 namespace proctor::cli {
 namespace {
 
 using Attempt = MoneyInput::Attempt;
+
+constexpr std::size_t kStatusMost = std::size_t{64} << 20;
 
 // Workers that are suspected now, from what was noted about them.
 Result<std::set<std::string>> suspects(JournalReader& journal) {
@@ -72,15 +79,30 @@ Attempt attempt_of(const AttemptRecord& a, Attempt::Money money) {
 
 // False: of an envelope or a run that is not there.
 bool add_told(const FrozenCampaign& frozen, const RestoredState& state, MoneyInput& out) {
+  const std::string& unit = out.unit;
   for (const BudgetAlert& a : state.alerts) {
     if (out.scopes.size() <= a.scope.raw()) return false;
     out.alerts.push_back({a.scope.raw(), a.percent, a.spent, a.cap, a.at});
   }
   for (const RunDominates& d : state.dominant) {
     if (out.runs.size() <= d.attempt.run.raw()) return false;
-    out.dominant.push_back({d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d)});
+    out.dominant.push_back({d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d, unit)});
   }
   return true;
+}
+
+// What runs has metered so far: only its coordinator knows, and says so once a second.  A file that
+// a dead one left says nothing.
+void add_metered(const FrozenCampaign& frozen, MoneyInput& out) {
+  if (!out.running) return;
+  const Result<std::string> text = read_file(frozen.folder.status(), kStatusMost);
+  if (!text.ok()) return;
+  const Result<StatusSnapshot> status = parse_status(*text);
+  if (!status.ok() || status->campaign != frozen.id) return;
+  if (::kill(static_cast<pid_t>(status->pid), 0) != 0 && errno == ESRCH) return;
+  for (std::size_t s = 0; s < out.scopes.size() && s < status->envelopes.size(); ++s)
+    if (status->envelopes[s].name == out.scopes[s].name)
+      out.scopes[s].metered = status->envelopes[s].metered;
 }
 
 Result<JournalReader> open_journal(const FrozenCampaign& frozen) {
@@ -102,6 +124,7 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   MoneyInput out;
   out.campaign = frozen.id;
+  out.unit = money_word(frozen.campaign.cost_model);
   out.strata_keys = frozen.plan.shape().strata_keys;
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
     std::vector<std::uint32_t> path;
@@ -140,6 +163,7 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
     if (fits && !out_now[p.run.raw()])
       out.parked.push_back({p.run.raw(), p.scope.raw(), p.short_by});
   }
+  add_metered(frozen, out);
   if (!fits) return Error{Errc::kCorrupt, "the journal is not of this plan; see proctor verify"};
   out.now = wall_now();
   return out;
@@ -152,11 +176,12 @@ bool is_wasted(const AttemptRecord& a) {
 }
 
 std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state) {
+  const std::string unit = money_word(frozen.campaign.cost_model);
   std::vector<std::pair<WallTime, std::string>> told;
-  for (const BudgetAlert& a : state.alerts) told.emplace_back(a.at, describe(a));
+  for (const BudgetAlert& a : state.alerts) told.emplace_back(a.at, describe(a, unit));
   for (const RunDominates& d : state.dominant)
     if (d.attempt.run.raw() < frozen.plan.size())
-      told.emplace_back(d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d));
+      told.emplace_back(d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d, unit));
   std::ranges::stable_sort(told, {}, &std::pair<WallTime, std::string>::first);
   std::vector<std::string> out;
   for (const auto& [at, text] : told) out.push_back(to_rfc3339(at) + ": " + text);
@@ -173,8 +198,9 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
     out.push_back(to_rfc3339(r.at) + ": task " + r.task + " was taken out: " + r.reason);
   for (const BudgetRaised& r : raises)
     out.push_back(to_rfc3339(r.at) + ": envelope " + r.name + " was raised from " +
-                  format_usd(r.from) + " to " + format_usd(r.to) + " USD" +
-                  (r.by.empty() ? "" : " by " + r.by) + ": " + r.reason);
+                  format_usd(r.from) + " to " + format_usd(r.to) + " " +
+                  money_word(frozen.campaign.cost_model) + (r.by.empty() ? "" : " by " + r.by) +
+                  ": " + r.reason);
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/contract/money_word.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/journal/journal_reader.h"
@@ -55,6 +56,7 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
 Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
+  input.unit = money_word(frozen.campaign.cost_model);
   input.strata_keys = frozen.plan.shape().strata_keys;
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
     input.runs.push_back(planned_run(frozen, RunId(r)));

@@ -128,7 +128,8 @@ void say(const Booking& b, const ReviewArgs& args) {
               args.run.c_str(), format_minutes(b.review.milli_minutes).c_str(),
               printable(args.by).c_str(), format_usd(b.review.charged).c_str(), scopes.c_str(),
               b.review.seq);
-  for (const BudgetAlert& alert : b.alerts) std::printf("%s\n", describe(alert).c_str());
+  for (const BudgetAlert& alert : b.alerts)
+    std::printf("%s\n", describe(alert, b.money.unit).c_str());
 }
 
 Result<int> review(const ReviewArgs& args) {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/verify_money.h"
@@ -57,8 +58,9 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   if (frozen.registration.analysis.contains("budget_alerts"))
     money.check_told(frozen.campaign.watch);
   std::printf(
-      "money: %s USD spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
-      format_usd_exact(money.reserved()[0]).c_str(), format_usd_exact(view.scopes[0].cap).c_str());
+      "money: %s %s spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
+      money_word(frozen.campaign.cost_model).c_str(), format_usd_exact(money.reserved()[0]).c_str(),
+      format_usd_exact(view.scopes[0].cap).c_str());
   PROCTOR_TRY(const std::vector<std::string> broken, journal.check_seals());
   for (const std::string& what : broken) tally.problem("journal", what);
   PROCTOR_TRY(const std::optional<Digest> head, journal.head());

@@ -48,14 +48,14 @@ bool dominates(const BudgetWatch::Dominance& rule, MicroUsd cost, MicroUsd ask,
          has_reached(std::min(cost, ask), ask, rule.percent);
 }
 
-std::string describe(const BudgetAlert& a) {
-  return "envelope " + a.name + ": " + format_usd(a.spent) + " of " + format_usd(a.cap) +
-         " USD are spent, " + std::to_string(a.percent) + " % or more";
+std::string describe(const BudgetAlert& a, const std::string& unit) {
+  return "envelope " + a.name + ": " + format_usd(a.spent) + " of " + format_usd(a.cap) + " " +
+         unit + " are spent, " + std::to_string(a.percent) + " % or more";
 }
 
-std::string describe(const RunDominates& d) {
+std::string describe(const RunDominates& d, const std::string& unit) {
   return "attempt " + std::to_string(d.attempt.no.raw()) + " has used " + format_usd(d.cost) +
-         " of its " + format_usd(d.ask) + " USD with " + std::to_string(d.milestones) +
+         " of its " + format_usd(d.ask) + " " + unit + " with " + std::to_string(d.milestones) +
          (d.milestones == 1 ? " milestone" : " milestones") +
          (d.stop ? "; its agent is stopped" : "");
 }

@@ -48,9 +48,10 @@ class BudgetAlerts {
 bool dominates(const BudgetWatch::Dominance& rule, MicroUsd cost, MicroUsd ask,
                std::uint64_t milestones);
 
-// Sentences for log, status and report.
-std::string describe(const BudgetAlert& alert);
-std::string describe(const RunDominates& fact);  // after the name of its run and ": "
+// Sentences for log, status and report; `unit`: money_word().
+std::string describe(const BudgetAlert& alert, const std::string& unit);
+std::string describe(const RunDominates& fact,
+                     const std::string& unit);  // after the name of its run and ": "
 
 // How they stand in the notes: JSON with sorted keys.  kCorrupt names the field.
 Note note_of(const BudgetAlert& alert);

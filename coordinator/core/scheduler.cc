@@ -12,6 +12,11 @@ constexpr std::uint8_t kAttemptsMax = 250;
 std::size_t index_of(RunOutcome o) {
   return static_cast<std::size_t>(o);
 }
+std::vector<std::uint64_t> limits_of(const Rates& rates) {
+  std::vector<std::uint64_t> out;
+  for (const RateBucket& b : rates.buckets()) out.push_back(b.limit);
+  return out;
+}
 }  // namespace
 
 Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
@@ -19,7 +24,8 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
       settings_(std::move(settings)),
       epoch_(epoch),
       queue_(plan_),
-      alerts_(settings_.watch.alerts) {
+      alerts_(settings_.watch.alerts),
+      rates_(limits_of(settings_.rates), Epoch(1) < epoch) {
   for (const ScopeSpec& s : plan_.scopes) balances_.push_back({s.cap, {}, {}});
   phases_.assign(plan_.runs.size(), RunPhase::kQueued);
   attempts_made_.assign(plan_.runs.size(), 0);

@@ -22,6 +22,7 @@
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/events.h"
+#include "coordinator/core/rate_lease.h"
 #include "coordinator/core/roster.h"
 #include "coordinator/core/run_queue.h"
 
@@ -40,6 +41,7 @@ struct SchedulerSettings {
   std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
   CostModel cost_model;
   BudgetWatch watch;  // registered before the first run
+  Rates rates;        // likewise
 };
 
 enum class RunPhase : std::uint8_t { kQueued, kActive, kEnded, kParked, kRemoved };
@@ -76,6 +78,9 @@ class Scheduler {
   const Roster& roster() const { return roster_; }
   const PlanView& plan() const { return plan_; }
   const std::vector<ScopeBalance>& balances() const { return balances_; }
+  // By envelope: what attempts under way have used of what is reserved there, by the last word of
+  // their workers.  Never more than is reserved; tells, and decides nothing.
+  std::vector<MicroUsd> metered() const;
   // What was told about money, in this life and earlier ones, in order.
   const std::vector<BudgetAlert>& alerts() const { return alerts_.told(); }
   const std::vector<RunDominates>& dominant() const { return dominant_; }
@@ -107,7 +112,10 @@ class Scheduler {
     MicroUsd ask;
     Instant since;  // of the state
     bool cancel_sent = false;
-    bool dominates = false;     // that was told
+    bool dominates = false;  // that was told
+    bool doubted = false;    // its usage went backwards: told
+    Usage usage{};           // as last stated, and what it comes to: never above the ask
+    MicroUsd metered{};
     bool sets_outcome = false;  // kFinishing on: this attempt ends its run
     RunOutcome outcome = RunOutcome::kInvalid;
     Cost cost;
@@ -149,7 +157,10 @@ class Scheduler {
   void money_back(ScopeId scope);
   void settled(Attempt& attempt, const SettleAnswer& answer);
   void tell_spent(ScopeId scope);
+  void share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
   void watch_run(Attempt& attempt, const wire::RunningAttempt& said);
+  bool take_usage(Attempt& attempt, const Usage& said);
+  void doubt_sender(WorkerIndex w, const AttemptId& id);
   void release_slot(Attempt& attempt);
   void cancel_running();
   enum class Life { kSame, kNew };
@@ -183,8 +194,10 @@ class Scheduler {
       known_short_;                      // (spent then, smallest ask denied)
   std::map<ScopeId, MicroUsd> refused_;  // the ask denied while money was out there
   BudgetAlerts alerts_;
+  RateLeases rates_;
   std::vector<RunDominates> dominant_;
   std::set<AttemptId> dominant_ids_;
+  std::set<WorkerIndex> doubted_;  // stated what is another's: told
   std::array<std::uint64_t, 4> ended_{};
   std::uint64_t parked_ = 0, removed_ = 0;
   Mode mode_ = Mode::kRun;

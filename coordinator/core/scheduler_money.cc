@@ -1,11 +1,28 @@
 // The scheduler's half that deals with money: what a run must wait for, what comes back, what is
 // told about envelopes and about runs that use up theirs.
+#include <algorithm>
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/contract/money_word.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
+
+namespace {
+
+// Of two totals of one attempt: can `now` be the later one?
+bool is_at_least(const Usage& now, const Usage& before) {
+  constexpr std::array<std::uint64_t Usage::*, 9> kMeasured{
+      &Usage::setup_ms,      &Usage::agent_ms,    &Usage::acceptance_ms,
+      &Usage::cpu_ms,        &Usage::tool_calls,  &Usage::input_tokens,
+      &Usage::output_tokens, &Usage::model_calls, &Usage::stored_bytes};
+  return std::ranges::all_of(kMeasured, [&](auto c) { return before.*c <= now.*c; }) &&
+         std::ranges::all_of(kMeteredCounters,
+                             [&](const auto& c) { return before.*c.second <= now.*c.second; });
+}
+
+}  // namespace
 
 RunQueue::Answer Scheduler::judge(RunId run) const {
   const PlanView::Task& task = plan_.task_of(run);
@@ -67,7 +84,8 @@ void Scheduler::settled(Attempt& a, const SettleAnswer& answer) {
   }
   if (MicroUsd::zero() < answer.overrun)
     out_.push_back(Alert{"attempt " + to_string(a.id) + " metered " + format_usd(answer.overrun) +
-                         " USD above what was reserved for it"});
+                         " " + money_word(settings_.cost_model) +
+                         " above what was reserved for it"});
 }
 
 // ---------------------------------------------------------------- what is told
@@ -78,13 +96,44 @@ void Scheduler::tell_spent(ScopeId scope) {
   const std::string& name = plan_.scopes[scope.raw()].name;
   for (const BudgetAlert& alert : alerts_.reached(scope, name, balances_[scope.raw()], now_.wall)) {
     write(note_of(alert));
-    out_.push_back(Alert{describe(alert), true, std::nullopt});
+    out_.push_back(Alert{describe(alert, money_word(settings_.cost_model)), true, std::nullopt});
   }
+}
+
+// Totals are cumulative.  One that is smaller than it was is no total: it changes nothing.
+bool Scheduler::take_usage(Attempt& a, const Usage& said) {
+  if (!is_at_least(said, a.usage)) {
+    if (!std::exchange(a.doubted, true))
+      out_.push_back(
+          Alert{"its worker stated less usage than before: not believed", false, a.id.run});
+    return false;
+  }
+  a.usage = said;
+  a.metered = std::min(a.ask, price(settings_.cost_model, said).total());
+  return true;
+}
+
+void Scheduler::doubt_sender(WorkerIndex w, const AttemptId& id) {
+  if (!doubted_.insert(w).second) return;
+  out_.push_back(Alert{"worker " + roster_.at(w).id.raw() + " states usage of attempt " +
+                       to_string(id) + ", which is not its own: not believed"});
+}
+
+std::vector<MicroUsd> Scheduler::metered() const {
+  std::vector<MicroUsd> out(balances_.size());
+  for (const auto& [run, a] : live_) {
+    if (a.state == State::kClosing) continue;  // spent, or given back
+    const bool over = a.state == State::kFinishing || a.state == State::kSettling;
+    const MicroUsd used = over ? std::min(a.ask, a.cost.total()) : a.metered;
+    for (const ScopeId s : plan_.path(run)) out[s.raw()] = out[s.raw()] + used;
+  }
+  return out;
 }
 
 // R190: much of its money is used and it has nothing to show.  Only while its agent works: what
 // comes after that is its judgement.
 void Scheduler::watch_run(Attempt& a, const wire::RunningAttempt& said) {
+  if (!take_usage(a, said.usage)) return;
   if (a.dominates || said.stage != wire::Stage::kAgent) return;
   const MicroUsd cost = price(settings_.cost_model, said.usage).total();
   if (!dominates(settings_.watch.dominance, cost, a.ask, said.milestones)) return;
@@ -93,7 +142,17 @@ void Scheduler::watch_run(Attempt& a, const wire::RunningAttempt& said) {
   a.dominates = true;
   dominant_.push_back(fact);
   write(note_of(fact));
-  out_.push_back(Alert{describe(fact), true, a.id.run});
+  out_.push_back(Alert{describe(fact, money_word(settings_.cost_model)), true, a.id.run});
+}
+
+// Its share of the calls per minute.  A worker of before rates asks for none: it refuses the
+// settings of a campaign that has any.
+void Scheduler::share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply) {
+  if (rates_.none() || sync.ticket == 0) return;
+  reply.ticket = sync.ticket;
+  reply.shares = rates_.renew(
+      sync.worker, sync.boot,
+      {sync.ticket, sync.obeyed, sync.calls, sync.slots, roster_.at(w).held}, now_.mono);
 }
 
 void Scheduler::restore_alert(BudgetAlert alert) {

@@ -22,6 +22,7 @@ void Scheduler::handle(const WorkerSynced& e) {
   reply.drain = mode_ != Mode::kRun;
   reconcile(w, reborn ? Life::kNew : Life::kSame, e.sync, reply);
   reconcile_unacked(w, e.sync, reply);
+  share_rates(w, e.sync, reply);
   out_.push_back(ReplySync{e.sync.worker, std::move(reply)});
   if (0 < roster_.at(w).free()) queue_.wake_workers(roster_.at(w).has);
 }
@@ -35,6 +36,7 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     const bool wanted =
         a != nullptr && (a->state == State::kGranting || a->state == State::kAssigned ||
                          a->state == State::kRunning);
+    if (a != nullptr && a->worker && *a->worker != w) doubt_sender(w, r.attempt);
     if (!wanted || (a->worker && *a->worker != w)) {
       reply.cancel.push_back(r.attempt);  // another attempt has its place, or nobody asked for it
       continue;
@@ -132,7 +134,12 @@ void Scheduler::handle(const ProgressReceived& e) {
   const WorkerIndex w = roster_.index_of(e.worker);
   for (const wire::RunningAttempt& r : e.progress.running) {
     Attempt* a = live(r.attempt);
-    if (a == nullptr || !assigned_to(*a, w)) continue;
+    if (a == nullptr || !assigned_to(*a, w)) {
+      // Of one that has just ended it may be late; of one that another worker has it is wrong.
+      if (a != nullptr ? a->worker && *a->worker != w : plan_.runs.size() <= r.attempt.run.raw())
+        doubt_sender(w, r.attempt);
+      continue;
+    }
     a->state = State::kRunning;
     a->since = now_.mono;
     watch_run(*a, r);

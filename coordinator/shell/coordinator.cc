@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
+#include "common/contract/money_word.h"
 #include "common/wire/codec.h"
 #include "coordinator/shell/plan_view.h"
 
@@ -402,6 +403,7 @@ void Coordinator::tick() {
 StatusSnapshot Coordinator::snapshot() const {
   StatusSnapshot s;
   s.campaign = options_.campaign;
+  s.unit = money_word(options_.scheduler.cost_model);
   s.pid = ::getpid();
   s.at = wall_now();
   s.begun = begun_;
@@ -423,18 +425,20 @@ StatusSnapshot Coordinator::snapshot() const {
     s.state += "; " + waiting;
   const std::vector<ScopeBalance>& balances = core_->balances();
   const PlanView& view = core_->plan();
+  const std::vector<MicroUsd> metered = core_->metered();
   for (std::size_t i = 0; i < balances.size(); ++i)
-    s.envelopes.push_back(
-        {view.scopes[i].name, balances[i].cap, balances[i].spent, balances[i].reserved});
+    s.envelopes.push_back({view.scopes[i].name, balances[i].cap, balances[i].spent,
+                           balances[i].reserved, metered[i]});
   // Once a second, however many there are: the last ones alone become text.
   const auto latest = [&s](const auto& all) {
     const std::size_t n = std::min(all.size(), StatusSnapshot::kAlertsShown);
     s.alerts_before += all.size() - n;
     return std::span(all).last(n);
   };
-  for (const BudgetAlert& a : latest(core_->alerts())) s.alerts.push_back({a.at, describe(a)});
+  for (const BudgetAlert& a : latest(core_->alerts()))
+    s.alerts.push_back({a.at, describe(a, s.unit)});
   for (const RunDominates& d : latest(core_->dominant()))
-    s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d)});
+    s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d, s.unit)});
   keep_latest(s);
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {

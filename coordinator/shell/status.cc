@@ -43,6 +43,7 @@ void keep_latest(StatusSnapshot& s) {
 
 std::string to_json(const StatusSnapshot& s) {
   Json j = {{"campaign", s.campaign},
+            {"unit", s.unit},
             {"pid", s.pid},
             {"at_ms", s.at.raw()},
             {"begun_ms", s.begun.raw()},
@@ -65,7 +66,8 @@ std::string to_json(const StatusSnapshot& s) {
     j["envelopes"].push_back({{"name", e.name},
                               {"cap_micro_usd", e.cap.micros()},
                               {"spent_micro_usd", e.spent.micros()},
-                              {"reserved_micro_usd", e.reserved.micros()}});
+                              {"reserved_micro_usd", e.reserved.micros()},
+                              {"metered_micro_usd", e.metered.micros()}});
   for (const auto& w : s.workers)
     j["workers"].push_back({{"name", w.name},
                             {"slots", w.slots},
@@ -79,6 +81,7 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   PROCTOR_TRY(const Json j, parse_json(text));
   StatusSnapshot s;
   s.campaign = j.at("campaign").get<std::string>();
+  s.unit = j.value("unit", s.unit);
   s.pid = j.at("pid").get<std::int64_t>();
   s.at = WallTime(j.at("at_ms").get<std::int64_t>());
   s.begun = WallTime(j.at("begun_ms").get<std::int64_t>());
@@ -95,7 +98,8 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   };
   for (const Json& e : j.at("envelopes"))
     s.envelopes.push_back({e.at("name").get<std::string>(), money(e, "cap_micro_usd"),
-                           money(e, "spent_micro_usd"), money(e, "reserved_micro_usd")});
+                           money(e, "spent_micro_usd"), money(e, "reserved_micro_usd"),
+                           MicroUsd::from_micros(e.value("metered_micro_usd", std::int64_t{0}))});
   if (j.contains("alerts")) {  // of a coordinator that knows them
     for (const Json& a : j.at("alerts"))
       s.alerts.push_back(
@@ -119,8 +123,8 @@ std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
   if (0 < s.parked) line += ", " + std::to_string(s.parked) + " parked";
   line += " | " + outcomes(s);
   if (!s.envelopes.empty())
-    line +=
-        " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) + " USD";
+    line += " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) +
+            " " + s.unit;
   if (s.state != "running") line += " | " + s.state;
   if (0 <= s.eta_ms) line += " | ETA " + duration(s.eta_ms);
   if (0 < columns && columns < line.size()) line.resize(columns);
@@ -131,7 +135,7 @@ std::string describe(const StatusSnapshot& s) {
   std::string out = "campaign " + s.campaign + ": " + s.state + " (as of " + to_rfc3339(s.at) +
                     ", coordinator " + std::to_string(s.pid) + ")\n";
   out += progress_line(s, 0) +
-         "\n\nenvelope                        cap        spent     reserved  used\n";
+         "\n\nenvelope                        cap        spent     reserved      metered  used\n";
   for (const auto& e : s.envelopes) {
     const auto column = [](const std::string& text, std::size_t width) {
       return (text.size() < width ? std::string(width - text.size(), ' ') : " ") + text;
@@ -141,7 +145,7 @@ std::string describe(const StatusSnapshot& s) {
     constexpr std::size_t kMoney = 13;
     constexpr std::uint64_t kBarWidth = 20;
     out += name + column(format_usd(e.cap), kMoney) + column(format_usd(e.spent), kMoney) +
-           column(format_usd(e.reserved), kMoney) + "  " +
+           column(format_usd(e.reserved), kMoney) + column(format_usd(e.metered), kMoney) + "  " +
            bar(static_cast<std::uint64_t>((e.spent + e.reserved).micros()),
                static_cast<std::uint64_t>(e.cap.micros()), kBarWidth) +
            "\n";

@@ -17,6 +17,7 @@ struct StatusSnapshot {
   struct Envelope {
     std::string name;
     MicroUsd cap, spent, reserved;
+    MicroUsd metered{};  // the part of `reserved` that its attempts have used, by their last word
   };
   struct Worker {
     std::string name;
@@ -25,6 +26,7 @@ struct StatusSnapshot {
     std::string offers;  // "bubblewrap and Docker"
   };
   std::string campaign;
+  std::string unit = "USD";  // what amounts are counted in (money_word.h)
   std::int64_t pid = 0;
   WallTime at, begun;
   std::string state;  // "running", "draining", "waiting for Redis: ...", "complete", "stopped"; and

@@ -16,6 +16,8 @@ W = "coordinator/core/scheduler_workers.cc"
 M = "coordinator/core/scheduler_money.cc"
 B = "coordinator/core/budget_watch.cc"
 Q = "coordinator/core/run_queue.cc"
+A = "coordinator/core/rate_lease.cc"
+V = "worker/core/rate_share.cc"
 L = "common/ledger/ledger.cc"
 
 SETTLE = "settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});\n      return;"
@@ -102,6 +104,21 @@ MUTANTS = [
     ("dominance of an earlier life is told again", R,
      "  a.dominates = dominant_ids_.contains(r.attempt);\n", ""),
     ("milestones do not count", B, "milestones < rule.milestones &&", ""),
+    # ---- what runs has metered, and calls per minute
+    ("usage that goes backwards is believed", M, "    return false;\n  }\n  a.usage = said;", "  }\n  a.usage = said;"),
+    ("what is metered may pass the ask", M, "a.metered = std::min(a.ask, ", "a.metered = std::max(MicroUsd::zero(), "),
+    ("rates: what others hold does not count", A,
+     "const std::uint64_t others = occupied(b, now) - occupied(lease, b, now);",
+     "const std::uint64_t others = 0;"),
+    ("rates: a promise is forgotten that nobody replaced", A, "p.ticket < word.obeyed", "p.ticket < word.ticket"),
+    ("rates: calls that were made do not count", A,
+     "now < lease.heard + kRateWindow ? lease.calls[bucket] : 0", "lease.calls[bucket] * 0"),
+    ("rates: calls count no longer than the lease", A, "now + kRateLease + kRateWindow, shares", "now + kRateLease, shares"),
+    ("rates: a restarted coordinator gives at once", A, "if (restarted_ && !quiet_until_)", "if (false && !quiet_until_)"),
+    ("rates: a word that was overtaken counts", A, "  if (word.ticket <= lease.ticket) return {};  // overtaken by a later one\n", ""),
+    ("rates: a share never lapses", V, "now < until_ ? b.share : 0", "b.share"),
+    ("rates: an answer that was overtaken is obeyed", V,
+     "  asked_.erase(asked_.begin(), std::next(asked));  // older answers must not come in again\n", ""),
     # ---- the ledger
     ("ledger: settle forgets a scope", L,
      "b.spent = b.spent + charged;", "if (scope != row.scopes.back()) b.spent = b.spent + charged;"),

@@ -24,9 +24,22 @@ std::uint64_t ms_of(Millis d) {
 std::size_t at(Cap cap) {
   return static_cast<std::size_t>(cap);
 }
+// What an entry can change.
+constexpr std::array<std::uint64_t Usage::*, 16> kUseCounters{
+    &Usage::model_calls,     &Usage::priced_calls,        &Usage::input_tokens,
+    &Usage::priced_input,    &Usage::output_tokens,       &Usage::priced_output,
+    &Usage::priced_micros,   &Usage::tool_calls,          &Usage::other_micros,
+    &Usage::tool_ms,         &Usage::dependency_installs, &Usage::failed_cycles,
+    &Usage::reported_micros, &Usage::reported_tokens,     &Usage::reported_calls,
+    &Usage::defaulted};
 // Of one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
 void add(std::uint64_t& counter, std::uint64_t n) {
   counter = std::min(kUsageCountMax, counter + std::min(n, kUsageCountMax));
+}
+
+// 20,000 entries of at most 2e12 each are far from 2^64; what is shown is bounded by add().
+void add_use(Usage& to, const Usage& use) {
+  for (const auto counter : kUseCounters) add(to.*counter, use.*counter);
 }
 
 }  // namespace
@@ -240,7 +253,8 @@ void RunMeter::reach(const Room& r) {
                        ", the next call needs " + format_cap(r.cap, r.wanted));
 }
 
-std::optional<MeterDenied> RunMeter::denial(const Counts& counts, MicroUsd price, Instant now) {
+std::optional<MeterDenied> RunMeter::denial(const ActionName& action, const Counts& counts,
+                                            MicroUsd price, Instant now) {
   const auto denied = [](const Room& r, bool final, std::string why) {
     return MeterDenied{std::string(to_string(r.cap)), r.used + r.held + r.wanted - r.limit, 0,
                        final, std::move(why)};
@@ -262,20 +276,26 @@ std::optional<MeterDenied> RunMeter::denial(const Counts& counts, MicroUsd price
       for_now = denied(r, false, cap_text + " is taken up by open reservations");
     }
   }
-  return for_now ? for_now : beyond_rate(now);
+  return for_now ? for_now : beyond_rate(action, now);
 }
 
-std::optional<MeterDenied> RunMeter::beyond_rate(Instant now) {
-  if (!plan_.caps.calls_per_minute) return std::nullopt;
-  const std::uint64_t most = *plan_.caps.calls_per_minute;
+std::optional<MeterDenied> RunMeter::beyond_rate(const ActionName& action, Instant now) {
+  const auto later = [](Millis wait, std::string why) {
+    return MeterDenied{std::string(to_string(Cap::kCallsPerMinute)), 0, ms_of(wait), false,
+                       std::move(why)};
+  };
   while (!granted_at_.empty() && granted_at_.front() + kMinute <= now) granted_at_.pop_front();
-  if (granted_at_.size() < most) {
-    granted_at_.push_back(now);
-    return std::nullopt;
+  const auto& most = plan_.caps.calls_per_minute;
+  if (most && *most <= granted_at_.size()) {
+    const Millis wait = *most == 0 ? kMinute : granted_at_.front() + kMinute - now;
+    return later(wait,
+                 std::to_string(*most) + " calls in the last minute, as many as the cap allows");
   }
-  const Millis wait = most == 0 ? kMinute : granted_at_.front() + kMinute - now;
-  return MeterDenied{std::string(to_string(Cap::kCallsPerMinute)), 0, ms_of(wait), false,
-                     std::to_string(most) + " calls in the last minute, as many as the cap allows"};
+  if (plan_.gate)
+    if (auto wait = plan_.gate(action, now))
+      return later(wait->retry_after, std::move(wait->reason));
+  if (most) granted_at_.push_back(now);
+  return std::nullopt;
 }
 
 Result<MeterAnswer> RunMeter::reserve(const MeterReserve& request, Instant now) {
@@ -300,7 +320,7 @@ Result<MeterAnswer> RunMeter::reserve(const MeterReserve& request, Instant now) 
   if (stop_) {
     no = MeterDenied{stop_->cap, 0, 0, true, stop_->reason};
   } else {
-    no = denial(entry.counts, entry.held, now);
+    no = denial(request.action, entry.counts, entry.held, now);
   }
   if (no) {
     entry.held = MicroUsd::zero();
@@ -311,6 +331,7 @@ Result<MeterAnswer> RunMeter::reserve(const MeterReserve& request, Instant now) 
     entry.answer = MeterGranted{entry.held, tariff.defaulted};
     held_ = held_ + entry.held;
     for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] += entry.counts[i];
+    hold_use(entry, true);
     ++open_;
   }
   MeterAnswer answer = entry.answer;
@@ -335,37 +356,55 @@ MeterCharged RunMeter::settle(Entry& e, const Amount& actual) {
   e.state = State::kCharged;
   e.actual = actual;
   e.paid = out;
-  account(e, cut, out.charged);
+  hold_use(e, false);
+  add_use(usage_, use_of(e, cut, out.charged));
+  if (e.request.action.type == kAcceptanceCycle && !cut.failed) add(milestones_, 1);
   if (out.overrun) add(usage_.overruns, 1);
   check();
   return out;
 }
 
-void RunMeter::account(const Entry& e, const Amount& a, MicroUsd charged) {
+void RunMeter::hold_use(const Entry& e, bool held) {
+  Amount worst = e.request.most;
+  worst.failed = true;  // of a cycle
+  const Usage use = use_of(e, worst, e.held);
+  for (const auto counter : kUseCounters) {
+    if (held)
+      holding_use_.*counter += use.*counter;
+    else
+      holding_use_.*counter -= use.*counter;
+  }
+}
+
+Usage RunMeter::ceiling() const {
+  Usage out = usage_;
+  add_use(out, holding_use_);
+  return out;
+}
+
+Usage RunMeter::use_of(const Entry& e, const Amount& a, MicroUsd charged) {
+  Usage u;
   const std::string& type = e.request.action.type;
   const std::uint64_t micros = micros_of(charged);
   if (type == kLlmRequest) {
-    add(usage_.model_calls, 1);
-    add(usage_.priced_calls, 1);
-    add(usage_.input_tokens, a.input_tokens);
-    add(usage_.priced_input, a.input_tokens);
-    add(usage_.output_tokens, a.output_tokens);
-    add(usage_.priced_output, a.output_tokens);
-    add(usage_.priced_micros, micros);
+    u.model_calls = u.priced_calls = 1;
+    u.input_tokens = u.priced_input = a.input_tokens;
+    u.output_tokens = u.priced_output = a.output_tokens;
+    u.priced_micros = micros;
   } else if (type == kToolCall) {
-    add(usage_.tool_calls, 1);
+    u.tool_calls = 1;
   } else {
-    add(usage_.other_micros, micros);
+    u.other_micros = micros;
   }
-  if (type == kDependencyInstall) add(usage_.dependency_installs, 1);
-  if (type == kAcceptanceCycle && a.failed) add(usage_.failed_cycles, 1);
-  if (type == kAcceptanceCycle && !a.failed) add(milestones_, 1);
-  add(usage_.tool_ms, a.ms);
-  if (e.tariff.defaulted) add(usage_.defaulted, 1);
-  if (e.request.witness != Witness::kSelfReported) return;
-  add(usage_.reported_micros, micros);
-  add(usage_.reported_tokens, a.input_tokens + a.output_tokens);
-  add(usage_.reported_calls, 1);
+  u.dependency_installs = type == kDependencyInstall ? 1 : 0;
+  u.failed_cycles = type == kAcceptanceCycle && a.failed ? 1 : 0;
+  u.tool_ms = a.ms;
+  u.defaulted = e.tariff.defaulted ? 1 : 0;
+  if (e.request.witness != Witness::kSelfReported) return u;
+  u.reported_micros = micros;
+  u.reported_tokens = a.input_tokens + a.output_tokens;
+  u.reported_calls = 1;
+  return u;
 }
 
 Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
@@ -398,6 +437,7 @@ Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {
   if (e.state == State::kReleased) return MeterAnswer(MeterReleased{});
   held_ = held_ - e.held;
   for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] -= e.counts[i];
+  hold_use(e, false);
   --open_;
   e.state = State::kReleased;
   check();

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@
 #include "common/base/result.h"
 #include "common/contract/caps.h"
 #include "common/contract/cost_model.h"
+#include "worker/core/rate_share.h"
 
 namespace proctor {
 
@@ -39,6 +41,9 @@ struct MeterPlan {
   CostModel prices;
   MicroUsd ask;    // reserved for the attempt by the coordinator
   Usage headroom;  // acceptance_worst_case()
+  // Takes one call of what the whole campaign may make in a minute, or says how long to wait; asked
+  // last, when nothing else is against the call.  Empty: there is no such rate.
+  std::function<std::optional<CallWait>(const ActionName&, Instant)> gate{};
 };
 
 // What an agent may do at a price.  The known types have a cap of their own; any other is a row of
@@ -134,6 +139,9 @@ class RunMeter {
   void order_stop(std::string cap, std::string reason);
 
   const Usage& usage() const { return usage_; }  // cumulative, never goes backwards
+  // usage() with everything charged that is granted: what it comes to if nobody says anything any
+  // more.  Without the time of a program that runs.
+  Usage ceiling() const;
   // Acceptance cycles of the agent's own that passed (R190).
   std::uint64_t milestones() const { return milestones_; }
   MicroUsd limit() const { return limit_; }
@@ -173,11 +181,13 @@ class RunMeter {
   };
   Room room_of(Cap cap, std::uint64_t wanted) const;
   Room money_room(MicroUsd wanted) const;
-  std::optional<MeterDenied> denial(const Counts& counts, MicroUsd price, Instant now);
-  std::optional<MeterDenied> beyond_rate(Instant now);
+  std::optional<MeterDenied> denial(const ActionName& action, const Counts& counts, MicroUsd price,
+                                    Instant now);
+  std::optional<MeterDenied> beyond_rate(const ActionName& action, Instant now);
   void reach(const Room& room);
   MeterCharged settle(Entry& entry, const Amount& actual);
-  void account(const Entry& entry, const Amount& actual, MicroUsd micros);
+  void hold_use(const Entry& entry, bool held);
+  static Usage use_of(const Entry& entry, const Amount& actual, MicroUsd micros);
   MicroUsd cost() const;
 
   std::uint64_t milestones_ = 0;
@@ -189,6 +199,7 @@ class RunMeter {
   bool agent_gone_ = false;
   bool money_bounds_time_ = false;
   Usage usage_;
+  Usage holding_use_;      // of the entries that are held, each at its worst case
   MicroUsd held_;          // by the entries
   MicroUsd program_hold_;  // by the time of the program
   Counts used_{}, holding_{};

@@ -37,7 +37,7 @@ AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t
             meter_.program_ended({use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak});
             evidence = note("tool", Actor::kAgent, tool_payload(use));
           },
-          [this] { return meter_.start_program(); }};
+          [this] { return meter_.start_program(engine_->kind() == SandboxKind::kDocker); }};
 }
 
 // `server` lives until the last word of the agent is read, which is after this returns.

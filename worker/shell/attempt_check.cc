@@ -30,8 +30,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
-  PROCTOR_TRY(const ExecOutcome outcome, execute(spec, exec));
-  count(MeterPhase::kAcceptance, outcome);
+  PROCTOR_TRY(const ExecOutcome outcome, execute(MeterPhase::kAcceptance, spec, exec));
   const ProgramEnd end = end_of(outcome);
   const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
   report.outcome = verdict.outcome;

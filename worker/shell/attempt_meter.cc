@@ -64,8 +64,27 @@ Json answer_json(const MeterAnswer& answer) {
 
 }  // namespace
 
-AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks)
-    : meter_(std::move(plan)), run_name_(std::move(run_name)), hooks_(std::move(hooks)) {}
+AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, MeterBook* book)
+    : meter_(std::move(plan)),
+      run_name_(std::move(run_name)),
+      hooks_(std::move(hooks)),
+      book_(book) {}
+
+void AttemptMeter::keep() {
+  if (book_ != nullptr) book_->write(meter_.ceiling(), command_);
+}
+
+void AttemptMeter::command_begins(MeterPhase phase, Millis limit, bool docker) {
+  const std::lock_guard lock(mutex_);
+  command_ = MeterBook::Command{phase, mono_now(), limit, docker};
+  keep();
+}
+
+void AttemptMeter::command_failed() {
+  const std::lock_guard lock(mutex_);
+  command_.reset();
+  keep();
+}
 
 std::string AttemptMeter::answer(std::string_view line) {
   Reply r;
@@ -104,6 +123,7 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
     ++errors_;
     return {meter_error_line(request->id, answer.error().detail), nullptr};
   }
+  keep();  // before the agent hears of it
   Reply out{meter_line(request->id, *answer), nullptr};
   // What reaches a cap is evidence of how the run ended: always an event.
   const bool reaches = meter_.stop() && evidence_ == 0;
@@ -168,16 +188,20 @@ void AttemptMeter::executed(MeterPhase phase, const Execution& e) {
   {
     const std::lock_guard lock(mutex_);
     meter_.executed(phase, e);
+    command_.reset();
+    keep();
   }
   publish();
 }
 
-std::optional<Millis> AttemptMeter::start_program() {
+std::optional<Millis> AttemptMeter::start_program(bool docker) {
   std::optional<Millis> time;
   {
     const std::lock_guard lock(mutex_);
     time = meter_.start_program();
     program_ = time.has_value();
+    if (time) command_ = MeterBook::Command{MeterPhase::kAgent, mono_now(), *time, docker};
+    keep();
   }
   publish();
   return time;
@@ -197,6 +221,8 @@ void AttemptMeter::program_ended(const Execution& e) {
     program_ = false;
     program_since_.reset();
     published_ = Millis(0);
+    command_.reset();
+    keep();
   }
   publish();
 }
@@ -213,6 +239,7 @@ void AttemptMeter::agent_gone() {
   {
     const std::lock_guard lock(mutex_);
     meter_.agent_gone();
+    keep();
   }
   publish();
 }
@@ -226,6 +253,7 @@ void AttemptMeter::stored(std::uint64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     meter_.stored(bytes);
+    keep();
   }
   publish();
 }

@@ -11,6 +11,7 @@
 #include "common/base/json.h"
 #include "worker/core/run_meter.h"
 #include "worker/meter/meter_server.h"
+#include "worker/shell/meter_book.h"
 
 namespace proctor {
 
@@ -33,14 +34,20 @@ class AttemptMeter final : public MeterServer::Meter {
     // Asked at each tick until it is so.
     std::function<std::pair<std::string, std::uint64_t>()> ordered;
   };
-  AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks);
+  // `book` (may be null) is kept up to date before anything takes effect; it outlives the meter.
+  AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, MeterBook* book = nullptr);
 
   // MeterServer's thread.
   std::string answer(std::string_view line) override;
   std::string tick() override;
 
+  // A command of the harness's own begins; executed() is its end, and command_failed() where nobody
+  // knows how long it took.
+  void command_begins(MeterPhase phase, Millis limit, bool docker);
+  void command_failed();
   void executed(MeterPhase phase, const Execution& e);
-  std::optional<Millis> start_program();
+  // The agent's program, in such a sandbox.
+  std::optional<Millis> start_program(bool docker);
   void program_runs();  // its sandbox is there: its time counts from now on
   void program_ended(const Execution& e);
   // After the socket is gone.  A program whose end nobody measured is charged until now.
@@ -59,12 +66,15 @@ class AttemptMeter final : public MeterServer::Meter {
   Reply reply(std::string_view line);
   Millis running_for() const;
   void publish();
+  void keep();  // in the book; under the lock
   void take_order();
 
   mutable std::mutex mutex_;
   RunMeter meter_;
   const std::string run_name_;
   const Hooks hooks_;
+  MeterBook* const book_;
+  std::optional<MeterBook::Command> command_;  // under way
   bool program_ = false;
   std::optional<Instant> program_since_;
   Millis published_{0};   // of the present program

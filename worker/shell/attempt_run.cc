@@ -37,7 +37,7 @@ EffectiveCaps caps_of(const AttemptInput& input) {
 }  // namespace
 
 AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch,
-                       fs::path dir)
+                       fs::path dir, MeterBook* book)
     : tools_(tools),
       input_(input),
       watch_(watch),
@@ -45,7 +45,12 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       caps_(caps_of(input)),
       lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall)),
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
-              acceptance_worst_case(input.contract->contract)},
+              acceptance_worst_case(input.contract->contract),
+              [gate = input.gate, rates = input.settings->rates](
+                  const ActionName& action, Instant now) -> std::optional<CallWait> {
+                if (gate == nullptr) return std::nullopt;
+                return gate->take(rates, action, now);
+              }},
              input.assignment.run_name,
              {[this](const Usage& usage, std::uint64_t milestones) {
                 watch_.meter(usage, milestones);
@@ -59,7 +64,8 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
                 const std::string why = watch_.agent_order();
                 if (why.empty()) return std::pair(why, std::uint64_t{0});
                 return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
-              }}) {}
+              }},
+             book) {}
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();
@@ -96,10 +102,6 @@ std::uint64_t AttemptRun::note(std::string_view type, Actor actor, const Json& p
 
 std::string AttemptRun::label(std::string_view phase) const {
   return to_string(input_.assignment.attempt) + "-" + std::string(phase);
-}
-
-void AttemptRun::count(MeterPhase phase, const ExecOutcome& outcome) {
-  meter_.executed(phase, {outcome.wall, outcome.cpu, outcome.memory_peak});
 }
 
 Result<fs::path> AttemptRun::fresh_dir(const std::string& name) {
@@ -155,11 +157,18 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   return spec;
 }
 
-Result<ExecOutcome> AttemptRun::execute(const SandboxSpec& spec, const ExecSpec& exec) {
+Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spec,
+                                        const ExecSpec& exec) {
   network_used_ = network_used_ || spec.network;
   PROCTOR_TRY(auto sandbox, engine_->open(spec));
   watch_.sandbox_started();
-  return sandbox->run(exec, watch_.token());
+  meter_.command_begins(phase, exec.timeout, engine_->kind() == SandboxKind::kDocker);
+  Result<ExecOutcome> outcome = sandbox->run(exec, watch_.token());
+  if (outcome.ok())
+    meter_.executed(phase, {outcome->wall, outcome->cpu, outcome->memory_peak});
+  else
+    meter_.command_failed();
+  return outcome;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
@@ -176,8 +185,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
     exec.timeout = step.timeout;
     exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + ".stdout");
     exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + ".stderr");
-    PROCTOR_TRY(const ExecOutcome outcome, execute(spec, exec));
-    count(MeterPhase::kSetup, outcome);
+    PROCTOR_TRY(const ExecOutcome outcome, execute(MeterPhase::kSetup, spec, exec));
     Json payload =
         exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
     payload["room"] = to_string(c.room);

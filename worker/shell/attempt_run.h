@@ -20,6 +20,7 @@
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/engines.h"
+#include "worker/shell/rate_gate.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
@@ -32,6 +33,7 @@ struct AttemptInput {
   std::shared_ptr<const ContractBundle> contract;
   std::shared_ptr<const Method> method;
   std::shared_ptr<const Settings> settings;
+  std::shared_ptr<RateGate> gate{};  // of the campaign
 };
 
 class AttemptRun {
@@ -41,8 +43,9 @@ class AttemptRun {
     Engines& engines;
     WorkerId worker;
   };
-  // `dir` is an empty or absent folder of this attempt.
-  AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch, fs::path dir);
+  // `dir` is an empty or absent folder of this attempt; `book` (may be null) outlives it.
+  AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch, fs::path dir,
+             MeterBook* book);
 
   struct Outcome {
     Verdict verdict;
@@ -76,7 +79,7 @@ class AttemptRun {
   Status write_manifest();
   Json manifest() const;
   Status open_workspace(Room room);
-  Result<ExecOutcome> execute(const SandboxSpec& spec, const ExecSpec& exec);
+  Result<ExecOutcome> execute(MeterPhase phase, const SandboxSpec& spec, const ExecSpec& exec);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);
   // The contract's files for setup and checks, without the reference patch.
   Status show_contract_files(SandboxSpec& spec);
@@ -86,7 +89,6 @@ class AttemptRun {
   Status place_acceptance_files();
   Result<fs::path> fresh_dir(const std::string& name);
   std::string label(std::string_view phase) const;
-  void count(MeterPhase phase, const ExecOutcome& outcome);
   Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
   AgentJob agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "common/base/host_lock.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/system_clock.h"
 #include "common/base/version.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"
@@ -116,6 +118,27 @@ Result<wire::ZmqPort::Options> port_options(const Options& o) {
   return port;
 }
 
+// What a killed life was running goes into the spool as it was metered: the first Sync names it, so
+// that nobody takes it for lost at its ceiling.  Requires: the sandboxes of that life are gone.
+void report_left_attempts(const fs::path& meters, Engines& engines, Spool& spool) {
+  if (MeterBook::read_all(meters).empty()) return;
+  const std::vector<std::string> offers = engines.features();
+  const bool docker_is_clean =
+      std::find(offers.begin(), offers.end(), "sandbox:docker") != offers.end();
+  for (const MeterBook::Left& left :
+       end_of_left_attempts(meters, docker_is_clean, mono_now(), wall_now())) {
+    const auto kept = spool.put(left.campaign, left.so_far, {});  // a result that is there stays
+    if (!kept.ok()) {
+      log::warn("attempt " + to_string(left.so_far.attempt) + ": " + kept.error().detail);
+      continue;
+    }
+    log::info("attempt " + to_string(left.so_far.attempt) + " was running when this worker was " +
+              "killed: reported as it was metered");
+    std::error_code ignored;
+    fs::remove(left.file, ignored);
+  }
+}
+
 int serve(const Options& o) {
   Result<wire::ZmqPort::Options> port = wire::ZmqPort::Options{};
   if (!o.clean_up) port = port_options(o);
@@ -155,7 +178,9 @@ int serve(const Options& o) {
   Result<Spool> spool = Spool::open(home / "spool");
   if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
   BundleCache bundles(home / "bundles");
-  RunExecutor executor({home / "runs", WorkerId(o.name)}, **store, engines, *spool);
+  report_left_attempts(home / "meters", engines, *spool);
+  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name)}, **store, engines,
+                       *spool);
 
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);

@@ -35,12 +35,16 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
   const std::string name = to_string(input.assignment.attempt);
   const fs::path dir = options_.runs / (input.campaign + "-" + name);
   fs::path archive;
-  wire::ResultMessage result = walk(input, watch, dir, archive);
+  // Without a book the attempt is merely dearer if this worker is killed.
+  auto book = MeterBook::create(options_.meters, input.campaign, blank_result(input));
+  if (!book.ok()) log::warn("attempt " + name + ": " + book.error().detail);
+  wire::ResultMessage result = walk(input, watch, dir, archive, book.ok() ? book->get() : nullptr);
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
   if (!entry.ok() && !archive.empty()) {
     lose_evidence(result, "spool: " + entry.error().detail);
     entry = spool_.put(input.campaign, result, {});
   }
+  if (book.ok()) (*book)->close();  // after the result is on disk
   if (const Status removed = remove_tree(dir); !removed.ok()) {
     log::warn("attempt " + name + ": " + removed.error().detail);
   }
@@ -48,7 +52,7 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
 }
 
 wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& watch,
-                                      const fs::path& dir, fs::path& archive) {
+                                      const fs::path& dir, fs::path& archive, MeterBook* book) {
   wire::ResultMessage result = blank_result(input);
   const Environment& environment = input.contract->contract.environment;
   if (wanted_sandbox(environment) == SandboxKind::kNull && engines_.engine_for(environment).ok()) {
@@ -60,7 +64,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
     lose_evidence(result, cleared.error().detail);
     return result;
   }
-  AttemptRun run({store_, engines_, options_.worker}, input, watch, dir);
+  AttemptRun run({store_, engines_, options_.worker}, input, watch, dir, book);
   const AttemptRun::Outcome outcome = run.run();
   result.outcome = outcome.verdict.outcome;
   result.termination = outcome.verdict.termination;

@@ -13,7 +13,8 @@ namespace proctor {
 class RunExecutor {
  public:
   struct Options {
-    fs::path runs;  // scratch, there and empty, on the spool's file system
+    fs::path runs;    // scratch, there and empty, on the spool's file system
+    fs::path meters;  // one book per attempt that runs (meter_book.h)
     WorkerId worker;
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, Spool& spool)
@@ -23,7 +24,7 @@ class RunExecutor {
 
  private:
   wire::ResultMessage walk(const AttemptInput& input, AttemptWatch& watch, const fs::path& dir,
-                           fs::path& archive);
+                           fs::path& archive, MeterBook* book);
   Options options_;
   WorkspaceStore& store_;
   Engines& engines_;

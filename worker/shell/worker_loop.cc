@@ -245,6 +245,7 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
   }
   if (other)
     return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
+  gate_of(campaign_)->obey(m.ticket, m.shares);
   for (const AttemptId id : m.acked) forget(id);
   for (const AttemptId id : m.resend) outbox_.on_resend(id, last_word_);
   for (const AttemptId id : m.stop)
@@ -358,6 +359,13 @@ std::vector<wire::RunningAttempt> WorkerLoop::running() const {
   return out;
 }
 
+std::shared_ptr<RateGate> WorkerLoop::gate_of(const std::string& campaign) {
+  std::shared_ptr<RateGate>& gate = gates_[campaign];
+  // Tickets begin anywhere: an answer to an earlier life of this worker is none to us.
+  if (!gate) gate = std::make_shared<RateGate>(boot_.raw() >> 1);
+  return gate;
+}
+
 void WorkerLoop::sync() {
   if (!spool_ready_ || end_) return;
   last_said_ = mono_now();
@@ -371,6 +379,12 @@ void WorkerLoop::sync() {
   m.features = features_;
   m.running = running();
   m.unacked = outbox_.unacked();
+  if (!campaign_.empty()) {
+    const RateGate::Word word = gate_of(campaign_)->ask(last_said_);
+    m.ticket = word.ticket;
+    m.obeyed = word.obeyed;
+    m.calls = word.calls;
+  }
   send(m);
   want_missing();
 }

@@ -71,6 +71,7 @@ class WorkerLoop {
   void enter_campaign(const std::string& campaign);
   void spool_loaded(const std::string& campaign, Result<std::vector<Spool::Entry>> entries);
   void sync();
+  std::shared_ptr<RateGate> gate_of(const std::string& campaign);
   void tick();
   void look_at_host(Instant now);
   void host_seen(std::vector<std::string> features);
@@ -117,6 +118,8 @@ class WorkerLoop {
   std::map<Key, Local> attempts_;
   std::set<AttemptId> done_;  // of this campaign and life: a late Assign must not run them again
   Outbox outbox_;
+  // By campaign: attempts of one that was left still count in its own.
+  std::map<std::string, std::shared_ptr<RateGate>> gates_;
   struct Wanted {
     BundleCache::Kind kind = BundleCache::Kind::kContract;
     std::string parts;

@@ -86,6 +86,7 @@ void WorkerLoop::start(const Key& key) {
   input.campaign = key.first;
   input.epoch = local.epoch;
   input.assignment = local.assignment;
+  input.gate = gate_of(key.first);
   asio::post(slots_, [this, key, input = std::move(input), settings = local.settings,
                       watch = local.watch]() mutable {
     const auto work = [&]() -> Result<Spool::Entry> {

@@ -92,7 +92,7 @@ TEST_SUITE("money") {
 
     // What is refused changes nothing.
     const std::string before = sqlite(scene, ".dump");
-    CHECK(contains(raise(scene, "task:add", "0.000001").err, "USD are spent there"));
+    CHECK(contains(raise(scene, "task:add", "0.000001").err, "units are spent there"));
     CHECK(contains(raise(scene, "task:add", "0.5025").err, "already"));
     CHECK(contains(raise(scene, "task:add", "0.502501").err, "none of the runs parked there"));
     CHECK(contains(raise(scene, "task:add", "50.000001").err, "raise that first"));
@@ -111,7 +111,7 @@ TEST_SUITE("money") {
     const CommandOutcome resumed = scene.run("resume");
     CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
     CHECK(contains(resumed.out, "Deviations from what was registered"));
-    CHECK(contains(resumed.out, "envelope task:add was raised from 0.5025 to 40.00 USD by Ada"));
+    CHECK(contains(resumed.out, "envelope task:add was raised from 0.5025 to 40.00 units by Ada"));
     CHECK(scene.ended() == 6);
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
@@ -123,7 +123,7 @@ TEST_SUITE("money") {
     CHECK(after["costs"][0]["cost"]["total"]["micro_usd"] ==
           scene.number("SELECT spent + overrun FROM balance"));
     const std::string picture = scene.read(scene.folder() / "reports/burndown.svg");
-    CHECK(contains(picture, "cap 40.00 USD"));
+    CHECK(contains(picture, "cap 40.00 units"));
     CHECK(contains(scene.read(scene.folder() / "reports/costs.csv"), "method,noop,3,3,0,"));
     scene.require_nothing_left();
   }

@@ -130,7 +130,7 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(why.out, "The envelope task:add was short by") !=
                       contains(why.out, "The envelope global was short by"),
                   why.out);
-    CHECK_MESSAGE(contains(why.out, "0.50 USD that a run of add reserves"), why.out);
+    CHECK_MESSAGE(contains(why.out, "0.50 units that a run of add reserves"), why.out);
     // A resume finds no more money: the same books, the same answer.
     CHECK(scene.run("resume").exit_code == 3);
     check_books(scene, {.runs = 6, .parked = parked});

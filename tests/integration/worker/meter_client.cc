@@ -1,6 +1,7 @@
 // A small agent for tests: reserves and charges at its meter until it is denied, then stays or
 // goes.  Linked statically, so that it runs in any image.
 //   meter_client stay|go [RUN]      RUN: the name it gives as its run
+//   meter_client hold               charges three calls, holds two more, and stays
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -48,7 +49,8 @@ int main(int argc, char** argv) {
     std::puts("no meter");
     return 7;
   }
-  const bool stay = 1 < argc && std::string(argv[1]) == "stay";
+  const bool hold = 1 < argc && std::string(argv[1]) == "hold";
+  const bool stay = hold || (1 < argc && std::string(argv[1]) == "stay");
   const std::string run = 2 < argc ? ",\"run\":\"" + std::string(argv[2]) + "\"" : "";
   ask(fd, "NaN");
   ask(fd, "{\"op\":\"status\",\"run\":\"another/run/r1\"}");
@@ -59,6 +61,9 @@ int main(int argc, char** argv) {
                     ",\"action\":\"llm_request\",\"model\":\"m\",\"input_tokens\":50,"
                     "\"output_tokens\":50}");
     if (granted.find("granted") == std::string::npos) break;
+    constexpr int kCharged = 3, kHeld = 5;
+    if (hold && i + 1 == kHeld) break;
+    if (hold && kCharged <= i) continue;
     ask(fd, "{\"op\":\"charge\"," + id + ",\"input_tokens\":40,\"output_tokens\":50}");
   }
   std::fflush(stdout);

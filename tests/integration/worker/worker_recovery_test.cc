@@ -1,5 +1,5 @@
 // What survives: a killed worker's results, a coordinator that goes away and comes back.
-#include "tests/integration/worker/scene.h"
+#include "tests/integration/worker/meter_scene.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -36,6 +36,49 @@ TEST_SUITE("worker") {
     CHECK(coordinator.archives.at(id(4)) == archive);
     REQUIRE(coordinator.until([&] { return coordinator.syncs.back().unacked.empty(); }));
     CHECK(coordinator.until([&] { return !fs::exists(scene.spool() / "4.1"); }));
+  }
+
+  TEST_CASE("a killed worker reports what it was running as it was metered until then") {
+    MeterScene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Usage said;
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, scene.client("hold"), 4)},
+                         scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.until([&] {
+        const auto& running = coordinator.syncs.back().running;
+        if (!running.empty()) said = running[0].usage;
+        return said.model_calls == 3;
+      }),
+                      scene.log());
+      worker.signal(SIGKILL);
+      CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+    }
+    coordinator.syncs.clear();
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(coordinator.syncs[0].unacked == std::vector<AttemptId>{id(4)});  // in the very first Sync
+    CHECK(coordinator.syncs[0].running.empty());
+    REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
+    const wire::ResultMessage& r = coordinator.results.at(id(4));
+    CAPTURE(r.rationale);
+    CHECK(r.epoch == Epoch(1));
+    CHECK(r.infrastructure);
+    CHECK(r.termination == Termination::kInfrastructure);
+    CHECK(r.outcome == RunOutcome::kInvalid);
+    // Three calls were charged; two more were granted and count at their worst case, the agent's
+    // time until the worker was back.
+    CHECK(said.priced_micros == 3 * (1000 + 40 * 3 + 50 * 15));  // fallback-1
+    CHECK(r.usage.model_calls == 5);
+    CHECK(r.usage.priced_micros == said.priced_micros + 2 * (1000 + 50 * 3 + 50 * 15));
+    CHECK(r.usage.tool_calls == 1);
+    CHECK(said.agent_ms <= r.usage.agent_ms);
+    CHECK(r.usage.agent_ms <= 60'000);
+    CHECK(price(scene.settings.cost_model, r.usage).total() < scene.settings.run_cap);
+    CHECK(coordinator.until([&] { return coordinator.syncs.back().unacked.empty(); }));
+    CHECK_FALSE(fs::exists(scene.temp.path() / "root/workers/w1/meters/camp1/4.1.meter"));
   }
 
   TEST_CASE("a worker goes on without its coordinator and delivers when a new life answers") {

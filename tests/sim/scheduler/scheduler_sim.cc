@@ -42,7 +42,10 @@ TEST_SUITE("scheduler simulation") {
                   << seen.gone_for_good << ", ended by the limit " << seen.ended_by_limit
                   << ", plans with envelopes across " << seen.across << ", denials there "
                   << seen.short_across << ", alerts " << seen.alerts << ", dominant "
-                  << seen.dominant);
+                  << seen.dominant << ", stop orders " << seen.stop_orders << ", stopped "
+                  << seen.stopped << ", alerts known to a later life " << seen.alerts_known
+                  << " and added by one " << seen.alerts_added << ", reported dead "
+                  << seen.reported_dead);
     for (const std::uint64_t count : {seen.lost,           seen.repeated,
                                       seen.worker_deaths,  seen.coordinator_deaths,
                                       seen.partitions,     seen.denials,
@@ -55,7 +58,9 @@ TEST_SUITE("scheduler simulation") {
                                       seen.answers_lost,   seen.gone_for_good,
                                       seen.ended_by_limit, seen.across,
                                       seen.short_across,   seen.alerts,
-                                      seen.dominant})
+                                      seen.dominant,       seen.stop_orders,
+                                      seen.stopped,        seen.alerts_known,
+                                      seen.alerts_added,   seen.reported_dead})
       CHECK(0 < count);
   }
 

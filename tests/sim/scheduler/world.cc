@@ -19,7 +19,9 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
   if (below(4) == 0) settings_.infrastructure_retries = 1;
   settings_.cost_model.tool_call = 1'000'000;  // one micro-dollar: usage is money, one to one
   ranges_.drain_once = below(3) == 0;
-  if (below(3) == 0) ranges_ = Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false};  // some nights are quiet
+  ranges_.books = below(2) == 0;
+  if (below(3) == 0)
+    ranges_ = Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false, false};  // some nights are quiet
   make_plan();
   const std::uint64_t n = 1 + below(4);
   for (std::uint64_t i = 0; i < n; ++i) {
@@ -56,6 +58,7 @@ void World::make_plan() {
   plan_.follows.assign(plan_.scopes.size(), false);
   plan_.follows[1] = below(2) == 0;
   settings_.watch.dominance.percent = 90;
+  if (below(3) == 0) settings_.watch.dominance.action = BudgetWatch::Dominance::Action::kStop;
   seen_.runs += runs;
 }
 
@@ -149,6 +152,8 @@ void World::boot_coordinator() {
       std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
   for (const auto& [run, id] : outcome_of_) core_->restore_ended(id, outcome_.at(run));
   for (const BudgetAlert& a : alerts_) core_->restore_alert(a);
+  seen_.alerts_known += alerts_.size();
+  alerts_at_boot_ = alerts_.size();
   for (const RunDominates& d : dominant_) core_->restore_dominant(d);
   std::map<ScopeId, MicroUsd> spent;
   for (const auto& [id, trail] : durable_) {

@@ -23,6 +23,7 @@ struct Ranges {  // percent per message or per second
   unsigned dies_on_answer = 1;  // of batches: the ledger acted, the coordinator died at once
   unsigned gone_for_good = 10;  // of worker deaths; never the first worker
   bool drain_once = false;
+  bool books = false;  // killed workers know what they were running (worker/shell/meter_book.h)
 };
 
 // What the seeds exercised; every count must be positive over all seeds.
@@ -33,6 +34,9 @@ struct Exercised {
   std::uint64_t drains = 0, ledger_repeats = 0, runs = 0, slow_answers = 0;
   std::uint64_t answers_lost = 0, gone_for_good = 0, ended_by_limit = 0;
   std::uint64_t across = 0, short_across = 0, alerts = 0, dominant = 0;
+  // Ordered to stop by the dominance rule; stopped so; alerts that a later life knew of, and those
+  // that it added to them; attempts that a killed worker reported.
+  std::uint64_t stop_orders = 0, stopped = 0, alerts_known = 0, alerts_added = 0, reported_dead = 0;
 };
 
 class World {
@@ -92,6 +96,8 @@ class World {
   void sync(SimWorker& w);
   void start_attempt(SimWorker& w, Epoch epoch, AttemptId id);
   void finish_attempt(SimWorker& w, AttemptId id);
+  void stop_agent(SimWorker& w, AttemptId id);
+  bool must_stop(const wire::RunningAttempt& r) const;
   void send_result(SimWorker& w, const wire::ResultMessage& r);
   void kill_worker(SimWorker& w);
   void faults();
@@ -154,6 +160,7 @@ class World {
   std::map<std::string, ScopeId> scope_named_;
   std::vector<std::string> level_of_task_;
   std::vector<BudgetAlert> alerts_;
+  std::size_t alerts_at_boot_ = 0;
   std::set<std::pair<ScopeId, std::uint32_t>> told_;
   std::vector<RunDominates> dominant_;
   std::map<RunId, std::uint32_t> failures_;      // lost, or the host's fault

@@ -49,6 +49,7 @@ void World::check_note(const Note& note) {
     if (alert->spent.micros() * 100 < scope.cap.micros() * alert->percent)
       fail("told too early: " + scope.name);
     alerts_.push_back(*alert);
+    if (0 < alerts_at_boot_) ++seen_.alerts_added;
   }
   if (note.kind == kNoteDominance) {
     ++seen_.dominant;
@@ -125,7 +126,25 @@ void World::check_commands(const Event& e, const std::vector<Command>& commands)
   }
 }
 
+// The dominance rule, from what the worker says: nine tenths of its money and no milestone.
+bool World::must_stop(const wire::RunningAttempt& r) const {
+  if (settings_.watch.dominance.action != BudgetWatch::Dominance::Action::kStop) return false;
+  const MicroUsd ask = plan_.task_of(r.attempt.run).ask;
+  return ask.micros() * 90 <= static_cast<std::int64_t>(r.usage.tool_calls) * 100;
+}
+
 void World::check_reply(const wire::Sync& sync, const wire::SyncReply& reply) {
+  const auto in = [](const std::vector<AttemptId>& list, const AttemptId& id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  for (const wire::RunningAttempt& r : sync.running) {
+    const auto it = durable_.find(r.attempt);
+    const bool wanted = it != durable_.end() && it->second.at.state == AttemptState::kGranted;
+    if (in(reply.stop, r.attempt) && !must_stop(r))
+      fail("told to stop without a reason: " + to_string(r.attempt));
+    if (wanted && must_stop(r) && !in(reply.stop, r.attempt) && !in(reply.cancel, r.attempt))
+      fail("not told to stop: " + to_string(r.attempt));
+  }
   for (const wire::RunningAttempt& r : sync.running) {
     const auto it = durable_.find(r.attempt);
     if (it != durable_.end() && !it->second.terminal) continue;

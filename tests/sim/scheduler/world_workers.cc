@@ -42,6 +42,7 @@ void World::sync(SimWorker& w) {
 void World::perform(const ReplySync& c) {
   seen_.cancelled_on_sync += c.reply.cancel.size();
   seen_.resent += c.reply.resend.size();
+  seen_.stop_orders += c.reply.stop.size();
   to_worker(c.worker, [this, reply = c.reply, epoch = epoch_](SimWorker& w) {
     if (epoch < w.epoch_seen) return;
     w.epoch_seen = epoch;
@@ -49,6 +50,7 @@ void World::perform(const ReplySync& c) {
     for (const AttemptId& id : reply.resend)
       if (const auto it = w.spool.find(id); it != w.spool.end()) send_result(w, it->second);
     for (const AttemptId& id : reply.cancel) w.running.erase(id);
+    for (const AttemptId& id : reply.stop) stop_agent(w, id);
   });
 }
 
@@ -112,6 +114,23 @@ void World::finish_attempt(SimWorker& w, AttemptId id) {
   send_result(w, r);
 }
 
+// The agent goes, what it left is judged: a result like any other, by its own cap.
+void World::stop_agent(SimWorker& w, AttemptId id) {
+  const auto it = w.running.find(id);
+  if (it == w.running.end()) return;
+  ++seen_.stopped;
+  wire::ResultMessage r;
+  r.epoch = w.epoch_seen;
+  r.attempt = id;
+  r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
+  r.termination = Termination::kBudgetExceeded;
+  r.usage = it->second;
+  w.running.erase(it);
+  w.done.insert(id);
+  w.spool[id] = r;
+  send_result(w, r);
+}
+
 void World::send_result(SimWorker& w, const wire::ResultMessage& r) {
   to_coordinator(w, ResultReceived{w.id, r});
 }
@@ -148,6 +167,17 @@ void World::perform(const CancelAttempts& c) {
 void World::kill_worker(SimWorker& w) {
   w.alive = false;
   ++w.life;
+  if (ranges_.books) {
+    for (const auto& [id, usage] : w.running) {
+      wire::ResultMessage& r = w.spool[id];  // found by its next life
+      r.epoch = w.epoch_seen;
+      r.attempt = id;
+      r.termination = Termination::kInfrastructure;
+      r.infrastructure = true;
+      r.usage = usage;
+      ++seen_.reported_dead;
+    }
+  }
   w.running.clear();
   w.done.clear();
   if (w.id != workers_.begin()->first && chance(ranges_.gone_for_good)) {

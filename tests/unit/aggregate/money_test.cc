@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
+#include "common/contract/money_word.h"
 
 using namespace proctor;
 
@@ -213,6 +214,33 @@ TEST_SUITE("aggregate") {
     CHECK(text.find("[##++??..............]") != std::string::npos);
     CHECK(text.find("task:a: 1 run is parked, short by 0.200001 USD") != std::string::npos);
     CHECK(text.find("used up at 2023-") != std::string::npos);
+  }
+
+  TEST_CASE("what runs has metered is shown beside what is reserved and is never more") {
+    MoneyInput in = busy();
+    const auto shown = [&] {
+      const auto parsed = parse_json(render_money_json(build_money(in), "", {}));
+      REQUIRE(parsed.ok());
+      return (*parsed)["envelopes"][0]["metered"];
+    };
+    CHECK(shown().is_null());  // nobody runs who knows
+    in.scopes[0].metered = micros(123'456);
+    CHECK(shown()["micro_usd"] == 123'456);
+    CHECK(render_money_text(build_money(in)).find(" 0.123456 ") != std::string::npos);
+    in.scopes[0].metered = micros(900'000'000);
+    CHECK(shown()["micro_usd"] == build_money(in).envelopes[0].reserved.micros());
+  }
+
+  TEST_CASE("amounts of the built-in prices are units and nowhere dollars") {
+    MoneyInput in = busy();
+    in.unit = money_word(true);
+    CHECK(render_money_text(build_money(in)).find("; amounts in units\n") != std::string::npos);
+    const std::string all = render_money_text(build_money(in)) + render_burndown_svg(in) +
+                            check_raise(in, "task:a", micros(700'000)).error().detail;
+    CHECK(all.find("USD") == std::string::npos);
+    const auto parsed = parse_json(render_money_json(build_money(in), "", {}));
+    CHECK((*parsed)["unit"] == "units");
+    CHECK(money_word(false) == "USD");
   }
 
   TEST_CASE("the picture has the caps and a raise as a step") {

@@ -66,9 +66,9 @@ TEST_SUITE("aggregate") {
   TEST_CASE("a row without scorable runs shows dashes and no rate") {
     Runs runs;
     runs.add("lib", "go", "alpha");
-    const std::string text = render_text(build_report({"c", {}, {}, 0.05}));
+    const std::string text = render_text(build_report({"c", "USD", {}, {}, 0.05}));
     CHECK(has(text, "0 runs planned"));
-    ReportInput input{"c", {"language"}, runs.records, 0.05};
+    ReportInput input{"c", "USD", {"language"}, runs.records, 0.05};
     const std::string dashes = render_text(build_report(input));
     CHECK(has(dashes,
               "alpha   all                     -           -             -       -           -\n"));
@@ -80,7 +80,8 @@ TEST_SUITE("aggregate") {
     Runs runs;
     runs.add("t", "\xC3\xA9\xC3\xA9", "m\xC3\xA9thode");
     runs.add("t", "go", "x\x1b[2J");
-    const std::string text = render_text(build_report({"c", {"language"}, runs.records, 0.05}));
+    const std::string text =
+        render_text(build_report({"c", "USD", {"language"}, runs.records, 0.05}));
     CHECK(!has(text, "\x1b"));
     CHECK(has(text, "x\\x1b[2J"));
     CHECK(has(text, "m\xC3\xA9thode   language=\xC3\xA9\xC3\xA9        1"));

@@ -62,7 +62,7 @@ inline ReportInput small_campaign() {
   runs.add("cli", "rust", "beta").state = RunRecord::State::kRunning;
   runs.add("cli", "rust", "beta").state = RunRecord::State::kCancelled;
   runs.add("lib", "go", "beta").state = RunRecord::State::kRemoved;
-  return {"pilot-12ab34cd56ef", {"language"}, std::move(runs.records), 0.05};
+  return {"pilot-12ab34cd56ef", "USD", {"language"}, std::move(runs.records), 0.05};
 }
 
 }  // namespace proctor::testing

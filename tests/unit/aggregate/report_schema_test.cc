@@ -20,7 +20,7 @@ TEST_SUITE("aggregate") {
     const Json report = parse_json(render_json(build_report(input))).value();
     CHECK(schema.violations(report) == "");
     CHECK(schema.violations(
-              parse_json(render_json(build_report({"empty", {}, {}, 0.05}))).value()) == "");
+              parse_json(render_json(build_report({"empty", "USD", {}, {}, 0.05}))).value()) == "");
 
     // Whatever is taken away or added is noticed: the schema knows every member.
     const auto without = [&](const Json::json_pointer& at) {

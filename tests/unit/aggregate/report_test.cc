@@ -74,7 +74,7 @@ TEST_SUITE("aggregate") {
     add(3, "a", RunOutcome::kInvalid);
     add(17, "b", RunOutcome::kSuccess);
     add(15, "b", RunOutcome::kFailure);
-    const CampaignReport report = build_report({"c", {"language"}, runs.records, 0.05});
+    const CampaignReport report = build_report({"c", "USD", {"language"}, runs.records, 0.05});
     const ReportRow& a = report.rows[0];
     CHECK(*a.success_rate.rate == near(0.5));
     CHECK(*a.acceptance_error_rate.rate == near(0.0625));
@@ -89,7 +89,7 @@ TEST_SUITE("aggregate") {
   TEST_CASE("a rate of no runs is nothing and not zero") {
     Runs runs;
     runs.add("lib", "go", "alpha");
-    const CampaignReport report = build_report({"c", {"language"}, runs.records, 0.05});
+    const CampaignReport report = build_report({"c", "USD", {"language"}, runs.records, 0.05});
     const ReportRow& row = report.rows[0];
     CHECK(!row.success_rate.rate);
     CHECK(!row.success_rate.interval);

@@ -110,6 +110,50 @@ TEST_SUITE("contract") {
     CHECK(effective_caps(settings.cap_rules(), "pilot", c).caps == e.caps);
   }
 
+  TEST_CASE(
+      "rates of the whole campaign are read with the place of each and go into its settings") {
+    std::string errors;
+    const CampaignText text = campaign(
+        "name: n\nmethods: [noop]\nbudget: {global: \"9\"}\n"
+        "rates:\n  calls_per_minute: 600\n  providers:\n    zeta: 20\n    acme: 1\n",
+        errors);
+    CHECK(errors == "");
+    const Rates& rates = text.campaign.rates;
+    CHECK(rates == Rates{600, {{"acme", 1}, {"zeta", 20}}});
+    CHECK(settings_of(text.campaign).rates == rates);
+    std::string places;
+    for (const RateBucket& b : rates.buckets())
+      places +=
+          b.name + "@" + std::to_string(text.campaign.origin.at.at("rates." + b.name).line) + " ";
+    CHECK(places == "calls_per_minute@5 providers.acme@8 providers.zeta@7 ");
+    CHECK(digest_of(settings_of(text.campaign)) != digest_of(settings_of(Campaign{})));
+  }
+
+  TEST_CASE("mistakes in rates are named with their place") {
+    std::string errors;
+    static_cast<void>(
+        campaign("name: n\nmethods: [noop]\nbudget: {global: \"9\"}\n"
+                 "rates: {calls_per_minute: 0, provider: {}, providers: {a: -1, b: 1000001}}\n",
+                 errors));
+    CHECK(errors ==
+          "campaign.yaml:4:30: rates.provider: found the unknown key \"provider\", expected "
+          "calls_per_minute or providers (did you mean \"providers\"?)\n"
+          "campaign.yaml:4:27: rates.calls_per_minute: found \"0\", expected a whole number from 1 "
+          "to "
+          "1000000\n"
+          "campaign.yaml:4:59: rates.providers.a: found \"-1\", expected a whole number from 1 to "
+          "1000000\n"
+          "campaign.yaml:4:66: rates.providers.b: found \"1000001\", expected a whole number from "
+          "1 to "
+          "1000000\n");
+    static_cast<void>(campaign(
+        "name: n\nmethods: [noop]\nbudget: {global: \"9\"}\nrates: {providers: [acme]}\n", errors));
+    CHECK(errors ==
+          "campaign.yaml:4:20: rates.providers: found a list, expected a mapping of providers to "
+          "calls "
+          "per minute\n");
+  }
+
   TEST_CASE("mistakes in caps are named with their place") {
     std::string errors;
     static_cast<void>(

@@ -76,6 +76,56 @@ TEST_SUITE("meter") {
     CHECK(price(plan(0).prices, m.usage()).total() == m.spent());
   }
 
+  TEST_CASE("the ceiling is what is charged if nobody says anything any more") {
+    RunMeter m(plan(10'000));
+    const auto all = [&] { return price(plan(0).prices, m.ceiling()).total(); };
+    CHECK(m.ceiling() == m.usage());
+    static_cast<void>(m.reserve(call("a", 100, 200), kNow));
+    static_cast<void>(m.reserve(call("b", 10, 20, "other"), kNow));
+    static_cast<void>(m.reserve(tool("c", 50), kNow));
+    static_cast<void>(m.reserve({"d", {.type = "search", .unit = "query"}, {.units = 3}}, kNow));
+    static_cast<void>(m.reserve({"e", {std::string(kAcceptanceCycle)}, {.ms = 5}}, kNow));
+    CHECK(all() == MicroUsd::from_micros(300 + 60 + 10 + 2));
+    CHECK(m.ceiling().failed_cycles == 1);
+    CHECK(m.usage().model_calls == 0);
+    static_cast<void>(m.charge({"a", {100, 50}}));
+    CHECK(all() == MicroUsd::from_micros(150 + 60 + 10 + 2));
+    static_cast<void>(m.release({"b"}));
+    CHECK(all() == MicroUsd::from_micros(150 + 10 + 2));
+    const Usage before = m.ceiling();
+    m.agent_gone();
+    CHECK(m.usage() == before);
+    CHECK(m.ceiling() == before);
+  }
+
+  TEST_CASE("a call that the fleet's rate holds back is denied with the time to wait") {
+    MeterPlan p = plan(1000);
+    p.caps.calls_per_minute = 2;
+    std::vector<std::string> asked;
+    std::optional<CallWait> wait = CallWait{Millis(700), "rates.calls_per_minute: enough"};
+    p.gate = [&](const ActionName& action, Instant) {
+      asked.push_back(action.type + action.model);
+      return wait;
+    };
+    RunMeter m(std::move(p));
+    const auto denied = m.reserve(call("a", 1, 1), kNow);
+    REQUIRE(denied.ok());
+    const auto& no = std::get<MeterDenied>(*denied);
+    CHECK(no.cap == "calls_per_minute");
+    CHECK(no.retry_after_ms == 700);
+    CHECK(!no.final);
+    CHECK(no.reason == "rates.calls_per_minute: enough");
+    CHECK(m.held() == MicroUsd::zero());
+    wait.reset();
+    CHECK(said(m.reserve(call("b", 1, 1), kNow)) == "granted 2");
+    CHECK(said(m.reserve(tool("c"), kNow)) == "granted 10");
+    // What something else forbids takes nothing of the fleet's.
+    CHECK(std::get<MeterDenied>(*m.reserve(call("d", 1, 1), kNow)).reason ==
+          "2 calls in the last minute, as many as the cap allows");
+    CHECK(std::get<MeterDenied>(*m.reserve(call("e", 5000, 1), kNow)).cap == "usd");
+    CHECK(asked == std::vector<std::string>{"llm_requestm", "llm_requestm", "tool_call"});
+  }
+
   TEST_CASE("every operation has one effect by its id") {
     RunMeter m(plan(1000));
     const std::string granted = said(m.reserve(call("a", 1, 1), kNow));

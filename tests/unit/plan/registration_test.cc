@@ -115,6 +115,8 @@ TEST_SUITE("plan") {
          [](Campaign& c) { c.watch.dominance.action = BudgetWatch::Dominance::Action::kOff; },
          "analysis dominance: registered \"note at 80 % of a run's money with fewer than 1 "
          "milestones\", now \"off\""},
+        {"rate", [](Campaign& c) { c.rates.providers["acme"] = 60; },
+         "analysis rates.providers.acme: not registered, now \"60 in any minute\""},
         {"cap", [](Campaign& c) { c.caps.tokens = 1; }, "cap tokens: registered 100000, now 1"},
         {"prices", [](Campaign& c) { c.cost_model.version = "fallback-1"; },
          "cost model version: registered \"file\", now \"fallback-1\""},

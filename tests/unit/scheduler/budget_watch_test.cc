@@ -75,15 +75,16 @@ TEST_SUITE("scheduler") {
     const auto back = alert_of(note);
     REQUIRE(back.ok());
     CHECK(note_of(*back).detail == note.detail);
-    CHECK(describe(*back) ==
+    CHECK(describe(*back, "USD") ==
           "envelope stratum:language=c\": 0.000008 of 0.00001 USD are spent, 80 % or more");
     const RunDominates fact{attempt_of(3, 2), micro(9), micro(10), 0, true, WallTime(8)};
     const auto read = dominance_of(note_of(fact));
     REQUIRE(read.ok());
     CHECK(read->attempt == fact.attempt);
     CHECK(note_of(*read).detail == note_of(fact).detail);
-    CHECK(describe(*read) ==
-          "attempt 2 has used 0.000009 of its 0.00001 USD with 0 milestones; its agent is stopped");
+    CHECK(
+        describe(*read, "units") ==
+        "attempt 2 has used 0.000009 of its 0.00001 units with 0 milestones; its agent is stopped");
     for (const char* detail :
          {"", "[]", "{}", "{\"cap\":1,\"name\":\"x\",\"percent\":0,\"scope\":1,\"spent\":1}",
           "{\"cap\":-1,\"name\":\"x\",\"percent\":5,\"scope\":1,\"spent\":1}",

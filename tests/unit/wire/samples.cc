@@ -47,6 +47,9 @@ std::vector<Message> one_of_each() {
             {}};
   sync.running.push_back({id(17, 2), Stage::kAgent, true, small_usage()});
   sync.unacked = {id(5, 1), id(300, 1)};
+  sync.ticket = 41;
+  sync.obeyed = 40;
+  sync.calls = {7, 0};
   ResultMessage result;
   result.epoch = Epoch(3);
   result.attempt = id(17, 2);
@@ -74,7 +77,16 @@ std::vector<Message> one_of_each() {
       ArchiveChunk{Epoch(3), id(17, 2), digest_of("archive"), 65'536, 65'541, "tail!"},
       result,
       Leave{WorkerId("w1"), BootId(0xfeedULL << 40)},
-      SyncReply{Epoch(3), "pilot", 2000, {id(9, 1)}, {id(5, 1)}, {id(300, 1)}, false, {id(7, 1)}},
+      SyncReply{Epoch(3),
+                "pilot",
+                2000,
+                {id(9, 1)},
+                {id(5, 1)},
+                {id(300, 1)},
+                false,
+                {id(7, 1)},
+                41,
+                {150, 20}},
       Assign{Epoch(3), digest_of("settings"), {run}},
       Bundle{digest_of("contract"), "bundle bytes"},
       Ack{{id(5, 1), id(17, 2)}},
@@ -158,6 +170,12 @@ ResultMessage result(std::mt19937_64& rng) {
   return m;
 }
 
+std::vector<std::uint64_t> counts(std::mt19937_64& rng) {
+  std::vector<std::uint64_t> out(below(rng, kRateBucketsMax + 1));
+  for (std::uint64_t& n : out) n = number(rng, kCallsPerMinuteMax);
+  return out;
+}
+
 Sync sync(std::mt19937_64& rng) {
   Sync m;
   m.worker = WorkerId(letters(rng, 1, limits::kNameBytes));
@@ -169,6 +187,9 @@ Sync sync(std::mt19937_64& rng) {
     m.features.push_back(letters(rng, 1, 30));
   m.running = running(rng);
   m.unacked = attempts(rng);
+  m.ticket = rng();
+  m.obeyed = rng();
+  m.calls = counts(rng);
   return m;
 }
 

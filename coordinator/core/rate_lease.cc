@@ -1,0 +1,84 @@
+#include "coordinator/core/rate_lease.h"
+
+#include <algorithm>
+
+namespace proctor {
+
+std::uint64_t RateLeases::occupied(const Lease& lease, std::size_t bucket, Instant now) {
+  std::uint64_t most = now < lease.heard + kRateWindow ? lease.calls[bucket] : 0;
+  for (const Promise& p : lease.promises)
+    if (now < p.until) most = std::max(most, p.shares[bucket]);
+  return most;
+}
+
+std::uint64_t RateLeases::occupied(std::size_t bucket, Instant now) const {
+  std::uint64_t sum = 0;
+  for (const auto& [key, lease] : leases_) sum += occupied(lease, bucket, now);
+  return sum;
+}
+
+void RateLeases::drop_lapsed(Instant now) {
+  for (auto it = leases_.begin(); it != leases_.end();) {
+    std::erase_if(it->second.promises, [&](const Promise& p) { return p.until <= now; });
+    const bool gone = it->second.promises.empty() && it->second.heard + kRateWindow <= now;
+    it = gone ? leases_.erase(it) : std::next(it);
+  }
+}
+
+// Its part of the limit by weight, and perhaps one of the calls that do not divide.
+std::uint64_t RateLeases::target(const Key& key, std::size_t bucket, Instant now) const {
+  const auto counts = [&](const Lease& lease) { return now < lease.heard + kRateLease; };
+  bool any_used = false;
+  for (const auto& [k, lease] : leases_) any_used = any_used || (counts(lease) && 0 < lease.used);
+  const auto weight = [&](const Lease& lease) -> std::uint64_t {
+    if (!counts(lease)) return 0;
+    return any_used ? lease.used : lease.slots;
+  };
+  std::uint64_t total = 0, sharers = 0, place = 0;
+  for (const auto& [k, lease] : leases_) {
+    total += weight(lease);
+    if (weight(lease) == 0) continue;
+    if (k < key) ++place;
+    ++sharers;
+  }
+  const std::uint64_t mine = weight(leases_.at(key));
+  if (mine == 0) return 0;
+  const std::uint64_t limit =
+      limits_[bucket];  // at most 1e6, weights at most 4096 each: no overflow
+  std::uint64_t left = limit;
+  for (const auto& [k, lease] : leases_) left -= limit * weight(lease) / total;
+  const auto turn = static_cast<std::uint64_t>(now.time_since_epoch() / kRateWindow);
+  const bool extra = (place + sharers - turn % sharers) % sharers < left;
+  return limit * mine / total + (extra ? 1 : 0);
+}
+
+std::vector<std::uint64_t> RateLeases::renew(const WorkerId& worker, BootId boot, const Word& word,
+                                             Instant now) {
+  if (restarted_ && !quiet_until_) quiet_until_ = now + kRateLease + kRateWindow;
+  drop_lapsed(now);
+  const Key key{worker, boot};
+  Lease& lease = leases_[key];
+  if (word.ticket <= lease.ticket) return {};  // overtaken by a later one
+  lease.ticket = word.ticket;
+  lease.heard = now;
+  lease.slots = word.slots;
+  lease.used = word.used;
+  lease.calls = word.calls;
+  lease.calls.resize(limits_.size());
+  for (std::size_t b = 0; b < limits_.size(); ++b)  // more was never given to it
+    lease.calls[b] = std::min(lease.calls[b], limits_[b]);
+  // It will never obey an older promise again, and what it granted under those is in `calls`.
+  std::erase_if(lease.promises, [&](const Promise& p) { return p.ticket < word.obeyed; });
+  std::vector<std::uint64_t> shares(limits_.size());
+  if (!quiet_until_ || *quiet_until_ <= now) {
+    for (std::size_t b = 0; b < shares.size(); ++b) {
+      const std::uint64_t others = occupied(b, now) - occupied(lease, b, now);
+      const std::uint64_t room = limits_[b] - std::min(limits_[b], others);
+      shares[b] = std::min(target(key, b, now), room);
+    }
+  }
+  lease.promises.push_back({word.ticket, now + kRateLease + kRateWindow, shares});
+  return shares;
+}
+
+}  // namespace proctor

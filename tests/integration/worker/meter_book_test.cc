@@ -1,0 +1,140 @@
+// What a killed worker knew of its attempts, on disk: half-written pages, forged ones, other boots.
+#include "worker/shell/meter_book.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/base/system_clock.h"
+
+using namespace proctor;
+
+namespace {
+
+wire::ResultMessage so_far(std::uint32_t run) {
+  wire::ResultMessage r;
+  r.epoch = Epoch(4);
+  r.attempt = {RunId(run), AttemptNo(2)};
+  r.started_ms = r.finished_ms = 1000;
+  return r;
+}
+
+Usage used(std::uint64_t micros) {
+  Usage u;
+  u.model_calls = 1;
+  u.priced_micros = micros;
+  u.agent_ms = 7;
+  return u;
+}
+
+struct Shelf {
+  TempDir temp = TempDir::create("books").value();
+  fs::path root = temp.path() / "meters";
+  std::unique_ptr<MeterBook> book(std::uint32_t run) {
+    auto made = MeterBook::create(root, "camp1", so_far(run));
+    REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().detail));
+    return std::move(*made);
+  }
+  fs::path file(std::uint32_t run) const {
+    return root / "camp1" / (std::to_string(run) + ".2.meter");
+  }
+  void change(std::uint32_t run, const std::string& from, const std::string& to) const {
+    std::string bytes = read_file(file(run), 1 << 20).value();
+    for (std::size_t at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at + 1))
+      bytes.replace(at, from.size(), to);
+    REQUIRE(write_file(file(run), bytes).ok());
+  }
+};
+
+const Instant kNow(Millis(100'000));
+
+}  // namespace
+
+TEST_SUITE("meter book") {
+  TEST_CASE("the last page counts and the attempt becomes a result of its own") {
+    Shelf shelf;
+    const auto book = shelf.book(3);
+    const auto untouched = shelf.book(1);
+    for (std::uint64_t n = 1; n <= 501; ++n) book->write(used(n), std::nullopt);
+    const auto left = end_of_left_attempts(shelf.root, true, kNow, WallTime(5000));
+    REQUIRE(left.size() == 2);
+    CHECK(left[0].so_far.attempt == so_far(1).attempt);
+    CHECK(left[0].so_far.usage == Usage{});
+    const wire::ResultMessage& r = left[1].so_far;
+    CHECK(left[1].campaign == "camp1");
+    CHECK(r.attempt == so_far(3).attempt);
+    CHECK(r.epoch == Epoch(4));
+    CHECK(r.usage == used(501));
+    CHECK(r.infrastructure);
+    CHECK(r.outcome == RunOutcome::kInvalid);
+    CHECK(r.termination == Termination::kInfrastructure);
+    CHECK(r.archive_bytes == 0);
+    CHECK(r.started_ms == 1000);
+    CHECK(r.finished_ms == 5000);
+  }
+
+  TEST_CASE("a command under way is charged until now and never beyond its limit") {
+    Shelf shelf;
+    const auto agent_ms = [&](Instant since, bool docker, bool clean) {
+      const auto book = shelf.book(1);
+      book->write(used(1), MeterBook::Command{MeterPhase::kAgent, since, Millis(60'000), docker});
+      return end_of_left_attempts(shelf.root, clean, kNow, WallTime(0)).at(0).so_far.usage.agent_ms;
+    };
+    CHECK(agent_ms(kNow - Millis(40), false, true) == 7 + 40);
+    CHECK(agent_ms(kNow - Millis(90'000), false, true) == 7 + 60'000);
+    CHECK(agent_ms(kNow + Millis(5), false, true) == 7);
+    CHECK(agent_ms(kNow - Millis(40), true, true) == 7 + 40);
+    CHECK(agent_ms(kNow - Millis(40), true, false) == 7 + 60'000);  // it may still run there
+    const auto book = shelf.book(1);
+    book->write({}, MeterBook::Command{MeterPhase::kSetup, kNow - Millis(9), Millis(10), false});
+    CHECK(end_of_left_attempts(shelf.root, true, kNow, WallTime(0)).at(0).so_far.usage.setup_ms ==
+          9);
+    book->write({}, MeterBook::Command{MeterPhase::kAcceptance, kNow, Millis(10), false});
+    CHECK(end_of_left_attempts(shelf.root, true, kNow + Millis(4), WallTime(0))
+              .at(0)
+              .so_far.usage.acceptance_ms == 4);
+  }
+
+  TEST_CASE("a page that was half written leaves the one before it") {
+    Shelf shelf;
+    const auto book = shelf.book(1);
+    book->write(used(10), std::nullopt);  // the second page of the file, turn 2
+    book->write(used(20), std::nullopt);
+    constexpr std::size_t kPage = 4096, kTorn = 60;
+    std::string bytes = read_file(shelf.file(1), 1 << 20).value();
+    REQUIRE(bytes.size() == 2 * kPage);
+    std::fill(bytes.begin() + kPage + kTorn, bytes.end(), '\0');  // turn 3
+    REQUIRE(write_file(shelf.file(1), bytes).ok());
+    const auto left = MeterBook::read_all(shelf.root);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].so_far.usage == used(10));
+  }
+
+  TEST_CASE("a book that cannot be believed is no claim at all") {
+    Shelf shelf;
+    for (const std::uint32_t run : {1U, 2U, 3U, 4U, 5U}) shelf.book(run)->write(used(1), {});
+    const std::string page = read_file(shelf.file(1), 1 << 20).value();
+    const std::size_t word = page.find(' ', page.find(' ') + 1) + 1;
+    const std::string boot = page.substr(word, page.find(' ', word) - word);
+    REQUIRE(20 < boot.size());
+    shelf.change(1, boot, std::string(boot.size(), '0'));                // changed, not hashed anew
+    REQUIRE(write_file(shelf.file(2), "").ok());                         // empty
+    REQUIRE(write_file(shelf.file(3), std::string(1 << 20, 'x')).ok());  // too large
+    fs::rename(shelf.file(4), shelf.file(9));                            // another attempt's
+    const auto left = MeterBook::read_all(shelf.root);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].so_far.attempt == so_far(5).attempt);
+    CHECK_FALSE(fs::exists(shelf.file(1)));  // and is not looked at again
+    CHECK_FALSE(fs::exists(shelf.file(9)));
+  }
+
+  TEST_CASE("an attempt whose result is safe has no book any more") {
+    Shelf shelf;
+    const auto book = shelf.book(1);
+    book->close();
+    book->write(used(1), std::nullopt);
+    CHECK(MeterBook::read_all(shelf.root).empty());
+    CHECK(MeterBook::read_all(shelf.temp.path() / "nowhere").empty());
+    CHECK_FALSE(MeterBook::create(shelf.root, "../escape", so_far(1)).ok());
+  }
+}

@@ -1,0 +1,278 @@
+// Calls per minute of the whole campaign: the coordinator's half (RateLeases) and the worker's
+// (RateShare) together, under losses, delays, reordering and restarts of either.
+#include "coordinator/core/rate_lease.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "desk.h"
+#include "worker/core/rate_share.h"
+
+namespace proctor {
+namespace {
+
+Instant at(std::int64_t ms) {
+  return Instant(Millis(ms));
+}
+
+// One campaign, its coordinator and its workers, connected by a network that loses, delays and
+// reorders.  Every worker asks for as much as it can get.
+class Fleet {
+ public:
+  Fleet(std::uint64_t limit, std::size_t workers, std::uint32_t seed) : rng_(seed), limit_(limit) {
+    leases_ = std::make_unique<RateLeases>(std::vector{limit_}, false);
+    for (std::size_t i = 0; i < workers; ++i) workers_.push_back(born());
+  }
+  // Percent per message and, for restarts, per step of half a second.
+  struct Trouble {
+    unsigned lost = 0, worker_dies = 0, coordinator_dies = 0;
+    std::uint64_t delay_ms = 20;
+  };
+  void run(std::int64_t ms, const Trouble& t) {
+    for (const std::int64_t end = now_ + ms; now_ < end; now_ += kStep) step(t);
+  }
+  // The most calls in any minute.
+  std::size_t worst() const {
+    std::size_t most = 0, first = 0;
+    for (std::size_t last = 0; last < granted_.size(); ++last) {
+      while (granted_[first] + kRateWindow.count() <= granted_[last]) ++first;
+      most = std::max(most, last - first + 1);
+    }
+    return most;
+  }
+  std::size_t calls_since(std::int64_t from) const {
+    return static_cast<std::size_t>(granted_.end() -
+                                    std::lower_bound(granted_.begin(), granted_.end(), from));
+  }
+  std::int64_t now() const { return now_; }
+
+ private:
+  static constexpr std::int64_t kStep = 500;
+  struct Worker {
+    std::uint64_t boot = 0;
+    std::unique_ptr<RateShare> share;
+    std::uint32_t used = 0;
+    std::int64_t next_sync = 0;
+  };
+  struct Letter {
+    std::int64_t arrives = 0;
+    std::size_t worker = 0;
+    std::uint64_t boot = 0;
+    bool up = false;
+    RateLeases::Word word;              // up
+    std::uint64_t ticket = 0;           // down
+    std::vector<std::uint64_t> shares;  // down
+  };
+
+  Worker born() {
+    const std::uint64_t boot = rng_();
+    return {boot, std::make_unique<RateShare>(boot >> 1), below(5), 0};
+  }
+  std::uint32_t below(std::uint64_t n) { return static_cast<std::uint32_t>(rng_() % n); }
+  void post(Letter letter, const Trouble& t) {
+    if (below(100) < t.lost) return;
+    letter.arrives = now_ + below(t.delay_ms + 1);
+    letters_.push_back(std::move(letter));
+  }
+  void step(const Trouble& t) {
+    if (below(100) < t.coordinator_dies)
+      leases_ = std::make_unique<RateLeases>(std::vector{limit_}, true);
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      if (below(100) < t.worker_dies) workers_[i] = born();
+      if (below(20) == 0) workers_[i].used = below(5);
+      sync(i, t);
+    }
+    deliver(t);
+    std::vector<std::size_t> order(workers_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), rng_);
+    for (const std::size_t i : order) call(workers_[i]);
+  }
+  void sync(std::size_t i, const Trouble& t) {
+    Worker& w = workers_[i];
+    if (now_ < w.next_sync) return;
+    w.next_sync = now_ + 2000;
+    const std::uint64_t ticket = w.share->ask(at(now_));
+    post({0,
+          i,
+          w.boot,
+          true,
+          {ticket, w.share->obeyed(), w.share->calls(at(now_)), 4, w.used},
+          0,
+          {}},
+         t);
+  }
+  void deliver(const Trouble& t) {
+    std::vector<Letter> due;
+    std::erase_if(letters_, [&](const Letter& l) {
+      if (now_ < l.arrives) return false;
+      due.push_back(l);
+      return true;
+    });
+    std::shuffle(due.begin(), due.end(), rng_);
+    for (const Letter& l : due) {
+      if (l.up) {
+        const WorkerId id("w" + std::to_string(l.worker));
+        post({0,
+              l.worker,
+              l.boot,
+              false,
+              {},
+              l.word.ticket,
+              leases_->renew(id, BootId(l.boot), l.word, at(now_))},
+             t);
+      } else {
+        workers_[l.worker].share->obey(l.ticket, l.shares);  // perhaps an earlier life's letter
+      }
+    }
+  }
+  void call(Worker& w) {
+    const std::vector<RateBucket> all{{"calls_per_minute", limit_}};
+    while (!w.share->take(all, {0}, at(now_))) granted_.push_back(now_);
+  }
+
+  std::mt19937_64 rng_;
+  std::uint64_t limit_;
+  std::int64_t now_ = 1'000'000;
+  std::unique_ptr<RateLeases> leases_;
+  std::vector<Worker> workers_;
+  std::vector<Letter> letters_;
+  std::vector<std::int64_t> granted_;
+};
+
+RateLeases::Word word(std::uint64_t ticket, std::uint64_t obeyed, std::uint32_t used,
+                      std::vector<std::uint64_t> calls = {0}) {
+  return {ticket, obeyed, std::move(calls), 4, used};
+}
+using Shares = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_SUITE("rates") {
+  TEST_CASE("no schedule of losses and delays and restarts passes the limit in any minute") {
+    for (std::uint32_t seed = 1; seed <= 120; ++seed) {
+      CAPTURE(seed);
+      const std::uint64_t limit = 1 + seed % 40;
+      Fleet fleet(limit, 1 + seed % 7, seed);
+      const unsigned lost = seed % 3 == 0 ? 30 : 0;
+      fleet.run(200'000, {.lost = lost, .delay_ms = 20});
+      fleet.run(200'000, {lost, 2, 0, 9'000});
+      fleet.run(300'000, {lost, 2, 1, 70'000});
+      fleet.run(200'000, {.lost = 0, .coordinator_dies = 1, .delay_ms = 20});
+      CHECK(fleet.worst() <= limit);
+      CHECK(0 < fleet.calls_since(0));
+    }
+  }
+
+  TEST_CASE("a quiet fleet uses the whole limit") {
+    for (const std::uint64_t limit : {1U, 3U, 10U, 60U, 1000U}) {
+      CAPTURE(limit);
+      Fleet fleet(limit, 5, 7);
+      fleet.run(300'000, {});
+      const std::int64_t from = fleet.now();
+      fleet.run(600'000, {});
+      CHECK(fleet.worst() <= limit);
+      CHECK(limit * 6 <= fleet.calls_since(from));  // of 10 minutes
+    }
+  }
+
+  TEST_CASE("shares follow the slots in use and never sum above the limit") {
+    RateLeases leases({30}, false);
+    const auto give = [&](const char* name, const RateLeases::Word& w, std::int64_t ms) {
+      const Shares got = leases.renew(WorkerId(name), BootId(1), w, at(ms));
+      CHECK(leases.occupied(0, at(ms)) <= 30);
+      return got;
+    };
+    CHECK(give("a", word(1, 0, 0), 0) == Shares{30});  // alone: everything
+    CHECK(give("b", word(1, 0, 2), 10) == Shares{0});  // a may be using it all
+    CHECK(give("a", word(2, 1, 1), 2000) == Shares{10});
+    CHECK(give("b", word(2, 1, 2), 2010) == Shares{0});  // a has not said that it obeyed
+    CHECK(give("a", word(3, 2, 1, {10}), 4000) == Shares{10});
+    CHECK(give("b", word(3, 2, 2), 4010) == Shares{20});
+    CHECK(give("b", word(3, 2, 2), 4020).empty());  // said already
+  }
+
+  TEST_CASE("what a silent worker holds is given to nobody until it cannot have been used lately") {
+    RateLeases leases({10}, false);
+    CHECK(leases.renew(WorkerId("a"), BootId(1), word(1, 0, 1), at(0)) == Shares{10});
+    std::uint64_t ticket = 0;
+    const auto next = [&](std::int64_t ms) {
+      ++ticket;
+      return leases.renew(WorkerId("b"), BootId(1), word(ticket, ticket - 1, 1), at(ms))[0];
+    };
+    const std::int64_t free_at = (kRateLease + kRateWindow).count();
+    for (std::int64_t ms = 2000; ms < free_at; ms += 2000) CHECK(next(ms) == 0);
+    CHECK(next(free_at) == 10);
+    // A life that was killed is another worker as far as this goes.
+    CHECK(leases.renew(WorkerId("b"), BootId(2), word(1, 0, 1), at(free_at + 1)) == Shares{0});
+  }
+
+  TEST_CASE("a coordinator that was restarted gives nothing until older shares have lapsed") {
+    RateLeases leases({10}, true);
+    CHECK(leases.renew(WorkerId("a"), BootId(1), word(1, 0, 1), at(5)) == Shares{0});
+    CHECK(leases.renew(WorkerId("a"), BootId(1), word(2, 1, 1), at(90'004)) == Shares{0});
+    CHECK(leases.renew(WorkerId("a"), BootId(1), word(3, 2, 1), at(90'005)) == Shares{10});
+  }
+
+  TEST_CASE("a worker obeys the newest answer to its own words alone and until its time") {
+    RateShare share(100);
+    const std::vector<RateBucket> all{{"calls_per_minute", 9}, {"providers.acme", 5}};
+    CHECK(share.take(all, {0}, at(0))->retry_after == limits::kSyncInterval);
+    const std::uint64_t first = share.ask(at(1000)), second = share.ask(at(3000));
+    share.obey(second, {2, 1});
+    share.obey(first, {9, 9});        // overtaken
+    share.obey(second + 77, {9, 9});  // of another life
+    CHECK(share.obeyed() == second);
+    CHECK(!share.take(all, {0, 1}, at(4000)));
+    const auto wait = share.take(all, {0, 1}, at(5000));
+    REQUIRE(wait);
+    CHECK(wait->retry_after == Millis(59'000));
+    CHECK(wait->reason ==
+          "rates.providers.acme: 5 on all workers; this worker's share is 1, 1 granted in the last "
+          "minute");
+    CHECK(!share.take(all, {0}, at(5000)));  // what was refused took nothing of the other bucket
+    CHECK(share.calls(at(5000)) == Shares{2, 1});
+    CHECK(share.calls(at(64'000)) == Shares{1, 0});
+    CHECK(share.take(all, {1}, at(64'000)).has_value());  // the share ran out at 33 s
+  }
+
+  TEST_CASE("a model call counts for its provider and one of an unknown provider for each") {
+    const Rates rates{600, {{"acme", 10}, {"zeta", 20}}};
+    using List = std::vector<std::size_t>;
+    CHECK(buckets_of(rates, {.type = "llm_request", .provider = "zeta"}) == List{0, 2});
+    CHECK(buckets_of(rates, {.type = "llm_request", .provider = "other"}) == List{0});
+    CHECK(buckets_of(rates, {.type = "llm_request"}) == List{0, 1, 2});
+    CHECK(buckets_of(rates, {.type = "tool_call"}) == List{0});
+    CHECK(buckets_of({std::nullopt, {{"acme", 10}}}, {.type = "llm_request"}) == List{0});
+    CHECK(buckets_of({}, {.type = "llm_request"}).empty());
+  }
+
+  TEST_CASE("the scheduler answers a Sync with a share and one without a ticket with none") {
+    using namespace scheduler_test;
+    SchedulerSettings with = settings();
+    with.rates.calls_per_minute = 12;
+    Scheduler core(plan_of({0, 0}), with, Epoch(1));
+    static_cast<void>(core.start({}));
+    wire::Sync s;
+    s.worker = WorkerId("w");
+    s.boot = BootId(1);
+    s.slots = 2;
+    s.features = {"sandbox:null"};
+    const auto reply = [&] {
+      for (const Command& c : core.on(WorkerSynced{s}, {}))
+        if (const auto* r = std::get_if<ReplySync>(&c)) return r->reply;
+      return wire::SyncReply{};
+    };
+    CHECK(reply().shares.empty());
+    s.ticket = 5;
+    CHECK(reply().shares == Shares{12});
+    s.ticket = 6;
+    CHECK(reply().ticket == 6);
+  }
+}
+
+}  // namespace proctor

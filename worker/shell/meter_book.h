@@ -1,0 +1,70 @@
+#pragma once
+// MeterBook: what one attempt has used so far, on disk, so that an attempt whose worker is killed
+// is settled at what was metered instead of at its ceiling.
+//   ROOT/<campaign>/<run>.<attempt>.meter
+// A page is written before what it counts takes effect: a grant before its answer, a command before
+// its start.  What is granted and not yet charged stands in it at its worst case.  Two pages in
+// turn, each with a digest, so that a half-written one is never read.  Not synced: a kill -9 loses
+// nothing that was written, and after a power failure (another kernel boot) the book is worthless,
+// because it may be old.
+// A book that cannot be written any more is removed: no book, no claim.
+// One attempt's books by one thread at a time (AttemptMeter's lock).
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "common/wire/messages.h"
+#include "worker/core/run_meter.h"
+
+namespace proctor {
+
+class MeterBook {
+ public:
+  // A command in a sandbox: its time counts from its start, whoever still sees its end.
+  struct Command {
+    MeterPhase phase = MeterPhase::kSetup;
+    Instant since{};
+    Millis limit{0};
+    bool docker = false;  // its sandbox does not die with the worker
+  };
+  // The attempt's result so far: everything but how it ends.  kInvalid: not a campaign's id.
+  static Result<std::unique_ptr<MeterBook>> create(const fs::path& root,
+                                                   const std::string& campaign,
+                                                   wire::ResultMessage so_far);
+  // The file stays: whoever made sure of the attempt's result calls close().
+  ~MeterBook() = default;
+  MeterBook(const MeterBook&) = delete;
+  MeterBook& operator=(const MeterBook&) = delete;
+
+  void write(const Usage& usage, const std::optional<Command>& command);
+  void close();  // the result is safe elsewhere
+
+  // What a killed life left below `root`.  An attempt whose book cannot be believed is not there.
+  struct Left {
+    std::string campaign;
+    wire::ResultMessage so_far;
+    std::optional<Command> command;
+    fs::path file;
+  };
+  static std::vector<Left> read_all(const fs::path& root);
+
+ private:
+  MeterBook(fs::path file, UniqueFd fd, std::string boot, wire::ResultMessage so_far);
+  fs::path file_;
+  UniqueFd fd_;
+  std::string boot_;
+  wire::ResultMessage so_far_;
+  std::uint64_t turn_ = 0;
+};
+
+// Makes the result of each attempt that a killed life of this worker was running: infrastructure,
+// with the usage of its book and the time of the command that was under way, until now or its limit
+// (the limit where a Docker Engine that may still run it does not answer).
+std::vector<MeterBook::Left> end_of_left_attempts(const fs::path& root, bool docker_is_clean,
+                                                  Instant now, WallTime wall);
+
+}  // namespace proctor

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
@@ -52,6 +53,37 @@ Status write_all(int fd, std::string_view bytes, const fs::path& path) {
   return ok_status();
 }
 
+// An empty file of this name that is ours alone until it is closed.  The name is always the same,
+// so that what a killed writer left is taken by the next one; two writers take turns.
+Result<UniqueFd> locked_new_file(const std::string& temp) {
+  for (;;) {
+    UniqueFd fd(
+        ::open(temp.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    if (!fd.valid()) {
+      const int e = errno;
+      // A link, a pipe, or a file of somebody else who ended.
+      if ((e == ELOOP || e == ENXIO || e == EACCES) && ::unlink(temp.c_str()) == 0) continue;
+      return errno_error("create " + temp, e);
+    }
+    while (::flock(fd.get(), LOCK_EX) != 0)
+      if (errno != EINTR) return errno_error("lock " + temp, errno);
+    struct stat own {};
+    struct stat named {};
+    if (::fstat(fd.get(), &own) != 0) return errno_error("stat " + temp, errno);
+    // The writer we waited for renamed or removed it.
+    if (::lstat(temp.c_str(), &named) != 0 || own.st_ino != named.st_ino ||
+        own.st_dev != named.st_dev)
+      continue;
+    if (!S_ISREG(own.st_mode) || own.st_nlink != 1 || own.st_uid != ::geteuid()) {
+      if (::unlink(temp.c_str()) != 0) return errno_error("remove " + temp, errno);
+      continue;
+    }
+    if (own.st_size != 0 && ::ftruncate(fd.get(), 0) != 0)
+      return errno_error("truncate " + temp, errno);
+    return fd;
+  }
+}
+
 }  // namespace
 
 Error errno_error(std::string_view what, int error_number) {
@@ -90,9 +122,8 @@ Result<std::string> read_file(const fs::path& path, std::size_t bytes_max) {
 Status write_file(const fs::path& path, std::string_view bytes, Durability durability,
                   unsigned mode) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::string temp = (dir / ("." + path.filename().string() + ".XXXXXX")).string();
-  const UniqueFd fd(::mkostemp(temp.data(), O_CLOEXEC));
-  if (!fd.valid()) return errno_error("create in " + dir.string(), errno);
+  const std::string temp = (dir / ("." + path.filename().string() + ".new")).string();
+  PROCTOR_TRY(const UniqueFd fd, locked_new_file(temp));
   const auto abandon = [&](Error e) {
     ::unlink(temp.c_str());
     return e;

@@ -3,7 +3,9 @@
 #include <array>
 #include <chrono>
 #include <thread>
+#include <vector>
 
+#include "common/base/digest.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/ledger/redis_connection.h"
@@ -31,7 +33,7 @@ Result<TempDir> socket_folder(const fs::path& state_dir) {
   if (state_dir.string().size() + 32 + kSocketName.size() < kSocketPathMax) {
     return TempDir::create("redis", state_dir);
   }
-  return TempDir::create("proctor-redis", "/tmp");
+  return TempDir::create("proctor-redis-" + sha256(state_dir.string()).short_hex(), "/tmp");
 }
 
 }  // namespace
@@ -92,6 +94,21 @@ void PrivateRedis::tend() {
   } else {
     log::warn("redis-server: " + child.error().detail);
   }
+}
+
+void PrivateRedis::remove_abandoned() const {
+  const fs::path parent = folder_.path().parent_path();
+  // Up to the random part: of this state's folders alone.
+  const std::string prefix = folder_.path().stem().string() + ".";
+  std::error_code ec;
+  std::vector<fs::path> abandoned;
+  for (fs::directory_iterator it(parent, ec), end; !ec && it != end; it.increment(ec)) {
+    const fs::path& at = it->path();
+    if (at.filename().string().starts_with(prefix) && at != folder_.path() &&
+        it->symlink_status(ec).type() == fs::file_type::directory)
+      abandoned.push_back(at);
+  }
+  for (const fs::path& at : abandoned) (void)remove_tree(at);
 }
 
 PrivateRedis& PrivateRedis::operator=(PrivateRedis&& other) noexcept {

@@ -36,6 +36,9 @@ class PrivateRedis {
   // without waiting for it to answer.  Call it now and then.  Whoever uses it finds another run_id
   // and rebuilds what it held.
   void tend();
+  // Removes the socket folders that killed owners left for this state.  Only for who has the
+  // campaign's lock: another's fresh one would go too.
+  void remove_abandoned() const;
   // Ends it; the socket's folder goes with this object.  May be called twice.
   void stop();
 

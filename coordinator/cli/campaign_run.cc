@@ -88,12 +88,28 @@ struct Earlier {
   bool attempted = false;  // and a run was tried: a start that failed has not begun anything
   std::uint64_t ended = 0, parked = 0, open = 0;
 };
+// Attempts have delivered: a journal that knows of none is not that of a new campaign.
+bool has_evidence(const StateFolder& folder) {
+  std::error_code ec;
+  for (fs::directory_iterator it(folder.runs(), ec), end; !ec && it != end; it.increment(ec))
+    if (it->path() != folder.incoming()) return true;
+  return false;
+}
+
 Result<Earlier> look_at_journal(const StateFolder& folder) {
   std::error_code ec;
-  if (!fs::exists(folder.journal(), ec)) return Earlier{};
-  Result<JournalReader> reader = JournalReader::open(folder.journal());
-  // Whoever made the file ended before anything was in it: a full disk, a kill.
-  if (!reader.ok() && reader.error().code == Errc::kNotFound) return Earlier{};
+  const bool is_there = fs::exists(folder.journal(), ec);
+  Result<JournalReader> reader = Error{Errc::kNotFound, "no journal"};
+  if (is_there) reader = JournalReader::open(folder.journal());
+  // Whoever made the file ended before anything was in it: a full disk, a kill.  Not after a result
+  // came.
+  if (!reader.ok() && reader.error().code == Errc::kNotFound) {
+    if (has_evidence(folder))
+      return Error{Errc::kCorrupt, folder.journal().string() +
+                                       (is_there ? " is empty" : " is missing") + ", but " +
+                                       folder.runs().string() + " has results"};
+    return Earlier{};
+  }
   if (!reader.ok()) return std::move(reader).error();
   PROCTOR_TRY(const RestoredState state, reader->load());
   Earlier e;
@@ -203,8 +219,10 @@ Result<int> run_it(const RunOptions& options) {
     if (redis && !over) redis->tend();
     display.show(status);
   };
+  coordinator_setup.awaited = [&] { return workers && workers->orphan_works(); };
   PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator,
               Coordinator::open(std::move(coordinator_setup)));
+  if (redis) redis->remove_abandoned();
   for (const std::string& endpoint : coordinator->endpoints())
     log::info("campaign " + frozen.id + ", epoch " + std::to_string(coordinator->epoch().raw()) +
               ", listening on " + endpoint);

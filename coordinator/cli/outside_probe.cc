@@ -1,10 +1,17 @@
 #include "coordinator/cli/outside_probe.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <map>
 #include <set>
 
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
+#include "common/base/unique_fd.h"
 #include "coordinator/cli/engine_probe.h"
 
 namespace proctor::cli {
@@ -34,6 +41,49 @@ bool is_url(const std::string& source) {
          (source.find(':') != std::string::npos && source.find('/') != 0 && source[0] != '.');
 }
 
+// A scratch folder that is locked for as long as it is used.  Those of killed checks are removed:
+// their locks are free.  The lock on the parent is for the moment in which a new one has none yet.
+class Scratch {
+ public:
+  static Result<Scratch> create() {
+    std::error_code ec;
+    const fs::path parent = fs::temp_directory_path(ec);
+    if (ec) return errno_error("temporary folder", ec.value());
+    const UniqueFd turn = open_folder(parent);
+    if (!turn.valid() || ::flock(turn.get(), LOCK_EX) != 0)
+      return errno_error("lock " + parent.string(), errno);
+    sweep(parent);
+    PROCTOR_TRY(TempDir dir, TempDir::create(kPrefix, parent));
+    UniqueFd lock = open_folder(dir.path());
+    if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+      return errno_error("lock " + dir.path().string(), errno);
+    return Scratch(std::move(dir), std::move(lock));
+  }
+  const fs::path& path() const { return dir_.path(); }
+
+ private:
+  static constexpr const char* kPrefix = "proctor-check";
+  Scratch(TempDir dir, UniqueFd lock) : lock_(std::move(lock)), dir_(std::move(dir)) {}
+  static UniqueFd open_folder(const fs::path& path) {
+    return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  static void sweep(const fs::path& parent) {
+    std::error_code ec;
+    std::vector<fs::path> abandoned;
+    for (fs::directory_iterator it(parent, ec), end; !ec && it != end; it.increment(ec)) {
+      if (!it->path().filename().string().starts_with(std::string(kPrefix) + ".")) continue;
+      const UniqueFd fd = open_folder(it->path());
+      struct stat st {};
+      if (fd.valid() && ::fstat(fd.get(), &st) == 0 && st.st_uid == ::geteuid() &&
+          ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0)
+        abandoned.push_back(it->path());
+    }
+    for (const fs::path& at : abandoned) (void)remove_tree(at);
+  }
+  UniqueFd lock_;
+  TempDir dir_;  // goes first
+};
+
 class RealProbe : public OutsideProbe {
  public:
   explicit RealProbe(std::vector<std::string>& unasked) : unasked_(unasked) {}
@@ -51,7 +101,7 @@ class RealProbe : public OutsideProbe {
   Result<bool> patch_applies(const std::string& source, const fs::path& base,
                              const std::string& commit, const std::string& patch) const override {
     PROCTOR_TRY(const fs::path repo, repository(source, base, commit));
-    PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-check"));
+    PROCTOR_TRY(const Scratch scratch, Scratch::create());
     const std::string index = (scratch.path() / "index").string();
     const auto with_index = [&](std::vector<std::string> args) {
       args.insert(args.begin(), {"--git-dir", repo.string()});
@@ -96,7 +146,7 @@ class RealProbe : public OutsideProbe {
       if (!has.success()) return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
       return fs::path(text);
     }
-    PROCTOR_TRY(TempDir scratch, TempDir::create("proctor-check"));
+    PROCTOR_TRY(Scratch scratch, Scratch::create());
     const std::string dir = (scratch.path() / "repo.git").string();
     PROCTOR_TRY(const std::string made, run_for_output(git({"init", "-q", "--bare", dir})));
     const std::string from = url ? source : path.string();
@@ -118,7 +168,7 @@ class RealProbe : public OutsideProbe {
   std::vector<std::string>& unasked_;
   // Answers of this one check; it is used by one thread.
   mutable std::map<std::pair<std::string, std::string>, Result<fs::path>> found_;
-  mutable std::vector<TempDir> scratches_;
+  mutable std::vector<Scratch> scratches_;
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "coordinator/journal/journal.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
+#include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
 
@@ -110,7 +112,14 @@ Status Journal::commit(const std::deque<Batch>& group) {
 Result<RestoredState> Journal::load() {
   const std::lock_guard lock(store_mutex_);
   if (store_ == nullptr) return kClosed;
-  return journal::load_state(store_->db());
+  // What the load does not come by is looked at meanwhile: nothing goes on upon a damaged page.
+  std::future<Status> pages = std::async(std::launch::async, [file = store_->db().filename()] {
+    auto db = sqlite::Database::open(file, sqlite::Database::Mode::kReadOnly);
+    return db.ok() ? journal::check_pages(*db) : Status(std::move(db).error());
+  });
+  Result<RestoredState> state = journal::load_state(store_->db());
+  PROCTOR_CHECK_OK(pages.get());
+  return state;
 }
 
 Result<std::optional<std::string>> Journal::meta(const std::string& key) {

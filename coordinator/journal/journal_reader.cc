@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/journal_wal.h"
 #include "coordinator/journal/row_seals.h"
 #include "coordinator/journal/sqlite.h"
 
@@ -37,6 +39,14 @@ Result<JournalReader> JournalReader::open(const fs::path& file) {
   if (!fs::exists(file, ec)) {
     return Error{Errc::kNotFound, "read journal: no file " + file.string()};
   }
+  // Only until it is switched to a WAL, which is the first thing done, has it a rollback journal:
+  // its maker was killed, and the next one will roll it back.
+  fs::path rollback = file;
+  rollback += "-journal";
+  if (fs::exists(rollback, ec))
+    return Error{Errc::kNotFound, "read journal: " + file.string() + " has nothing in it yet"};
+  // Who writes has looked at the log, and changes it now.
+  if (!journal_owner(file)) PROCTOR_CHECK_OK(check_journal_files(file));
   auto db = open_checked(file, sqlite::Database::Mode::kReadOnly);
   fs::path wal = file;
   wal += "-wal";

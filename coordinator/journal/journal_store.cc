@@ -16,6 +16,7 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/journal_wal.h"
 #include "coordinator/journal/review_seal.h"
 
 namespace proctor {
@@ -204,10 +205,20 @@ std::optional<std::string> journal_owner(const fs::path& file) {
 
 Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
   PROCTOR_TRY(UniqueFd lock, take_lock(lock_of(file)));
+  std::error_code ec;
+  if (fs::exists(file.string() + ".recovered", ec))
+    return Error{Errc::kConflict, "a recovery of " + file.string() +
+                                      " was interrupted: proctor journal recover goes on with it"};
+  PROCTOR_CHECK_OK(check_journal_files(file));  // before SQLite removes what it does not understand
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, sqlite::Database::Mode::kCreate));
   PROCTOR_CHECK_OK(journal::prepare_for_writing(db));
   std::unique_ptr<JournalStore> store(new JournalStore(std::move(lock), std::move(db)));
   PROCTOR_CHECK_OK(store->prepare_all());
+  // Its maker had a rollback journal for a moment.  One whose removal the power took back would be
+  // rolled back, and all that was committed since with it.
+  PROCTOR_CHECK_OK(sync_path(file.has_parent_path() ? file.parent_path() : fs::path(".")));
+  // Frames of an unfinished transaction would stand behind new ones and look like damage.
+  PROCTOR_CHECK_OK(store->checkpoint());
   PROCTOR_TRY(store->seals_, journal::RowSeals::attach(store->db_));
   return store;
 }

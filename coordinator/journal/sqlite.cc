@@ -108,6 +108,11 @@ void Statement::bind_blob(int at, std::string_view bytes) {
 void Statement::bind_null(int at) {
   PROCTOR_ASSERT(sqlite3_bind_null(handle_.get(), at + 1) == SQLITE_OK);
 }
+void Statement::bind_column(int at, const Statement& from, int column) {
+  const int rc =
+      sqlite3_bind_value(handle_.get(), at + 1, sqlite3_column_value(from.handle_.get(), column));
+  PROCTOR_ASSERT(rc == SQLITE_OK || rc == SQLITE_NOMEM);
+}
 
 Result<bool> Statement::step() {
   const int rc = sqlite3_step(handle_.get());

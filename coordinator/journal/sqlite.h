@@ -33,6 +33,8 @@ class Statement {
   void bind(int at, std::string_view text);  // copied
   void bind_blob(int at, std::string_view bytes);
   void bind_null(int at);
+  // A column of another statement's row, whatever its type.
+  void bind_column(int at, const Statement& from, int column);
 
   // True with a row, false at the end (and then reset).
   Result<bool> step();

@@ -364,7 +364,7 @@ void Coordinator::say_goodbye() {
   reply.next_sync_ms = static_cast<std::uint32_t>(limits::kSyncInterval.count());
   reply.drain = true;
   for (const auto& [id, peer] : peers_) send(id, reply);
-  if (peers_.empty()) return io_.stop();
+  if (peers_.empty() && !(options_.awaited && options_.awaited())) return io_.stop();
   goodbye_timer_.expires_after(kGoodbye);
   goodbye_timer_.async_wait([this](boost::system::error_code ec) {
     if (!ec) io_.stop();

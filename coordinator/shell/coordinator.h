@@ -41,6 +41,9 @@ struct CoordinatorOptions {
   std::shared_ptr<LedgerStore> ledger;  // not null, nobody else's
   SchedulerSettings scheduler;
   std::function<void(const StatusSnapshot&)> on_status;  // once a second, on the loop
+  // Whether a worker of an earlier life may still come: a campaign that is complete waits a moment
+  // for what it holds to be acknowledged.
+  std::function<bool()> awaited{};
 };
 
 class Coordinator {

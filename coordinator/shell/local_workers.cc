@@ -69,6 +69,10 @@ bool LocalWorkers::orphan_works(const Local& w) const {
   return !lock.ok() && lock.error().code == Errc::kConflict;
 }
 
+bool LocalWorkers::orphan_works() const {
+  return std::ranges::any_of(workers_, [&](const Local& w) { return !w.child && orphan_works(w); });
+}
+
 void LocalWorkers::tend() {
   for (Local& w : workers_) {
     if (Clock::now() < w.next) continue;

@@ -32,6 +32,8 @@ class LocalWorkers {
   // Starts those again that did not leave in good order, each at most once in a while.  Call it now
   // and then; from one thread.
   void tend();
+  // One that an earlier coordinator started still works.
+  bool orphan_works() const;
   // The campaign is over: waits a while for each to leave, then ends it, and removes what killed
   // ones left behind.
   void stop();

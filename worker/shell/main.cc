@@ -168,6 +168,8 @@ int serve(const Options& o) {
     log::warn("clean up: " + cleaned.error().detail);
   if (const Status cleared = remove_tree(home / "runs"); !cleared.ok())
     log::warn(cleared.error().detail);
+  Result<Spool> spool = Spool::open(home / "spool");  // removes what is not whole in it
+  if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
   if (o.clean_up) return kOk;
   if (const Status made = make_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
@@ -175,8 +177,6 @@ int serve(const Options& o) {
   // Bundles name folders of the coordinator's host, which may have moved since.
   if (const Status cleared = remove_tree(home / "bundles"); !cleared.ok())
     log::warn(cleared.error().detail);
-  Result<Spool> spool = Spool::open(home / "spool");
-  if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
   BundleCache bundles(home / "bundles");
   report_left_attempts(home / "meters", engines, *spool);
   RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name)}, **store, engines,

@@ -140,7 +140,8 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
   PROCTOR_CHECK_OK(prepare_apply(options.root / "apply.git"));
   WorkspaceKind kind = WorkspaceKind::kCopy;
   if (options.allow_overlay) {
-    const Status probe = probe_overlay(options.root);
+    // Below our life: buried with it if we are killed meanwhile.
+    const Status probe = probe_overlay(life.dir());
     if (probe.ok()) kind = WorkspaceKind::kOverlay;
     if (!probe.ok()) log::info("workspaces are copies: " + probe.error().detail);
   }

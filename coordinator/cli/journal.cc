@@ -1,0 +1,71 @@
+// proctor journal check, recover: is the campaign's journal whole, and what can be saved if it is
+// not.
+#include <cstdio>
+
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/journal_recover.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/journal/journal_check.h"
+#include "coordinator/shell/state_folder.h"
+
+namespace proctor::cli {
+namespace {
+
+int check(const std::string& folder) {
+  const fs::path file = StateFolder{folder}.journal();
+  if (const auto owner = journal_owner(file))
+    return complain({Errc::kConflict, "this campaign is running: " + *owner});
+  const Result<JournalFinding> found = check_journal(file);
+  if (!found.ok()) return complain(found.error());
+  for (const std::string& problem : found->problems) std::printf("damaged: %s\n", problem.c_str());
+  const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
+  std::printf(
+      "%s: %llu attempts, %llu runs ended, %llu parked, %llu notes, %llu reviews, last epoch "
+      "%llu\n",
+      file.c_str(), n(found->attempts), n(found->ended), n(found->parked), n(found->notes),
+      n(found->reviews), n(found->last_epoch.raw()));
+  if (found->wal.there)
+    std::printf(
+        "its log: %llu transactions in %llu of %llu frames; what follows them was never "
+        "committed\n",
+        n(found->wal.commits), n(found->wal.valid), n(found->wal.frames));
+  if (found->problems.empty()) {
+    std::printf("it is whole\n");
+    return kOk;
+  }
+  std::printf("proctor journal recover %s rebuilds it and says what could not be saved\n",
+              folder.c_str());
+  return kJobFailed;
+}
+
+int recover(const std::string& folder) {
+  const Result<int> code = recover_journal(folder);
+  return code.ok() ? *code : complain(code.error());
+}
+
+}  // namespace
+
+void add_journal(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("journal", "look after the campaign's journal");
+  command->require_subcommand(1);
+  const auto verb = [&](const char* name, const char* what, const char* footer,
+                        int (*act)(const std::string&)) {
+    auto* sub = command->add_subcommand(name, what);
+    sub->footer(footer);
+    auto folder = std::make_shared<std::string>();
+    sub->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
+    sub->callback([=, &exit_code] { exit_code = act(*folder); });
+  };
+  verb("check", "say whether the journal is whole, or what is damaged",
+       "Example:\n  proctor journal check my-campaign\nChanges nothing. Exit code 1 when something "
+       "is damaged.",
+       check);
+  verb("recover", "rebuild a damaged journal from what is readable and from runs/",
+       "Example:\n  proctor journal recover my-campaign && proctor resume my-campaign\n"
+       "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "
+       "their ceiling and\n"
+       "their runs are queued again; what workers still hold is delivered when they connect.",
+       recover);
+}
+
+}  // namespace proctor::cli

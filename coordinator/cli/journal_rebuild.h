@@ -1,0 +1,26 @@
+#pragma once
+// Attempts that a damaged journal has lost, from their run directories: what they came to and cost.
+// What left no evidence is entered as lost, at its ceiling, as far as the envelopes have room.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/core/records.h"
+#include "coordinator/core/run_queue.h"
+#include "coordinator/journal/journal_salvage.h"
+
+namespace proctor::cli {
+
+struct Rebuilt {
+  std::vector<JournalWrite> facts;
+  std::vector<std::string> lines;  // one for each attempt, for people
+  std::uint64_t from_evidence = 0, lost = 0;
+  MicroUsd charged_for_lost;
+};
+
+// `state`: what was salvaged.  Reads runs/, verifies each directory that it takes.
+Rebuilt rebuild_attempts(const FrozenCampaign& frozen, const PlanView& view,
+                         const RestoredState& state, const Salvage& salvage);
+
+}  // namespace proctor::cli

@@ -1,0 +1,12 @@
+#pragma once
+// proctor journal recover: a new journal from what the damaged one and runs/ still say.
+#include <string>
+
+#include "common/base/result.h"
+
+namespace proctor::cli {
+
+// The exit code; says on standard output what could be saved and what could not.
+Result<int> recover_journal(const std::string& folder);
+
+}  // namespace proctor::cli

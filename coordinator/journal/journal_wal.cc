@@ -1,0 +1,169 @@
+#include "coordinator/journal/journal_wal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <vector>
+
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kHeader = 32, kFrameHeader = 24;
+constexpr std::uint32_t kMagic = 0x377f0682;  // its last bit: the checksums' byte order
+
+using Bytes = std::vector<unsigned char>;
+
+std::uint32_t big_endian(const unsigned char* p) {
+  return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
+}
+std::uint32_t little_endian(const unsigned char* p) {
+  return std::uint32_t{p[3]} << 24 | std::uint32_t{p[2]} << 16 | std::uint32_t{p[1]} << 8 | p[0];
+}
+
+struct Checksum {
+  bool big = false;
+  std::uint32_t a = 0, b = 0;
+  // Over `size` bytes, a multiple of eight.
+  void add(const unsigned char* p, std::size_t size) {
+    for (const unsigned char* end = p + size; p < end; p += 8) {
+      a += (big ? big_endian(p) : little_endian(p)) + b;
+      b += (big ? big_endian(p + 4) : little_endian(p + 4)) + a;
+    }
+  }
+  bool is(const unsigned char* stored) const {
+    return a == big_endian(stored) && b == big_endian(stored + 4);
+  }
+};
+
+// All of `out`, or false at the end of the file.
+Result<bool> read_at(int fd, Bytes& out, std::uint64_t at, const fs::path& path) {
+  std::size_t have = 0;
+  while (have < out.size()) {
+    const ssize_t n =
+        ::pread(fd, out.data() + have, out.size() - have, static_cast<off_t>(at + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("read " + path.string(), errno);
+    if (n == 0) return false;
+    have += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+fs::path beside(fs::path journal, const char* ending) {
+  journal += ending;
+  return journal;
+}
+fs::path wal_of(const fs::path& journal) {
+  return beside(journal, "-wal");
+}
+
+std::uint64_t size_of(const fs::path& path) {
+  std::error_code ec;
+  const std::uintmax_t size = fs::file_size(path, ec);
+  return ec ? 0 : size;
+}
+
+// The index begins with two copies of a header of words in the machine's own order: version, -,
+// changes, page size, frames, pages, checksum of the last frame, salt of its log (as bytes),
+// checksum of it all.
+Result<std::uint64_t> indexed_frames(const fs::path& journal, const unsigned char* salt) {
+  constexpr std::size_t kCopy = 48, kSummed = 40, kFramesAt = 16, kSaltAt = 32;
+  const fs::path path = beside(journal, "-shm");
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Bytes both(2 * kCopy);
+  if (!fd.valid()) return std::uint64_t{0};
+  PROCTOR_TRY(const bool whole, read_at(fd.get(), both, 0, path));
+  Checksum sum;
+  sum.big = std::endian::native == std::endian::big;
+  sum.add(both.data(), kSummed);
+  const auto word = [&](std::size_t at) {
+    return sum.big ? big_endian(both.data() + at) : little_endian(both.data() + at);
+  };
+  const bool of_this_log = whole &&
+                           std::equal(both.begin(), both.begin() + kCopy, both.begin() + kCopy) &&
+                           word(kSummed) == sum.a && word(kSummed + 4) == sum.b &&
+                           std::equal(salt, salt + 8, both.data() + kSaltAt);
+  return of_this_log ? std::uint64_t{word(kFramesAt)} : 0;
+}
+
+// The frames behind the header; `sum` is that of the header.
+Status read_frames(int fd, const fs::path& path, const Bytes& header, Checksum sum, WalFacts& out) {
+  const std::size_t page = big_endian(header.data() + 8);
+  Bytes frame(kFrameHeader + page);
+  bool broken = false;
+  for (std::uint64_t i = 0; i < out.frames; ++i) {
+    PROCTOR_TRY(const bool whole, read_at(fd, frame, kHeader + i * frame.size(), path));
+    if (!whole) return ok_status();
+    const bool same_log = std::equal(frame.begin() + 8, frame.begin() + 16, header.begin() + 16);
+    const bool commit = big_endian(frame.data() + 4) != 0;
+    if (!broken) {
+      sum.add(frame.data(), 8);
+      sum.add(frame.data() + kFrameHeader, page);
+      broken = !same_log || !sum.is(frame.data() + 16);
+    }
+    if (broken) {
+      out.behind += same_log && commit;
+    } else if (commit) {
+      out.valid = i + 1;
+      ++out.commits;
+    }
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<WalFacts> wal_facts(const fs::path& journal) {
+  WalFacts out;
+  const fs::path path = wal_of(journal);
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return out;
+  if (!fd.valid()) return errno_error("open " + path.string(), errno);
+  const std::uint64_t size = size_of(path);
+  if (size == 0) return out;
+  out.there = true;
+  Bytes header(kHeader);
+  PROCTOR_TRY(const bool whole, read_at(fd.get(), header, 0, path));
+  Checksum sum;
+  const std::uint32_t magic = big_endian(header.data());
+  sum.big = (magic & 1) != 0;
+  sum.add(header.data(), 24);
+  const std::uint32_t page = big_endian(header.data() + 8);
+  const bool fits = 512 <= page && page <= 65536 && (page & (page - 1)) == 0;
+  if (!whole || (magic & ~1U) != kMagic || !fits || !sum.is(header.data() + 24)) {
+    out.header_broken = true;
+    return out;
+  }
+  out.frames = (size - kHeader) / (kFrameHeader + page);
+  // The index first: of a log that grows meanwhile it knows less, not more.
+  PROCTOR_TRY(out.indexed, indexed_frames(journal, header.data() + 16));
+  PROCTOR_CHECK_OK(read_frames(fd.get(), path, header, sum, out));
+  return out;
+}
+
+Status check_journal_files(const fs::path& journal) {
+  PROCTOR_TRY(const WalFacts wal, wal_facts(journal));
+  const std::string log = wal_of(journal).string();
+  const auto damaged = [](const std::string& what) { return Error{Errc::kCorrupt, what}; };
+  // A header alone holds no transaction, whatever it is.
+  if (wal.header_broken && kHeader < size_of(wal_of(journal)))
+    return damaged(log + ": its header is damaged; what it holds is not in the journal yet");
+  if (2 <= wal.behind)
+    return damaged(log + ": frame " + std::to_string(wal.valid + 1) +
+                   " or one soon after is damaged, and " + std::to_string(wal.behind) +
+                   " later transactions stand behind it");
+  if (wal.valid < wal.indexed)
+    return damaged(log + ": " + std::to_string(wal.indexed) + " frames were durable, " +
+                   std::to_string(wal.valid) + " can be read");
+  // SQLite would remove the log of an empty file.
+  if (0 < wal.frames && size_of(journal) == 0)
+    return damaged(journal.string() + " is empty, and its log " + log + " is not");
+  return ok_status();
+}
+
+}  // namespace proctor

@@ -1,0 +1,318 @@
+"""What the drivers of this folder share: a tiny campaign, what it came to, what it left on the machine.
+
+Knows Proctor by its commands and its documented files only (docs/journal.md, docs/run-directory.md).
+"""
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+AUDIT = TOP / "tests" / "audit" / "audit"
+SOLVER = "{name: solver, kind: command, command: 'BEFOREecho \"echo \\$((\\$1 + \\$2))\" > calc.sh'}"
+
+
+class Programs:
+    """The built binaries."""
+
+    def __init__(self, build):
+        build = pathlib.Path(build).resolve()
+        self.proctor = build / "proctor"
+        self.worker = build / "proctor-worker"
+        self.shims = build / "tests" / "fault" / "shim"
+        for program in (self.proctor, self.worker):
+            if not program.exists():
+                raise SystemExit(f"{program} is not there: cmake --build {build} first")
+
+    def shim(self, name):
+        path = self.shims / f"libproctor_{name}.so"
+        if not path.exists():
+            raise SystemExit(f"{path} is not there: cmake --build ... --target proctor_{name}")
+        return path
+
+
+def scratch_parent():
+    """Where campaigns are played: in memory if it can be, because thousands of them sync."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
+
+
+def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE", "")), replicates=1, tasks=("add",),
+                  workers=1, slots=2, redis="", more=""):
+    """A campaign whose calc.sh subtracts instead of adding; `folder`/camp is what is run."""
+    camp = pathlib.Path(folder) / "camp"
+    repo = camp / "repo"
+    (repo / "tests").mkdir(parents=True)
+    (camp / "contracts").mkdir()
+    (repo / "calc.sh").write_text("echo $(($1 - $2))\n")
+    (repo / "tests/t.sh").write_text('test "$(sh calc.sh 2 3)" = 5\n')
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main", "-C", str(repo)]
+    for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "broken"]):
+        subprocess.run(git + args, check=True, stdin=subprocess.DEVNULL)
+    commit = subprocess.run(git + ["rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    (camp / "contracts/fix.patch").write_text("diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n"
+                                              "-echo $(($1 - $2))\n+echo $(($1 + $2))\n")
+    listed = "".join(f"  - {m}\n" for m in methods)
+    (camp / "campaign.yaml").write_text(
+        f'name: camp\nmethods:\n{listed}replicates: {replicates}\nbudget:\n  global: "50.00"\n  task: "40.00"\n'
+        f'  run: "0.50"\nstrata: [language, type]\nworkers: {workers}\nslots: {slots}\n'
+        + (f'redis: "{redis}"\n' if redis else "") + more)
+    for task in tasks:
+        (camp / f"contracts/{task}.yaml").write_text(
+            f"id: {task}\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {{language: shell}}\n"
+            f'briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n  commit: "{commit}"\n'
+            "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+            'policy:\n  protected: ["tests/**"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n'
+            "reference_patch: fix.patch\n")
+    return camp
+
+
+class Redis:
+    """A private redis-server on a unix socket, and its contents as the auditor wants them."""
+
+    def __init__(self, folder):
+        self.socket = pathlib.Path(folder) / "redis.sock"
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no",
+             "--dir", str(self.socket.parent)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 10
+        while True:
+            try:
+                if self.call("PING") == "PONG":
+                    return
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    def call(self, *words):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(str(self.socket))
+            data = f"*{len(words)}\r\n".encode()
+            for w in words:
+                data += f"${len(w.encode())}\r\n{w}\r\n".encode()
+            s.sendall(data)
+            with s.makefile("rb") as f:
+                return self._reply(f)
+
+    def _reply(self, f):
+        line = f.readline().rstrip(b"\r\n")
+        kind, rest = line[:1], line[1:]
+        if kind in b"+-:":
+            return rest.decode()
+        if kind == b"$":
+            n = int(rest)
+            return None if n < 0 else f.read(n + 2)[:-2].decode()
+        return [self._reply(f) for _ in range(int(rest))]
+
+    def dump(self):
+        out = {}
+        for key in self.call("KEYS", "*"):
+            kind = self.call("TYPE", key)
+            if kind == "hash":
+                flat = self.call("HGETALL", key)
+                out[key] = dict(zip(flat[::2], flat[1::2]))
+            elif kind == "string":
+                out[key] = self.call("GET", key)
+        return out
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+# ---------------------------------------------------------------- what a campaign came to
+
+def rows(camp, query):
+    db = sqlite3.connect((pathlib.Path(camp) / ".proctor/journal.sqlite").resolve().as_uri() + "?mode=ro", uri=True, timeout=10)
+    try:
+        db.row_factory = sqlite3.Row
+        return [dict(r) for r in db.execute(query)]
+    finally:
+        db.close()
+
+
+def started(camp):
+    """A coordinator has begun there, so that `resume` is the command that goes on."""
+    try:
+        return bool(rows(camp, "SELECT 1 FROM epochs LIMIT 1"))
+    except sqlite3.Error:
+        return False
+
+
+def evidence_of(folder):
+    """Digests of what two honest runs of the same thing have in common: the patch and each check's streams and verdict."""
+    out = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not path.is_file() or not (name == "patch.diff" or name.startswith("acceptance/")):
+            continue
+        data = path.read_bytes()
+        if path.name == "result.json":
+            data = json.dumps({k: v for k, v in json.loads(data).items() if k != "wall_ms"}, sort_keys=True).encode()
+        out[name] = hashlib.sha256(data).hexdigest()[:16]
+    return out
+
+
+def summary(camp):
+    """Run by run: name, outcome, what its evidence says."""
+    camp = pathlib.Path(camp)
+    names = {}
+    for report in camp.glob("runs/*/*/r*/attempt-*/report.json"):
+        identity = json.loads(report.read_bytes())["identity"]
+        names[(identity["run"], identity["attempt"])] = (identity["run_name"], report.parent)
+    out = {}
+    for r in rows(camp, "SELECT run, state, outcome, attempt FROM runs ORDER BY run"):
+        name, folder = names.get((r["run"], r["attempt"]), ("?", None))
+        out[r["run"]] = (name, r["state"], r["outcome"], evidence_of(folder) if folder else "no evidence")
+    return out
+
+
+def money_problems(camp):
+    problems = []
+    for r in rows(camp, "SELECT run, attempt, state FROM attempts WHERE settled_ms IS NULL AND state NOT IN ('denied', 'voided')"):
+        problems.append(f"attempt {r['run']}.{r['attempt']} ({r['state']}) was never settled")
+    balance = rows(camp, "SELECT * FROM balance")[0]
+    if balance["reserved"] != 0:
+        problems.append(f"{balance['reserved']} micro-dollars are reserved at the end")
+    if balance["spent"] > balance["cap"]:
+        problems.append(f"{balance['spent']} spent of {balance['cap']}")
+    return problems
+
+
+def auditors(programs, camp, redis=None):
+    """Both auditors' complaints."""
+    problems = []
+    verified = subprocess.run([programs.proctor, "verify", camp], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if verified.returncode != 0:
+        problems.append("proctor verify: " + (verified.stdout + verified.stderr).strip())
+    command = [AUDIT, camp]
+    if redis is not None:
+        dump = pathlib.Path(camp).parent / "redis.json"
+        dump.write_text(json.dumps(redis.dump()))
+        command += ["--redis", dump]
+    audited = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if audited.returncode != 0:
+        problems.append("audit: " + (audited.stdout + audited.stderr).strip())
+    return problems
+
+
+# ---------------------------------------------------------------- what is left over
+
+def _slurp(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def processes_of(folder):
+    """pid to command line, of processes that name the folder or have something of it mounted in a namespace of their own."""
+    folder = str(folder) + "/"
+    ours = os.readlink("/proc/self/ns/mnt")
+    out = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        line = _slurp(f"/proc/{name}/cmdline")
+        if not line:
+            continue  # a zombie or a kernel thread
+        found = folder in line.replace("\0", "/")
+        if not found:
+            try:
+                found = os.readlink(f"/proc/{name}/ns/mnt") != ours and folder in _slurp(f"/proc/{name}/mountinfo")
+            except OSError:
+                continue
+        if found:
+            out[int(name)] = line.replace("\0", " ").strip()
+    return out
+
+
+def mounts_of(folder):
+    folder = str(folder) + "/"
+    return [w[1] for w in (line.split(" ") for line in _slurp("/proc/self/mounts").splitlines()) if w[1].startswith(folder)]
+
+
+def leftovers(folder, worker_roots, within=5.0):
+    """Lines: processes, mounts, sockets that name `folder`, control groups of workers with these roots."""
+    until = time.monotonic() + within
+    while True:
+        out = [f"process {pid}: {line}" for pid, line in processes_of(folder).items()]
+        out += [f"mount {at}" for at in mounts_of(folder)]
+        out += [f"socket {line}" for line in _slurp("/proc/net/unix").splitlines()
+                if str(folder) + "/" in line and "/redis.sock" not in line]
+        marks = tuple("-" + hashlib.sha256(str(r).encode()).hexdigest()[:12] for r in worker_roots)
+        for base in ("", "memory", "pids", "cpu", "cpuacct"):
+            at = pathlib.Path("/sys/fs/cgroup") / base / "proctor"
+            try:
+                out += [f"control group {g}" for g in at.iterdir() if g.name.endswith(marks)]
+            except OSError:
+                pass
+        if not out or time.monotonic() > until:
+            return out
+        time.sleep(0.02)
+
+
+def still_spooled(camp):
+    """Spool files whose result is in the journal already: a worker that was killed while it dropped them sends them
+    once more should it ever come back, and drops them then.  Names as in files_of."""
+    out = set()
+    for path in pathlib.Path(camp).glob(".proctor/workers/workers/*/spool/*/*"):
+        m = re.match(r"(\d+)\.(\d+)\.(result|tar\.zst)$", path.name)
+        if m and rows(camp, f"SELECT 1 FROM attempts WHERE run = {m[1]} AND attempt = {m[2]} AND outcome IS NOT NULL"):
+            out.add(re.sub(r"[0-9a-f]{12,}", "HASH", path.relative_to(camp).as_posix()))
+    return out
+
+
+def copy_tree(source, target):
+    """With its sockets, which shutil does not copy."""
+    pathlib.Path(target).parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", source, target], check=True)
+
+
+def end_all(folder):
+    """Whatever happened: nothing of the folder goes on or is mounted."""
+    for _ in range(100):
+        left = processes_of(folder)
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not left:
+            break
+        time.sleep(0.02)
+    for at in reversed(mounts_of(folder)):
+        subprocess.run(["umount", "-l", at], stderr=subprocess.DEVNULL)
+
+
+def clear_away(folder):
+    end_all(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def files_of(camp):
+    """The names of all that a campaign keeps, without what may differ between two undisturbed ones."""
+    out = set()
+    camp = pathlib.Path(camp)
+    for parent, folders, files in os.walk(camp):
+        at = pathlib.Path(parent).relative_to(camp).as_posix()
+        # The mirror's references come and go with what git packs.
+        if at == "repo" or at.endswith("repo.git/refs"):
+            folders.clear()
+            continue
+        for name in folders + files:
+            path = re.sub(r"attempt-\d+", "attempt-N", f"{at}/{name}" if at != "." else name)
+            out.add(re.sub(r"[0-9a-f]{12,}", "HASH", path))
+    return out

@@ -54,7 +54,8 @@ void add_cvdp(CLI::App& app, int& exit_code) {
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "docs/cvdp.md says what each does and where it differs from the upstream tool.");
   command->require_subcommand(1);
-  for (const Register add : {add_cvdp_check, add_cvdp_transform}) add(*command, exit_code);
+  for (const Register add : {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_report})
+    add(*command, exit_code);
 }
 
 }  // namespace proctor::cli

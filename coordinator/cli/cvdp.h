@@ -20,6 +20,8 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
 
 // One subcommand of `proctor cvdp` each.
 void add_cvdp_check(CLI::App& cvdp, int& exit_code);
+void add_cvdp_prepare(CLI::App& cvdp, int& exit_code);
+void add_cvdp_report(CLI::App& cvdp, int& exit_code);
 void add_cvdp_transform(CLI::App& cvdp, int& exit_code);
 
 }  // namespace proctor::cli

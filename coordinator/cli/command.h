@@ -34,6 +34,7 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_remove_task(CLI::App& app, int& exit_code);
 void add_journal(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
+void add_cvdp(CLI::App& app, int& exit_code);
 
 // Prints "proctor: DETAIL" and gives the exit code its Errc stands for: wrong input 2, the rest 4.
 int complain(const Error& error);

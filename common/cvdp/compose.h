@@ -1,0 +1,75 @@
+#pragma once
+// docker-compose.yml of a harness: upstream's changes to it, what makes it unsafe to run, and what
+// it asks to be run.  Pure; any thread.  Source: CVDP.md 4.2-4.5, 5.1; the Compose specification.
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/cvdp/record.h"
+#include "common/cvdp/value.h"
+
+namespace proctor::cvdp {
+
+// What stands for the four placeholders; an empty one is not replaced.
+struct ImageNames {
+  std::string verif_eda = "cvdp-cadence-verif:latest";
+  std::string license_network = "licnetwork";
+  std::string oss_sim = "nvidia/cvdp-sim:v1.0.0";
+  std::string oss_pnr = "nvidia/cvdp-sim:v1.0.0";
+};
+std::string substitute(std::string text, const ImageNames& names);
+
+// Does the record need the licensed tools: category 12, 13 or 14, or one of their placeholders
+// anywhere in it.
+bool needs_eda(const Value& record);
+
+// "cvdp-bridge-<name>-<8 digits>", cut to 64 characters: upstream's, by which two files can share a
+// network.
+std::string upstream_network_name(std::string_view dataset_path);
+
+struct ComposeSettings {
+  ImageNames names;
+  std::string shared_network;  // empty: none
+  bool needs_eda = false;
+};
+struct ComposeFile {
+  std::string text;  // as upstream writes it
+  Value value;
+  std::vector<std::string> warnings;
+};
+// kInvalid: not readable YAML (anchors and tags included), no services, or asking for more than a
+// harness may have: privileged, host namespaces, devices, mounts from outside its folder.
+Result<ComposeFile> normalise_compose(std::string_view text, const ComposeSettings& settings);
+
+// One service as one container; what upstream adds on its command line is not in it.
+struct ServicePlan {
+  std::string name;
+  std::string image;       // empty: built
+  std::string build;       // folder with a Dockerfile, relative; empty: not built
+  std::string dockerfile;  // in it
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::optional<std::string>>>
+      environment;  // nothing: passed on
+  std::vector<std::string> env_files;
+  struct Mount {
+    std::string source;  // a path that begins with "." or a volume's name
+    std::string target;
+    bool read_only = false;
+  };
+  std::vector<Mount> mounts;
+  std::string working_dir;
+  std::vector<std::string> depends_on;
+  std::vector<std::string> networks;
+};
+// In the order in which upstream runs them: by name.  kInvalid names the first key that this subset
+// does not know, so that `docker compose` can be used instead.
+Result<std::vector<ServicePlan>> plan_services(const Value& compose);
+
+// A command line split as a POSIX shell splits words (quotes and backslashes; nothing is expanded).
+Result<std::vector<std::string>> split_command(std::string_view line);
+
+}  // namespace proctor::cvdp

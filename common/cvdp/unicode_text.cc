@@ -1,0 +1,73 @@
+#include "common/cvdp/unicode.h"
+#include "common/cvdp/utf8.h"
+
+namespace proctor::cvdp {
+namespace {
+
+constexpr char32_t kSigma = 0x3A3;
+
+// A capital sigma at a word's end has a lower case of its own.
+bool ends_word(std::string_view text, std::size_t behind, bool after_letter) {
+  if (!after_letter) return false;
+  return behind == text.size() || !is_word(next_code_point(text, behind));
+}
+
+}  // namespace
+
+std::string lower_text(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool after_letter = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c == 0x130)
+      out += "i\xCC\x87";
+    else if (c == kSigma && ends_word(text, at, after_letter))
+      append_utf8(out, 0x3C2);
+    else
+      append_utf8(out, lower(c));
+    after_letter = is_word(c);
+  }
+  return out;
+}
+
+std::string_view strip_text(std::string_view text) {
+  std::size_t from = 0;
+  while (from < text.size()) {
+    std::size_t next = from;
+    if (!is_space(next_code_point(text, next))) break;
+    from = next;
+  }
+  std::size_t end = text.size();
+  for (std::size_t at = from; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (!is_space(c)) end = at;
+  }
+  return from == text.size() ? std::string_view() : text.substr(from, end - from);
+}
+
+std::vector<std::string_view> split_words(std::string_view text) {
+  std::vector<std::string_view> out;
+  std::size_t from = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t here = at;
+    if (!is_space(next_code_point(text, at))) continue;
+    if (from < here) out.push_back(text.substr(from, here - from));
+    from = at;
+  }
+  if (from < text.size()) out.push_back(text.substr(from));
+  return out;
+}
+
+std::string without_punctuation(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const char32_t c = next_code_point(text, at);
+    if (is_word(c) || is_space(c)) out += text.substr(from, at - from);
+  }
+  return out;
+}
+
+}  // namespace proctor::cvdp

@@ -1,0 +1,57 @@
+#pragma once
+// Code points and bytes.  Text of the room is WTF-8: UTF-8 that may also hold lone surrogates, as
+// Python's str does.  Pure; any thread; never fails on text that json_reader.h made.
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace proctor::cvdp {
+
+inline bool is_ascii(std::string_view text) {
+  std::size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, 8);
+    if ((word & 0x8080808080808080U) != 0) return false;
+  }
+  for (; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0x80U) != 0) return false;
+  return true;
+}
+
+inline void append_utf8(std::string& out, char32_t c) {
+  const auto byte = [&](char32_t b) { out += static_cast<char>(static_cast<unsigned char>(b)); };
+  if (c < 0x80) {
+    byte(c);
+  } else if (c < 0x800) {
+    byte(0xC0 | (c >> 6));
+    byte(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    byte(0xE0 | (c >> 12));
+    byte(0x80 | ((c >> 6) & 0x3F));
+    byte(0x80 | (c & 0x3F));
+  } else {
+    byte(0xF0 | (c >> 18));
+    byte(0x80 | ((c >> 12) & 0x3F));
+    byte(0x80 | ((c >> 6) & 0x3F));
+    byte(0x80 | (c & 0x3F));
+  }
+}
+
+// The code point at `at`, which moves behind it.  A byte that begins none is itself.
+inline char32_t next_code_point(std::string_view text, std::size_t& at) {
+  const auto b = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = b(at);
+  const std::size_t n = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (n == 1 || first < 0xC0 || text.size() - at < n) {
+    ++at;
+    return first;
+  }
+  char32_t c = first & (0x7FU >> n);
+  for (std::size_t i = 1; i < n; ++i) c = (c << 6) | (b(at + i) & 0x3FU);
+  at += n;
+  return c;
+}
+
+}  // namespace proctor::cvdp

@@ -1,0 +1,61 @@
+// proctor cvdp ...: datasets of the CVDP benchmark.
+#include "coordinator/cli/cvdp.h"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+namespace proctor::cli {
+
+Status read_pieces(const std::string& file, const std::function<Status(std::string_view)>& take) {
+  const fs::path path(file);
+  std::error_code ec;
+  const fs::file_status status = fs::status(path, ec);
+  if (!fs::exists(status)) return Error{Errc::kNotFound, file + ": no such file"};
+  if (fs::is_directory(status)) return Error{Errc::kInvalid, file + ": is a folder"};
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{Errc::kInvalid, file + ": cannot be opened"};
+  std::string piece(std::size_t{1} << 20, '\0');
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    PROCTOR_CHECK_OK(take(std::string_view(piece.data(), static_cast<std::size_t>(in.gcount()))));
+  }
+  if (in.bad()) return Error{Errc::kUnavailable, file + ": cannot be read to its end"};
+  return ok_status();
+}
+
+Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
+                                          const std::function<Status(cvdp::Record)>& record) {
+  constexpr std::uint64_t kTold = 1000;
+  Status first = ok_status();
+  std::uint64_t told = 0;
+  cvdp::DatasetReader reader(
+      [&](cvdp::Record r) {
+        if (first.ok()) first = record(std::move(r));
+      },
+      [&](const cvdp::Finding& finding) {
+        if (++told <= kTold)
+          std::fprintf(stderr, "%s:%s\n", file.c_str(), cvdp::to_string(finding).c_str());
+        if (told == kTold) std::fputs("... and so on\n", stderr);
+      });
+  PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
+    reader.feed(piece);
+    return first;
+  }));
+  reader.finish();
+  PROCTOR_CHECK_OK(first);
+  return reader.summary();
+}
+
+void add_cvdp(CLI::App& app, int& exit_code) {
+  auto* command =
+      app.add_subcommand("cvdp", "datasets of the CVDP benchmark: check, transform, ...");
+  command->footer(
+      "Example:\n  proctor cvdp check problems.jsonl\n"
+      "docs/cvdp.md says what each does and where it differs from the upstream tool.");
+  command->require_subcommand(1);
+  for (const Register add : {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_report})
+    add(*command, exit_code);
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,27 @@
+#pragma once
+// What the commands of `proctor cvdp` share: reading a dataset piece by piece, telling what is
+// wrong with it.  Private to the program.
+#include <functional>
+#include <string>
+
+#include "common/base/files.h"
+#include "common/cvdp/dataset.h"
+#include "coordinator/cli/command.h"
+
+namespace proctor::cli {
+
+// Reads the file through `take`, a megabyte at a time.
+Status read_pieces(const std::string& file, const std::function<Status(std::string_view)>& take);
+
+// Every record without an error goes to `record`; what is wrong is printed on standard error, the
+// first thousand of each weight.  The first error `record` gives ends it.
+Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
+                                          const std::function<Status(cvdp::Record)>& record);
+
+// One subcommand of `proctor cvdp` each.
+void add_cvdp_check(CLI::App& cvdp, int& exit_code);
+void add_cvdp_prepare(CLI::App& cvdp, int& exit_code);
+void add_cvdp_report(CLI::App& cvdp, int& exit_code);
+void add_cvdp_transform(CLI::App& cvdp, int& exit_code);
+
+}  // namespace proctor::cli

@@ -10,9 +10,9 @@ using namespace proctor::test;
 
 namespace {
 
-const std::vector<ScopeSpec> kScopes{{"global", micro(1000)}, {"task:a", micro(400)}};
-const std::vector<ScopeId> kBoth{ScopeId(0), ScopeId(1)};
-const std::vector<MicroUsd> kNothing(2);
+const std::vector<ScopeSpec> kTwoEnvelopes{{"global", micro(1000)}, {"task:a", micro(400)}};
+const std::vector<ScopeId> kInBoth{ScopeId(0), ScopeId(1)};
+const std::vector<MicroUsd> kUnspent(2);
 
 std::vector<std::string> grants() {
   std::istringstream words{std::string(kRedisGrants)};
@@ -39,16 +39,16 @@ struct Restricted : Home {
 
 // Everything that a campaign and `proctor verify` ask of a ledger: the first error, or "".
 std::string whole_life(RedisLedger ledger) {
-  const ReserveOp held{ask_id(2), micro(10), kBoth};
-  if (const auto begun = ledger.begin_epoch(Epoch(1), kScopes, {held}, kNothing); !begun.ok())
+  const ReserveOp held{ask_id(2), micro(10), kInBoth};
+  if (const auto begun = ledger.begin_epoch(Epoch(1), kTwoEnvelopes, {held}, kUnspent); !begun.ok())
     return begun.error().detail;
   const auto answers = ledger.apply(
-      Epoch(1), {ReserveOp{ask_id(1), micro(300), kBoth}, SettleOp{ask_id(1), micro(50)},
+      Epoch(1), {ReserveOp{ask_id(1), micro(300), kInBoth}, SettleOp{ask_id(1), micro(50)},
                  ForgetOp{ask_id(1)}, VoidOp{ask_id(2)}});
   if (!answers.ok()) return answers.error().detail;
   if (const auto balances = ledger.snapshot(); !balances.ok()) return balances.error().detail;
   // Another life compares what is there first.
-  const auto again = ledger.begin_epoch(Epoch(2), kScopes, {}, {micro(50), micro(50)});
+  const auto again = ledger.begin_epoch(Epoch(2), kTwoEnvelopes, {}, {micro(50), micro(50)});
   if (!again.ok() || !again->empty()) return again.ok() ? again->front() : again.error().detail;
   const auto all = ledger.read_all();  // HGETALL of all three keys
   if (!all.ok()) return all.error().detail;
@@ -85,9 +85,9 @@ TEST_SUITE("ledger") {
     std::erase(rights, "+eval");
     Restricted home(rights);
     RedisLedger ledger = home.mine();
-    REQUIRE(ledger.begin_epoch(Epoch(1), kScopes, {}, kNothing).ok());
+    REQUIRE(ledger.begin_epoch(Epoch(1), kTwoEnvelopes, {}, kUnspent).ok());
     must(home.connection().call(std::array<std::string_view, 2>{"SCRIPT", "FLUSH"}));
-    const auto refused = ledger.apply(Epoch(1), {ReserveOp{ask_id(1), micro(1), kBoth}});
+    const auto refused = ledger.apply(Epoch(1), {ReserveOp{ask_id(1), micro(1), kInBoth}});
     CHECK(code_of(refused) == Errc::kInvalid);
     CHECK(refused.error().detail.find("'eval'") != std::string::npos);
     RedisEndpoint endpoint = must(parse_redis_endpoint(home.redis.address()));

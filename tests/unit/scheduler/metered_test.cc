@@ -20,7 +20,7 @@ struct Listening : Desk {
     wire::Progress p{Epoch(2), {{id, wire::Stage::kAgent, true, usage}}};
     std::size_t alerts = 0;
     for (const Command& c : core.on(ProgressReceived{WorkerId(worker), p}, now))
-      alerts += std::holds_alternative<Alert>(c) ? 1 : 0;
+      if (const auto* alert = std::get_if<Alert>(&c); alert != nullptr && !alert->noted) ++alerts;
     return alerts;
   }
   std::vector<std::int64_t> metered() const {

@@ -239,6 +239,13 @@ def processes_of(folder):
     return out
 
 
+def _life_of(pid):
+    """Its state, parent, where it waits and its control group of memory: why it may still be there."""
+    status = dict(line.split(":\t", 1) for line in _slurp(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+    groups = [line for line in _slurp(f"/proc/{pid}/cgroup").splitlines() if ":memory:" in line or line.startswith("0::")]
+    return f"({status.get('State', '?')}, child of {status.get('PPid', '?')}, at {_slurp(f'/proc/{pid}/wchan') or '?'}, {groups})"
+
+
 def mounts_of(folder):
     folder = str(folder) + "/"
     return [w[1] for w in (line.split(" ") for line in _slurp("/proc/self/mounts").splitlines()) if w[1].startswith(folder)]
@@ -248,7 +255,7 @@ def leftovers(folder, worker_roots, within=5.0):
     """Lines: processes, mounts, sockets that name `folder`, control groups of workers with these roots."""
     until = time.monotonic() + within
     while True:
-        out = [f"process {pid}: {line}" for pid, line in processes_of(folder).items()]
+        out = [f"process {pid} {_life_of(pid)}: {' '.join(line.split())}" for pid, line in processes_of(folder).items()]
         out += [f"mount {at}" for at in mounts_of(folder)]
         out += [f"socket {line}" for line in _slurp("/proc/net/unix").splitlines()
                 if str(folder) + "/" in line and "/redis.sock" not in line]

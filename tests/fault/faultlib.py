@@ -19,6 +19,15 @@ AUDIT = TOP / "tests" / "audit" / "audit"
 SOLVER = "{name: solver, kind: command, command: 'BEFOREecho \"echo \\$((\\$1 + \\$2))\" > calc.sh'}"
 
 
+def _leave(number, _):
+    raise SystemExit(128 + number)
+
+
+# Whoever ends a driver ends what it started: its `finally` runs.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(_number, _leave)
+
+
 class Programs:
     """The built binaries."""
 

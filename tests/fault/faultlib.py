@@ -262,9 +262,12 @@ def mounts_of(folder):
 
 def leftovers(folder, worker_roots, within=5.0):
     """Lines: processes, mounts, sockets that name `folder`, control groups of workers with these roots."""
-    until = time.monotonic() + within
+    until, lasting = time.monotonic() + within, None
     while True:
-        out = [f"process {pid} {_life_of(pid)}: {' '.join(line.split())}" for pid, line in processes_of(folder).items()]
+        # A sandbox of somebody else has our mounts too while it is being set up: what stays is ours.
+        there = processes_of(folder)
+        lasting = there if lasting is None else {pid: line for pid, line in lasting.items() if pid in there}
+        out = [f"process {pid} {_life_of(pid)}: {' '.join(line.split())}" for pid, line in lasting.items()]
         out += [f"mount {at}" for at in mounts_of(folder)]
         out += [f"socket {line}" for line in _slurp("/proc/net/unix").splitlines()
                 if str(folder) + "/" in line and "/redis.sock" not in line]
@@ -299,9 +302,14 @@ def copy_tree(source, target):
 
 def end_all(folder):
     """Whatever happened: nothing of the folder goes on or is mounted."""
-    for _ in range(100):
+    seen = {}
+    for _ in range(200):
         left = processes_of(folder)
-        for pid in left:
+        seen = {pid: seen.get(pid, 0) + 1 for pid in left}
+        for pid, line in left.items():
+            # One that only has our mounts may be somebody else's sandbox that is being set up: not after a second.
+            if str(folder) + "/" not in line + "/" and seen[pid] < 50:
+                continue
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

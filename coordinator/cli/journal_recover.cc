@@ -17,6 +17,7 @@
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
+#include "coordinator/journal/row_seals.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
@@ -100,6 +101,10 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh) {
       write(EpochBegun{epoch, "recovered", ::getpid(), std::string(kVersion), wall_now()}));
   for (const JournalWrite& fact : rebuilt.facts) PROCTOR_CHECK_OK(write(fact));
   PROCTOR_CHECK_OK(write(note_of(salvage, rebuilt)));
+  // Over what is there now, however it came there.
+  PROCTOR_CHECK_OK(store->db().exec("DELETE FROM seals"));
+  PROCTOR_TRY(const journal::Blocks blocks, journal::seal_all(store->db()));
+  PROCTOR_CHECK_OK(journal::store_seals(store->db(), blocks));
   PROCTOR_CHECK_OK(transaction.commit());
   PROCTOR_CHECK_OK(store->checkpoint());
   tell(salvage, rebuilt);

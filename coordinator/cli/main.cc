@@ -66,8 +66,8 @@ int main(int argc, char** argv) try {
   for (const cli::Register add :
        {cli::add_init, cli::add_check, cli::add_plan, cli::add_run, cli::add_serve, cli::add_resume,
         cli::add_status, cli::add_project, cli::add_budget, cli::add_review, cli::add_report,
-         cli::add_verify, cli::add_explain, cli::add_remove_task, cli::add_journal, cli::add_keygen,
-         cli::add_cvdp})
+        cli::add_verify, cli::add_explain, cli::add_remove_task, cli::add_journal, cli::add_keygen,
+        cli::add_cvdp})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
@@ -50,9 +51,8 @@ class Scratch {
     const fs::path parent = fs::temp_directory_path(ec);
     if (ec) return errno_error("temporary folder", ec.value());
     const UniqueFd turn = open_folder(parent);
-    if (!turn.valid() || ::flock(turn.get(), LOCK_EX) != 0)
-      return errno_error("lock " + parent.string(), errno);
-    sweep(parent);
+    if (!turn.valid()) return errno_error("open " + parent.string(), errno);
+    if (takes_turn(turn)) sweep(parent);
     PROCTOR_TRY(TempDir dir, TempDir::create(kPrefix, parent));
     UniqueFd lock = open_folder(dir.path());
     if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
@@ -66,6 +66,14 @@ class Scratch {
   Scratch(TempDir dir, UniqueFd lock) : lock_(std::move(lock)), dir_(std::move(dir)) {}
   static UniqueFd open_folder(const fs::path& path) {
     return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  // Anybody may lock this folder for as long as he likes: then nothing is swept.
+  static bool takes_turn(const UniqueFd& folder) {
+    for (int i = 0; i < 100; ++i) {
+      if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
   }
   static void sweep(const fs::path& parent) {
     std::error_code ec;

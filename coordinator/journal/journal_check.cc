@@ -1,8 +1,11 @@
 #include "coordinator/journal/journal_check.h"
 
+#include <utility>
+
 #include "common/base/text.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/row_seals.h"
 
 namespace proctor {
 namespace {
@@ -65,6 +68,17 @@ Status look_at_rows(sqlite::Database& db, JournalFinding& out) {
   return ok_status();
 }
 
+// A changed, added or missing row shows in its block's seal.
+Status look_at_seals(sqlite::Database& db, JournalFinding& out) {
+  PROCTOR_TRY(const bool sealed, journal::has_seals(db));
+  if (!sealed) return ok_status();
+  PROCTOR_TRY(const journal::Blocks there, journal::seal_all(db));
+  PROCTOR_TRY(const journal::Blocks written, journal::stored_seals(db));
+  for (std::string& difference : journal::compare_seals(there, written))
+    out.problems.push_back(std::move(difference));
+  return ok_status();
+}
+
 Status look_inside(const fs::path& file, JournalFinding& out) {
   PROCTOR_TRY(auto db, sqlite::Database::open(file, sqlite::Database::Mode::kReadOnly));
   PROCTOR_CHECK_OK(journal::check_schema(db));
@@ -78,6 +92,7 @@ Status look_inside(const fs::path& file, JournalFinding& out) {
   note(each_text(db, kZeros, out.problems));
   note(look_at_rows(db, out));
   note(each_text(db, kRules, out.problems));
+  note(look_at_seals(db, out));
   return ok_status();
 }
 

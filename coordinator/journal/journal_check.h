@@ -2,9 +2,9 @@
 // Is a journal whole?  SQLite notices a damaged page when it comes by, which may be never or at the
 // next write; it never notices a damaged frame of its log.  So all of it is looked at: the log
 // (journal_wal.h), the pages (PRAGMA integrity_check), the rows (journal_rows.h), and what rows say
-// of each other. What no check can see: a last transaction that is missing as if the machine had
-// lost power in it, and bytes changed inside a row without breaking a rule (the reports' digests
-// and `proctor verify` can). Reads only; for a journal nobody writes to.  Any thread.
+// of each other, and their seals (row_seals.h).  What no check can see: a last transaction that is
+// missing as if the machine had lost power in it.  Reads only; for a journal nobody writes to.  Any
+// thread.
 #include <cstdint>
 #include <string>
 #include <vector>

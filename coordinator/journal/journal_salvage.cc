@@ -10,6 +10,7 @@
 #include "coordinator/journal/journal_wal.h"
 #include "coordinator/journal/raise_note.h"
 #include "coordinator/journal/review_seal.h"
+#include "coordinator/journal/row_seals.h"
 
 namespace proctor {
 namespace {
@@ -119,7 +120,8 @@ class Copier {
 Status copy_tables(Database& damaged, Database& fresh, std::uint32_t runs, Salvage& out) {
   PROCTOR_TRY(const std::vector<Table> tables, tables_of(fresh, damaged));
   for (const Table& table : tables) {
-    if (table.name == "scopes") continue;  // the registration has them
+    // The registration has the scopes; seals are made over what could be saved.
+    if (table.name == "scopes" || table.name == "seals") continue;
     Copier copier(damaged, fresh, table);
     PROCTOR_TRY(const bool whole, copier.both_ways());
     const bool by_run = table.name == "attempts" || table.name == "runs";
@@ -140,6 +142,19 @@ Status copy_tables(Database& damaged, Database& fresh, std::uint32_t runs, Salva
                           " rows could be read");
   }
   return ok_status();
+}
+
+// Rows that are not those that were written are kept, because nothing says which of a block they
+// are; told.
+void tell_unsealed(Database& damaged, Database& fresh, Salvage& out) {
+  const Result<bool> sealed = journal::has_seals(damaged);
+  if (!sealed.ok() || !*sealed) return;
+  const Result<journal::Blocks> written = journal::stored_seals(damaged),
+                                there = journal::seal_all(fresh);
+  if (!written.ok() || !there.ok()) return;
+  for (const std::string& difference : journal::compare_seals(*there, *written))
+    if (!difference.starts_with("scopes"))
+      out.notes.push_back("not as it was sealed: " + difference);
 }
 
 // ---------------------------------------------------------------- what does not stand alone
@@ -304,6 +319,7 @@ Result<Salvage> salvage_journal(const fs::path& damaged, Database& fresh, std::u
   const Source source(damaged, fresh.filename());
   auto old = Database::open(source.path(), Database::Mode::kReadOnly);
   Status copied = old.ok() ? copy_tables(*old, fresh, runs, out) : Status(std::move(old).error());
+  if (old.ok() && copied.ok()) tell_unsealed(*old, fresh, out);
   if (!copied.ok() || out.rows == 0) {
     out.notes.push_back(
         "nothing of the file can be read" +

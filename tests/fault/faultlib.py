@@ -19,6 +19,15 @@ AUDIT = TOP / "tests" / "audit" / "audit"
 SOLVER = "{name: solver, kind: command, command: 'BEFOREecho \"echo \\$((\\$1 + \\$2))\" > calc.sh'}"
 
 
+def _leave(number, _):
+    raise SystemExit(128 + number)
+
+
+# Whoever ends a driver ends what it started: its `finally` runs.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(_number, _leave)
+
+
 class Programs:
     """The built binaries."""
 
@@ -239,6 +248,13 @@ def processes_of(folder):
     return out
 
 
+def _life_of(pid):
+    """Its state, parent, where it waits and its control group of memory: why it may still be there."""
+    status = dict(line.split(":\t", 1) for line in _slurp(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+    groups = [line for line in _slurp(f"/proc/{pid}/cgroup").splitlines() if ":memory:" in line or line.startswith("0::")]
+    return f"({status.get('State', '?')}, child of {status.get('PPid', '?')}, at {_slurp(f'/proc/{pid}/wchan') or '?'}, {groups})"
+
+
 def mounts_of(folder):
     folder = str(folder) + "/"
     return [w[1] for w in (line.split(" ") for line in _slurp("/proc/self/mounts").splitlines()) if w[1].startswith(folder)]
@@ -246,9 +262,12 @@ def mounts_of(folder):
 
 def leftovers(folder, worker_roots, within=5.0):
     """Lines: processes, mounts, sockets that name `folder`, control groups of workers with these roots."""
-    until = time.monotonic() + within
+    until, lasting = time.monotonic() + within, None
     while True:
-        out = [f"process {pid}: {line}" for pid, line in processes_of(folder).items()]
+        # A sandbox of somebody else has our mounts too while it is being set up: what stays is ours.
+        there = processes_of(folder)
+        lasting = there if lasting is None else {pid: line for pid, line in lasting.items() if pid in there}
+        out = [f"process {pid} {_life_of(pid)}: {' '.join(line.split())}" for pid, line in lasting.items()]
         out += [f"mount {at}" for at in mounts_of(folder)]
         out += [f"socket {line}" for line in _slurp("/proc/net/unix").splitlines()
                 if str(folder) + "/" in line and "/redis.sock" not in line]
@@ -283,9 +302,14 @@ def copy_tree(source, target):
 
 def end_all(folder):
     """Whatever happened: nothing of the folder goes on or is mounted."""
-    for _ in range(100):
+    seen = {}
+    for _ in range(200):
         left = processes_of(folder)
-        for pid in left:
+        seen = {pid: seen.get(pid, 0) + 1 for pid in left}
+        for pid, line in left.items():
+            # One that only has our mounts may be somebody else's sandbox that is being set up: not after a second.
+            if str(folder) + "/" not in line + "/" and seen[pid] < 50:
+                continue
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

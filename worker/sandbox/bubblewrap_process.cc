@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -59,8 +60,12 @@ struct ChildFds {
 };
 
 // Between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become_bwrap(const BwrapLaunch& launch, char* const* argv, const ChildFds& fds) {
+[[noreturn]] void become_bwrap(const BwrapLaunch& launch, char* const* argv, const ChildFds& fds,
+                               pid_t parent) {
   ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
+  // bwrap asks for this itself, but only when it has set all up: until then it would outlive us.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(125);
   for (int s = 1; s < SIGRTMIN; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -138,8 +143,9 @@ class Running {
     const ChildFds fds{nothing.get(), out.write.get(), err.write.get(), status.write.get(),
                        seccomp.get()};
     begun_ = Clock::now();
+    const pid_t parent = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) become_bwrap(launch_, argv.data(), fds);
+    if (pid_ == 0) become_bwrap(launch_, argv.data(), fds, parent);
     if (pid_ < 0) return errno_error("fork", errno);
     pidfd_.reset(open_pidfd(pid_));
     if (!pidfd_.valid()) return errno_error("pidfd_open", errno);

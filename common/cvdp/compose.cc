@@ -122,7 +122,7 @@ Status check_service(const std::string& name, const Value& value) {
       return refusal(
           name, std::string(key) + " \"" + printable(*v) + "\" is outside the problem's folder");
   if (const Object* build = object_at(value, "build"))
-    if (const std::string* c = text_at(Value(*build), "context"); c != nullptr && leads_outside(*c))
+    if (const std::string* c = text_at(*build, "context"); c != nullptr && leads_outside(*c))
       return refusal(name, "build \"" + printable(*c) + "\" is outside the problem's folder");
   return ok_status();
 }

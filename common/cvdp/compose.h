@@ -44,6 +44,12 @@ struct ComposeFile {
 // harness may have: privileged, host namespaces, devices, mounts from outside its folder.
 Result<ComposeFile> normalise_compose(std::string_view text, const ComposeSettings& settings);
 
+// Name and value; no value: passed on from outside.
+using EnvPairs = std::vector<std::pair<std::string, std::optional<std::string>>>;
+// A compose env_file: blanks round "=" and whole-line comments are allowed, values may be quoted;
+// nothing is expanded.  kInvalid with the line.
+Result<EnvPairs> parse_env_file(std::string_view text);
+
 // One service as one container; what upstream adds on its command line is not in it.
 struct ServicePlan {
   std::string name;

@@ -19,6 +19,15 @@ constexpr std::array<bool, 256> kEndsRun = [] {
   return out;
 }();
 
+// What stands for the character behind a backslash; 0: no single character.
+constexpr std::array<char, 256> kEscaped = [] {
+  std::array<char, 256> out{};
+  constexpr std::string_view kFrom = "\"\\/bfnrt";
+  constexpr std::string_view kTo = "\"\\/\b\f\n\r\t";
+  for (std::size_t i = 0; i < kFrom.size(); ++i) out[static_cast<unsigned char>(kFrom[i])] = kTo[i];
+  return out;
+}();
+
 class Reader {
  public:
   Reader(std::string_view text, const ReadBounds& bounds, std::vector<std::string>* repeated)
@@ -203,6 +212,9 @@ class Reader {
 
   bool string(std::string& out) {
     ++at_;
+    // Most texts hold few escaped quotes: the first quote says how long they are at least.
+    if (const std::size_t quote = text_.find('"', at_); quote != std::string_view::npos)
+      out.reserve(quote - at_);
     for (;;) {
       const std::size_t from = at_;
       while (at_ < text_.size() && !kEndsRun[static_cast<unsigned char>(text_[at_])]) ++at_;
@@ -220,11 +232,9 @@ class Reader {
 
   bool escape(std::string& out) {
     if (ended()) return fail("the text ends inside a string");
-    static constexpr std::string_view kFrom = "\"\\/bfnrt";
-    static constexpr std::string_view kTo = "\"\\/\b\f\n\r\t";
     const char c = text_[at_];
-    if (const std::size_t i = kFrom.find(c); i != std::string_view::npos) {
-      out += kTo[i];
+    if (const char plain = kEscaped[static_cast<unsigned char>(c)]; plain != 0) {
+      out += plain;
       ++at_;
       return true;
     }

@@ -14,6 +14,15 @@ constexpr std::array<bool, 256> kPlain = [] {
   return out;
 }();
 
+// The letter that stands for a character behind a backslash; 0: none.
+constexpr std::array<char, 256> kLetter = [] {
+  std::array<char, 256> out{};
+  constexpr std::string_view kFrom = "\"\\\n\r\t\f\b";
+  constexpr std::string_view kTo = "\"\\nrtfb";
+  for (std::size_t i = 0; i < kFrom.size(); ++i) out[static_cast<unsigned char>(kFrom[i])] = kTo[i];
+  return out;
+}();
+
 void write_unit(std::string& out, unsigned unit) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   out += "\\u";
@@ -21,11 +30,9 @@ void write_unit(std::string& out, unsigned unit) {
 }
 
 void write_escape(std::string& out, std::string_view text, std::size_t& at) {
-  static constexpr std::string_view kFrom = "\"\\\n\r\t\f\b";
-  static constexpr std::string_view kTo = "\"\\nrtfb";
-  if (const std::size_t i = kFrom.find(text[at]); i != std::string_view::npos) {
-    out += '\\';
-    out += kTo[i];
+  if (const char letter = kLetter[static_cast<unsigned char>(text[at])]; letter != 0) {
+    const std::array<char, 2> both = {'\\', letter};
+    out.append(both.data(), both.size());
     ++at;
     return;
   }

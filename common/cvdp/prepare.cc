@@ -70,8 +70,7 @@ class Preparation {
       if (files != nullptr)
         for (const Member& m : *files) PROCTOR_CHECK_OK(put_value("output.context", m));
       const Object* output = object_at(record_.value, "output");
-      const std::string* response =
-          output == nullptr ? nullptr : text_at(Value(*output), "response");
+      const std::string* response = output == nullptr ? nullptr : text_at(*output, "response");
       if (is_comprehension(category_number(record_.category)) && response != nullptr &&
           !response->empty())
         return put("output.response", "subjective.txt", *response);
@@ -84,9 +83,8 @@ class Preparation {
         return Error{Errc::kInvalid, "patch." + printable(m.key) + " is " +
                                          std::string(m.value.kind()) +
                                          ": there is no solution to apply"};
-      const std::string* before = context_files(record_) == nullptr
-                                      ? nullptr
-                                      : text_at(Value(*context_files(record_)), m.key);
+      const std::string* before =
+          context_files(record_) == nullptr ? nullptr : text_at(*context_files(record_), m.key);
       PROCTOR_TRY(Applied applied,
                   apply_patch(before == nullptr ? std::string_view() : *before, *patch));
       for (const std::string& w : applied.warnings)

@@ -51,6 +51,11 @@ std::vector<std::string_view> split_words(std::string_view text) {
   std::size_t from = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t here = at;
+    // Most characters are of ASCII and no blank.
+    if (const auto c = static_cast<unsigned char>(text[at]); 0x20 < c && c < 0x80) {
+      ++at;
+      continue;
+    }
     if (!is_space(next_code_point(text, at))) continue;
     if (from < here) out.push_back(text.substr(from, here - from));
     from = at;

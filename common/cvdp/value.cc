@@ -119,8 +119,11 @@ std::string python_repr(double value) {
 }
 
 const std::string* text_at(const Value& value, std::string_view key) {
-  const Object* o = value.object();
-  const Value* found = o == nullptr ? nullptr : o->find(key);
+  return value.object() == nullptr ? nullptr : text_at(*value.object(), key);
+}
+
+const std::string* text_at(const Object& object, std::string_view key) {
+  const Value* found = object.find(key);
   return found == nullptr ? nullptr : found->string();
 }
 

@@ -98,6 +98,10 @@ inline Value real(double value) {
 
 // `value` read as the text under `key`; null where it is no mapping, has no such key or no text.
 const std::string* text_at(const Value& value, std::string_view key);
+const std::string* text_at(const Object& object, std::string_view key);
 const Object* object_at(const Value& value, std::string_view key);
+// What they return would point into a value that is gone.
+const std::string* text_at(Value&& value, std::string_view key) = delete;
+const Object* object_at(Value&& value, std::string_view key) = delete;
 
 }  // namespace proctor::cvdp

@@ -54,7 +54,9 @@ void add_cvdp(CLI::App& app, int& exit_code) {
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "docs/cvdp.md says what each does and where it differs from the upstream tool.");
   command->require_subcommand(1);
-  for (const Register add : {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_report})
+  for (const Register add :
+       {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_import, add_cvdp_report,
+        add_cvdp_merge, add_cvdp_split, add_cvdp_refine, add_cvdp_stats})
     add(*command, exit_code);
 }
 

@@ -20,8 +20,13 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
 
 // One subcommand of `proctor cvdp` each.
 void add_cvdp_check(CLI::App& cvdp, int& exit_code);
+void add_cvdp_import(CLI::App& cvdp, int& exit_code);
+void add_cvdp_merge(CLI::App& cvdp, int& exit_code);
 void add_cvdp_prepare(CLI::App& cvdp, int& exit_code);
 void add_cvdp_report(CLI::App& cvdp, int& exit_code);
+void add_cvdp_refine(CLI::App& cvdp, int& exit_code);
+void add_cvdp_split(CLI::App& cvdp, int& exit_code);
+void add_cvdp_stats(CLI::App& cvdp, int& exit_code);
 void add_cvdp_transform(CLI::App& cvdp, int& exit_code);
 
 }  // namespace proctor::cli

@@ -1,0 +1,122 @@
+#include "common/cvdp/import.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/unit/cvdp/shared_data.h"
+
+using namespace proctor;
+using namespace proctor::cvdp;
+using namespace proctor::cvdp::testing;
+
+namespace {
+std::string planned(std::string_view yaml) {
+  const auto file = normalise_compose(yaml, {});
+  if (!file.ok()) return "! " + file.error().detail;
+  const auto plans = plan_services(file->value);
+  if (!plans.ok()) return "! " + plans.error().detail;
+  std::string out;
+  for (const ServicePlan& p : *plans) {
+    out += p.name + "|" + p.image + "|" + p.build + "|";
+    for (const std::string& w : p.entrypoint) out += "<" + w + ">";
+    for (const std::string& w : p.command) out += "[" + w + "]";
+    for (const auto& [k, v] : p.environment) out += " " + k + (v ? "=" + *v : "");
+    for (const auto& m : p.mounts)
+      out += " " + m.source + ">" + m.target + (m.read_only ? ":ro" : "");
+    for (const std::string& d : p.depends_on) out += " after " + d;
+    out += "\n";
+  }
+  return out;
+}
+Record problem(const char* category = "cid003", const char* compose_extra = "") {
+  std::vector<Finding> f;
+  Record r = check_record(
+      json_of(
+          std::string(R"({"id":"cvdp_copilot_H.264_0001","categories":[")") + category +
+          R"(","easy"],"input":{"prompt":"Do it.","context":{"rtl/a.sv":"old"}},"output":{"context":)" +
+          R"({"rtl/a.sv":"new\n","rtl/b.sv":""}},"harness":{"files":{"docker-compose.yml":)" +
+          R"("services:\n  direct:\n    image: x\n    env_file: ./src/.env\n    command: pytest /src/t.py -o d=/rundir/x\n)" +
+          compose_extra +
+          R"(","src/.env":"A  = /code/rtl/a.sv\n# c\nB='x y'\n","src/t.py":"it's"}}})"),
+      1, f);
+  REQUIRE(f.empty());
+  return r;
+}
+std::string file_of(const std::vector<ContractFile>& files, const std::string& path) {
+  for (const ContractFile& f : files)
+    if (f.path == path) return f.bytes;
+  return "none";
+}
+}  // namespace
+
+TEST_SUITE("cvdp") {
+  TEST_CASE("services are planned by name with their words and mounts") {
+    CHECK(
+        planned(
+            "services:\n  b:\n    image: x\n    command: [run, 5, true]\n    depends_on: [a]\n"
+            "    environment: {K: 1, N: }\n"
+            "  a:\n    build: {context: ., dockerfile: D}\n    entrypoint: sh -c 'a b' \"c\\\"d\"\n"
+            "    volumes: ['./src/:/src/:ro', {type: bind, source: ./x, target: /y}]\n"
+            "    environment: [K=v=w, P]\n") ==
+        "a||.|<sh><-c><a b><c\"d> K=v=w P ./src/>/src/:ro ./x>/y\n"
+        "b|x||[run][5][true] K=1 N after a\n");
+  }
+
+  TEST_CASE("what the subset does not know is named") {
+    const auto says = [](const char* yaml, const char* part) {
+      const std::string all = planned(yaml);
+      CHECK_MESSAGE(all.find(part) != std::string::npos, all);
+    };
+    says("services: {a: {image: x, deploy: {replicas: 2}}}", "\"deploy\" is not in the subset");
+    says("services: {a: {command: x}}", "no image and no build");
+    says("services: {a: {image: x, depends_on: [z]}}", "depends on \"z\", which there is not");
+    says("services: {a: {image: x, command: \"'open\"}}", "open quote");
+    says("services: {a: {image: x, volumes: ['a:/b:Z']}}", "the volume mode \"Z\"");
+    says("services: {a: {image: x}}\nsecrets: {s: 1}", "\"secrets\" is not in the subset");
+    says("services: {a: {image: x, build: {args: {A: 1}}}}", "\"build.args\"");
+  }
+
+  TEST_CASE("an environment file may have blanks round the equals sign") {
+    const auto e = parse_env_file("SIM   = icarus\r\n# no\n\nexport X=\"a b\"\nP\nV = a # c\n");
+    REQUIRE(e.ok());
+    CHECK(*e == EnvPairs{{"SIM", "icarus"}, {"X", "a b"}, {"P", std::nullopt}, {"V", "a"}});
+    CHECK_FALSE(parse_env_file("= x").ok());
+  }
+
+  TEST_CASE("a problem becomes a contract with its context as a commit") {
+    const Record r = problem();
+    const auto files = make_contract(r, "../repos/cvdp.git", std::string(40, 'a'), {});
+    REQUIRE(files.ok());
+    CHECK((*files)[0].path == "cvdp_copilot_h.264_0001.yaml");
+    CHECK((*files)[0].bytes.find("category: cid003\n") != std::string::npos);
+    CHECK((*files)[0].bytes.find("from: cvdp_copilot_h.264_0001/harness/src/t.py\n") !=
+          std::string::npos);
+    CHECK(
+        file_of(*files, "cvdp_copilot_h.264_0001/reference.patch") ==
+        "diff --git a/rtl/a.sv b/rtl/a.sv\n--- a/rtl/a.sv\n+++ b/rtl/a.sv\n@@ -1,1 +1,1 @@\n-old\n"
+        "\\ No newline at end of file\n+new\n"
+        "diff --git a/rtl/b.sv b/rtl/b.sv\nnew file mode 100644\nindex 0000000..e69de29\n");
+    const std::string script = file_of(*files, "cvdp_copilot_h.264_0001/service-1.sh");
+    CHECK(script.find("export A=\"$code\"'/rtl/a.sv'\nexport B='x y'\ncd \"$code/rundir\"\n"
+                      "exec 'pytest' \"$code\"/src'/t.py' '-o' 'd='\"$code\"/rundir'/x'\n") !=
+          std::string::npos);
+    CHECK(file_of(*files, "cvdp_copilot_h.264_0001/harness/src/t.py") == "it's");
+    const auto stream = commit_stream(r, 3);
+    REQUIRE(stream.ok());
+    CHECK(stream->starts_with("commit refs/heads/cvdp_copilot_h.264_0001\nmark :3\n"));
+    CHECK(stream->find("M 100644 inline \"rtl/a.sv\"\ndata 3\nold\n") != std::string::npos);
+  }
+
+  TEST_CASE("what no check can be made of is left out with the reason") {
+    const auto why = [](const Record& r) {
+      const auto files = make_contract(r, "", "", {});
+      return files.ok() ? "" : files.error().detail;
+    };
+    CHECK(why(problem("cid006")) == "answers in words are scored by a text metric, not by a check");
+    CHECK(why(problem("cid012")) == "needs licensed tools");
+    CHECK(why(problem("cid003", "    environment: {'A B': 1}\\n")) ==
+          "\"A B\" is no variable's name");
+    CHECK(why(problem("cid003", "    privileged: true\\n")).find("privileged") !=
+          std::string::npos);
+    CHECK(why(problem("cid003", "  other:\\n    image: y\\n")) == "its command is in the image");
+  }
+}

@@ -133,6 +133,7 @@ class Scheduler {
   void handle(const TimerFired& e);
   void handle(const DrainAsked& e);
   void handle(const CancelAsked& e);
+  void handle(const OperatorAsked& e);
 
   void dispatch();
   RunQueue::Answer judge(RunId run) const;

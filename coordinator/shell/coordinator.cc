@@ -349,6 +349,10 @@ void Coordinator::perform(const Alert& c) {
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
 
+void Coordinator::perform(const Answer& c) {
+  log::info("operator: " + c.answer.text);
+}
+
 void Coordinator::perform(const CampaignEnded& c) {
   if (outcome_) return;
   outcome_ = Outcome{c.complete ? End::kComplete : End::kStopped, ""};

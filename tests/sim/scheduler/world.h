@@ -82,6 +82,7 @@ class World {
   void perform(const ReplySync& c);
   void perform(const ArmTimer& c);
   void perform(const Alert&) {}
+  void perform(const Answer&) {}
   void perform(const CampaignEnded& c);
   void commit(std::uint64_t life, const Persist& c);
   void ledger_turn(std::function<Event()> apply);

@@ -93,7 +93,8 @@ class Desk {
   std::vector<JournalWrite> journal;
   std::vector<AskId> asks;
   std::vector<AttemptId> assigned, acked, cancelled;
-  wire::SyncReply reply;  // the last one
+  std::vector<Answer> told;  // to operators
+  wire::SyncReply reply;     // the last one
   std::optional<bool> ended;
 
  private:
@@ -148,7 +149,7 @@ class Desk {
                         },
                         [&](const ReplySync& c) { reply = c.reply; },
                         [&](const CampaignEnded& c) { ended = c.complete; }, [](const ArmTimer&) {},
-                        [](const Alert&) {}},
+                        [](const Alert&) {}, [&](const Answer& c) { told.push_back(c); }},
                command);
   }
 };

@@ -59,6 +59,8 @@ struct Registration {
 std::map<std::string, std::string> analysis_settings();
 // Alert levels and dominance rule, as they stand in `analysis`.
 std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
+// How often and how soon something is tried again, in `analysis` where it is not the default.
+std::map<std::string, std::string> retry_settings(const Retries& retries);
 
 // Fails with kInvalid when a number is too large for JSON (2^53 - 1) or a name is not UTF-8.
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at);

@@ -170,6 +170,8 @@ ResultMessage read_result(Reader& r) {
   m.usage = r.nested("usage", read_usage);
   m.started_ms = r.wall_ms("started_ms");
   m.finished_ms = r.wall_ms("finished_ms");
+  if (4 <= r.version()) m.overload = r.boolean("overload");
+  r.require(m.infrastructure || !m.overload, "overload", "is a kind of `infrastructure`");
   return m;
 }
 
@@ -190,6 +192,7 @@ SyncReply read_sync_reply(Reader& r) {
   m.resend = r.attempts("resend", limits::kBatchItems);
   m.drain = r.boolean("drain");
   if (3 <= r.version()) m.stop = r.attempts("stop", limits::kBatchItems);
+  if (4 <= r.version()) m.suspended = r.boolean("suspended");
   return m;
 }
 

@@ -147,7 +147,7 @@ void body(Writer& w, const ArchiveChunk& m) {
 
 void body(Writer& w, const ResultMessage& m) {
   PROCTOR_ASSERT((m.archive == Digest()) == (m.archive_bytes == 0));
-  w.array(13);
+  w.array(14);
   w.u(m.epoch.raw());
   w.attempt(m.attempt);
   w.e(m.outcome);
@@ -160,6 +160,7 @@ void body(Writer& w, const ResultMessage& m) {
   w.usage(m.usage);
   w.wall_ms(m.started_ms);
   w.wall_ms(m.finished_ms);
+  w.b(m.overload);
 }
 
 void body(Writer& w, const Leave& m) {
@@ -169,7 +170,7 @@ void body(Writer& w, const Leave& m) {
 }
 
 void body(Writer& w, const SyncReply& m) {
-  w.array(8);
+  w.array(9);
   w.u(m.epoch.raw());
   w.name(m.campaign, limits::kNameBytes);
   w.u(m.next_sync_ms, kNextSyncMsMax);
@@ -178,6 +179,7 @@ void body(Writer& w, const SyncReply& m) {
   w.attempts(m.resend);
   w.b(m.drain);
   w.attempts(m.stop);
+  w.b(m.suspended);
 }
 
 void body(Writer& w, const Assign& m) {

@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kOldestVersion = 1;
 
 enum class Stage : std::uint8_t {  // of a running attempt
@@ -75,6 +75,9 @@ struct ResultMessage {
   Usage usage;
   std::int64_t started_ms = 0;  // wall time, for people
   std::int64_t finished_ms = 0;
+  // Since 4.  With `infrastructure`: not this host, a provider of models had no room (HTTP 429, 503,
+  // 529): tried again later, and no mark against the worker.
+  bool overload = false;
 };
 struct Leave {  // an orderly goodbye: nothing is running here any more
   WorkerId worker;
@@ -92,6 +95,8 @@ struct SyncReply {
   bool drain = false;             // finish what runs, then Leave
   // Since 3.  Running there: their agents must go (the dominance rule), what they left is judged.
   std::vector<AttemptId> stop{};
+  // Since 4.  The desired state of everything that runs there: it stands still, and its clocks too.
+  bool suspended = false;
 };
 struct Assignment {
   AttemptId attempt;

@@ -117,11 +117,16 @@ struct Answer {
   std::uint64_t ticket = 0;
   OperatorAnswer answer;
 };
+// The caps that hold from now on, in the journal already.  Before the ledger is asked anything
+// more.
+struct RaiseCaps {
+  std::vector<ScopeSpec> scopes;  // all of them, by id
+};
 struct CampaignEnded {    // nothing runs and nothing more will start
-  bool complete = false;  // every run has an outcome or is parked
+  bool complete = false;  // every run has an outcome, is parked or was cancelled
 };
 using Command =
     std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns, AckResults,
-                 CancelAttempts, ReplySync, ArmTimer, Alert, Answer, CampaignEnded>;
+                 CancelAttempts, ReplySync, ArmTimer, Alert, Answer, RaiseCaps, CampaignEnded>;
 
 }  // namespace proctor

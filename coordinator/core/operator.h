@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
+#include "common/ledger/ledger.h"
 
 namespace proctor {
 

@@ -107,6 +107,7 @@ class Coordinator {
   void perform(const ArmTimer& c);
   void perform(const Alert& c);
   void perform(const Answer& c);
+  void perform(const RaiseCaps& c);
   void perform(const CampaignEnded& c);
 
   void on_durable();

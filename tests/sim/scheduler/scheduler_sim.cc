@@ -43,6 +43,32 @@ TEST_SUITE("scheduler simulation") {
                   << ", plans with envelopes across " << seen.across << ", denials there "
                   << seen.short_across << ", alerts " << seen.alerts << ", dominant "
                   << seen.dominant);
+    const std::pair<const char*, std::uint64_t> decided[] = {
+        {"pauses", seen.pauses},
+        {"suspended", seen.suspended},
+        {"cancels", seen.cancels},
+        {"requeues", seen.requeues},
+        {"approvals", seen.approvals},
+        {"kicks", seen.kicks},
+        {"quarantines", seen.quarantines},
+        {"own quarantines", seen.own_quarantines},
+        {"worker drains", seen.worker_drains},
+        {"raises", seen.raises},
+        {"unchanged", seen.unchanged},
+        {"overloads", seen.overloads},
+        {"waited", seen.waited},
+        {"escalated", seen.escalated},
+        {"poison kills", seen.poison_kills},
+        {"convicted", seen.convicted},
+        {"blamed", seen.blamed},
+        {"withdrawn", seen.withdrawn},
+        {"excused", seen.excused},
+        {"alone", seen.alone}};
+    for (const auto& [what, count] : decided) {
+      CAPTURE(what);
+      MESSAGE(what << ' ' << count);
+      CHECK(0 < count);
+    }
     for (const std::uint64_t count : {seen.lost,           seen.repeated,
                                       seen.worker_deaths,  seen.coordinator_deaths,
                                       seen.partitions,     seen.denials,

@@ -67,6 +67,21 @@ constexpr std::string_view to_string(BudgetWatch::Dominance::Action action) {
   return action == Action::kOff ? "off" : action == Action::kNote ? "note" : "stop";
 }
 
+// What is tried again when it was not the agent's fault, how soon, and when a worker or a person is
+// asked (docs/retries.md).  How often after an infrastructure failure: infrastructure_retries.
+struct Retries {
+  std::uint32_t overload = 5;                // new attempts of a run because a provider had no room
+  std::chrono::milliseconds backoff{1'000};  // first wait after an infrastructure failure; doubles
+  std::chrono::milliseconds overload_backoff{15'000};  // likewise after an overload
+  std::chrono::milliseconds backoff_max{600'000};      // no wait is longer
+  bool escalate =
+      false;  // where no attempt is left a person decides (R107), else the run is invalid
+  std::uint32_t quarantine_after = 3;            // infrastructure failures in a row of one worker
+  std::chrono::milliseconds quarantine{60'000};  // first; doubles with each one that follows
+  std::chrono::milliseconds quarantine_max{1'800'000};
+  friend bool operator==(const Retries&, const Retries&) = default;
+};
+
 struct Campaign {
   std::filesystem::path folder;
   std::string name;
@@ -88,6 +103,7 @@ struct Campaign {
   LedgerKind ledger = LedgerKind::kRedis;  // kJournal: no Redis at all, `redis` is empty
   std::string redis;  // "", "unix:/path" or "tcp://host:port"; "" = a private one
   std::uint32_t infrastructure_retries = 3;
+  Retries retries;
   CostModel cost_model;
   std::optional<CostInputs> cost_inputs;  // what runs are expected to use; no such file: nothing
   Origin origin;                          // of campaign.yaml, for diagnostics

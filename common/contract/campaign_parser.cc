@@ -103,6 +103,24 @@ void remember_marks(const Document& document, Campaign& out) {
   }
 }
 
+void read_retries(const Fields& campaign, Campaign& out) {
+  const Node* node = campaign.find("retries");
+  if (node == nullptr) return;
+  using Ms = std::chrono::milliseconds;
+  constexpr std::uint64_t kAttemptsMax = 1000;
+  const Fields f(*node, "retries", kRetriesKeys, campaign.problems());
+  Retries& r = out.retries;
+  r.overload = static_cast<std::uint32_t>(f.count("overload", r.overload, 0, kAttemptsMax));
+  r.backoff = f.duration("backoff", r.backoff, Ms(0));
+  r.overload_backoff = f.duration("overload_backoff", r.overload_backoff, Ms(0));
+  r.backoff_max = f.duration("backoff_max", r.backoff_max, Ms(0));
+  r.escalate = f.flag("escalate", r.escalate);
+  r.quarantine_after =
+      static_cast<std::uint32_t>(f.count("quarantine_after", r.quarantine_after, 1, kAttemptsMax));
+  r.quarantine = f.duration("quarantine", r.quarantine, Ms(1));
+  r.quarantine_max = f.duration("quarantine_max", r.quarantine_max, Ms(1));
+}
+
 void read_strata(const Fields& f, Campaign& out) {
   out.strata = f.texts("strata", kWordRule);
   if (f.find("strata") == nullptr) out.strata = {"language", "runtime", "dependencies", "type"};
@@ -153,6 +171,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
                  "nothing: budget.ledger is journal, which asks no Redis");
   c.infrastructure_retries =
       small("infrastructure_retries", c.infrastructure_retries, 0, kRetriesMax);
+  read_retries(f, c);
   return text;
 }
 

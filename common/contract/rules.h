@@ -110,11 +110,11 @@ inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "dependency_installs",
                                                   "active",
                                                   "calls_per_minute"};
-inline constexpr std::array<KeyName, 17> kCampaignKeys{
+inline constexpr std::array<KeyName, 18> kCampaignKeys{
     "$schema",   "name",           "contracts", "methods", "replicates",
     "seed",      "seed_deviation", "stages",    "budget",  "caps",
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
-    "task_caps", "rates"};
+    "task_caps", "rates",          "retries"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
 inline constexpr std::array<KeyName, 6> kMethodKeys{"name",   "kind",  "command",
                                                     "script", "files", "variables"};
@@ -122,6 +122,9 @@ inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 9> kBudgetKeys{
     "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};
 inline constexpr std::array<KeyName, 3> kDominanceKeys{"action", "percent", "milestones"};
+inline constexpr std::array<KeyName, 8> kRetriesKeys{
+    "overload", "backoff",          "overload_backoff", "backoff_max",
+    "escalate", "quarantine_after", "quarantine",       "quarantine_max"};
 // pilot_cost_model_inputs.json
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
                                                         "usage"};

@@ -202,6 +202,11 @@ LedgerAnswer Ledger::apply(const LedgerOp& op) {
                     op);
 }
 
+void Ledger::raise(ScopeId scope, MicroUsd cap) {
+  PROCTOR_ASSERT(balances_[scope.raw()].cap <= cap && is_amount(cap));
+  specs_[scope.raw()].cap = balances_[scope.raw()].cap = cap;
+}
+
 ScopeBalance Ledger::balance(ScopeId scope) const {
   PROCTOR_ASSERT(scope.raw() < balances_.size());
   return balances_[scope.raw()];

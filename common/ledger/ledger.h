@@ -100,6 +100,8 @@ class Ledger {
   // Forgets the stored answers of one finished reservation, once nobody can repeat it.  Unknown
   // ids are fine.  Requires: it is not pending (that would lose the money it holds).
   void forget(const AskId& id);
+  // A declared deviation.  Requires: an amount, not below the cap that holds.
+  void raise(ScopeId scope, MicroUsd cap);
   // One of the above; forgetting a pending reservation answers kConflict here.
   LedgerAnswer apply(const LedgerOp& op);
 

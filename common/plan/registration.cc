@@ -241,6 +241,18 @@ std::map<std::string, std::string> rate_settings(const Rates& rates) {
   return out;
 }
 
+// Nothing while they are the default: then a registration from before them says the same.
+std::map<std::string, std::string> retry_settings(const Retries& r) {
+  if (r == Retries{}) return {};
+  const auto ms = [](std::chrono::milliseconds d) { return std::to_string(d.count()) + " ms"; };
+  return {{"retries", std::to_string(r.overload) + " after overload; waits from " + ms(r.backoff) +
+                          ", " + ms(r.overload_backoff) + " after overload, to " +
+                          ms(r.backoff_max) +
+                          (r.escalate ? "; then a person decides" : "; then invalid") +
+                          "; workers stand back after " + std::to_string(r.quarantine_after) +
+                          " failures for " + ms(r.quarantine) + " to " + ms(r.quarantine_max)}};
+}
+
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
   Registration r;
   r.tool_version = std::string(kVersion);
@@ -279,6 +291,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.analysis = analysis_settings();
   r.analysis.merge(watch_settings(campaign.watch));
   r.analysis.merge(rate_settings(campaign.rates));
+  r.analysis.merge(retry_settings(campaign.retries));
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());

@@ -61,6 +61,8 @@ std::map<std::string, std::string> analysis_settings();
 std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
 // The rates of the whole campaign, those that are set.
 std::map<std::string, std::string> rate_settings(const Rates& rates);
+// How often and how soon something is tried again, in `analysis` where it is not the default.
+std::map<std::string, std::string> retry_settings(const Retries& retries);
 
 // Fails with kInvalid when a number is too large for JSON (2^53 - 1) or a name is not UTF-8.
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at);

@@ -174,6 +174,8 @@ ResultMessage read_result(Reader& r) {
   m.usage = r.nested("usage", read_usage);
   m.started_ms = r.wall_ms("started_ms");
   m.finished_ms = r.wall_ms("finished_ms");
+  if (4 <= r.version()) m.overload = r.boolean("overload");
+  r.require(m.infrastructure || !m.overload, "overload", "is a kind of `infrastructure`");
   return m;
 }
 
@@ -197,6 +199,7 @@ SyncReply read_sync_reply(Reader& r) {
   if (r.version() < 4) return m;
   m.ticket = r.u64("ticket");
   m.shares = r.counts("shares", kRateBucketsMax, kCallsPerMinuteMax);
+  m.suspended = r.boolean("suspended");
   return m;
 }
 

@@ -155,7 +155,7 @@ void body(Writer& w, const ArchiveChunk& m) {
 
 void body(Writer& w, const ResultMessage& m) {
   PROCTOR_ASSERT((m.archive == Digest()) == (m.archive_bytes == 0));
-  w.array(13);
+  w.array(14);
   w.u(m.epoch.raw());
   w.attempt(m.attempt);
   w.e(m.outcome);
@@ -168,6 +168,7 @@ void body(Writer& w, const ResultMessage& m) {
   w.usage(m.usage);
   w.wall_ms(m.started_ms);
   w.wall_ms(m.finished_ms);
+  w.b(m.overload);
 }
 
 void body(Writer& w, const Leave& m) {
@@ -177,7 +178,7 @@ void body(Writer& w, const Leave& m) {
 }
 
 void body(Writer& w, const SyncReply& m) {
-  w.array(10);
+  w.array(11);
   w.u(m.epoch.raw());
   w.name(m.campaign, limits::kNameBytes);
   w.u(m.next_sync_ms, kNextSyncMsMax);
@@ -188,6 +189,7 @@ void body(Writer& w, const SyncReply& m) {
   w.attempts(m.stop);
   w.u(m.ticket);
   w.counts(m.shares);
+  w.b(m.suspended);
 }
 
 void body(Writer& w, const Assign& m) {

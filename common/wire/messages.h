@@ -79,6 +79,9 @@ struct ResultMessage {
   Usage usage;
   std::int64_t started_ms = 0;  // wall time, for people
   std::int64_t finished_ms = 0;
+  // Since 4.  With `infrastructure`: not this host, a provider of models had no room (HTTP 429, 503,
+  // 529): tried again later, and no mark against the worker.
+  bool overload = false;
 };
 struct Leave {  // an orderly goodbye: nothing is running here any more
   WorkerId worker;
@@ -100,6 +103,8 @@ struct SyncReply {
   // ticket went out; nothing: no word about rates.
   std::uint64_t ticket = 0;
   std::vector<std::uint64_t> shares{};
+  // Since 4.  The desired state of everything that runs there: it stands still, and its clocks too.
+  bool suspended = false;
 };
 struct Assignment {
   AttemptId attempt;

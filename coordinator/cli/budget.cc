@@ -9,7 +9,7 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/journal/raise_note.h"
+#include "coordinator/core/raise_note.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {

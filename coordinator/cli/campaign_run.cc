@@ -155,6 +155,7 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.plan = &frozen.plan;
   out.removed = frozen.removed;
   out.scheduler.infrastructure_retries = frozen.campaign.infrastructure_retries;
+  out.scheduler.retries = frozen.campaign.retries;
   out.scheduler.cost_model = frozen.campaign.cost_model;
   out.scheduler.watch = frozen.campaign.watch;
   out.scheduler.rates = frozen.campaign.rates;

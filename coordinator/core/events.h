@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/ledger/ledger.h"
 #include "common/wire/messages.h"
+#include "coordinator/core/operator.h"
 #include "coordinator/core/records.h"
 
 namespace proctor {
@@ -54,8 +55,14 @@ struct Voided {
 struct TimerFired {};
 struct DrainAsked {};   // start nothing more
 struct CancelAsked {};  // start nothing more and stop what runs
-using Event = std::variant<WorkerSynced, WorkerLeft, ProgressReceived, ResultReceived, Persisted,
-                           Reserved, Settled, Voided, TimerFired, DrainAsked, CancelAsked>;
+// An operator's act; `ticket` names the question, its answer is Answer{ticket}.
+struct OperatorAsked {
+  std::uint64_t ticket = 0;
+  OperatorAct act;
+};
+using Event =
+    std::variant<WorkerSynced, WorkerLeft, ProgressReceived, ResultReceived, Persisted, Reserved,
+                 Settled, Voided, TimerFired, DrainAsked, CancelAsked, OperatorAsked>;
 
 // ---- commands
 // Write, in this order, and answer Persisted{seq} once it is durable.
@@ -105,10 +112,21 @@ struct Alert {  // for the operator: log and status
   bool noted = false;          // a write of this step says it already
   std::optional<RunId> run{};  // whom it is about: its name goes in front
 };
-struct CampaignEnded {    // nothing runs and nothing more will start
-  bool complete = false;  // every run has an outcome or is parked
+// To the operator who asked; after what it says is durable.
+struct Answer {
+  std::uint64_t ticket = 0;
+  OperatorAnswer answer;
 };
-using Command = std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns,
-                             AckResults, CancelAttempts, ReplySync, ArmTimer, Alert, CampaignEnded>;
+// The caps that hold from now on, in the journal already.  Before the ledger is asked anything
+// more.
+struct RaiseCaps {
+  std::vector<ScopeSpec> scopes;  // all of them, by id
+};
+struct CampaignEnded {    // nothing runs and nothing more will start
+  bool complete = false;  // every run has an outcome, is parked or was cancelled
+};
+using Command =
+    std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns, AckResults,
+                 CancelAttempts, ReplySync, ArmTimer, Alert, Answer, RaiseCaps, CampaignEnded>;
 
 }  // namespace proctor

@@ -5,6 +5,7 @@
 //
 // Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts
 // what is stored (an unknown attempt, a second outcome of a run) stops the journal with kCorrupt.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "common/contract/cost_model.h"
 #include "common/ledger/ledger.h"
 #include "common/score/outcome.h"
+#include "coordinator/core/operator.h"
 
 namespace proctor {
 
@@ -78,6 +80,17 @@ struct RunDominates {
   WallTime at;
 };
 inline constexpr const char* kNoteDominance = "dominance";
+// A worker failed too often in a row and gets nothing for a while, or may try again.  By itself: an
+// operator's quarantine is a note of the act.
+inline constexpr const char* kNoteWorkerQuarantined = "worker_quarantined";
+inline constexpr const char* kNoteWorkerReleased = "worker_released";
+inline constexpr const char* kNoteEscalated = "escalated";  // a person decides about the run
+inline constexpr const char* kNoteLoss =
+    "loss";  // what a lost attempt means for its run (poison.h)
+inline constexpr const char* kNotePoison = "poison";  // a run was convicted
+// What the scheduler reads again in its next life, in order.
+inline constexpr std::array<const char*, 4> kSchedulerNotes{
+    kNoteOperator, kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased};
 
 // ---- facts about one attempt, in the order in which they usually happen
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq
@@ -105,6 +118,7 @@ struct AttemptResult {
   Termination termination = Termination::kCompleted;
   std::string rationale;
   bool infrastructure = false;
+  bool overload = false;  // a kind of infrastructure: a provider of models had no room
   Digest report;
   Digest archive;
   std::uint64_t archive_bytes = 0;
@@ -200,6 +214,7 @@ struct RestoredAttempt {
   bool has_result = false;  // outcome, termination, infrastructure and usage are of its result
   bool sets_outcome = false;
   bool infrastructure = false;
+  bool overload = false;
   RunOutcome outcome = RunOutcome::kInvalid;
   Termination termination = Termination::kCompleted;
   bool settled = false;  // charged and overrun are final
@@ -230,6 +245,7 @@ struct RestoredState {
   std::vector<BudgetRaised> raises;       // in the order in which they were made
   std::vector<BudgetAlert> alerts;        // in the order in which they fired
   std::vector<RunDominates> dominant;     // likewise
+  std::vector<Note> standing;             // the scheduler's own notes, likewise
   Epoch last_epoch;                       // 0: none yet
   std::vector<RestoredAttempt> attempts;  // by run, then attempt
   std::vector<ParkedRun> parked;          // by run

@@ -28,6 +28,14 @@ std::string describe(std::uint32_t needs) {
 }
 }  // namespace capability
 
+std::string standing(const WorkerState& w) {
+  if (!w.present) return "gone";
+  if (w.quarantine != WorkerState::Quarantine::kNone) return "quarantined: " + w.reason;
+  if (w.drained) return "drained";
+  if (w.suspect) return "suspect";
+  return w.kept ? "kept for a suspected run" : "ready";
+}
+
 template <class Change>
 void Roster::change(WorkerIndex i, const Change& apply) {
   WorkerState& w = workers_[i];
@@ -49,7 +57,12 @@ WorkerIndex Roster::index_of(const WorkerId& id) {
 
 void Roster::update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint32_t has,
                     Instant now) {
+  constexpr std::size_t kPastMax = 8;
   change(i, [&](WorkerState& w) {
+    if (w.boot != boot && w.boot != BootId(0)) {
+      w.past.push_back(w.boot);
+      if (kPastMax < w.past.size()) w.past.erase(w.past.begin());
+    }
     w.boot = boot;
     w.slots = slots;
     w.has = has;
@@ -57,6 +70,13 @@ void Roster::update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint32
     w.present = true;
     w.suspect = false;
   });
+}
+std::optional<WorkerIndex> Roster::find(const WorkerId& id) const {
+  const auto it = by_name_.find(id);
+  return it == by_name_.end() ? std::nullopt : std::optional(it->second);
+}
+void Roster::edit(WorkerIndex i, const std::function<void(WorkerState&)>& apply) {
+  change(i, apply);
 }
 void Roster::set_suspect(WorkerIndex i, bool suspect) {
   change(i, [&](WorkerState& w) { w.suspect = suspect; });
@@ -80,6 +100,27 @@ std::optional<WorkerIndex> Roster::pick(std::uint32_t needs) const {
     if ((needs & ~workers_[i].has) == 0) return i;
   }
   return std::nullopt;
+}
+
+std::optional<WorkerIndex> Roster::pick_alone(std::uint32_t needs) const {
+  std::optional<WorkerIndex> out;
+  for (WorkerIndex i = 0; i < workers_.size(); ++i) {
+    const WorkerState& w = workers_[i];
+    if (!w.is_empty() || (needs & ~w.has) != 0) continue;
+    if (w.kept) return i;
+    if (!out) out = i;
+  }
+  return out;
+}
+
+std::optional<WorkerIndex> Roster::pick_to_keep(std::uint32_t needs) const {
+  std::optional<WorkerIndex> out;
+  for (WorkerIndex i = 0; i < workers_.size(); ++i) {
+    const WorkerState& w = workers_[i];
+    if (!w.takes_new() || w.kept || w.slots == 0 || (needs & ~w.has) != 0) continue;
+    if (!out || w.held < workers_[*out].held) out = i;
+  }
+  return out;
 }
 
 bool Roster::anyone_has(std::uint32_t needs) const {

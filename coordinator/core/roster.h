@@ -1,6 +1,7 @@
 #pragma once
 // Roster: the workers a campaign has, their free slots and when each was last heard of.  Pure.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,8 @@ namespace capability {
 inline constexpr std::uint32_t kBubblewrap = 1;
 inline constexpr std::uint32_t kDocker = 2;
 inline constexpr std::uint32_t kNull = 4;
+// Of no worker and no task: a suspected run needs the whole worker, and an empty one offers it.
+inline constexpr std::uint32_t kAlone = 0x8000'0000;
 std::uint32_t from_features(const std::vector<std::string>& features);
 std::string describe(std::uint32_t needs);
 }  // namespace capability
@@ -34,8 +37,26 @@ struct WorkerState {
   Instant last_sync;
   bool present = false;
   bool suspect = false;
-  std::uint32_t free() const { return present && !suspect && held < slots ? slots - held : 0; }
+  bool drained = false;  // by the operator
+  bool kept = false;     // for one run alone: until it is empty for it, and while it has it
+  enum class Quarantine : std::uint8_t { kNone, kOperator, kFailures };
+  Quarantine quarantine = Quarantine::kNone;
+  std::string reason;  // of the quarantine
+  Instant back_at;     // kFailures: it is tried again then
+  WallTime back_at_wall;
+  std::uint32_t failures = 0;     // infrastructure failures in a row
+  std::uint32_t quarantines = 0;  // of kFailures, in a row
+  BootId kicked;                  // 0: none.  That life of it is not let in again
+  std::vector<BootId> past;       // lives before this one, the last few: their words come late
+
+  bool takes_new() const {
+    return present && !suspect && !drained && quarantine == Quarantine::kNone;
+  }
+  std::uint32_t free() const { return takes_new() && !kept && held < slots ? slots - held : 0; }
+  bool is_empty() const { return takes_new() && held == 0 && 0 < slots; }
 };
+// "ready", "suspect", "gone", "drained", "quarantined: REASON", "kept for a suspected run"
+std::string standing(const WorkerState& worker);
 
 class Roster {
  public:
@@ -46,12 +67,19 @@ class Roster {
   void update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint32_t has, Instant now);
   void set_suspect(WorkerIndex i, bool suspect);
   void leave(WorkerIndex i);
+  std::optional<WorkerIndex> find(const WorkerId& id) const;
+  // Changes what decides about new work; `slots`, `held` and names have their own calls.
+  void edit(WorkerIndex i, const std::function<void(WorkerState&)>& apply);
   void hold(WorkerIndex i);
   void release(WorkerIndex i);
 
   // The worker with most free slots among those that have all of `needs`; ties by name order of
   // arrival.
   std::optional<WorkerIndex> pick(std::uint32_t needs) const;
+  // An empty worker that has all of `needs`: one that is kept first.
+  std::optional<WorkerIndex> pick_alone(std::uint32_t needs) const;
+  // Which one to keep for a run alone: the least busy that has all of `needs`, and is not kept yet.
+  std::optional<WorkerIndex> pick_to_keep(std::uint32_t needs) const;
   std::uint64_t free_slots() const { return free_total_; }
   std::uint64_t slots() const;
   // Does anybody who is here have all of `needs`, free or not?

@@ -14,6 +14,12 @@ void RunQueue::skip(RunId run) {
   --pending_;
 }
 
+void RunQueue::remove(RunId run) {
+  if (cursor_ <= run.raw() && !skipped_[run.raw()]) return skip(run);
+  detach(run);
+  --pending_;
+}
+
 void RunQueue::put_back(RunId run) {
   PROCTOR_ASSERT(run.raw() < cursor_ || skipped_[run.raw()]);
   PROCTOR_ASSERT(ready_.insert(run).second);
@@ -63,11 +69,11 @@ void RunQueue::remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key
 }
 
 void RunQueue::detach(RunId run) {
+  if (ready_.erase(run) == 1) return;
   if (run.raw() == cursor_) {
     ++cursor_;
     return;
   }
-  if (ready_.erase(run) == 1) return;
   remove_from(by_scope_, woken_scopes_, run);
   remove_from(by_needs_, woken_needs_, run);
 }

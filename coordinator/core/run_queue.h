@@ -35,6 +35,11 @@ struct PlanView {
   std::vector<ScopeSpec> scopes;  // scopes[0] is the campaign's own
   // By scope: it has no cap of its own and holds what the campaign's holds.  May be shorter.
   std::vector<bool> follows;
+  // By run: it spreads waits (retry_rules.h).  May be shorter: then its number does.
+  std::vector<std::uint32_t> seeds;
+  std::uint32_t seed_of(RunId run) const {
+    return run.raw() < seeds.size() ? seeds[run.raw()] : run.raw();
+  }
 
   // Outermost first, then across: kScopesPerReservation at most.
   std::vector<ScopeId> path(RunId run) const {
@@ -75,17 +80,19 @@ class RunQueue {
   void wake_scope(ScopeId scope);        // money came back to this envelope
   void wake_workers(std::uint32_t has);  // a slot with these capabilities is free
   void skip(RunId run);                  // restored as ended: never comes up
+  void remove(RunId run);                // queued or waiting, and now neither
 
   // Runs that are queued or waiting.
   std::size_t size() const { return pending_; }
   bool empty() const { return pending_ == 0; }
   std::optional<ScopeId> waiting_for(RunId run) const;
+  // The envelope for whose money an earlier run waits, before this one.
+  std::optional<ScopeId> waits_behind(RunId run) const;
   // How many runs wait for a worker, by what they need of it.
   std::map<std::uint32_t, std::size_t> waiting_for_workers() const;
 
  private:
   std::optional<RunId> first();
-  std::optional<ScopeId> waits_behind(RunId run) const;
   void detach(RunId run);
   template <class Key>
   static void remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken, RunId run);

@@ -8,7 +8,6 @@
 namespace proctor {
 namespace {
 constexpr std::size_t kScanPerStep = 20'000;  // candidates looked at in one step: keeps it short
-constexpr std::uint8_t kAttemptsMax = 250;
 std::size_t index_of(RunOutcome o) {
   return static_cast<std::size_t>(o);
 }
@@ -36,6 +35,8 @@ std::vector<Command> Scheduler::start(Time now) {
   PROCTOR_ASSERT(!started_);
   started_ = true;
   now_ = now;
+  restore_waits();
+  suspension_told_ = suspended_;
   for (auto& [run, attempt] : live_) {
     attempt.since = now.mono;
     if (attempt.state == State::kReserving)
@@ -57,6 +58,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   PROCTOR_ASSERT(now_.mono <= now.mono);
   now_ = now;
   std::visit([this](const auto& e) { handle(e); }, event);
+  release_due();
   dispatch();
   finish_step();
   return std::exchange(out_, {});
@@ -71,9 +73,18 @@ void Scheduler::write(JournalWrite w, std::optional<After> after) {
 
 void Scheduler::finish_step() {
   if (!writes_.empty()) {
-    awaiting_.emplace_back(next_seq_, std::exchange(afters_, {}));
+    awaiting_.push_back({next_seq_, std::exchange(afters_, {}), {}});
     out_.push_back(Persist{next_seq_++, std::exchange(writes_, {})});
   }
+  // "It was so already" must be durable too when it is told.
+  for (Answer& answer : std::exchange(answers_, {})) {
+    if (awaiting_.empty()) {
+      out_.emplace_back(std::move(answer));
+    } else {
+      awaiting_.back().answers.push_back(std::move(answer));
+    }
+  }
+  if (!raised_.empty()) out_.push_back(RaiseCaps{std::exchange(raised_, {})});
   if (!reserve_.ops.empty()) out_.push_back(std::exchange(reserve_, {}));
   if (!settle_.ops.empty()) out_.push_back(std::exchange(settle_, {}));
   if (!voids_.ops.empty()) out_.push_back(std::exchange(voids_, {}));
@@ -86,9 +97,10 @@ void Scheduler::finish_step() {
     out_.push_back(
         CancelAttempts{roster_.at(w).id, std::move(attempts), "cancelled by the operator"});
   const bool idle = live_.empty() && awaiting_.empty();
-  if (idle && !end_told_ && (queue_.empty() || mode_ != Mode::kRun)) {
+  const bool all_done = queue_.empty() && backoff_.empty() && held_ == 0;
+  if (idle && !end_told_ && (all_done || mode_ != Mode::kRun)) {
     end_told_ = true;
-    out_.push_back(CampaignEnded{queue_.empty()});
+    out_.push_back(CampaignEnded{all_done});
   }
 #ifndef NDEBUG
   check();
@@ -96,10 +108,11 @@ void Scheduler::finish_step() {
 }
 
 void Scheduler::handle(const Persisted& e) {
-  while (!awaiting_.empty() && awaiting_.front().first <= e.seq) {
-    const std::vector<After> allowed = std::move(awaiting_.front().second);
+  while (!awaiting_.empty() && awaiting_.front().seq <= e.seq) {
+    Awaiting allowed = std::move(awaiting_.front());
     awaiting_.pop_front();
-    for (const After& after : allowed) perform(after);
+    for (const After& after : allowed.afters) perform(after);
+    for (Answer& answer : allowed.answers) out_.emplace_back(std::move(answer));
   }
 }
 
@@ -109,6 +122,8 @@ void Scheduler::perform(const After& after) {
       late_writing_.erase(after.attempt);
       acks_[after.worker].push_back(after.attempt);
       return;
+    case Step::kObey:
+      return obey(after.seq);
     case Step::kForget:
       forget_.ids.push_back({after.attempt, after.seq});
       if (Attempt* a = live(after.attempt);
@@ -142,6 +157,7 @@ void Scheduler::perform(const After& after) {
       return;
     case Step::kForget:
     case Step::kAckLate:
+    case Step::kObey:
       return;  // above
   }
 }
@@ -149,127 +165,17 @@ void Scheduler::perform(const After& after) {
 // ---------------------------------------------------------------- choosing what runs
 
 void Scheduler::dispatch() {
-  if (mode_ != Mode::kRun) return;
+  if (mode_ != Mode::kRun || paused_) return;
   const auto judge_run = [this](RunId run) { return judge(run); };
-  for (std::size_t taken = 0; 0 < roster_.free_slots() && taken < kScanPerStep; ++taken) {
+  const auto any_room = [this] {
+    return 0 < roster_.free_slots() || (kept_ && roster_.at(*kept_).is_empty());
+  };
+  for (std::size_t taken = 0; any_room() && taken < kScanPerStep; ++taken) {
     const std::optional<RunId> run = queue_.next(judge_run, kScanPerStep);
-    if (!run) return;
+    if (!run) break;
     if (!park_if_known_short(*run)) begin_attempt(*run);
   }
-}
-
-void Scheduler::begin_attempt(RunId run) {
-  Attempt a;
-  if (const auto asked = denied_.find(run); asked != denied_.end()) {
-    a.id = asked->second.attempt;  // a denied ask is final for its id: same attempt, next ask
-    a.seq = asked->second.seq + 1;
-    denied_.erase(asked);
-  } else {
-    PROCTOR_ASSERT(attempts_made_[run.raw()] < kAttemptsMax);
-    a.id = {run, AttemptNo(++attempts_made_[run.raw()])};
-  }
-  a.ask = plan_.task_of(run).ask;
-  const std::optional<WorkerIndex> worker = roster_.pick(plan_.task_of(run).needs);
-  PROCTOR_ASSERT(worker.has_value());
-  a.worker = worker;
-  a.since = now_.mono;
-  roster_.hold(*worker);
-  for (const ScopeId s : plan_.path(run))
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved + a.ask;
-  phases_[run.raw()] = RunPhase::kActive;
-  write(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
-  PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
-}
-
-// ---------------------------------------------------------------- what the ledger said
-
-void Scheduler::handle(const Reserved& e) {
-  for (const Reserved::Answer& got : e.answers) {
-    Attempt* a = live(got.id.attempt);
-    if (a == nullptr || a->state != State::kReserving || a->seq != got.id.seq)
-      continue;  // repeated
-    if (got.answer.kind == ReserveAnswer::Kind::kGranted)
-      granted(*a);
-    else
-      denied(*a, got.answer);
-  }
-}
-
-void Scheduler::granted(Attempt& a) {
-  // Restored from a journal: its worker is chosen now.
-  if (!a.worker && mode_ == Mode::kRun) {
-    a.worker = roster_.pick(plan_.task_of(a.id.run).needs);
-    if (a.worker) roster_.hold(*a.worker);
-  }
-  if (!a.worker || mode_ != Mode::kRun)
-    return void_attempt(a, a.worker ? "the campaign stops" : "no worker is free for it");
-  a.state = State::kGranting;
-  a.since = now_.mono;
-  write(AttemptGranted{a.id, roster_.at(*a.worker).id, roster_.at(*a.worker).boot, now_.wall},
-        After{Step::kAssign, a.id, a.seq, *a.worker});
-}
-
-void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
-  const RunId run = a.id.run;
-  write(AttemptDenied{a.id, a.seq, answer.short_scope, answer.short_by, now_.wall},
-        After{Step::kForget, a.id, a.seq, 0});
-  release_slot(a);
-  for (const ScopeId s : plan_.path(run)) {
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
-    money_back(s);
-  }
-  const ScopeBalance& b = balances_[answer.short_scope.raw()];
-  denied_[run] = {a.id, a.seq};
-  if (b.reserved == MicroUsd::zero()) {
-    known_short_[answer.short_scope] = {b.spent, a.ask};
-    phases_[run.raw()] = RunPhase::kParked;
-    ++parked_;
-    write(RunParked{run, answer.short_scope, answer.short_by, now_.wall});
-  } else {
-    // The ledger holds more than these books say.  It is right: nobody asks for as much again
-    // before some money came back, or question and refusal would follow each other for ever.
-    refused_[answer.short_scope] = a.ask;
-    phases_[run.raw()] = RunPhase::kQueued;
-    queue_.put_back(run);
-  }
-  live_.erase(run);
-}
-
-void Scheduler::assign_or_void(Attempt& a) {
-  const WorkerState& w = roster_.at(*a.worker);
-  if (!w.present || w.suspect || mode_ != Mode::kRun)
-    return void_attempt(a, mode_ == Mode::kRun ? "its worker left" : "the campaign stops");
-  a.state = State::kAssigned;
-  a.since = now_.mono;
-  assigns_[*a.worker].push_back({a.id, a.ask});
-}
-
-void Scheduler::void_attempt(Attempt& a, const std::string& reason) {
-  write(AttemptVoided{a.id, reason, now_.wall});
-  release_slot(a);
-  a.state = State::kClosing;
-  voids_.ops.push_back({{a.id, a.seq}});
-}
-
-void Scheduler::handle(const Voided& e) {
-  for (const AskId& id : e.ids) {
-    Attempt* a = live(id.attempt);
-    if (a == nullptr || a->state != State::kClosing) continue;
-    for (const ScopeId s : plan_.path(id.attempt.run)) {
-      balances_[s.raw()].reserved = balances_[s.raw()].reserved - a->ask;
-      money_back(s);
-    }
-    forget_.ids.push_back(id);
-    close(id.attempt);
-  }
-}
-
-// The attempt is over and paid for.  Its run comes up again unless it has ended.
-void Scheduler::close(const AttemptId& id) {
-  live_.erase(id.run);
-  if (phases_[id.run.raw()] != RunPhase::kActive) return;
-  phases_[id.run.raw()] = RunPhase::kQueued;
-  queue_.put_back(id.run);
+  keep_for_suspects();
 }
 
 // ---------------------------------------------------------------- small parts
@@ -287,7 +193,8 @@ void Scheduler::release_slot(Attempt& a) {
   if (!a.worker) return;
   const WorkerIndex w = *std::exchange(a.worker, std::nullopt);
   roster_.release(w);
-  if (0 < roster_.at(w).free()) queue_.wake_workers(roster_.at(w).has);
+  if (a.alone && kept_ != w) roster_.edit(w, [](WorkerState& s) { s.kept = false; });
+  wake(w);
 }
 
 void Scheduler::note(std::string kind, std::optional<AttemptId> attempt, const std::string& text) {
@@ -302,11 +209,15 @@ void Scheduler::note(std::string kind, std::optional<AttemptId> attempt, const s
 
 Scheduler::Counts Scheduler::counts() const {
   Counts c;
-  c.queued = queue_.size();
+  c.in_backoff = backoff_.size();
+  c.queued = queue_.size() + c.in_backoff;
   c.ended = ended_;
   c.parked = parked_;
   c.removed = removed_;
-  c.active = plan_.runs.size() - c.queued - c.ended_total() - c.parked - c.removed;
+  c.cancelled = cancelled_;
+  c.held = held_;
+  c.active =
+      plan_.runs.size() - c.queued - c.ended_total() - c.parked - c.removed - c.cancelled - c.held;
   return c;
 }
 
@@ -314,10 +225,13 @@ void Scheduler::end_run(RunId run, RunOutcome outcome) {
   PROCTOR_ASSERT(phases_[run.raw()] == RunPhase::kActive);
   phases_[run.raw()] = RunPhase::kEnded;
   ++ended_[index_of(outcome)];
+  poison_.forget(run);
+  overloads_.erase(run);
 }
 
 void Scheduler::check() const {
-  PROCTOR_ASSERT(ended_[0] + ended_[1] + ended_[2] + ended_[3] + parked_ + queue_.size() <=
+  PROCTOR_ASSERT(ended_[0] + ended_[1] + ended_[2] + ended_[3] + parked_ + queue_.size() +
+                     backoff_.size() + cancelled_ + held_ + removed_ <=
                  plan_.runs.size());
   MicroUsd out = MicroUsd::zero();
   for (const auto& [run, a] : live_) {

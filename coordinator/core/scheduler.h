@@ -22,7 +22,11 @@
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/events.h"
+#include "coordinator/core/explanation.h"
+#include "coordinator/core/operator_note.h"
+#include "coordinator/core/poison.h"
 #include "coordinator/core/rate_lease.h"
+#include "coordinator/core/retry_rules.h"
 #include "coordinator/core/roster.h"
 #include "coordinator/core/run_queue.h"
 
@@ -39,12 +43,22 @@ struct SchedulerSettings {
   Millis reassign_after = limits::kSyncInterval * 2;  // an Assign nobody mentions is sent again
   Millis tick{1'000};
   std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
+  Retries retries;                           // and how soon; registered before the first run
   CostModel cost_model;
   BudgetWatch watch;  // registered before the first run
   Rates rates;        // likewise
 };
 
-enum class RunPhase : std::uint8_t { kQueued, kActive, kEnded, kParked, kRemoved };
+enum class RunPhase : std::uint8_t {
+  kQueued,
+  kActive,
+  kEnded,
+  kParked,
+  kRemoved,
+  kCancelled,  // by the operator: no outcome, and none comes (its last attempt may still be ending)
+  kBackoff,    // in line again after a while
+  kHeld,       // no attempt is left: a person decides (R107)
+};
 
 class Scheduler {
  public:
@@ -62,6 +76,11 @@ class Scheduler {
   void restore_dominant(const RunDominates& fact);
   // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
   void restore_removed(RunId run);
+  // It was parked: it is asked for once more.
+  void restore_parked(RunId run) { parked_rows_.insert(run); }
+  // What the scheduler itself noted (kSchedulerNotes), in order: after what has ended, before the
+  // attempts.  kCorrupt: it is none of its notes.
+  Status restore_note(const Note& note);
   // The commands that finish what the earlier life began; then the first tick.
   std::vector<Command> start(Time now);
 
@@ -69,7 +88,9 @@ class Scheduler {
   std::vector<Command> on(const Event& event, Time now);
 
   struct Counts {
-    std::uint64_t queued = 0, active = 0, parked = 0, removed = 0;
+    // `queued` counts those in back-off too.
+    std::uint64_t queued = 0, active = 0, parked = 0, removed = 0, cancelled = 0;
+    std::uint64_t in_backoff = 0, held = 0;
     std::array<std::uint64_t, 4> ended{};  // by RunOutcome
     std::uint64_t ended_total() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
   };
@@ -85,8 +106,11 @@ class Scheduler {
   const std::vector<BudgetAlert>& alerts() const { return alerts_.told(); }
   const std::vector<RunDominates>& dominant() const { return dominant_; }
   bool draining() const { return mode_ != Mode::kRun; }
-  // One sentence for an operator: why the run is where it is.
-  std::string explain(RunId run) const;
+  bool paused() const { return paused_; }
+  bool suspended() const { return suspended_; }  // and what runs stands still
+  // Why the run is where it is, and the sentence of it.
+  Explanation why(RunId run) const;
+  std::string explain(RunId run) const { return why(run).text; }
   // "3 runs wait for a worker with Docker", when nobody who is here can run them; else empty.
   std::string waiting_for_workers() const;
   void check() const;
@@ -116,13 +140,27 @@ class Scheduler {
     bool doubted = false;    // its usage went backwards: told
     Usage usage{};           // as last stated, and what it comes to: never above the ask
     MicroUsd metered{};
+    bool begun = false;      // its sandbox had started: the worker said so
+    bool alone = false;      // has a worker for itself
+    std::uint32_t caps = 0;  // which caps hold where it asked
+    Millis wait{0};          // before the next attempt, once this one is closed
+    RetryClass wait_of = RetryClass::kInfrastructure;
     bool sets_outcome = false;  // kFinishing on: this attempt ends its run
     RunOutcome outcome = RunOutcome::kInvalid;
     Cost cost;
     std::vector<WorkerIndex> ack_to;
   };
   enum class Mode { kRun, kDrain, kCancel };
-  enum class Step : std::uint8_t { kAsk, kAssign, kAckAndSettle, kSettleLost, kForget, kAckLate };
+  enum class Step : std::uint8_t {
+    kAsk,
+    kAssign,
+    kAckAndSettle,
+    kSettleLost,
+    kForget,
+    kAckLate,
+    kObey,  // what an operator asked is durable: tell workers and ledger
+  };
+  enum class Loss : std::uint8_t { kDied, kSilent, kGone, kUnclaimed, kKicked };
   struct After {  // what a durable write allows
     Step step;
     AttemptId attempt;
@@ -141,6 +179,29 @@ class Scheduler {
   void handle(const TimerFired& e);
   void handle(const DrainAsked& e);
   void handle(const CancelAsked& e);
+  void handle(const OperatorAsked& e);
+  // Each changes the state, and says in `fact` which runs it changed.
+  using Verdict = OperatorAnswer::Verdict;
+  OperatorAnswer decide(OperatorFact& fact);
+  OperatorAnswer pause(const OperatorAct& act);
+  OperatorAnswer unpause();
+  OperatorAnswer drain(const OperatorAct& act);
+  OperatorAnswer cancel(OperatorFact& fact);
+  OperatorAnswer requeue(OperatorFact& fact);
+  OperatorAnswer approve(OperatorFact& fact);
+  OperatorAnswer put_in_quarantine(const OperatorAct& act);
+  OperatorAnswer release(const OperatorAct& act);
+  OperatorAnswer kick(OperatorFact& fact);
+  OperatorAnswer raise(const OperatorAct& act);
+  void raise_one(ScopeId scope, const OperatorAct& act, const std::string& reason);
+  void unpark(const std::vector<ScopeId>& raised);
+  void obey(std::uint32_t raise);
+  wire::SyncReply desired(WorkerIndex w) const;
+  void restore_act(const OperatorFact& fact);
+  Status restore_loss(const Note& note);
+  Status restore_quarantine(const Note& note);
+  void restore_failures(const RestoredAttempt& attempt);
+  void restore_waits();
 
   void dispatch();
   RunQueue::Answer judge(RunId run) const;
@@ -148,12 +209,36 @@ class Scheduler {
   bool park_if_known_short(RunId run);
   void granted(Attempt& attempt);
   void denied(Attempt& attempt, const ReserveAnswer& answer);
+  std::string why_not_now(RunId run) const;
   void assign_or_void(Attempt& attempt);
   void void_attempt(Attempt& attempt, const std::string& reason);
-  void lose(Attempt& attempt, const std::string& reason);
-  void finish(Attempt& attempt, const wire::ResultMessage& result);
+  void lose(Attempt& attempt, Loss why, const std::string& reason);
+  void finish(Attempt& attempt, const wire::ResultMessage& result, WorkerIndex from);
   void close(const AttemptId& id);
-  void again_or_end(RunId run);
+  // After a failure that is not the agent's.
+  bool count_failure(RunId run, RetryClass of);  // true: another attempt is left
+  bool blame(const Attempt& attempt, Loss why);
+  void again_or_end(Attempt& attempt, bool convicted);
+  void wait_before_next(Attempt& attempt, RetryClass of);
+  void hold_for_decision(RunId run, const std::string& reason);
+  void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
+  void quarantine(WorkerIndex w);
+  void end_quarantines();
+  void release_due();
+  void in_line(RunId run);
+  void forgive(RunId run);
+  void withdraw_blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
+  // Who gets which worker.
+  std::optional<WorkerIndex> worker_for(RunId run) const;
+  std::uint32_t needs_of(RunId run) const;
+  void seat(Attempt& attempt, WorkerIndex w);
+  void wake(WorkerIndex w);
+  void keep_for_suspects();
+  bool has_lone_attempt(WorkerIndex w) const;
+  Explanation why_active(RunId run) const;
+  Explanation why_waiting(RunId run) const;
+  Explanation why_no_worker(RunId run) const;
+  std::uint64_t before_in_line(RunId run) const;
   void money_back(ScopeId scope);
   void settled(Attempt& attempt, const SettleAnswer& answer);
   void tell_spent(ScopeId scope);
@@ -163,12 +248,13 @@ class Scheduler {
   void doubt_sender(WorkerIndex w, const AttemptId& id);
   void release_slot(Attempt& attempt);
   void cancel_running();
+  void cancel_unwanted();
   enum class Life { kSame, kNew };
   void reconcile(WorkerIndex w, Life life, const wire::Sync& sync, wire::SyncReply& reply);
   void reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,
                          const std::set<AttemptId>& known);
   void reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
-  void worker_gone(WorkerIndex w, const std::string& why);
+  void worker_gone(WorkerIndex w, Loss why, const std::string& text);
   void end_run(RunId run, RunOutcome outcome);
   void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
   void write(JournalWrite w, std::optional<After> after = std::nullopt);
@@ -184,8 +270,21 @@ class Scheduler {
   Roster roster_;
   std::vector<ScopeBalance> balances_;  // our own view; the ledger's answers are final
   std::vector<RunPhase> phases_;
-  std::vector<std::uint8_t> attempts_made_;
-  std::vector<std::uint8_t> failures_;  // infrastructure failures of the run so far
+  std::vector<std::uint16_t> attempts_made_;
+  std::vector<std::uint16_t> failures_;  // infrastructure failures of the run so far
+  std::set<RunId> parked_rows_;  // of an earlier life, in the journal still
+  std::map<RunId, std::uint32_t> overloads_;
+  std::map<RunId, AttemptNo> forgiven_;  // restored: failures up to this attempt do not count
+  std::map<AttemptId, LossJudged::Verdict> judged_;  // restored
+  PoisonBook poison_;
+  struct Backoff {
+    Instant until;
+    WallTime until_wall;
+    RetryClass of;
+  };
+  std::map<RunId, Backoff> backoff_;
+  std::set<std::pair<Instant, RunId>> due_;
+  std::optional<WorkerIndex> kept_;  // until it is empty, for a suspect that waits
   std::map<RunId, Attempt> live_;
   std::map<RunId, AskId> denied_;     // waiting with an attempt number already used for an ask
   std::set<AttemptId> lost_;          // ended without a result: one may still come
@@ -199,15 +298,32 @@ class Scheduler {
   std::set<AttemptId> dominant_ids_;
   std::set<WorkerIndex> doubted_;  // stated what is another's: told
   std::array<std::uint64_t, 4> ended_{};
-  std::uint64_t parked_ = 0, removed_ = 0;
+  std::uint64_t parked_ = 0, removed_ = 0, cancelled_ = 0, held_ = 0;
   Mode mode_ = Mode::kRun;
+  bool paused_ = false, suspended_ = false;
+  bool suspension_told_ = false;  // what workers heard last
+  std::uint32_t caps_ = 0;        // counts raises
+  struct Unheard {                // a cap that is not durable yet
+    std::uint32_t nth;
+    ScopeId scope;
+    MicroUsd cap;
+  };
+  std::deque<Unheard> unheard_;
+  std::vector<ScopeSpec> heard_caps_;  // by the ledger; empty: those of the beginning
+  std::vector<ScopeSpec> raised_;      // for the ledger, once they are durable
   bool started_ = false, end_told_ = false;
   Time now_;
 
   // gathered during one step, sent at its end
   std::vector<JournalWrite> writes_;
   std::vector<After> afters_;
-  std::deque<std::pair<std::uint64_t, std::vector<After>>> awaiting_;
+  std::vector<Answer> answers_;
+  struct Awaiting {
+    std::uint64_t seq;
+    std::vector<After> afters;
+    std::vector<Answer> answers;
+  };
+  std::deque<Awaiting> awaiting_;
   std::uint64_t next_seq_ = 1;
   Reserve reserve_;
   Settle settle_;

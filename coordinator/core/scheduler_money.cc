@@ -26,7 +26,7 @@ bool is_at_least(const Usage& now, const Usage& before) {
 
 RunQueue::Answer Scheduler::judge(RunId run) const {
   const PlanView::Task& task = plan_.task_of(run);
-  if (!roster_.pick(task.needs)) return {RunQueue::Verdict::kWaitForWorker, {}, task.needs};
+  if (!worker_for(run)) return {RunQueue::Verdict::kWaitForWorker, {}, needs_of(run)};
   for (const ScopeId scope : plan_.path(run)) {
     const ScopeBalance& b = balances_[scope.raw()];
     const auto refused = refused_.find(scope);

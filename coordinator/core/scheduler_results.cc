@@ -1,4 +1,4 @@
-// The scheduler's half that deals with results, restored state and explanations.
+// The scheduler's half that deals with results.
 #include <utility>
 
 #include "common/base/assert.h"
@@ -13,6 +13,7 @@ AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTim
                        .termination = r.termination,
                        .rationale = r.rationale,
                        .infrastructure = r.infrastructure,
+                       .overload = r.overload,
                        .report = r.report,
                        .archive = r.archive,
                        .archive_bytes = r.archive_bytes,
@@ -40,6 +41,8 @@ void Scheduler::handle(const ResultReceived& e) {
   if (known_end || (a->state == State::kFinishing && lost_.contains(r.attempt))) {
     // Late: evidence of its own attempt, never an outcome.  Its cost was charged when it was lost.
     if (lost_.erase(r.attempt) == 1) {
+      // It had come to its end: whatever its worker died of, it was not this.
+      if (poison_.withdraw(r.attempt)) withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
       late_writing_.insert(r.attempt);
       write(record_of(r, false, now_.wall), After{Step::kAckLate, r.attempt, 0, w});
     } else if (!late_writing_.contains(r.attempt)) {
@@ -64,7 +67,7 @@ void Scheduler::handle(const ResultReceived& e) {
                              to_string(r.attempt) + ", which is another worker's"});
         return;
       }
-      finish(*a, r);
+      finish(*a, r, w);
       return;
     case State::kSettling:
     case State::kClosing:
@@ -72,13 +75,22 @@ void Scheduler::handle(const ResultReceived& e) {
   }
 }
 
-void Scheduler::finish(Attempt& a, const wire::ResultMessage& r) {
+void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex from) {
+  const RunId run = a.id.run;
   a.cost = price(settings_.cost_model, r.usage);
   if (a.worker) a.ack_to.push_back(*a.worker);
+  judge_worker(from, r);
   const bool cancelled = r.termination == Termination::kOperatorCancel;
-  const bool again = cancelled || (r.infrastructure &&
-                                   failures_[a.id.run.raw()] < settings_.infrastructure_retries);
-  if (r.infrastructure && !cancelled) ++failures_[a.id.run.raw()];
+  const bool wanted = phases_[run.raw()] == RunPhase::kActive;
+  if (!cancelled) poison_.survived(a.id);  // whatever it did, its worker lives
+  bool again = cancelled || !wanted;
+  if (r.infrastructure && !cancelled) {
+    const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
+    const bool left = count_failure(run, of);
+    if (left) wait_before_next(a, of);
+    if (!left && wanted && settings_.retries.escalate) hold_for_decision(run, "no attempt is left");
+    again = again || left || settings_.retries.escalate;
+  }
   a.sets_outcome = !again;
   a.outcome = r.outcome;
   write(record_of(r, a.sets_outcome, now_.wall), After{Step::kAckAndSettle, a.id, a.seq, 0});
@@ -86,119 +98,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r) {
   release_slot(a);
   a.state = State::kFinishing;
   a.since = now_.mono;
-  if (a.sets_outcome) end_run(a.id.run, r.outcome);
-}
-
-// ---------------------------------------------------------------- an earlier life
-
-void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
-  PROCTOR_ASSERT(!started_);
-  phases_[ended.run.raw()] = RunPhase::kEnded;
-  ++ended_[static_cast<std::size_t>(outcome)];
-  queue_.skip(ended.run);
-}
-
-void Scheduler::restore_removed(RunId run) {
-  PROCTOR_ASSERT(!started_);
-  if (phases_[run.raw()] != RunPhase::kQueued) return;  // what has begun is seen to its end
-  phases_[run.raw()] = RunPhase::kRemoved;
-  ++removed_;
-  queue_.skip(run);
-}
-
-void Scheduler::restore_spent(ScopeId scope, MicroUsd spent) {
-  PROCTOR_ASSERT(!started_);
-  balances_[scope.raw()].spent = balances_[scope.raw()].spent + spent;
-}
-
-void Scheduler::restore_attempt(const RestoredAttempt& r) {
-  PROCTOR_ASSERT(!started_);
-  const RunId run = r.attempt.run;
-  auto& made = attempts_made_[run.raw()];
-  made = std::max(made, static_cast<std::uint8_t>(r.attempt.no.raw()));
-  using From = AttemptState;
-  if (r.state == From::kLost) {
-    ++failures_[run.raw()];
-    if (!r.has_result) lost_.insert(r.attempt);
-  }
-  if (r.infrastructure && r.state != From::kLost) ++failures_[run.raw()];
-  const bool open = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
-  if (r.state == From::kDenied) denied_[run] = {r.attempt, r.seq};
-  if (!open) return;
-  Attempt a;
-  a.id = r.attempt;
-  a.seq = r.seq;
-  a.ask = r.ask;
-  a.dominates = dominant_ids_.contains(r.attempt);
-  switch (r.state) {
-    case From::kReserving:
-      a.state = State::kReserving;  // asked again under the same id
-      break;
-    case From::kGranted:
-      a.state = State::kAssigned;  // perhaps sent: its worker's Sync tells
-      a.granted_to = roster_.index_of(r.worker);
-      a.granted_boot = r.boot;
-      break;
-    case From::kFinished:
-    case From::kCancelled:
-      a.state = State::kSettling;
-      a.cost = price(settings_.cost_model, r.usage);
-      break;
-    case From::kLost:
-      a.state = State::kSettling;
-      a.cost.execution = r.ask;
-      break;
-    case From::kDenied:
-    case From::kVoided:
-      return;
-  }
-  for (const ScopeId s : plan_.path(run))
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved + r.ask;
-  if (phases_[run.raw()] == RunPhase::kEnded) {
-    a.sets_outcome = true;
-  } else {
-    phases_[run.raw()] = RunPhase::kActive;
-    queue_.skip(run);
-  }
-  PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
-}
-
-std::string Scheduler::explain(RunId run) const {
-  switch (phases_[run.raw()]) {
-    case RunPhase::kEnded:
-      return "it has ended";
-    case RunPhase::kRemoved:
-      return "its task was removed from the campaign";
-    case RunPhase::kParked:
-      return "it is parked: an envelope has too little money left and none will come back";
-    case RunPhase::kActive: {
-      const auto it = live_.find(run);
-      if (it == live_.end()) return "it is between two attempts";
-      const std::string where =
-          it->second.worker ? " on worker " + roster_.at(*it->second.worker).id.raw() : "";
-      return "attempt " + to_string(it->second.id) + " is under way" + where;
-    }
-    case RunPhase::kQueued:
-      break;
-  }
-  if (const auto scope = queue_.waiting_for(run))
-    return "it waits for money in " + plan_.scopes[scope->raw()].name +
-           ": what is reserved there may come back";
-  if (mode_ != Mode::kRun) return "the campaign is stopping: nothing more is started";
-  const std::uint32_t needs = plan_.task_of(run).needs;
-  if (!roster_.pick(needs)) return "it waits for a free worker with " + capability::describe(needs);
-  return "it waits for its turn in the plan's order";
-}
-
-std::string Scheduler::waiting_for_workers() const {
-  std::string out;
-  for (const auto& [needs, runs] : queue_.waiting_for_workers()) {
-    if (roster_.anyone_has(needs)) continue;
-    out += (out.empty() ? "" : ", ") + std::to_string(runs) +
-           (runs == 1 ? " run waits" : " runs wait") + " for a worker with " +
-           capability::describe(needs);
-  }
-  return out;
+  if (a.sets_outcome) end_run(run, r.outcome);
 }
 
 }  // namespace proctor

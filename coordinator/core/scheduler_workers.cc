@@ -10,21 +10,33 @@ namespace proctor {
 void Scheduler::handle(const WorkerSynced& e) {
   const WorkerIndex w = roster_.index_of(e.sync.worker);
   const WorkerState before = roster_.at(w);
+  if (std::ranges::find(before.past, e.sync.boot) != before.past.end())
+    return;  // the word of a life that is over, late: what it says is not so any more
   const bool reborn = before.present && before.boot != e.sync.boot;
   const bool joined = !before.present;
-  roster_.update(w, e.sync.boot, e.sync.slots, capability::from_features(e.sync.features),
-                 now_.mono);
+  const std::uint32_t slots = before.kicked == e.sync.boot ? 0 : e.sync.slots;
+  roster_.update(w, e.sync.boot, slots, capability::from_features(e.sync.features), now_.mono);
   if (joined || reborn)
     note(reborn ? "worker_restarted" : "worker_joined", std::nullopt,
-         e.sync.worker.raw() + " with " + std::to_string(e.sync.slots) + " slots");
+         e.sync.worker.raw() + " with " + std::to_string(slots) + " slots");
   if (before.suspect) note("worker_back", std::nullopt, e.sync.worker.raw());
-  wire::SyncReply reply;
-  reply.drain = mode_ != Mode::kRun;
+  for (const AttemptId& id : poison_.heard_of(e.sync.worker, e.sync.boot))
+    withdraw_blame(id, e.sync.worker, e.sync.boot);
+  wire::SyncReply reply = desired(w);
   reconcile(w, reborn ? Life::kNew : Life::kSame, e.sync, reply);
   reconcile_unacked(w, e.sync, reply);
   share_rates(w, e.sync, reply);
   out_.push_back(ReplySync{e.sync.worker, std::move(reply)});
-  if (0 < roster_.at(w).free()) queue_.wake_workers(roster_.at(w).has);
+  wake(w);
+}
+
+// What every answer to a worker says: the state it is to be in.
+wire::SyncReply Scheduler::desired(WorkerIndex w) const {
+  const WorkerState& s = roster_.at(w);
+  wire::SyncReply reply;
+  reply.drain = mode_ != Mode::kRun || (s.kicked != BootId(0) && s.kicked == s.boot);
+  reply.suspended = suspended_;
+  return reply;
 }
 
 // Compares what the worker says it runs with what we think it runs, and heals either side.
@@ -42,8 +54,7 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
       continue;
     }
     if (!a->worker) {  // adopted after a restart of ours
-      a->worker = w;
-      roster_.hold(w);
+      seat(*a, w);
       note("adopted", a->id, sync.worker.raw());
     }
     if (a->state == State::kGranting) {  // our grant was on its way to disk: the worker is faster
@@ -52,13 +63,15 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     }
     a->state = State::kRunning;
     a->since = now_.mono;
+    a->begun = a->begun || r.sandbox_started;
     known.insert(r.attempt);
     watch_run(*a, r);
     // Until it obeys; an order that is lost is in the next answer too.
     if (a->dominates && r.stage <= wire::Stage::kAgent &&
         settings_.watch.dominance.action == BudgetWatch::Dominance::Action::kStop)
       reply.stop.push_back(r.attempt);
-    if (mode_ == Mode::kCancel) reply.cancel.push_back(r.attempt);  // until it obeys
+    if (mode_ == Mode::kCancel || phases_[r.attempt.run.raw()] == RunPhase::kCancelled)
+      reply.cancel.push_back(r.attempt);  // until it obeys
   }
   for (const AttemptId& id : sync.unacked) known.insert(id);
   reconcile_missing(w, life, sync, known);
@@ -79,18 +92,18 @@ void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sy
     const bool told = sync.epoch_seen == epoch_;
     if (!a.worker) {
       if (sync.boot != a.granted_boot)
-        lose(a, "worker " + sync.worker.raw() + " was restarted");
+        lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
       else if (told)
         void_attempt(a, "it never reached worker " + sync.worker.raw());
     } else if (life == Life::kNew) {
-      lose(a, "worker " + sync.worker.raw() + " was restarted");
+      lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
     } else if (a.state == State::kRunning) {
-      lose(a, "worker " + sync.worker.raw() + " no longer has it");
+      lose(a, Loss::kGone, "worker " + sync.worker.raw() + " no longer has it");
     } else if (told && a.since + settings_.reassign_after <= now_.mono) {
       // Our Assign was lost, or its mention was.  Even while stopping: it may have begun to spend.
       a.since = now_.mono;
       assigns_[w].push_back({a.id, a.ask});
-      if (mode_ == Mode::kCancel) a.cancel_sent = false;
+      a.cancel_sent = false;  // who is to stop is told again, once it says that it runs
     }
   }
 }
@@ -114,10 +127,7 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
       case State::kGranting:
       case State::kAssigned:
       case State::kRunning:
-        if (!a->worker) {
-          a->worker = w;
-          roster_.hold(w);
-        }
+        if (!a->worker) seat(*a, w);
         reply.resend.push_back(id);
         break;
       case State::kFinishing:
@@ -142,6 +152,7 @@ void Scheduler::handle(const ProgressReceived& e) {
     }
     a->state = State::kRunning;
     a->since = now_.mono;
+    a->begun = a->begun || r.sandbox_started;
     watch_run(*a, r);
   }
 }
@@ -149,16 +160,16 @@ void Scheduler::handle(const ProgressReceived& e) {
 void Scheduler::handle(const WorkerLeft& e) {
   const WorkerIndex w = roster_.index_of(e.worker);
   if (!roster_.at(w).present || roster_.at(w).boot != e.boot) return;  // an older life's goodbye
-  worker_gone(w, "worker " + e.worker.raw() + " left");
+  worker_gone(w, Loss::kGone, "worker " + e.worker.raw() + " left");
 }
 
-void Scheduler::worker_gone(WorkerIndex w, const std::string& why) {
+void Scheduler::worker_gone(WorkerIndex w, Loss why, const std::string& text) {
   roster_.leave(w);
-  note("worker_left", std::nullopt, why);
+  note("worker_left", std::nullopt, text);
   std::vector<AttemptId> theirs;
   for (const auto& [run, a] : live_)
     if (assigned_to(a, w)) theirs.push_back(a.id);
-  for (const AttemptId& id : theirs) lose(*live(id), why);
+  for (const AttemptId& id : theirs) lose(*live(id), why, text);
 }
 
 void Scheduler::handle(const TimerFired&) {
@@ -166,8 +177,11 @@ void Scheduler::handle(const TimerFired&) {
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
     const WorkerState& worker = roster_.at(w);
     if (!worker.present) continue;
-    if (worker.last_sync + settings_.lease <= now_.mono) {
-      worker_gone(w, "worker " + worker.id.raw() + " was silent for the whole lease");
+    // Silence may be the network's: before it convicts a run it must last twice as long.
+    const Millis lease = has_lone_attempt(w) ? settings_.lease * 2 : settings_.lease;
+    if (worker.last_sync + lease <= now_.mono) {
+      worker_gone(w, Loss::kSilent,
+                  "worker " + worker.id.raw() + " was silent for the whole lease");
     } else if (!worker.suspect && worker.last_sync + settings_.suspect_after <= now_.mono) {
       roster_.set_suspect(w, true);
       note("worker_suspect", std::nullopt, worker.id.raw());
@@ -180,30 +194,9 @@ void Scheduler::handle(const TimerFired&) {
   for (const auto& [run, a] : live_)
     if (!a.worker && a.state == State::kAssigned && a.since + settings_.lease <= now_.mono)
       unclaimed.push_back(a.id);
-  for (const AttemptId& id : unclaimed) lose(*live(id), "no worker claimed it after the restart");
-}
-
-void Scheduler::lose(Attempt& a, const std::string& reason) {
-  // What it spent since it was last heard of is unknown: charged at its ceiling, never at zero.
-  a.cost = Cost{.model = {}, .execution = a.ask, .human = {}, .overhead = {}};
-  lost_.insert(a.id);
-  write(AttemptLost{a.id, reason, now_.wall}, After{Step::kSettleLost, a.id, a.seq, 0});
-  release_slot(a);
-  a.state = State::kFinishing;
-  a.sets_outcome = false;
-  again_or_end(a.id.run);
-}
-
-// After a failure that is not the agent's: another attempt if the limit allows, else the run ends
-// invalid.
-void Scheduler::again_or_end(RunId run) {
-  Attempt& a = live_.at(run);
-  if (++failures_[run.raw()] <= settings_.infrastructure_retries)
-    return;  // queued when it is closed
-  a.sets_outcome = true;
-  a.outcome = RunOutcome::kInvalid;
-  write(RunEnded{run, a.id, RunOutcome::kInvalid});
-  end_run(run, RunOutcome::kInvalid);
+  for (const AttemptId& id : unclaimed)
+    lose(*live(id), Loss::kUnclaimed, "no worker claimed it after the restart");
+  end_quarantines();
 }
 
 void Scheduler::handle(const DrainAsked&) {
@@ -213,6 +206,15 @@ void Scheduler::handle(const DrainAsked&) {
 void Scheduler::handle(const CancelAsked&) {
   mode_ = Mode::kCancel;
   cancel_running();
+}
+
+void Scheduler::cancel_unwanted() {
+  for (auto& [run, a] : live_) {
+    if (!a.worker || a.cancel_sent || phases_[run.raw()] != RunPhase::kCancelled) continue;
+    if (a.state != State::kAssigned && a.state != State::kRunning) continue;
+    a.cancel_sent = true;
+    cancels_[*a.worker].push_back(a.id);
+  }
 }
 
 void Scheduler::cancel_running() {

@@ -7,8 +7,8 @@
 
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
+#include "coordinator/core/raise_note.h"
 #include "coordinator/journal/journal_names.h"
-#include "coordinator/journal/raise_note.h"
 #include "coordinator/journal/review_seal.h"
 
 namespace proctor::journal {
@@ -144,6 +144,7 @@ RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Worker
   a.has_result = !row.is_null(kOutcome);
   if (a.has_result) {
     a.infrastructure = row.integer(kInfrastructure) != 0;
+    a.overload = row.integer(kInfrastructure) == 2;
     a.sets_outcome = row.integer(kSetsOutcome) != 0;
     a.outcome = r.word(kOutcome, run_outcome);
     a.termination = r.word(kTermination, termination);
@@ -260,6 +261,24 @@ Status load_reviews(sqlite::Database& db, RestoredState& state) {
                                    " reviews are there, but meta says otherwise: some are missing"};
 }
 
+// What the scheduler noted for its next life.
+Status load_standing(sqlite::Database& db, RestoredState& state) {
+  std::string kinds;
+  for (const char* kind : kSchedulerNotes)
+    kinds += (kinds.empty() ? "'" : ", '") + std::string(kind) + "'";
+  const std::string sql =
+      "SELECT seq, at_ms, kind, run, attempt, detail FROM notes WHERE kind IN (" + kinds +
+      ") ORDER BY seq";
+  return each_row(db, sql.c_str(), [&](sqlite::Statement& row) -> Status {
+    RowReader r(row, "note " + std::to_string(row.integer(0)));
+    Note note{r.time(1), std::string(row.text(2)), {}, {}, std::string(row.text(5))};
+    if (!row.is_null(3)) note.run = RunId(r.u32(3));
+    if (!row.is_null(4)) note.attempt = AttemptNo(r.u32(4));
+    state.standing.push_back(std::move(note));
+    return r.finish();
+  });
+}
+
 // What was told about money.
 Status load_told(sqlite::Database& db, RestoredState& state) {
   const char* told =
@@ -311,6 +330,7 @@ Status load_campaign(sqlite::Database& db, RestoredState& state) {
     return ok_status();
   }));
   PROCTOR_CHECK_OK(load_told(db, state));
+  PROCTOR_CHECK_OK(load_standing(db, state));
   PROCTOR_TRY(const std::int64_t epoch, db.integer("SELECT coalesce(max(epoch), 0) FROM epochs"));
   if (epoch < 0) return Error{Errc::kCorrupt, "journal: a negative epoch"};
   state.last_epoch = Epoch(static_cast<std::uint64_t>(epoch));

@@ -317,7 +317,7 @@ Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
       .text(name_of(f.outcome))
       .text(name_of(f.termination))
       .text_or_null(f.rationale)
-      .number(f.infrastructure ? 1 : 0)
+      .number(f.infrastructure ? (f.overload ? 2 : 1) : 0)
       .digest_or_null(f.report)
       .digest_or_null(f.archive)
       .count(f.archive_bytes)

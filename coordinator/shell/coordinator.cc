@@ -111,6 +111,9 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
       return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     core_->restore_dominant(d);
   }
+  for (const ParkedRun& p : state.parked)
+    if (known(p.run)) core_->restore_parked(p.run);
+  for (const Note& n : state.standing) PROCTOR_CHECK_OK(core_->restore_note(n));
   for (const RestoredAttempt& a : state.attempts) core_->restore_attempt(a);
   for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)
     core_->restore_spent(ScopeId(i), ledger.spent[i]);
@@ -350,6 +353,14 @@ void Coordinator::perform(const Alert& c) {
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
 
+void Coordinator::perform(const Answer& c) {
+  log::info("operator: " + c.answer.text);
+}
+
+void Coordinator::perform(const RaiseCaps& c) {
+  ledger_->raise(c.scopes);
+}
+
 void Coordinator::perform(const CampaignEnded& c) {
   if (outcome_) return;
   outcome_ = Outcome{c.complete ? End::kComplete : End::kStopped, ""};
@@ -443,11 +454,7 @@ StatusSnapshot Coordinator::snapshot() const {
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);
-    s.workers.push_back({w.id.raw(), w.slots, w.held,
-                         !w.present  ? "gone"
-                         : w.suspect ? "suspect"
-                                     : "ready",
-                         capability::describe(w.has)});
+    s.workers.push_back({w.id.raw(), w.slots, w.held, standing(w), capability::describe(w.has)});
   }
   const std::uint64_t here = s.done() - ended_before_;
   const std::int64_t elapsed = s.at.raw() - begun_.raw();

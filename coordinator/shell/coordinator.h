@@ -109,6 +109,8 @@ class Coordinator {
   void perform(const ReplySync& c);
   void perform(const ArmTimer& c);
   void perform(const Alert& c);
+  void perform(const Answer& c);
+  void perform(const RaiseCaps& c);
   void perform(const CampaignEnded& c);
 
   void on_durable();

@@ -6,6 +6,9 @@
 #include "common/base/overload.h"
 
 namespace proctor {
+namespace {
+constexpr std::chrono::milliseconds kFirstPause(50);
+}  // namespace
 
 LedgerThread::LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start,
                            Callbacks callbacks)
@@ -40,7 +43,7 @@ LedgerThread::~LedgerThread() {
 void LedgerThread::submit(std::vector<LedgerOp> ops) {
   {
     const std::lock_guard lock(mutex_);
-    std::ranges::move(ops, std::back_inserter(queue_));
+    for (LedgerOp& op : ops) queue_.emplace_back(std::move(op));
   }
   wake_.notify_one();
 }
@@ -54,22 +57,65 @@ Status LedgerThread::rebuild() {
   return ok_status();
 }
 
-std::vector<LedgerOp> LedgerThread::take() {
+void LedgerThread::raise(std::vector<ScopeSpec> scopes) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.emplace_back(std::move(scopes));
+  }
+  wake_.notify_one();
+}
+
+// Operations up to the next change of caps; or that change.  Neither: stopping.
+LedgerThread::Work LedgerThread::take() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-  if (stopping_) return {};
-  const auto n = static_cast<std::ptrdiff_t>(std::min(queue_.size(), kLedgerBatch));
-  std::vector<LedgerOp> batch(std::make_move_iterator(queue_.begin()),
-                              std::make_move_iterator(queue_.begin() + n));
-  queue_.erase(queue_.begin(), queue_.begin() + n);
-  return batch;
+  Work work;
+  while (!stopping_ && !queue_.empty() && work.ops.size() < kLedgerBatch) {
+    if (auto* scopes = std::get_if<std::vector<ScopeSpec>>(&queue_.front())) {
+      if (!work.ops.empty()) break;
+      work.scopes = std::move(*scopes);
+      queue_.pop_front();
+      break;
+    }
+    work.ops.push_back(std::get<LedgerOp>(std::move(queue_.front())));
+    queue_.pop_front();
+  }
+  return work;
 }
 
 void LedgerThread::run() {
   for (;;) {
-    const std::vector<LedgerOp> batch = take();
-    if (batch.empty() || !apply(batch)) return;
+    Work work = take();
+    const bool more = !work.scopes.empty() ? take_over(std::move(work.scopes))
+                                           : !work.ops.empty() && apply(work.ops);
+    if (!more) return;
   }
+}
+
+// The same as after a Redis that came back empty, with other caps: what was answered stays so.
+bool LedgerThread::take_over(std::vector<ScopeSpec> scopes) {
+  scopes_ = std::move(scopes);
+  std::chrono::milliseconds backoff = kFirstPause;
+  for (;;) {
+    const Status rebuilt = rebuild();
+    if (rebuilt.ok()) {
+      if (std::exchange(away_, false)) callbacks_.back();
+      return true;
+    }
+    if (!wait_out(rebuilt.error(), backoff)) return false;
+  }
+}
+
+bool LedgerThread::wait_out(Error error, std::chrono::milliseconds& backoff) {
+  constexpr std::chrono::milliseconds kMost(2'000);
+  if (error.code != Errc::kUnavailable && error.code != Errc::kNotFound) {
+    callbacks_.failed(std::move(error));
+    return false;
+  }
+  if (!std::exchange(away_, true)) callbacks_.away(error.detail);
+  if (!pause(backoff)) return false;
+  backoff = std::min(backoff * 2, kMost);
+  return true;
 }
 
 bool LedgerThread::pause(std::chrono::milliseconds how_long) {
@@ -78,8 +124,7 @@ bool LedgerThread::pause(std::chrono::milliseconds how_long) {
 }
 
 bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
-  constexpr std::chrono::milliseconds kFirst(50), kMost(2'000);
-  std::chrono::milliseconds backoff = kFirst;
+  std::chrono::milliseconds backoff = kFirstPause;
   for (;;) {
     Result<std::vector<LedgerAnswer>> answers = store_->apply(epoch_, batch);
     if (answers.ok()) {
@@ -99,13 +144,7 @@ bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
       if (rebuilt.ok()) continue;
       error = std::move(rebuilt).error();
     }
-    if (error.code != Errc::kUnavailable && error.code != Errc::kNotFound) {
-      callbacks_.failed(std::move(error));
-      return false;
-    }
-    if (!std::exchange(away_, true)) callbacks_.away(error.detail);
-    if (!pause(backoff)) return false;
-    backoff = std::min(backoff * 2, kMost);
+    if (!wait_out(std::move(error), backoff)) return false;
   }
 }
 

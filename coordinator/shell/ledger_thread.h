@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "common/ledger/ledger_store.h"
@@ -43,20 +44,29 @@ class LedgerThread {
                                                      LedgerStart start, Callbacks callbacks);
   ~LedgerThread();  // drops what was not sent: the journal knows it
   void submit(std::vector<LedgerOp> ops);
+  // The caps that hold for everything submitted after this; in the journal already, none lower.
+  void raise(std::vector<ScopeSpec> scopes);
 
  private:
   LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start, Callbacks callbacks);
+  struct Work {  // operations, or new caps
+    std::vector<LedgerOp> ops;
+    std::vector<ScopeSpec> scopes;
+  };
   void run();
-  std::vector<LedgerOp> take();
+  Work take();
   // Until it is answered, or false when stopping or failed for good.
   bool apply(const std::vector<LedgerOp>& batch);
+  bool take_over(std::vector<ScopeSpec> scopes);
+  // Told and waited for; false: it failed for good, or this is stopping.
+  bool wait_out(Error error, std::chrono::milliseconds& backoff);
   void remember(const LedgerOp& op, const LedgerAnswer& answer);
   Status rebuild();
   bool pause(std::chrono::milliseconds how_long);
 
   const std::shared_ptr<LedgerStore> store_;
   const Epoch epoch_;
-  const std::vector<ScopeSpec> scopes_;
+  std::vector<ScopeSpec> scopes_;
   std::map<AskId, ReserveOp> pending_;  // as it last answered: what a rebuild restores
   std::vector<MicroUsd> spent_;
   Callbacks callbacks_;
@@ -64,7 +74,7 @@ class LedgerThread {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<LedgerOp> queue_;
+  std::deque<std::variant<LedgerOp, std::vector<ScopeSpec>>> queue_;
   bool stopping_ = false;
   std::thread thread_;  // last
 };

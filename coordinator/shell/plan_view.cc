@@ -72,7 +72,11 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
   for (std::size_t i = 0; i < view.scopes.size(); ++i)
     view.follows.push_back(follows_global(campaign, view.scopes[i].name));
   view.runs.reserve(plan.size());
-  for (const PlanRow& row : plan.rows()) view.runs.push_back({row.task, row.stage, row.method});
+  view.seeds.reserve(plan.size());
+  for (const PlanRow& row : plan.rows()) {
+    view.runs.push_back({row.task, row.stage, row.method});
+    view.seeds.push_back(row.seed);
+  }
   return view;
 }
 

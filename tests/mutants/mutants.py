@@ -13,10 +13,17 @@ Left out because they are equivalent, that is, nobody can see them from outside:
 S = "coordinator/core/scheduler.cc"
 R = "coordinator/core/scheduler_results.cc"
 W = "coordinator/core/scheduler_workers.cc"
+A = "coordinator/core/scheduler_attempts.cc"
+F = "coordinator/core/scheduler_failures.cc"
+O = "coordinator/core/scheduler_operator.cc"
+T = "coordinator/core/scheduler_restore.cc"
+U = "coordinator/core/scheduler_suspects.cc"
+P = "coordinator/core/poison.cc"
+K = "coordinator/core/retry_rules.cc"
 M = "coordinator/core/scheduler_money.cc"
 B = "coordinator/core/budget_watch.cc"
 Q = "coordinator/core/run_queue.cc"
-A = "coordinator/core/rate_lease.cc"
+Y = "coordinator/core/rate_lease.cc"
 V = "worker/core/rate_share.cc"
 L = "common/ledger/ledger.cc"
 
@@ -29,7 +36,7 @@ MUTANTS = [
     ("the attempt number is no fence", S, " && it->second.id.no == id.no", ""),
     ("acknowledged before the commit", R,
      "a.ack_to.push_back(*a.worker);", "acks_[*a.worker].push_back(a.id);"),
-    ("assigned before the grant is durable", S,
+    ("assigned before the grant is durable", A,
      GRANT, GRANT + "\n  assigns_[*a.worker].push_back({a.id, a.ask});"),
     ("a late result sets the outcome", R,
      "write(record_of(r, false, now_.wall)", "write(record_of(r, true, now_.wall)"),
@@ -40,24 +47,24 @@ MUTANTS = [
     ("a settlement counts twice", M,
      "if (a == nullptr || a->state != State::kSettling) continue;", "if (a == nullptr) continue;"),
     ("an attempt of a silent worker is voided", W,
-     "for (const AttemptId& id : theirs) lose(*live(id), why);",
+     "for (const AttemptId& id : theirs) lose(*live(id), why, text);",
      "for (const AttemptId& id : theirs) void_attempt(*live(id), why);"),
-    ("a lost attempt costs nothing", W, ".execution = a.ask,", ".execution = {},"),
-    ("a restored lost attempt costs nothing", R, "a.cost.execution = r.ask;", ""),
+    ("a lost attempt costs nothing", F, ".execution = a.ask,", ".execution = {},"),
+    ("a restored lost attempt costs nothing", T, "a.cost.execution = r.ask;", ""),
     ("a scope is missing in the reservation", S,
      "reserve_.ops.push_back({{a->id, a->seq}, a->ask, plan_.path(a->id.run)});",
      "reserve_.ops.push_back({{a->id, a->seq}, a->ask, plan_.path(a->id.run)});\n"
      "      reserve_.ops.back().scopes.pop_back();"),
     # ---- waiting and order
-    ("not queued again after its end", S, "  queue_.put_back(id.run);\n", ""),
+    ("not queued again after its end", A, "return queue_.put_back(id.run);", "return;"),
     ("nobody wakes on a settlement", M,
      "b.spent = b.spent + answer.charged;\n" + WAKE,
      "b.spent = b.spent + answer.charged;\n"),
-    ("nobody wakes on a denial", S,
+    ("nobody wakes on a denial", A,
      "balances_[s.raw()].reserved - a.ask;\n    money_back(s);",
      "balances_[s.raw()].reserved - a.ask;"),
-    ("parked although money is out", S,
-     "if (b.reserved == MicroUsd::zero()) {", "if (b.reserved <= b.cap) {"),
+    ("parked although money is out", A,
+     "else if (b.reserved == MicroUsd::zero()) {", "else if (b.reserved <= b.cap) {"),
     ("a smaller ask is parked too", M, " || ask < known->second.second", ""),
     ("the task's envelope is not judged", M,
      "    // Short, but some of it may come back: wait.",
@@ -66,25 +73,24 @@ MUTANTS = [
      "if (!ready_.empty()) offer(", "if (cursor_ == skipped_.size() && !ready_.empty()) offer("),
     ("put back runs are taken largest first", Q, "*ready_.begin()", "*ready_.rbegin()"),
     ("a wait holds nobody back", Q, "if (*it->second.begin() < run) return scope;", ""),
-    ("a drain goes on starting runs", S, "if (mode_ != Mode::kRun) return;\n  const auto judge_run",
-     "const auto judge_run"),
+    ("a drain goes on starting runs", S, "if (mode_ != Mode::kRun || paused_) return;", "if (paused_) return;"),
     # ---- workers and lives
     ("a slot stays held after a result", R, "  release_slot(a);\n", ""),
-    ("a slot stays held after a denial", S,
+    ("a slot stays held after a denial", A,
      "  release_slot(a);\n  for (const ScopeId s : plan_.path(run)) {",
      "  for (const ScopeId s : plan_.path(run)) {"),
     ("a restarted worker counts as the same life", W,
      "reborn ? Life::kNew : Life::kSame", "reborn ? Life::kSame : Life::kSame"),
     ("attempts nobody claims are never lost", W,
-     'lose(*live(id), "no worker claimed it after the restart")', "static_cast<void>(id)"),
+     'lose(*live(id), Loss::kUnclaimed, "no worker claimed it after the restart")', "static_cast<void>(id)"),
     ("unknown attempts are not cancelled on sync", W,
      "reply.cancel.push_back(r.attempt);  // another", "// another"),
     # ---- restarts of the coordinator
-    ("a restart forgets what is pending", R,
+    ("a restart forgets what is pending", T,
      "balances_[s.raw()].reserved = balances_[s.raw()].reserved + r.ask;", "static_cast<void>(s);"),
-    ("a restart forgets lost attempts' count", R,
-     "  if (r.state == From::kLost) {\n    ++failures_[run.raw()];", "  if (r.state == From::kLost) {"),
-    ("a cancelled attempt ends its run", R, "const bool again = cancelled || (", "const bool again = ("),
+    ("a restart forgets lost attempts' count", T,
+     "if (!excused) count_failure(run, RetryClass::kInfrastructure);", "static_cast<void>(excused);"),
+    ("a cancelled attempt ends its run", R, "bool again = cancelled || !wanted;", "bool again = !wanted;"),
     # ---- envelopes across the tree, and what is told
     ("a wait across the tree stops the line", Q,
      "if (plan_.holds_all(*scope, *run)) return std::nullopt;", "return std::nullopt;"),
@@ -101,24 +107,48 @@ MUTANTS = [
      "balances_[scope.raw()].reserved, {}}, now_.wall)"),
     ("only the outermost envelope is told", M, "    tell_spent(s);", "    if (s == ScopeId(0)) tell_spent(s);"),
     ("dominance is told at every Sync", M, "  a.dominates = true;\n", ""),
-    ("dominance of an earlier life is told again", R,
+    ("dominance of an earlier life is told again", T,
      "  a.dominates = dominant_ids_.contains(r.attempt);\n", ""),
     ("milestones do not count", B, "milestones < rule.milestones &&", ""),
     # ---- what runs has metered, and calls per minute
     ("usage that goes backwards is believed", M, "    return false;\n  }\n  a.usage = said;", "  }\n  a.usage = said;"),
     ("what is metered may pass the ask", M, "a.metered = std::min(a.ask, ", "a.metered = std::max(MicroUsd::zero(), "),
-    ("rates: what others hold does not count", A,
+    ("rates: what others hold does not count", Y,
      "const std::uint64_t others = occupied(b, now) - occupied(lease, b, now);",
      "const std::uint64_t others = 0;"),
-    ("rates: a promise is forgotten that nobody replaced", A, "p.ticket < word.obeyed", "p.ticket < word.ticket"),
-    ("rates: calls that were made do not count", A,
+    ("rates: a promise is forgotten that nobody replaced", Y, "p.ticket < word.obeyed", "p.ticket < word.ticket"),
+    ("rates: calls that were made do not count", Y,
      "now < lease.heard + kRateWindow ? lease.calls[bucket] : 0", "lease.calls[bucket] * 0"),
-    ("rates: calls count no longer than the lease", A, "now + kRateLease + kRateWindow, shares", "now + kRateLease, shares"),
-    ("rates: a restarted coordinator gives at once", A, "if (restarted_ && !quiet_until_)", "if (false && !quiet_until_)"),
-    ("rates: a word that was overtaken counts", A, "  if (word.ticket <= lease.ticket) return {};  // overtaken by a later one\n", ""),
+    ("rates: calls count no longer than the lease", Y, "now + kRateLease + kRateWindow, shares", "now + kRateLease, shares"),
+    ("rates: a restarted coordinator gives at once", Y, "if (restarted_ && !quiet_until_)", "if (false && !quiet_until_)"),
+    ("rates: a word that was overtaken counts", Y, "  if (word.ticket <= lease.ticket) return {};  // overtaken by a later one\n", ""),
     ("rates: a share never lapses", V, "now < until_ ? b.share : 0", "b.share"),
     ("rates: an answer that was overtaken is obeyed", V,
      "  asked_.erase(asked_.begin(), std::next(asked));  // older answers must not come in again\n", ""),
+    # ---- operators
+    ("a pause goes on starting runs", S, "if (mode_ != Mode::kRun || paused_) return;",
+     "if (mode_ != Mode::kRun) return;"),
+    ("an act is answered before it is durable", S, "if (awaiting_.empty()) {", "if (true) {"),
+    ("a cancelled run gets an outcome", R, "bool again = cancelled || !wanted;", "bool again = cancelled;"),
+    ("a cancelled run comes up again", A, "if (phase != RunPhase::kActive) return;",
+     "if (phase == RunPhase::kEnded) return;"),
+    ("a cancel does not outlive the coordinator", T,
+     "        phases_[run.raw()] = RunPhase::kCancelled;\n        ++cancelled_;\n        queue_.remove(run);\n", ""),
+    ("an operator's quarantine closes nothing", O,
+     "    s.quarantine = WorkerState::Quarantine::kOperator;\n", ""),
+    ("the ledger never hears of a raise", O, "    raised_ = heard_caps_;\n", ""),
+    # ---- failures that are not the agent's
+    ("nobody waits before the next attempt", A, "if (a.wait == Millis::zero()) {", "if (true) {"),
+    ("blamed for what had not begun", F, " || !a.begun", ""),
+    ("a blame is never withdrawn", P, "if (b.worker == worker && b.boot == boot)", "if (false && b.boot == boot)"),
+    ("worker losses are forgotten on resume", T,
+     "    poison_.blame(fact.attempt, fact.worker, fact.boot);\n", "    static_cast<void>(fact);\n"),
+    ("a suspect has company", U, "  roster_.edit(w, [](WorkerState& s) { s.kept = true; });\n  if (kept_ == w)",
+     "  if (kept_ == w)"),
+    ("poison is never convicted", F, "if (left && !convicted) return", "if (left) return"),
+    ("a kick counts as a failure", F, "if (why != Loss::kKicked) again_or_end(a, convicted);",
+     "again_or_end(a, convicted);"),
+    ("overload counts against the worker", F, " || r.overload) return;", ") return;"),
     # ---- the ledger
     ("ledger: settle forgets a scope", L,
      "b.spent = b.spent + charged;", "if (scope != row.scopes.back()) b.spent = b.spent + charged;"),

@@ -46,6 +46,32 @@ TEST_SUITE("scheduler simulation") {
                   << seen.stopped << ", alerts known to a later life " << seen.alerts_known
                   << " and added by one " << seen.alerts_added << ", reported dead "
                   << seen.reported_dead);
+    const std::pair<std::string, std::uint64_t> decided[] = {
+        {"pauses", seen.pauses},
+        {"suspended", seen.suspended},
+        {"cancels", seen.cancels},
+        {"requeues", seen.requeues},
+        {"approvals", seen.approvals},
+        {"kicks", seen.kicks},
+        {"quarantines", seen.quarantines},
+        {"own quarantines", seen.own_quarantines},
+        {"worker drains", seen.worker_drains},
+        {"raises", seen.raises},
+        {"unchanged", seen.unchanged},
+        {"overloads", seen.overloads},
+        {"waited", seen.waited},
+        {"escalated", seen.escalated},
+        {"poison kills", seen.poison_kills},
+        {"convicted", seen.convicted},
+        {"blamed", seen.blamed},
+        {"withdrawn", seen.withdrawn},
+        {"excused", seen.excused},
+        {"alone", seen.alone}};
+    for (const auto& [what, count] : decided) {
+      CAPTURE(what);
+      MESSAGE(what << ' ' << count);
+      CHECK(0 < count);
+    }
     for (const std::uint64_t count : {seen.lost,           seen.repeated,
                                       seen.worker_deaths,  seen.coordinator_deaths,
                                       seen.partitions,     seen.denials,

@@ -18,10 +18,16 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
       100;  // losses must not decide outcomes here, except in some seeds
   if (below(4) == 0) settings_.infrastructure_retries = 1;
   settings_.cost_model.tool_call = 1'000'000;  // one micro-dollar: usage is money, one to one
+  settings_.retries.backoff = Millis(400);
+  settings_.retries.overload_backoff = Millis(1'500);
+  settings_.retries.backoff_max = Millis(6'000);
+  settings_.retries.quarantine = Millis(4'000);
+  settings_.retries.quarantine_max = Millis(15'000);
+  settings_.retries.escalate = below(3) == 0;
   ranges_.drain_once = below(3) == 0;
   ranges_.books = below(2) == 0;
   if (below(3) == 0)
-    ranges_ = Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false, false};  // some nights are quiet
+    ranges_ = Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, 0, 0, 1};  // some nights are quiet
   make_plan();
   const std::uint64_t n = 1 + below(4);
   for (std::uint64_t i = 0; i < n; ++i) {
@@ -31,6 +37,14 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
     w.slots = static_cast<std::uint32_t>(1 + below(4));
     workers_.emplace(w.id, std::move(w));
   }
+  // Where one run kills its workers nothing else does: else nobody could tell who is innocent.
+  if (below(3) == 0) {
+    poison_ = RunId(static_cast<std::uint32_t>(below(plan_.runs.size())));
+    ranges_.worker_dies = 0;
+    constexpr std::uint64_t kShorterThanTwoLeases = 24'000;
+    ranges_.cut_off_ms = std::min(ranges_.cut_off_ms, kShorterThanTwoLeases);
+  }
+  if (below(3) == 0) sick_ = WorkerId("w" + std::to_string(below(n)));
 }
 
 void World::make_plan() {
@@ -91,7 +105,10 @@ bool World::run() {
   boot_coordinator();
   for (auto& [id, w] : workers_) at(some(500), [this, &w = w] { sync(w); });
   at(Millis(1'000), [this] { faults(); });
-  at(kFaultsStop, [this] { faults_on_ = false; });
+  at(kFaultsStop, [this] {
+    faults_on_ = false;
+    heal();
+  });
   while (!agenda_.empty() && why_.empty() && !(ended_ && complete_)) {
     const Action next = agenda_.top();
     agenda_.pop();
@@ -109,8 +126,9 @@ bool World::run() {
 std::string World::stuck() const {
   if (!core_) return ": there is no coordinator";
   for (std::uint32_t r = 0; r < plan_.runs.size(); ++r)
-    if (core_->phase(RunId(r)) != RunPhase::kEnded && core_->phase(RunId(r)) != RunPhase::kParked)
-      return ": run " + std::to_string(r) + ": " + core_->explain(RunId(r));
+    if (const RunPhase p = core_->phase(RunId(r));
+        p != RunPhase::kEnded && p != RunPhase::kParked && p != RunPhase::kCancelled)
+      return ": run " + std::to_string(r) + ": " + to_json(core_->why(RunId(r)));
   return ": all runs are at their end";
 }
 
@@ -128,13 +146,14 @@ void World::faults() {
     stopping_ = true;
     cancel ? feed(CancelAsked{}) : feed(DrainAsked{});
   }
+  if (core_ && chance(ranges_.acts)) some_act();
   for (auto& [id, w] : workers_) {
     if (w.alive && chance(ranges_.worker_dies)) {
       ++seen_.worker_deaths;
       kill_worker(w);
     } else if (chance(ranges_.partition)) {
       ++seen_.partitions;
-      w.cut_off_until = now_ + some(45'000);  // sometimes longer than the lease
+      w.cut_off_until = now_ + some(ranges_.cut_off_ms);
     }
   }
 }
@@ -147,6 +166,9 @@ void World::boot_coordinator() {
   ended_ = complete_ = stopping_ = false;
   denied_after_.clear();  // what was parked is asked once more
   boot_heard_.clear();
+  standing_ = durable_standing_;
+  assigned_now_.clear();
+  not_before_.clear();
   core_ = std::make_unique<Scheduler>(plan_, settings_, epoch_);
   ledger_ =
       std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
@@ -155,6 +177,9 @@ void World::boot_coordinator() {
   seen_.alerts_known += alerts_.size();
   alerts_at_boot_ = alerts_.size();
   for (const RunDominates& d : dominant_) core_->restore_dominant(d);
+  for (const RunId run : parked_) core_->restore_parked(run);
+  for (const Note& n : notes_)
+    if (const Status s = core_->restore_note(n); !s.ok()) fail(s.error().detail);
   std::map<ScopeId, MicroUsd> spent;
   for (const auto& [id, trail] : durable_) {
     core_->restore_attempt(trail.at);

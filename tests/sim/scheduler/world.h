@@ -24,6 +24,9 @@ struct Ranges {  // percent per message or per second
   unsigned gone_for_good = 10;  // of worker deaths; never the first worker
   bool drain_once = false;
   bool books = false;  // killed workers know what they were running (worker/shell/meter_book.h)
+  unsigned acts = 6;                  // of an operator, per second
+  unsigned overload = 3;              // of results
+  std::uint64_t cut_off_ms = 45'000;  // at most: sometimes longer than the lease
 };
 
 // What the seeds exercised; every count must be positive over all seeds.
@@ -37,6 +40,10 @@ struct Exercised {
   // Ordered to stop by the dominance rule; stopped so; alerts that a later life knew of, and those
   // that it added to them; attempts that a killed worker reported.
   std::uint64_t stop_orders = 0, stopped = 0, alerts_known = 0, alerts_added = 0, reported_dead = 0;
+  std::uint64_t pauses = 0, suspended = 0, cancels = 0, requeues = 0, approvals = 0, kicks = 0;
+  std::uint64_t quarantines = 0, own_quarantines = 0, worker_drains = 0, raises = 0, unchanged = 0;
+  std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
+  std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0;
 };
 
 class World {
@@ -86,6 +93,8 @@ class World {
   void perform(const ReplySync& c);
   void perform(const ArmTimer& c);
   void perform(const Alert&) {}
+  void perform(const Answer& c);
+  void perform(const RaiseCaps& c);
   void perform(const CampaignEnded& c);
   void commit(std::uint64_t life, const Persist& c);
   void ledger_turn(std::function<Event()> apply);
@@ -100,8 +109,19 @@ class World {
   bool must_stop(const wire::RunningAttempt& r) const;
   void send_result(SimWorker& w, const wire::ResultMessage& r);
   void kill_worker(SimWorker& w);
+  void leave(SimWorker& w);
   void faults();
   std::string stuck() const;
+
+  // an operator
+  void act(OperatorAct a);
+  void act(OperatorActKind kind, std::vector<RunId> runs, const WorkerId& worker);
+  void some_act();
+  void heal();
+  void check_act(const Note& note);
+  void check_loss(const Note& note);
+  void check_assigned(const WorkerId& worker, const AttemptId& id);
+  void check_starts(const AttemptIntent& w);
 
   // oracles
   void check_durable(const JournalWrite& w);
@@ -169,6 +189,31 @@ class World {
   bool stopping_ = false;                        // this life was told to start nothing more
   std::map<AttemptId, BootId> begun_in_;         // the life of a worker that began it
   std::map<WorkerId, BootId> boot_heard_;        // of the last Sync that arrived
+
+  // What operators did, as the journal has it, and as it must hold now: what is undone is undone
+  // when it is asked, what is done holds when it is durable.
+  struct Standing {
+    bool paused = false, suspended = false;
+    std::set<RunId> cancelled;
+    std::set<WorkerId> shut;  // drained or in quarantine
+  };
+  Standing durable_standing_, standing_;
+  std::set<std::uint64_t> acts_durable_;  // by ticket, which is the time of the act
+  std::map<std::uint64_t, OperatorActKind> asked_;
+  std::uint64_t ticket_ = 0;
+  std::vector<Note> notes_;  // that the scheduler reads again
+  std::set<RunId> touched_;  // in line again by an operator: out of the plan's order
+  std::map<RunId, std::uint32_t> overloads_;
+  std::map<RunId, std::pair<Instant, Millis>> not_before_;
+  std::map<RunId, std::set<AttemptNo>> blamed_;
+  std::set<AttemptId> lone_;
+  std::map<AttemptId, WorkerId> assigned_now_;  // by this life
+  std::optional<RunId> poison_;                 // kills every worker it runs on
+  std::optional<WorkerId> sick_;                // most of what it does fails
+  std::map<AttemptId, std::uint64_t> heard_;    // the life that heard of its sandbox
+  std::set<AttemptId> killed_by_;
+  std::uint32_t poison_losses_ = 0;
+  std::set<RunId> convicted_;
 };
 
 }  // namespace proctor::sim

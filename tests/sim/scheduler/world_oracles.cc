@@ -80,14 +80,16 @@ void World::check_intent(const AttemptIntent& w) {
   const RunId run = w.attempt.run;
   Trail& t = durable_[w.attempt];
   if (w.seq != 0 && t.at.state != AttemptState::kDenied) fail("asked again without a denial");
-  if (settings_.infrastructure_retries < failures_[run])
+  if (settings_.infrastructure_retries < failures_[run] ||
+      settings_.retries.overload < overloads_[run])
     fail("another attempt above the limit of retries: " + to_string(w.attempt));
+  if (PoisonBook::kSuspectAfter <= blamed_[run].size()) lone_.insert(w.attempt);
   t.at = RestoredAttempt{};
   t.at.attempt = w.attempt;
   t.at.seq = w.seq;
   t.at.ask = w.ask;
   parked_.erase(run);
-  if (w.attempt.no.raw() != 1 || w.seq != 0) return;
+  if (w.attempt.no.raw() != 1 || w.seq != 0 || touched_.contains(run)) return;
   if (strict_order_ && run < last_first_intent_) fail("out of plan order");
   const PlanView::Run& row = plan_.runs[run.raw()];
   RunId& last = last_of_group_[{row.task, row.method}];
@@ -116,13 +118,18 @@ void World::check_settled(const AttemptSettled& w) {
 void World::check_commands(const Event& e, const std::vector<Command>& commands) {
   const auto* synced = std::get_if<WorkerSynced>(&e);
   if (synced != nullptr) boot_heard_[synced->sync.worker] = synced->sync.boot;
+  const auto heard = [&](const std::vector<wire::RunningAttempt>& running) {
+    for (const wire::RunningAttempt& r : running)
+      if (r.sandbox_started) heard_[r.attempt] = coordinator_life_;
+  };
+  if (synced != nullptr) heard(synced->sync.running);
   for (const Command& c : commands) {
     if (const auto* reply = std::get_if<ReplySync>(&c); reply != nullptr && synced != nullptr)
       check_reply(synced->sync, reply->reply);
     const auto* persist = std::get_if<Persist>(&c);
-    if (persist == nullptr || !stopping_) continue;
+    if (persist == nullptr) continue;
     for (const JournalWrite& w : persist->writes)
-      if (std::holds_alternative<AttemptIntent>(w)) fail("something starts though it is stopping");
+      if (const auto* intent = std::get_if<AttemptIntent>(&w)) check_starts(*intent);
   }
 }
 
@@ -198,10 +205,23 @@ void World::check_durable(const JournalWrite& write) {
             t.at.usage = w.usage;
             t.at.infrastructure = w.infrastructure;
             t.terminal = true;
-            if (w.infrastructure) ++failures_[w.attempt.run];
-            const bool again =
-                w.termination == Termination::kOperatorCancel ||
-                (w.infrastructure && failures_[w.attempt.run] <= settings_.infrastructure_retries);
+            const RunId run = w.attempt.run;
+            const bool cancel = w.termination == Termination::kOperatorCancel;
+            t.at.overload = w.overload;
+            t.at.termination = w.termination;
+            if (w.infrastructure && !cancel) ++(w.overload ? overloads_ : failures_)[run];
+            const bool left = w.overload ? overloads_[run] <= settings_.retries.overload
+                                         : failures_[run] <= settings_.infrastructure_retries;
+            const bool again = cancel || durable_standing_.cancelled.contains(run) ||
+                               (w.infrastructure && (left || settings_.retries.escalate));
+            if (!cancel)
+              std::erase_if(blamed_[run], [&](AttemptNo no) { return no < w.attempt.no; });
+            const Retries& rules = settings_.retries;
+            if (w.infrastructure)
+              not_before_[run] = {
+                  now_, w.overload
+                            ? doubled(rules.overload_backoff, rules.backoff_max, overloads_[run])
+                            : doubled(rules.backoff, rules.backoff_max, failures_[run])};
             if (w.sets_outcome == again) fail("a wrong end of its run: " + to_string(w.attempt));
             if (w.sets_outcome) end_run(w.attempt, w.outcome);
           },
@@ -216,6 +236,13 @@ void World::check_durable(const JournalWrite& write) {
             ++seen_.attempts_lost;
             ++failures_[w.attempt.run];
             Trail& t = durable_.at(w.attempt);
+            not_before_[w.attempt.run] = {
+                now_, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
+                              failures_[w.attempt.run])};
+            const auto heard = heard_.find(w.attempt);
+            if (killed_by_.contains(w.attempt) && heard != heard_.end() &&
+                heard->second == coordinator_life_ && PoisonBook::kConvictAfter < ++poison_losses_)
+              fail("the poison run killed too many workers");
             if (t.terminal) fail("lost after its end: " + to_string(w.attempt));
             t.at.state = S::kLost;
             t.terminal = t.lost = true;
@@ -228,17 +255,29 @@ void World::check_durable(const JournalWrite& write) {
           [&](const RunUnparked& w) { parked_.erase(w.run); },
           [&](const RunEnded& w) {
             ++seen_.ended_by_limit;
-            if (failures_[w.run] <= settings_.infrastructure_retries)
+            if (failures_[w.run] <= settings_.infrastructure_retries && !convicted_.contains(w.run))
               fail("given up too early: " + to_string(w.attempt));
             end_run(w.attempt, w.outcome);
           },
           [&](const RunReviewed&) { fail("a review that no operator booked"); },
           [&](const EpochBegun&) {},
           [&](const MetaSet&) {},
-          [&](const ScopeDefined&) {},
+          [&](const ScopeDefined& w) {
+            ++came_back_;
+            plan_.scopes[w.scope.raw()].cap = w.cap;
+            std::erase_if(told_, [&](const auto& told) {
+              return told.first == w.scope &&
+                     spent_[w.scope].micros() * 100 < w.cap.micros() * told.second;
+            });
+            std::erase_if(alerts_, [&](const BudgetAlert& a) {
+              return a.scope == w.scope && !told_.contains({a.scope, a.percent});
+            });
+          },
           [&](const Note& w) {
             if (w.kind == "adopted") ++seen_.adopted;
             check_note(w);
+            check_act(w);
+            check_loss(w);
           },
       },
       write);
@@ -256,8 +295,10 @@ void World::check_end() {
   for (std::uint32_t r = 0; r < plan_.runs.size(); ++r) {
     const RunId run(r);
     const bool ended = outcome_of_.contains(run), parked = parked_.contains(run);
-    if (ended == parked)
-      fail("run " + std::to_string(r) + (ended ? " ended and parked" : " never ended"));
+    const bool cancelled = durable_standing_.cancelled.contains(run);
+    if (ended + parked + cancelled != 1)
+      fail("run " + std::to_string(r) +
+           (ended ? " ended, and is parked or cancelled" : " never ended"));
     if (!parked) continue;
     bool is_short = false;
     for (const ScopeId s : envelopes_of(run))

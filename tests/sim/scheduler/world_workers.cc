@@ -46,16 +46,19 @@ void World::perform(const ReplySync& c) {
   to_worker(c.worker, [this, reply = c.reply, epoch = epoch_](SimWorker& w) {
     if (epoch < w.epoch_seen) return;
     w.epoch_seen = epoch;
+    if (reply.suspended) ++seen_.suspended;
     for (const AttemptId& id : reply.acked) w.spool.erase(id);
     for (const AttemptId& id : reply.resend)
       if (const auto it = w.spool.find(id); it != w.spool.end()) send_result(w, it->second);
     for (const AttemptId& id : reply.cancel) w.running.erase(id);
     for (const AttemptId& id : reply.stop) stop_agent(w, id);
+    if (reply.drain && w.running.empty() && w.spool.empty()) leave(w);
   });
 }
 
 void World::perform(const AssignRuns& c) {
   for (const AssignRuns::Run& r : c.runs) {
+    check_assigned(c.worker, r.attempt);
     const auto it = durable_.find(r.attempt);
     if (it == durable_.end() || it->second.at.state != AttemptState::kGranted)
       fail("assigned before its grant was durable: " + to_string(r.attempt));
@@ -87,8 +90,13 @@ void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
   w.running.emplace(id, u);
   begun_in_[id] = w.boot;
   const std::uint32_t life = w.life;
-  at(some(15'000), [this, &w, life, id] {
-    if (w.alive && w.life == life) finish_attempt(w, id);
+  const bool kills = poison_ == id.run;
+  at(kills ? Millis(2'500) + some(5'000) : some(15'000), [this, &w, life, id, kills] {
+    if (!w.alive || w.life != life || !w.running.contains(id)) return;
+    if (!kills) return finish_attempt(w, id);
+    ++seen_.poison_kills;
+    killed_by_.insert(id);
+    kill_worker(w);
   });
   if (below(2) == 0)
     to_coordinator(w, ProgressReceived{w.id, {epoch, {{id, wire::Stage::kPreparing, false, u}}}});
@@ -102,9 +110,12 @@ void World::finish_attempt(SimWorker& w, AttemptId id) {
   r.attempt = id;
   r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
   r.usage = it->second;
-  if (chance(ranges_.infrastructure)) {
-    ++seen_.infrastructure;
+  const bool sick = w.id == sick_ && chance(70);
+  const bool overload = chance(ranges_.overload);
+  if (sick || overload || chance(ranges_.infrastructure)) {
+    ++(overload ? seen_.overloads : seen_.infrastructure);
     r.infrastructure = true;
+    r.overload = overload;
     r.outcome = RunOutcome::kInvalid;
     r.termination = Termination::kInfrastructure;
   }
@@ -164,6 +175,20 @@ void World::perform(const CancelAttempts& c) {
   });
 }
 
+// It was told to; somebody starts it again.
+void World::leave(SimWorker& w) {
+  to_coordinator(w, WorkerLeft{w.id, w.boot});
+  w.alive = false;
+  ++w.life;
+  w.done.clear();
+  at(some(20'000), [this, &w] {
+    w.alive = true;
+    w.boot = BootId(rng_());
+    w.epoch_seen = Epoch(0);
+    sync(w);
+  });
+}
+
 void World::kill_worker(SimWorker& w) {
   w.alive = false;
   ++w.life;
@@ -180,7 +205,7 @@ void World::kill_worker(SimWorker& w) {
   }
   w.running.clear();
   w.done.clear();
-  if (w.id != workers_.begin()->first && chance(ranges_.gone_for_good)) {
+  if (!poison_ && w.id != workers_.begin()->first && chance(ranges_.gone_for_good)) {
     ++seen_.gone_for_good;  // and its spool with it
     w.spool.clear();
     return;

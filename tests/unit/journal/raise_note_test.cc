@@ -1,4 +1,4 @@
-#include "coordinator/journal/raise_note.h"
+#include "coordinator/core/raise_note.h"
 
 #include <doctest/doctest.h>
 

@@ -38,6 +38,7 @@ inline PlanView plan_of(const std::vector<std::uint32_t>& tasks, std::int64_t gl
 inline SchedulerSettings settings() {
   SchedulerSettings s;
   s.cost_model.tool_call = 1'000'000;  // one micro-dollar
+  s.retries.backoff = s.retries.overload_backoff = Millis(0);
   return s;
 }
 
@@ -79,6 +80,30 @@ class Desk {
     r.usage.tool_calls = cost;
     feed(ResultReceived{WorkerId(worker), r});
   }
+  // The answer to an act.
+  OperatorAnswer act(OperatorAct a) {
+    a.by = "ada";
+    if (a.reason.empty()) a.reason = "because";
+    feed(OperatorAsked{++ticket, std::move(a)});
+    return told.empty() || told.back().ticket != ticket
+               ? OperatorAnswer{OperatorAnswer::Verdict::kRefused, "no answer"}
+               : told.back().answer;
+  }
+  OperatorAnswer act(OperatorActKind kind, std::vector<RunId> runs = {}, const char* worker = "") {
+    OperatorAct a;
+    a.kind = kind;
+    a.runs = std::move(runs);
+    a.worker = WorkerId(worker);
+    return act(std::move(a));
+  }
+  // The notes that the next life reads.
+  std::vector<Note> standing() const {
+    std::vector<Note> out;
+    for (const Note& n : facts<Note>())
+      for (const char* kind : kSchedulerNotes)
+        if (n.kind == kind) out.push_back(n);
+    return out;
+  }
   template <class Fact>
   std::vector<Fact> facts() const {
     std::vector<Fact> out;
@@ -90,10 +115,12 @@ class Desk {
   Scheduler core;
   Ledger ledger;
   Time now{};
+  std::uint64_t ticket = 0;
   std::vector<JournalWrite> journal;
   std::vector<AskId> asks;
   std::vector<AttemptId> assigned, acked, cancelled;
-  wire::SyncReply reply;  // the last one
+  std::vector<Answer> told;  // to operators
+  wire::SyncReply reply;     // the last one
   std::optional<bool> ended;
 
  private:
@@ -148,7 +175,11 @@ class Desk {
                         },
                         [&](const ReplySync& c) { reply = c.reply; },
                         [&](const CampaignEnded& c) { ended = c.complete; }, [](const ArmTimer&) {},
-                        [](const Alert&) {}},
+                        [&](const RaiseCaps& c) {
+                          for (std::uint32_t i = 0; i < c.scopes.size(); ++i)
+                            ledger.raise(ScopeId(i), c.scopes[i].cap);
+                        },
+                        [](const Alert&) {}, [&](const Answer& c) { told.push_back(c); }},
                command);
   }
 };

@@ -62,6 +62,7 @@ std::vector<Message> one_of_each() {
   result.usage = small_usage();
   result.started_ms = 1'760'000'000'000;
   result.finished_ms = 1'760'000'064'000;
+  result.infrastructure = result.overload = true;
   const Assignment run{id(17, 2),
                        "sum/noop/r1",
                        digest_of("contract"),
@@ -86,7 +87,8 @@ std::vector<Message> one_of_each() {
                 false,
                 {id(7, 1)},
                 41,
-                {150, 20}},
+                {150, 20},
+                true},
       Assign{Epoch(3), digest_of("settings"), {run}},
       Bundle{digest_of("contract"), "bundle bytes"},
       Ack{{id(5, 1), id(17, 2)}},
@@ -167,6 +169,7 @@ ResultMessage result(std::mt19937_64& rng) {
   m.usage = usage(rng);
   m.started_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
   m.finished_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
+  m.overload = m.infrastructure && below(rng, 2) == 0;
   return m;
 }
 
@@ -241,6 +244,8 @@ Message random_message(std::mt19937_64& rng) {
                        static_cast<std::uint32_t>(number(rng, kNextSyncMsMax)),
                        attempts(rng),
                        attempts(rng),
+                       attempts(rng),
+                       below(rng, 2) == 0,
                        attempts(rng),
                        below(rng, 2) == 0};
     case 7:

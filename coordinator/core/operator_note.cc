@@ -1,0 +1,146 @@
+#include "coordinator/core/operator_note.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "common/base/json.h"
+#include "common/base/limits.h"
+
+namespace proctor {
+namespace {
+
+using Kind = OperatorActKind;
+constexpr std::array<std::pair<Kind, std::string_view>, 10> kWords{
+    {{Kind::kPause, "pause"},
+     {Kind::kUnpause, "unpause"},
+     {Kind::kDrain, "drain"},
+     {Kind::kCancel, "cancel"},
+     {Kind::kRequeue, "requeue"},
+     {Kind::kApprove, "approve"},
+     {Kind::kQuarantine, "quarantine"},
+     {Kind::kRelease, "release"},
+     {Kind::kKick, "kick"},
+     {Kind::kRaise, "raise"}}};
+
+// Takes a number from the front of `text`.
+std::optional<std::uint32_t> number(std::string_view& text) {
+  std::uint32_t n = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (read.ec != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
+  return n;
+}
+
+bool skip(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+std::string text_of(const std::vector<AttemptId>& attempts) {
+  std::string out;
+  for (const AttemptId& id : attempts) out += (out.empty() ? "" : " ") + to_string(id);
+  return out;
+}
+
+Result<std::vector<AttemptId>> attempts_in(std::string_view text) {
+  std::vector<AttemptId> out;
+  while (!text.empty()) {
+    const auto run = number(text);
+    const bool dot = skip(text, '.');
+    const auto no = number(text);
+    if (!run || !dot || !no || (!skip(text, ' ') && !text.empty()))
+      return Error{Errc::kCorrupt, "not a list of attempts"};
+    out.push_back({RunId(*run), AttemptNo(*no)});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view word_of(Kind kind) {
+  for (const auto& [value, word] : kWords)
+    if (value == kind) return word;
+  return "";
+}
+
+std::string ranges_of(const std::vector<RunId>& runs) {
+  std::string out;
+  for (std::size_t i = 0; i < runs.size();) {
+    std::size_t end = i + 1;
+    while (end < runs.size() && runs[end].raw() == runs[end - 1].raw() + 1) ++end;
+    out += (out.empty() ? "" : " ") + std::to_string(runs[i].raw());
+    if (i + 1 < end) out += "-" + std::to_string(runs[end - 1].raw());
+    i = end;
+  }
+  return out;
+}
+
+Result<std::vector<RunId>> runs_of(std::string_view text) {
+  std::vector<RunId> out;
+  while (!text.empty()) {
+    const auto first = number(text);
+    std::optional<std::uint32_t> last = first;
+    if (skip(text, '-')) last = number(text);
+    const bool in_order = first && last && *first <= *last && *last < limits::kPlanRows &&
+                          (out.empty() || out.back().raw() < *first);
+    if (!in_order || (!skip(text, ' ') && !text.empty()))
+      return Error{Errc::kCorrupt, "not a list of runs"};
+    for (std::uint32_t r = *first; r <= *last; ++r) out.emplace_back(r);
+  }
+  return out;
+}
+
+Note note_of(const OperatorFact& fact) {
+  const OperatorAct& a = fact.act;
+  Json detail = {{"act", word_of(a.kind)}, {"by", a.by}, {"reason", a.reason}};
+  if (!a.selected.empty()) detail["selected"] = a.selected;
+  if (!a.runs.empty()) detail["runs"] = ranges_of(a.runs);
+  if (!fact.forgiven.empty()) detail["forgiven"] = text_of(fact.forgiven);
+  if (!a.worker.raw().empty()) detail["worker"] = a.worker.raw();
+  if (a.kind == Kind::kPause) detail["now"] = a.now;
+  if (a.kind == Kind::kKick) detail["boot"] = std::to_string(fact.boot.raw());
+  if (a.kind == Kind::kRaise) {
+    detail["scope"] = a.scope.raw();
+    detail["to"] = a.to.micros();
+  }
+  Note note{
+      a.at, kNoteOperator, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  if (a.runs.size() == 1) note.run = a.runs.front();  // so that its story tells it
+  return note;
+}
+
+Result<OperatorFact> operator_fact_of(const Note& note) try {
+  const auto wrong = [](const std::string& what) {
+    return Error{Errc::kCorrupt, std::string(kNoteOperator) + ": " + what};
+  };
+  constexpr std::size_t kDetailMax = std::size_t{1} << 30;  // "cancel all" of the largest plan
+  PROCTOR_TRY(const Json j, parse_json(note.detail, {kDetailMax, 2}));
+  OperatorFact out;
+  OperatorAct& a = out.act;
+  const auto word = j.at("act").get<std::string>();
+  const auto known = std::ranges::find(kWords, word, &std::pair<Kind, std::string_view>::second);
+  if (known == kWords.end()) return wrong("act is none that is known");
+  a.kind = known->first;
+  a.by = j.at("by").get<std::string>();
+  a.reason = j.at("reason").get<std::string>();
+  a.selected = j.value("selected", "");
+  a.worker = WorkerId(j.value("worker", ""));
+  a.now = j.value("now", false);
+  a.at = note.at;
+  PROCTOR_TRY(a.runs, runs_of(j.value("runs", "")));
+  PROCTOR_TRY(out.forgiven, attempts_in(j.value("forgiven", "")));
+  if (a.kind == Kind::kRaise) {
+    a.scope = ScopeId(j.at("scope").get<std::uint32_t>());
+    a.to = MicroUsd::from_micros(j.at("to").get<std::int64_t>());
+  }
+  if (a.kind == Kind::kKick) out.boot = BootId(std::stoull(j.at("boot").get<std::string>()));
+  return out;
+} catch (const std::exception& e) {  // of the JSON library, or a number that is none
+  return Error{Errc::kCorrupt, std::string(kNoteOperator) + ": " + e.what()};
+}
+
+}  // namespace proctor

@@ -1,0 +1,146 @@
+// The scheduler's half that explains: why a run is where it is, by the predicates that decide.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/core/scheduler.h"
+
+namespace proctor {
+namespace {
+
+using Facts = std::vector<std::pair<std::string, Explanation::Value>>;
+
+std::int64_t whole(std::uint64_t n) {
+  return static_cast<std::int64_t>(n);
+}
+
+}  // namespace
+
+Explanation Scheduler::why(RunId run) const {
+  const auto live = live_.find(run);
+  switch (phases_[run.raw()]) {
+    case RunPhase::kEnded:
+      return {"ended", "it has ended"};
+    case RunPhase::kRemoved:
+      return {"removed", "its task was removed from the campaign"};
+    case RunPhase::kCancelled:
+      if (live != live_.end())
+        return {"cancelling", "it was cancelled by the operator, and its attempt " +
+                                  to_string(live->second.id) + " is being ended"};
+      return {"cancelled", "it was cancelled by the operator; requeue puts it in line again"};
+    case RunPhase::kHeld:
+      return {"decision",
+              "no attempt is left: it waits for a person, approve or cancel",
+              {{"failures", std::int64_t{failures_[run.raw()]}},
+               {"worker_losses", whole(poison_.blames(run).size())}}};
+    case RunPhase::kParked:
+      return {"parked",
+              "it is parked: an envelope has too little money left and none will come back"};
+    case RunPhase::kBackoff: {
+      const Backoff& b = backoff_.at(run);
+      const bool overload = b.of == RetryClass::kOverload;
+      return {"backoff",
+              "it is tried again at " + to_rfc3339(b.until_wall) +
+                  (overload ? ": a provider of models had no room"
+                            : ": its last attempt was lost to infrastructure"),
+              {{"class", std::string(overload ? "overload" : "infrastructure")},
+               {"until_ms", b.until_wall.raw()}}};
+    }
+    case RunPhase::kActive:
+      return why_active(run);
+    case RunPhase::kQueued:
+      return why_waiting(run);
+  }
+  return {"", ""};
+}
+
+Explanation Scheduler::why_active(RunId run) const {
+  const auto it = live_.find(run);
+  if (it == live_.end()) return {"between", "it is between two attempts"};
+  const Attempt& a = it->second;
+  Facts facts{{"attempt", std::int64_t{a.id.no.raw()}}};
+  std::string where;
+  if (a.worker) {
+    where = " on worker " + roster_.at(*a.worker).id.raw();
+    facts.emplace_back("worker", roster_.at(*a.worker).id.raw());
+  }
+  if (a.alone) where += ", alone: earlier ones ended with their workers";
+  if (suspended_) where += "; it is suspended";
+  return {"running", "attempt " + to_string(a.id) + " is under way" + where, std::move(facts)};
+}
+
+// In the order in which it would be held back: see dispatch(), RunQueue::next() and judge().
+Explanation Scheduler::why_waiting(RunId run) const {
+  if (mode_ != Mode::kRun) return {"draining", "the campaign is stopping: nothing more is started"};
+  if (paused_) return {"paused", "the campaign is paused: nothing is started until unpause"};
+  const auto waits_at = [&](ScopeId scope, const std::string& text) -> Explanation {
+    const ScopeBalance& b = balances_[scope.raw()];
+    return {"envelope",
+            text,
+            {{"envelope", plan_.scopes[scope.raw()].name},
+             {"needs_micro_usd", plan_.task_of(run).ask.micros()},
+             {"free_micro_usd", b.free().micros()},
+             {"reserved_micro_usd", b.reserved.micros()}}};
+  };
+  const RunQueue::Answer now = judge(run);
+  const auto named = [&](ScopeId s) { return plan_.scopes[s.raw()].name; };
+  if (const auto scope = queue_.waiting_for(run))
+    return waits_at(*scope, "it waits for money in " + named(*scope) +
+                                ": what is reserved there may come back");
+  if (const auto scope = queue_.waits_behind(run))
+    return waits_at(*scope,
+                    "an earlier run waits for money in " + named(*scope) + ", which it needs too");
+  if (now.verdict == RunQueue::Verdict::kWaitForScope)
+    return waits_at(now.scope, "it waits for money in " + named(now.scope) +
+                                   ": what is reserved there may come back");
+  if (now.verdict == RunQueue::Verdict::kWaitForWorker) return why_no_worker(run);
+  const std::uint64_t before = before_in_line(run);
+  if (before == 0) return {"order", "it is the next in line", {{"before", std::int64_t{0}}}};
+  return {"order",
+          "it waits for its turn in the plan's order: " + std::to_string(before) +
+              (before == 1 ? " run is before it" : " runs are before it"),
+          {{"before", whole(before)}}};
+}
+
+Explanation Scheduler::why_no_worker(RunId run) const {
+  const std::uint32_t needs = plan_.task_of(run).needs;
+  const std::string what = capability::describe(needs);
+  Facts facts{{"needs", what}, {"before", whole(before_in_line(run))}};
+  if (poison_.is_suspect(run)) {
+    facts.emplace_back("worker_losses", whole(poison_.blames(run).size()));
+    return {"alone",
+            "its worker died under it " + std::to_string(poison_.blames(run).size()) +
+                " times: it waits for a worker with " + what + " that has nothing else",
+            std::move(facts)};
+  }
+  if (!roster_.anyone_has(needs))
+    return {"capability", "it waits for a free worker with " + what, std::move(facts)};
+  for (WorkerIndex w = 0; w < roster_.size(); ++w) {
+    const WorkerState& s = roster_.at(w);
+    if (!s.present || (needs & ~s.has) != 0 || s.takes_new()) continue;
+    facts.emplace_back("worker " + s.id.raw(), standing(s));
+  }
+  return {"worker", "it waits for a free worker with " + what, std::move(facts)};
+}
+
+std::uint64_t Scheduler::before_in_line(RunId run) const {
+  const auto end = phases_.begin() + run.raw();
+  return static_cast<std::uint64_t>(std::count(phases_.begin(), end, RunPhase::kQueued));
+}
+
+std::string Scheduler::waiting_for_workers() const {
+  std::map<std::uint32_t, std::size_t> by_needs;
+  for (const auto& [needs, runs] : queue_.waiting_for_workers())
+    by_needs[needs & ~capability::kAlone] += runs;
+  std::string out;
+  for (const auto& [needs, runs] : by_needs) {
+    if (roster_.anyone_has(needs)) continue;
+    out += (out.empty() ? "" : ", ") + std::to_string(runs) +
+           (runs == 1 ? " run waits" : " runs wait") + " for a worker with " +
+           capability::describe(needs);
+  }
+  return out;
+}
+
+}  // namespace proctor

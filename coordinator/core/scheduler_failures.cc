@@ -1,0 +1,154 @@
+// The scheduler's half that deals with failures that are not the agent's: what is counted against
+// whom, how long it waits, when a run is given up and when a worker stands back.
+#include <utility>
+
+#include "common/base/json.h"
+#include "coordinator/core/scheduler.h"
+
+namespace proctor {
+
+bool Scheduler::count_failure(RunId run, RetryClass of) {
+  if (of == RetryClass::kOverload) return ++overloads_[run] <= settings_.retries.overload;
+  auto& n = failures_[run.raw()];
+  if (n < UINT16_MAX) ++n;
+  return n <= settings_.infrastructure_retries;
+}
+
+void Scheduler::wait_before_next(Attempt& a, RetryClass of) {
+  const RunId run = a.id.run;
+  const std::uint32_t nth =
+      of == RetryClass::kOverload ? overloads_[run] : std::uint32_t{failures_[run.raw()]};
+  a.wait = backoff(settings_.retries, of, nth, plan_.seed_of(run), a.id);
+  a.wait_of = of;
+}
+
+void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
+  // What it spent since it was last heard of is unknown: charged at its ceiling, never at zero.
+  a.cost = Cost{.model = {}, .execution = a.ask, .human = {}, .overhead = {}};
+  lost_.insert(a.id);
+  const bool blamed = blame(a, why);
+  const bool convicted = blamed && a.alone && poison_.is_over(a.id.run);
+  write(AttemptLost{a.id,
+                    convicted ? reason + "; poison: " + describe_poison(poison_.blames(a.id.run))
+                              : reason,
+                    now_.wall},
+        After{Step::kSettleLost, a.id, a.seq, 0});
+  if (why == Loss::kKicked && a.worker) {
+    const WorkerState& w = roster_.at(*a.worker);
+    write(note_of(LossJudged{a.id, LossJudged::Verdict::kExcused, w.id, w.boot, now_.wall}));
+  }
+  release_slot(a);
+  a.state = State::kFinishing;
+  a.sets_outcome = false;
+  if (why != Loss::kKicked) again_or_end(a, convicted);
+}
+
+// Only what had started there, and only what nothing else explains (R13).
+bool Scheduler::blame(const Attempt& a, Loss why) {
+  const bool unexplained = why == Loss::kDied || why == Loss::kSilent;
+  if (!unexplained || a.state != State::kRunning || !a.begun || !a.worker) return false;
+  const WorkerState& w = roster_.at(*a.worker);
+  const BootId boot = why == Loss::kDied && !w.past.empty() ? w.past.back() : w.boot;
+  poison_.blame(a.id, w.id, boot);
+  write(note_of(LossJudged{a.id, LossJudged::Verdict::kBlamed, w.id, boot, now_.wall}));
+  return true;
+}
+
+void Scheduler::withdraw_blame(const AttemptId& id, const WorkerId& worker, BootId boot) {
+  write(note_of(LossJudged{id, LossJudged::Verdict::kWithdrawn, worker, boot, now_.wall}));
+  queue_.wake_workers(~0U);  // who was a suspect may have company now
+}
+
+// Another attempt if the limit allows, else the run ends invalid or a person decides.
+void Scheduler::again_or_end(Attempt& a, bool convicted) {
+  const RunId run = a.id.run;
+  const bool left = count_failure(run, RetryClass::kInfrastructure);
+  if (phases_[run.raw()] != RunPhase::kActive) return;  // cancelled
+  if (convicted) {
+    const std::string why = describe_poison(poison_.blames(run));
+    write(Note{now_.wall, kNotePoison, run, a.id.no, Json{{"why", why}}.dump()});
+    out_.push_back(Alert{"poison: " + why, true, run});
+  }
+  if (left && !convicted) return wait_before_next(a, RetryClass::kInfrastructure);
+  if (settings_.retries.escalate)
+    return hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
+  a.sets_outcome = true;
+  a.outcome = RunOutcome::kInvalid;
+  write(RunEnded{run, a.id, RunOutcome::kInvalid});
+  end_run(run, RunOutcome::kInvalid);
+}
+
+void Scheduler::hold_for_decision(RunId run, const std::string& reason) {
+  phases_[run.raw()] = RunPhase::kHeld;
+  ++held_;
+  write(Note{now_.wall, kNoteEscalated, run, std::nullopt, Json{{"reason", reason}}.dump()});
+  out_.push_back(Alert{"a person decides (approve or cancel): " + reason, true, run});
+}
+
+void Scheduler::release_due() {
+  while (!due_.empty() && due_.begin()->first <= now_.mono) {
+    const RunId run = due_.begin()->second;
+    due_.erase(due_.begin());
+    backoff_.erase(run);
+    in_line(run);
+  }
+}
+
+// It is to be done (again): at once, or when the attempt that is still ending has ended.
+void Scheduler::in_line(RunId run) {
+  if (live_.contains(run)) {
+    phases_[run.raw()] = RunPhase::kActive;
+    return;
+  }
+  phases_[run.raw()] = RunPhase::kQueued;
+  queue_.put_back(run);
+}
+
+// ---------------------------------------------------------------- workers that fail
+
+void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
+  if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
+  roster_.edit(w, [&](WorkerState& s) {
+    s.failures = r.infrastructure ? s.failures + 1 : 0;
+    if (!r.infrastructure) s.quarantines = 0;
+  });
+  const WorkerState& s = roster_.at(w);
+  if (settings_.retries.quarantine_after <= s.failures &&
+      s.quarantine == WorkerState::Quarantine::kNone)
+    quarantine(w);
+}
+
+void Scheduler::quarantine(WorkerIndex w) {
+  const Retries& rules = settings_.retries;
+  roster_.edit(w, [&](WorkerState& s) {
+    const Millis wait = doubled(rules.quarantine, rules.quarantine_max, ++s.quarantines);
+    s.quarantine = WorkerState::Quarantine::kFailures;
+    s.reason = std::to_string(s.failures) + " infrastructure failures in a row";
+    s.back_at = now_.mono + wait;
+    s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
+  });
+  const WorkerState& s = roster_.at(w);
+  const Json detail = {{"for_ms", (s.back_at - now_.mono).count()},
+                       {"nth", s.quarantines},
+                       {"reason", s.reason},
+                       {"worker", s.id.raw()}};
+  write(Note{now_.wall, kNoteWorkerQuarantined, {}, {}, detail.dump()});
+  out_.push_back(
+      Alert{"worker " + s.id.raw() + " gets nothing for a while: " + s.reason, true, {}});
+}
+
+// Tried again: one more failure and it is back at once, and for longer.
+void Scheduler::end_quarantines() {
+  for (WorkerIndex w = 0; w < roster_.size(); ++w) {
+    const WorkerState& s = roster_.at(w);
+    if (s.quarantine != WorkerState::Quarantine::kFailures || now_.mono < s.back_at) continue;
+    roster_.edit(w, [&](WorkerState& x) {
+      x.quarantine = WorkerState::Quarantine::kNone;
+      x.failures = settings_.retries.quarantine_after - 1;
+    });
+    write(Note{now_.wall, kNoteWorkerReleased, {}, {}, Json{{"worker", s.id.raw()}}.dump()});
+    wake(w);
+  }
+}
+
+}  // namespace proctor

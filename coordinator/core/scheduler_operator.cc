@@ -1,0 +1,297 @@
+// The scheduler's half that deals with the operator's acts (operator.h).  An act changes the state
+// and is noted in the same step; workers and the ledger hear of it, and the operator is answered,
+// once that is durable.
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/core/raise_note.h"
+#include "coordinator/core/scheduler.h"
+
+namespace proctor {
+namespace {
+
+std::string counted(std::size_t n) {
+  return std::to_string(n) + (n == 1 ? " run" : " runs");
+}
+
+}  // namespace
+
+void Scheduler::handle(const OperatorAsked& e) {
+  OperatorFact fact{e.act};
+  OperatorAnswer answer =
+      end_told_ ? OperatorAnswer{Verdict::kRefused, "the campaign has ended"} : decide(fact);
+  const bool is_raise = fact.act.kind == OperatorActKind::kRaise;
+  if (answer.verdict == Verdict::kDone)
+    write(note_of(fact), After{Step::kObey, {}, is_raise ? caps_ : 0, 0});
+  answers_.push_back({e.ticket, std::move(answer)});
+}
+
+OperatorAnswer Scheduler::decide(OperatorFact& fact) {
+  for (const RunId run : fact.act.runs)
+    if (plan_.runs.size() <= run.raw())
+      return {Verdict::kRefused, "the plan has no run " + std::to_string(run.raw())};
+  switch (fact.act.kind) {
+    case OperatorActKind::kPause:
+      return pause(fact.act);
+    case OperatorActKind::kUnpause:
+      return unpause();
+    case OperatorActKind::kDrain:
+      return drain(fact.act);
+    case OperatorActKind::kCancel:
+      return cancel(fact);
+    case OperatorActKind::kRequeue:
+      return requeue(fact);
+    case OperatorActKind::kApprove:
+      return approve(fact);
+    case OperatorActKind::kQuarantine:
+      return put_in_quarantine(fact.act);
+    case OperatorActKind::kRelease:
+      return release(fact.act);
+    case OperatorActKind::kKick:
+      return kick(fact);
+    case OperatorActKind::kRaise:
+      return raise(fact.act);
+  }
+  return {Verdict::kRefused, "no such act"};
+}
+
+// Durable: who is concerned hears of it.  Whoever does not is told by the answer to its next Sync.
+void Scheduler::obey(std::uint32_t raise) {
+  cancel_unwanted();
+  if (raise != 0) {  // later ones are not durable yet
+    for (; !unheard_.empty() && unheard_.front().nth <= raise; unheard_.pop_front())
+      heard_caps_[unheard_.front().scope.raw()].cap = unheard_.front().cap;
+    raised_ = heard_caps_;
+  }
+  if (suspension_told_ == suspended_) return;
+  suspension_told_ = suspended_;
+  for (WorkerIndex w = 0; w < roster_.size(); ++w)
+    if (roster_.at(w).present) out_.push_back(ReplySync{roster_.at(w).id, desired(w)});
+}
+
+// ---------------------------------------------------------------- the campaign
+
+OperatorAnswer Scheduler::pause(const OperatorAct& act) {
+  if (paused_ && (suspended_ || !act.now))
+    return {Verdict::kUnchanged, suspended_ ? "it is paused already, and what runs is suspended"
+                                            : "it is paused already"};
+  paused_ = true;
+  suspended_ = suspended_ || act.now;
+  return {Verdict::kDone,
+          std::string("paused: nothing is started") +
+              (suspended_ ? ", and what runs is suspended" : ", what runs goes on to its end")};
+}
+
+OperatorAnswer Scheduler::unpause() {
+  if (!paused_) return {Verdict::kUnchanged, "it is not paused"};
+  paused_ = suspended_ = false;
+  return {Verdict::kDone, "going on"};
+}
+
+OperatorAnswer Scheduler::drain(const OperatorAct& act) {
+  if (!act.worker.raw().empty()) {
+    const auto w = roster_.find(act.worker);
+    if (!w) return {Verdict::kRefused, "no worker " + act.worker.raw() + " has been here"};
+    if (roster_.at(*w).drained)
+      return {Verdict::kUnchanged, "worker " + act.worker.raw() + " is drained already"};
+    roster_.edit(*w, [](WorkerState& s) { s.drained = true; });
+    return {Verdict::kDone, "worker " + act.worker.raw() + " gets nothing new; " +
+                                std::to_string(roster_.at(*w).held) + " attempts there go on"};
+  }
+  if (mode_ != Mode::kRun) return {Verdict::kUnchanged, "the campaign is stopping already"};
+  mode_ = Mode::kDrain;
+  return {Verdict::kDone, "what runs is finished, nothing is started, then the coordinator ends"};
+}
+
+// ---------------------------------------------------------------- runs
+
+OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
+  std::size_t stopped = 0;
+  std::vector<RunId> changed;
+  for (const RunId run : fact.act.runs) {
+    RunPhase& phase = phases_[run.raw()];
+    if (phase == RunPhase::kEnded || phase == RunPhase::kRemoved || phase == RunPhase::kCancelled)
+      continue;
+    if (phase == RunPhase::kQueued) queue_.remove(run);
+    if (phase == RunPhase::kParked) --parked_;
+    if (phase == RunPhase::kParked || parked_rows_.erase(run) == 1) write(RunUnparked{run});
+    if (phase == RunPhase::kHeld) --held_;
+    if (phase == RunPhase::kBackoff) {
+      due_.erase({backoff_.at(run).until, run});
+      backoff_.erase(run);
+    }
+    if (phase == RunPhase::kActive) ++stopped;
+    phase = RunPhase::kCancelled;
+    ++cancelled_;
+    changed.push_back(run);
+  }
+  const std::size_t asked = fact.act.runs.size();
+  fact.act.runs = std::move(changed);
+  if (fact.act.runs.empty())
+    return {Verdict::kUnchanged, "nothing to cancel: " + counted(asked) +
+                                     (asked == 1 ? " has" : " have") + " ended or " +
+                                     (asked == 1 ? "is" : "are") + " cancelled already"};
+  return {Verdict::kDone, "cancelled " + counted(fact.act.runs.size()) + ", " +
+                              std::to_string(stopped) + " of them under way"};
+}
+
+OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
+  std::vector<RunId> changed;
+  for (const RunId run : fact.act.runs) {
+    switch (phases_[run.raw()]) {
+      case RunPhase::kCancelled:
+        --cancelled_;
+        if (failures_[run.raw()] != 0 || overloads_.contains(run))
+          fact.forgiven.push_back({run, AttemptNo(attempts_made_[run.raw()])});
+        forgive(run);
+        break;
+      case RunPhase::kParked:
+        --parked_;
+        write(RunUnparked{run});
+        break;
+      case RunPhase::kBackoff:
+        due_.erase({backoff_.at(run).until, run});
+        backoff_.erase(run);
+        break;
+      case RunPhase::kQueued:
+      case RunPhase::kActive:
+      case RunPhase::kEnded:
+      case RunPhase::kRemoved:
+      case RunPhase::kHeld:
+        continue;
+    }
+    in_line(run);
+    changed.push_back(run);
+  }
+  fact.act.runs = std::move(changed);
+  if (fact.act.runs.empty())
+    return {Verdict::kUnchanged, "none of them is cancelled, parked or in back-off"};
+  return {Verdict::kDone, counted(fact.act.runs.size()) + " in line again"};
+}
+
+OperatorAnswer Scheduler::approve(OperatorFact& fact) {
+  std::vector<RunId> changed;
+  for (const RunId run : fact.act.runs) {
+    if (phases_[run.raw()] != RunPhase::kHeld) continue;
+    --held_;
+    fact.forgiven.push_back({run, AttemptNo(attempts_made_[run.raw()])});
+    forgive(run);
+    in_line(run);
+    changed.push_back(run);
+  }
+  fact.act.runs = std::move(changed);
+  if (fact.act.runs.empty()) return {Verdict::kUnchanged, "none of them waits for a decision"};
+  return {Verdict::kDone, counted(fact.act.runs.size()) + " approved: in line again"};
+}
+
+// Its failures so far count no longer; a suspect stays one.
+void Scheduler::forgive(RunId run) {
+  failures_[run.raw()] = 0;
+  overloads_.erase(run);
+  poison_.pardon(run);
+}
+
+// ---------------------------------------------------------------- workers
+
+OperatorAnswer Scheduler::put_in_quarantine(const OperatorAct& act) {
+  const auto w = roster_.find(act.worker);
+  if (!w) return {Verdict::kRefused, "no worker " + act.worker.raw() + " has been here"};
+  if (roster_.at(*w).quarantine == WorkerState::Quarantine::kOperator)
+    return {Verdict::kUnchanged, "worker " + act.worker.raw() + " is in quarantine already"};
+  roster_.edit(*w, [&](WorkerState& s) {
+    s.quarantine = WorkerState::Quarantine::kOperator;
+    s.reason = act.reason.empty() ? "by " + act.by : act.reason + " (" + act.by + ")";
+  });
+  return {Verdict::kDone, "worker " + act.worker.raw() + " gets nothing new until it is released"};
+}
+
+OperatorAnswer Scheduler::release(const OperatorAct& act) {
+  const auto w = roster_.find(act.worker);
+  if (!w) return {Verdict::kRefused, "no worker " + act.worker.raw() + " has been here"};
+  const WorkerState& s = roster_.at(*w);
+  if (s.quarantine == WorkerState::Quarantine::kNone && !s.drained)
+    return {Verdict::kUnchanged,
+            "worker " + act.worker.raw() + " is neither drained nor in quarantine"};
+  roster_.edit(*w, [](WorkerState& x) {
+    x.quarantine = WorkerState::Quarantine::kNone;
+    x.drained = false;
+    x.reason.clear();
+    x.failures = x.quarantines = 0;
+  });
+  wake(*w);
+  return {Verdict::kDone, "worker " + act.worker.raw() + " gets work again"};
+}
+
+OperatorAnswer Scheduler::kick(OperatorFact& fact) {
+  const std::string& name = fact.act.worker.raw();
+  const auto w = roster_.find(fact.act.worker);
+  if (!w) return {Verdict::kRefused, "no worker " + name + " has been here"};
+  const WorkerState& s = roster_.at(*w);
+  if (!s.present || s.kicked == s.boot)
+    return {Verdict::kUnchanged, "worker " + name + " is not here"};
+  fact.boot = s.boot;
+  roster_.edit(*w, [](WorkerState& x) { x.kicked = x.boot; });
+  const std::uint32_t held = s.held;
+  worker_gone(*w, Loss::kKicked, "worker " + name + " was kicked by " + fact.act.by);
+  return {Verdict::kDone, "worker " + name + " is told to leave; " + std::to_string(held) +
+                              " attempts there are lost and made again elsewhere"};
+}
+
+// ---------------------------------------------------------------- money
+
+OperatorAnswer Scheduler::raise(const OperatorAct& act) {
+  if (plan_.scopes.size() <= act.scope.raw()) return {Verdict::kRefused, "no such envelope"};
+  const ScopeSpec& scope = plan_.scopes[act.scope.raw()];
+  if (act.reason.empty()) return {Verdict::kRefused, "a deviation needs a reason"};
+  if (act.to == scope.cap)
+    return {Verdict::kUnchanged,
+            "the cap of " + scope.name + " is " + format_usd(act.to) + " USD already"};
+  if (act.to < scope.cap || kLedgerMax < act.to)
+    return {Verdict::kRefused, "the cap of " + scope.name + " is " + format_usd(scope.cap) +
+                                   " USD: it can only be raised, to " + format_usd(kLedgerMax) +
+                                   " at most"};
+  std::vector<ScopeId> raised;
+  if (heard_caps_.empty()) heard_caps_ = plan_.scopes;
+  ++caps_;
+  for (std::uint32_t s = 0; s < plan_.scopes.size(); ++s) {
+    const bool follows =
+        act.scope == ScopeId(0) && plan_.follows_global(ScopeId(s)) && plan_.scopes[s].cap < act.to;
+    if (ScopeId(s) != act.scope && !follows) continue;
+    raise_one(ScopeId(s), act, follows ? "follows global: " + act.reason : act.reason);
+    raised.emplace_back(s);
+  }
+  unpark(raised);
+  return {Verdict::kDone, scope.name + " may now hold " + format_usd(act.to) + " USD"};
+}
+
+// Nothing is asked under the new cap before it is durable: an ask follows the commit of its intent,
+// which comes after this one.  So does what the ledger hears (see finish_step).
+void Scheduler::raise_one(ScopeId id, const OperatorAct& act, const std::string& reason) {
+  ScopeSpec& scope = plan_.scopes[id.raw()];
+  write(ScopeDefined{id, scope.name, act.to, scope.cap});
+  write(note_of(BudgetRaised{id, scope.name, scope.cap, act.to, reason, act.by, act.at}));
+  scope.cap = balances_[id.raw()].cap = act.to;
+  unheard_.push_back({caps_, id, act.to});
+  alerts_.rearm(id, balances_[id.raw()]);
+  known_short_.erase(id);
+  money_back(id);
+}
+
+// As after a resume: what was parked there is asked once more, in the plan's order.
+void Scheduler::unpark(const std::vector<ScopeId>& raised) {
+  for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
+    if (phases_[r] != RunPhase::kParked) continue;
+    const std::vector<ScopeId> path = plan_.path(RunId(r));
+    const bool there = std::ranges::any_of(
+        path, [&](ScopeId s) { return std::ranges::find(raised, s) != raised.end(); });
+    const MicroUsd ask = plan_.task_of(RunId(r)).ask;
+    const bool fits = std::ranges::all_of(
+        path, [&](ScopeId s) { return ask <= balances_[s.raw()].cap - balances_[s.raw()].spent; });
+    if (!there || !fits) continue;
+    --parked_;
+    write(RunUnparked{RunId(r)});
+    in_line(RunId(r));
+  }
+}
+
+}  // namespace proctor

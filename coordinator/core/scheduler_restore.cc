@@ -1,0 +1,218 @@
+// The scheduler's half that begins with what an earlier life left in the journal.
+#include <utility>
+
+#include "common/base/assert.h"
+#include "common/base/json.h"
+#include "coordinator/core/scheduler.h"
+
+namespace proctor {
+
+void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
+  PROCTOR_ASSERT(!started_);
+  phases_[ended.run.raw()] = RunPhase::kEnded;
+  ++ended_[static_cast<std::size_t>(outcome)];
+  queue_.skip(ended.run);
+}
+
+void Scheduler::restore_removed(RunId run) {
+  PROCTOR_ASSERT(!started_);
+  if (phases_[run.raw()] != RunPhase::kQueued) return;  // what has begun is seen to its end
+  phases_[run.raw()] = RunPhase::kRemoved;
+  ++removed_;
+  queue_.remove(run);
+}
+
+void Scheduler::restore_spent(ScopeId scope, MicroUsd spent) {
+  PROCTOR_ASSERT(!started_);
+  balances_[scope.raw()].spent = balances_[scope.raw()].spent + spent;
+}
+
+void Scheduler::restore_attempt(const RestoredAttempt& r) {
+  PROCTOR_ASSERT(!started_);
+  const RunId run = r.attempt.run;
+  auto& made = attempts_made_[run.raw()];
+  made = std::max(made, static_cast<std::uint16_t>(r.attempt.no.raw()));
+  using From = AttemptState;
+  const bool was_suspect = poison_.is_suspect(run);
+  restore_failures(r);
+  if (r.state == From::kLost && !r.has_result) lost_.insert(r.attempt);
+  const bool open = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
+  if (r.state == From::kDenied) denied_[run] = {r.attempt, r.seq};
+  if (!open) return;
+  Attempt a;
+  a.id = r.attempt;
+  a.seq = r.seq;
+  a.ask = r.ask;
+  a.alone = was_suspect;
+  a.dominates = dominant_ids_.contains(r.attempt);
+  switch (r.state) {
+    case From::kReserving:
+      a.state = State::kReserving;  // asked again under the same id
+      break;
+    case From::kGranted:
+      a.state = State::kAssigned;  // perhaps sent: its worker's Sync tells
+      a.granted_to = roster_.index_of(r.worker);
+      a.granted_boot = r.boot;
+      break;
+    case From::kFinished:
+    case From::kCancelled:
+      a.state = State::kSettling;
+      a.cost = price(settings_.cost_model, r.usage);
+      break;
+    case From::kLost:
+      a.state = State::kSettling;
+      a.cost.execution = r.ask;
+      break;
+    case From::kDenied:
+    case From::kVoided:
+      return;
+  }
+  for (const ScopeId s : plan_.path(run))
+    balances_[s.raw()].reserved = balances_[s.raw()].reserved + r.ask;
+  if (phases_[run.raw()] == RunPhase::kEnded) {
+    a.sets_outcome = true;
+  } else if (phases_[run.raw()] == RunPhase::kQueued) {  // not cancelled
+    phases_[run.raw()] = RunPhase::kActive;
+    queue_.remove(run);
+  }
+  PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
+}
+
+// What counts against the run and who is to blame, as it was while it happened.
+void Scheduler::restore_failures(const RestoredAttempt& r) {
+  const RunId run = r.attempt.run;
+  const bool survived = r.has_result && r.state != AttemptState::kLost &&
+                        r.termination != Termination::kOperatorCancel;
+  if (survived) poison_.survived(r.attempt);
+  if (const auto it = forgiven_.find(run); it != forgiven_.end() && r.attempt.no <= it->second)
+    return;
+  if (r.state == AttemptState::kLost) {
+    const auto judged = judged_.find(r.attempt);
+    const bool excused = judged != judged_.end() && judged->second == LossJudged::Verdict::kExcused;
+    if (!excused) count_failure(run, RetryClass::kInfrastructure);
+  } else if (r.infrastructure && r.termination != Termination::kOperatorCancel) {
+    count_failure(run, r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
+  }
+}
+
+Status Scheduler::restore_note(const Note& note) {
+  PROCTOR_ASSERT(!started_);
+  if (note.kind == kNoteLoss) return restore_loss(note);
+  if (note.kind != kNoteOperator) return restore_quarantine(note);
+  PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+  for (const RunId run : fact.act.runs)
+    if (plan_.runs.size() <= run.raw())
+      return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
+  restore_act(fact);
+  return ok_status();
+}
+
+void Scheduler::restore_act(const OperatorFact& fact) {
+  const OperatorAct& act = fact.act;
+  const auto standing_of = [&](const std::function<void(WorkerState&)>& edit) {
+    if (!act.worker.raw().empty()) roster_.edit(roster_.index_of(act.worker), edit);
+  };
+  switch (act.kind) {
+    case OperatorActKind::kPause:
+      paused_ = true;
+      suspended_ = suspended_ || act.now;
+      return;
+    case OperatorActKind::kUnpause:
+      paused_ = suspended_ = false;
+      return;
+    case OperatorActKind::kDrain:  // of the campaign: it ended with that life
+      return standing_of([](WorkerState& s) { s.drained = true; });
+    case OperatorActKind::kCancel:
+      for (const RunId run : act.runs) {
+        if (phases_[run.raw()] != RunPhase::kQueued) continue;
+        phases_[run.raw()] = RunPhase::kCancelled;
+        ++cancelled_;
+        queue_.remove(run);
+      }
+      return;
+    case OperatorActKind::kRequeue:
+    case OperatorActKind::kApprove:
+      for (const AttemptId& id : fact.forgiven) {
+        forgiven_[id.run] = id.no;
+        poison_.pardon(id.run);
+      }
+      for (const RunId run : act.runs) {
+        if (phases_[run.raw()] != RunPhase::kCancelled) continue;
+        --cancelled_;
+        in_line(run);
+      }
+      return;
+    case OperatorActKind::kQuarantine:
+      return standing_of([&](WorkerState& s) {
+        s.quarantine = WorkerState::Quarantine::kOperator;
+        s.reason = act.reason.empty() ? "by " + act.by : act.reason + " (" + act.by + ")";
+      });
+    case OperatorActKind::kRelease:
+      return standing_of([](WorkerState& s) {
+        s.quarantine = WorkerState::Quarantine::kNone;
+        s.drained = false;
+        s.quarantines = 0;
+      });
+    case OperatorActKind::kKick:
+      return standing_of([&](WorkerState& s) { s.kicked = fact.boot; });
+    case OperatorActKind::kRaise:
+      return;  // the caps that were given hold already
+  }
+}
+
+Status Scheduler::restore_loss(const Note& note) {
+  PROCTOR_TRY(const LossJudged fact, loss_of(note));
+  if (plan_.runs.size() <= fact.attempt.run.raw())
+    return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
+  if (phases_[fact.attempt.run.raw()] == RunPhase::kEnded) return ok_status();
+  judged_[fact.attempt] = fact.verdict;
+  if (fact.verdict == LossJudged::Verdict::kBlamed)
+    poison_.blame(fact.attempt, fact.worker, fact.boot);
+  if (fact.verdict == LossJudged::Verdict::kWithdrawn) poison_.withdraw(fact.attempt);
+  return ok_status();
+}
+
+// It begins again: nobody knows how long the pause between the two lives was.
+Status Scheduler::restore_quarantine(const Note& note) {
+  const Result<Json> detail = parse_json(note.detail);
+  if (!detail.ok() || !detail->is_object() || !detail->contains("worker") ||
+      !(*detail)["worker"].is_string())
+    return Error{Errc::kCorrupt, note.kind + ": of no worker"};
+  const WorkerIndex w = roster_.index_of(WorkerId((*detail)["worker"].get<std::string>()));
+  roster_.edit(w, [&](WorkerState& s) {
+    if (s.quarantine == WorkerState::Quarantine::kOperator) return;
+    const bool begins = note.kind == kNoteWorkerQuarantined;
+    s.quarantine = begins ? WorkerState::Quarantine::kFailures : WorkerState::Quarantine::kNone;
+    if (!begins) return;
+    ++s.quarantines;
+    s.reason = "infrastructure failures in a row, in an earlier life of the coordinator";
+  });
+  return ok_status();
+}
+
+// After everything is restored, with the time: who waits, and for how long.
+void Scheduler::restore_waits() {
+  for (WorkerIndex w = 0; w < roster_.size(); ++w) {
+    if (roster_.at(w).quarantine != WorkerState::Quarantine::kFailures) continue;
+    roster_.edit(w, [&](WorkerState& s) {
+      const Millis wait =
+          doubled(settings_.retries.quarantine, settings_.retries.quarantine_max, s.quarantines);
+      s.back_at = now_.mono + wait;
+      s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
+    });
+  }
+  if (!settings_.retries.escalate) return;
+  for (std::uint32_t r = 0; r < phases_.size(); ++r) {
+    const auto overloads = overloads_.find(RunId(r));
+    const bool over =
+        settings_.infrastructure_retries < failures_[r] ||
+        (overloads != overloads_.end() && settings_.retries.overload < overloads->second) ||
+        poison_.is_over(RunId(r));
+    if (!over || (phases_[r] != RunPhase::kQueued && phases_[r] != RunPhase::kActive)) continue;
+    if (phases_[r] == RunPhase::kQueued) queue_.remove(RunId(r));
+    phases_[r] = RunPhase::kHeld;
+    ++held_;
+  }
+}
+
+}  // namespace proctor

@@ -1,0 +1,59 @@
+// The scheduler's half that chooses workers: any with room, or for a run that may be killing its
+// workers one that has nothing else (poison.h).
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "coordinator/core/scheduler.h"
+
+namespace proctor {
+
+std::uint32_t Scheduler::needs_of(RunId run) const {
+  return plan_.task_of(run).needs | (poison_.is_suspect(run) ? capability::kAlone : 0);
+}
+
+std::optional<WorkerIndex> Scheduler::worker_for(RunId run) const {
+  const std::uint32_t needs = plan_.task_of(run).needs;
+  return poison_.is_suspect(run) ? roster_.pick_alone(needs) : roster_.pick(needs);
+}
+
+void Scheduler::seat(Attempt& a, WorkerIndex w) {
+  a.worker = w;
+  roster_.hold(w);
+  if (!a.alone) return;
+  roster_.edit(w, [](WorkerState& s) { s.kept = true; });
+  if (kept_ == w) kept_.reset();
+}
+
+void Scheduler::wake(WorkerIndex w) {
+  const WorkerState& s = roster_.at(w);
+  if (s.is_empty()) queue_.wake_workers(s.has | capability::kAlone);
+  if (0 < s.free()) queue_.wake_workers(s.has);
+}
+
+// One worker at a time gets nothing more until it is empty, as long as a suspect waits for one.
+void Scheduler::keep_for_suspects() {
+  std::optional<std::uint32_t> wanted;
+  for (const auto& [needs, runs] : queue_.waiting_for_workers())
+    if ((needs & capability::kAlone) != 0) wanted = needs & ~capability::kAlone;
+  if (kept_) {
+    const WorkerState& s = roster_.at(*kept_);
+    if (wanted && s.takes_new() && (*wanted & ~s.has) == 0) return;
+    const WorkerIndex w = *kept_;
+    kept_.reset();
+    roster_.edit(w, [](WorkerState& x) { x.kept = false; });
+    wake(w);
+  }
+  if (!wanted) return;
+  kept_ = roster_.pick_to_keep(*wanted);
+  if (!kept_) return;
+  roster_.edit(*kept_, [](WorkerState& s) { s.kept = true; });
+  wake(*kept_);
+}
+
+bool Scheduler::has_lone_attempt(WorkerIndex w) const {
+  return roster_.at(w).kept && std::ranges::any_of(live_, [&](const auto& entry) {
+           return entry.second.alone && assigned_to(entry.second, w);
+         });
+}
+
+}  // namespace proctor

@@ -1,0 +1,196 @@
+// Failures that are not the agent's: waits, poison, workers that stand back.
+#include <doctest/doctest.h>
+
+#include "tests/unit/scheduler/desk.h"
+
+using namespace proctor;
+using namespace proctor::scheduler_test;
+using Attempts = std::vector<AttemptId>;
+
+namespace {
+SchedulerSettings patient() {
+  SchedulerSettings s = settings();
+  s.infrastructure_retries = 100;
+  s.retries.quarantine_after = 1000;
+  return s;
+}
+// The worker dies under what it says it runs, and is back in another life.
+void die(Desk& desk, const char* worker, std::uint32_t slots, const Attempts& running,
+         std::uint64_t boot) {
+  desk.sync(worker, slots, running, {}, boot);
+  desk.sync(worker, slots, {}, {}, boot + 1);
+}
+std::size_t losses(const Desk& desk, LossJudged::Verdict verdict) {
+  std::size_t n = 0;
+  for (const Note& note : desk.facts<Note>())
+    if (note.kind == kNoteLoss && loss_of(note).value().verdict == verdict) ++n;
+  return n;
+}
+void overloaded(Desk& desk, const char* worker, AttemptId id) {
+  wire::ResultMessage r;
+  r.attempt = id;
+  r.termination = Termination::kInfrastructure;
+  r.infrastructure = r.overload = true;
+  desk.feed(ResultReceived{WorkerId(worker), r});
+}
+}  // namespace
+
+TEST_SUITE("scheduler") {
+  TEST_CASE("a failed attempt is made again after a wait that the run tells") {
+    SchedulerSettings s = settings();
+    s.retries.backoff = Millis(4'000);
+    Desk desk(plan_of({0}), s);
+    desk.start();
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 1, Termination::kInfrastructure);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kBackoff);
+    CHECK(desk.core.counts().queued == 1);
+    CHECK(desk.core.why(RunId(0)).code == "backoff");
+    CHECK_FALSE(desk.ended.has_value());
+    desk.now.mono += Millis(1'999);
+    desk.feed(TimerFired{});
+    CHECK(desk.assigned.size() == 1);
+    desk.now.mono += Millis(2'002);
+    desk.feed(TimerFired{});
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2)});
+  }
+
+  TEST_CASE("overload has a limit of its own and is no mark against the worker") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    s.retries.overload = 4;
+    s.retries.quarantine_after = 2;
+    Desk desk(plan_of({0}), s);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::uint32_t no = 1; no <= 4; ++no) overloaded(desk, "w", attempt_of(0, no));
+    CHECK(desk.assigned.back() == attempt_of(0, 5));
+    CHECK(desk.core.roster().at(0).failures == 0);
+    overloaded(desk, "w", attempt_of(0, 5));
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("a run that kills its worker three times is convicted and its neighbour is not") {
+    Desk desk(plan_of({0, 0}), patient());
+    desk.start();
+    desk.sync("w", 2);
+    die(desk, "w", 2, {attempt_of(0), attempt_of(1)}, 1);
+    die(desk, "w", 2, {attempt_of(0, 2), attempt_of(1, 2)}, 2);
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 4);
+    // Both are suspects: one has the worker, the other waits until it is alone there.
+    CHECK(desk.assigned.back() == attempt_of(0, 3));
+    CHECK(desk.core.why(RunId(1)).code == "alone");
+    die(desk, "w", 2, {attempt_of(0, 3)}, 3);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    CHECK(desk.facts<RunEnded>().back().outcome == RunOutcome::kInvalid);
+    CHECK(desk.facts<AttemptLost>().back().reason ==
+          "worker w was restarted; poison: its worker died 3 times under it (w, w, w), the last "
+          "time with nothing else there");
+    CHECK(desk.assigned.back() == attempt_of(1, 3));
+    desk.result("w", attempt_of(1, 3), 4);
+    CHECK(desk.core.counts().ended[0] == 1);
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("nobody joins a suspect and it waits for a worker to be empty") {
+    PlanView plan = plan_of({0, 0, 0, 0});
+    Desk desk(plan, patient());
+    desk.start();
+    desk.sync("w", 2);
+    die(desk, "w", 2, {attempt_of(0)}, 1);  // nothing had started of the other
+    die(desk, "w", 2, {attempt_of(0, 2)}, 2);
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 2);
+    CHECK(desk.assigned.back() == attempt_of(0, 3));
+    CHECK(desk.core.roster().at(0).free() == 0);
+    desk.result("w", attempt_of(0, 3), 4);
+    CHECK(desk.core.roster().at(0).held == 2);  // the others follow together
+  }
+
+  TEST_CASE("counters of worker losses outlive the coordinator") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1);
+    die(desk, "w", 1, {attempt_of(0)}, 1);
+    die(desk, "w", 1, {attempt_of(0, 2)}, 2);
+    Desk next(plan_of({0}), patient());
+    for (const Note& n : desk.standing()) REQUIRE(next.core.restore_note(n).ok());
+    for (std::uint32_t no = 1; no <= 2; ++no) {
+      RestoredAttempt lost;
+      lost.attempt = attempt_of(0, no);
+      lost.state = AttemptState::kLost;
+      lost.settled = true;
+      next.restore(lost, false);
+    }
+    next.start();
+    next.sync("w", 2, {}, {}, 3);
+    CHECK(next.assigned == Attempts{attempt_of(0, 3)});
+    die(next, "w", 2, {attempt_of(0, 3)}, 3);
+    CHECK(next.core.phase(RunId(0)) == RunPhase::kEnded);
+  }
+
+  TEST_CASE("silence is no proof: who is heard of again withdraws the blame") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1);
+    desk.sync("w", 1, {attempt_of(0)});
+    desk.now.mono += limits::kLease;
+    desk.feed(TimerFired{});
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 1);
+    desk.sync("w", 1, {attempt_of(0)});
+    CHECK(losses(desk, LossJudged::Verdict::kWithdrawn) == 1);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kActive);
+  }
+
+  TEST_CASE("what had not begun and what a worker left behind is not blamed") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1);
+    desk.sync("w", 1, {}, {}, 2);  // it never said that it runs
+    desk.sync("w", 1, {attempt_of(0, 2)}, {}, 2);
+    desk.sync("w", 1, {}, {}, 2);  // the same life no longer has it
+    CHECK(desk.facts<AttemptLost>().size() == 2);
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 0);
+  }
+
+  TEST_CASE("the late word of a worker's earlier life changes nothing") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1, {}, {}, 1);
+    desk.sync("w", 1, {}, {}, 2);
+    const std::size_t lost = desk.facts<AttemptLost>().size();
+    desk.sync("w", 1, {}, {}, 1);
+    CHECK(desk.facts<AttemptLost>().size() == lost);
+    CHECK(desk.core.roster().at(0).boot == BootId(2));
+  }
+
+  TEST_CASE("a worker with three failures in a row stands back and is tried again") {
+    SchedulerSettings s = patient();
+    s.retries.quarantine_after = 3;
+    s.retries.quarantine = Millis(10'000);
+    s.retries.quarantine_max = Millis(15'000);
+    Desk desk(plan_of({0, 0, 0}), s);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::uint32_t no = 1; no <= 3; ++no)
+      desk.result("w", attempt_of(0, no), 1, Termination::kInfrastructure);
+    CHECK(desk.assigned.size() == 3);
+    CHECK(standing(desk.core.roster().at(0)) == "quarantined: 3 infrastructure failures in a row");
+    desk.now.mono += Millis(9'999);
+    desk.feed(TimerFired{});
+    CHECK(desk.assigned.size() == 3);
+    desk.now.mono += Millis(1);
+    desk.sync("w", 1);
+    desk.feed(TimerFired{});
+    CHECK(desk.assigned.back() == attempt_of(0, 4));
+    desk.result("w", attempt_of(0, 4), 1, Termination::kInfrastructure);  // one is enough now
+    CHECK(desk.core.roster().at(0).back_at == desk.now.mono + Millis(15'000));
+    OperatorAct release;
+    release.kind = OperatorActKind::kRelease;
+    release.worker = WorkerId("w");
+    CHECK(desk.act(release).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.assigned.back() == attempt_of(0, 5));
+    desk.result("w", attempt_of(0, 5), 1);
+    CHECK(desk.core.roster().at(0).quarantines == 0);
+  }
+}

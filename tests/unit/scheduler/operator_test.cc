@@ -1,0 +1,240 @@
+// What operators ask of the scheduler.
+#include <doctest/doctest.h>
+
+#include "tests/unit/scheduler/desk.h"
+
+using namespace proctor;
+using namespace proctor::scheduler_test;
+using Kind = OperatorActKind;
+using Verdict = OperatorAnswer::Verdict;
+using Attempts = std::vector<AttemptId>;
+
+namespace {
+OperatorAct pause_now() {
+  OperatorAct a;
+  a.kind = Kind::kPause;
+  a.now = true;
+  return a;
+}
+OperatorAct raise_to(std::uint32_t scope, std::int64_t to) {
+  OperatorAct a;
+  a.kind = Kind::kRaise;
+  a.scope = ScopeId(scope);
+  a.to = micro(to);
+  return a;
+}
+// The next life of the coordinator, with the notes of `before`.
+void inherit(Desk& next, const Desk& before) {
+  for (const Note& n : before.standing()) REQUIRE(next.core.restore_note(n).ok());
+}
+}  // namespace
+
+TEST_SUITE("scheduler") {
+  TEST_CASE("a paused campaign starts nothing until it is told to go on") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    CHECK(desk.act(Kind::kPause).verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kPause).verdict == Verdict::kUnchanged);
+    desk.sync("w", 2);
+    CHECK(desk.asks.empty());
+    CHECK(desk.core.why(RunId(0)).code == "paused");
+    CHECK_FALSE(desk.reply.suspended);
+    CHECK(desk.act(Kind::kUnpause).verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kUnpause).verdict == Verdict::kUnchanged);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1)});
+  }
+
+  TEST_CASE("pause now suspends what runs and a worker is told at once") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("w", 1);
+    CHECK_FALSE(desk.reply.suspended);
+    CHECK(desk.act(pause_now()).verdict == Verdict::kDone);
+    CHECK(desk.reply.suspended);
+    CHECK_FALSE(desk.reply.drain);
+    CHECK(desk.act(pause_now()).verdict == Verdict::kUnchanged);
+    desk.act(Kind::kUnpause);
+    CHECK_FALSE(desk.reply.suspended);
+  }
+
+  TEST_CASE("a pause outlives the coordinator and a drain of the campaign does not") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.act(pause_now());
+    desk.act(Kind::kDrain);
+    CHECK(desk.ended == false);
+    Desk next(plan_of({0}));
+    inherit(next, desk);
+    next.start();
+    next.sync("w", 1);
+    CHECK(next.core.paused());
+    CHECK(next.reply.suspended);
+    CHECK_FALSE(next.core.draining());
+    next.act(Kind::kUnpause);
+    CHECK(next.assigned == Attempts{attempt_of(0)});
+  }
+
+  TEST_CASE("a cancelled run never starts and the others do") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    CHECK(desk.act(Kind::kCancel, {RunId(0), RunId(2)}).verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kCancel, {RunId(0)}).verdict == Verdict::kUnchanged);
+    desk.sync("w", 3);
+    CHECK(desk.assigned == Attempts{attempt_of(1)});
+    CHECK(desk.core.why(RunId(2)).code == "cancelled");
+    CHECK(desk.core.counts().cancelled == 2);
+    desk.result("w", attempt_of(1), 4);
+    CHECK(desk.ended == true);
+    Desk next(plan_of({0, 0, 0}));
+    inherit(next, desk);
+    next.start();
+    CHECK(next.core.phase(RunId(0)) == RunPhase::kCancelled);
+  }
+
+  TEST_CASE("a cancelled run that is under way is stopped and gets no outcome whatever arrives") {
+    for (const Termination how : {Termination::kOperatorCancel, Termination::kCompleted}) {
+      Desk desk(plan_of({0, 0}));
+      desk.start();
+      desk.sync("w", 1);
+      desk.act(Kind::kCancel, {RunId(0)});
+      CHECK(desk.cancelled == Attempts{attempt_of(0)});
+      CHECK(desk.core.why(RunId(0)).code == "cancelling");
+      desk.sync("w", 1, {attempt_of(0)});
+      CHECK(desk.reply.cancel == Attempts{attempt_of(0)});  // until it obeys
+      desk.result("w", attempt_of(0), 4, how);
+      CHECK(desk.core.phase(RunId(0)) == RunPhase::kCancelled);
+      CHECK_FALSE(desk.facts<AttemptResult>().back().sets_outcome);
+      CHECK(desk.ledger.balance(kGlobal).spent == micro(4));
+      CHECK(desk.assigned.back() == attempt_of(1));
+    }
+  }
+
+  TEST_CASE("a requeued run is made anew in its place of the plan") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    desk.act(Kind::kCancel, {RunId(0), RunId(1)});
+    CHECK(desk.act(Kind::kRequeue, {RunId(0), RunId(2)}).verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kRequeue, {RunId(0)}).verdict == Verdict::kUnchanged);
+    desk.sync("w", 1);
+    CHECK(desk.assigned == Attempts{attempt_of(0)});
+    CHECK(desk.core.why(RunId(2)).code == "worker");
+    Desk next(plan_of({0, 0, 0}));
+    inherit(next, desk);
+    next.start();
+    CHECK(next.core.phase(RunId(0)) == RunPhase::kQueued);
+    CHECK(next.core.phase(RunId(1)) == RunPhase::kCancelled);
+  }
+
+  TEST_CASE("a worker in quarantine or drained gets nothing until it is released") {
+    for (const Kind kind : {Kind::kQuarantine, Kind::kDrain}) {
+      Desk desk(plan_of({0, 0}));
+      desk.start();
+      CHECK(desk.act(kind, {}, "w").verdict == Verdict::kRefused);
+      desk.sync("w", 1);
+      CHECK(desk.act(kind, {}, "w").verdict == Verdict::kDone);
+      CHECK(desk.act(kind, {}, "w").verdict == Verdict::kUnchanged);
+      desk.result("w", attempt_of(0), 4);  // what ran there ended as ever
+      CHECK(desk.assigned == Attempts{attempt_of(0)});
+      CHECK(desk.core.why(RunId(1)).code == "worker");
+      CHECK_FALSE(desk.reply.drain);
+      Desk next(plan_of({0, 0}));
+      inherit(next, desk);
+      next.start();
+      next.sync("w", 1);
+      CHECK(next.assigned.empty());
+      CHECK(next.act(Kind::kRelease, {}, "w").verdict == Verdict::kDone);
+      CHECK(next.act(Kind::kRelease, {}, "w").verdict == Verdict::kUnchanged);
+      CHECK(next.assigned.size() == 1);
+    }
+  }
+
+  TEST_CASE("a kicked worker is told to leave and its attempts are no failures of their runs") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    Desk desk(plan_of({0}), s);
+    desk.start();
+    desk.sync("w", 1);
+    CHECK(desk.act(Kind::kKick, {}, "w").verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kKick, {}, "w").verdict == Verdict::kUnchanged);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kQueued);
+    CHECK(desk.ledger.balance(kGlobal).spent == micro(10));
+    desk.sync("w", 1, {attempt_of(0)});
+    CHECK(desk.reply.drain);
+    CHECK(desk.reply.cancel == Attempts{attempt_of(0)});
+    CHECK(desk.assigned.size() == 1);
+    desk.sync("w", 1, {}, {}, 2);  // started again
+    CHECK_FALSE(desk.reply.drain);
+    CHECK(desk.assigned.back() == attempt_of(0, 2));
+  }
+
+  TEST_CASE("a raised envelope lets parked runs go on at once") {
+    Desk desk(plan_of({0, 0, 1}, 15));  // the last one waits for Docker: the campaign goes on
+    desk.start();
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 10);
+    REQUIRE(desk.core.phase(RunId(1)) == RunPhase::kParked);
+    CHECK(desk.act(raise_to(0, 40)).verdict == Verdict::kDone);
+    CHECK(desk.ledger.balance(kGlobal).cap == micro(40));
+    CHECK(desk.facts<RunUnparked>().size() == 1);
+    CHECK(desk.assigned.back() == attempt_of(1));
+  }
+
+  TEST_CASE("a raise below the cap or beyond what the ledger counts is refused") {
+    Desk desk(plan_of({0, 0, 0}, 1000, 15));
+    desk.start();
+    desk.sync("w", 2);
+    desk.act(Kind::kCancel, {RunId(2)});
+    CHECK(desk.act(raise_to(2, 14)).verdict == Verdict::kRefused);
+    CHECK(desk.act(raise_to(9, 99)).verdict == Verdict::kRefused);
+    CHECK(desk.act(raise_to(2, 15)).verdict == Verdict::kUnchanged);
+    CHECK(desk.assigned == Attempts{attempt_of(0)});
+    CHECK(desk.act(raise_to(2, 25)).verdict == Verdict::kDone);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1)});
+    CHECK(desk.ledger.balance(ScopeId(2)).cap == micro(25));
+    REQUIRE(desk.facts<ScopeDefined>().size() == 1);
+    CHECK(desk.facts<ScopeDefined>()[0].raised_from == micro(15));
+  }
+
+  TEST_CASE("a run without an attempt left waits for a decision where the campaign says so") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    s.retries.escalate = true;
+    Desk desk(plan_of({0}), s);
+    desk.start();
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 1, Termination::kInfrastructure);
+    CHECK(desk.core.why(RunId(0)).code == "decision");
+    CHECK_FALSE(desk.ended.has_value());
+    CHECK(desk.act(Kind::kApprove, {RunId(0)}).verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kApprove, {RunId(0)}).verdict == Verdict::kUnchanged);
+    CHECK(desk.assigned.back() == attempt_of(0, 2));
+    Desk next(plan_of({0}), s);
+    inherit(next, desk);
+    RestoredAttempt failed;
+    failed.attempt = attempt_of(0);
+    failed.state = AttemptState::kFinished;
+    failed.has_result = failed.infrastructure = failed.settled = true;
+    failed.termination = Termination::kInfrastructure;
+    next.restore(failed, false);
+    next.start();
+    CHECK(next.core.phase(RunId(0)) == RunPhase::kQueued);  // forgiven
+    Desk without(plan_of({0}), s);
+    without.restore(failed, false);
+    without.start();
+    CHECK(without.core.phase(RunId(0)) == RunPhase::kHeld);
+  }
+
+  TEST_CASE("whoever waits its turn is told how many are before it") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    desk.act(Kind::kPause);
+    desk.sync("w", 1);
+    desk.act(Kind::kCancel, {RunId(0)});
+    desk.act(Kind::kUnpause);
+    const Explanation why = desk.core.why(RunId(2));
+    CHECK(why.code == "worker");
+    CHECK(to_json(why) ==
+          "{\"code\":\"worker\",\"facts\":{\"before\":0,\"needs\":\"nothing special\"},\"text\":"
+          "\"it waits for a free worker with nothing special\"}");
+  }
+}

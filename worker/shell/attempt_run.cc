@@ -59,6 +59,9 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
                 const std::string why = watch_.agent_order();
                 if (why.empty()) return std::pair(why, std::uint64_t{0});
                 return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
+              },
+              [hold = watch_.hold()] {
+                return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
               }}) {}
 
 AttemptRun::Outcome AttemptRun::run() {
@@ -144,6 +147,7 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), input_.assignment.seed);
   spec.label = label;
   spec.network = contract().policy.network;
+  spec.hold = watch_.hold();
   if (engine_->kind() == SandboxKind::kDocker) {
     PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
   } else {

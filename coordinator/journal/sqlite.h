@@ -45,6 +45,12 @@ class Statement {
   std::string_view text(int column) const;  // until the next step
   std::string_view blob(int column) const;
 
+  // Of statements whose columns are not known beforehand.  A float is told as kText.
+  enum class Kind { kNull, kInteger, kText, kBlob };
+  Kind kind(int column) const;
+  int columns() const;
+  std::string name(int column) const;
+
  private:
   friend class Database;
   std::unique_ptr<sqlite3_stmt, FinalizeStatement> handle_;

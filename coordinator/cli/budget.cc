@@ -6,10 +6,12 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/operate.h"
 #include "coordinator/cli/report_files.h"
-#include "coordinator/journal/journal.h"
 #include "coordinator/core/raise_note.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
@@ -21,6 +23,7 @@ struct ShowArgs {
 };
 struct RaiseArgs {
   std::string folder, scope, usd, reason, by;
+  bool json = false;
 };
 
 Result<int> show(const ShowArgs& args) {
@@ -73,11 +76,12 @@ Result<int> raise(const RaiseArgs& args) {
                                      std::to_string(limits::kDetailBytes) + " bytes each"};
   if (!is_utf8(args.reason) || !is_utf8(args.by))
     return Error{Errc::kInvalid, "reason and name must be UTF-8"};
+  const ControlRequest request{
+      .act = "raise", .reason = args.reason, .by = args.by, .scope = args.scope, .to = args.usd};
+  PROCTOR_TRY(const StateFolder state, campaign_folder(args.folder));
+  PROCTOR_TRY(auto live, ask_coordinator(state, request));
+  if (live) return tell(request, {std::move(*live), true}, args.json);
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
-  if (const auto owner = journal_owner(frozen.folder.journal()))
-    return Error{Errc::kConflict,
-                 "this campaign is running (" + *owner +
-                     "): stop it first (interrupt that process once), then raise, then resume"};
   PROCTOR_TRY(MoneyInput input, read_money(frozen));
   if (input.scopes.empty()) return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
   PROCTOR_CHECK_OK(check_raise(input, args.scope, *to));
@@ -88,10 +92,11 @@ Result<int> raise(const RaiseArgs& args) {
   PROCTOR_CHECK_OK(journal->append_and_wait(writes_of(frozen, input, args, *to)));
   PROCTOR_CHECK_OK(journal->close());
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
-  std::printf(
-      "%s may now hold %s USD; the deviation is in the journal and in every report.\n"
-      "Go on with: proctor resume %s\n",
-      args.scope.c_str(), format_usd(*to).c_str(), args.folder.c_str());
+  const std::string done = args.scope + " may now hold " + format_usd(*to) +
+                           " USD; the deviation is in the journal and in every report.";
+  if (args.json)
+    return tell(request, {{ControlAnswer::Verdict::kDone, done, {}}, false}, args.json);
+  std::printf("%s\nGo on with: proctor resume %s\n", done.c_str(), args.folder.c_str());
   return kOk;
 }
 
@@ -105,7 +110,8 @@ void add_raise(CLI::App& budget, int& exit_code) {
   command->footer(
       "Example:\n  proctor budget raise my-campaign task:json-lib 12.50 --by Ada "
       "--reason \"prices rose on Monday\"\n"
-      "The campaign must be stopped. Runs that were parked there start with the next resume.");
+      "Runs that were parked there start at once, or with the next resume when no coordinator "
+      "runs.");
   auto args = std::make_shared<RaiseArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command
@@ -114,8 +120,12 @@ void add_raise(CLI::App& budget, int& exit_code) {
       ->required();
   command->add_option("USD", args->usd, "the new cap, as in 12.50")->required();
   command->add_option("--reason", args->reason, "why; it stands in every report")->required();
-  command->add_option("--by", args->by, "who decided it");
-  command->callback([=, &exit_code] { exit_code = code_of(raise(*args)); });
+  command->add_option("--by", args->by, "who decided it (default: you)");
+  command->add_flag("--json", args->json, "for scripts");
+  command->callback([=, &exit_code] {
+    if (args->by.empty()) args->by = user_name();
+    exit_code = code_of(raise(*args));
+  });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal.h"
@@ -154,11 +155,7 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.definition = &frozen.campaign;
   out.plan = &frozen.plan;
   out.removed = frozen.removed;
-  out.scheduler.infrastructure_retries = frozen.campaign.infrastructure_retries;
-  out.scheduler.retries = frozen.campaign.retries;
-  out.scheduler.cost_model = frozen.campaign.cost_model;
-  out.scheduler.watch = frozen.campaign.watch;
-  out.scheduler.rates = frozen.campaign.rates;
+  out.scheduler = scheduler_settings(frozen);
   out.listen.push_back({local, Security::kFilePermissions});
   if (options.listen.empty()) return out;
   if (options.insecure_loopback) {

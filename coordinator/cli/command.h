@@ -35,6 +35,9 @@ void add_remove_task(CLI::App& app, int& exit_code);
 void add_journal(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
 void add_cvdp(CLI::App& app, int& exit_code);
+void add_operate(CLI::App& app, int& exit_code);  // pause ... kick
+void add_story(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);  // and what its scripts ask
 
 // Prints "proctor: DETAIL" and gives the exit code its Errc stands for: wrong input 2, the rest 4.
 int complain(const Error& error);

@@ -1,4 +1,5 @@
-// proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.
+// proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.  The
+// coordinator that runs says why; when none does, its scheduler is made again from the journal.
 #include <algorithm>
 #include <cstdio>
 
@@ -10,12 +11,19 @@
 #include "common/contract/money_word.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
 namespace {
+
+std::string as_text(const std::string& text) {
+  return is_utf8(text) ? text : printable(text, 4 * text.size());
+}
 
 std::string attempt_line(const AttemptRecord& a, const std::string& unit) {
   std::string out = "  attempt " + std::to_string(a.core.attempt.no.raw());
@@ -101,20 +109,87 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
          " for all " + std::to_string(found->parked) + " parked there)\n";
 }
 
+// {"code": ..., "facts": ..., "text": ...}, and whether a coordinator said so.  Null: nothing of
+// the campaign has run yet.
+struct Why {
+  Json said;
+  bool live = false;
+};
+Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
+  const ControlRequest request{.act = kActExplain, .runs = frozen.plan.run_name(run)};
+  const auto live = ask_coordinator(frozen.folder, request);
+  // One that does not answer has written down what it knew.
+  if (live.ok() && *live && (*live)->verdict == ControlAnswer::Verdict::kDone)
+    return Why{(*live)->explanation, true};
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec)) return Why{};
+  PROCTOR_TRY(Json said, explain_offline(frozen, run));
+  return Why{std::move(said), false};
+}
+
+std::string text_of(const Why& why) {
+  if (!why.said.is_object() || !why.said.contains("text") || !why.said["text"].is_string())
+    return "";
+  return printable(why.said["text"].get<std::string>(), limits::kDetailBytes);
+}
+
+Result<RunId> find_run(const FrozenCampaign& frozen, const std::string& name) {
+  if (const auto run = frozen.plan.find(name)) return *run;
+  return Error{Errc::kNotFound, "the plan has no run " + printable(name) +
+                                    "; runs are named TASK/METHOD/rN, as in " +
+                                    frozen.plan.run_name(RunId(0))};
+}
+
+Json attempt_json(const AttemptRecord& a) {
+  const auto time = [](WallTime at) { return at.raw() == 0 ? Json() : Json(to_rfc3339(at)); };
+  Json out = {
+      {"attempt", a.core.attempt.no.raw()}, {"state", std::string(journal::name_of(a.core.state))},
+      {"worker", a.core.worker.raw()},      {"reserved_micro_usd", a.core.ask.micros()},
+      {"asked_at", time(a.intent_at)},      {"granted_at", time(a.granted_at)},
+      {"result_at", time(a.result_at)},     {"settled_at", time(a.settled_at)}};
+  if (a.core.settled) out["charged_micro_usd"] = a.core.charged.micros();
+  if (!a.reason.empty()) out["reason"] = as_text(a.reason);
+  if (!a.core.has_result) return out;
+  out["outcome"] = std::string(to_string(a.core.outcome));
+  out["termination"] = std::string(to_string(a.core.termination));
+  out["infrastructure"] = a.core.infrastructure;
+  out["rationale"] = as_text(a.rationale);
+  return out;
+}
+
+Result<int> explain_json(const std::string& folder, const std::string& run_name) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  PROCTOR_TRY(const RunId run, find_run(frozen, run_name));
+  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+  const RunRecord& r = report.runs[run.raw()];
+  PROCTOR_TRY(const Why why, why_of(frozen, run));
+  Json out = {{"run", r.name},    {"number", run.raw()}, {"state", std::string(to_string(r.state))},
+              {"live", why.live}, {"why", why.said},     {"attempts", Json::array()}};
+  if (r.state == RunRecord::State::kEnded) out["outcome"] = std::string(to_string(r.outcome));
+  std::error_code ec;
+  if (fs::exists(frozen.folder.journal(), ec)) {
+    PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+    PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
+    for (const AttemptRecord& a : attempts) out["attempts"].push_back(attempt_json(a));
+  }
+  std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  return kOk;
+}
+
 Result<std::string> explain(const std::string& folder, const std::string& run_name) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  const std::optional<RunId> run = frozen.plan.find(run_name);
-  if (!run)
-    return Error{Errc::kNotFound, "the plan has no run " + printable(run_name) +
-                                      "; runs are named TASK/METHOD/rN, as in " +
-                                      frozen.plan.run_name(RunId(0))};
+  PROCTOR_TRY(const RunId run, find_run(frozen, run_name));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
-  const RunRecord& r = report.runs[run->raw()];
+  const RunRecord& r = report.runs[run.raw()];
   const std::string unit = money_word(frozen.campaign.cost_model);
-  std::string out = r.name + ", number " + std::to_string(run->raw()) +
+  std::string out = r.name + ", number " + std::to_string(run.raw()) +
                     " of the plan: " + std::string(to_string(r.state));
   if (r.state == RunRecord::State::kEnded) out += " with " + std::string(to_string(r.outcome));
   out += "\n";
+  if (r.state != RunRecord::State::kEnded && r.state != RunRecord::State::kParked) {
+    PROCTOR_TRY(const Why why, why_of(frozen, run));
+    if (const std::string text = text_of(why); !text.empty()) out += "  " + text + "\n";
+  }
   if (r.state == RunRecord::State::kParked)
     out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) + " " +
            unit + " of the " +
@@ -126,17 +201,15 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
     PROCTOR_TRY(const std::string what, what_must_come_first(folder, frozen, r));
     out += what;
   }
-  if (r.state == RunRecord::State::kPlanned)
-    out += "  It waits for its turn: runs start in the plan's order as workers and money allow.\n";
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return out;
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
-  PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(*run));
+  PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts)
     out += attempt_line(a, unit) + checks_of(frozen.folder, r.name, a.core.attempt.no);
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)
-    if (v.run == *run) out += review_line(v, unit);
+    if (v.run == run) out += review_line(v, unit);
   return out;
 }
 
@@ -144,14 +217,23 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
 
 void add_explain(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("explain", "why a run waits, is parked, failed or stopped");
-  command->footer("Example:\n  proctor explain my-campaign json-lib/noop/r1");
+  command->footer(
+      "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
+      "The coordinator that runs says why; when none does, the journal.");
   struct Args {
     std::string folder, run;
+    bool json = false;
   };
   auto args = std::make_shared<Args>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
+  command->add_flag("--json", args->json, "for scripts");
   command->callback([=, &exit_code] {
+    if (args->json) {
+      const Result<int> code = explain_json(args->folder, args->run);
+      exit_code = code.ok() ? *code : complain(code.error());
+      return;
+    }
     const Result<std::string> text = explain(args->folder, args->run);
     if (text.ok()) std::fputs(text->c_str(), stdout);
     exit_code = text.ok() ? kOk : complain(text.error());

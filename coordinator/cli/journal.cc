@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/journal_commands.h"
 #include "coordinator/cli/journal_recover.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_check.h"
@@ -46,8 +47,9 @@ int recover(const std::string& folder) {
 }  // namespace
 
 void add_journal(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("journal", "look after the campaign's journal");
+  auto* command = app.add_subcommand("journal", "look after the campaign's journal: export, check, recover");
   command->require_subcommand(1);
+  add_journal_export(*command, exit_code);
   const auto verb = [&](const char* name, const char* what, const char* footer,
                         int (*act)(const std::string&)) {
     auto* sub = command->add_subcommand(name, what);

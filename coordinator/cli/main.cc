@@ -46,7 +46,8 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
   if (const auto near = proctor::nearest_word(*word, views))
     return said + " (did you mean " + *near + "?)";
   said += "; there are";
-  for (const std::string& name : names) said += " " + name;
+  for (const std::string& name : names)
+    if (!name.starts_with("_")) said += " " + name;
   return said;
 }
 
@@ -65,9 +66,9 @@ int main(int argc, char** argv) try {
   int exit_code = cli::kOk;
   for (const cli::Register add :
        {cli::add_init, cli::add_check, cli::add_plan, cli::add_run, cli::add_serve, cli::add_resume,
-        cli::add_status, cli::add_project, cli::add_budget, cli::add_review, cli::add_report,
-        cli::add_verify, cli::add_explain, cli::add_remove_task, cli::add_journal, cli::add_keygen,
-        cli::add_cvdp})
+         cli::add_status, cli::add_operate, cli::add_project, cli::add_budget, cli::add_review,
+         cli::add_report, cli::add_verify, cli::add_explain, cli::add_story, cli::add_journal,
+         cli::add_remove_task, cli::add_keygen, cli::add_completion, cli::add_cvdp})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

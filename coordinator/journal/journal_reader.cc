@@ -84,6 +84,14 @@ Result<std::vector<NoteRecord>> JournalReader::notes(std::int64_t after, std::si
 Result<std::vector<NoteRecord>> JournalReader::notes_of(RunId run) {
   return journal::load_notes(*db_, run, 0, static_cast<std::size_t>(-1));
 }
+Status JournalReader::each_fact(std::optional<RunId> only, WallTime since,
+                                const std::function<void(const StoryFact&)>& visit) {
+  return journal::each_fact(*db_, only, since, visit);
+}
+Status JournalReader::each_row_of_all(
+    const std::function<void(std::string_view, const Json&)>& visit) {
+  return journal::each_row_of_all(*db_, visit);
+}
 
 Result<std::vector<std::string>> JournalReader::check_seals() {
   PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(*db_, "BEGIN"));

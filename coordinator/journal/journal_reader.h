@@ -13,12 +13,9 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "coordinator/core/records.h"
+#include "coordinator/journal/journal_story.h"
 
 namespace proctor {
-
-namespace sqlite {
-class Database;
-}
 
 class JournalReader {
  public:
@@ -36,6 +33,10 @@ class JournalReader {
   // In the order they were written, from `after` on (0: all), at most `count_max`.
   Result<std::vector<NoteRecord>> notes(std::int64_t after, std::size_t count_max);
   Result<std::vector<NoteRecord>> notes_of(RunId run);
+  // journal_story.h
+  Status each_fact(std::optional<RunId> only, WallTime since,
+                   const std::function<void(const StoryFact&)>& visit);
+  Status each_row_of_all(const std::function<void(std::string_view table, const Json& row)>& visit);
 
   // Are all rows as the coordinator wrote them (row_seals.h)?  A sentence for each part that is
   // not.

@@ -154,6 +154,26 @@ std::string_view Statement::blob(int column) const {
   return {static_cast<const char*>(bytes), static_cast<std::size_t>(size)};
 }
 
+Statement::Kind Statement::kind(int column) const {
+  switch (sqlite3_column_type(handle_.get(), column)) {
+    case SQLITE_NULL:
+      return Kind::kNull;
+    case SQLITE_INTEGER:
+      return Kind::kInteger;
+    case SQLITE_BLOB:
+      return Kind::kBlob;
+    default:
+      return Kind::kText;
+  }
+}
+int Statement::columns() const {
+  return sqlite3_column_count(handle_.get());
+}
+std::string Statement::name(int column) const {
+  const char* name = sqlite3_column_name(handle_.get(), column);
+  return name == nullptr ? "" : name;
+}
+
 Result<Database> Database::open(const fs::path& file, Mode mode) {
   std::string name = file.string();
   if (mode == Mode::kImmutable) name = "file:" + uri_path(name) + "?immutable=1";

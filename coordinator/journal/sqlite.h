@@ -48,6 +48,11 @@ class Statement {
   std::string_view blob(int column) const;
 
   sqlite3_stmt* handle() const { return handle_.get(); }  // for what this class does not wrap
+  // Of statements whose columns are not known beforehand.  A float is told as kText.
+  enum class Kind { kNull, kInteger, kText, kBlob };
+  Kind kind(int column) const;
+  int columns() const;
+  std::string name(int column) const;
 
  private:
   friend class Database;

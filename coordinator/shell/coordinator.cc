@@ -10,7 +10,7 @@
 #include "common/base/version.h"
 #include "common/contract/money_word.h"
 #include "common/wire/codec.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/restore.h"
 
 namespace proctor {
 namespace {
@@ -36,6 +36,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       begun_(wall_now()) {}
 
 Coordinator::~Coordinator() {
+  control_.reset();
   ledger_.reset();  // their callbacks post to the loop: they end before it does
   files_.reset();
   if (journal_) (void)journal_->close();
@@ -69,55 +70,21 @@ Status Coordinator::begin() {
   PROCTOR_CHECK_OK(journal_->append_and_wait(std::move(first)));
   PROCTOR_CHECK_OK(start_ledger(std::move(ledger)));
   files_ = std::make_unique<TaskThread>("archives");
+  PROCTOR_TRY(control_,
+              ControlServer::open(io_, options_.folder.control(),
+                                  [this](const std::string& line, ControlServer::Reply reply) {
+                                    on_control(line, std::move(reply));
+                                  }));
   return bind_ports();
 }
 
 // The scheduler and the ledger as the journal has them.
 Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
-  epoch_ = Epoch(state.last_epoch.raw() + 1);
-  PlanView view = make_plan_view(*options_.definition, *options_.plan);
-  PROCTOR_CHECK_OK(apply_raises(view, state.raises));
-  ledger.epoch = epoch_;
-  ledger.scopes = view.scopes;
-  ledger.spent.assign(view.scopes.size(), MicroUsd::zero());
-  const std::size_t runs = view.runs.size();
-  const auto known = [&](RunId run) { return run.raw() < runs; };
-  for (const RestoredAttempt& a : state.attempts) {
-    if (!known(a.attempt.run))
-      return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
-    const std::vector<ScopeId> path = view.path(a.attempt.run);
-    if (a.settled)
-      for (const ScopeId s : path) ledger.spent[s.raw()] = ledger.spent[s.raw()] + a.charged;
-    else if (is_reserved(a))
-      ledger.pending.push_back({{a.attempt, a.seq}, a.ask, path});
-  }
-  for (const RunReviewed& r : state.reviews) {
-    if (!known(r.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
-    for (const ScopeId s : view.path(r.run))
-      ledger.spent[s.raw()] = ledger.spent[s.raw()] + r.charged;
-  }
-  core_ = std::make_unique<Scheduler>(std::move(view), options_.scheduler, epoch_);
-  for (const EndedRun& e : state.ended) {
-    if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
-    core_->restore_ended({e.run, e.attempt}, e.outcome);
-  }
-  for (const BudgetAlert& a : state.alerts) {
-    if (ledger.scopes.size() <= a.scope.raw() || ledger.scopes[a.scope.raw()].name != a.name)
-      return Error{Errc::kCorrupt, "journal: an alert of an envelope that is not there"};
-    core_->restore_alert(a);
-  }
-  for (const RunDominates& d : state.dominant) {
-    if (!known(d.attempt.run))
-      return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
-    core_->restore_dominant(d);
-  }
-  for (const ParkedRun& p : state.parked)
-    if (known(p.run)) core_->restore_parked(p.run);
-  for (const Note& n : state.standing) PROCTOR_CHECK_OK(core_->restore_note(n));
-  for (const RestoredAttempt& a : state.attempts) core_->restore_attempt(a);
-  for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)
-    core_->restore_spent(ScopeId(i), ledger.spent[i]);
-  for (const RunId run : options_.removed) core_->restore_removed(run);
+  PROCTOR_TRY(RestoredCore restored, restore_core(*options_.definition, *options_.plan,
+                                                  options_.removed, options_.scheduler, state));
+  epoch_ = restored.ledger.epoch;
+  ledger = std::move(restored.ledger);
+  core_ = std::move(restored.scheduler);
   ended_before_ = core_->counts().ended_total();
   return ok_status();
 }
@@ -353,10 +320,6 @@ void Coordinator::perform(const Alert& c) {
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
 
-void Coordinator::perform(const Answer& c) {
-  log::info("operator: " + c.answer.text);
-}
-
 void Coordinator::perform(const RaiseCaps& c) {
   ledger_->raise(c.scopes);
 }
@@ -431,7 +394,10 @@ StatusSnapshot Coordinator::snapshot() const {
   else if (!ledger_away_.empty())
     s.state = "waiting for Redis since " + to_rfc3339(ledger_away_since_) + ": " + ledger_away_;
   else
-    s.state = core_->draining() ? "draining" : "running";
+    s.state = core_->draining()    ? "draining"
+              : core_->suspended() ? "paused, and what runs is suspended"
+              : core_->paused()    ? "paused"
+                                   : "running";
   if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
     s.state += "; " + waiting;
   const std::vector<ScopeBalance>& balances = core_->balances();

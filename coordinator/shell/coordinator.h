@@ -19,6 +19,8 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/shell/archive_store.h"
 #include "coordinator/shell/bundles.h"
+#include "coordinator/shell/control_protocol.h"
+#include "coordinator/shell/control_server.h"
 #include "coordinator/shell/ledger_thread.h"
 #include "coordinator/shell/status.h"
 #include "coordinator/shell/task_thread.h"
@@ -97,6 +99,10 @@ class Coordinator {
   bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void finish_archive(const WorkerId& worker, wire::ResultMessage m);
 
+  void on_control(const std::string& line, ControlServer::Reply reply);
+  ControlAnswer explained(const ControlRequest& request) const;
+  ControlNames control_names() const;
+
   void feed(const Event& e);
   void perform(const Persist& c);
   void perform(const Reserve& c);
@@ -132,6 +138,9 @@ class Coordinator {
   std::unique_ptr<LedgerThread> ledger_;
   ArchiveStore archives_;
   std::unique_ptr<TaskThread> files_;
+  std::unique_ptr<ControlServer> control_;
+  std::map<std::uint64_t, ControlServer::Reply> asked_;  // by ticket
+  std::uint64_t last_ticket_ = 0;
   std::shared_ptr<wire::ZapHandler> zap_;
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<WorkerId, Peer> peers_;

@@ -15,6 +15,7 @@ struct StateFolder {
   fs::path state() const { return campaign / ".proctor"; }
   fs::path journal() const { return state() / "journal.sqlite"; }
   fs::path status() const { return state() / "status.json"; }
+  fs::path control() const { return state() / "control.sock"; }  // control_server.h
   // On the file system of the runs: a finished archive is renamed to its place.
   fs::path incoming() const { return runs() / ".incoming"; }
   fs::path keys() const { return state() / "keys"; }

@@ -14,6 +14,7 @@
 #include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/exit_status.h"
 #include "worker/sandbox/seccomp_filter.h"
+#include "worker/sandbox/suspension.h"
 
 namespace proctor {
 namespace {
@@ -55,13 +56,19 @@ class BubblewrapSandbox final : public Sandbox {
     PROCTOR_TRY(BoundedFile out, BoundedFile::create(exec.stdout_file, exec.output_max));
     PROCTOR_TRY(BoundedFile err, BoundedFile::create(exec.stderr_file, exec.output_max));
     ExecOutcome outcome;
+    if (spec_.hold) spec_.hold->wait_until_off(cancel);
     if (cancel.stop_requested()) {
       outcome.end = ExecOutcome::End::kCancelled;
       return outcome;
     }
     PROCTOR_TRY(Cgroup group, shared_->cgroups.make(
                                   spec_.label + "." + std::to_string(shared_->next++), limits()));
-    const BwrapLaunch launch = prepare(exec, group);
+    BwrapLaunch launch = prepare(exec, group);
+    Suspension suspension(group);
+    launch.hold = spec_.hold;
+    launch.suspend = [&suspension](pid_t bwrap, bool stand_still) {
+      stand_still ? suspension.suspend(bwrap) : suspension.resume(bwrap);
+    };
     auto end = run_bwrap(launch, out, err, cancel);
     group.empty();
     if (!end.ok()) return std::move(end).error();

@@ -123,6 +123,7 @@ class Running {
   ~Running() {
     if (0 < pid_) {  // only after an error between start and reap
       ::kill(pid_, SIGKILL);
+      if (suspended_) launch_.suspend(pid_, false);
       ::waitpid(pid_, nullptr, 0);
     }
   }
@@ -135,14 +136,15 @@ class Running {
     const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!nothing.valid()) return errno_error("open /dev/null", errno);
     cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel_.valid()) return errno_error("eventfd", errno);
+    held_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel_.valid() || !held_.valid()) return errno_error("eventfd", errno);
     std::vector<std::string> words = launch_.argv;
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
     const ChildFds fds{nothing.get(), out.write.get(), err.write.get(), status.write.get(),
                        seccomp.get()};
-    begun_ = Clock::now();
+    begun_ = now();
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) become_bwrap(launch_, argv.data(), fds, parent);
@@ -156,14 +158,17 @@ class Running {
   }
 
   int cancel_fd() const { return cancel_.get(); }
+  int held_fd() const { return held_.get(); }
 
   // Until bwrap has ended, by itself or by us.
   Status pump() {
     while (!dead_) {
-      std::array<pollfd, 5> fds = {
-          pollfd{pidfd_.get(), POLLIN, 0}, pollfd{status_.get(), POLLIN, 0},
-          pollfd{streams_[0].get(), POLLIN, 0}, pollfd{streams_[1].get(), POLLIN, 0},
-          pollfd{cancelled_ ? -1 : cancel_.get(), POLLIN, 0}};
+      std::array<pollfd, 6> fds = {pollfd{pidfd_.get(), POLLIN, 0},
+                                   pollfd{status_.get(), POLLIN, 0},
+                                   pollfd{streams_[0].get(), POLLIN, 0},
+                                   pollfd{streams_[1].get(), POLLIN, 0},
+                                   pollfd{cancelled_ ? -1 : cancel_.get(), POLLIN, 0},
+                                   pollfd{held_.get(), POLLIN, 0}};
       if (::poll(fds.data(), fds.size(), wait_for()) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
       }
@@ -171,8 +176,10 @@ class Running {
       if (fds[2].revents != 0) read_stream(0, kBurst);
       if (fds[3].revents != 0) read_stream(1, kBurst);
       if (fds[4].revents != 0) cancelled_ = true;
+      if (fds[5].revents != 0) forget_wakes();
       if (fds[0].revents != 0) dead_ = true;
       if (!dead_) judge();
+      if (!dead_) follow_hold();
     }
     return ok_status();
   }
@@ -186,7 +193,7 @@ class Running {
     if (got != pid_) return errno_error("wait4", errno);
     pid_ = -1;
     BwrapEnd end;
-    end.wall = std::chrono::duration_cast<milliseconds>(Clock::now() - begun_);
+    end.wall = std::chrono::duration_cast<milliseconds>(now() - begun_);
     const auto ms = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
     end.cpu = milliseconds(ms(usage.ru_utime) + ms(usage.ru_stime));
     read_status();
@@ -201,31 +208,51 @@ class Running {
  private:
   static constexpr std::size_t kBurst = std::size_t{1} << 20;
 
+  // Its own time: stands still while it is suspended.
+  Clock::time_point now() const { return launch_.hold ? launch_.hold->now() : Clock::now(); }
+
   int wait_for() const {
-    auto until = killed_at_ ? *killed_at_ + kKillGrace : begun_ + launch_.timeout;
-    if (launch_.over_limit && !killed_at_) until = std::min(until, Clock::now() + kSample);
-    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+    constexpr milliseconds kLongest{60'000};
+    auto left =
+        killed_at_ ? *killed_at_ + kKillGrace - Clock::now() : begun_ + launch_.timeout - now();
+    if (suspended_) left = kLongest;  // a change wakes us
+    if (launch_.over_limit && !killed_at_ && !suspended_)
+      left = std::min<Clock::duration>(left, kSample);
+    return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<milliseconds>(left).count(),
+                                                     0, kLongest.count()));
+  }
+
+  void forget_wakes() const {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t n = ::read(held_.get(), &count, sizeof count);
+  }
+
+  // Before bwrap has said who init is there is nobody to stop; its word wakes us.
+  void follow_hold() {
+    const bool want = launch_.hold && launch_.hold->on() && !cause_ &&
+                      status_number(status_text_, "child-pid").has_value();
+    if (want == suspended_) return;
+    suspended_ = want;
+    launch_.suspend(pid_, want);
   }
 
   void judge() {
-    const auto now = Clock::now();
     if (!cause_) {
       if (cancelled_) {
         cause_ = BwrapEnd::Cause::kCancelled;
-      } else if (begun_ + launch_.timeout <= now) {
+      } else if (begun_ + launch_.timeout <= now()) {
         cause_ = BwrapEnd::Cause::kTimedOut;
       } else if (launch_.over_limit && launch_.over_limit()) {
         cause_ = BwrapEnd::Cause::kOverLimit;
       }
-      if (cause_) killed_at_ = now;
+      if (cause_) killed_at_ = Clock::now();
     }
     if (!cause_ || bwrap_killed_) return;
     // Killing init ends everything inside, and bwrap then reaps it and reports the CPU time of all.
     // Before bwrap has said who init is, there is nothing but bwrap itself, whose death init
     // follows (--die-with-parent).
     if (!init_killed_) init_killed_ = kill_init();
-    if (*killed_at_ + kKillGrace <= now) {
+    if (*killed_at_ + kKillGrace <= Clock::now()) {
       ::kill(pid_, SIGKILL);
       bwrap_killed_ = true;
     }
@@ -268,14 +295,15 @@ class Running {
   std::array<BoundedFile*, 2> files_;
   std::vector<char> buffer_ = std::vector<char>(kReadChunk);
   pid_t pid_ = -1;
-  UniqueFd pidfd_, status_, cancel_;
+  UniqueFd pidfd_, status_, cancel_, held_;
   std::array<UniqueFd, 2> streams_;
   std::string status_text_;
   int wait_status_ = 0;
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;
   std::optional<BwrapEnd::Cause> cause_;
-  bool cancelled_ = false, dead_ = false, init_killed_ = false, bwrap_killed_ = false;
+  bool suspended_ = false, cancelled_ = false, dead_ = false, init_killed_ = false,
+       bwrap_killed_ = false;
 };
 
 }  // namespace
@@ -284,11 +312,14 @@ Result<BwrapEnd> run_bwrap(const BwrapLaunch& launch, BoundedFile& out, BoundedF
                            std::stop_token cancel) {
   Running running(launch, out, err);
   PROCTOR_CHECK_OK(running.start());
+  const auto wake = [](int fd) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
+  };
   {
-    const std::stop_callback wake(cancel, [fd = running.cancel_fd()] {
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-    });
+    const std::stop_callback on_cancel(cancel, [&, fd = running.cancel_fd()] { wake(fd); });
+    std::optional<Hold::Watch> on_hold;
+    if (launch.hold) on_hold.emplace(*launch.hold, [&, fd = running.held_fd()] { wake(fd); });
     PROCTOR_CHECK_OK(running.pump());
   }
   return running.finish();

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/bounded_file.h"
+#include "worker/sandbox/hold.h"
 
 namespace proctor {
 
@@ -26,6 +28,9 @@ struct BwrapLaunch {
   std::chrono::milliseconds timeout{0};
   // Asked every 100 ms while it runs, when there is one: has a limit been passed?
   std::function<bool()> over_limit;
+  // Stops (true) and continues what runs below the process `bwrap`, as `hold` says.
+  std::shared_ptr<const Hold> hold{};
+  std::function<void(pid_t bwrap, bool stand_still)> suspend{};
 };
 
 struct BwrapEnd {

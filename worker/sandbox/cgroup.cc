@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <thread>
 
 namespace proctor {
@@ -78,6 +79,7 @@ void kill_members(const fs::path& dir) {
     if (!write_control(dir / "cgroup.kill", "1")) {
       for (pid_t pid : pids) ::kill(pid, SIGKILL);
     }
+    write_control(dir / "freezer.state", "THAWED");  // where it is one: the frozen do not die
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -147,11 +149,13 @@ bool set_limits_v2(const fs::path& dir, const CgroupLimits& limits) {
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   dirs_.swap(other.dirs_);
   doors_.swap(other.doors_);
+  freezer_.swap(other.freezer_);
   return *this;
 }
 
 Cgroup::~Cgroup() {
   doors_.clear();
+  if (!freezer_.empty()) remove_group(freezer_);
   for (const auto& [controller, dir] : dirs_) remove_group(dir);
 }
 
@@ -186,7 +190,30 @@ std::optional<std::chrono::milliseconds> Cgroup::cpu_time() const {
   return std::nullopt;
 }
 
+bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
+  constexpr int kPasses = 50;  // a member's children are members: soon there is nobody new
+  if (const auto u = dirs_.find("unified"); u != dirs_.end())
+    return write_control(u->second / "cgroup.freeze", "1");
+  if (freezer_.empty() || !make_dir(freezer_)) return false;
+  std::set<pid_t> moved;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const std::size_t before = moved.size();
+    for (const pid_t pid : inside())
+      if (!moved.contains(pid) && write_control(freezer_ / "cgroup.procs", std::to_string(pid)))
+        moved.insert(pid);
+    if (moved.size() == before) break;
+  }
+  return write_control(freezer_ / "freezer.state", "FROZEN");
+}
+
+void Cgroup::thaw() {
+  if (const auto u = dirs_.find("unified"); u != dirs_.end())
+    write_control(u->second / "cgroup.freeze", "0");
+  if (!freezer_.empty()) write_control(freezer_ / "freezer.state", "THAWED");
+}
+
 void Cgroup::empty() {
+  thaw();
   for (const auto& [controller, dir] : dirs_) kill_members(dir);
 }
 
@@ -213,6 +240,8 @@ CgroupHost CgroupHost::detect(std::string_view owner) {
                         (controller == "cpu" && limited(place, "cpu.cfs_quota_us"));
     host.add(controller, inside ? place.mount + place.own : place.mount, name);
   }
+  // A freezer alone limits nothing.
+  if (host.parents_.size() == 1 && host.has("freezer")) host.parents_.clear();
   if (!host.parents_.empty() || layout.v2.mount.empty()) return host;
   // Version 2: a group with processes of its own cannot give controllers to sub-groups, so unless
   // we are at the root, ours serves only when nobody is in it; else the root, if that escapes
@@ -248,6 +277,10 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
   Cgroup group;
   const std::string leaf = cgroup_component(name);
   for (const auto& [controller, parent] : parents_) {
+    if (controller == "freezer") {
+      group.freezer_ = parent / leaf;  // few runs are ever suspended
+      continue;
+    }
     // Entering a version 1 group costs 0.3 ms each: only those that this run needs.
     if (v2_ ? controller != "unified"
             : (controller == "pids" && limits.processes == 0) ||
@@ -272,14 +305,18 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
 }
 
 void CgroupHost::clean_up() const {
-  for (const auto& [controller, parent] : parents_) {
+  const auto clean = [](const fs::path& parent) {
     std::error_code ec;
     for (fs::directory_iterator it(parent, ec), end; !ec && it != end; it.increment(ec)) {
       if (!it->is_directory(ec) || it->is_symlink(ec)) continue;
       kill_members(it->path());
       remove_group(it->path());
     }
-  }
+  };
+  // Who is frozen leaves no other group.
+  if (const auto freezer = parents_.find("freezer"); freezer != parents_.end())
+    clean(freezer->second);
+  for (const auto& [controller, parent] : parents_) clean(parent);
 }
 
 }  // namespace proctor

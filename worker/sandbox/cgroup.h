@@ -7,6 +7,7 @@
 // Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,13 +39,18 @@ class Cgroup {
   std::uint64_t memory_peak() const;  // 0: not known
   std::uint64_t oom_kills() const;
   std::optional<std::chrono::milliseconds> cpu_time() const;
-  // Kills what is still inside, and waits (bounded) until nothing is.
+  // Stops everything inside, unseen by it.  On version 1 `inside` says who that is, and is asked
+  // until nobody new turns up.  False: this host has no freezer for us, nothing was done.
+  bool freeze(const std::function<std::vector<pid_t>()>& inside);
+  void thaw();
+  // Kills what is still inside, frozen or not, and waits (bounded) until nothing is.
   void empty();
 
  private:
   friend class CgroupHost;
   std::map<std::string, fs::path> dirs_;  // by controller; version 2: one, under "unified"
   std::vector<UniqueFd> doors_;
+  fs::path freezer_;  // version 1: made when it is first needed
 };
 
 class CgroupHost {

@@ -8,7 +8,8 @@ namespace proctor {
 namespace {
 
 constexpr std::size_t kComponentMax = 100;
-constexpr std::array<std::string_view, 4> kControllers = {"memory", "pids", "cpu", "cpuacct"};
+constexpr std::array<std::string_view, 5> kControllers = {"memory", "pids", "cpu", "cpuacct",
+                                                          "freezer"};
 
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> out;

@@ -16,7 +16,7 @@ struct CgroupPlace {
 };
 
 struct CgroupLayout {
-  // Controllers on version 1 hierarchies: "memory", "pids", "cpu", "cpuacct".
+  // Controllers on version 1 hierarchies: "memory", "pids", "cpu", "cpuacct", "freezer".
   std::map<std::string, CgroupPlace> v1;
   // The version 2 hierarchy; mount empty: there is none.
   CgroupPlace v2;

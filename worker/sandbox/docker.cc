@@ -55,28 +55,40 @@ class ContainerGuard {
 // Watches one started container: its output, its end, the clock and the cancellation.
 class Watch {
  public:
-  Watch(std::string socket, DockerApi& api, std::string id, DockerConnection stream)
-      : killer_(std::move(socket)), api_(api), id_(std::move(id)), stream_(std::move(stream)) {}
+  Watch(std::string socket, DockerApi& api, std::string id, DockerConnection stream,
+        std::shared_ptr<const Hold> hold)
+      : killer_(std::move(socket)),
+        api_(api),
+        id_(std::move(id)),
+        stream_(std::move(stream)),
+        hold_(std::move(hold)) {}
 
   // Until output and container have both ended; the container's exit code.
-  Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files, int cancel_fd) {
-    begun_ = Clock::now();
+  // `wakes`: the first says that it is cancelled, the second that the hold has changed.
+  Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,
+                        std::array<int, 2> wakes) {
+    begun_ = own_now();
     until_ = begun_ + exec.timeout;
     PROCTOR_CHECK_OK(api_.begin_wait(id_));
     while (!code_ || !stream_ended_) {
-      std::array<pollfd, 3> fds = {
+      std::array<pollfd, 4> fds = {
           pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
           pollfd{stream_ended_ ? -1 : stream_.fd(), POLLIN, 0},
-          pollfd{killed_ ? -1 : cancel_fd, POLLIN, 0},
+          pollfd{killed_ ? -1 : wakes[0], POLLIN, 0},
+          pollfd{wakes[1], POLLIN, 0},
       };
-      const auto left = std::chrono::ceil<milliseconds>(until_ - Clock::now());
-      const int ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+      const auto left = std::chrono::ceil<milliseconds>(until_ - now());
+      const int ms = paused_
+                         ? kLongest
+                         : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongest));
       if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
       }
       if (fds[0].revents != 0) PROCTOR_CHECK_OK(read_end());
       if (raw_pending_ || fds[1].revents != 0) PROCTOR_CHECK_OK(read_output(files));
+      if (fds[3].revents != 0) forget_wakes(wakes[1]);
       PROCTOR_CHECK_OK(judge(fds[2].revents != 0));
+      follow_hold();
     }
     if (!frames_.at_boundary() && !cause_) {
       return Error{Errc::kUnavailable, "docker engine: the output broke off in a frame"};
@@ -88,14 +100,36 @@ class Watch {
   milliseconds wall() const { return std::chrono::duration_cast<milliseconds>(ended_ - begun_); }
 
  private:
+  static constexpr int kLongest = 60'000;
+
+  // The command's own time: it stands still while that is paused.
+  Clock::time_point own_now() const { return hold_ ? hold_->now() : Clock::now(); }
+  // Of `until_`: after its end, or a kill, the engine has no excuse.
+  Clock::time_point now() const { return killed_ || code_ ? Clock::now() : own_now(); }
+
+  static void forget_wakes(int fd) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t n = ::read(fd, &count, sizeof count);
+  }
+
+  // An engine that cannot pause: the command goes on, and its clock does not.
+  void follow_hold() {
+    const bool want = hold_ && hold_->on() && !killed_ && !code_;
+    if (want == paused_) return;
+    paused_ = want;
+    if (code_) return;
+    const Status done = want ? killer_.pause(id_) : killer_.unpause(id_);
+    if (!done.ok()) log::warn(done.error().detail);
+  }
+
   Status read_end() {
     PROCTOR_TRY(const bool done, api_.connection().progress());
     if (!done) return ok_status();
     PROCTOR_TRY(const int code, api_.wait_result(api_.connection().finish()));
+    ended_ = own_now();
     code_ = code;
-    ended_ = Clock::now();
     // The rest of the output is on its way; an engine that never ends it is hung.
-    if (!killed_) until_ = ended_ + kKillGrace;
+    if (!killed_) until_ = Clock::now() + kKillGrace;
     return ok_status();
   }
 
@@ -116,17 +150,18 @@ class Watch {
   }
 
   Status judge(bool cancelled) {
-    const auto now = Clock::now();
     if (killed_ || code_) {
-      if (until_ <= now && (!code_ || !stream_ended_)) {
+      if (until_ <= now() && (!code_ || !stream_ended_)) {
         return Error{Errc::kUnavailable, "docker engine: it does not say that a container ended"};
       }
       return ok_status();
     }
-    if (!cancelled && now < until_) return ok_status();
+    if (!cancelled && now() < until_) return ok_status();
     cause_ = cancelled ? ExecOutcome::End::kCancelled : ExecOutcome::End::kTimedOut;
+    if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
+    paused_ = false;
     killed_ = true;
-    until_ = now + kKillGrace;
+    until_ = Clock::now() + kKillGrace;
     // Our first connection is busy with the wait.
     return killer_.begin_kill(id_);
   }
@@ -135,12 +170,13 @@ class Watch {
   DockerApi& api_;
   std::string id_;
   DockerConnection stream_;
+  std::shared_ptr<const Hold> hold_;
   DockerFrames frames_;
   Clock::time_point begun_, until_, ended_;
   std::optional<int> code_;
   std::optional<ExecOutcome::End> cause_;
   bool raw_pending_ = true;  // bytes may have come with the head of the attach
-  bool stream_ended_ = false, killed_ = false;
+  bool stream_ended_ = false, killed_ = false, paused_ = false;
 };
 
 class DockerSandbox final : public Sandbox {
@@ -161,13 +197,18 @@ class DockerSandbox final : public Sandbox {
     PROCTOR_TRY(BoundedFile err, BoundedFile::create(exec.stderr_file, exec.output_max));
     ExecOutcome outcome;
     outcome.end = ExecOutcome::End::kCancelled;
+    if (spec_.hold) spec_.hold->wait_until_off(cancel);
     if (cancel.stop_requested()) return outcome;
     const UniqueFd cancel_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel_fd.valid()) return errno_error("eventfd", errno);
-    const std::stop_callback wake(cancel, [fd = cancel_fd.get()] {
+    const UniqueFd hold_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel_fd.valid() || !hold_fd.valid()) return errno_error("eventfd", errno);
+    const auto wake = [](int fd) {
       const std::uint64_t one = 1;
       [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-    });
+    };
+    const std::stop_callback on_cancel(cancel, [&, fd = cancel_fd.get()] { wake(fd); });
+    std::optional<Hold::Watch> on_hold;
+    if (spec_.hold) on_hold.emplace(*spec_.hold, [&, fd = hold_fd.get()] { wake(fd); });
 
     PROCTOR_TRY(const std::string id,
                 api_.create(container_config(spec_, image_, options_.owner, exec.command)));
@@ -175,8 +216,9 @@ class DockerSandbox final : public Sandbox {
     if (cancel.stop_requested()) return outcome;
     PROCTOR_TRY(DockerConnection stream, api_.attach(id));
     PROCTOR_CHECK_OK(api_.start(id));
-    Watch watch(options_.docker_socket, api_, id, std::move(stream));
-    PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, cancel_fd.get()));
+    Watch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
+    PROCTOR_TRY(const int code,
+                watch.until_end(exec, {&out, &err}, {cancel_fd.get(), hold_fd.get()}));
     set_exit(outcome, code);
     if (watch.cause()) {
       outcome.end = *watch.cause();

@@ -197,6 +197,20 @@ Status DockerApi::begin_kill(const std::string& id) {
                             deadline, kBodyMax);
 }
 
+Status DockerApi::set_paused(const std::string& id, const char* word) {
+  PROCTOR_TRY(const HttpReply reply,
+              call("POST", "/containers/" + id + "/" + word, "", kQuick, kBodyMax));
+  // 404 and 409: gone, not running, or so already (some engines say 500 to the last).
+  if (reply.status == 204 || reply.status == 404 || reply.status == 409) return ok_status();
+  return refused(std::string(word) + " a container", reply);
+}
+Status DockerApi::pause(const std::string& id) {
+  return set_paused(id, "pause");
+}
+Status DockerApi::unpause(const std::string& id) {
+  return set_paused(id, "unpause");
+}
+
 Result<ContainerState> DockerApi::inspect(const std::string& id) {
   PROCTOR_TRY(const HttpReply reply,
               call("GET", "/containers/" + id + "/json", "", kQuick, kBodyMax));

@@ -41,6 +41,9 @@ class DockerApi {
   // Asks for a SIGKILL.  The engine answers only when the container has ended, which may need its
   // output to be read: the answer is not waited for, the container's end is.
   Status begin_kill(const std::string& id);
+  // Everything in it stands still, or goes on.  One that is so already, or has ended, is fine.
+  Status pause(const std::string& id);
+  Status unpause(const std::string& id);
   Result<ContainerState> inspect(const std::string& id);
   // One that is not there any more is fine.
   Status remove(const std::string& id);
@@ -56,6 +59,7 @@ class DockerApi {
   Result<HttpReply> call(std::string_view method, const std::string& target,
                          const std::string& body, std::chrono::milliseconds limit,
                          std::size_t body_max);
+  Status set_paused(const std::string& id, const char* word);
   Status connect(Clock::time_point deadline);
 
   std::string socket_;

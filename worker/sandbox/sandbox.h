@@ -14,6 +14,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "worker/sandbox/hold.h"
 
 namespace proctor {
 
@@ -39,6 +40,9 @@ struct SandboxSpec {
   double cpus = 0;
   std::chrono::milliseconds cpu{0};
   std::uint64_t file_bytes = 0;  // largest single file
+  // While it is on, what runs here stands still and its ceilings with it, and nothing is started.
+  // Null: never.
+  std::shared_ptr<const Hold> hold{};
 };
 inline constexpr const char* kWorkspaceAt = "/workspace";
 
@@ -52,9 +56,9 @@ struct ExecSpec {
 struct ExecOutcome {
   enum class End { kExited, kSignalled, kTimedOut, kMemory, kCancelled };
   End end = End::kExited;
-  int exit_code = 0;  // kExited; 127 and 126 keep the shell's meaning
-  int signal = 0;     // kSignalled
-  std::chrono::milliseconds wall{0};
+  int exit_code = 0;                  // kExited; 127 and 126 keep the shell's meaning
+  int signal = 0;                     // kSignalled
+  std::chrono::milliseconds wall{0};  // while it was suspended does not count
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
   std::uint64_t stdout_bytes = 0, stderr_bytes = 0;  // produced, beyond what was kept

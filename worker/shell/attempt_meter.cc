@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/base/overload.h"
-#include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "worker/meter/meter_protocol.h"
 
@@ -114,7 +113,7 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
   if (std::holds_alternative<MeterStatus>(request->operation))
     return {meter_status_line(meter_), nullptr};
   Result<MeterAnswer> answer =
-      std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, mono_now()); },
+      std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
                           [&](const MeterCharge& r) { return meter_.charge(r); },
                           [&](const MeterRelease& r) { return meter_.release(r); },
                           [](const MeterStatus&) -> Result<MeterAnswer> { return MeterAnswer{}; }},
@@ -135,7 +134,7 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
 }
 
 Millis AttemptMeter::running_for() const {
-  return program_since_ ? mono_now() - *program_since_ : Millis(0);
+  return program_since_ ? hooks_.now() - *program_since_ : Millis(0);
 }
 
 void AttemptMeter::publish() {
@@ -171,10 +170,10 @@ std::string AttemptMeter::tick() {
     const std::lock_guard lock(mutex_);
     if (!meter_.stop() || killed_) return "";
     if (!kill_at_) {
-      kill_at_ = mono_now() + kStopGrace;
+      kill_at_ = hooks_.now() + kStopGrace;
       reached = meter_.stop();
       evidence = evidence_;
-    } else if (*kill_at_ <= mono_now()) {
+    } else if (*kill_at_ <= hooks_.now()) {
       kill = killed_ = true;
     }
   }
@@ -209,7 +208,7 @@ std::optional<Millis> AttemptMeter::start_program(bool docker) {
 
 void AttemptMeter::program_runs() {
   const std::lock_guard lock(mutex_);
-  program_since_ = mono_now();
+  program_since_ = hooks_.now();
 }
 
 void AttemptMeter::program_ended(const Execution& e) {

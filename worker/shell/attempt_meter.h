@@ -33,6 +33,8 @@ class AttemptMeter final : public MeterServer::Meter {
     // Why somebody else wants the agent to go, and the event that says so; empty: nobody does.
     // Asked at each tick until it is so.
     std::function<std::pair<std::string, std::uint64_t>()> ordered;
+    // The agent's own clock: it stands still while the agent does.
+    std::function<Instant()> now;
   };
   // `book` (may be null) is kept up to date before anything takes effect; it outlives the meter.
   AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, MeterBook* book = nullptr);

@@ -47,9 +47,10 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
               acceptance_worst_case(input.contract->contract),
               [gate = input.gate, rates = input.settings->rates](
-                  const ActionName& action, Instant now) -> std::optional<CallWait> {
+                  const ActionName& action, Instant) -> std::optional<CallWait> {
                 if (gate == nullptr) return std::nullopt;
-                return gate->take(rates, action, now);
+                // Shares end by the clock of everybody, also while this agent stands still.
+                return gate->take(rates, action, mono_now());
               }},
              input.assignment.run_name,
              {[this](const Usage& usage, std::uint64_t milestones) {
@@ -64,6 +65,9 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
                 const std::string why = watch_.agent_order();
                 if (why.empty()) return std::pair(why, std::uint64_t{0});
                 return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
+              },
+              [hold = watch_.hold()] {
+                return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
               }},
              book) {}
 
@@ -146,6 +150,7 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), input_.assignment.seed);
   spec.label = label;
   spec.network = contract().policy.network;
+  spec.hold = watch_.hold();
   if (engine_->kind() == SandboxKind::kDocker) {
     PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
   } else {

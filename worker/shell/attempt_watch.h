@@ -1,12 +1,14 @@
 #pragma once
 // AttemptWatch: what the loop thread and a slot thread share about one attempt.  The slot thread
 // writes where it is; the loop reads that for Sync and Progress and asks for a stop.  Thread-safe.
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
 
 #include "common/contract/cost_model.h"
 #include "common/wire/messages.h"
+#include "worker/sandbox/hold.h"
 
 namespace proctor {
 
@@ -53,6 +55,8 @@ class AttemptWatch {
     const std::lock_guard lock(mutex_);
     return worker_leaves_;
   }
+  // While it is on, the attempt's sandboxes stand still.
+  const std::shared_ptr<Hold>& hold() const { return hold_; }
   std::string cancel_reason() const {
     const std::lock_guard lock(mutex_);
     return reason_;
@@ -76,6 +80,7 @@ class AttemptWatch {
   std::string reason_, agent_order_;
   bool worker_leaves_ = false;
   std::stop_source stop_;
+  std::shared_ptr<Hold> hold_ = std::make_shared<Hold>();
 };
 
 }  // namespace proctor

@@ -146,9 +146,16 @@ void WorkerLoop::tick() {
     last_said_ = now;
     send(wire::Progress{epoch_, running()});
   }
-  if (options_.give_up_after && *options_.give_up_after < now - last_word_ && attempts_.empty()) {
-    log::error("no word from the coordinator at " + options_.port.endpoint + ": giving up");
-    return finish(End::kGaveUp);
+  if (options_.give_up_after && *options_.give_up_after < now - last_word_) {
+    const std::string unheard = "no word from the coordinator at " + options_.port.endpoint;
+    if (attempts_.empty()) {
+      log::error(unheard + ": giving up");
+      return finish(End::kGaveUp);
+    }
+    if (suspended_) {  // nobody may ever come: what is paid for is finished, and then we leave
+      log::warn(unheard);
+      suspend(false);
+    }
   }
   outbox_.pump(now);
   leave_if_done();
@@ -246,6 +253,7 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
   if (other)
     return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
   gate_of(campaign_)->obey(m.ticket, m.shares);
+  suspend(m.suspended);
   for (const AttemptId id : m.acked) forget(id);
   for (const AttemptId id : m.resend) outbox_.on_resend(id, last_word_);
   for (const AttemptId id : m.stop)
@@ -258,6 +266,7 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
 
 void WorkerLoop::enter_campaign(const std::string& campaign) {
   log::info("serving campaign " + campaign);
+  suspend(false);
   campaign_ = campaign;
   spool_ready_ = false;
   done_.clear();
@@ -307,6 +316,7 @@ void WorkerLoop::handle(const wire::Assign& m) {
     local.assignment = a;
     local.settings = m.settings;
     local.epoch = m.epoch;
+    local.watch->hold()->set(suspended_);
     attempts_.emplace(key, std::move(local));
   }
   start_ready();
@@ -328,6 +338,16 @@ void WorkerLoop::handle(const wire::Cancel& m) {
 void WorkerLoop::handle(const wire::Refuse& m) {
   log::error("the coordinator refuses this worker: " + printable(m.reason, limits::kDetailBytes));
   finish(End::kRefused);
+}
+
+// Of the present campaign; another one's coordinator is not here to say anything.
+void WorkerLoop::suspend(bool suspended) {
+  if (suspended != suspended_)
+    log::info(suspended ? "suspending what runs, until the coordinator says otherwise"
+                        : "what was suspended goes on");
+  suspended_ = suspended;
+  for (auto& [key, local] : attempts_)
+    local.watch->hold()->set(suspended && key.first == campaign_);
 }
 
 void WorkerLoop::cancel(AttemptId attempt, const std::string& reason) {

@@ -76,6 +76,7 @@ class WorkerLoop {
   void look_at_host(Instant now);
   void host_seen(std::vector<std::string> features);
   void cancel(AttemptId attempt, const std::string& reason);
+  void suspend(bool suspended);
   void start_ready();
   void want_missing();
   void start(const Key& key);
@@ -127,6 +128,7 @@ class WorkerLoop {
   };
   std::map<Digest, Wanted> wanted_;
   bool draining_ = false;
+  bool suspended_ = false;  // the campaign's sandboxes stand still, by its coordinator's last word
   bool linked_ = false;
   std::uint64_t ended_ = 0;
   std::optional<Instant> leave_by_;

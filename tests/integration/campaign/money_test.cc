@@ -143,7 +143,7 @@ TEST_SUITE("money") {
     CHECK(scene.run("verify").exit_code == 0);
   }
 
-  TEST_CASE("a campaign at work shows what is reserved and cannot be raised") {
+  TEST_CASE("a campaign at work shows what is reserved and is raised without a stop") {
     const CampaignScene scene(gated_shape(1));
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
@@ -151,11 +151,13 @@ TEST_SUITE("money") {
     CHECK(money["running"] == true);
     CHECK(money["envelopes"][0]["reserved"]["micro_usd"] == 500'000);
     CHECK(money["envelopes"][0]["at_risk"]["micro_usd"] == 0);
-    const CommandOutcome refused = raise(scene, "global", "100.00");
-    CHECK(refused.exit_code == 2);
-    CHECK_MESSAGE(contains(refused.err, "stop it first"), refused.err);
+    const CommandOutcome raised = raise(scene, "global", "100.00");
+    CHECK_MESSAGE(raised.exit_code == 0, raised.err);
+    CHECK(budget_of(scene)["envelopes"][0]["cap"]["micro_usd"] == 100'000'000);
+    CHECK(raise(scene, "global", "0.10").exit_code == 2);
     scene.open_gate();
     CHECK_MESSAGE(run.wait(30s) == 0, scene.said());
+    CHECK(scene.run("verify").exit_code == 0);
     CHECK(budget_of(scene)["envelopes"][0]["reserved"]["micro_usd"] == 0);
   }
 

@@ -21,8 +21,9 @@ class BubblewrapBench final : public Bench {
   }
   std::vector<std::string> leftovers() override {
     std::vector<std::string> out;
-    for (const char* base : {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu",
-                             "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"}) {
+    for (const char* base :
+         {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu",
+          "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup"}) {
       std::error_code ec;
       for (fs::directory_iterator it(fs::path(base) / "proctor" / owner_, ec), end;
            !ec && it != end; it.increment(ec)) {

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "tests/integration/sandbox/engine_under_test.h"
@@ -50,9 +52,95 @@ int processes_with(const std::string& mark) {
   return count;
 }
 
+std::uintmax_t size_of(const fs::path& file) {
+  std::error_code ec;
+  const std::uintmax_t size = fs::file_size(file, ec);
+  return ec ? 0 : size;
+}
+
+bool grows(const fs::path& file, milliseconds within) {
+  const std::uintmax_t before = size_of(file);
+  const auto until = std::chrono::steady_clock::now() + within;
+  while (std::chrono::steady_clock::now() < until) {
+    if (size_of(file) != before) return true;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return false;
+}
+
+// Waits until a write that was under way is through; false: it never stands still.
+bool stands_still(const fs::path& file) {
+  for (int i = 0; i < 50; ++i)
+    if (!grows(file, milliseconds(400))) return true;
+  return false;
+}
+
+// Two processes, one of a session of its own; each speaks every few milliseconds.
+constexpr const char* kChatter =
+    "setsid sh -c 'while :; do echo b; sleep 0.01; done' & "
+    "while :; do echo a; [ -e stop ] && exit 5; sleep 0.01; done";
+
 }  // namespace
 
 TEST_SUITE("sandbox") {
+  TEST_CASE("what is suspended stands still and its clock with it until it goes on") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    SandboxSpec spec = bench->spec();
+    const auto hold = std::make_shared<Hold>();
+    spec.hold = hold;
+    ExecSpec exec = exec_of(*bench, kChatter);
+    exec.timeout = milliseconds(2'500);
+    const auto began = std::chrono::steady_clock::now();
+    std::optional<Said> said;
+    std::jthread runs([&] { said = run(*bench, spec, exec); });
+    REQUIRE(grows(exec.stdout_file, milliseconds(20'000)));
+    hold->set(true);
+    CHECK(stands_still(exec.stdout_file));
+    // Longer than its ceiling.
+    CHECK_FALSE(grows(exec.stdout_file, milliseconds(3'000)));
+    hold->set(false);
+    CHECK(grows(exec.stdout_file, milliseconds(5'000)));
+    hold->set(true);
+    CHECK(stands_still(exec.stdout_file));
+    hold->set(false);
+    runs.join();
+    CHECK(said->outcome.end == End::kTimedOut);
+    CHECK(said->outcome.wall >= exec.timeout);
+    const auto whole = std::chrono::steady_clock::now() - began;
+    CHECK(said->outcome.wall + milliseconds(3'000) < whole);
+    CHECK(bench->leftovers().empty());
+  }
+
+  TEST_CASE("what is suspended can be cancelled and nothing starts while it is") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    SandboxSpec spec = bench->spec();
+    const auto hold = std::make_shared<Hold>();
+    spec.hold = hold;
+    const ExecSpec exec = exec_of(*bench, kChatter);
+    std::stop_source cancel;
+    std::optional<Said> said;
+    std::jthread runs([&] { said = run(*bench, spec, exec, cancel.get_token()); });
+    REQUIRE(grows(exec.stdout_file, milliseconds(20'000)));
+    hold->set(true);
+    CHECK(stands_still(exec.stdout_file));
+    cancel.request_stop();
+    runs.join();
+    CHECK(said->outcome.end == End::kCancelled);
+    CHECK(bench->leftovers().empty());
+
+    fs::remove(exec.stdout_file);
+    std::stop_source again;
+    said.reset();
+    std::jthread waits([&] { said = run(*bench, spec, exec, again.get_token()); });
+    CHECK_FALSE(grows(exec.stdout_file, milliseconds(500)));
+    again.request_stop();
+    waits.join();
+    CHECK(said->outcome.end == End::kCancelled);
+    CHECK(said->out.empty());
+  }
+
   TEST_CASE("a command's exit code comes back as it was") {
     const auto bench = make_bench();
     if (!bench) return;

@@ -1,0 +1,208 @@
+// proctor completion SHELL, and the hidden command that its scripts ask.
+#include "coordinator/cli/completion.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "common/base/limits.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/shell/status.h"
+
+namespace proctor::cli {
+namespace {
+
+using Candidates = std::set<std::string>;
+
+// Where on the line we are.
+struct Place {
+  const CLI::App* command = nullptr;
+  std::vector<std::string> operands;
+  bool option_value = false;  // the word is the value of the option before it
+};
+
+Place walk(const CLI::App& app, const std::vector<std::string>& words) {
+  Place at{&app, {}, false};
+  for (std::size_t i = 1; i + 1 < words.size(); ++i) {  // the first is the program
+    const std::string& word = words[i];
+    if (std::exchange(at.option_value, false)) continue;
+    if (word.starts_with("-")) {
+      const CLI::Option* option = at.command->get_option_no_throw(word);
+      at.option_value = option != nullptr && 0 < option->get_items_expected_max();
+      continue;
+    }
+    const auto subcommands =
+        at.command->get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
+    if (at.operands.empty() && !subcommands.empty())
+      at.command = subcommands.front();
+    else
+      at.operands.push_back(word);
+  }
+  return at;
+}
+
+// Folders that are campaigns, and those on the way to one.
+void add_folders(const std::string& word, Candidates& out) {
+  constexpr std::size_t kLookedAt = 2'000;
+  const std::size_t slash = word.rfind('/');
+  const std::string typed = slash == std::string::npos ? "" : word.substr(0, slash + 1);
+  std::error_code ec;
+  std::size_t looked = 0;
+  for (fs::directory_iterator it(typed.empty() ? "." : typed, ec), end;
+       !ec && it != end && looked < kLookedAt; it.increment(ec), ++looked) {
+    const std::string name = it->path().filename().string();
+    if (!(typed + name).starts_with(word)) continue;
+    if (name.starts_with(".") && !word.substr(typed.size()).starts_with(".")) continue;
+    std::error_code not_there;
+    if (!it->is_directory(not_there)) continue;
+    const bool campaign = fs::exists(it->path() / "campaign.yaml", not_there);
+    out.insert(typed + name + (campaign ? "" : "/"));
+  }
+}
+
+void add_run_names(const Registration& r, const std::string& word, Candidates& out) {
+  const auto slashes = std::ranges::count(word, '/');
+  const std::string parent = word.substr(0, word.rfind('/') + 1);  // with its slash
+  if (slashes == 0) {
+    for (const auto& [task, digest] : r.contracts) out.insert(task + "/");
+  } else if (slashes == 1) {
+    if (r.contracts.contains(parent.substr(0, parent.size() - 1)))
+      for (const auto& [method, digest] : r.methods) out.insert(parent + method + "/");
+  } else if (slashes == 2) {
+    constexpr std::uint64_t kShown = 200;
+    const std::uint64_t count =
+        std::uint64_t{r.replicates} * std::max<std::size_t>(1, r.stages.size());
+    for (std::uint64_t n = 1; n <= std::min(count, kShown); ++n)
+      out.insert(parent + "r" + std::to_string(n));
+  }
+}
+
+void add_selections(const Registration& r, const std::string& word, Candidates& out) {
+  if (word.find('/') == std::string::npos) {
+    out.insert("all");
+    for (const auto& [task, digest] : r.contracts)
+      out.insert(r.methods.contains(task) ? "task:" + task : task);
+    for (const auto& [method, digest] : r.methods)
+      out.insert(r.contracts.contains(method) ? "method:" + method : method);
+  }
+  add_run_names(r, word, out);
+}
+
+void add_envelopes(const Registration& r, Candidates& out) {
+  for (const auto& [name, cap] : r.envelopes)
+    if (name != "run" && name != "task") out.insert(name);
+  for (const std::string& stage : r.stages) out.insert("stage:" + stage);
+  for (const auto& [task, digest] : r.contracts) out.insert("task:" + task);
+}
+
+void add_workers(const fs::path& folder, Candidates& out) {
+  constexpr std::size_t kStatusBytes = std::size_t{16} << 20;
+  const Result<std::string> text = read_file(StateFolder{folder}.status(), kStatusBytes);
+  if (!text.ok()) return;
+  const Result<StatusSnapshot> status = parse_status(*text);
+  if (!status.ok()) return;
+  for (const StatusSnapshot::Worker& w : status->workers) out.insert(w.name);
+}
+
+void add_operand(const Place& at, const std::string& word, Candidates& out) {
+  const auto operands =
+      at.command->get_options([](const CLI::Option* option) { return option->get_positional(); });
+  if (operands.size() <= at.operands.size()) return;
+  const std::string name = operands[at.operands.size()]->get_name(true);
+  if (name == "CAMPAIGN" || name == "PATH") return add_folders(word, out);
+  if (name == "SHELL") {
+    out.insert({"bash", "zsh"});
+    return;
+  }
+  if (at.operands.empty()) return;
+  const fs::path folder = at.operands.front();
+  if (name == "WORKER") return add_workers(folder, out);
+  const Result<std::optional<Registration>> read = read_registration(folder);
+  if (!read.ok() || !*read) return;
+  const Registration& registration = **read;
+  if (name == "RUN") add_run_names(registration, word, out);
+  if (name == "RUNS") add_selections(registration, word, out);
+  if (name == "SCOPE") add_envelopes(registration, out);
+  if (name == "TASK")
+    for (const auto& [task, digest] : registration.contracts) out.insert(task);
+}
+
+void add_options(const CLI::App& command, Candidates& out) {
+  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; }))
+    for (const std::string& name : option->get_lnames()) out.insert("--" + name);
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> out{""};
+  char quote = '\0';
+  bool in_word = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == '\0' && (c == ' ' || c == '\t')) {
+      if (in_word) out.emplace_back();
+      in_word = false;
+      continue;
+    }
+    in_word = true;
+    if (c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      out.back().push_back(line[++i]);
+    } else {
+      out.back().push_back(c);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> completions(const CLI::App& app, std::string_view line) {
+  const std::vector<std::string> words = words_of(line);
+  if (words.size() < 2) return {};
+  const std::string& word = words.back();
+  const Place at = walk(app, words);
+  if (at.option_value) return {};
+  Candidates all;
+  if (word.starts_with("-")) {
+    add_options(*at.command, all);
+  } else {
+    if (at.operands.empty())
+      for (const CLI::App* sub : at.command->get_subcommands([](const CLI::App*) { return true; }))
+        if (!sub->get_group().empty()) all.insert(sub->get_name());
+    add_operand(at, word, all);
+  }
+  std::vector<std::string> out;
+  for (const std::string& candidate : all)
+    if (candidate.starts_with(word)) out.push_back(candidate);
+  return out;
+}
+
+void add_completion(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("completion", "print the completion script of a shell");
+  command->footer(
+      "Example:\n  source <(proctor completion bash)        (in ~/.bashrc)\n"
+      "It completes commands, options, campaigns, runs and workers.");
+  auto shell = std::make_shared<std::string>();
+  command->add_option("SHELL", *shell, "bash or zsh")->required();
+  command->callback([=, &exit_code] {
+    if (*shell != "bash" && *shell != "zsh") {
+      exit_code = complain({Errc::kInvalid, "there are scripts for bash and for zsh"});
+      return;
+    }
+    std::fputs(*shell == "bash" ? kBashCompletion : kZshCompletion, stdout);
+  });
+  auto* hidden = app.add_subcommand("__complete", "what could come next, for those scripts");
+  hidden->group("");
+  auto line = std::make_shared<std::string>();
+  hidden->add_option("LINE", *line, "the line up to the cursor")->required();
+  hidden->callback([=, &app] {
+    for (const std::string& candidate : completions(app, *line)) std::puts(candidate.c_str());
+  });
+}
+
+}  // namespace proctor::cli

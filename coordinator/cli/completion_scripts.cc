@@ -1,0 +1,40 @@
+#include "coordinator/cli/completion.h"
+
+namespace proctor::cli {
+
+const char* const kBashCompletion =
+    R"bash(# bash completion for proctor; in ~/.bashrc:  source <(proctor completion bash)
+_proctor() {
+  local line=${COMP_LINE:0:COMP_POINT} candidate
+  local word=${line##*[[:space:]]}
+  COMPREPLY=()
+  while IFS= read -r candidate; do
+    COMPREPLY+=("$candidate")
+  done < <("${COMP_WORDS[0]}" __complete "$line" 2>/dev/null)
+  # readline replaces what stands behind the last colon only.
+  if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    local before=${word%"${word##*:}"} i
+    for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$before"}; done
+  fi
+  if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]]; then
+    compopt -o nospace 2>/dev/null
+  fi
+}
+complete -F _proctor proctor
+)bash";
+
+const char* const kZshCompletion = R"zsh(#compdef proctor
+# zsh completion for proctor; in ~/.zshrc, after compinit:  source <(proctor completion zsh)
+_proctor() {
+  local -a all open closed
+  all=("${(@f)$("${words[1]}" __complete "${LBUFFER}" 2>/dev/null)}")
+  open=("${(@M)all:#*/}")
+  closed=("${(@)all:#*/}")
+  closed=("${(@)closed:#}")
+  (( ${#open} )) && compadd -S '' -- "${open[@]}"
+  (( ${#closed} )) && compadd -- "${closed[@]}"
+}
+compdef _proctor proctor
+)zsh";
+
+}  // namespace proctor::cli

@@ -1,0 +1,9 @@
+#pragma once
+// Subcommands of `proctor journal`; each may have a file of its own.
+#include "coordinator/cli/command.h"
+
+namespace proctor::cli {
+
+void add_journal_export(CLI::App& journal, int& exit_code);
+
+}  // namespace proctor::cli

@@ -1,0 +1,120 @@
+#include "coordinator/cli/offline_act.h"
+
+#include <utility>
+#include <variant>
+
+#include "common/base/system_clock.h"
+#include "coordinator/cli/money_files.h"
+#include "coordinator/core/explanation.h"
+#include "coordinator/core/operator_note.h"
+#include "coordinator/journal/journal.h"
+
+namespace proctor::cli {
+namespace {
+
+using Verdict = ControlAnswer::Verdict;
+
+Time now() {
+  return {mono_now(), wall_now()};
+}
+
+// As at the first tick of a life that sends nothing.
+struct Still {
+  std::unique_ptr<Scheduler> scheduler;
+  bool over = false;  // that life would end at once
+};
+Result<Still> scheduler_of(const FrozenCampaign& frozen, const RestoredState& state) {
+  PROCTOR_TRY(RestoredCore core, restore_core(frozen.campaign, frozen.plan, frozen.removed,
+                                              scheduler_settings(frozen), state));
+  Still out{std::move(core.scheduler), false};
+  for (const Command& c : out.scheduler->start(now()))
+    out.over = out.over || std::holds_alternative<CampaignEnded>(c);
+  return out;
+}
+
+ControlNames names_of(const FrozenCampaign& frozen, const Scheduler& scheduler) {
+  ControlNames names{&frozen.plan, &scheduler.plan(), {}};
+  for (WorkerIndex i = 0; i < scheduler.roster().size(); ++i)
+    names.workers.push_back(scheduler.roster().at(i).id.raw());
+  return names;
+}
+
+// The act's own writes and nothing of what a life would do besides; then, durable, the answer.
+Result<OperatorAnswer> decide(Scheduler& scheduler, const OperatorAct& act, Journal& journal) {
+  std::vector<Command> commands = scheduler.on(OperatorAsked{1, act}, now());
+  std::uint64_t seq = 0;
+  for (Command& c : commands)
+    if (auto* persist = std::get_if<Persist>(&c)) {
+      PROCTOR_CHECK_OK(journal.append_and_wait(std::move(persist->writes)));
+      seq = persist->seq;
+    }
+  if (0 < seq)
+    for (Command& c : scheduler.on(Persisted{seq}, now())) commands.push_back(std::move(c));
+  for (const Command& c : commands)
+    if (const auto* answer = std::get_if<Answer>(&c)) return answer->answer;
+  return Error{Errc::kUnavailable, "nothing was decided: proctor resume, and ask again"};
+}
+
+// A scheduler whose campaign is over hears nothing more; what was cancelled can still be wanted.
+Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const OperatorAct& act,
+                                             Journal& journal) {
+  OperatorFact fact{act};
+  std::erase_if(fact.act.runs,
+                [&](RunId run) { return scheduler.phase(run) != RunPhase::kCancelled; });
+  const std::size_t n = fact.act.runs.size();
+  if (n == 0)
+    return OperatorAnswer{OperatorAnswer::Verdict::kUnchanged, "none of them is cancelled"};
+  std::vector<JournalWrite> note;
+  note.push_back(note_of(fact));
+  PROCTOR_CHECK_OK(journal.append_and_wait(std::move(note)));
+  return OperatorAnswer{OperatorAnswer::Verdict::kDone,
+                        std::to_string(n) + (n == 1 ? " run" : " runs") + " in line again"};
+}
+
+Verdict verdict_of(OperatorAnswer::Verdict verdict) {
+  if (verdict == OperatorAnswer::Verdict::kDone) return Verdict::kDone;
+  return verdict == OperatorAnswer::Verdict::kUnchanged ? Verdict::kUnchanged : Verdict::kRefused;
+}
+
+}  // namespace
+
+SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
+  SchedulerSettings out;
+  out.infrastructure_retries = frozen.campaign.infrastructure_retries;
+  out.retries = frozen.campaign.retries;
+  out.cost_model = frozen.campaign.cost_model;
+  out.watch = frozen.campaign.watch;
+  out.rates = frozen.campaign.rates;
+  return out;
+}
+
+Result<ControlAnswer> act_offline(const std::string& folder, const ControlRequest& request) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  PROCTOR_TRY(RestoredState state, read_journal(frozen));
+  if (request.act == "kick" || (request.act == "drain" && request.worker.empty()))
+    return Error{Errc::kUnavailable, "no coordinator runs this campaign, so there is nothing to " +
+                                         request.act + ": proctor resume " + folder};
+  PROCTOR_TRY(Still still, scheduler_of(frozen, state));
+  // Words that are wrong need no lock.
+  PROCTOR_CHECK_OK(act_of(request, names_of(frozen, *still.scheduler), wall_now()));
+  // The journal's lock keeps a coordinator from starting meanwhile.
+  PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
+  PROCTOR_TRY(state, journal->load());
+  PROCTOR_TRY(still, scheduler_of(frozen, state));
+  PROCTOR_TRY(const OperatorAct act,
+              act_of(request, names_of(frozen, *still.scheduler), wall_now()));
+  const bool after = still.over && act.kind == OperatorActKind::kRequeue;
+  PROCTOR_TRY(const OperatorAnswer answer,
+              after ? requeue_after_the_end(*still.scheduler, act, *journal)
+                    : decide(*still.scheduler, act, *journal));
+  PROCTOR_CHECK_OK(journal->close());
+  return ControlAnswer{verdict_of(answer.verdict), answer.text, {}};
+}
+
+Result<Json> explain_offline(const FrozenCampaign& frozen, RunId run) {
+  PROCTOR_TRY(const RestoredState state, read_journal(frozen));
+  PROCTOR_TRY(const Still still, scheduler_of(frozen, state));
+  return parse_json(to_json(still.scheduler->why(run)));
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,97 @@
+// proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "common/base/json.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/story_text.h"
+#include "coordinator/journal/journal_reader.h"
+
+namespace proctor::cli {
+namespace {
+
+struct StoryArgs {
+  std::string folder, run, since;
+  bool json = false;
+};
+
+std::string name_of(const Plan& plan, RunId run) {
+  return run.raw() < plan.size() ? plan.run_name(run) : "run " + std::to_string(run.raw());
+}
+
+void print_json(const Plan& plan, const StoryFact& fact) {
+  Json out = {{"at", to_rfc3339(fact.at)},
+              {"at_ms", fact.at.raw()},
+              {"fact", fact.fact},
+              {"detail", fact.detail},
+              {"text", sentence_of(fact)}};
+  if (fact.run) out["run"] = name_of(plan, *fact.run);
+  if (fact.attempt) out["attempt"] = fact.attempt->raw();
+  std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void print_text(const Plan& plan, const StoryFact& fact, bool one_run) {
+  std::string who;
+  if (fact.run && !one_run) who = name_of(plan, *fact.run);
+  if (fact.attempt)
+    who += (who.empty() ? "" : " ") + ("attempt " + std::to_string(fact.attempt->raw()));
+  if (!who.empty()) who += "  ";
+  std::printf("%s  %s%s\n", to_rfc3339(fact.at).c_str(), who.c_str(), sentence_of(fact).c_str());
+}
+
+Result<int> tell_story(const StoryArgs& args) {
+  WallTime since(0);
+  if (!args.since.empty()) {
+    PROCTOR_TRY(since, parse_since(args.since, wall_now()));
+  }
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  std::optional<RunId> run;
+  if (!args.run.empty()) {
+    run = frozen.plan.find(args.run);
+    if (!run)
+      return Error{Errc::kNotFound, "the plan has no run " + printable(args.run) +
+                                        "; runs are named TASK/METHOD/rN, as in " +
+                                        frozen.plan.run_name(RunId(0))};
+  }
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec))
+    return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  bool anything = false;
+  PROCTOR_CHECK_OK(journal.each_fact(run, since, [&](const StoryFact& fact) {
+    anything = true;
+    if (args.json)
+      print_json(frozen.plan, fact);
+    else
+      print_text(frozen.plan, fact, run.has_value());
+  }));
+  if (!anything && !args.json)
+    std::printf("nothing has happened%s\n", args.since.empty() ? " yet" : " since then");
+  return kOk;
+}
+
+}  // namespace
+
+void add_story(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("story", "what happened, in order, each with its cause");
+  command->footer(
+      "Example:\n  proctor story my-campaign --since 2h\n"
+      "  proctor story my-campaign json-lib/noop/r1 --json\n"
+      "From the journal; a coordinator may be running. With --json one object a line.");
+  auto args = std::make_shared<StoryArgs>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("RUN", args->run, "TASK/METHOD/rN: of this run alone");
+  command->add_option("--since", args->since,
+                      "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
+  command->add_flag("--json", args->json, "for scripts");
+  command->callback([=, &exit_code] {
+    const Result<int> code = tell_story(*args);
+    exit_code = code.ok() ? *code : complain(code.error());
+  });
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,68 @@
+#pragma once
+// What an operator's command says to a running coordinator, and what it answers: one line of JSON
+// each (docs/operators-guide.md, "The control socket").  Lines come from outside: bounded, checked,
+// every mistake named.  Pure; any thread.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/json.h"
+#include "common/ledger/ledger.h"
+#include "common/plan/plan.h"
+#include "coordinator/core/operator.h"
+#include "coordinator/core/run_queue.h"
+
+namespace proctor {
+
+inline constexpr std::size_t kControlLineBytes = std::size_t{64} << 10;  // of a request
+inline constexpr std::size_t kControlAnswerBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kOperatorNameBytes = 256;
+inline constexpr const char* kActExplain = "explain";
+
+struct ControlRequest {
+  std::string act;       // "pause", ..., or kActExplain
+  std::string runs{};    // words, see select_runs()
+  std::string worker{};  // empty: the campaign
+  bool now = false;
+  std::string reason{}, by{};
+  std::string scope{}, to{};  // of "raise": an envelope's name, and USD as in "12.50"
+};
+
+struct ControlAnswer {
+  enum class Verdict {
+    kDone,
+    kUnchanged,    // it was so already
+    kRefused,      // understood, and not done: `text` says why
+    kInvalid,      // not understood
+    kUnavailable,  // not now: the campaign is ending, or nobody knows yet whether it was done
+  };
+  Verdict verdict = Verdict::kDone;
+  std::string text{};
+  Json explanation{};  // of kActExplain; else null
+};
+
+// One line, with its end.
+std::string encode(const ControlRequest& request);
+std::string encode(const ControlAnswer& answer);
+// Without the line's end.  kInvalid names the key.
+Result<ControlRequest> parse_control_request(std::string_view line);
+Result<ControlAnswer> parse_control_answer(std::string_view line);
+
+std::string_view to_string(OperatorActKind kind);
+std::string_view to_string(ControlAnswer::Verdict verdict);
+
+// The runs that words name, ascending: "all", a run TASK/METHOD/rN, a task or a method by its id
+// (task:ID or method:NAME when one name is both).  kNotFound, kInvalid: what was meant is not
+// clear.
+Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words);
+
+// What the names of a request are resolved against.
+struct ControlNames {
+  const Plan* plan = nullptr;
+  const PlanView* view = nullptr;    // envelopes
+  std::vector<std::string> workers;  // everyone who was ever here
+};
+// kInvalid, kNotFound: what is missing, too much, or not there.
+Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& names, WallTime at);
+
+}  // namespace proctor

@@ -1,0 +1,74 @@
+#pragma once
+// ControlServer: the socket at which a running coordinator listens to its operator, beside the
+// journal.  Lines in, lines out; what they mean is the handler's.  Each client has one question
+// open at a time: the next line is not read before the answer is written.
+//
+// Only root and the user the coordinator runs as are heard (the socket lies in a folder of mode
+// 0700, and the kernel's word on the peer is asked as well).  Clients are bounded in number, in the
+// length of a line and in time; who stalls or floods is cut off and delays nobody.
+// All on one Asio loop: open, handler and destructor on its thread.
+// Errors: kUnavailable, the socket cannot be had.
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/wire/asio.h"
+
+namespace proctor {
+
+class ControlServer {
+ public:
+  static constexpr std::size_t kClientsMax = 32;
+  struct Times {
+    std::chrono::milliseconds line{10'000};    // from the connection, or the last answer, to a line
+    std::chrono::milliseconds answer{60'000};  // until somebody says that nothing is known
+    std::chrono::milliseconds write{10'000};   // an answer lies there unread
+  };
+  // Any time later, once, on the loop; a line with its end.  Nobody hears it when the client has
+  // gone.
+  using Reply = std::function<void(std::string line)>;
+  // A line without its end.
+  using Handler = std::function<void(std::string line, Reply reply)>;
+
+  // Replaces a socket that a killed coordinator left: whoever calls this holds the journal's lock.
+  static Result<std::unique_ptr<ControlServer>> open(boost::asio::io_context& io,
+                                                     const fs::path& socket, Handler handler,
+                                                     Times times);
+  static Result<std::unique_ptr<ControlServer>> open(boost::asio::io_context& io,
+                                                     const fs::path& socket, Handler handler) {
+    return open(io, socket, std::move(handler), Times());
+  }
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+  ~ControlServer();  // cuts everyone off and removes the socket
+
+ private:
+  class Client;
+  using Protocol = boost::asio::local::stream_protocol;
+  ControlServer(boost::asio::io_context& io, fs::path socket, Handler handler, Times times)
+      : acceptor_(io),
+        pause_(io),
+        socket_(std::move(socket)),
+        handler_(std::move(handler)),
+        times_(times) {}
+  Status listen();
+  void accept();
+  void admit(Protocol::socket socket);
+
+  Protocol::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  fs::path socket_;
+  Handler handler_;
+  Times times_;
+  std::set<std::shared_ptr<Client>> clients_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // told to what the loop still holds
+};
+
+// A connected socket at `socket`, however long its path is.  kNotFound: nobody made one;
+// kUnavailable: nobody answers there.
+Result<int> connect_control(const fs::path& socket);
+
+}  // namespace proctor

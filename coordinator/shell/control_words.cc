@@ -1,0 +1,183 @@
+// From the words of an operator to ids: runs, workers, envelopes.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "coordinator/shell/control_protocol.h"
+
+namespace proctor {
+namespace {
+
+enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope };
+struct ActRule {
+  OperatorActKind kind;
+  std::string_view word;
+  Takes takes;
+  bool needs_reason;
+};
+constexpr std::array<ActRule, 10> kActs{{
+    {OperatorActKind::kPause, "pause", Takes::kNothing, false},
+    {OperatorActKind::kUnpause, "unpause", Takes::kNothing, false},
+    {OperatorActKind::kDrain, "drain", Takes::kWorkerOrAll, false},
+    {OperatorActKind::kCancel, "cancel", Takes::kRuns, true},
+    {OperatorActKind::kRequeue, "requeue", Takes::kRuns, false},
+    {OperatorActKind::kApprove, "approve", Takes::kRuns, true},
+    {OperatorActKind::kQuarantine, "quarantine", Takes::kWorker, false},
+    {OperatorActKind::kRelease, "release", Takes::kWorker, false},
+    {OperatorActKind::kKick, "kick", Takes::kWorker, true},
+    {OperatorActKind::kRaise, "raise", Takes::kScope, true},
+}};
+
+Error invalid(const std::string& what) {
+  return {Errc::kInvalid, what};
+}
+
+// "...; did you mean X?" or what there is, a few of them.
+std::string suggestion(std::string_view word, const std::vector<std::string_view>& all) {
+  constexpr std::size_t kShown = 10;
+  if (const auto near = nearest_word(word, all)) return " (did you mean " + *near + "?)";
+  if (all.empty()) return "";
+  std::string out = "; there ";
+  out += all.size() == 1 ? "is" : "are";
+  for (std::size_t i = 0; i < std::min(all.size(), kShown); ++i)
+    out += (i == 0 ? " " : ", ") + std::string(all[i]);
+  if (kShown < all.size()) out += " and " + std::to_string(all.size() - kShown) + " more";
+  return out;
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+}
+
+Status check_text(std::string_view what, const std::string& text, std::size_t bytes_max) {
+  if (bytes_max < text.size())
+    return invalid(std::string(what) + ": found " + std::to_string(text.size()) +
+                   " bytes, expected at most " + std::to_string(bytes_max));
+  if (!is_utf8(text) || text.find('\0') != std::string::npos)
+    return invalid(std::string(what) + ": expected UTF-8");
+  return ok_status();
+}
+
+Status check_words(const ControlRequest& r, const ActRule& rule) {
+  PROCTOR_CHECK_OK(check_text("reason", r.reason, limits::kDetailBytes));
+  PROCTOR_CHECK_OK(check_text("by", r.by, kOperatorNameBytes));
+  const std::string act(rule.word);
+  if (is_blank(r.by)) return invalid(act + ": who asks? by: expected a name");
+  if (rule.needs_reason && is_blank(r.reason))
+    return invalid(act + " needs a reason: --reason TEXT");
+  const auto stray = [&](bool has, bool may, const char* what) -> Status {
+    if (has && !may) return invalid(act + " takes no " + what);
+    return ok_status();
+  };
+  PROCTOR_CHECK_OK(stray(!r.runs.empty(), rule.takes == Takes::kRuns, "runs"));
+  PROCTOR_CHECK_OK(stray(!r.worker.empty(),
+                         rule.takes == Takes::kWorker || rule.takes == Takes::kWorkerOrAll,
+                         "worker"));
+  PROCTOR_CHECK_OK(stray(r.now, rule.kind == OperatorActKind::kPause, "--now"));
+  PROCTOR_CHECK_OK(
+      stray(!r.scope.empty() || !r.to.empty(), rule.takes == Takes::kScope, "envelope"));
+  if (rule.takes == Takes::kRuns && r.runs.empty())
+    return invalid(act + ": which runs? TASK/METHOD/rN, a task, a method, or all");
+  if (rule.takes == Takes::kWorker && r.worker.empty()) return invalid(act + ": which worker?");
+  if (rule.takes == Takes::kScope && (r.scope.empty() || r.to.empty()))
+    return invalid(act + ": which envelope, and how much?");
+  return ok_status();
+}
+
+Result<ScopeId> find_scope(const PlanView& view, const std::string& name) {
+  std::vector<std::string_view> all;
+  for (std::uint32_t s = 0; s < view.scopes.size(); ++s) {
+    if (view.scopes[s].name == name) return ScopeId(s);
+    all.push_back(view.scopes[s].name);
+  }
+  return Error{Errc::kNotFound, "there is no envelope " + printable(name) + suggestion(name, all)};
+}
+
+template <class Wanted>
+std::vector<RunId> runs_where(const Plan& plan, const Wanted& wanted) {
+  std::vector<RunId> out;
+  for (std::uint32_t i = 0; i < plan.size(); ++i)
+    if (wanted(plan.rows()[i])) out.push_back(RunId(i));
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(OperatorActKind kind) {
+  return std::ranges::find(kActs, kind, &ActRule::kind)->word;
+}
+
+Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words) {
+  const PlanShape& shape = plan.shape();
+  if (words == "all") return runs_where(plan, [](const PlanRow&) { return true; });
+  if (words.find('/') != std::string_view::npos) {
+    if (const auto run = plan.find(words)) return std::vector<RunId>{*run};
+    return Error{Errc::kNotFound, "the plan has no run " + printable(words) +
+                                      "; runs are named TASK/METHOD/rN, as in " +
+                                      plan.run_name(RunId(0))};
+  }
+  const bool only_task = words.starts_with("task:"), only_method = words.starts_with("method:");
+  const std::string_view name =
+      only_task || only_method ? words.substr(words.find(':') + 1) : words;
+  const auto task = std::ranges::find(shape.tasks, name, &PlanTask::id);
+  const auto method = std::ranges::find(shape.methods, name);
+  const bool is_task = task != shape.tasks.end() && !only_method;
+  const bool is_method = method != shape.methods.end() && !only_task;
+  if (is_task && is_method)
+    return invalid(printable(name) + " is a task and a method: say task:" + std::string(name) +
+                   " or method:" + std::string(name));
+  if (is_task) {
+    const auto at = static_cast<std::uint32_t>(task - shape.tasks.begin());
+    return runs_where(plan, [&](const PlanRow& row) { return row.task == at; });
+  }
+  if (is_method) {
+    const auto at = static_cast<std::uint16_t>(method - shape.methods.begin());
+    return runs_where(plan, [&](const PlanRow& row) { return row.method == at; });
+  }
+  std::vector<std::string_view> all;
+  if (!only_method)
+    for (const PlanTask& t : shape.tasks) all.push_back(t.id);
+  if (!only_task) all.insert(all.end(), shape.methods.begin(), shape.methods.end());
+  return Error{Errc::kNotFound,
+               "no run, task or method is named " + printable(name) + suggestion(name, all)};
+}
+
+Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& names, WallTime at) {
+  const auto rule = std::ranges::find(kActs, request.act, &ActRule::word);
+  if (rule == kActs.end()) {
+    std::vector<std::string_view> all{kActExplain};
+    for (const ActRule& r : kActs) all.push_back(r.word);
+    return Error{Errc::kNotFound,
+                 "act: there is no " + printable(request.act) + suggestion(request.act, all)};
+  }
+  PROCTOR_CHECK_OK(check_words(request, *rule));
+  OperatorAct out;
+  out.kind = rule->kind;
+  out.now = request.now;
+  out.by = request.by;
+  out.reason = request.reason;
+  out.at = at;
+  if (rule->takes == Takes::kRuns) {
+    PROCTOR_TRY(out.runs, select_runs(*names.plan, request.runs));
+    out.selected = request.runs;
+  }
+  if (!request.worker.empty()) {
+    if (std::ranges::find(names.workers, request.worker) == names.workers.end())
+      return Error{Errc::kNotFound,
+                   "no worker is named " + printable(request.worker) +
+                       suggestion(request.worker, {names.workers.begin(), names.workers.end()})};
+    out.worker = WorkerId(request.worker);
+  }
+  if (rule->takes == Takes::kScope) {
+    PROCTOR_TRY(out.scope, find_scope(*names.view, request.scope));
+    Result<MicroUsd> to = parse_usd(request.to);
+    if (!to.ok()) return in_context("the new cap", std::move(to).error());
+    out.to = *to;
+  }
+  return out;
+}
+
+}  // namespace proctor

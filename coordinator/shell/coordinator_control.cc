@@ -1,0 +1,70 @@
+// What an operator asks at the control socket: words to an event, the core's answer to words.
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/core/explanation.h"
+#include "coordinator/shell/coordinator.h"
+
+namespace proctor {
+namespace {
+
+using Verdict = ControlAnswer::Verdict;
+
+Verdict verdict_of(OperatorAnswer::Verdict v) {
+  switch (v) {
+    case OperatorAnswer::Verdict::kDone:
+      return Verdict::kDone;
+    case OperatorAnswer::Verdict::kUnchanged:
+      return Verdict::kUnchanged;
+    case OperatorAnswer::Verdict::kRefused:
+      break;
+  }
+  return Verdict::kRefused;
+}
+
+std::string not_understood(const Error& error) {
+  return encode(ControlAnswer{Verdict::kInvalid, error.detail, {}});
+}
+
+}  // namespace
+
+ControlNames Coordinator::control_names() const {
+  ControlNames names{options_.plan, &core_->plan(), {}};
+  const Roster& roster = core_->roster();
+  for (WorkerIndex i = 0; i < roster.size(); ++i) names.workers.push_back(roster.at(i).id.raw());
+  return names;
+}
+
+void Coordinator::on_control(const std::string& line, ControlServer::Reply reply) {
+  const Result<ControlRequest> request = parse_control_request(line);
+  if (!request.ok()) return reply(not_understood(request.error()));
+  if (outcome_)
+    return reply(encode(ControlAnswer{Verdict::kUnavailable, "the campaign is ending", {}}));
+  if (request->act == kActExplain) return reply(encode(explained(*request)));
+  const Result<OperatorAct> act = act_of(*request, control_names(), wall_now());
+  if (!act.ok()) return reply(not_understood(act.error()));
+  const std::uint64_t ticket = ++last_ticket_;
+  asked_.emplace(ticket, std::move(reply));
+  log::info("operator " + printable(act->by) + ": " + request->act);
+  feed(OperatorAsked{ticket, *act});
+}
+
+void Coordinator::perform(const Answer& c) {
+  log::info("operator's act: " + c.answer.text);
+  const auto asked = asked_.extract(c.ticket);
+  if (!asked.empty())
+    asked.mapped()(encode(ControlAnswer{verdict_of(c.answer.verdict), c.answer.text, {}}));
+}
+
+ControlAnswer Coordinator::explained(const ControlRequest& request) const {
+  const auto run = options_.plan->find(request.runs);
+  if (!run) return {Verdict::kInvalid, "the plan has no run " + printable(request.runs), {}};
+  const Explanation why = core_->why(*run);
+  Result<Json> told = parse_json(to_json(why));
+  PROCTOR_ASSERT(told.ok());  // we have just written it
+  return {Verdict::kDone, why.text, std::move(told).value()};
+}
+
+}  // namespace proctor

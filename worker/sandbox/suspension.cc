@@ -1,0 +1,106 @@
+#include "worker/sandbox/suspension.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+namespace {
+
+// Whoever is stopped forks no more: each pass finds those that were quicker than the one before.
+constexpr int kPasses = 50;
+
+std::optional<TreeMember> look_at(pid_t pid) {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat.ok()) return std::nullopt;
+  const std::size_t name_end = stat->rfind(')');  // the name may hold anything, also ')'
+  if (name_end == std::string::npos || stat->size() < name_end + 5) return std::nullopt;
+  TreeMember out{pid, 0, (*stat)[name_end + 2]};
+  const char* begin = stat->data() + name_end + 4;  // ") S "
+  if (std::from_chars(begin, stat->data() + stat->size(), out.parent).ec != std::errc())
+    return std::nullopt;
+  return out;
+}
+
+void signal_member(const TreeMember& member, int signo) {
+  const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
+  if (!fd.valid()) return;
+  // The number may have been given to somebody else since we looked.
+  const auto again = look_at(member.pid);
+  if (again && again->parent == member.parent)
+    ::syscall(SYS_pidfd_send_signal, fd.get(), signo, nullptr, 0);
+}
+
+bool stands(char state) {
+  return state == 'T' || state == 't' || state == 'Z' || state == 'X';
+}
+
+}  // namespace
+
+std::vector<TreeMember> tree_below(pid_t root) {
+  std::multimap<pid_t, TreeMember> by_parent;
+  std::error_code ec;
+  for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    pid_t pid = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || stop != name.data() + name.size()) continue;
+    if (const auto member = look_at(pid)) by_parent.emplace(member->parent, *member);
+  }
+  std::vector<TreeMember> out;
+  std::vector<pid_t> todo{root};
+  while (!todo.empty()) {
+    const pid_t parent = todo.back();
+    todo.pop_back();
+    const auto [begin, end] = by_parent.equal_range(parent);
+    for (auto it = begin; it != end; ++it) {
+      out.push_back(it->second);
+      todo.push_back(it->second.pid);
+    }
+    by_parent.erase(begin, end);
+  }
+  return out;
+}
+
+void Suspension::suspend(pid_t root) {
+  if (frozen_ || !stopped_.empty()) return;
+  frozen_ = group_.freeze([root] {
+    std::vector<pid_t> pids;
+    for (const TreeMember& m : tree_below(root)) pids.push_back(m.pid);
+    return pids;
+  });
+  if (!frozen_) stop_tree(root);
+}
+
+void Suspension::stop_tree(pid_t root) {
+  for (int pass = 0; pass < kPasses; ++pass) {
+    bool anyone = false;
+    for (const TreeMember& m : tree_below(root)) {
+      if (stands(m.state) || stopped_.contains(m.pid)) continue;
+      anyone = true;
+      signal_member(m, SIGSTOP);
+      stopped_.insert(m.pid);
+    }
+    if (!anyone) return;
+  }
+  log::warn("a sandbox makes processes faster than they can be stopped; some of it goes on");
+}
+
+void Suspension::resume(pid_t root) {
+  if (std::exchange(frozen_, false)) group_.thaw();
+  if (stopped_.empty()) return;
+  for (const TreeMember& m : tree_below(root))
+    if (stopped_.contains(m.pid)) signal_member(m, SIGCONT);
+  stopped_.clear();
+}
+
+}  // namespace proctor

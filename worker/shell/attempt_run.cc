@@ -16,9 +16,10 @@
 namespace proctor {
 namespace {
 
-// Errors of our own disk are the host's, whatever their code says about the path.
+// Errors of our own disk are the host's, whatever their code says about the path: a full one would
+// pass for a patch that is too large, and decide the run.
 Error as_host_error(Error e) {
-  if (e.code == Errc::kInvalid) e.code = Errc::kUnavailable;
+  if (e.code == Errc::kInvalid || e.code == Errc::kExhausted) e.code = Errc::kUnavailable;
   return e;
 }
 

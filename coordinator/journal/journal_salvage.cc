@@ -8,7 +8,7 @@
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_wal.h"
-#include "coordinator/journal/raise_note.h"
+#include "coordinator/core/raise_note.h"
 #include "coordinator/journal/review_seal.h"
 #include "coordinator/journal/row_seals.h"
 

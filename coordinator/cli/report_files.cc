@@ -1,10 +1,12 @@
 #include "coordinator/cli/report_files.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/contract/money_word.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
+#include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -51,6 +53,20 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.report = a.report;
 }
 
+// By operators' acts, in their order: what was cancelled and not put in line again since.
+Result<std::set<RunId>> cancelled_runs(const RestoredState& state) {
+  std::set<RunId> out;
+  for (const Note& note : state.standing) {
+    if (note.kind != kNoteOperator) continue;
+    PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+    if (fact.act.kind == OperatorActKind::kCancel)
+      out.insert(fact.act.runs.begin(), fact.act.runs.end());
+    if (fact.act.kind == OperatorActKind::kRequeue)
+      for (const RunId run : fact.act.runs) out.erase(run);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money) {
@@ -78,6 +94,7 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
     input.runs[e.run.raw()].termination =
         Termination::kInfrastructure;  // unless a result says more
   }
+  PROCTOR_TRY(const std::set<RunId> cancelled, cancelled_runs(state));
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
   }));
@@ -97,6 +114,9 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
     run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
     run.short_by = p.short_by;
   }
+  for (const RunId run : cancelled)
+    if (known(run) && input.runs[run.raw()].state != RunRecord::State::kEnded)
+      input.runs[run.raw()].state = RunRecord::State::kCancelled;
   if (money != nullptr && frozen.campaign.cost_inputs)
     input.projection =
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);

@@ -6,6 +6,7 @@
 #include "common/base/json.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/story_text.h"
@@ -23,24 +24,25 @@ std::string name_of(const Plan& plan, RunId run) {
   return run.raw() < plan.size() ? plan.run_name(run) : "run " + std::to_string(run.raw());
 }
 
-void print_json(const Plan& plan, const StoryFact& fact) {
+void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact) {
   Json out = {{"at", to_rfc3339(fact.at)},
               {"at_ms", fact.at.raw()},
               {"fact", fact.fact},
               {"detail", fact.detail},
-              {"text", sentence_of(fact)}};
+              {"text", sentence_of(fact, unit)}};
   if (fact.run) out["run"] = name_of(plan, *fact.run);
   if (fact.attempt) out["attempt"] = fact.attempt->raw();
   std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-void print_text(const Plan& plan, const StoryFact& fact, bool one_run) {
+void print_text(const Plan& plan, const std::string& unit, const StoryFact& fact, bool one_run) {
   std::string who;
   if (fact.run && !one_run) who = name_of(plan, *fact.run);
   if (fact.attempt)
     who += (who.empty() ? "" : " ") + ("attempt " + std::to_string(fact.attempt->raw()));
   if (!who.empty()) who += "  ";
-  std::printf("%s  %s%s\n", to_rfc3339(fact.at).c_str(), who.c_str(), sentence_of(fact).c_str());
+  std::printf("%s  %s%s\n", to_rfc3339(fact.at).c_str(), who.c_str(),
+              sentence_of(fact, unit).c_str());
 }
 
 Result<int> tell_story(const StoryArgs& args) {
@@ -61,13 +63,14 @@ Result<int> tell_story(const StoryArgs& args) {
   if (!fs::exists(frozen.folder.journal(), ec))
     return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  const std::string unit = money_word(frozen.campaign.cost_model);
   bool anything = false;
   PROCTOR_CHECK_OK(journal.each_fact(run, since, [&](const StoryFact& fact) {
     anything = true;
     if (args.json)
-      print_json(frozen.plan, fact);
+      print_json(frozen.plan, unit, fact);
     else
-      print_text(frozen.plan, fact, run.has_value());
+      print_text(frozen.plan, unit, fact, run.has_value());
   }));
   if (!anything && !args.json)
     std::printf("nothing has happened%s\n", args.since.empty() ? " yet" : " since then");

@@ -52,12 +52,12 @@ std::string members_of(const std::string& detail) {
   return out;
 }
 
-std::string raised(const StoryFact& fact) {
+std::string raised(const StoryFact& fact, const std::string& unit) {
   const Result<BudgetRaised> raise = raise_of(fact.detail, fact.at);
   if (!raise.ok()) return fact.detail;
   return "envelope " + raise->name + " raised from " + format_usd(raise->from) + " to " +
-         format_usd(raise->to) + " USD by " + (raise->by.empty() ? "nobody named" : raise->by) +
-         ": " + raise->reason;
+         format_usd(raise->to) + " " + unit + " by " +
+         (raise->by.empty() ? "nobody named" : raise->by) + ": " + raise->reason;
 }
 
 // An operator's act, whatever it holds: who, what, on what, why, what came of it.
@@ -74,14 +74,15 @@ std::string operated(const StoryFact& fact) {
   return out;
 }
 
-std::string unprinted(const StoryFact& fact) {
+std::string unprinted(const StoryFact& fact, const std::string& unit) {
   const Note note{fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
   if (fact.fact == kNoteOperator) return operated(fact);
-  if (fact.fact == kNoteBudgetRaised) return raised(fact);
+  if (fact.fact == kNoteBudgetRaised) return raised(fact, unit);
   if (fact.fact == kNoteBudgetAlert)
-    if (const auto alert = alert_of(note); alert.ok()) return describe(*alert);
+    if (const auto alert = alert_of(note); alert.ok()) return describe(*alert, unit);
   if (fact.fact == kNoteDominance)
-    if (const auto dominance = dominance_of(note); dominance.ok()) return describe(*dominance);
+    if (const auto dominance = dominance_of(note); dominance.ok())
+      return describe(*dominance, unit);
   if (fact.fact == "redis_back") return "Redis is back";
   if (fact.fact == "drain" && fact.detail == "signal")
     return "interrupted: what runs is finished, nothing starts";
@@ -167,8 +168,8 @@ std::optional<std::int64_t> parse_ago(std::string_view text) {
 
 }  // namespace
 
-std::string sentence_of(const StoryFact& fact) {
-  return printable(unprinted(fact), limits::kDetailBytes * 2);
+std::string sentence_of(const StoryFact& fact, const std::string& unit) {
+  return printable(unprinted(fact, unit), limits::kDetailBytes * 2);
 }
 
 Result<WallTime> parse_since(std::string_view text, WallTime now) {

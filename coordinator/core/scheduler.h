@@ -140,10 +140,10 @@ class Scheduler {
     bool doubted = false;    // its usage went backwards: told
     Usage usage{};           // as last stated, and what it comes to: never above the ask
     MicroUsd metered{};
-    bool begun = false;      // its sandbox had started: the worker said so
-    bool alone = false;      // has a worker for itself
-    std::uint32_t caps = 0;  // which caps hold where it asked
-    Millis wait{0};          // before the next attempt, once this one is closed
+    std::optional<BootId> begun_in;  // its sandbox had started, in that life: the worker said so
+    bool alone = false;              // has a worker for itself
+    std::uint32_t caps = 0;          // which caps hold where it asked
+    Millis wait{0};                  // before the next attempt, once this one is closed
     RetryClass wait_of = RetryClass::kInfrastructure;
     bool sets_outcome = false;  // kFinishing on: this attempt ends its run
     RunOutcome outcome = RunOutcome::kInvalid;
@@ -217,6 +217,9 @@ class Scheduler {
   void close(const AttemptId& id);
   // After a failure that is not the agent's.
   bool count_failure(RunId run, RetryClass of);  // true: another attempt is left
+  bool died_with_worker(const Attempt& a, const wire::ResultMessage& r, WorkerIndex from) const;
+  void hold_against(const AttemptId& id, const WorkerId& worker, BootId boot);
+  std::string convict(const AttemptId& id);
   bool blame(const Attempt& attempt, Loss why);
   void again_or_end(Attempt& attempt, bool convicted);
   void wait_before_next(Attempt& attempt, RetryClass of);
@@ -272,7 +275,7 @@ class Scheduler {
   std::vector<RunPhase> phases_;
   std::vector<std::uint16_t> attempts_made_;
   std::vector<std::uint16_t> failures_;  // infrastructure failures of the run so far
-  std::set<RunId> parked_rows_;  // of an earlier life, in the journal still
+  std::set<RunId> parked_rows_;          // of an earlier life, in the journal still
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, AttemptNo> forgiven_;  // restored: failures up to this attempt do not count
   std::map<AttemptId, LossJudged::Verdict> judged_;  // restored

@@ -46,12 +46,30 @@ void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
 // Only what had started there, and only what nothing else explains (R13).
 bool Scheduler::blame(const Attempt& a, Loss why) {
   const bool unexplained = why == Loss::kDied || why == Loss::kSilent;
-  if (!unexplained || a.state != State::kRunning || !a.begun || !a.worker) return false;
+  if (!unexplained || a.state != State::kRunning || !a.begun_in || !a.worker) return false;
   const WorkerState& w = roster_.at(*a.worker);
-  const BootId boot = why == Loss::kDied && !w.past.empty() ? w.past.back() : w.boot;
-  poison_.blame(a.id, w.id, boot);
-  write(note_of(LossJudged{a.id, LossJudged::Verdict::kBlamed, w.id, boot, now_.wall}));
+  hold_against(a.id, w.id, why == Loss::kDied && !w.past.empty() ? w.past.back() : w.boot);
   return true;
+}
+
+// A worker that was killed says in its next life what it was running (worker/shell/meter_book.h).
+bool Scheduler::died_with_worker(const Attempt& a, const wire::ResultMessage& r,
+                                 WorkerIndex from) const {
+  return r.infrastructure && !r.overload && r.termination != Termination::kOperatorCancel &&
+         a.begun_in && *a.begun_in != roster_.at(from).boot;
+}
+
+void Scheduler::hold_against(const AttemptId& id, const WorkerId& worker, BootId boot) {
+  poison_.blame(id, worker, boot);
+  write(note_of(LossJudged{id, LossJudged::Verdict::kBlamed, worker, boot, now_.wall}));
+}
+
+// Its reason, once it is written down and told.
+std::string Scheduler::convict(const AttemptId& id) {
+  const std::string why = describe_poison(poison_.blames(id.run));
+  write(Note{now_.wall, kNotePoison, id.run, id.no, Json{{"why", why}}.dump()});
+  out_.push_back(Alert{"poison: " + why, true, id.run});
+  return why;
 }
 
 void Scheduler::withdraw_blame(const AttemptId& id, const WorkerId& worker, BootId boot) {
@@ -64,11 +82,7 @@ void Scheduler::again_or_end(Attempt& a, bool convicted) {
   const RunId run = a.id.run;
   const bool left = count_failure(run, RetryClass::kInfrastructure);
   if (phases_[run.raw()] != RunPhase::kActive) return;  // cancelled
-  if (convicted) {
-    const std::string why = describe_poison(poison_.blames(run));
-    write(Note{now_.wall, kNotePoison, run, a.id.no, Json{{"why", why}}.dump()});
-    out_.push_back(Alert{"poison: " + why, true, run});
-  }
+  if (convicted) (void)convict(a.id);
   if (left && !convicted) return wait_before_next(a, RetryClass::kInfrastructure);
   if (settings_.retries.escalate)
     return hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");

@@ -41,8 +41,10 @@ void Scheduler::handle(const ResultReceived& e) {
   if (known_end || (a->state == State::kFinishing && lost_.contains(r.attempt))) {
     // Late: evidence of its own attempt, never an outcome.  Its cost was charged when it was lost.
     if (lost_.erase(r.attempt) == 1) {
-      // It had come to its end: whatever its worker died of, it was not this.
-      if (poison_.withdraw(r.attempt)) withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
+      // One that came to its end shows that its worker did not die of it; what a killed worker says
+      // of it in its next life shows nothing.
+      if (!r.infrastructure && poison_.withdraw(r.attempt))
+        withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
       late_writing_.insert(r.attempt);
       write(record_of(r, false, now_.wall), After{Step::kAckLate, r.attempt, 0, w});
     } else if (!late_writing_.contains(r.attempt)) {
@@ -79,21 +81,30 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   const RunId run = a.id.run;
   a.cost = price(settings_.cost_model, r.usage);
   if (a.worker) a.ack_to.push_back(*a.worker);
-  judge_worker(from, r);
   const bool cancelled = r.termination == Termination::kOperatorCancel;
   const bool wanted = phases_[run.raw()] == RunPhase::kActive;
-  if (!cancelled) poison_.survived(a.id);  // whatever it did, its worker lives
+  const bool died = died_with_worker(a, r, from);
+  if (died) {
+    hold_against(a.id, roster_.at(from).id, *a.begun_in);
+  } else {
+    judge_worker(from, r);
+    if (!cancelled) poison_.survived(a.id);  // whatever it did, its worker lives
+  }
+  AttemptResult record = record_of(r, false, now_.wall);
+  const bool convicted = died && a.alone && poison_.is_over(run) && wanted;
+  if (convicted) record.rationale += "; poison: " + convict(a.id);
   bool again = cancelled || !wanted;
   if (r.infrastructure && !cancelled) {
     const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
-    const bool left = count_failure(run, of);
+    const bool left = count_failure(run, of) && !convicted;
     if (left) wait_before_next(a, of);
-    if (!left && wanted && settings_.retries.escalate) hold_for_decision(run, "no attempt is left");
+    if (!left && wanted && settings_.retries.escalate)
+      hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
     again = again || left || settings_.retries.escalate;
   }
-  a.sets_outcome = !again;
+  a.sets_outcome = record.sets_outcome = !again;
   a.outcome = r.outcome;
-  write(record_of(r, a.sets_outcome, now_.wall), After{Step::kAckAndSettle, a.id, a.seq, 0});
+  write(std::move(record), After{Step::kAckAndSettle, a.id, a.seq, 0});
   if (cancelled) write(AttemptCancelled{a.id, "cancelled by the operator", now_.wall});
   release_slot(a);
   a.state = State::kFinishing;

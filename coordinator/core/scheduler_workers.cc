@@ -63,7 +63,7 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     }
     a->state = State::kRunning;
     a->since = now_.mono;
-    a->begun = a->begun || r.sandbox_started;
+    if (r.sandbox_started) a->begun_in = roster_.at(w).boot;
     known.insert(r.attempt);
     watch_run(*a, r);
     // Until it obeys; an order that is lost is in the next answer too.
@@ -152,7 +152,7 @@ void Scheduler::handle(const ProgressReceived& e) {
     }
     a->state = State::kRunning;
     a->since = now_.mono;
-    a->begun = a->begun || r.sandbox_started;
+    if (r.sandbox_started) a->begun_in = roster_.at(w).boot;
     watch_run(*a, r);
   }
 }

@@ -48,6 +48,10 @@ Status restore_scheduler(const RestoredState& state, const LedgerStart& ledger,
     if (runs <= d.attempt.run.raw()) return not_of_this_plan();
     scheduler.restore_dominant(d);
   }
+  for (const ParkedRun& p : state.parked) {
+    if (runs <= p.run.raw()) return not_of_this_plan();
+    scheduler.restore_parked(p.run);
+  }
   for (const Note& n : state.standing) PROCTOR_CHECK_OK(scheduler.restore_note(n));
   for (const RestoredAttempt& a : state.attempts) scheduler.restore_attempt(a);
   for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)

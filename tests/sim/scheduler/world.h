@@ -23,9 +23,9 @@ struct Ranges {  // percent per message or per second
   unsigned dies_on_answer = 1;  // of batches: the ledger acted, the coordinator died at once
   unsigned gone_for_good = 10;  // of worker deaths; never the first worker
   bool drain_once = false;
-  bool books = false;  // killed workers know what they were running (worker/shell/meter_book.h)
-  unsigned acts = 6;                  // of an operator, per second
-  unsigned overload = 3;              // of results
+  bool books = false;     // killed workers know what they were running (worker/shell/meter_book.h)
+  unsigned acts = 6;      // of an operator, per second
+  unsigned overload = 3;  // of results
   std::uint64_t cut_off_ms = 45'000;  // at most: sometimes longer than the lease
 };
 
@@ -120,6 +120,7 @@ class World {
   void heal();
   void check_act(const Note& note);
   void check_loss(const Note& note);
+  void count_poison_loss(const AttemptId& id);
   void check_assigned(const WorkerId& worker, const AttemptId& id);
   void check_starts(const AttemptIntent& w);
 

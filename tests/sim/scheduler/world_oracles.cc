@@ -210,11 +210,14 @@ void World::check_durable(const JournalWrite& write) {
             t.at.overload = w.overload;
             t.at.termination = w.termination;
             if (w.infrastructure && !cancel) ++(w.overload ? overloads_ : failures_)[run];
-            const bool left = w.overload ? overloads_[run] <= settings_.retries.overload
-                                         : failures_[run] <= settings_.infrastructure_retries;
+            const bool left = !convicted_.contains(run) &&
+                              (w.overload ? overloads_[run] <= settings_.retries.overload
+                                          : failures_[run] <= settings_.infrastructure_retries);
+            const bool died = blamed_[run].contains(w.attempt.no);  // told before, with its worker
+            if (died) count_poison_loss(w.attempt);
             const bool again = cancel || durable_standing_.cancelled.contains(run) ||
                                (w.infrastructure && (left || settings_.retries.escalate));
-            if (!cancel)
+            if (!cancel && !died)
               std::erase_if(blamed_[run], [&](AttemptNo no) { return no < w.attempt.no; });
             const Retries& rules = settings_.retries;
             if (w.infrastructure)
@@ -239,10 +242,7 @@ void World::check_durable(const JournalWrite& write) {
             not_before_[w.attempt.run] = {
                 now_, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
                               failures_[w.attempt.run])};
-            const auto heard = heard_.find(w.attempt);
-            if (killed_by_.contains(w.attempt) && heard != heard_.end() &&
-                heard->second == coordinator_life_ && PoisonBook::kConvictAfter < ++poison_losses_)
-              fail("the poison run killed too many workers");
+            count_poison_loss(w.attempt);
             if (t.terminal) fail("lost after its end: " + to_string(w.attempt));
             t.at.state = S::kLost;
             t.terminal = t.lost = true;
@@ -305,6 +305,14 @@ void World::check_end() {
       is_short = is_short || ledger_->balance(s).free() < plan_.task_of(run).ask;
     if (!is_short) fail("run " + std::to_string(r) + " is parked though there is money for it");
   }
+}
+
+// Of an attempt that killed its worker, and that this life of the coordinator knew to run.
+void World::count_poison_loss(const AttemptId& id) {
+  const auto heard = heard_.find(id);
+  if (killed_by_.contains(id) && heard != heard_.end() && heard->second == coordinator_life_ &&
+      PoisonBook::kConvictAfter < ++poison_losses_)
+    fail("the poison run killed too many workers");
 }
 
 }  // namespace proctor::sim

@@ -38,19 +38,19 @@ TEST_SUITE("story") {
 
   TEST_CASE("a fact is a sentence with its cause") {
     StoryFact fact{WallTime(1), RunId(3), AttemptNo(1), "lost", "worker build7 is gone"};
-    CHECK(sentence_of(fact) == "lost: worker build7 is gone");
+    CHECK(sentence_of(fact, "USD") == "lost: worker build7 is gone");
     fact.fact = "operator";
     fact.detail = R"({"act":"cancel","by":"Ada","selected":"noop","reason":"the key leaked"})";
-    CHECK(sentence_of(fact) == "operator Ada: cancel noop: the key leaked");
+    CHECK(sentence_of(fact, "USD") == "operator Ada: cancel noop: the key leaked");
     fact.detail = "not json";
-    CHECK(sentence_of(fact) == "operator: not json");
+    CHECK(sentence_of(fact, "USD") == "operator: not json");
     fact.fact = "something_new";
     fact.detail = "with\x1b[2J escapes";
-    CHECK(sentence_of(fact) == "something_new: with\\x1b[2J escapes");
+    CHECK(sentence_of(fact, "USD") == "something_new: with\\x1b[2J escapes");
     fact.detail = R"({"worker":"build7","failures":3})";
-    CHECK(sentence_of(fact) == "something_new: failures 3, worker build7");
+    CHECK(sentence_of(fact, "USD") == "something_new: failures 3, worker build7");
     fact.fact = "drain";
     fact.detail = "signal";
-    CHECK(sentence_of(fact) == "interrupted: what runs is finished, nothing starts");
+    CHECK(sentence_of(fact, "USD") == "interrupted: what runs is finished, nothing starts");
   }
 }

@@ -217,6 +217,7 @@ class Reader {
       out.reserve(quote - at_);
     for (;;) {
       const std::size_t from = at_;
+      at_ += plain_run<RunFor::kReader>(text_, at_);
       while (at_ < text_.size() && !kEndsRun[static_cast<unsigned char>(text_[at_])]) ++at_;
       out.append(text_, from, at_ - from);
       if (ended()) return fail("the text ends inside a string");

@@ -113,6 +113,7 @@ void write_json_string(std::string& out, std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t from = at;
+    at += plain_run<RunFor::kWriter>(text, at);
     while (at < text.size() && kPlain[static_cast<unsigned char>(text[at])]) ++at;
     out.append(text, from, at - from);
     if (at < text.size()) write_escape(out, text, at);

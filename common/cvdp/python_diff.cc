@@ -14,19 +14,27 @@ class Places {
   Places(Lines old_lines, Lines new_lines) {
     std::unordered_map<std::string_view, std::size_t> kinds;  // never iterated
     kinds.reserve(new_lines.size());
-    std::vector<std::vector<std::size_t>> at;
     new_kinds_.reserve(new_lines.size());
-    for (std::size_t j = 0; j < new_lines.size(); ++j) {
-      const auto [it, fresh] = kinds.emplace(new_lines[j], at.size());
-      if (fresh) at.emplace_back();
-      at[it->second].push_back(j);
+    std::vector<std::size_t> counts;
+    for (const std::string_view line : new_lines) {
+      const auto [it, fresh] = kinds.emplace(line, counts.size());
+      if (fresh) counts.push_back(0);
+      ++counts[it->second];
       new_kinds_.push_back(it->second);
     }
+    // Lines that are everywhere have no places to look at.
     constexpr std::size_t kPopularFrom = 200;
-    if (kPopularFrom <= new_lines.size())
-      for (auto& places : at)
-        if (new_lines.size() / 100 + 1 < places.size()) places.clear();
-    at_ = std::move(at);
+    const std::size_t popular =
+        kPopularFrom <= new_lines.size() ? new_lines.size() / 100 + 1 : new_lines.size();
+    from_.push_back(0);
+    for (std::size_t& count : counts) {
+      if (popular < count) count = 0;
+      from_.push_back(from_.back() + count);
+    }
+    at_.resize(from_.back());
+    std::vector<std::size_t> next(from_.begin(), from_.end());
+    for (std::size_t j = 0; j < new_kinds_.size(); ++j)
+      if (const std::size_t kind = new_kinds_[j]; counts[kind] != 0) at_[next[kind]++] = j;
     old_kinds_.reserve(old_lines.size());
     for (const std::string_view line : old_lines) {
       const auto it = kinds.find(line);
@@ -34,13 +42,16 @@ class Places {
     }
   }
   std::span<const std::size_t> of_old(std::size_t i) const {
-    return old_kinds_[i] == kNowhere ? std::span<const std::size_t>() : at_[old_kinds_[i]];
+    const std::size_t kind = old_kinds_[i];
+    if (kind == kNowhere) return {};
+    return std::span(at_).subspan(from_[kind], from_[kind + 1] - from_[kind]);
   }
   bool equal(std::size_t i, std::size_t j) const { return old_kinds_[i] == new_kinds_[j]; }
 
  private:
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
-  std::vector<std::vector<std::size_t>> at_;  // by kind of line
+  std::vector<std::size_t> at_;    // lines of the new text, by kind, ascending
+  std::vector<std::size_t> from_;  // where each kind begins in at_
   std::vector<std::size_t> old_kinds_;
   std::vector<std::size_t> new_kinds_;
 };

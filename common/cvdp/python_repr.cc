@@ -1,5 +1,6 @@
 #include "common/cvdp/python_repr.h"
 
+#include "common/cvdp/unicode.h"
 #include "common/cvdp/utf8.h"
 
 namespace proctor::cvdp {
@@ -22,10 +23,13 @@ void put_text(std::string& out, const std::string& s) {
       out += static_cast<char>(c);
     } else if (c == '\n' || c == '\r' || c == '\t') {
       out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
-    } else if (c < 0x20 || (0x7F <= c && c < 0xA1) || c == 0xAD) {
-      put_hex(out, "\\x", c, 2);
-    } else if (0xD800 <= c && c < 0xE000) {
-      put_hex(out, "\\u", c, 4);
+    } else if (!is_printable(c)) {
+      if (c <= 0xFF)
+        put_hex(out, "\\x", c, 2);
+      else if (c <= 0xFFFF)
+        put_hex(out, "\\u", c, 4);
+      else
+        put_hex(out, "\\U", c, 8);
     } else {
       append_utf8(out, c);
     }

@@ -24,6 +24,12 @@ class FlatTable {
     slots_[i].key = key;
     return slots_[i].value;
   }
+  // Null where there is no such key.
+  std::uint32_t* find(Key key) {
+    std::size_t i = Hash()(key) & (slots_.size() - 1);
+    while (slots_[i].used && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
+    return slots_[i].used ? &slots_[i].value : nullptr;
+  }
 
  private:
   struct Slot {
@@ -68,13 +74,13 @@ std::vector<std::uint64_t> pairs_of(const std::vector<std::uint64_t>& words) {
 
 // How many of `a` find a partner of their own in `b`.
 std::size_t matches(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
-  FlatTable<std::uint64_t, MixHash> left(a.size() + b.size());
+  FlatTable<std::uint64_t, MixHash> left(b.size());
   for (const std::uint64_t key : b) ++left.at(key);
   std::size_t n = 0;
   for (const std::uint64_t key : a) {
-    std::uint32_t& count = left.at(key);
-    if (count == 0) continue;
-    --count;
+    std::uint32_t* const count = left.find(key);
+    if (count == nullptr || *count == 0) continue;
+    --*count;
     ++n;
   }
   return n;

@@ -27,10 +27,11 @@ class ToAgentic {
     Object* const input = mapping(top_, "input");
     if (input == nullptr || input->find("context") == nullptr) return ok_status();
     out_.changed = true;
-    Value context = std::move(*input->find("context"));
-    Object before;
-    if (const Object* o = context.object()) before = *o;
-    top_.set("context", std::move(context));
+    // transform() made room: what is added to the record moves none of its members.
+    Value& context = top_.at("context");
+    context = std::move(*mapping(top_, "input")->find("context"));
+    const Object none;
+    const Object& before = context.object() == nullptr ? none : *context.object();
     if (Value* prompt = input->find("prompt")) top_.set("prompt", std::move(*prompt));
     PROCTOR_CHECK_OK(patch(before));
     lift_harness();

@@ -6,10 +6,13 @@ namespace {
 
 constexpr char32_t kSigma = 0x3A3;
 
-// A capital sigma at a word's end has a lower case of its own.
-bool ends_word(std::string_view text, std::size_t behind, bool after_letter) {
-  if (!after_letter) return false;
-  return behind == text.size() || !is_word(next_code_point(text, behind));
+// Does a cased letter follow, with nothing between that counts?
+bool letter_follows(std::string_view text, std::size_t at) {
+  while (at < text.size()) {
+    const char32_t c = next_code_point(text, at);
+    if (!is_case_ignorable(c)) return is_cased(c);
+  }
+  return false;
 }
 
 }  // namespace
@@ -22,11 +25,12 @@ std::string lower_text(std::string_view text) {
     const char32_t c = next_code_point(text, at);
     if (c == 0x130)
       out += "i\xCC\x87";
-    else if (c == kSigma && ends_word(text, at, after_letter))
+    else if (c == kSigma && after_letter && !letter_follows(text, at))
       append_utf8(out, 0x3C2);
     else
       append_utf8(out, lower(c));
-    after_letter = is_word(c);
+    // A capital sigma at a word's end has a lower case of its own.
+    if (!is_case_ignorable(c)) after_letter = is_cased(c);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Code points and bytes.  Text of the room is WTF-8: UTF-8 that may also hold lone surrogates, as
 // Python's str does.  Pure; any thread; never fails on text that json_reader.h made.
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -18,6 +19,32 @@ inline bool is_ascii(std::string_view text) {
   for (; i < text.size(); ++i)
     if ((static_cast<unsigned char>(text[i]) & 0x80U) != 0) return false;
   return true;
+}
+
+// Whom a run of plain characters of a JSON string ends for: a reader (quotes, backslashes, control
+// bytes) or a writer (also everything outside printable ASCII).
+enum class RunFor { kReader, kWriter };
+// How many bytes from `at` on are plain, eight at a time as far as they go; the byte behind the
+// last of them is special, or among the last seven, which the caller looks at one by one.
+template <RunFor kFor>
+std::size_t plain_run(std::string_view text, std::size_t at) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHigh = 0x8080808080808080U;
+  const auto zero_bytes = [](std::uint64_t w) { return (w - kOnes) & ~w & kHigh; };
+  const std::size_t from = at;
+  for (; at + 8 <= text.size(); at += 8) {
+    std::uint64_t w = 0;
+    std::memcpy(&w, text.data() + at, 8);
+    std::uint64_t special = ((w - kOnes * 0x20) & ~w & kHigh) | zero_bytes(w ^ (kOnes * '"')) |
+                            zero_bytes(w ^ (kOnes * '\\'));
+    if constexpr (kFor == RunFor::kWriter) special |= (w & kHigh) | zero_bytes(w ^ (kOnes * 0x7F));
+    if (special == 0) continue;
+    // Only the lowest mark is sure, and only where the lowest byte comes first.
+    if constexpr (std::endian::native == std::endian::little)
+      at += static_cast<std::size_t>(std::countr_zero(special)) / 8;
+    break;
+  }
+  return at - from;
 }
 
 inline void append_utf8(std::string& out, char32_t c) {

@@ -1,8 +1,7 @@
 #include "common/base/files.h"
-#include "tests/support/programs.h"
+#include "tests/integration/cvdp/run_proctor.h"
 
 using namespace proctor;
-using namespace proctor::testing;
 
 namespace {
 constexpr const char* kGood =
@@ -15,17 +14,17 @@ TEST_SUITE("cvdp") {
     const TempDir dir = must(TempDir::create());
     const fs::path file = dir.path() / "d.jsonl";
     must(write_file(file, kGood));
-    const CommandOutcome good = proctor({"cvdp", "check", file});
+    const CommandOutcome good = run_proctor({"cvdp", "check", file});
     CHECK(good.exit_code == 0);
     CHECK(contains(good.out,
                    "1 problems: 0 copilot, 1 agentic (0 heavy); 0 comprehension, 1 redacted"));
     must(write_file(file, std::string(kGood) + "\n{\"id\":1}\n"));
-    const CommandOutcome bad = proctor({"cvdp", "check", file});
+    const CommandOutcome bad = run_proctor({"cvdp", "check", file});
     CHECK(bad.exit_code == 2);
     CHECK(contains(bad.err, "d.jsonl:2: error: a blank line"));
     CHECK(contains(bad.err, "d.jsonl:3: error: id: is a number, not text"));
-    CHECK(proctor({"cvdp", "check", dir.path()}).exit_code == 2);
-    CHECK(proctor({"cvdp", "check", dir.path() / "none"}).exit_code == 2);
-    CHECK(proctor({"cvdp"}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "check", dir.path()}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "check", dir.path() / "none"}).exit_code == 2);
+    CHECK(run_proctor({"cvdp"}).exit_code == 2);
   }
 }

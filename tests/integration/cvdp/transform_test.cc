@@ -1,9 +1,8 @@
 #include "common/base/files.h"
-#include "tests/support/programs.h"
+#include "tests/integration/cvdp/run_proctor.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;
-using namespace proctor::testing;
 
 namespace {
 constexpr const char* kCopilotLine =
@@ -17,7 +16,7 @@ TEST_SUITE("cvdp") {
     const fs::path file = dir.path() / "d.jsonl";
     must(write_file(file, std::string(kCopilotLine) + "\n\n{\n"));
     const CommandOutcome done =
-        proctor({"cvdp", "transform", "--to", "agentic", "--report-losses", file});
+        run_proctor({"cvdp", "transform", "--to", "agentic", "--report-losses", file});
     CHECK(done.exit_code == 2);
     CHECK(
         done.out ==
@@ -27,27 +26,28 @@ TEST_SUITE("cvdp") {
     CHECK(contains(done.err, "d.jsonl:1: loss: output.context.rtl/a.sv: a final newline is added"));
     CHECK(contains(done.err, "d.jsonl:2: error: "));
     CHECK(contains(done.err, "d.jsonl:3: error: "));
-    CHECK(proctor({"cvdp", "transform", "--to", "other", file}).exit_code == 2);
-    CHECK(proctor({"cvdp", "transform", "--to", "agentic", file, "-o", "/nowhere/x"}).exit_code ==
-          2);
+    CHECK(run_proctor({"cvdp", "transform", "--to", "other", file}).exit_code == 2);
+    CHECK(
+        run_proctor({"cvdp", "transform", "--to", "agentic", file, "-o", "/nowhere/x"}).exit_code ==
+        2);
   }
 
   TEST_CASE("cvdp transform writes upstream's files under upstream's names") {
-    if (!cvdp::testing::have_shared_data(
+    if (!::proctor::cvdp::testing::have_shared_data(
             "cvdp transform writes upstream's files under upstream's names"))
       return;
     const TempDir dir = must(TempDir::create());
-    const fs::path data = cvdp::testing::shared_data();
+    const fs::path data = ::proctor::cvdp::testing::shared_data();
     for (const auto& entry : fs::directory_iterator(data / "datasets")) {
       const bool agentic = contains(entry.path().string(), "example_agentic");
-      CHECK(proctor({"cvdp", "transform", "--to", agentic ? "copilot" : "agentic", entry.path(),
-                     "-o", dir.path()})
+      CHECK(run_proctor({"cvdp", "transform", "--to", agentic ? "copilot" : "agentic", entry.path(),
+                         "-o", dir.path()})
                 .exit_code == 0);
     }
     std::size_t files = 0;
     for (const auto& made : fs::directory_iterator(dir.path())) {
-      CHECK(cvdp::testing::bytes_of(made.path()) ==
-            cvdp::testing::bytes_of(data / "transformed" / made.path().filename()));
+      CHECK(::proctor::cvdp::testing::bytes_of(made.path()) ==
+            ::proctor::cvdp::testing::bytes_of(data / "transformed" / made.path().filename()));
       ++files;
     }
     CHECK(files == 4);

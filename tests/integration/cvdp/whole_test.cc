@@ -1,10 +1,9 @@
 // From a dataset to folders, contracts and reports, as a user types it.
 #include "common/base/files.h"
-#include "tests/support/programs.h"
+#include "tests/integration/cvdp/run_proctor.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;
-using namespace proctor::testing;
 
 namespace {
 std::string line(const std::string& id, const std::string& harness, const std::string& extra = "") {
@@ -29,7 +28,7 @@ TEST_SUITE("cvdp") {
                               "{\"id\":\n" + line("cvdp_agentic_d_0004", kGrep)));
     const fs::path work = dir.path() / "work";
     const CommandOutcome done =
-        proctor({"cvdp", "prepare", file, "--prefix", work, "--network-name", "n"});
+        run_proctor({"cvdp", "prepare", file, "--prefix", work, "--network-name", "n"});
     INFO(done.err);
     CHECK(done.exit_code == 2);
     CHECK(contains(done.out, "2 problems prepared"));
@@ -43,12 +42,12 @@ TEST_SUITE("cvdp") {
     CHECK_FALSE(fs::exists(dir.path() / "escaped"));
     // A second run without the solution leaves nothing of the first.
     must(write_file(a / "rtl/left.sv", "left"));
-    CHECK(proctor({"cvdp", "prepare", file, "--prefix", work, "--no-patch", "--id",
-                   "cvdp_agentic_a_0001"})
+    CHECK(run_proctor({"cvdp", "prepare", file, "--prefix", work, "--no-patch", "--id",
+                       "cvdp_agentic_a_0001"})
               .exit_code == 2);
     CHECK(must(read_file(a / "rtl/a.sv", 100)) == "x\n");
     CHECK_FALSE(fs::exists(a / "rtl/left.sv"));
-    CHECK(proctor({"cvdp", "prepare", file, "--filter", "nonsense"}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "prepare", file, "--filter", "nonsense"}).exit_code == 2);
   }
 
   TEST_CASE("a folder that an agent made a symbolic link is not written through") {
@@ -59,7 +58,7 @@ TEST_SUITE("cvdp") {
     must(make_dirs(harness));
     must(make_dirs(dir.path() / "elsewhere/rtl"));
     fs::create_directory_symlink(dir.path() / "elsewhere", harness / "1");
-    CHECK(proctor({"cvdp", "prepare", file, "--prefix", dir.path() / "work"}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "prepare", file, "--prefix", dir.path() / "work"}).exit_code == 0);
     CHECK(fs::is_empty(dir.path() / "elsewhere/rtl"));
     CHECK_FALSE(fs::is_symlink(harness / "1"));
   }
@@ -70,7 +69,7 @@ TEST_SUITE("cvdp") {
     must(write_file(file,
                     line("cvdp_agentic_a_0001", kGrep) + line("cvdp_agentic_b_0002", kHostile)));
     const fs::path campaign = dir.path() / "campaign";
-    const CommandOutcome done = proctor({"cvdp", "import", file, "--into", campaign});
+    const CommandOutcome done = run_proctor({"cvdp", "import", file, "--into", campaign});
     INFO(done.err);
     CHECK(done.exit_code == 0);
     CHECK(contains(done.out, "1 contracts in"));
@@ -79,9 +78,9 @@ TEST_SUITE("cvdp") {
     const std::string contract =
         must(read_file(campaign / "contracts/cvdp_agentic_a_0001.yaml", 10'000));
     // The commit depends on the record alone.
-    CHECK(proctor({"cvdp", "import", file, "--into", campaign}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "import", file, "--into", campaign}).exit_code == 0);
     CHECK(must(read_file(campaign / "contracts/cvdp_agentic_a_0001.yaml", 10'000)) == contract);
-    const CommandOutcome run = proctor({"run", campaign}, std::chrono::minutes(2));
+    const CommandOutcome run = run_proctor({"run", campaign}, std::chrono::minutes(2));
     INFO(run.out);
     INFO(run.err);
     REQUIRE(run.exit_code == 0);
@@ -90,7 +89,7 @@ TEST_SUITE("cvdp") {
     CHECK(contains(runs, "failure"));
     CHECK(contains(runs, "success"));
     CHECK(contains(must(read_file(campaign / "reports/report.txt", 100'000)), "category=cid003"));
-    CHECK(proctor({"cvdp", "import", file, "--into", campaign}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "import", file, "--into", campaign}).exit_code == 2);
   }
 
   TEST_CASE("cvdp merge split stats and refine treat files as upstream's tools do") {
@@ -100,29 +99,30 @@ TEST_SUITE("cvdp") {
     const fs::path all = dir.path() / "all.jsonl";
     must(write_file(a, line("cvdp_agentic_a_0001", "first")));
     must(write_file(b, line("cvdp_agentic_a_0001", "second") + line("cvdp_agentic_b_0002", "x")));
-    CHECK(proctor({"cvdp", "merge", a, b, "-o", all}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "merge", a, b, "-o", all}).exit_code == 0);
     const std::string merged = must(read_file(all, 10'000));
     CHECK(contains(merged, "first"));
     CHECK_FALSE(contains(merged, "second"));
     CHECK(contains(merged, "cvdp_agentic_b_0002"));
-    CHECK(proctor({"cvdp", "split", all, "--by", "difficulty", "-o", dir.path() / "p"}).exit_code ==
-          0);
+    CHECK(run_proctor({"cvdp", "split", all, "--by", "difficulty", "-o", dir.path() / "p"})
+              .exit_code == 0);
     CHECK(must(read_file(dir.path() / "p/all.easy.jsonl", 10'000)) == merged);
     const fs::path one = dir.path() / "one.jsonl";
-    CHECK(proctor({"cvdp", "split", all, "--id", "cvdp_agentic_b_0002", "-o", one}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "split", all, "--id", "cvdp_agentic_b_0002", "-o", one}).exit_code ==
+          0);
     CHECK_FALSE(contains(must(read_file(one, 10'000)), "cvdp_agentic_a"));
-    CHECK(contains(proctor({"cvdp", "stats", all, "--json"}).out, "\"problems\": 2"));
+    CHECK(contains(run_proctor({"cvdp", "stats", all, "--json"}).out, "\"problems\": 2"));
     must(write_file(
         a, R"({"id":"cvdp_copilot_a_1","categories":["cid003","easy"],"input":{"prompt":"old",)"
            R"("context":{}},"output":{"context":{}},"harness":{"docker-compose.yml":""}})"
            "\n"));
     must(write_file(b, R"({"id":"cvdp_copilot_a_1","prompt":"new","ambiguity_score":2})"
                        "\n"));
-    const CommandOutcome refined = proctor({"cvdp", "refine", a, b});
+    const CommandOutcome refined = run_proctor({"cvdp", "refine", a, b});
     CHECK(contains(refined.out, R"("input": {"prompt": "new", "context": {}})"));
     CHECK(contains(refined.out, R"("ambiguity_score": 2, "original_prompt": "old")"));
     must(write_file(b, "{}\n"));
-    CHECK(proctor({"cvdp", "refine", a, b}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "refine", a, b}).exit_code == 2);
   }
 
   TEST_CASE("cvdp report writes upstream's reports and the unbiased estimates") {
@@ -137,20 +137,20 @@ TEST_SUITE("cvdp") {
     must(make_dirs(two.parent_path()));
     must(write_file(one, raw("0")));
     must(write_file(two, raw("137")));
-    CHECK(proctor({"cvdp", "report", one, "--dataset", "d.jsonl", "-m", "m"}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "report", one, "--dataset", "d.jsonl", "-m", "m"}).exit_code == 0);
     CHECK(contains(must(read_file(dir.path() / "s1/report.txt", 100'000)), "Model/Agent: m\n"));
     CHECK(contains(must(read_file(dir.path() / "s1/report.json", 100'000)),
                    "\"Passed Problems\": 1"));
     const fs::path out = dir.path() / "all";
-    CHECK(proctor({"cvdp", "report", one, two, "-k", "2", "-o", out}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "report", one, two, "-k", "2", "-o", out}).exit_code == 0);
     CHECK(contains(must(read_file(out / "composite_report.txt", 100'000)),
                    "Overall Pass@2, n=2 probability: 75.00%"));
     CHECK(contains(must(read_file(out / "pass_at_k.txt", 100'000)), "pass@2 (unbiased)"));
     CHECK(contains(must(read_file(out / "pass_at_k.json", 100'000)), "\"estimate\": 1.0"));
-    CHECK(proctor({"cvdp", "report", out / "composite_report.json", "-k", "1"}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "report", out / "composite_report.json", "-k", "1"}).exit_code == 0);
     must(write_file(one, "[]"));
-    CHECK(proctor({"cvdp", "report", one}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "report", one}).exit_code == 2);
     must(write_file(one, "{"));
-    CHECK(proctor({"cvdp", "report", one}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "report", one}).exit_code == 2);
   }
 }

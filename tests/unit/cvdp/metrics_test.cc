@@ -47,6 +47,8 @@ TEST_SUITE("cvdp") {
                      "A\xC3\x89") ==
           "i\xCC\x87"
           "a\xC3\xA9");
+    // A capital sigma: alone, at an end before a mark, before a letter.
+    CHECK(lower_text("\xCE\xA3 A\xCE\xA3. A\xCE\xA3'B") == "\xCF\x83 a\xCF\x82. a\xCF\x83'b");
     CHECK(without_punctuation("it's_1, \xE2\x82\xAC!") == "its_1 ");
   }
 

@@ -79,8 +79,8 @@ struct ResultMessage {
   Usage usage;
   std::int64_t started_ms = 0;  // wall time, for people
   std::int64_t finished_ms = 0;
-  // Since 4.  With `infrastructure`: not this host, a provider of models had no room (HTTP 429, 503,
-  // 529): tried again later, and no mark against the worker.
+  // Since 4.  With `infrastructure`: not this host, a provider of models had no room (HTTP 429,
+  // 503, 529): tried again later, and no mark against the worker.
   bool overload = false;
 };
 struct Leave {  // an orderly goodbye: nothing is running here any more

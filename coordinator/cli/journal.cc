@@ -47,8 +47,10 @@ int recover(const std::string& folder) {
 }  // namespace
 
 void add_journal(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("journal", "look after the campaign's journal: export, check, recover");
+  auto* command =
+      app.add_subcommand("journal", "look after the campaign's journal: export, check, recover");
   command->require_subcommand(1);
+  command->footer("Example:\n  proctor journal check my-campaign");
   add_journal_export(*command, exit_code);
   const auto verb = [&](const char* name, const char* what, const char* footer,
                         int (*act)(const std::string&)) {

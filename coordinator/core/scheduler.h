@@ -140,6 +140,7 @@ class Scheduler {
     bool doubted = false;    // its usage went backwards: told
     Usage usage{};           // as last stated, and what it comes to: never above the ask
     MicroUsd metered{};
+    std::optional<BootId> sent_to;   // the life of its worker that got our Assign
     std::optional<BootId> begun_in;  // its sandbox had started, in that life: the worker said so
     bool alone = false;              // has a worker for itself
     std::uint32_t caps = 0;          // which caps hold where it asked
@@ -281,9 +282,9 @@ class Scheduler {
   std::map<AttemptId, LossJudged::Verdict> judged_;  // restored
   PoisonBook poison_;
   struct Backoff {
-    Instant until;
-    WallTime until_wall;
-    RetryClass of;
+    Instant until{};
+    WallTime until_wall{};
+    RetryClass of = RetryClass::kInfrastructure;
   };
   std::map<RunId, Backoff> backoff_;
   std::set<std::pair<Instant, RunId>> due_;
@@ -307,7 +308,7 @@ class Scheduler {
   bool suspension_told_ = false;  // what workers heard last
   std::uint32_t caps_ = 0;        // counts raises
   struct Unheard {                // a cap that is not durable yet
-    std::uint32_t nth;
+    std::uint32_t nth = 0;
     ScopeId scope;
     MicroUsd cap;
   };

@@ -105,6 +105,7 @@ void Scheduler::assign_or_void(Attempt& a) {
     return void_attempt(a, "its worker is " + standing(w));
   a.state = State::kAssigned;
   a.since = now_.mono;
+  a.sent_to = roster_.at(*a.worker).boot;
   assigns_[*a.worker].push_back({a.id, a.ask});
 }
 

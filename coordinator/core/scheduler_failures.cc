@@ -66,7 +66,7 @@ void Scheduler::hold_against(const AttemptId& id, const WorkerId& worker, BootId
 
 // Its reason, once it is written down and told.
 std::string Scheduler::convict(const AttemptId& id) {
-  const std::string why = describe_poison(poison_.blames(id.run));
+  std::string why = describe_poison(poison_.blames(id.run));
   write(Note{now_.wall, kNotePoison, id.run, id.no, Json{{"why", why}}.dump()});
   out_.push_back(Alert{"poison: " + why, true, id.run});
   return why;

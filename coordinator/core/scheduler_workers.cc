@@ -95,13 +95,14 @@ void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sy
         lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
       else if (told)
         void_attempt(a, "it never reached worker " + sync.worker.raw());
-    } else if (life == Life::kNew) {
+    } else if (life == Life::kNew || (a.begun_in && *a.begun_in != sync.boot)) {
       lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
     } else if (a.state == State::kRunning) {
       lose(a, Loss::kGone, "worker " + sync.worker.raw() + " no longer has it");
     } else if (told && a.since + settings_.reassign_after <= now_.mono) {
       // Our Assign was lost, or its mention was.  Even while stopping: it may have begun to spend.
       a.since = now_.mono;
+      a.sent_to = roster_.at(w).boot;
       assigns_[w].push_back({a.id, a.ask});
       a.cancel_sent = false;  // who is to stop is told again, once it says that it runs
     }
@@ -152,7 +153,8 @@ void Scheduler::handle(const ProgressReceived& e) {
     }
     a->state = State::kRunning;
     a->since = now_.mono;
-    if (r.sandbox_started) a->begun_in = roster_.at(w).boot;
+    // It may be late, from a life before the one we know: a Sync says which, a Progress does not.
+    if (r.sandbox_started && !a->begun_in) a->begun_in = a->sent_to;
     watch_run(*a, r);
   }
 }

@@ -196,6 +196,8 @@ int serve(const Options& o) {
   if (0 < o.give_up_after) loop.give_up_after = std::chrono::seconds(o.give_up_after);
   Result<WorkerLoop::End> end = WorkerLoop(std::move(loop), executor, bundles, *spool).run();
   if (!end.ok()) return fail(end.error(), code_of(end.error()));
+  std::error_code ec;
+  fs::remove(home / "runs", ec);  // empty, unless an attempt could not be removed
   return static_cast<int>(*end);
 }
 

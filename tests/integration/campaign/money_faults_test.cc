@@ -145,7 +145,7 @@ TEST_SUITE("campaign") {
         "        time.sleep(0.2)\n"
         "open('calc.sh', 'w').write('echo $(($1 + $2))\\n')\n");
     const CommandOutcome checked = scene.run("check", {"--effective"});
-    CHECK_MESSAGE(contains(checked.out, "rates.calls_per_minute"), checked.out + checked.err);
+    CHECK_MESSAGE(contains(checked.out, "rates.calls_per_minute"), (checked.out + checked.err));
     const CommandOutcome ran = scene.run("run", {}, 120s);
     REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
     CHECK(scene.number("SELECT count(*) FROM attempts WHERE outcome = 'success'") == 6);

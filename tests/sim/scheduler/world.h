@@ -176,6 +176,7 @@ class World {
   std::map<ScopeId, MicroUsd> spent_;
   RunId last_first_intent_;
   bool strict_order_ = false;
+  std::set<RunId> ever_parked_;
   std::map<std::pair<std::uint32_t, std::uint16_t>, RunId> last_of_group_;  // task and method
   // Where the run's money must come from, by the names that were drawn.
   std::map<std::string, ScopeId> scope_named_;

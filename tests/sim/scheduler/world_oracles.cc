@@ -90,7 +90,9 @@ void World::check_intent(const AttemptIntent& w) {
   t.at.ask = w.ask;
   parked_.erase(run);
   if (w.attempt.no.raw() != 1 || w.seq != 0 || touched_.contains(run)) return;
-  if (strict_order_ && run < last_first_intent_) fail("out of plan order");
+  // One that was parked was not to start: later ones went past it, and a raise brought it back.
+  if (strict_order_ && run < last_first_intent_ && !ever_parked_.contains(run))
+    fail("out of plan order");
   const PlanView::Run& row = plan_.runs[run.raw()];
   RunId& last = last_of_group_[{row.task, row.method}];
   if (run < last) fail("out of plan order within its task and method");
@@ -242,7 +244,9 @@ void World::check_durable(const JournalWrite& write) {
             not_before_[w.attempt.run] = {
                 now_, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
                               failures_[w.attempt.run])};
-            count_poison_loss(w.attempt);
+            // A Sync that was overtaken by a Progress takes back what that said: nobody's fault.
+            if (w.reason.find("no longer has it") == std::string::npos)
+              count_poison_loss(w.attempt);
             if (t.terminal) fail("lost after its end: " + to_string(w.attempt));
             t.at.state = S::kLost;
             t.terminal = t.lost = true;
@@ -251,6 +255,7 @@ void World::check_durable(const JournalWrite& write) {
           [&](const RunParked& w) {
             ++seen_.parked;
             parked_.insert(w.run);
+            ever_parked_.insert(w.run);
           },
           [&](const RunUnparked& w) { parked_.erase(w.run); },
           [&](const RunEnded& w) {

@@ -81,10 +81,8 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
 // What counts against the run and who is to blame, as it was while it happened.
 void Scheduler::restore_failures(const RestoredAttempt& r) {
   const RunId run = r.attempt.run;
-  const auto judgement = judged_.find(r.attempt);
-  const bool blamed =
-      judgement != judged_.end() && judgement->second == LossJudged::Verdict::kBlamed;
-  const bool survived = r.has_result && r.state != AttemptState::kLost && !blamed &&
+  const bool survived = r.has_result && r.state != AttemptState::kLost &&
+                        (!r.infrastructure || r.overload) &&
                         r.termination != Termination::kOperatorCancel;
   if (survived) poison_.survived(r.attempt);
   if (const auto it = forgiven_.find(run); it != forgiven_.end() && r.attempt.no <= it->second)

@@ -88,7 +88,8 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
     hold_against(a.id, roster_.at(from).id, *a.begun_in);
   } else {
     judge_worker(from, r);
-    if (!cancelled) poison_.survived(a.id);  // whatever it did, its worker lives
+    // Whatever it did, its worker lives.  A failure of the host may be the worker's own death.
+    if (!cancelled && (!r.infrastructure || r.overload)) poison_.survived(a.id);
   }
   AttemptResult record = record_of(r, false, now_.wall);
   const bool convicted = died && a.alone && poison_.is_over(run) && wanted;

@@ -219,7 +219,7 @@ void World::check_durable(const JournalWrite& write) {
             if (died) count_poison_loss(w.attempt);
             const bool again = cancel || durable_standing_.cancelled.contains(run) ||
                                (w.infrastructure && (left || settings_.retries.escalate));
-            if (!cancel && !died)
+            if (!cancel && (!w.infrastructure || w.overload))
               std::erase_if(blamed_[run], [&](AttemptNo no) { return no < w.attempt.no; });
             const Retries& rules = settings_.retries;
             if (w.infrastructure)

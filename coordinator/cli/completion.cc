@@ -185,7 +185,8 @@ std::vector<std::string> completions(const CLI::App& app, std::string_view line)
 void add_completion(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("completion", "print the completion script of a shell");
   command->footer(
-      "Example:\n  source <(proctor completion bash)        (in ~/.bashrc)\n"
+      "Example:\n  proctor completion bash > ~/.proctor-completion   (and `source` that in "
+      "~/.bashrc)\n"
       "It completes commands, options, campaigns, runs and workers.");
   auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash or zsh")->required();

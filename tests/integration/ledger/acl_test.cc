@@ -42,9 +42,8 @@ std::string whole_life(RedisLedger ledger) {
   const ReserveOp held{ask_id(2), micro(10), kInBoth};
   if (const auto begun = ledger.begin_epoch(Epoch(1), kTwoEnvelopes, {held}, kUnspent); !begun.ok())
     return begun.error().detail;
-  const auto answers = ledger.apply(
-      Epoch(1), {ReserveOp{ask_id(1), micro(300), kInBoth}, SettleOp{ask_id(1), micro(50)},
-                 VoidOp{ask_id(2)}});
+  const auto answers = ledger.apply(Epoch(1), {ReserveOp{ask_id(1), micro(300), kInBoth},
+                                               SettleOp{ask_id(1), micro(50)}, VoidOp{ask_id(2)}});
   if (!answers.ok()) return answers.error().detail;
   const auto forgotten = ledger.apply(Epoch(1), {ForgetOp{ask_id(1)}});
   if (!forgotten.ok()) return forgotten.error().detail;

@@ -166,33 +166,16 @@ std::vector<AttemptId> Reader::attempts(const char* field, std::size_t items_max
 
 std::vector<std::string> Reader::names(const char* field, std::size_t items_max,
                                        std::size_t bytes_max) {
-  std::vector<std::string> out;
-  const msgpack::object* array = counted_array(field, items_max);
-  if (array == nullptr) return out;
-  Reader items(*array, field, kNoIndex, this, failure_);
-  while (!failure_.bad() && items.at_ != items.end_) out.push_back(items.name("item", bytes_max));
-  return out;
+  return items(field, items_max, [&](Reader& r) { return r.name("item", bytes_max); });
 }
 
 std::vector<Digest> Reader::digests(const char* field, std::size_t items_max) {
-  std::vector<Digest> out;
-  const msgpack::object* array = counted_array(field, items_max);
-  if (array == nullptr) return out;
-  Reader items(*array, field, kNoIndex, this, failure_);
-  out.reserve(array->via.array.size);
-  while (!failure_.bad() && items.at_ != items.end_) out.push_back(items.digest("item"));
-  return out;
+  return items(field, items_max, [](Reader& r) { return r.digest("item"); });
 }
 
 std::vector<std::uint64_t> Reader::counts(const char* field, std::size_t items_max,
                                           std::uint64_t most) {
-  std::vector<std::uint64_t> out;
-  const msgpack::object* array = counted_array(field, items_max);
-  if (array == nullptr) return out;
-  Reader items(*array, field, kNoIndex, this, failure_);
-  out.reserve(array->via.array.size);
-  while (!failure_.bad() && items.at_ != items.end_) out.push_back(items.u64("item", most));
-  return out;
+  return items(field, items_max, [&](Reader& r) { return r.u64("item", most); });
 }
 
 }  // namespace proctor::wire

@@ -81,6 +81,17 @@ class Reader {
   void finish();
 
  private:
+  // An array whose elements `read_one(Reader&)` reads one after the other, no arrays themselves.
+  template <class F>
+  auto items(const char* field, std::size_t items_max, F read_one) {
+    std::vector<decltype(read_one(*this))> out;
+    const msgpack::object* array = counted_array(field, items_max);
+    if (array == nullptr) return out;
+    Reader inside(*array, field, kNoIndex, this, failure_);
+    out.reserve(array->via.array.size);
+    while (!failure_.bad() && inside.at_ != inside.end_) out.push_back(read_one(inside));
+    return out;
+  }
   static constexpr std::uint32_t kNoIndex = UINT32_MAX;
   Reader(const msgpack::object& array, const char* what, std::uint32_t index, const Reader* parent,
          Failure& failure);

@@ -1,5 +1,7 @@
 #include "coordinator/journal/journal_check.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -70,12 +72,8 @@ Status look_at_rows(sqlite::Database& db, JournalFinding& out) {
 
 // A changed, added or missing row shows in its block's seal.
 Status look_at_seals(sqlite::Database& db, JournalFinding& out) {
-  PROCTOR_TRY(const bool sealed, journal::has_seals(db));
-  if (!sealed) return ok_status();
-  PROCTOR_TRY(const journal::Blocks there, journal::seal_all(db));
-  PROCTOR_TRY(const journal::Blocks written, journal::stored_seals(db));
-  for (std::string& difference : journal::compare_seals(there, written))
-    out.problems.push_back(std::move(difference));
+  PROCTOR_TRY(std::vector<std::string> broken, journal::broken_seals(db));
+  std::ranges::move(broken, std::back_inserter(out.problems));
   return ok_status();
 }
 

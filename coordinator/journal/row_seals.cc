@@ -255,6 +255,14 @@ std::vector<std::string> compare_seals(const Blocks& there, const Blocks& sealed
   return out;
 }
 
+Result<std::vector<std::string>> broken_seals(sqlite::Database& db) {
+  PROCTOR_TRY(const bool sealed, has_seals(db));
+  if (!sealed) return std::vector<std::string>();
+  PROCTOR_TRY(const Blocks there, seal_all(db));
+  PROCTOR_TRY(const Blocks written, stored_seals(db));
+  return compare_seals(there, written);
+}
+
 Digest head_of(const Blocks& sealed) {
   std::string all;
   for (const auto& [id, seal] : sealed) {

@@ -85,6 +85,8 @@ Status store_seals(sqlite::Database& db, const Blocks& blocks);
 
 // What differs, in the order of the file: sentences such as "attempts of runs 16 to 31: ...".
 std::vector<std::string> compare_seals(const Blocks& there, const Blocks& sealed);
+// The rows that are there against their seals; nothing for a journal without.
+Result<std::vector<std::string>> broken_seals(sqlite::Database& db);
 // One digest over all seals.
 Digest head_of(const Blocks& sealed);
 

@@ -112,7 +112,6 @@ CampaignReport build_report(ReportInput input) {
   report.deviations = std::move(input.deviations);
   report.projection = std::move(input.projection);
   report.alerts = std::move(input.alerts);
-  report.journal_head = std::move(input.journal_head);
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   std::map<RowKey, ReportRow> rows;

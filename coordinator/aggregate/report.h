@@ -63,7 +63,6 @@ struct ReportInput {
   std::vector<std::string> deviations{};  // from the registration, one sentence each
   std::optional<Comparison> projection{};
   std::vector<std::string> alerts{};  // about money, in order
-  std::string journal_head{};         // of the seals over all its rows, hex; empty: no journal
 };
 
 // x of n, with its Wilson interval; no rate of nothing.

@@ -67,6 +67,15 @@ Result<std::set<RunId>> cancelled_runs(const RestoredState& state) {
   return out;
 }
 
+// Empty: there is no journal, or one from before its rows were sealed.
+Result<std::string> journal_head(const FrozenCampaign& frozen) {
+  std::error_code ec;
+  if (!fs::exists(frozen.folder.journal(), ec)) return std::string();
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
+  return head ? head->hex() : std::string();
+}
+
 }  // namespace
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money) {
@@ -84,8 +93,6 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
   PROCTOR_TRY(const RestoredState state, journal.load());
   input.deviations = deviations_of(frozen, state.raises);
   input.alerts = alerts_of(frozen, state);
-  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
-  if (head) input.journal_head = head->hex();
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
@@ -128,6 +135,7 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
   // Before the first run there is no money to show.
   if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
   PROCTOR_TRY(CampaignReport report, read_report(frozen, money.ok() ? &*money : nullptr));
+  PROCTOR_TRY(report.journal_head, journal_head(frozen));
   const fs::path dir = frozen.folder.reports();
   PROCTOR_CHECK_OK(make_dirs(dir));
   const std::string text = render_text(report);

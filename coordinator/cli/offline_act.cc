@@ -12,8 +12,6 @@
 namespace proctor::cli {
 namespace {
 
-using Verdict = ControlAnswer::Verdict;
-
 Time now() {
   return {mono_now(), wall_now()};
 }
@@ -30,13 +28,6 @@ Result<Still> scheduler_of(const FrozenCampaign& frozen, const RestoredState& st
   for (const Command& c : out.scheduler->start(now()))
     out.over = out.over || std::holds_alternative<CampaignEnded>(c);
   return out;
-}
-
-ControlNames names_of(const FrozenCampaign& frozen, const Scheduler& scheduler) {
-  ControlNames names{&frozen.plan, &scheduler.plan(), {}};
-  for (WorkerIndex i = 0; i < scheduler.roster().size(); ++i)
-    names.workers.push_back(scheduler.roster().at(i).id.raw());
-  return names;
 }
 
 // The act's own writes and nothing of what a life would do besides; then, durable, the answer.
@@ -71,11 +62,6 @@ Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const O
                         std::to_string(n) + (n == 1 ? " run" : " runs") + " in line again"};
 }
 
-Verdict verdict_of(OperatorAnswer::Verdict verdict) {
-  if (verdict == OperatorAnswer::Verdict::kDone) return Verdict::kDone;
-  return verdict == OperatorAnswer::Verdict::kUnchanged ? Verdict::kUnchanged : Verdict::kRefused;
-}
-
 }  // namespace
 
 SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
@@ -96,13 +82,13 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
                                          request.act + ": proctor resume " + folder};
   PROCTOR_TRY(Still still, scheduler_of(frozen, state));
   // Words that are wrong need no lock.
-  PROCTOR_CHECK_OK(act_of(request, names_of(frozen, *still.scheduler), wall_now()));
+  PROCTOR_CHECK_OK(act_of(request, names_of(frozen.plan, *still.scheduler), wall_now()));
   // The journal's lock keeps a coordinator from starting meanwhile.
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
   PROCTOR_TRY(state, journal->load());
   PROCTOR_TRY(still, scheduler_of(frozen, state));
   PROCTOR_TRY(const OperatorAct act,
-              act_of(request, names_of(frozen, *still.scheduler), wall_now()));
+              act_of(request, names_of(frozen.plan, *still.scheduler), wall_now()));
   const bool after = still.over && act.kind == OperatorActKind::kRequeue;
   PROCTOR_TRY(const OperatorAnswer answer,
               after ? requeue_after_the_end(*still.scheduler, act, *journal)

@@ -99,6 +99,18 @@ Result<ControlAnswer> parse_control_answer(std::string_view line) {
   return out;
 }
 
+Verdict verdict_of(OperatorAnswer::Verdict verdict) {
+  switch (verdict) {
+    case OperatorAnswer::Verdict::kDone:
+      return Verdict::kDone;
+    case OperatorAnswer::Verdict::kUnchanged:
+      return Verdict::kUnchanged;
+    case OperatorAnswer::Verdict::kRefused:
+      break;
+  }
+  return Verdict::kRefused;
+}
+
 std::string_view to_string(Verdict verdict) {
   for (const auto& [v, name] : kVerdicts)
     if (v == verdict) return name;

@@ -14,6 +14,8 @@
 
 namespace proctor {
 
+class Scheduler;
+
 inline constexpr std::size_t kControlLineBytes = std::size_t{64} << 10;  // of a request
 inline constexpr std::size_t kControlAnswerBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kOperatorNameBytes = 256;
@@ -48,8 +50,8 @@ std::string encode(const ControlAnswer& answer);
 Result<ControlRequest> parse_control_request(std::string_view line);
 Result<ControlAnswer> parse_control_answer(std::string_view line);
 
-std::string_view to_string(OperatorActKind kind);
 std::string_view to_string(ControlAnswer::Verdict verdict);
+ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict);
 
 // The runs that words name, ascending: "all", a run TASK/METHOD/rN, a task or a method by its id
 // (task:ID or method:NAME when one name is both).  kNotFound, kInvalid: what was meant is not
@@ -62,6 +64,7 @@ struct ControlNames {
   const PlanView* view = nullptr;    // envelopes
   std::vector<std::string> workers;  // everyone who was ever here
 };
+ControlNames names_of(const Plan& plan, const Scheduler& scheduler);  // which both outlive them
 // kInvalid, kNotFound: what is missing, too much, or not there.
 Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& names, WallTime at);
 

@@ -6,6 +6,8 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "coordinator/core/operator_note.h"
+#include "coordinator/core/scheduler.h"
 #include "coordinator/shell/control_protocol.h"
 
 namespace proctor {
@@ -14,21 +16,20 @@ namespace {
 enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope };
 struct ActRule {
   OperatorActKind kind;
-  std::string_view word;
   Takes takes;
   bool needs_reason;
 };
 constexpr std::array<ActRule, 10> kActs{{
-    {OperatorActKind::kPause, "pause", Takes::kNothing, false},
-    {OperatorActKind::kUnpause, "unpause", Takes::kNothing, false},
-    {OperatorActKind::kDrain, "drain", Takes::kWorkerOrAll, false},
-    {OperatorActKind::kCancel, "cancel", Takes::kRuns, true},
-    {OperatorActKind::kRequeue, "requeue", Takes::kRuns, false},
-    {OperatorActKind::kApprove, "approve", Takes::kRuns, true},
-    {OperatorActKind::kQuarantine, "quarantine", Takes::kWorker, false},
-    {OperatorActKind::kRelease, "release", Takes::kWorker, false},
-    {OperatorActKind::kKick, "kick", Takes::kWorker, true},
-    {OperatorActKind::kRaise, "raise", Takes::kScope, true},
+    {OperatorActKind::kPause, Takes::kNothing, false},
+    {OperatorActKind::kUnpause, Takes::kNothing, false},
+    {OperatorActKind::kDrain, Takes::kWorkerOrAll, false},
+    {OperatorActKind::kCancel, Takes::kRuns, true},
+    {OperatorActKind::kRequeue, Takes::kRuns, false},
+    {OperatorActKind::kApprove, Takes::kRuns, true},
+    {OperatorActKind::kQuarantine, Takes::kWorker, false},
+    {OperatorActKind::kRelease, Takes::kWorker, false},
+    {OperatorActKind::kKick, Takes::kWorker, true},
+    {OperatorActKind::kRaise, Takes::kScope, true},
 }};
 
 Error invalid(const std::string& what) {
@@ -64,7 +65,7 @@ Status check_text(std::string_view what, const std::string& text, std::size_t by
 Status check_words(const ControlRequest& r, const ActRule& rule) {
   PROCTOR_CHECK_OK(check_text("reason", r.reason, limits::kDetailBytes));
   PROCTOR_CHECK_OK(check_text("by", r.by, kOperatorNameBytes));
-  const std::string act(rule.word);
+  const std::string act(word_of(rule.kind));
   if (is_blank(r.by)) return invalid(act + ": who asks? by: expected a name");
   if (rule.needs_reason && is_blank(r.reason))
     return invalid(act + " needs a reason: --reason TEXT");
@@ -106,8 +107,11 @@ std::vector<RunId> runs_where(const Plan& plan, const Wanted& wanted) {
 
 }  // namespace
 
-std::string_view to_string(OperatorActKind kind) {
-  return std::ranges::find(kActs, kind, &ActRule::kind)->word;
+ControlNames names_of(const Plan& plan, const Scheduler& scheduler) {
+  ControlNames names{&plan, &scheduler.plan(), {}};
+  const Roster& roster = scheduler.roster();
+  for (WorkerIndex i = 0; i < roster.size(); ++i) names.workers.push_back(roster.at(i).id.raw());
+  return names;
 }
 
 Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words) {
@@ -146,10 +150,11 @@ Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words)
 }
 
 Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& names, WallTime at) {
-  const auto rule = std::ranges::find(kActs, request.act, &ActRule::word);
+  const auto rule =
+      std::ranges::find(kActs, request.act, [](const ActRule& r) { return word_of(r.kind); });
   if (rule == kActs.end()) {
     std::vector<std::string_view> all{kActExplain};
-    for (const ActRule& r : kActs) all.push_back(r.word);
+    for (const ActRule& r : kActs) all.push_back(word_of(r.kind));
     return Error{Errc::kNotFound,
                  "act: there is no " + printable(request.act) + suggestion(request.act, all)};
   }

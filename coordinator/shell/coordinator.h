@@ -101,7 +101,6 @@ class Coordinator {
 
   void on_control(const std::string& line, ControlServer::Reply reply);
   ControlAnswer explained(const ControlRequest& request) const;
-  ControlNames control_names() const;
 
   void feed(const Event& e);
   void perform(const Persist& c);

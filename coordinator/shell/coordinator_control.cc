@@ -12,30 +12,11 @@ namespace {
 
 using Verdict = ControlAnswer::Verdict;
 
-Verdict verdict_of(OperatorAnswer::Verdict v) {
-  switch (v) {
-    case OperatorAnswer::Verdict::kDone:
-      return Verdict::kDone;
-    case OperatorAnswer::Verdict::kUnchanged:
-      return Verdict::kUnchanged;
-    case OperatorAnswer::Verdict::kRefused:
-      break;
-  }
-  return Verdict::kRefused;
-}
-
 std::string not_understood(const Error& error) {
   return encode(ControlAnswer{Verdict::kInvalid, error.detail, {}});
 }
 
 }  // namespace
-
-ControlNames Coordinator::control_names() const {
-  ControlNames names{options_.plan, &core_->plan(), {}};
-  const Roster& roster = core_->roster();
-  for (WorkerIndex i = 0; i < roster.size(); ++i) names.workers.push_back(roster.at(i).id.raw());
-  return names;
-}
 
 void Coordinator::on_control(const std::string& line, ControlServer::Reply reply) {
   const Result<ControlRequest> request = parse_control_request(line);
@@ -43,7 +24,7 @@ void Coordinator::on_control(const std::string& line, ControlServer::Reply reply
   if (outcome_)
     return reply(encode(ControlAnswer{Verdict::kUnavailable, "the campaign is ending", {}}));
   if (request->act == kActExplain) return reply(encode(explained(*request)));
-  const Result<OperatorAct> act = act_of(*request, control_names(), wall_now());
+  const Result<OperatorAct> act = act_of(*request, names_of(*options_.plan, *core_), wall_now());
   if (!act.ok()) return reply(not_understood(act.error()));
   const std::uint64_t ticket = ++last_ticket_;
   asked_.emplace(ticket, std::move(reply));

@@ -124,7 +124,7 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
 }
 
 Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
-  if (const std::optional<std::string> owner = journal_owner(frozen.folder.journal()))
+  if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
                  "this campaign is running: " + *owner +
                      ".\n  To watch it: proctor status --watch " + options.folder +

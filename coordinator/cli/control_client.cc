@@ -75,7 +75,7 @@ Result<std::optional<ControlAnswer>> ask_coordinator(const StateFolder& folder,
   const auto until = Clock::now() + kWait;
   const Result<int> connected = connect_control(folder.control());
   if (!connected.ok()) {
-    const auto owner = journal_owner(folder.journal());
+    const auto owner = journal_owner(folder.journal(), kJournalPatience);
     if (!owner) return std::optional<ControlAnswer>();
     return Error{Errc::kUnavailable,
                  connected.error().detail + ", but the campaign is in use: " + *owner};

@@ -145,7 +145,7 @@ Result<int> review(const ReviewArgs& args) {
                                       "; runs are named TASK/METHOD/rN, as in " +
                                       frozen.plan.run_name(RunId(0))};
   PROCTOR_TRY(const std::uint64_t price, registered_price(frozen.campaign));
-  if (const auto owner = journal_owner(frozen.folder.journal()))
+  if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
                  "this campaign is running (" + *owner +
                      "): stop it first (interrupt that process once), then book the review"};

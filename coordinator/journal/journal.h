@@ -13,6 +13,7 @@
 // Errors: kExhausted disk full or queue full, kUnavailable I/O error, kCorrupt damaged file or
 // contradicting fact, kInvalid not a journal or from a newer Proctor, kConflict in use by another.
 // Source: DISTRIBUTED.md B3, R18; ARCHITECTURE section 4.
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -32,8 +33,14 @@ namespace proctor {
 
 class JournalStore;
 
-// Who has the journal open for writing, if anyone: "process 17 on build7 since ...".
-std::optional<std::string> journal_owner(const fs::path& file);
+// How long whoever wants the journal waits for one who has it: an act of an operator on a stopped
+// campaign, or a look at who owns it, holds the lock for milliseconds; a coordinator for hours.
+inline constexpr std::chrono::milliseconds kJournalPatience{1000};
+
+// Who has the journal open for writing after `patience`, if anyone: "process 17 on build7 since
+// ...".
+std::optional<std::string> journal_owner(const fs::path& file,
+                                         std::chrono::milliseconds patience = {});
 
 struct JournalStats {
   std::uint64_t commits = 0;  // transactions made durable

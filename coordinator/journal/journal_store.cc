@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <limits>
+#include <thread>
 #include <tuple>
 
 #include "common/base/overload.h"
@@ -45,11 +47,22 @@ std::string owner_in(int fd) {
   return text.empty() ? "another coordinator" : printable(text);
 }
 
+// Like flock(2) with LOCK_NB, but patient with one who is about to let go.
+bool lock_within(int fd, int operation, std::chrono::milliseconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    if (::flock(fd, operation | LOCK_NB) == 0) return true;
+    if (errno != EINTR && errno != EWOULDBLOCK) return false;
+    if (errno == EWOULDBLOCK && until <= std::chrono::steady_clock::now()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 // One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
 Result<UniqueFd> take_lock(const fs::path& file) {
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return errno_error("open " + file.string(), errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!lock_within(fd.get(), LOCK_EX, kJournalPatience)) {
     if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);
     return Error{Errc::kConflict,
                  "campaign journal in use by " + owner_in(fd.get()) + " (" + file.string() + ")"};
@@ -196,9 +209,9 @@ constexpr const char* kScope =
 
 }  // namespace
 
-std::optional<std::string> journal_owner(const fs::path& file) {
+std::optional<std::string> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
   const UniqueFd fd(::open(lock_of(file).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+  if (!fd.valid() || lock_within(fd.get(), LOCK_SH, patience) || errno != EWOULDBLOCK)
     return std::nullopt;
   return owner_in(fd.get());
 }

@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "common/base/digest.h"
 #include "tests/integration/journal/sql.h"
@@ -141,6 +143,18 @@ TEST_SUITE("journal") {
     CHECK(other.find("in use by process " + std::to_string(::getpid())) != std::string::npos);
     first.reset();
     CHECK(Journal::open(folder.file).ok());
+  }
+
+  TEST_CASE("one who is about to let go of the journal is waited for") {
+    const Folder folder;
+    auto first = folder.open();
+    std::thread leaves([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      first.reset();
+    });
+    const auto second = Journal::open(folder.file);
+    leaves.join();
+    CHECK(second.ok());
   }
 
   TEST_CASE("files that are not journals of this version are refused with the reason") {

@@ -177,12 +177,16 @@ TEST_SUITE("operator") {
     act(scene, "cancel", {"noop", "--reason", "not needed"});
     CHECK(acts_of(scene, "pause") == 1);
     Child resumed = scene.start("resume", {}, "resumed");
-    REQUIRE_MESSAGE(eventually([&] { return worker_is(scene, "local-1", "ready"); }),
+    // status.json of the killed one stays until its successor has begun.
+    REQUIRE_MESSAGE(eventually([&] {
+                      return scene.number("SELECT count(*) FROM epochs") == 2 &&
+                             worker_is(scene, "local-1", "ready");
+                    }),
                     scene.said("resumed"));
     act(scene, "pause", {}, "unchanged");
     act(scene, "unpause");
     scene.open_gate();
-    CHECK_MESSAGE(resumed.wait(40s).has_value(), scene.said("resumed"));
+    CHECK_MESSAGE(resumed.wait(40s) == 0, scene.said("resumed"));
     CHECK(scene.number("SELECT count(*) FROM attempts WHERE run IN (SELECT run FROM runs WHERE "
                        "state = 'ended')") >= 2);
     scene.require_nothing_left();

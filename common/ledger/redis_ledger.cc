@@ -4,170 +4,20 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <charconv>
 #include <map>
 #include <random>
 #include <set>
 
 #include "common/base/limits.h"
-#include "common/base/overload.h"
 #include "common/base/text.h"
 #include "common/ledger/ledger_script.h"
+#include "common/ledger/redis_codec.h"
 
 namespace proctor {
 
 namespace {
 
 constexpr std::size_t kRebuildChunk = 4096;  // pairs of one call: a few milliseconds of Redis
-
-std::string micros(MicroUsd m) {
-  return std::to_string(m.micros());
-}
-
-std::string scope_list(const std::vector<ScopeId>& scopes) {
-  std::string out;
-  for (const ScopeId scope : scopes) {
-    if (!out.empty()) out += ',';
-    out += std::to_string(scope.raw());
-  }
-  return out;
-}
-
-const AskId& id_of(const LedgerOp& op) {
-  return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
-}
-
-// An integer as IEEE 754 binary64, exact to 2^53; above that cut, so that it stays above.
-std::uint64_t float64_bits(std::int64_t value) {
-  constexpr int kFraction = 52, kBias = 1023;
-  if (value == 0) return 0;
-  const std::uint64_t sign = value < 0 ? std::uint64_t{1} << 63 : 0;
-  const auto bits = static_cast<std::uint64_t>(value);
-  const std::uint64_t magnitude = value < 0 ? ~bits + 1 : bits;
-  const int exponent = static_cast<int>(std::bit_width(magnitude)) - 1;
-  const std::uint64_t aligned = exponent <= kFraction ? magnitude << (kFraction - exponent)
-                                                      : magnitude >> (exponent - kFraction);
-  const std::uint64_t fraction = aligned & ((std::uint64_t{1} << kFraction) - 1);
-  return sign | static_cast<std::uint64_t>(exponent + kBias) << kFraction | fraction;
-}
-
-// The batch as ledger.lua reads it: four MessagePack values (msgpack.org: str, array, float 64).
-// Doubles carry every amount exactly; the integers of a Redis built for 32 bits would not.
-class PackedBatch {
- public:
-  explicit PackedBatch(const std::vector<LedgerOp>& batch) {
-    ids_.reserve(16 * batch.size());
-    amounts_.reserve(9 * batch.size());
-    paths_.reserve(16 * batch.size());
-    size(0xdb, batch.size(), out_);  // the letters follow
-    for (const LedgerOp& op : batch) {
-      std::visit(Overload{[&](const ReserveOp& r) { add('r', r.id, r.ask, scope_list(r.scopes)); },
-                          [&](const SettleOp& s) { add('s', s.id, s.actual, ""); },
-                          [&](const VoidOp& v) { add('v', v.id, MicroUsd::zero(), ""); },
-                          [&](const ForgetOp& f) { add('f', f.id, MicroUsd::zero(), ""); }},
-                 op);
-    }
-    for (const std::string* values : {&ids_, &amounts_, &paths_}) {
-      size(0xdd, batch.size(), out_);
-      out_ += *values;
-    }
-  }
-  const std::string& bytes() const { return out_; }
-
- private:
-  // Type byte and number of elements, 32 bits, highest byte first.
-  static void size(unsigned char type, std::size_t n, std::string& to) {
-    to += static_cast<char>(type);
-    big_endian(n, 4, to);
-  }
-  static void big_endian(std::uint64_t bits, int bytes, std::string& to) {
-    for (int shift = 8 * (bytes - 1); 0 <= shift; shift -= 8)
-      to += static_cast<char>(bits >> shift & 0xff);
-  }
-  static void text(std::string_view value, std::string& to) {
-    if (value.size() < 32) {
-      to += static_cast<char>(0xa0 | value.size());
-    } else {
-      size(0xdb, value.size(), to);
-    }
-    to += value;
-  }
-  void add(char kind, const AskId& id, MicroUsd amount, std::string_view path) {
-    out_ += kind;
-    text(to_string(id), ids_);
-    amounts_ += '\xcb';
-    big_endian(float64_bits(amount.micros()), 8, amounts_);
-    text(path, paths_);
-  }
-  std::string out_, ids_, amounts_, paths_;
-};
-
-std::string_view cut(std::string_view& text, char at) {
-  const std::size_t end = text.find(at);
-  const std::string_view word = text.substr(0, end);
-  text = end == text.npos ? std::string_view() : text.substr(end + 1);
-  return word;
-}
-
-bool read_number(std::string_view text, std::int64_t* out) {
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), *out);
-  return ec == std::errc() && end == text.data() + text.size() && 0 <= *out &&
-         *out <= kLedgerMax.micros();
-}
-
-Error bad_reply(std::string_view what) {
-  return Error{Errc::kCorrupt, "redis: unexpected answer \"" + printable(what) + "\""};
-}
-
-// One line of ledger.lua's answer.
-Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
-  const std::string_view whole = line;
-  const std::string_view kind = cut(line, ' ');
-  const bool is_reserve = std::holds_alternative<ReserveOp>(op);
-  const bool is_settle = std::holds_alternative<SettleOp>(op);
-  const bool replayed = kind == "G" || kind == "D" || kind == "S";
-  std::int64_t first = 0;
-  std::int64_t second = 0;
-  if (is_reserve && (kind == "g" || kind == "G")) {
-    return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kGranted, {}, {}, replayed});
-  }
-  if (is_settle && (kind == "s" || kind == "S")) {
-    const MicroUsd actual = std::get<SettleOp>(op).actual;
-    if ((!line.empty() && !read_number(line, &first)) || actual.micros() < first)
-      return bad_reply(whole);
-    const MicroUsd overrun = MicroUsd::from_micros(first);
-    return LedgerAnswer(SettleAnswer{actual - overrun, overrun, replayed});
-  }
-  if (is_reserve && (kind == "d" || kind == "D")) {
-    if (!read_number(cut(line, ' '), &first) || !read_number(line, &second))
-      return bad_reply(whole);
-    return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kDenied,
-                                      ScopeId(static_cast<std::uint32_t>(first)),
-                                      MicroUsd::from_micros(second), replayed});
-  }
-  if (!is_reserve && !is_settle && kind == "u") return LedgerAnswer(Unit{});
-  const std::string id = to_string(id_of(op));
-  if (kind == "n") return LedgerAnswer(Error{Errc::kNotFound, "no reservation " + id});
-  if (kind == "c") {
-    return LedgerAnswer(Error{Errc::kConflict, "reservation " + id + " " + std::string(line)});
-  }
-  if (kind == "i") {
-    return LedgerAnswer(Error{Errc::kInvalid, "reservation " + id + ": " + std::string(line)});
-  }
-  return bad_reply(whole);
-}
-
-Result<ScopeBalance> read_balance(std::string_view text) {
-  const std::string_view whole = text;
-  std::array<std::int64_t, 3> n{};
-  if (!read_number(cut(text, ' '), &n[0]) || !read_number(cut(text, ' '), &n[1]) ||
-      !read_number(text, &n[2])) {
-    return bad_reply(whole);
-  }
-  return ScopeBalance{MicroUsd::from_micros(n[0]), MicroUsd::from_micros(n[1]),
-                      MicroUsd::from_micros(n[2])};
-}
 
 // A hash, sorted by field.
 Result<std::vector<std::pair<std::string, std::string>>> read_hash(const redisReply& reply) {
@@ -400,9 +250,8 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
   if (batch.empty()) return std::vector<LedgerAnswer>{};
   PROCTOR_CHECK_OK(connect());
   if (home_.empty()) return refusal("GONE").error();
-  PROCTOR_TRY(const RedisReply reply,
-              run(&ledger_sha_, kLedgerScript,
-                  {std::to_string(epoch.raw()), token_, PackedBatch(batch).bytes()}));
+  PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript,
+                                          {std::to_string(epoch.raw()), token_, packed(batch)}));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("not text");
   std::string_view text(reply->str, reply->len);
   PROCTOR_CHECK_OK(refusal(text));

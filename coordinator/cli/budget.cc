@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/money_word.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
@@ -92,8 +93,9 @@ Result<int> raise(const RaiseArgs& args) {
   PROCTOR_CHECK_OK(journal->append_and_wait(writes_of(frozen, input, args, *to)));
   PROCTOR_CHECK_OK(journal->close());
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
-  const std::string done = args.scope + " may now hold " + format_usd(*to) +
-                           " USD; the deviation is in the journal and in every report.";
+  const std::string done = args.scope + " may now hold " + format_usd(*to) + " " +
+                           money_word(frozen.campaign.cost_model) +
+                           "; the deviation is in the journal and in every report.";
   if (args.json)
     return tell(request, {{ControlAnswer::Verdict::kDone, done, {}}, false}, args.json);
   std::printf("%s\nGo on with: proctor resume %s\n", done.c_str(), args.folder.c_str());

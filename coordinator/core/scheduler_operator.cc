@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/contract/money_word.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 
@@ -261,7 +262,8 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
     raised.emplace_back(s);
   }
   unpark(raised);
-  return {Verdict::kDone, scope.name + " may now hold " + format_usd(act.to) + " USD"};
+  return {Verdict::kDone, scope.name + " may now hold " + format_usd(act.to) + " " +
+                              money_word(settings_.cost_model)};
 }
 
 // Nothing is asked under the new cap before it is durable: an ask follows the commit of its intent,

@@ -153,7 +153,7 @@ void tell_unsealed(Database& damaged, Database& fresh, Salvage& out) {
                                 there = journal::seal_all(fresh);
   if (!written.ok() || !there.ok()) return;
   for (const std::string& difference : journal::compare_seals(*there, *written))
-    if (!difference.starts_with("scopes"))
+    if (!difference.starts_with("table scopes:"))
       out.notes.push_back("not as it was sealed: " + difference);
 }
 

@@ -386,6 +386,8 @@ StatusSnapshot Coordinator::snapshot() const {
   s.queued = counts.queued;
   s.active = counts.active;
   s.parked = counts.parked;
+  s.cancelled = counts.cancelled;
+  s.in_backoff = counts.in_backoff;
   s.ended = counts.ended;
   if (outcome_)
     s.state = outcome_->end == End::kComplete  ? "complete"

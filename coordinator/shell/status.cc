@@ -52,6 +52,8 @@ std::string to_json(const StatusSnapshot& s) {
             {"queued", s.queued},
             {"running", s.active},
             {"parked", s.parked},
+            {"cancelled", s.cancelled},
+            {"in_backoff", s.in_backoff},
             {"success", s.ended[0]},
             {"failure", s.ended[1]},
             {"acceptance_error", s.ended[2]},
@@ -90,6 +92,8 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   s.queued = j.at("queued").get<std::uint64_t>();
   s.active = j.at("running").get<std::uint64_t>();
   s.parked = j.at("parked").get<std::uint64_t>();
+  s.cancelled = j.value("cancelled", std::uint64_t{0});
+  s.in_backoff = j.value("in_backoff", std::uint64_t{0});
   s.ended = {j.at("success").get<std::uint64_t>(), j.at("failure").get<std::uint64_t>(),
              j.at("acceptance_error").get<std::uint64_t>(), j.at("invalid").get<std::uint64_t>()};
   s.eta_ms = j.at("eta_ms").get<std::int64_t>();
@@ -117,10 +121,13 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
 
 std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
   constexpr std::size_t kBar = 20;
-  std::string line = bar(s.done() + s.parked, s.planned, kBar) + " " + std::to_string(s.done()) +
-                     "/" + std::to_string(s.planned) + " done, " + std::to_string(s.active) +
-                     " running";
-  if (0 < s.parked) line += ", " + std::to_string(s.parked) + " parked";
+  std::string line = bar(s.done() + s.parked + s.cancelled, s.planned, kBar) + " " +
+                     std::to_string(s.done()) + "/" + std::to_string(s.planned) + " done, " +
+                     std::to_string(s.active) + " running";
+  for (const auto& [count, word] : {std::pair{s.parked, " parked"},
+                                    {s.cancelled, " cancelled"},
+                                    {s.in_backoff, " to be tried again"}})
+    if (0 < count) line += ", " + std::to_string(count) + word;
   line += " | " + outcomes(s);
   if (!s.envelopes.empty())
     line += " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) +

@@ -32,6 +32,8 @@ struct StatusSnapshot {
   std::string state;  // "running", "draining", "waiting for Redis: ...", "complete", "stopped"; and
                       // who else is waited for: "running; 3 runs wait for a worker with Docker"
   std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t in_backoff = 0;  // those of `queued` that wait before they are tried again
   std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
   std::vector<Envelope> envelopes;       // those with something in them
   static constexpr std::size_t kAlertsShown = 20;
@@ -51,7 +53,7 @@ struct StatusSnapshot {
 void keep_latest(StatusSnapshot& status);
 std::string to_json(const StatusSnapshot& status);
 Result<StatusSnapshot> parse_status(std::string_view json);
-// "[#####.....] 12/36 done, 4 running, 2 parked | 9 success 3 failure ... | 1.20 of 2.00 USD | ETA
+// "[#####.....] 12/36 done, 4 running, 2 parked, 1 cancelled | 9 success 3 failure ... | 1.20 of 2.00 USD | ETA
 // 0:42"
 std::string progress_line(const StatusSnapshot& status, std::size_t columns);
 // Several lines for `proctor status`.

@@ -11,7 +11,9 @@
 #include <signal.h>
 
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <random>
 #include <thread>
 
@@ -24,6 +26,7 @@ using namespace proctor::torture;
 namespace {
 
 constexpr int kClients = 64;
+constexpr std::size_t kOpenMost = 200;        // reservations of one client at once
 constexpr std::uint32_t kShared = 4'000'000;  // runs from here on are everybody's
 constexpr const char* kCampaign = "torture";
 
@@ -56,7 +59,7 @@ struct Scene {
   }
   SufferingRedis redis;
   Journal journal;
-  std::atomic<bool> finished{false};
+  std::atomic<std::uint64_t> done{0};  // operations
   std::atomic<int> running{kClients};
 };
 
@@ -78,6 +81,7 @@ class Client {
       const std::uint64_t size = std::min<std::uint64_t>(left_, 1 + below(12));
       while (batch.size() < size) batch.push_back(next());
       left_ -= size;
+      scene_.done += size;
       if (below(100) == 0) stale(batch);
       until_answered(std::move(batch));
     }
@@ -129,15 +133,16 @@ class Client {
     if (dice < 16 && !ended_.empty()) return otherwise(ended_[below(ended_.size())]);
     if (dice < 20 && 20 < ended_.size()) {
       const AskId id = id_of(ended_.front());
-      ended_.erase(ended_.begin());
+      ended_.pop_front();
       return ForgetOp{id};
     }
     if (dice < 22 && !open_.empty()) return ForgetOp{open_[below(open_.size())].id};  // pending
     if (dice < 24) return SettleOp{{{RunId(3'999'999), AttemptNo(1)}, number_}, amount()};
-    if (dice < 60 && !open_.empty()) {
+    if ((dice < 60 && !open_.empty()) || kOpenMost < open_.size()) {
       const std::size_t which = below(open_.size());
       const AskId id = open_[which].id;
-      open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
+      std::swap(open_[which], open_.back());
+      open_.pop_back();
       ended_.push_back(dice < 50 ? LedgerOp(SettleOp{id, amount()}) : LedgerOp(VoidOp{id}));
       return ended_.back();
     }
@@ -221,7 +226,7 @@ class Client {
   std::mt19937_64 random_;
   std::uint32_t made_ = 0;
   std::vector<ReserveOp> open_;  // as far as we know
-  std::vector<LedgerOp> ended_;
+  std::deque<LedgerOp> ended_;
 };
 
 // The coordinator and the bad luck in one: until the clients are done.
@@ -309,6 +314,10 @@ void run_torture(const fs::path& folder, std::uint64_t seed, std::uint64_t opera
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (std::chrono::steady_clock::now() < next) continue;
     fate.strike();
+    std::fprintf(stderr, "\r%llu of %llu operations, %llu rebuilds ",
+                 static_cast<unsigned long long>(scene.done),
+                 static_cast<unsigned long long>(operations * kClients),
+                 static_cast<unsigned long long>(scene.journal.generation));
     next = std::chrono::steady_clock::now() + period / 2 +
            std::chrono::milliseconds(fate.below(static_cast<std::uint64_t>(period.count())));
   }

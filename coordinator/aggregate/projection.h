@@ -46,7 +46,7 @@ struct ProjectionInput {
   std::vector<Kind> kinds;
   std::vector<Run> runs;           // in the plan's order
   std::uint64_t lost_micro = 0;    // lost attempts of one run, in millionths
-  std::uint32_t attempts_max = 1;  // of one run, infrastructure's losses included
+  std::uint32_t attempts_max = 1;  // of one run, losses by infrastructure and overloads included
   std::uint32_t slots = 0;         // runs that the campaign's own workers take at a time
   bool reviews_priced = false;     // the price table has human,minute
 };

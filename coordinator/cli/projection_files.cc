@@ -76,7 +76,7 @@ ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
     out.inputs_registered =
         registration != nullptr && registration->cost_inputs == campaign.cost_inputs->digest;
   }
-  out.attempts_max = 1 + campaign.infrastructure_retries;
+  out.attempts_max = 1 + campaign.infrastructure_retries + campaign.retries.overload;
   out.slots = campaign.workers * campaign.slots;
   out.reviews_priced = human_minute_price(campaign.cost_model).ok();
   KindTable kinds(campaign, plan, out);

@@ -50,7 +50,8 @@ TEST_SUITE("money") {
     CHECK(task["name"] == "task:add");
     CHECK(task["expected"].is_null());
     CHECK(task["at_caps"]["micro_usd"] == 2'000'000);  // four runs at 0.50
-    CHECK(task["at_most"]["micro_usd"] == 18'000'000);  // 3 times lost, 5 times overloaded, once done
+    CHECK(task["at_most"]["micro_usd"] ==
+          18'000'000);  // 3 times lost, 5 times overloaded, once done
     CHECK(task["at_once"] == 4);
     CHECK(json["binds_first"]["at_caps"].is_null());
     std::error_code ec;

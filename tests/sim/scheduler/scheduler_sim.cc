@@ -66,7 +66,9 @@ TEST_SUITE("scheduler simulation") {
         {"blamed", seen.blamed},
         {"withdrawn", seen.withdrawn},
         {"excused", seen.excused},
-        {"alone", seen.alone}};
+        {"alone", seen.alone},
+        {"torn", seen.torn},
+        {"clock jumps", seen.clock_jumps}};
     for (const auto& [what, count] : decided) {
       CAPTURE(what);
       MESSAGE(what << ' ' << count);

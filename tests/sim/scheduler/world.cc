@@ -5,6 +5,7 @@
 namespace proctor::sim {
 namespace {
 constexpr std::int64_t kUsd = 1'000'000;
+constexpr std::uint64_t kDay = 86'400'000;
 MicroUsd micros(std::uint64_t n) {
   return MicroUsd::from_micros(static_cast<std::int64_t>(n));
 }
@@ -27,7 +28,8 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
   ranges_.drain_once = below(3) == 0;
   ranges_.books = below(2) == 0;
   if (below(3) == 0)
-    ranges_ = Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, 0, 0, 1};  // some nights are quiet
+    ranges_ =
+        Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, 0, 0, 0, 0, 1};  // some nights are quiet
   make_plan();
   const std::uint64_t n = 1 + below(4);
   for (std::uint64_t i = 0; i < n; ++i) {
@@ -147,6 +149,10 @@ void World::faults() {
     cancel ? feed(CancelAsked{}) : feed(DrainAsked{});
   }
   if (core_ && chance(ranges_.acts)) some_act();
+  if (chance(ranges_.clock_jumps)) {
+    ++seen_.clock_jumps;
+    wall_offset_ = some(2 * kDay) - Millis(kDay);
+  }
   for (auto& [id, w] : workers_) {
     if (w.alive && chance(ranges_.worker_dies)) {
       ++seen_.worker_deaths;
@@ -169,6 +175,7 @@ void World::boot_coordinator() {
   standing_ = durable_standing_;
   assigned_now_.clear();
   not_before_.clear();
+  steady_offset_ = some(kDay);
   core_ = std::make_unique<Scheduler>(plan_, settings_, epoch_);
   ledger_ =
       std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
@@ -331,7 +338,7 @@ void World::perform(const Forget& c) {
 
 void World::perform(const ArmTimer& c) {
   const std::uint64_t life = coordinator_life_;
-  at(c.at - now_, [this, life] {
+  at(c.at - steady_offset_ - now_, [this, life] {
     if (life == coordinator_life_) feed(TimerFired{});
   });
 }

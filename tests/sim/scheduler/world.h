@@ -26,6 +26,8 @@ struct Ranges {  // percent per message or per second
   bool books = false;     // killed workers know what they were running (worker/shell/meter_book.h)
   unsigned acts = 6;      // of an operator, per second
   unsigned overload = 3;  // of results
+  unsigned torn = 5;      // of worker deaths: its disk lost a result that was not acknowledged
+  unsigned clock_jumps = 2;
   std::uint64_t cut_off_ms = 45'000;  // at most: sometimes longer than the lease
 };
 
@@ -44,6 +46,7 @@ struct Exercised {
   std::uint64_t quarantines = 0, own_quarantines = 0, worker_drains = 0, raises = 0, unchanged = 0;
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
   std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0;
+  std::uint64_t torn = 0, clock_jumps = 0;
 };
 
 class World {
@@ -73,7 +76,11 @@ class World {
   std::uint64_t below(std::uint64_t n) { return rng_() % n; }
   bool chance(unsigned percent) { return faults_on_ && below(100) < percent; }
   Millis some(std::uint64_t ms) { return Millis(static_cast<std::int64_t>(below(ms) + 1)); }
-  Time time() const { return {now_, WallTime(now_.time_since_epoch().count())}; }
+  // As the coordinator's clocks have it: the steady one begins anywhere with each life, the wall
+  // clock jumps.
+  Time time() const {
+    return {now_ + steady_offset_, WallTime((now_ + wall_offset_).time_since_epoch().count())};
+  }
 
   // coordinator
   void make_plan();
@@ -142,6 +149,7 @@ class World {
   Ranges ranges_;
   bool faults_on_ = true;
   Instant now_{};
+  Millis steady_offset_{0}, wall_offset_{0};
   struct Action {
     Instant at;
     std::uint64_t order;

@@ -244,8 +244,10 @@ void World::check_durable(const JournalWrite& write) {
             not_before_[w.attempt.run] = {
                 now_, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
                               failures_[w.attempt.run])};
-            // A Sync that was overtaken by a Progress takes back what that said: nobody's fault.
-            if (w.reason.find("no longer has it") == std::string::npos)
+            // A Sync that was overtaken by a Progress takes back what that said, and a kick
+            // explains a death that nobody had noticed yet: nobody's fault.
+            if (w.reason.find("no longer has it") == std::string::npos &&
+                w.reason.find("was kicked by") == std::string::npos)
               count_poison_loss(w.attempt);
             if (t.terminal) fail("lost after its end: " + to_string(w.attempt));
             t.at.state = S::kLost;

@@ -192,6 +192,10 @@ void World::leave(SimWorker& w) {
 void World::kill_worker(SimWorker& w) {
   w.alive = false;
   ++w.life;
+  if (!w.spool.empty() && chance(ranges_.torn)) {
+    ++seen_.torn;
+    w.spool.erase(std::next(w.spool.begin(), static_cast<std::ptrdiff_t>(below(w.spool.size()))));
+  }
   if (ranges_.books) {
     for (const auto& [id, usage] : w.running) {
       wire::ResultMessage& r = w.spool[id];  // found by its next life

@@ -296,6 +296,7 @@ void World::perform(const Reserve& c) {
         ++seen_.denials;
         const std::string& scope = plan_.scopes[answer->short_scope.raw()].name;
         if (scope.starts_with("method:") || scope.starts_with("stratum:")) ++seen_.short_across;
+        if (!answer->replayed) check_denied(op.id.attempt);
       }
       out.answers.push_back({op.id, *answer});
     }
@@ -312,6 +313,7 @@ void World::perform(const Settle& c) {
       else
         out.answers.push_back({op.id, *answer});
     }
+    ++came_back_;
     return out;
   });
 }
@@ -325,6 +327,7 @@ void World::perform(const VoidReservations& c) {
         fail("ledger refuses to void " + to_string(op.id) + ": " + s.error().detail);
       out.ids.push_back(op.id);
     }
+    ++came_back_;
     return out;
   });
 }

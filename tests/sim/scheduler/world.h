@@ -135,6 +135,7 @@ class World {
   void check_durable(const JournalWrite& w);
   void check_intent(const AttemptIntent& w);
   void check_settled(const AttemptSettled& w);
+  void check_denied(const AttemptId& id);
   void check_envelopes() const;
   void check_note(const Note& w);
   void check_alerts_at_end();
@@ -193,12 +194,14 @@ class World {
   std::size_t alerts_at_boot_ = 0;
   std::set<std::pair<ScopeId, std::uint32_t>> told_;
   std::vector<RunDominates> dominant_;
-  std::map<RunId, std::uint32_t> failures_;      // lost, or the host's fault
-  std::map<RunId, std::uint64_t> denied_after_;  // what had come back when it was last denied
-  std::uint64_t came_back_ = 0;                  // settled, voided, or denied to somebody else
-  bool stopping_ = false;                        // this life was told to start nothing more
-  std::map<AttemptId, BootId> begun_in_;         // the life of a worker that began it
-  std::map<WorkerId, BootId> boot_heard_;        // of the last Sync that arrived
+  std::map<RunId, std::uint32_t> failures_;  // lost, or the host's fault
+  // As the ledger sees it: settled, voided, raised, or denied to somebody; and where that stood
+  // when it last denied a run.
+  std::uint64_t came_back_ = 0;
+  std::map<RunId, std::uint64_t> denied_after_;
+  bool stopping_ = false;                  // this life was told to start nothing more
+  std::map<AttemptId, BootId> begun_in_;   // the life of a worker that began it
+  std::map<WorkerId, BootId> boot_heard_;  // of the last Sync that arrived
 
   // What operators did, as the journal has it, and as it must hold now: what is undone is undone
   // when it is asked, what is done holds when it is durable.

@@ -107,7 +107,7 @@ void World::perform(const Answer& c) {
 
 void World::perform(const RaiseCaps& c) {
   ledger_turn([this, c]() -> Event {
-    ++came_back_;  // what was asked before it hears of this may be asked again
+    ++came_back_;
     for (std::uint32_t s = 0; s < c.scopes.size(); ++s) {
       // The next raise may be durable before a slow ledger hears of this one.
       if (plan_.scopes[s].cap < c.scopes[s].cap) fail("a cap the journal does not have");

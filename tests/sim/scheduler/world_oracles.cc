@@ -104,7 +104,6 @@ void World::check_settled(const AttemptSettled& w) {
   if (t.at.settled) fail("settled twice: " + to_string(w.attempt));
   t.at.settled = true;
   t.at.charged = w.charged;
-  ++came_back_;
   // What a lost attempt spent since it was last heard of is unknown: its whole ask is charged.
   // Usage is money here, one to one (see the price in World::World).
   const MicroUsd metered = MicroUsd::from_micros(static_cast<std::int64_t>(t.at.usage.tool_calls));
@@ -186,13 +185,7 @@ void World::check_durable(const JournalWrite& write) {
             a.boot = w.boot;
             check_envelopes();
           },
-          [&](const AttemptDenied& w) {
-            durable_.at(w.attempt).at.state = S::kDenied;
-            const auto [it, first] = denied_after_.emplace(w.attempt.run, came_back_);
-            if (!first && it->second == came_back_)
-              fail("asked in vain again though no money came back: " + to_string(w.attempt));
-            it->second = ++came_back_;
-          },
+          [&](const AttemptDenied& w) { durable_.at(w.attempt).at.state = S::kDenied; },
           [&](const AttemptResult& w) {
             Trail& t = durable_.at(w.attempt);
             if (t.at.has_result) fail("a second result on record: " + to_string(w.attempt));
@@ -233,7 +226,6 @@ void World::check_durable(const JournalWrite& write) {
           [&](const AttemptSettled& w) { check_settled(w); },
           [&](const AttemptVoided& w) {
             ++seen_.voided;
-            ++came_back_;
             durable_.at(w.attempt).at.state = S::kVoided;
             durable_.at(w.attempt).terminal = true;
           },
@@ -270,7 +262,6 @@ void World::check_durable(const JournalWrite& write) {
           [&](const EpochBegun&) {},
           [&](const MetaSet&) {},
           [&](const ScopeDefined& w) {
-            ++came_back_;
             plan_.scopes[w.scope.raw()].cap = w.cap;
             std::erase_if(told_, [&](const auto& told) {
               return told.first == w.scope &&
@@ -312,6 +303,13 @@ void World::check_end() {
       is_short = is_short || ledger_->balance(s).free() < plan_.task_of(run).ask;
     if (!is_short) fail("run " + std::to_string(r) + " is parked though there is money for it");
   }
+}
+
+void World::check_denied(const AttemptId& id) {
+  const auto [it, first] = denied_after_.emplace(id.run, came_back_);
+  if (!first && it->second == came_back_)
+    fail("asked in vain again though no money came back: " + to_string(id));
+  it->second = ++came_back_;
 }
 
 // Of an attempt that killed its worker, and that this life of the coordinator knew to run.

@@ -101,7 +101,7 @@ struct Campaign {
   std::uint32_t slots = 2;                // of each of them
   enum class LedgerKind { kRedis, kJournal };
   LedgerKind ledger = LedgerKind::kRedis;  // kJournal: no Redis at all, `redis` is empty
-  std::string redis;  // "", "unix:/path" or "tcp://host:port"; "" = a private one
+  std::string redis;  // "", "unix:/path", "tcp://host:port/db", tls://; "": a private one
   std::uint32_t infrastructure_retries = 3;
   Retries retries;
   CostModel cost_model;

@@ -18,16 +18,26 @@ constexpr TextRule kPatternRule{kPathBytes, "a relative path such as contracts/*
 
 bool is_redis_address(std::string_view text) {
   constexpr std::string_view kUnix = "unix:";
-  constexpr std::string_view kTcp = "tcp://";
+  constexpr std::string_view kTcp = "tcp://", kTls = "tls://";
   if (text.starts_with(kUnix)) return is_absolute(text.substr(kUnix.size()));
-  if (!text.starts_with(kTcp)) return false;
+  if (!text.starts_with(kTcp) && !text.starts_with(kTls)) return false;
   text.remove_prefix(kTcp.size());
+  const auto is_number = [](std::string_view digits) {
+    return !digits.empty() &&
+           std::ranges::all_of(digits, [](char c) { return '0' <= c && c <= '9'; });
+  };
+  if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
+    if (!is_number(text.substr(slash + 1))) return false;
+    text = text.substr(0, slash);
+  }
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) return false;
-  return is_one_line(text) && text.find_first_of(" /@") == std::string_view::npos &&
-         std::ranges::all_of(text.substr(colon + 1), [](char c) { return '0' <= c && c <= '9'; });
+  if (colon == std::string_view::npos || colon == 0) return false;
+  return is_one_line(text) && text.find_first_of(" @") == std::string_view::npos &&
+         is_number(text.substr(colon + 1));
 }
-constexpr TextRule kRedisRule{kPathBytes, "unix:/path or tcp://host:port", is_redis_address};
+constexpr TextRule kRedisRule{
+    kPathBytes, "unix:/path, tcp://host:port[/database] or tls://host:port[/database]",
+    is_redis_address};
 
 void read_methods(const Fields& f, const FileSource& files, Campaign& out) {
   std::set<std::string> names;

@@ -55,8 +55,9 @@ std::optional<Number> whole_number(std::string_view text) {
 }
 
 Error bad_address(std::string_view text, std::string_view why) {
-  return Error{Errc::kInvalid, "redis address \"" + printable(text) + "\": " + std::string(why) +
-                                   "; expected unix:/path, tcp://host:port or tcp://host:port/db"};
+  return Error{Errc::kInvalid,
+               "redis address \"" + printable(text) + "\": " + std::string(why) +
+                   "; expected unix:/path, tcp://host:port, tcp://host:port/db or tls://..."};
 }
 
 // The code of an error reply stands first; Redis 6 wraps that of a script as "... -OOM ...".
@@ -110,10 +111,13 @@ Result<RedisEndpoint> parse_redis_endpoint(std::string_view text) {
     if (107 < endpoint.unix_path.size()) return bad_address(text, "longer than 107 bytes");
     return endpoint;
   }
-  if (!text.starts_with("tcp://")) return bad_address(text, "neither unix: nor tcp://");
-  std::string_view rest = text.substr(6);
+  endpoint.tls = text.starts_with("tls://");
+  if (!endpoint.tls && !text.starts_with("tcp://"))
+    return bad_address(text, "neither unix: nor tcp:// nor tls://");
+  const std::string_view scheme = text.substr(0, 6);
+  std::string_view rest = text.substr(scheme.size());
   if (rest.find('@') != rest.npos) {
-    return bad_address("tcp://...", "credentials do not belong into an address");
+    return bad_address(std::string(scheme) + "...", "credentials do not belong into an address");
   }
   if (const std::size_t slash = rest.find('/'); slash != rest.npos) {
     const auto db = whole_number<std::uint32_t>(rest.substr(slash + 1));
@@ -136,7 +140,7 @@ Result<RedisEndpoint> parse_redis_endpoint(std::string_view text) {
 std::string describe(const RedisEndpoint& e) {
   if (!e.unix_path.empty()) return "unix:" + e.unix_path;
   const std::string host = e.host.find(':') == e.host.npos ? e.host : "[" + e.host + "]";
-  return "tcp://" + host + ":" + std::to_string(e.port) +
+  return (e.tls ? "tls://" : "tcp://") + host + ":" + std::to_string(e.port) +
          (e.db == 0 ? "" : "/" + std::to_string(e.db));
 }
 
@@ -155,6 +159,11 @@ Result<RedisConnection> RedisConnection::open(const RedisEndpoint& endpoint,
     return Error{Errc::kUnavailable, where + ": cannot set the timeout of the socket"};
   }
   RedisConnection connection(std::move(context));
+  if (endpoint.tls) {
+    auto tls = RedisTls::handshake(connection.context_->fd, endpoint.host, endpoint.tls_files);
+    if (!tls.ok()) return in_context(where, std::move(tls).error());
+    connection.tls_ = std::move(tls).value();
+  }
   if (auto s = connection.log_in(endpoint); !s.ok()) {
     return in_context(where, std::move(s).error());
   }
@@ -232,15 +241,47 @@ Result<RedisReply> RedisConnection::call(std::span<const std::string_view> args)
     sizes.push_back(arg.size());
   }
   const NoSigpipe guard;
-  RedisReply reply(static_cast<redisReply*>(
-      redisCommandArgv(context_.get(), static_cast<int>(args.size()), bytes.data(), sizes.data())));
-  if (reply == nullptr) {
-    Error error{Errc::kUnavailable, "redis: " + std::string(context_->errstr)};
-    context_.reset();  // a context that failed once answers nothing any more
+  const auto dead = [&](Error error) {
+    tls_.reset();
+    context_.reset();  // what failed once answers nothing any more
     return error;
+  };
+  RedisReply reply;
+  if (tls_) {
+    auto answer = call_under_tls(bytes, sizes);
+    if (!answer.ok()) return dead(in_context("redis", std::move(answer).error()));
+    reply = std::move(answer).value();
+  } else {
+    reply.reset(static_cast<redisReply*>(redisCommandArgv(
+        context_.get(), static_cast<int>(args.size()), bytes.data(), sizes.data())));
+    if (reply == nullptr)
+      return dead(Error{Errc::kUnavailable, "redis: " + std::string(context_->errstr)});
   }
   if (reply->type == REDIS_REPLY_ERROR) return classify({reply->str, reply->len});
   return reply;
+}
+
+Result<RedisReply> RedisConnection::call_under_tls(std::span<const char*> args,
+                                                   std::span<const std::size_t> sizes) {
+  char* command = nullptr;
+  const int length =
+      redisFormatCommandArgv(&command, static_cast<int>(args.size()), args.data(), sizes.data());
+  if (length < 0) return Error{Errc::kExhausted, "out of memory"};
+  struct Free {
+    void operator()(char* c) const noexcept { redisFreeCommand(c); }
+  };
+  const std::unique_ptr<char, Free> owned(command);
+  PROCTOR_CHECK_OK(tls_->write({command, static_cast<std::size_t>(length)}));
+  std::array<char, 16'384> buffer;
+  for (;;) {
+    void* reply = nullptr;
+    if (redisReaderGetReply(context_->reader, &reply) != REDIS_OK)
+      return Error{Errc::kUnavailable, std::string(context_->reader->errstr)};
+    if (reply != nullptr) return RedisReply(static_cast<redisReply*>(reply));
+    PROCTOR_TRY(const std::string_view bytes, tls_->read(buffer));
+    if (redisReaderFeed(context_->reader, bytes.data(), bytes.size()) != REDIS_OK)
+      return Error{Errc::kUnavailable, std::string(context_->reader->errstr)};
+  }
 }
 
 }  // namespace proctor

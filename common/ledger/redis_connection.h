@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "common/base/result.h"
 #include "common/base/secret.h"
+#include "common/ledger/redis_tls.h"
 
 struct redisContext;
 struct redisReply;
@@ -27,12 +29,15 @@ struct RedisEndpoint {
   std::string host;
   std::uint16_t port = 6379;
   std::uint32_t db = 0;
+  bool tls = false;
+  RedisTlsFiles tls_files;
   std::string user;  // with a password: AUTH user password (ACL), without a user AUTH password
   Secret password;
 };
 
-// "unix:/path/to.sock", "tcp://host:port" or "tcp://host:port/db" ("[::1]" for IPv6).  Credentials
-// are never part of it: the campaign file is public.  kInvalid says what was found.
+// "unix:/path/to.sock", "tcp://host:port" or "tcp://host:port/db" ("[::1]" for IPv6); tls:// for
+// TCP under TLS.  Credentials are never part of it: the campaign file is public.  kInvalid says
+// what was found.
 Result<RedisEndpoint> parse_redis_endpoint(std::string_view text);
 // As parsed, without the password.
 std::string describe(const RedisEndpoint& endpoint);
@@ -78,7 +83,11 @@ class RedisConnection {
   Status log_in(const RedisEndpoint& endpoint);
   Status check_server();
   void look_around();
+  Result<RedisReply> call_under_tls(std::span<const char*> args,
+                                    std::span<const std::size_t> sizes);
+  // hiredis 0.14 knows no TLS: it then keeps the socket and the parser, and we move the bytes.
   std::unique_ptr<redisContext, RedisContextFree> context_;
+  std::optional<RedisTls> tls_;
   RedisFacts facts_;
 };
 

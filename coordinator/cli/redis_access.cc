@@ -12,6 +12,12 @@ Result<RedisEndpoint> redis_endpoint(const std::string& configured) {
   if (const char* user = std::getenv("PROCTOR_REDIS_USER")) endpoint.user = user;
   if (const char* password = std::getenv("PROCTOR_REDIS_PASSWORD"))
     endpoint.password = Secret(password);
+  const auto file = [](const char* variable) -> std::string {
+    const char* path = std::getenv(variable);
+    return path == nullptr ? "" : path;
+  };
+  endpoint.tls_files = {file("PROCTOR_REDIS_CA"), file("PROCTOR_REDIS_CERT"),
+                        file("PROCTOR_REDIS_KEY")};
   return endpoint;
 }
 

@@ -192,8 +192,11 @@ TEST_SUITE("contract") {
         {kYaml, "budget:\n  global: \"20.00\"\n  task: \"10.00\"\n  run: \"1.00\"\n", "",
          "campaign.yaml:5:1: budget: found nothing, expected a mapping with at least global\n"},
         {kYaml, "replicates: 2", "redis: tcp://host",
-         "campaign.yaml:21:8: redis: found \"tcp://host\", expected unix:/path or "
-         "tcp://host:port\n"},
+         "campaign.yaml:21:8: redis: found \"tcp://host\", expected unix:/path, "
+         "tcp://host:port[/database] or tls://host:port[/database]\n"},
+        {kYaml, "replicates: 2", "redis: \"tls://cache.lab:6380/x\"",
+         "campaign.yaml:21:8: redis: found \"tls://cache.lab:6380/x\", expected unix:/path, "
+         "tcp://host:port[/database] or tls://host:port[/database]\n"},
         {kYaml, "  run: \"1.00\"\n", "  run: \"1.00\"\n  ledger: sqlite\n",
          "campaign.yaml:28:11: budget.ledger: found \"sqlite\", expected redis or journal\n"},
         {kYaml, "  run: \"1.00\"\n", "  run: \"1.00\"\n  ledger: journal\nredis: unix:/r\n",

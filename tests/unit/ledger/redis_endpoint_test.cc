@@ -8,7 +8,7 @@ using namespace proctor;
 TEST_SUITE("ledger") {
   TEST_CASE("a redis address is read and written back") {
     for (const char* text : {"unix:/run/redis.sock", "tcp://localhost:6379", "tcp://[::1]:7000/3",
-                             "tcp://10.0.0.7:1/15"}) {
+                             "tcp://10.0.0.7:1/15", "tls://cache.lab:6380/2", "tls://[::1]:1"}) {
       CAPTURE(text);
       const auto endpoint = parse_redis_endpoint(text);
       REQUIRE(endpoint.ok());
@@ -16,6 +16,8 @@ TEST_SUITE("ledger") {
     }
     CHECK(parse_redis_endpoint("tcp://[::1]:7000/3")->host == "::1");
     CHECK(parse_redis_endpoint("tcp://[::1]:7000/3")->db == 3);
+    CHECK_FALSE(parse_redis_endpoint("tcp://[::1]:7000/3")->tls);
+    CHECK(parse_redis_endpoint("tls://[::1]:7000/3")->tls);
   }
 
   TEST_CASE("a wrong redis address is refused with what was expected") {
@@ -25,7 +27,8 @@ TEST_SUITE("ledger") {
           std::string("unix:"), std::string("tcp://host"), std::string("tcp://:6379"),
           std::string("tcp://host:0"), std::string("tcp://host:65536"), std::string("tcp://host:x"),
           std::string("tcp://host:1/x"), std::string("tcp://host:1/"), std::string("redis://h:1"),
-          std::string("unix:/a\0b", 9), long_path}) {
+          std::string("tls://host"), std::string("tls:host:1"), std::string("unix:/a\0b", 9),
+          long_path}) {
       CAPTURE(text);
       const auto endpoint = parse_redis_endpoint(text);
       REQUIRE_FALSE(endpoint.ok());

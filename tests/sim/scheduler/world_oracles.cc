@@ -83,7 +83,11 @@ void World::check_intent(const AttemptIntent& w) {
   if (settings_.infrastructure_retries < failures_[run] ||
       settings_.retries.overload < overloads_[run])
     fail("another attempt above the limit of retries: " + to_string(w.attempt));
-  if (PoisonBook::kSuspectAfter <= blamed_[run].size()) lone_.insert(w.attempt);
+  // Asked for again after a denial, it may be a suspect no longer.
+  if (PoisonBook::kSuspectAfter <= blamed_[run].size())
+    lone_.insert(w.attempt);
+  else
+    lone_.erase(w.attempt);
   t.at = RestoredAttempt{};
   t.at.attempt = w.attempt;
   t.at.seq = w.seq;

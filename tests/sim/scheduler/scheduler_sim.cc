@@ -1,7 +1,9 @@
 // Simulation of the scheduler.  A failing seed replays exactly:
 //   PROCTOR_SIM_SEED=17 build/dev/proctor_scheduler_sim
+// The long form: PROCTOR_SIM_SEEDS=10000 (five minutes of processor time).
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tests/sim/scheduler/world.h"
@@ -10,6 +12,8 @@ using proctor::sim::Exercised;
 using proctor::sim::World;
 
 namespace {
+constexpr std::uint64_t kTold = 1'000;
+
 std::uint64_t from_env(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
@@ -20,12 +24,13 @@ TEST_SUITE("scheduler simulation") {
   TEST_CASE("every run ends once and no envelope is passed whatever dies") {
     Exercised seen;
     const std::uint64_t only = from_env("PROCTOR_SIM_SEED", 0);
-    const std::uint64_t seeds = from_env("PROCTOR_SIM_SEEDS", 400);
+    const std::uint64_t seeds = from_env("PROCTOR_SIM_SEEDS", 500);
     for (std::uint64_t seed = only != 0 ? only : 1; seed <= (only != 0 ? only : seeds); ++seed) {
       World world(seed, seen);
       const bool held = world.run();
       INFO("replay with PROCTOR_SIM_SEED=" << seed);
       REQUIRE_MESSAGE(held, world.why());
+      if (seed % kTold == 0) std::fprintf(stderr, "%lu of %lu seeds\n", seed, seeds);
     }
     if (only != 0) return;
     MESSAGE(seeds << " seeds, " << seen.runs << " runs: lost " << seen.lost << ", repeated "

@@ -113,6 +113,7 @@ class World {
   void start_attempt(SimWorker& w, Epoch epoch, AttemptId id);
   void finish_attempt(SimWorker& w, AttemptId id);
   void stop_agent(SimWorker& w, AttemptId id);
+  void end_attempt(SimWorker& w, AttemptId id, wire::ResultMessage r);
   bool must_stop(const wire::RunningAttempt& r) const;
   void send_result(SimWorker& w, const wire::ResultMessage& r);
   void kill_worker(SimWorker& w);

@@ -103,13 +103,9 @@ void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
 }
 
 void World::finish_attempt(SimWorker& w, AttemptId id) {
-  const auto it = w.running.find(id);
-  if (it == w.running.end()) return;  // cancelled meanwhile
+  if (!w.running.contains(id)) return;  // cancelled meanwhile
   wire::ResultMessage r;
-  r.epoch = w.epoch_seen;
-  r.attempt = id;
   r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
-  r.usage = it->second;
   const bool sick = w.id == sick_ && chance(70);
   const bool overload = chance(ranges_.overload);
   if (sick || overload || chance(ranges_.infrastructure)) {
@@ -119,6 +115,15 @@ void World::finish_attempt(SimWorker& w, AttemptId id) {
     r.outcome = RunOutcome::kInvalid;
     r.termination = Termination::kInfrastructure;
   }
+  end_attempt(w, id, r);
+}
+
+// Spooled first, then sent, as often as it is asked for.
+void World::end_attempt(SimWorker& w, AttemptId id, wire::ResultMessage r) {
+  const auto it = w.running.find(id);
+  r.epoch = w.epoch_seen;
+  r.attempt = id;
+  r.usage = it->second;
   w.running.erase(it);
   w.done.insert(id);
   w.spool[id] = r;
@@ -127,19 +132,12 @@ void World::finish_attempt(SimWorker& w, AttemptId id) {
 
 // The agent goes, what it left is judged: a result like any other, by its own cap.
 void World::stop_agent(SimWorker& w, AttemptId id) {
-  const auto it = w.running.find(id);
-  if (it == w.running.end()) return;
+  if (!w.running.contains(id)) return;
   ++seen_.stopped;
   wire::ResultMessage r;
-  r.epoch = w.epoch_seen;
-  r.attempt = id;
   r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
   r.termination = Termination::kBudgetExceeded;
-  r.usage = it->second;
-  w.running.erase(it);
-  w.done.insert(id);
-  w.spool[id] = r;
-  send_result(w, r);
+  end_attempt(w, id, r);
 }
 
 void World::send_result(SimWorker& w, const wire::ResultMessage& r) {
@@ -160,17 +158,10 @@ void World::perform(const AckResults& c) {
 void World::perform(const CancelAttempts& c) {
   to_worker(c.worker, [this, ids = c.attempts](SimWorker& w) {
     for (const AttemptId& id : ids) {
-      const auto it = w.running.find(id);
-      if (it == w.running.end()) continue;
+      if (!w.running.contains(id)) continue;
       wire::ResultMessage r;
-      r.epoch = w.epoch_seen;
-      r.attempt = id;
       r.termination = Termination::kOperatorCancel;
-      r.usage = it->second;
-      w.running.erase(it);
-      w.done.insert(id);
-      w.spool[id] = r;
-      send_result(w, r);
+      end_attempt(w, id, r);
     }
   });
 }

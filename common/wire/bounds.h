@@ -24,6 +24,6 @@ inline constexpr std::size_t kPlainFrameBytes = std::size_t{2} << 20;
 
 // The largest plain frame is a full Assign: three digests' worth of bytes and a name per run.
 static_assert(limits::kBatchItems * (kRunNameBytes + 128) < kPlainFrameBytes);
-static_assert(limits::kChunkBytes + kPayloadOverhead <= limits::kFrameBytes);
+static_assert(limits::kChunkBytes + kPayloadOverhead <= kPlainFrameBytes);
 
 }  // namespace proctor::wire

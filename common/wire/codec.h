@@ -26,6 +26,8 @@ Result<Message> decode(std::string_view bytes);
 //   if (const auto v = peek_version(bytes); v != 0 && !is_spoken(v))
 //   send(encode(wrong_version(v)));
 std::uint32_t peek_version(std::string_view bytes);
+// Likewise its kind (kinds.h), or 0: to decide whether it is worth decoding.
+std::uint64_t peek_kind(std::string_view bytes);
 constexpr bool is_spoken(std::uint32_t version) {
   return kOldestVersion <= version && version <= kVersion;
 }

@@ -308,6 +308,11 @@ std::uint32_t peek_version(std::string_view bytes) {
   return static_cast<std::uint32_t>(e.version);
 }
 
+std::uint64_t peek_kind(std::string_view bytes) {
+  Envelope e;
+  return peek(bytes, e) ? e.kind : 0;
+}
+
 Refuse wrong_version(std::uint32_t version) {
   return {"protocol version " + std::to_string(version) + " is not spoken here (" +
           std::to_string(kOldestVersion) + " to " + std::to_string(kVersion) +

@@ -1,5 +1,6 @@
 #include "common/wire/edge_socket.h"
 
+#include <chrono>
 #include <utility>
 
 #include "common/base/assert.h"
@@ -53,7 +54,10 @@ EdgeSocket::Look EdgeSocket::look() {
 void EdgeSocket::pump() {
   in_pump_ = true;
   Look seen = Look::kAgain;
-  for (int i = 0; i < burst_max_; ++i) {
+  // Large messages take long each: others on the loop do not wait for a whole burst of them.
+  constexpr std::chrono::milliseconds kTurn(5);
+  const auto until = std::chrono::steady_clock::now() + kTurn;
+  for (int i = 0; i < burst_max_ && (i == 0 || std::chrono::steady_clock::now() < until); ++i) {
     seen = look();
     if (seen != Look::kMessage) break;
     if (receive_one_(socket_)) continue;

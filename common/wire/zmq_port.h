@@ -7,7 +7,7 @@
 // allow-list bound to the peer's key.  Leave Options::routing_id empty unless a test needs it: then
 // every connection gets a new id, and a second worker cannot take over the id of a first.
 //
-// A disconnected DEALER reconnects by itself (100 ms to 2 s), a refused one after
+// A disconnected DEALER reconnects by itself (100 to 500 ms), a refused one after
 // Options::refused_retry (libzmq alone would give up for good).  A ROUTER is told that *somebody*
 // went (Link::kDown; libzmq 4.3.4 keeps ROUTER_NOTIFY to draft builds) and finds out who by
 // probe().
@@ -66,7 +66,6 @@ class ZmqPort {
     int send_hwm = 256;                       // messages, per peer
     int receive_hwm = 256;
     std::size_t message_bytes_max = limits::kFrameBytes;  // of one part; who sends more is cut off
-    std::chrono::milliseconds heartbeat{1'000};           // three silent ones end a connection
     std::chrono::milliseconds linger{500};                // for what is queued when the port closes
     std::chrono::milliseconds refused_retry{1'000};
     int burst_max = 64;  // messages per turn of the loop: one peer cannot starve it

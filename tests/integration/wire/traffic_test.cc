@@ -1,6 +1,7 @@
 #include <sys/socket.h>
 
 #include <random>
+#include <thread>
 
 #include "bench.h"
 #include "common/wire/codec.h"
@@ -64,6 +65,32 @@ AllowList allow(std::initializer_list<std::pair<const KeyPair*, const char*>> ke
 }  // namespace
 
 TEST_SUITE("wire") {
+  // libzmq 4.3.4 with ZMTP heartbeats: "Assertion failed: !_io_error", at the next beat.
+  TEST_CASE("a peer that floods a slow reader and dies does not end the process") {
+    constexpr auto kABeat = std::chrono::milliseconds(1'300);
+    Bench b;
+    ZmqPort::Options o;
+    o.type = Type::kRouter;
+    o.attach = Attach::kBind;
+    o.endpoint = "tcp://127.0.0.1:*";
+    o.insecure_loopback = true;
+    o.receive_hwm = 4;
+    Peer& router = b.open(o);
+    {
+      zmq::context_t elsewhere(1);
+      zmq::socket_t flood(elsewhere, zmq::socket_type::dealer);
+      flood.set(zmq::sockopt::linger, 0);
+      flood.connect(router.port->bound_endpoint());
+      const std::string bytes(100'000, 'x');
+      for (int i = 0; i < 200; ++i) (void)flood.send(zmq::buffer(bytes), zmq::send_flags::dontwait);
+      std::this_thread::sleep_for(kABeat);  // nobody reads: its messages fill queue and sockets
+    }
+    std::this_thread::sleep_for(kABeat);
+    REQUIRE(b.until([&] { return !router.got.empty(); }));
+    b.settle();
+    CHECK(router.port->counters().malformed == 0);
+  }
+
   TEST_CASE("twenty thousand round trips over ipc with 64 on their way and none is lost") {
     Bench b;
     Peer& router = b.ipc_router();

@@ -22,6 +22,11 @@ struct WorkerLeft {
   WorkerId worker;
   BootId boot;
 };
+// The connection of that life of it is no more.  It may come back on another.
+struct WorkerDisconnected {
+  WorkerId worker;
+  BootId boot;
+};
 struct ProgressReceived {
   WorkerId worker;
   wire::Progress progress;
@@ -60,9 +65,9 @@ struct OperatorAsked {
   std::uint64_t ticket = 0;
   OperatorAct act;
 };
-using Event =
-    std::variant<WorkerSynced, WorkerLeft, ProgressReceived, ResultReceived, Persisted, Reserved,
-                 Settled, Voided, TimerFired, DrainAsked, CancelAsked, OperatorAsked>;
+using Event = std::variant<WorkerSynced, WorkerLeft, WorkerDisconnected, ProgressReceived,
+                           ResultReceived, Persisted, Reserved, Settled, Voided, TimerFired,
+                           DrainAsked, CancelAsked, OperatorAsked>;
 
 // ---- commands
 // Write, in this order, and answer Persisted{seq} once it is durable.

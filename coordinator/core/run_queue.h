@@ -41,14 +41,21 @@ struct PlanView {
     return run.raw() < seeds.size() ? seeds[run.raw()] : run.raw();
   }
 
-  // Outermost first, then across: kScopesPerReservation at most.
-  std::vector<ScopeId> path(RunId run) const {
+  // The envelopes of a run, outermost first, then across: kScopesPerReservation at most.
+  template <class Visit>
+  void each_scope(RunId run, const Visit& visit) const {
     const Run& r = runs[run.raw()];
     const Task& task = tasks[r.task];
-    std::vector<ScopeId> out{ScopeId(0), stage_scopes[r.stage], task.scope};
+    visit(ScopeId(0));
+    visit(stage_scopes[r.stage]);
+    visit(task.scope);
     if (r.method < method_scopes.size() && method_scopes[r.method] != ScopeId(0))
-      out.push_back(method_scopes[r.method]);
-    out.insert(out.end(), task.strata.begin(), task.strata.end());
+      visit(method_scopes[r.method]);
+    for (const ScopeId s : task.strata) visit(s);
+  }
+  std::vector<ScopeId> path(RunId run) const {
+    std::vector<ScopeId> out;
+    each_scope(run, [&](ScopeId s) { out.push_back(s); });
     return out;
   }
   // Every run that comes after this one, in its stage, needs this envelope too.

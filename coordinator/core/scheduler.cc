@@ -189,9 +189,29 @@ bool Scheduler::assigned_to(const Attempt& a, WorkerIndex w) const {
   return a.worker == w && (a.state == State::kAssigned || a.state == State::kRunning);
 }
 
+void Scheduler::list_at(WorkerIndex w, RunId run) {
+  if (at_worker_.size() <= w) at_worker_.resize(w + 1);
+  at_worker_[w].insert(run);
+}
+
+// Assigned to it, or waiting since an earlier life for its word; by run.
+std::vector<AttemptId> Scheduler::attempts_at(WorkerIndex w) const {
+  std::vector<AttemptId> out;
+  if (at_worker_.size() <= w) return out;
+  for (const RunId run : at_worker_[w]) {
+    const auto it = live_.find(run);
+    if (it == live_.end()) continue;
+    const Attempt& a = it->second;
+    const bool unclaimed = a.state == State::kAssigned && !a.worker && a.granted_to == w;
+    if (assigned_to(a, w) || unclaimed) out.push_back(a.id);
+  }
+  return out;
+}
+
 void Scheduler::release_slot(Attempt& a) {
   if (!a.worker) return;
   const WorkerIndex w = *std::exchange(a.worker, std::nullopt);
+  at_worker_[w].erase(a.id.run);
   roster_.release(w);
   if (a.alone && kept_ != w) roster_.edit(w, [](WorkerState& s) { s.kept = false; });
   wake(w);

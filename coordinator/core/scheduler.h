@@ -171,6 +171,7 @@ class Scheduler {
 
   void handle(const WorkerSynced& e);
   void handle(const WorkerLeft& e);
+  void handle(const WorkerDisconnected& e);
   void handle(const ProgressReceived& e);
   void handle(const ResultReceived& e);
   void handle(const Persisted& e);
@@ -258,7 +259,8 @@ class Scheduler {
   void reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,
                          const std::set<AttemptId>& known);
   void reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
-  void worker_gone(WorkerIndex w, Loss why, const std::string& text);
+  std::size_t worker_gone(WorkerIndex w, Loss why, const std::string& text);  // lost attempts
+  void suspect(WorkerIndex w, const std::string& why);
   void end_run(RunId run, RunOutcome outcome);
   void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
   void write(JournalWrite w, std::optional<After> after = std::nullopt);
@@ -266,6 +268,8 @@ class Scheduler {
   void perform(const After& after);
   Attempt* live(const AttemptId& id);
   bool assigned_to(const Attempt& a, WorkerIndex w) const;
+  void list_at(WorkerIndex w, RunId run);
+  std::vector<AttemptId> attempts_at(WorkerIndex w) const;
 
   PlanView plan_;
   SchedulerSettings settings_;
@@ -290,6 +294,10 @@ class Scheduler {
   std::set<std::pair<Instant, RunId>> due_;
   std::optional<WorkerIndex> kept_;  // until it is empty, for a suspect that waits
   std::map<RunId, Attempt> live_;
+  // By worker: the live attempts that hold a slot there or were granted to it by an earlier life,
+  // and perhaps some that no longer are.  What a worker says or loses must not cost a look at all.
+  std::vector<std::set<RunId>> at_worker_;
+  std::set<RunId> unclaimed_;  // restored as granted: no worker may have said yet that it has it
   std::map<RunId, AskId> denied_;     // waiting with an attempt number already used for an ask
   std::set<AttemptId> lost_;          // ended without a result: one may still come
   std::set<AttemptId> late_writing_;  // one came, and is being made durable

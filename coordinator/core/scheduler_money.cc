@@ -125,7 +125,8 @@ std::vector<MicroUsd> Scheduler::metered() const {
     if (a.state == State::kClosing) continue;  // spent, or given back
     const bool over = a.state == State::kFinishing || a.state == State::kSettling;
     const MicroUsd used = over ? std::min(a.ask, a.cost.total()) : a.metered;
-    for (const ScopeId s : plan_.path(run)) out[s.raw()] = out[s.raw()] + used;
+    if (used == MicroUsd::zero()) continue;
+    plan_.each_scope(run, [&](ScopeId s) { out[s.raw()] = out[s.raw()] + used; });
   }
   return out;
 }

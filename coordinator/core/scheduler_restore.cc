@@ -52,6 +52,8 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
     case From::kGranted:
       a.state = State::kAssigned;  // perhaps sent: its worker's Sync tells
       a.granted_to = roster_.index_of(r.worker);
+      list_at(*a.granted_to, run);
+      unclaimed_.insert(run);
       a.granted_boot = r.boot;
       break;
     case From::kFinished:

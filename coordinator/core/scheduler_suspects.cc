@@ -18,6 +18,7 @@ std::optional<WorkerIndex> Scheduler::worker_for(RunId run) const {
 
 void Scheduler::seat(Attempt& a, WorkerIndex w) {
   a.worker = w;
+  list_at(w, a.id.run);
   roster_.hold(w);
   if (!a.alone) return;
   roster_.edit(w, [](WorkerState& s) { s.kept = true; });
@@ -51,9 +52,11 @@ void Scheduler::keep_for_suspects() {
 }
 
 bool Scheduler::has_lone_attempt(WorkerIndex w) const {
-  return roster_.at(w).kept && std::ranges::any_of(live_, [&](const auto& entry) {
-           return entry.second.alone && assigned_to(entry.second, w);
-         });
+  if (!roster_.at(w).kept) return false;
+  return std::ranges::any_of(attempts_at(w), [&](const AttemptId& id) {
+    const Attempt& a = live_.at(id.run);
+    return a.alone && assigned_to(a, w);
+  });
 }
 
 }  // namespace proctor

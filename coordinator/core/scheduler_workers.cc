@@ -6,6 +6,9 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
+namespace {
+constexpr std::size_t kLossesPerStep = 2'000;  // attempts, about: keeps a step short
+}  // namespace
 
 void Scheduler::handle(const WorkerSynced& e) {
   const WorkerIndex w = roster_.index_of(e.sync.worker);
@@ -80,13 +83,8 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
 // Attempts that should be at this worker and that it does not mention.
 void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,
                                   const std::set<AttemptId>& known) {
-  std::vector<AttemptId> missing;  // gathered first: losing an attempt changes its state
-  for (const auto& [run, a] : live_) {
-    if (known.contains(a.id)) continue;
-    const bool unclaimed = a.state == State::kAssigned && !a.worker && a.granted_to == w;
-    if (assigned_to(a, w) || unclaimed) missing.push_back(a.id);
-  }
-  for (const AttemptId& id : missing) {
+  for (const AttemptId& id : attempts_at(w)) {
+    if (known.contains(id)) continue;
     Attempt& a = *live(id);
     // A worker that has seen our epoch refuses whatever an earlier life of ours sent.
     const bool told = sync.epoch_seen == epoch_;
@@ -165,39 +163,55 @@ void Scheduler::handle(const WorkerLeft& e) {
   worker_gone(w, Loss::kGone, "worker " + e.worker.raw() + " left");
 }
 
-void Scheduler::worker_gone(WorkerIndex w, Loss why, const std::string& text) {
+std::size_t Scheduler::worker_gone(WorkerIndex w, Loss why, const std::string& text) {
   roster_.leave(w);
   note("worker_left", std::nullopt, text);
-  std::vector<AttemptId> theirs;
-  for (const auto& [run, a] : live_)
-    if (assigned_to(a, w)) theirs.push_back(a.id);
-  for (const AttemptId& id : theirs) lose(*live(id), why, text);
+  const std::vector<AttemptId> theirs = attempts_at(w);
+  for (const AttemptId& id : theirs)
+    if (Attempt& a = *live(id); assigned_to(a, w)) lose(a, why, text);
+  return theirs.size();
+}
+
+// It gets nothing new until it is heard of.  What it runs may go on there: that waits for the
+// lease.
+void Scheduler::suspect(WorkerIndex w, const std::string& why) {
+  roster_.set_suspect(w, true);
+  note("worker_suspect", std::nullopt, roster_.at(w).id.raw());
+  out_.push_back(
+      Alert{"worker " + roster_.at(w).id.raw() + " " + why + "; its runs keep their money"});
+}
+
+void Scheduler::handle(const WorkerDisconnected& e) {
+  const WorkerIndex w = roster_.index_of(e.worker);
+  const WorkerState& s = roster_.at(w);
+  if (!s.present || s.suspect || s.boot != e.boot) return;
+  suspect(w, "is no longer connected");
 }
 
 void Scheduler::handle(const TimerFired&) {
-  out_.push_back(ArmTimer{now_.mono + settings_.tick});
-  for (WorkerIndex w = 0; w < roster_.size(); ++w) {
+  std::size_t lost = 0;
+  for (WorkerIndex w = 0; w < roster_.size() && lost < kLossesPerStep; ++w) {
     const WorkerState& worker = roster_.at(w);
     if (!worker.present) continue;
     // Silence may be the network's: before it convicts a run it must last twice as long.
     const Millis lease = has_lone_attempt(w) ? settings_.lease * 2 : settings_.lease;
     if (worker.last_sync + lease <= now_.mono) {
-      worker_gone(w, Loss::kSilent,
-                  "worker " + worker.id.raw() + " was silent for the whole lease");
+      lost += worker_gone(w, Loss::kSilent,
+                          "worker " + worker.id.raw() + " was silent for the whole lease");
     } else if (!worker.suspect && worker.last_sync + settings_.suspect_after <= now_.mono) {
-      roster_.set_suspect(w, true);
-      note("worker_suspect", std::nullopt, worker.id.raw());
-      out_.push_back(
-          Alert{"worker " + worker.id.raw() + " has not been heard of; its runs keep their money"});
+      suspect(w, "has not been heard of");
     }
   }
+  // The others' turn comes when the loop has heard who else waits.
+  out_.push_back(ArmTimer{lost < kLossesPerStep ? now_.mono + settings_.tick : now_.mono});
   // Attempts of an earlier life of ours that no worker has claimed.
-  std::vector<AttemptId> unclaimed;
-  for (const auto& [run, a] : live_)
-    if (!a.worker && a.state == State::kAssigned && a.since + settings_.lease <= now_.mono)
-      unclaimed.push_back(a.id);
-  for (const AttemptId& id : unclaimed)
-    lose(*live(id), Loss::kUnclaimed, "no worker claimed it after the restart");
+  std::erase_if(unclaimed_, [this](RunId run) {
+    const auto it = live_.find(run);
+    if (it == live_.end() || it->second.worker || it->second.state != State::kAssigned) return true;
+    if (now_.mono < it->second.since + settings_.lease) return false;
+    lose(it->second, Loss::kUnclaimed, "no worker claimed it after the restart");
+    return true;
+  });
   end_quarantines();
 }
 

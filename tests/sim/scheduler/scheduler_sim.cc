@@ -73,7 +73,8 @@ TEST_SUITE("scheduler simulation") {
         {"excused", seen.excused},
         {"alone", seen.alone},
         {"torn", seen.torn},
-        {"clock jumps", seen.clock_jumps}};
+        {"clock jumps", seen.clock_jumps},
+        {"disconnected", seen.disconnected}};
     for (const auto& [what, count] : decided) {
       CAPTURE(what);
       MESSAGE(what << ' ' << count);

@@ -156,12 +156,21 @@ void World::faults() {
   for (auto& [id, w] : workers_) {
     if (w.alive && chance(ranges_.worker_dies)) {
       ++seen_.worker_deaths;
+      socket_closed(w);
       kill_worker(w);
     } else if (chance(ranges_.partition)) {
       ++seen_.partitions;
+      socket_closed(w);
       w.cut_off_until = now_ + some(ranges_.cut_off_ms);
     }
   }
+}
+
+// Told at once or late; a life of it that has come back since is not meant.
+void World::socket_closed(const SimWorker& w) {
+  if (!chance(ranges_.closed)) return;
+  ++seen_.disconnected;
+  at(some(3'000), [this, e = WorkerDisconnected{w.id, w.boot}] { feed(e); });
 }
 
 // ---------------------------------------------------------------- coordinator

@@ -28,6 +28,7 @@ struct Ranges {  // percent per message or per second
   unsigned overload = 3;  // of results
   unsigned torn = 5;      // of worker deaths: its disk lost a result that was not acknowledged
   unsigned clock_jumps = 2;
+  unsigned closed = 50;               // of ends of a worker and of its links: the socket tells
   std::uint64_t cut_off_ms = 45'000;  // at most: sometimes longer than the lease
 };
 
@@ -45,7 +46,7 @@ struct Exercised {
   std::uint64_t pauses = 0, suspended = 0, cancels = 0, requeues = 0, approvals = 0, kicks = 0;
   std::uint64_t quarantines = 0, own_quarantines = 0, worker_drains = 0, raises = 0, unchanged = 0;
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
-  std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0;
+  std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0, disconnected = 0;
   std::uint64_t torn = 0, clock_jumps = 0;
 };
 
@@ -119,6 +120,7 @@ class World {
   void kill_worker(SimWorker& w);
   void leave(SimWorker& w);
   void faults();
+  void socket_closed(const SimWorker& w);
   std::string stuck() const;
 
   // an operator

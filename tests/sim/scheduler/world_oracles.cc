@@ -99,7 +99,9 @@ void World::check_intent(const AttemptIntent& w) {
     fail("out of plan order");
   const PlanView::Run& row = plan_.runs[run.raw()];
   RunId& last = last_of_group_[{row.task, row.method}];
-  if (run < last) fail("out of plan order within its task and method");
+  if (run < last)
+    fail("out of plan order within its task and method: run " + std::to_string(run.raw()) +
+         " after " + std::to_string(last.raw()));
   last_first_intent_ = last = run;
 }
 

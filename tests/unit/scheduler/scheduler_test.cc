@@ -277,4 +277,35 @@ TEST_SUITE("scheduler") {
     CHECK(8 * kRuns < bytes);
     CHECK(bytes <= 64 * kRuns);
   }
+
+  TEST_CASE("a worker whose connection is closed gets nothing new and keeps what it runs") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.sync("w", 2, {attempt_of(0)});
+    REQUIRE(desk.assigned == std::vector{attempt_of(0), attempt_of(1)});
+    desk.feed(WorkerDisconnected{WorkerId("w"), BootId(9)});  // another life's connection
+    CHECK_FALSE(desk.core.roster().at(0).suspect);
+    desk.feed(WorkerDisconnected{WorkerId("w"), BootId(1)});
+    CHECK(standing(desk.core.roster().at(0)) == "suspect");
+    desk.result("w", attempt_of(0), 1);
+    CHECK(desk.assigned.size() == 2);
+    CHECK(desk.core.phase(RunId(1)) == RunPhase::kActive);
+    desk.sync("w", 2, {attempt_of(1)});
+    CHECK(desk.assigned.size() == 3);
+    CHECK(desk.facts<AttemptLost>().empty());
+  }
+
+  TEST_CASE("what a worker loses is its own however many others there are") {
+    Desk desk(plan_of({0, 0, 0, 0}));
+    desk.start();
+    desk.sync("a", 2);
+    desk.sync("b", 2);
+    desk.sync("a", 2, {attempt_of(0), attempt_of(1)});
+    desk.sync("b", 2, {attempt_of(2), attempt_of(3)});
+    desk.feed(WorkerLeft{WorkerId("a"), BootId(1)});
+    std::vector<AttemptId> lost;
+    for (const AttemptLost& f : desk.facts<AttemptLost>()) lost.push_back(f.attempt);
+    CHECK(lost == std::vector{attempt_of(0), attempt_of(1)});
+  }
 }

@@ -3,19 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <span>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
-#include "common/contract/money_word.h"
+#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "coordinator/shell/restore.h"
 
 namespace proctor {
 namespace {
 
-constexpr std::chrono::seconds kStatusEvery(1);
 constexpr std::chrono::seconds kGoodbye(3);
 
 Time now() {
@@ -126,8 +124,11 @@ Result<Coordinator::Port::Options> Coordinator::port_options(
   port.attach = Port::Attach::kBind;
   port.endpoint = listen.endpoint;
   port.insecure_loopback = listen.security == Security::kInsecureLoopback;
-  constexpr int kMessagesQueued = 4096;  // per worker and direction, of a few hundred bytes each
-  port.send_hwm = port.receive_hwm = kMessagesQueued;
+  // For each worker.  To one that does not read: then send() says no and its next Sync heals that.
+  port.send_hwm = 1'024;
+  // From one that talks faster than we listen: then it waits.  Most have a few hundred bytes.
+  port.receive_hwm = 256;
+  port.message_bytes_max = wire::kPlainFrameBytes;  // the largest that a worker has to send
   if (listen.security != Security::kCurve) return port;
   if (!options_.keys) return Error{Errc::kInvalid, "no key pair for " + listen.endpoint};
   if (!zap_) {
@@ -145,10 +146,10 @@ Status Coordinator::bind_ports() {
     Result<std::unique_ptr<Port>> port = Port::open(
         io_, zmq_, std::move(port_options_i),
         [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
-        [](Port::Link link, const std::string& detail) {
-          if (link == Port::Link::kRefused) log::warn("a peer was refused: " + detail);
-          if (link == Port::Link::kRevoked)
-            log::warn("a revoked key was used by peer " + to_hex(detail));
+        [this](Port::Link link, const std::string& detail) {
+          if (link == Port::Link::kRefused) warn("a peer was refused: " + detail);
+          if (link == Port::Link::kRevoked) warn("a revoked key was used by " + to_hex(detail));
+          if (link == Port::Link::kDown) look_who_is_gone();
         });
     if (!port.ok()) return in_context("listen on " + options_.listen[i].endpoint, port.error());
     ports_.push_back(std::move(port).value());
@@ -315,6 +316,7 @@ void Coordinator::perform(const ArmTimer& c) {
   });
 }
 void Coordinator::perform(const Alert& c) {
+  if (!c.noted && !spoken_.allows()) return;
   log::warn(c.run ? run_name(*c.run) + ": " + c.text : c.text);
   if (c.noted) return;
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
@@ -358,78 +360,6 @@ void Coordinator::send(const WorkerId& worker, const wire::Message& message) {
   if (!ports_[it->second.port]->send(it->second.routing_id, wire::encode(message)))
     log::debug("a " + std::string(wire::kind_name(message)) + " to " + worker.raw() +
                " was not sent; its next Sync heals that");
-}
-
-// ---------------------------------------------------------------- status
-
-void Coordinator::tick() {
-  const StatusSnapshot status = snapshot();
-  if (options_.on_status) options_.on_status(status);
-  files_->post([path = options_.folder.status(), text = to_json(status)] {
-    (void)write_file(path, text, Durability::kLazy);
-  });
-  status_timer_.expires_after(kStatusEvery);
-  status_timer_.async_wait([this](boost::system::error_code ec) {
-    if (!ec) tick();
-  });
-}
-
-StatusSnapshot Coordinator::snapshot() const {
-  StatusSnapshot s;
-  s.campaign = options_.campaign;
-  s.unit = money_word(options_.scheduler.cost_model);
-  s.pid = ::getpid();
-  s.at = wall_now();
-  s.begun = begun_;
-  const Scheduler::Counts counts = core_->counts();
-  s.planned = options_.plan->size() - counts.removed;
-  s.queued = counts.queued;
-  s.active = counts.active;
-  s.parked = counts.parked;
-  s.cancelled = counts.cancelled;
-  s.in_backoff = counts.in_backoff;
-  s.ended = counts.ended;
-  if (outcome_)
-    s.state = outcome_->end == End::kComplete  ? "complete"
-              : outcome_->end == End::kStopped ? "stopped"
-                                               : "failed: " + outcome_->why;
-  else if (!ledger_away_.empty())
-    s.state = "waiting for Redis since " + to_rfc3339(ledger_away_since_) + ": " + ledger_away_;
-  else
-    s.state = core_->draining()    ? "draining"
-              : core_->suspended() ? "paused, and what runs is suspended"
-              : core_->paused()    ? "paused"
-                                   : "running";
-  if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
-    s.state += "; " + waiting;
-  const std::vector<ScopeBalance>& balances = core_->balances();
-  const PlanView& view = core_->plan();
-  const std::vector<MicroUsd> metered = core_->metered();
-  for (std::size_t i = 0; i < balances.size(); ++i)
-    s.envelopes.push_back({view.scopes[i].name, balances[i].cap, balances[i].spent,
-                           balances[i].reserved, metered[i]});
-  // Once a second, however many there are: the last ones alone become text.
-  const auto latest = [&s](const auto& all) {
-    const std::size_t n = std::min(all.size(), StatusSnapshot::kAlertsShown);
-    s.alerts_before += all.size() - n;
-    return std::span(all).last(n);
-  };
-  for (const BudgetAlert& a : latest(core_->alerts()))
-    s.alerts.push_back({a.at, describe(a, s.unit)});
-  for (const RunDominates& d : latest(core_->dominant()))
-    s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d, s.unit)});
-  keep_latest(s);
-  const Roster& roster = core_->roster();
-  for (WorkerIndex i = 0; i < roster.size(); ++i) {
-    const WorkerState& w = roster.at(i);
-    s.workers.push_back({w.id.raw(), w.slots, w.held, standing(w), capability::describe(w.has)});
-  }
-  const std::uint64_t here = s.done() - ended_before_;
-  const std::int64_t elapsed = s.at.raw() - begun_.raw();
-  if (0 < here && !outcome_)
-    s.eta_ms =
-        elapsed * static_cast<std::int64_t>(s.queued + s.active) / static_cast<std::int64_t>(here);
-  return s;
 }
 
 }  // namespace proctor

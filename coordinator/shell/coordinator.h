@@ -21,7 +21,9 @@
 #include "coordinator/shell/bundles.h"
 #include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/control_server.h"
+#include "coordinator/shell/flood_guard.h"
 #include "coordinator/shell/ledger_thread.h"
+#include "coordinator/shell/loop_lag.h"
 #include "coordinator/shell/status.h"
 #include "coordinator/shell/task_thread.h"
 
@@ -46,6 +48,8 @@ struct CoordinatorOptions {
   // Whether a worker of an earlier life may still come: a campaign that is complete waits a moment
   // for what it holds to be acknowledged.
   std::function<bool()> awaited{};
+  // Some worker is no longer connected: whoever started it may look after it now.  On the loop.
+  std::function<void()> on_worker_gone{};
 };
 
 class Coordinator {
@@ -76,8 +80,10 @@ class Coordinator {
     std::string routing_id;
     BootId boot;
     Instant last;
-    bool draining = false;
+    std::map<Digest, Instant> bundles{};  // on their way to it since then
   };
+
+  static constexpr std::uint32_t kSpokenPerSecond = 20;
 
   explicit Coordinator(CoordinatorOptions options);
   Status begin();
@@ -97,6 +103,10 @@ class Coordinator {
   void on_message(std::size_t port, const wire::PeerMessage& from, NotForUs m);
   const WorkerId* worker_of(std::size_t port, const std::string& routing_id) const;
   bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
+  void heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
+  void forget_silent_peers();
+  void look_who_is_gone();
+  bool send_bundle(const Peer& to, const Digest& digest, const std::string& bytes);
   void finish_archive(const WorkerId& worker, wire::ResultMessage m);
 
   void on_control(const std::string& line, ControlServer::Reply reply);
@@ -123,7 +133,9 @@ class Coordinator {
   void fail(const std::string& why);
   void say_goodbye();
   void send(const WorkerId& worker, const wire::Message& message);
+  void warn(const std::string& text);
   void tick();
+  void write_status(StatusSnapshot status);
   StatusSnapshot snapshot() const;
   std::string run_name(RunId run) const { return options_.plan->run_name(run); }
 
@@ -148,13 +160,18 @@ class Coordinator {
   boost::asio::steady_timer timer_{io_};
   boost::asio::steady_timer status_timer_{io_};
   boost::asio::steady_timer goodbye_timer_{io_};
+  boost::asio::steady_timer gone_timer_{io_};
+  bool looking_who_is_gone_ = false;
+  LoopLag lag_{io_};
+  FloodGuard floods_;
+  Throttle spoken_{kSpokenPerSecond};  // what strangers can make us say
+  std::shared_ptr<std::atomic<bool>> writing_status_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> durable_posted_{false};
   unsigned stops_ = 0;
   std::optional<Outcome> outcome_;
   std::string ledger_away_;  // why, while Redis is away
   WallTime ledger_away_since_;
-  std::uint64_t garbage_ = 0;
   WallTime begun_;
   std::uint64_t ended_before_ = 0;  // by earlier lives: the rate is of this one
 };

@@ -8,12 +8,31 @@
 
 namespace proctor {
 
+namespace {
+
+// Of what waits for the file thread: pieces of archives, of a megabyte each, and archives that are
+// complete.  Beyond it senders wait for their turn.
+constexpr std::size_t kFilesWaitingMax = 64;
+constexpr std::size_t kBundlePart = std::size_t{1} << 20;
+// Who asks again for a bundle asks with each Sync until it is there; on one connection nothing is
+// lost, so for a while it is on its way.
+constexpr Millis kBundleUnderWay{15'000};
+// libzmq takes a pipe down after it has told of it; a killed child is a zombie a moment later.
+constexpr std::chrono::milliseconds kUntilGone(100);
+
+}  // namespace
+
+// What strangers can cause, so not more of it than somebody can read.
+void Coordinator::warn(const std::string& text) {
+  if (spoken_.allows()) log::warn(text);
+}
+
 void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
+  if (!floods_.takes(port, message.peer, wire::peek_kind(message.bytes))) return;
   Result<wire::Message> decoded = wire::decode(message.bytes);
   if (!decoded.ok()) {
-    ++garbage_;
-    log::warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") +
-              ": " + printable(decoded.error().detail));
+    warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") + ": " +
+         printable(decoded.error().detail));
     const std::uint32_t version = wire::peek_version(message.bytes);
     if (version != 0 && !wire::is_spoken(version))
       ports_[port]->send(message.peer, wire::encode(wire::wrong_version(version)));
@@ -25,8 +44,7 @@ void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
 
 template <class NotForUs>
 void Coordinator::on_message(std::size_t, const wire::PeerMessage&, NotForUs) {
-  ++garbage_;
-  log::warn("a peer sent a message only a coordinator may send");
+  warn("a peer sent a message only a coordinator may send");
 }
 
 const WorkerId* Coordinator::worker_of(std::size_t port, const std::string& routing_id) const {
@@ -40,14 +58,19 @@ bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
                                const wire::Sync& m) {
   const std::string& name = m.worker.raw();
   const auto refuse = [&](const std::string& why) {
-    log::warn("refused worker " + printable(name) + ": " + why);
+    warn("refused worker " + printable(name) + ": " + why);
     ports_[port]->send(from.peer, wire::encode(wire::Refuse{why}));
     return false;
   };
   if (!from.user.empty() && name != from.user && !name.starts_with(from.user + "-"))
     return refuse("its key is registered as " + from.user);
   const auto it = peers_.find(m.worker);
-  if (it == peers_.end() || it->second.boot == m.boot) return true;
+  if (it == peers_.end()) {
+    if (limits::kWorkersMax <= peers_.size()) forget_silent_peers();
+    return peers_.size() < limits::kWorkersMax ||
+           refuse(std::to_string(peers_.size()) + " workers are connected already");
+  }
+  if (it->second.boot == m.boot) return true;
   const Peer& other = it->second;
   const bool fresh = mono_now() < other.last + limits::kSyncInterval * 3;
   if (fresh && ports_[other.port]->probe(other.routing_id))
@@ -55,15 +78,50 @@ bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
   return true;
 }
 
+void Coordinator::heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m) {
+  Peer& peer = peers_[m.worker];
+  if (peer.port != port || peer.routing_id != from.peer) {
+    if (!peer.routing_id.empty()) by_routing_id_.erase({peer.port, peer.routing_id});
+    peer = {.port = port, .routing_id = from.peer, .boot = {}, .last = {}};
+    by_routing_id_[{port, from.peer}] = m.worker;
+  }
+  peer.boot = m.boot;
+  peer.last = mono_now();
+  std::erase_if(peer.bundles,
+                [&](const auto& b) { return b.second + kBundleUnderWay <= peer.last; });
+}
+
+void Coordinator::forget_silent_peers() {
+  const Instant now = mono_now();
+  std::erase_if(peers_, [&](const auto& entry) {
+    const Peer& peer = entry.second;
+    if (now < peer.last + limits::kLease) return false;
+    by_routing_id_.erase({peer.port, peer.routing_id});
+    return true;
+  });
+}
+
+// A ROUTER tells that somebody went, not who.
+void Coordinator::look_who_is_gone() {
+  if (std::exchange(looking_who_is_gone_, true)) return;
+  gone_timer_.expires_after(kUntilGone);
+  gone_timer_.async_wait([this](boost::system::error_code ec) {
+    if (ec) return;
+    looking_who_is_gone_ = false;
+    std::vector<WorkerDisconnected> gone;
+    for (const auto& [id, peer] : peers_)
+      if (!ports_[peer.port]->probe(peer.routing_id)) gone.push_back({id, peer.boot});
+    for (const WorkerDisconnected& e : gone) feed(e);
+    if (!gone.empty() && !outcome_ && options_.on_worker_gone) options_.on_worker_gone();
+  });
+}
+
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m) {
   if (!may_use_name(port, from, m)) return;
   if (epoch_ < m.epoch_seen)
     return fail("worker " + m.worker.raw() + " has seen epoch " +
                 std::to_string(m.epoch_seen.raw()) + ": a newer coordinator runs this campaign");
-  Peer& peer = peers_[m.worker];
-  if (!peer.routing_id.empty()) by_routing_id_.erase({peer.port, peer.routing_id});
-  peer = {port, from.peer, m.boot, mono_now(), false};
-  by_routing_id_[{port, from.peer}] = m.worker;
+  heard_from(port, from, m);
   feed(WorkerSynced{std::move(m)});
 }
 
@@ -73,32 +131,37 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
 }
 
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Want m) {
-  if (worker_of(port, from.peer) == nullptr) return;
+  const WorkerId* worker = worker_of(port, from.peer);
+  if (worker == nullptr) return;
+  Peer& peer = peers_.at(*worker);
   for (const Digest& digest : m.digests) {
     const std::string* bytes = bundles_.find(digest);
     if (bytes == nullptr) {
-      log::warn("a worker wants " + digest.short_hex() + ", which this campaign does not have");
+      warn("a worker wants " + digest.short_hex() + ", which this campaign does not have");
       continue;
     }
-    constexpr std::size_t kPart = limits::kFrameBytes / 2;
-    for (std::size_t at = 0; at < bytes->size(); at += kPart) {
-      const bool whole = bytes->size() <= kPart;
-      ports_[port]->send(from.peer, wire::encode(wire::Bundle{
-                                        .digest = digest,
-                                        .bytes = bytes->substr(at, kPart),
-                                        .offset = at,
-                                        .total = whole ? 0 : bytes->size(),
-                                    }));
-    }
+    if (!peer.bundles.emplace(digest, mono_now()).second) continue;
+    if (!send_bundle(peer, digest, *bytes)) peer.bundles.erase(digest);  // it will ask again
   }
+}
+
+bool Coordinator::send_bundle(const Peer& to, const Digest& digest, const std::string& bytes) {
+  const bool whole = bytes.size() <= kBundlePart;
+  for (std::size_t at = 0; at < bytes.size(); at += kBundlePart) {
+    const wire::Bundle part{.digest = digest,
+                            .bytes = bytes.substr(at, kBundlePart),
+                            .offset = at,
+                            .total = whole ? 0 : bytes.size()};
+    if (!ports_[to.port]->send(to.routing_id, wire::encode(part))) return false;
+  }
+  return true;
 }
 
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ArchiveChunk m) {
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr || options_.plan->size() <= m.attempt.run.raw()) return;
-  constexpr std::size_t kWaitingMax = 256;  // of a megabyte each: then senders wait for their turn
-  if (kWaitingMax < files_->waiting()) return;
+  if (kFilesWaitingMax < files_->waiting()) return;
   files_->post([this, worker = *worker, m = std::move(m)] {
     Result<std::uint64_t> next = archives_.put(m);
     if (!next.ok()) {
@@ -120,6 +183,7 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
 }
 
 void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) {
+  if (kFilesWaitingMax < files_->waiting()) return;  // its next Sync offers it again
   if (!unpacking_.insert(m.attempt).second) return;
   files_->post([this, worker, m = std::move(m)]() mutable {
     Status stored = archives_.finish(m, run_name(m.attempt.run));

@@ -62,6 +62,12 @@ std::string to_json(const StatusSnapshot& s) {
             {"envelopes", Json::array()},
             {"alerts", Json::array()},
             {"alerts_before", s.alerts_before},
+            {"loop",
+             {{"lag_p50_ms", s.lag.p50_ms},
+              {"lag_p99_ms", s.lag.p99_ms},
+              {"lag_max_ms", s.lag.max_ms},
+              {"stalled_ms", s.lag.stalled_ms},
+              {"dropped_messages", s.floods}}},
             {"workers", Json::array()}};
   for (const auto& a : s.alerts) j["alerts"].push_back({{"at_ms", a.at.raw()}, {"text", a.text}});
   for (const auto& e : s.envelopes)
@@ -109,6 +115,12 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
       s.alerts.push_back(
           {WallTime(a.at("at_ms").get<std::int64_t>()), a.at("text").get<std::string>()});
     s.alerts_before = j.at("alerts_before").get<std::uint64_t>();
+  }
+  if (j.contains("loop")) {
+    const Json& loop = j.at("loop");
+    s.lag = {loop.at("lag_p50_ms").get<double>(), loop.at("lag_p99_ms").get<double>(),
+             loop.at("lag_max_ms").get<double>(), loop.at("stalled_ms").get<std::uint64_t>()};
+    s.floods = loop.at("dropped_messages").get<std::uint64_t>();
   }
   for (const Json& w : j.at("workers"))
     s.workers.push_back({w.at("name").get<std::string>(), w.at("slots").get<std::uint32_t>(),

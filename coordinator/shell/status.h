@@ -10,6 +10,7 @@
 #include "common/base/files.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
+#include "coordinator/shell/loop_lag.h"
 
 namespace proctor {
 
@@ -33,7 +34,7 @@ struct StatusSnapshot {
                       // who else is waited for: "running; 3 runs wait for a worker with Docker"
   std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
   std::uint64_t cancelled = 0;
-  std::uint64_t in_backoff = 0;  // those of `queued` that wait before they are tried again
+  std::uint64_t in_backoff = 0;          // those of `queued` that wait before they are tried again
   std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
   std::vector<Envelope> envelopes;       // those with something in them
   static constexpr std::size_t kAlertsShown = 20;
@@ -45,6 +46,8 @@ struct StatusSnapshot {
   std::uint64_t alerts_before = 0;  // earlier ones, not listed
   std::vector<Worker> workers;
   std::int64_t eta_ms = -1;  // -1: not known yet
+  LagFigures lag;            // of the coordinator's loop
+  std::uint64_t floods = 0;  // messages dropped unread, of workers that sent too many
 
   std::uint64_t done() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
 };
@@ -53,8 +56,8 @@ struct StatusSnapshot {
 void keep_latest(StatusSnapshot& status);
 std::string to_json(const StatusSnapshot& status);
 Result<StatusSnapshot> parse_status(std::string_view json);
-// "[#####.....] 12/36 done, 4 running, 2 parked, 1 cancelled | 9 success 3 failure ... | 1.20 of 2.00 USD | ETA
-// 0:42"
+// "[#####.....] 12/36 done, 4 running, 2 parked, 1 cancelled | 9 success 3 failure ... | 1.20
+// of 2.00 USD | ETA 0:42"
 std::string progress_line(const StatusSnapshot& status, std::size_t columns);
 // Several lines for `proctor status`.
 std::string describe(const StatusSnapshot& status);

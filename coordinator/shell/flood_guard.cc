@@ -1,0 +1,20 @@
+#include "coordinator/shell/flood_guard.h"
+
+#include "common/wire/kinds.h"
+
+namespace proctor {
+
+bool FloodGuard::takes(std::size_t port, const std::string& peer, std::uint64_t kind) {
+  const auto is = [kind](wire::Kind k) { return kind == static_cast<std::uint64_t>(k); };
+  if (is(wire::Kind::kResult) || is(wire::Kind::kArchiveChunk) || is(wire::Kind::kLeave))
+    return true;
+  Heard& heard = heard_[{port, peer}];
+  const bool takes = is(wire::Kind::kSync)       ? ++heard.syncs <= kSyncs
+                     : is(wire::Kind::kProgress) ? ++heard.progress <= kProgress
+                     : is(wire::Kind::kWant)     ? ++heard.wants <= kWants
+                                                 : ++heard.garbage <= kGarbage;
+  refused_ += takes ? 0 : 1;
+  return takes;
+}
+
+}  // namespace proctor

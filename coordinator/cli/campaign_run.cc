@@ -85,8 +85,7 @@ Result<std::shared_ptr<LedgerStore>> ledger_store(const FrozenCampaign& frozen,
 }
 
 struct Earlier {
-  bool started = false;    // a coordinator has opened the journal
-  bool attempted = false;  // and a run was tried: a start that failed has not begun anything
+  bool attempted = false;  // a run was: a start that failed has not begun anything
   std::uint64_t ended = 0, parked = 0, open = 0;
 };
 // Attempts have delivered: a journal that knows of none is not that of a new campaign.
@@ -97,7 +96,8 @@ bool has_evidence(const StateFolder& folder) {
   return false;
 }
 
-Result<Earlier> look_at_journal(const StateFolder& folder) {
+// Nothing: no coordinator has written anything into it yet.
+Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
   std::error_code ec;
   const bool is_there = fs::exists(folder.journal(), ec);
   Result<JournalReader> reader = Error{Errc::kNotFound, "no journal"};
@@ -109,12 +109,17 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
       return Error{Errc::kCorrupt, folder.journal().string() +
                                        (is_there ? " is empty" : " is missing") + ", but " +
                                        folder.runs().string() + " has results"};
-    return Earlier{};
+    return std::optional<JournalReader>();
   }
   if (!reader.ok()) return std::move(reader).error();
-  PROCTOR_TRY(const RestoredState state, reader->load());
+  return std::optional<JournalReader>(std::move(reader).value());
+}
+
+Result<Earlier> look_at_journal(const StateFolder& folder) {
+  PROCTOR_TRY(std::optional<JournalReader> reader, begun_journal(folder));
   Earlier e;
-  e.started = 0 < state.last_epoch.raw();
+  if (!reader) return e;
+  PROCTOR_TRY(const RestoredState state, reader->load());
   e.attempted = !state.attempts.empty() || !state.ended.empty() || !state.parked.empty();
   e.ended = state.ended.size();
   e.parked = state.parked.size();
@@ -129,13 +134,18 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                  "this campaign is running: " + *owner +
                      ".\n  To watch it: proctor status --watch " + options.folder +
                      "\n  To stop it:  interrupt that process (once: what runs is finished)"};
-  PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
-  if (options.begin == RunOptions::Begin::kGoOn) {
-    if (!earlier.started)
+  if (options.begin == RunOptions::Begin::kGoOn) {  // its runs are read once, by the coordinator
+    PROCTOR_TRY(std::optional<JournalReader> reader, begun_journal(frozen.folder));
+    std::vector<EpochBegun> lives;
+    if (reader) {
+      PROCTOR_TRY(lives, reader->epochs());
+    }
+    if (lives.empty())
       return Error{Errc::kNotFound,
                    "nothing of this campaign has run yet: proctor run " + options.folder};
     return ok_status();
   }
+  PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
   if (!earlier.attempted) return ok_status();
   return Error{Errc::kConflict,
                "this campaign has begun: " + std::to_string(earlier.ended) + " of " +
@@ -216,6 +226,9 @@ Result<int> run_it(const RunOptions& options) {
     if (workers && !over) workers->tend();
     if (redis && !over) redis->tend();
     display.show(status);
+  };
+  coordinator_setup.on_worker_gone = [&] {  // not at the next second: its runs wait for it
+    if (workers) workers->tend();
   };
   coordinator_setup.awaited = [&] { return workers && workers->orphan_works(); };
   PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator,

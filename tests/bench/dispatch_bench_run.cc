@@ -18,6 +18,7 @@
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/coordinator.h"
+#include "tests/bench/bench_support.h"
 #include "tests/bench/dispatch_bench_campaign.h"
 #include "tests/bench/dispatch_bench_workers.h"
 
@@ -26,20 +27,6 @@ namespace {
 
 constexpr std::uint32_t kTasks = 100;
 constexpr std::uint32_t kWorkers = 4;
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "bench: %s\n", result.error().detail.c_str());
-    std::exit(1);
-  }
-  return std::move(result).value();
-}
-
-[[noreturn]] void give_up(const char* why) {
-  std::fprintf(stderr, "bench: %s\n", why);
-  std::exit(1);
-}
 
 // A journal in memory would measure something else.
 void refuse_memory(const fs::path& dir) {
@@ -65,7 +52,7 @@ Durable read_back(const fs::path& journal) {
     d.over_ms = std::max(d.over_ms, a.settled_at.raw());
     d.charged = d.charged + a.core.charged;
   });
-  if (!read.ok()) give_up(read.error().detail.c_str());
+  must(read);
   return d;
 }
 
@@ -201,7 +188,7 @@ DispatchOutcome dispatch(const DispatchSettings& settings) {
   listen(options, keys, dir.path());
   // Without workers the coordinator would wait for others for ever.
   options.on_status = [&](const StatusSnapshot&) {
-    if (const std::optional<std::string> how = fleet->died()) give_up(how->c_str());
+    if (const std::optional<std::string> how = fleet->died()) give_up(*how);
   };
   auto coordinator = must(Coordinator::open(options));
   fleet->connect(coordinator->endpoints().at(0));

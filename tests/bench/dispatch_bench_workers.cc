@@ -1,15 +1,12 @@
 #include "tests/bench/dispatch_bench_workers.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -17,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/wire/codec.h"
+#include "tests/bench/bench_support.h"
 
 namespace proctor::bench {
 
@@ -25,6 +23,46 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::chrono::milliseconds kFirstSync(100);  // until the coordinator says when
+
+wire::Sync greeting(const std::string& name, const FleetOptions& options) {
+  wire::Sync m;
+  m.worker = WorkerId(name);
+  m.boot = BootId(static_cast<std::uint64_t>(::getpid()));
+  m.version = "bench";
+  m.slots = options.slots;
+  m.features = {"sandbox:null"};
+  return m;
+}
+
+// Takes slots and reads nothing of what it is told.
+class DeafWorker {
+ public:
+  DeafWorker(asio::io_context& io, zmq::context_t& zmq, const std::string& name,
+             const FleetOptions& options, const std::string& endpoint)
+      : timer_(io),
+        socket_(zmq, zmq::socket_type::dealer),
+        sync_(wire::encode(greeting(name, options))) {
+    constexpr int kReceived = 4'096;  // bytes; and one message: all else waits at the coordinator
+    socket_.set(zmq::sockopt::rcvhwm, 1);
+    socket_.set(zmq::sockopt::rcvbuf, kReceived);
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.connect(endpoint);
+    sync();
+  }
+
+ private:
+  void sync() {
+    constexpr std::chrono::milliseconds kEvery(200);
+    (void)socket_.send(zmq::buffer(sync_), zmq::send_flags::dontwait);
+    timer_.expires_after(kEvery);
+    timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) sync();
+    });
+  }
+  asio::steady_timer timer_;
+  zmq::socket_t socket_;
+  const std::string sync_;
+};
 
 class FakeWorker {
  public:
@@ -35,6 +73,8 @@ class FakeWorker {
         options_(options),
         report_(report),
         timer_(io),
+        work_timer_(io),
+        flood_timer_(io),
         digest_(sha256(name_)) {}
 
   bool open(zmq::context_t& zmq, const std::string& endpoint, const wire::KeyPair* keys) {
@@ -42,11 +82,15 @@ class FakeWorker {
     port.endpoint = endpoint;
     port.send_hwm = port.receive_hwm = 1 << 16;
     if (keys != nullptr) port.curve_client = {{*keys, options_.server_public_z85}};
-    auto opened =
-        wire::ZmqPort::open(io_, zmq, std::move(port), [this](const wire::PeerMessage& m) {
+    auto opened = wire::ZmqPort::open(
+        io_, zmq, std::move(port),
+        [this](const wire::PeerMessage& m) {
           auto message = wire::decode(m.bytes);
           if (!message.ok()) return failed(message.error().detail);
           std::visit([this](const auto& x) { on(x); }, *message);
+        },
+        [this](wire::ZmqPort::Link link, const std::string&) {
+          if (link == wire::ZmqPort::Link::kUp && !left_) sync();
         });
     if (!opened.ok()) {
       failed(opened.error().detail);
@@ -54,7 +98,18 @@ class FakeWorker {
     }
     port_ = std::move(opened).value();
     sync();
+    if (0 < options_.work_ms) work();
     return true;
+  }
+  void flood() {
+    constexpr std::chrono::milliseconds kEvery(10);
+    constexpr int kAtOnce = 20;
+    const std::string progress = wire::encode(wire::Progress{epoch_, running()});
+    for (int i = 0; i < kAtOnce && !left_ && port_->send("", progress); ++i) ++report_.flooded;
+    flood_timer_.expires_after(kEvery);
+    flood_timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec && !left_) flood();
+    });
   }
   bool left() const { return left_; }
   bool bad() const { return bad_; }
@@ -67,14 +122,39 @@ class FakeWorker {
   }
   void send(const wire::Message& m) { (void)port_->send("", wire::encode(m)); }
 
+  std::vector<wire::RunningAttempt> running() const {
+    std::vector<wire::RunningAttempt> out;
+    for (const auto& [attempt, until] : working_)
+      if (out.size() < limits::kSlotsMax) out.push_back({attempt, wire::Stage::kAgent, true, {}});
+    return out;
+  }
+
+  // Ends what has taken its time.
+  void work() {
+    constexpr std::chrono::milliseconds kEvery(100);
+    const std::int64_t now = mono_ns();
+    for (auto it = working_.begin(); it != working_.end();) {
+      if (now < it->second) {
+        ++it;
+        continue;
+      }
+      unacked_.insert(it->first);
+      result(it->first);
+      it = working_.erase(it);
+      --report_.holding;
+    }
+    work_timer_.expires_after(kEvery);
+    work_timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec && !left_) work();
+    });
+  }
+
   void sync() {
-    wire::Sync m;
-    m.worker = WorkerId(name_);
-    m.boot = BootId(static_cast<std::uint64_t>(::getpid()));
-    m.version = "bench";
+    wire::Sync m = greeting(name_, options_);
     m.epoch_seen = epoch_;
-    m.slots = draining_ ? 0 : options_.slots;
-    m.features = {"sandbox:null"};
+    if (draining_) m.slots = 0;
+    m.running = running();
+    report_.last_sync_ns = mono_ns();
     for (const AttemptId& id : unacked_) {
       if (m.unacked.size() == limits::kBatchItems) break;
       m.unacked.push_back(id);
@@ -108,9 +188,23 @@ class FakeWorker {
     ++report_.frames;
     report_.assigned += m.runs.size();
     for (const wire::Assignment& run : m.runs) {
-      unacked_.insert(run.attempt);
-      result(run.attempt);
+      note_newest(m.epoch, run.attempt.run);
+      if (0 < options_.work_ms) {
+        const bool added =
+            working_.emplace(run.attempt, mono_ns() + options_.work_ms * 1'000'000LL).second;
+        report_.holding += added ? 1 : 0;
+      } else {
+        unacked_.insert(run.attempt);
+        result(run.attempt);
+      }
     }
+  }
+  void note_newest(Epoch epoch, RunId run) {
+    if (first_epoch_ == Epoch(0)) first_epoch_ = epoch;
+    if (run.raw() < report_.newest_run) return;
+    report_.newest_run = run.raw();
+    if (first_epoch_ < epoch && report_.first_new_in_later_life_ns == 0)
+      report_.first_new_in_later_life_ns = mono_ns();
   }
   void forget(const std::vector<AttemptId>& ids) {
     for (const AttemptId& id : ids) report_.acked += unacked_.erase(id);
@@ -130,10 +224,12 @@ class FakeWorker {
   void on(const Other&) {}  // nothing that can reach a worker without contracts
 
   void leave_when_done() {
-    if (!draining_ || !unacked_.empty() || left_) return;
+    if (!draining_ || !unacked_.empty() || !working_.empty() || left_) return;
     send(wire::Leave{WorkerId(name_), BootId(static_cast<std::uint64_t>(::getpid()))});
     left_ = true;
     timer_.cancel();
+    work_timer_.cancel();
+    flood_timer_.cancel();
     asio::post(io_, [this] { port_.reset(); });  // lingers until the goodbye is out
   }
 
@@ -141,98 +237,38 @@ class FakeWorker {
   const std::string name_;
   const FleetOptions& options_;
   FleetReport& report_;
-  asio::steady_timer timer_;
+  asio::steady_timer timer_, work_timer_, flood_timer_;
   const Digest digest_;
   std::unique_ptr<wire::ZmqPort> port_;
   std::chrono::milliseconds next_sync_ = kFirstSync;
-  Epoch epoch_;
+  Epoch epoch_, first_epoch_;
+  std::map<AttemptId, std::int64_t> working_;  // until when
   std::set<AttemptId> unacked_;
   bool draining_ = false, left_ = false, bad_ = false;
 };
 
-int run_fleet(const FleetOptions& options, const std::string& endpoint, int report_fd) {
+}  // namespace
+
+int run_fleet(const FleetOptions& options, const std::string& endpoint, FleetReport& report) {
   asio::io_context io(1);
   zmq::context_t zmq(1);
-  FleetReport report;
+  zmq.set(zmq::ctxopt::max_sockets, static_cast<int>(4 * options.workers + 64));
   std::vector<std::unique_ptr<FakeWorker>> workers;
+  std::vector<std::unique_ptr<DeafWorker>> deaf;
   bool good = true;
   for (std::uint32_t i = 0; i < options.workers && good; ++i) {
-    workers.push_back(
-        std::make_unique<FakeWorker>(io, "worker-" + std::to_string(i), options, report));
+    const std::string name = options.name + "-" + std::to_string(i);
+    if (i < options.deaf) {
+      deaf.push_back(std::make_unique<DeafWorker>(io, zmq, name, options, endpoint));
+      continue;
+    }
+    workers.push_back(std::make_unique<FakeWorker>(io, name, options, report));
     good = workers.back()->open(zmq, endpoint, options.keys.empty() ? nullptr : &options.keys[i]);
+    if (good && i < options.deaf + options.flooding) workers.back()->flood();
   }
   if (good) io.run();  // ends by itself when all have left
   for (const auto& w : workers) good = good && w->left() && !w->bad();
-  workers.clear();
-  const bool written = ::write(report_fd, &report, sizeof report) == sizeof report;
-  return good && written ? 0 : 1;
-}
-
-}  // namespace
-
-std::int64_t mono_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-std::optional<Fleet> Fleet::start(const FleetOptions& options) {
-  std::array<int, 2> down{}, up{};
-  // Close-on-exec: a redis-server started later must not hold an end of ours.
-  if (::pipe2(down.data(), O_CLOEXEC) != 0 || ::pipe2(up.data(), O_CLOEXEC) != 0)
-    return std::nullopt;
-  const pid_t child = ::fork();
-  if (child < 0) return std::nullopt;
-  if (child != 0) {
-    ::close(down[0]);
-    ::close(up[1]);
-    return Fleet(child, down[1], up[0]);
-  }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::close(down[1]);
-  ::close(up[0]);
-  std::string endpoint;
-  std::array<char, 256> part{};
-  for (ssize_t n = 0; (n = ::read(down[0], part.data(), part.size())) > 0;)
-    endpoint.append(part.data(), static_cast<std::size_t>(n));
-  ::_exit(endpoint.empty() ? 1 : run_fleet(options, endpoint, up[1]));
-}
-
-Fleet::Fleet(Fleet&& other) noexcept
-    : child_(std::exchange(other.child_, -1)),
-      to_child_(std::exchange(other.to_child_, -1)),
-      from_child_(std::exchange(other.from_child_, -1)) {}
-
-Fleet::~Fleet() {
-  if (child_ > 0) {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
-  for (const int fd : {to_child_, from_child_})
-    if (fd >= 0) ::close(fd);
-}
-
-void Fleet::connect(const std::string& endpoint) {
-  (void)!::write(to_child_, endpoint.data(), endpoint.size());
-  ::close(std::exchange(to_child_, -1));
-}
-
-std::optional<std::string> Fleet::died() const {
-  siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid == 0 || (info.si_code == CLD_EXITED && info.si_status == 0))
-    return std::nullopt;
-  return std::string("the workers' process ended: ") +
-         (info.si_code == CLD_EXITED ? "exit code " : "signal ") + std::to_string(info.si_status);
-}
-
-std::optional<FleetReport> Fleet::wait() {
-  FleetReport report;
-  const bool told = ::read(from_child_, &report, sizeof report) == sizeof report;
-  int status = 0;
-  const pid_t ended = ::waitpid(std::exchange(child_, -1), &status, 0);
-  if (!told || ended < 0 || status != 0) return std::nullopt;
-  return report;
+  return good ? 0 : 1;
 }
 
 }  // namespace proctor::bench

@@ -4,40 +4,22 @@
 // The clock starts before the file is read and stops when the (simulated) worker in another process
 // has the Assign in its hands.  Memory is the growth of resident memory from before the plan is
 // read to that moment's status, divided by the runs.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/shell/coordinator.h"
+#include "tests/bench/bench_support.h"
 #include "tests/bench/dispatch_bench_campaign.h"
 #include "tests/bench/dispatch_bench_workers.h"
 
 using namespace proctor;
+using bench::must;
 
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "queue_bench: %s\n", result.error().detail.c_str());
-    std::exit(1);
-  }
-  return std::move(result).value();
-}
-
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::uint64_t size = 0, resident = 0;
-  statm >> size >> resident;
-  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
 
 Plan load(const fs::path& file, const Campaign& campaign) {
   const std::string csv = must(read_file(file, limits::kPlanFileBytes));
@@ -59,7 +41,7 @@ int measure(std::uint32_t tasks, std::uint32_t replicates, const fs::path& where
   if (!write_file(folder.plan(), to_csv(must(draw_plan(shape_of(campaign))))).ok()) return 1;
   const PrivateRedis redis = must(PrivateRedis::start(dir.path()));
 
-  const double resident_before = resident_bytes();
+  const double resident_before = bench::resident_bytes();
   const std::int64_t begun = bench::mono_ns();
   const Plan plan = load(folder.plan(), campaign);
   const std::int64_t parsed = bench::mono_ns();
@@ -75,21 +57,16 @@ int measure(std::uint32_t tasks, std::uint32_t replicates, const fs::path& where
                             CoordinatorOptions::Listen::Security::kFilePermissions});
   double resident_most = 0;
   options.on_status = [&](const StatusSnapshot&) {
-    resident_most = std::max(resident_most, resident_bytes());
-    if (const std::optional<std::string> how = fleet->died()) {
-      std::fprintf(stderr, "queue_bench: %s\n", how->c_str());
-      std::exit(1);
-    }
+    resident_most = std::max(resident_most, bench::resident_bytes());
+    if (const std::optional<std::string> how = fleet->died()) bench::give_up(*how);
   };
   auto coordinator = must(Coordinator::open(std::move(options)));
   const std::int64_t opened = bench::mono_ns();
   fleet->connect(coordinator->endpoints().at(0));
   const Coordinator::Outcome outcome = coordinator->run();
   const std::optional<bench::FleetReport> seen = fleet->wait();
-  if (outcome.end != Coordinator::End::kStopped || !seen || seen->assigned == 0) {
-    std::fprintf(stderr, "queue_bench: no run was dispatched\n");
-    return 1;
-  }
+  if (outcome.end != Coordinator::End::kStopped || !seen || seen->assigned == 0)
+    bench::give_up("no run was dispatched");
   const auto seconds = [&](std::int64_t at) { return static_cast<double>(at - begun) / 1e9; };
   std::printf(
       "%u runs: parsed after %.2f s, coordinator open after %.2f s, first Assign after %.2f s\n",
@@ -103,9 +80,7 @@ int measure(std::uint32_t tasks, std::uint32_t replicates, const fs::path& where
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto number = [&](int i, std::uint32_t otherwise) {
-    return i < argc ? static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)) : otherwise;
-  };
   log::init("bench", log::Level::kError);
-  return measure(number(1, 5'000), number(2, 200), 3 < argc ? argv[3] : "");
+  return measure(bench::number_of(argc, argv, 1, 5'000), bench::number_of(argc, argv, 2, 200),
+                 3 < argc ? argv[3] : "");
 }

@@ -12,44 +12,26 @@
 
 #include "common/base/subprocess.h"
 #include "coordinator/journal/journal_reader.h"
+#include "tests/bench/bench_repository.h"
 
 using namespace proctor;
+using bench::must;
 
 namespace {
 
 constexpr int kFiles = 2'000;
 constexpr std::size_t kWarmUp = 40;
 
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "run_bench: %s\n", result.error().detail.c_str());
-    std::exit(1);
-  }
-  return std::move(result).value();
-}
 void put(const fs::path& file, const std::string& text) {
   if (make_dirs(file.parent_path()).ok() && write_file(file, text, Durability::kLazy).ok()) return;
-  std::fprintf(stderr, "run_bench: cannot write %s\n", file.c_str());
-  std::exit(1);
-}
-
-std::string git(const fs::path& dir, std::vector<std::string> args) {
-  CommandSpec spec;
-  spec.argv = {"git", "-c", "user.name=b", "-c", "user.email=b@b"};
-  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
-  spec.cwd = dir;
-  return must(run_for_output(spec));
+  bench::give_up("cannot write " + file.string());
 }
 
 std::string make_repository(const fs::path& dir) {
   for (int i = 0; i < kFiles; ++i)
     put(dir / ("d" + std::to_string(i % 40)) / ("f" + std::to_string(i) + ".txt"),
         "file " + std::to_string(i) + "\n" + std::string(1'000, 'x') + "\n");
-  git(dir, {"init", "-q"});
-  git(dir, {"add", "-A"});
-  git(dir, {"commit", "-qm", "all"});
-  return git(dir, {"rev-parse", "HEAD"}).substr(0, 40);
+  return bench::commit_all(dir);
 }
 
 void make_campaign(const fs::path& dir, const std::string& commit, unsigned long runs) {

@@ -7,7 +7,7 @@ function(proctor_room name)
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ROOM_HEADERS})
   set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON
-    UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE ${PROCTOR_UNITY_BATCH})
   target_link_libraries(${name} PUBLIC proctor_flags ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
 endfunction()
 

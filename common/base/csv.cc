@@ -4,13 +4,14 @@
 
 namespace proctor {
 namespace {
+constexpr std::string_view kBom = "\xEF\xBB\xBF";  // spreadsheets like to write one
+
 Error at_line(std::uint64_t line, std::string_view why) {
   return Error{Errc::kInvalid, "line " + std::to_string(line) + ": " + std::string(why)};
 }
 }  // namespace
 
 CsvReader::CsvReader(std::string_view text) : rest_(text) {
-  constexpr std::string_view kBom = "\xEF\xBB\xBF";  // spreadsheets like to write one
   if (rest_.starts_with(kBom)) rest_.remove_prefix(kBom.size());
 }
 
@@ -79,7 +80,8 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
 }
 
 void csv_append(std::string& out, std::string_view field) {
-  if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
+  // A mark in front of the first field would be taken for the file's.
+  if (field.find_first_of(",\"\r\n") == std::string_view::npos && !field.starts_with(kBom)) {
     out += field;
     return;
   }
@@ -92,6 +94,11 @@ void csv_append(std::string& out, std::string_view field) {
 }
 
 void csv_append_record(std::string& out, const std::vector<std::string>& fields) {
+  // Alone, an empty field would be a blank line, which readers skip.
+  if (fields.size() == 1 && fields.front().empty()) {
+    out += "\"\"\n";
+    return;
+  }
   bool first = true;
   for (const std::string& f : fields) {
     if (!std::exchange(first, false)) out += ',';

@@ -26,6 +26,13 @@ struct Number {
 // A Python dict with text keys: setting a key that is there keeps its place.
 class Object {
  public:
+  Object();
+  Object(const Object&);
+  Object(Object&&) noexcept;
+  Object& operator=(const Object&);
+  Object& operator=(Object&&) noexcept;
+  ~Object();
+
   const Value* find(std::string_view key) const;
   Value* find(std::string_view key);
   // The value under `key`, appended as null when there was none.
@@ -35,10 +42,10 @@ class Object {
   // Without looking whether the key is there.  Requires: it is not.
   Value& append(std::string key, Value value);
   void reserve(std::size_t members);
-  void clear() { members_.clear(); }
+  void clear();
 
   bool empty() const { return members_.empty(); }
-  std::size_t size() const { return members_.size(); }
+  std::size_t size() const;
   const std::vector<Member>& members() const { return members_; }
   std::vector<Member>& members() { return members_; }
   auto begin() const { return members_.begin(); }
@@ -89,6 +96,20 @@ struct Member {
   Value value;
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+// Where a member is complete: a list of incomplete ones can only be declared.
+inline Object::Object() = default;
+inline Object::Object(const Object&) = default;
+inline Object::Object(Object&&) noexcept = default;
+inline Object& Object::operator=(const Object&) = default;
+inline Object& Object::operator=(Object&&) noexcept = default;
+inline Object::~Object() = default;
+inline void Object::clear() {
+  members_.clear();
+}
+inline std::size_t Object::size() const {
+  return members_.size();
+}
 
 // A float as Python's repr prints it: shortest digits that read back, 1e-05, 1e+16, 0.1, 100.0.
 std::string python_repr(double value);

@@ -1,0 +1,48 @@
+// Texts inside the journal's rows: what is read back is written again as what it was.
+#include "coordinator/core/operator_note.h"
+#include "coordinator/core/raise_note.h"
+#include "coordinator/journal/journal_names.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace proctor::fuzz::journal_notes {
+
+void check_operator(std::string_view detail) {
+  Note note;
+  note.at = WallTime(17);
+  note.kind = kNoteOperator;
+  note.detail = detail;
+  const Result<OperatorFact> fact = operator_fact_of(note);
+  if (!fact.ok()) return;
+  const Note written = note_of(*fact);
+  PROCTOR_ASSERT(note_of(must(operator_fact_of(written))).detail == written.detail);
+}
+
+void check_raise(std::string_view detail) {
+  const Result<BudgetRaised> raise = raise_of(detail, WallTime(17));
+  if (!raise.ok()) return;
+  const Note written = note_of(*raise);
+  PROCTOR_ASSERT(note_of(must(raise_of(written.detail, WallTime(17)))).detail == written.detail);
+}
+
+void check_metered(std::string_view text) {
+  Usage usage;
+  if (!journal::read_metered(text, usage)) return;
+  Usage again;
+  const std::string written = journal::metered_text(usage);
+  PROCTOR_ASSERT(journal::read_metered(written, again));
+  PROCTOR_ASSERT(journal::metered_text(again) == written);
+}
+
+void check_ranges(std::string_view text) {
+  const Result<std::vector<RunId>> runs = runs_of(text);
+  if (runs.ok()) PROCTOR_ASSERT(must(runs_of(ranges_of(*runs))) == *runs);
+}
+
+void target(std::string_view bytes) {
+  check_operator(bytes);
+  check_raise(bytes);
+  check_metered(bytes);
+  check_ranges(bytes);
+}
+
+}  // namespace proctor::fuzz::journal_notes

@@ -123,7 +123,11 @@ Status take_away(const fs::path& layer, const fs::path& root) {
     if (!name.starts_with(kMark)) return ok_status();
     PROCTOR_CHECK_OK(check_way(root, path));
     const fs::path folder = root / where.parent_path();
-    if (name != kOpaqueMark) return remove_tree(folder / name.substr(kMark.size()));
+    if (name != kOpaqueMark) {
+      const std::string gone = name.substr(kMark.size());
+      if (!is_safe_relative(gone)) return refused(path, "takes away what is not in the image");
+      return remove_tree(folder / gone);
+    }
     std::error_code ec;
     for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))
       PROCTOR_CHECK_OK(remove_tree(it->path()));

@@ -27,8 +27,9 @@ Result<std::string> run(std::vector<std::string> argv, const std::string& what) 
   auto outcome = run_command(spec);
   if (!outcome.ok()) return in_context(what, outcome.error());
   if (outcome->success()) return std::move(outcome->out);
-  const bool absent = outcome->err.find("No such image") != std::string::npos ||
-                      outcome->err.find("No such object") != std::string::npos;
+  bool absent = false;  // told in other words by every command
+  for (const char* words : {"No such image", "No such object", "reference does not exist"})
+    absent = absent || outcome->err.find(words) != std::string::npos;
   return Error{absent ? Errc::kNotFound : Errc::kUnavailable, what + ": " + outcome->describe()};
 }
 

@@ -74,14 +74,13 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
     return Error{Errc::kInvalid, "image " + printable(spec_.image) +
                                      ": /bin/sh does not run: " + std::strerror(*end.exec_error)};
   }
-  out.exit_code = end.exit_code.value_or(128 + SIGKILL);
+  set_exit(out, end.exit_code.value_or(128 + SIGKILL));
   // A command that lives with the loss of a child has not failed for memory.
   if (0 < box.group.oom_kills() && out.exit_code != 0) {
     out.end = End::kMemory;
     return ok_status();
   }
   if (!end.exit_code) return Error{Errc::kUnavailable, box.complaint(said)};
-  set_exit(out, out.exit_code);
   return ok_status();
 }
 

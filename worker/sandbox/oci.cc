@@ -108,6 +108,7 @@ class OciSandbox final : public BoxedSandbox {
     host.limit_memory = shared_->cgroups.has("memory");
     host.limit_processes = shared_->cgroups.has("pids");
     host.limit_cpus = shared_->cgroups.has("cpu");
+    host.hide_groups = shared_->cgroups.has("unified");
     return host;
   }
 

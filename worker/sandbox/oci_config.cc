@@ -105,6 +105,7 @@ Json resources(const SandboxSpec& spec, const OciHost& host) {
 Json linux_section(const SandboxSpec& spec, const OciHost& host) {
   Json namespaces = Json::array();
   for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
+  if (host.hide_groups) namespaces.push_back({{"type", "cgroup"}});
   Json out = {{"cgroupsPath", host.cgroups_path},
               {"resources", resources(spec, host)},
               {"seccomp", oci_seccomp()},

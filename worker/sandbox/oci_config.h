@@ -16,6 +16,8 @@ struct OciHost {
   std::string cgroups_path;  // below every hierarchy's mount
   std::uint64_t open_files = 0;
   bool limit_memory = true, limit_processes = true, limit_cpus = true;  // the kernel can, here
+  bool hide_groups =
+      false;  // of the host: on control groups of version 2, as the Docker Engine does
 };
 // Where the Docker Engine shows its own.
 inline constexpr const char* kOciInitAt = "/sbin/docker-init";

@@ -71,6 +71,13 @@ Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
   if (runs_images(kind) && environment.image.empty()) {
     return Error{Errc::kInvalid, "sandbox docker: the contract names no image"};
   }
+  if (kind == SandboxKind::kOci && !oci_offers(options_, environment.image)) {
+    // Another host may have it: no fault of the contract's.
+    PROCTOR_TRY([[maybe_unused]] SandboxEngine* const runtime, get(kind));
+    return Error{Errc::kUnavailable, "image " + environment.image +
+                                         " is not in this host's store " +
+                                         options_.images.string() + " (see proctor images import)"};
+  }
   if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) {
     return Error{Errc::kUnavailable, "no Docker Engine answers at " + options_.docker_socket +
                                          " for image " + environment.image};

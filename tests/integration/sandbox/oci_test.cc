@@ -154,7 +154,7 @@ TEST_SUITE("sandbox oci") {
     ::kill(worker, SIGKILL);
     REQUIRE(::waitpid(worker, nullptr, 0) == worker);
     CHECK(
-        within(milliseconds(2'000), [&] { return !runs("sleep" + std::string(1, '\0') + mark); }));
+        within(milliseconds(5'000), [&] { return !runs("sleep" + std::string(1, '\0') + mark); }));
     CHECK_FALSE(bench->leftovers().empty());
     CHECK(bench->engine().clean_up().ok());
     CHECK(groups_of("test-" + std::to_string(::getpid())).empty());

@@ -114,6 +114,9 @@ TEST_SUITE("images") {
     refused(s.layer("echo x > f", {"--transform=s,^./f,../f,", "-P"}));
     refused(s.layer("echo x > f", {"--transform=s,^./f,/f,", "-P"}));
     CHECK_FALSE(fs::exists("/f"));
+    // Marks that would take away the folder they stand in, or the one above.
+    for (const char* mark : {".wh.", ".wh..", ".wh..."})
+      refused(s.layer("touch " + std::string(mark)));
     const auto through = s.store.import_archive(
         s.image("bad:2",
                 {s.layer("ln -s " + s.dir.path().string() + " out"),

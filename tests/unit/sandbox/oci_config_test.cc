@@ -8,7 +8,7 @@ using namespace proctor;
 
 namespace {
 
-SandboxSpec some_spec() {
+SandboxSpec image_spec() {
   SandboxSpec s;
   s.label = "17.2-agent";
   s.workspace = "/host/work";
@@ -23,11 +23,11 @@ SandboxSpec some_spec() {
   return s;
 }
 
-OciHost some_host() {
+OciHost bundle_host() {
   return {"/bundle/root", "/run/init", "/run/etc", "/proctor/w1/17.2-agent.oci1", 1024};
 }
 
-Json config(const SandboxSpec& spec, const OciHost& host = some_host()) {
+Json config(const SandboxSpec& spec, const OciHost& host = bundle_host()) {
   return parse_json(oci_config(spec, host, "make")).value();
 }
 
@@ -45,7 +45,7 @@ bool has(const Json& list, const std::string& word) {
 
 TEST_SUITE("sandbox") {
   TEST_CASE("an OCI container has no privilege and a read-only root") {
-    const Json c = config(some_spec());
+    const Json c = config(image_spec());
     CHECK(c["root"] == Json{{"path", "/bundle/root"}, {"readonly", true}});
     CHECK(c["process"]["noNewPrivileges"] == true);
     CHECK(c["process"]["capabilities"] == Json::object());
@@ -65,7 +65,7 @@ TEST_SUITE("sandbox") {
   }
 
   TEST_CASE("an OCI container's limits are those of the spec and only those the kernel can hold") {
-    const Json c = config(some_spec());
+    const Json c = config(image_spec());
     const Json& r = c["linux"]["resources"];
     CHECK(r["memory"] == Json{{"limit", 1 << 20}, {"swap", 1 << 20}});
     CHECK(r["pids"] == Json{{"limit", 12}});
@@ -74,11 +74,11 @@ TEST_SUITE("sandbox") {
     CHECK(c["process"]["rlimits"].size() == 4);
     CHECK(c["process"]["rlimits"][1]["soft"] == 1024);
     CHECK(c["process"]["rlimits"][3] == Json{{"type", "RLIMIT_CPU"}, {"soft", 2}, {"hard", 2}});
-    OciHost bare = some_host();
+    OciHost bare = bundle_host();
     bare.limit_memory = bare.limit_processes = bare.limit_cpus = false;
-    const Json without = config(some_spec(), bare);
+    const Json without = config(image_spec(), bare);
     CHECK(without["linux"]["resources"].size() == 1);
-    SandboxSpec free = some_spec();
+    SandboxSpec free = image_spec();
     free.memory_bytes = free.processes = 0;
     free.cpus = 0;
     CHECK(config(free)["linux"]["resources"].size() == 1);
@@ -86,7 +86,7 @@ TEST_SUITE("sandbox") {
 
   TEST_CASE(
       "an OCI container shows the workspace and the spec's mounts and nothing else of the host") {
-    const Json c = config(some_spec());
+    const Json c = config(image_spec());
     CHECK(mount_at(c, "/workspace")["source"] == "/host/work");
     CHECK(has(mount_at(c, "/workspace")["options"], "rw"));
     CHECK(has(mount_at(c, "/proctor/home")["options"], "rw"));
@@ -101,7 +101,7 @@ TEST_SUITE("sandbox") {
   }
 
   TEST_CASE("an OCI container has the host's network only when the spec says so") {
-    SandboxSpec spec = some_spec();
+    SandboxSpec spec = image_spec();
     const auto has_own = [](const Json& c) {
       for (const Json& n : c["linux"]["namespaces"])
         if (n["type"] == "network") return true;
@@ -116,7 +116,7 @@ TEST_SUITE("sandbox") {
   }
 
   TEST_CASE("the OCI filter denies what the filter of bubblewrap denies") {
-    const Json c = config(some_spec());
+    const Json c = config(image_spec());
     const Json& s = c["linux"]["seccomp"];
     CHECK(s["defaultAction"] == "SCMP_ACT_ALLOW");
     std::map<std::string, int> errors;

@@ -163,7 +163,7 @@ class OciEngine final : public SandboxEngine {
   std::shared_ptr<Shared> shared_;
 };
 
-// What the Docker Engine writes for a container without a network.
+// What the Docker Engine writes into a container.
 Status fill_etc(const fs::path& etc) {
   PROCTOR_CHECK_OK(make_dirs(etc));
   const std::pair<const char*, std::string> files[] = {
@@ -171,7 +171,6 @@ Status fill_etc(const fs::path& etc) {
        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n"
        "ff00::0\tip6-mcastprefix\nff02::1\tip6-allnodes\nff02::2\tip6-allrouters\n"},
       {"hostname", std::string(kContainerHostname) + "\n"},
-      {"resolv.conf", ""},
   };
   for (const auto& [name, text] : files)
     PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy));

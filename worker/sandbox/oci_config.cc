@@ -59,10 +59,11 @@ Json mounts(const SandboxSpec& spec, const OciHost& host) {
   Json out = kernel_mounts();
   out.push_back(bind_mount(host.init, kOciInitAt, false));
   for (Json& m : spec_mounts(spec)) out.push_back(std::move(m));
-  for (const char* name : {"resolv.conf", "hostname", "hosts"}) {
-    const bool of_host = spec.network && name == std::string_view("resolv.conf");
-    out.push_back(bind_mount((of_host ? fs::path("/etc") : host.etc) / name,
-                             "/etc/" + std::string(name), false));
+  out.push_back(bind_mount(host.etc / "hostname", "/etc/hostname", false));
+  // The Docker Engine leaves the image's own where there is no network.
+  if (spec.network) {
+    out.push_back(bind_mount(host.etc / "hosts", "/etc/hosts", false));
+    out.push_back(bind_mount("/etc/resolv.conf", "/etc/resolv.conf", false));
   }
   return out;
 }

@@ -12,7 +12,7 @@ namespace proctor {
 struct OciHost {
   fs::path rootfs;           // the root, private to this container
   fs::path init;             // a static program, shown at kOciInitAt
-  fs::path etc;              // holds hosts, hostname and resolv.conf
+  fs::path etc;              // holds hosts and hostname
   std::string cgroups_path;  // below every hierarchy's mount
   std::uint64_t open_files = 0;
   bool limit_memory = true, limit_processes = true, limit_cpus = true;  // the kernel can, here

@@ -54,7 +54,8 @@ TEST_SUITE("oci campaign") {
     if (!can_run()) return;
     const OwnStore own;
     const TestImage image = must(write_test_image(own.dir(), "tools:1"));
-    const CommandOutcome imported = proctor({"images", "import", image.archive.string()});
+    const CommandOutcome imported =
+        proctor::testing::proctor({"images", "import", image.archive.string()});
     REQUIRE_MESSAGE(imported.exit_code == 0, imported.err);
     CHECK(contains(imported.out, image.id));
     CampaignShape shape;
@@ -82,16 +83,18 @@ TEST_SUITE("oci campaign") {
     if (!can_run()) return;
     const OwnStore own;
     const TestImage image = must(write_test_image(own.dir(), "tools:1"));
-    CHECK(proctor({"images", "remove", "tools:1"}).exit_code == 2);
-    REQUIRE(proctor({"images", "import", image.archive.string()}).exit_code == 0);
-    const Json listed = must(parse_json(proctor({"images", "list", "--json"}).out));
+    CHECK(proctor::testing::proctor({"images", "remove", "tools:1"}).exit_code == 2);
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    const Json listed =
+        must(parse_json(proctor::testing::proctor({"images", "list", "--json"}).out));
     REQUIRE(listed.size() == 1);
     CHECK(listed[0]["id"] == image.id);
     CHECK(listed[0]["names"] == Json::array({"tools:1"}));
     CHECK(listed[0]["where"] == Json::array({"store"}));
-    CHECK(proctor({"images", "remove", "tools:1"}).exit_code == 0);
-    CHECK(must(parse_json(proctor({"images", "list", "--json"}).out)).empty());
-    const CommandOutcome absent = proctor({"images", "import", "/nonexistent.tar"});
+    CHECK(proctor::testing::proctor({"images", "remove", "tools:1"}).exit_code == 0);
+    CHECK(must(parse_json(proctor::testing::proctor({"images", "list", "--json"}).out)).empty());
+    const CommandOutcome absent =
+        proctor::testing::proctor({"images", "import", "/nonexistent.tar"});
     CHECK(absent.exit_code == 2);
     CHECK(contains(absent.err, "/nonexistent.tar"));
   }

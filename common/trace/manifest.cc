@@ -247,7 +247,8 @@ Status check_manifest(const Json& manifest) {
   if (m.attempt.no.raw() == 0) return missing("identity.attempt", "zero; attempts count from 1");
   if (m.started_ms <= 0) return missing("host.started_ms", "not a time");
   if (m.acceptance.empty()) return missing("entrypoints.acceptance");
-  if (m.sandbox == "docker" && m.image.empty()) return missing("environment.image");
+  if ((m.sandbox == "docker" || m.sandbox == "oci") && m.image.empty())
+    return missing("environment.image");
   if (!m.tree_expected.empty() && m.tree_expected != m.tree_observed)
     return missing("repository.tree_observed", "differs from the expected tree");
   if (m.seed != kPlannedSeed && m.seed_deviation.empty())

@@ -13,6 +13,7 @@
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
 #include "common/base/unique_fd.h"
+#include "common/images/image_store.h"
 #include "coordinator/cli/engine_probe.h"
 
 namespace proctor::cli {
@@ -101,6 +102,9 @@ class RealProbe : public OutsideProbe {
     return ok_status();
   }
   Status image_resolves(const std::string& image) const override {
+    // Workers here run it from the store, without an engine.
+    const auto store = ImageStore::open(default_image_store());
+    if (store.ok() && store->find(image).ok()) return ok_status();
     Status status = engine_has_image(image);
     if (!status.ok() && status.error().code == Errc::kUnavailable)
       unasked_.push_back(status.error().detail);

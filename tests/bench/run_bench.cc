@@ -1,7 +1,8 @@
-// Bubblewrap runs of `noop` with a one-command suite on a repository of 2,000 files, per second and
-// core, through the real `proctor run`: the figure is the journal's, between the results of
-// warm runs.  `run_bench [PROCTOR [RUNS [SLOTS]]]`; else $PROCTOR_BIN, else the one built with it.
-// The first 40 results are left out: they wait for the mirror and the first checkout.
+// Runs of `noop` with a one-command suite on a repository of 2,000 files, per second and core,
+// through the real `proctor run`, under bubblewrap and in an image by the OCI runtime: the figure
+// is the journal's, between the results of warm runs. `run_bench [PROCTOR [RUNS [SLOTS
+// [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it. The first 40 results are left
+// out: they wait for the mirror and the first checkout.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "common/base/subprocess.h"
+#include "common/images/image_store.h"
 #include "coordinator/journal/journal_reader.h"
 #include "tests/bench/bench_repository.h"
+#include "tests/support/test_image.h"
 
 using namespace proctor;
 using bench::must;
@@ -20,7 +23,7 @@ using bench::must;
 namespace {
 
 constexpr int kFiles = 2'000;
-constexpr std::size_t kWarmUp = 40;
+constexpr unsigned long kWarmUp = 40;
 
 void put(const fs::path& file, const std::string& text) {
   if (make_dirs(file.parent_path()).ok() && write_file(file, text, Durability::kLazy).ok()) return;
@@ -34,17 +37,23 @@ std::string make_repository(const fs::path& dir) {
   return bench::commit_all(dir);
 }
 
-void make_campaign(const fs::path& dir, const std::string& commit, unsigned long runs) {
+struct Kind {
+  const char* name;
+  const char* figure;
+  std::string environment;  // of the contract
+  unsigned long runs;
+};
+
+void make_campaign(const fs::path& dir, const std::string& commit, const Kind& kind) {
   put(dir / "campaign.yaml",
-      "name: run-bench\nmethods: [noop]\nreplicates: " + std::to_string(runs) +
+      "name: run-bench\nmethods: [noop]\nreplicates: " + std::to_string(kind.runs) +
           "\nbudget:\n  global: \"100000.00\"\n  run: \"1.00\"\n"
           "strata: [language]\n");
   put(dir / "contracts" / "one.yaml",
       "id: one\ntitle: one command\ntype: feature\nstrata: {language: shell}\n"
       "briefing: nothing is to be done\nrepository:\n  source: ../../repo\n  commit: " +
-          commit +
-          "\nenvironment:\n  sandbox: bubblewrap\n"
-          "checks:\n  - id: there\n    command: test -f d1/f1.txt\n    timeout: 10s\n");
+          commit + "\nenvironment:\n  " + kind.environment +
+          "\nchecks:\n  - id: there\n    command: test -f d1/f1.txt\n    timeout: 10s\n");
 }
 
 struct Seen {
@@ -64,6 +73,41 @@ Seen read_journal(const fs::path& campaign) {
   return seen;
 }
 
+// One campaign of this kind; false when it did not go as it should.
+bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
+             const std::string& commit, const std::string& slots) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const fs::path campaign = dir / kind.name;
+  make_campaign(campaign, commit, kind);
+  CommandSpec run;
+  run.argv = {program, "run", campaign.string(), "--workers", "1", "--slots", slots};
+  run.timeout = std::chrono::seconds(240);
+  const CommandOutcome outcome = must(run_command(run));
+  const Seen seen = read_journal(campaign);
+  if (!outcome.success() || seen.good != kind.runs || seen.results_ms.size() <= kWarmUp + 1) {
+    std::fprintf(stderr, "run_bench: %s: %s; %zu of %lu runs succeeded\n%s\n", kind.name,
+                 outcome.describe().c_str(), seen.good, kind.runs, outcome.err.c_str());
+    return false;
+  }
+  const std::size_t counted = seen.results_ms.size() - 1 - kWarmUp;
+  const double seconds =
+      static_cast<double>(seen.results_ms.back() - seen.results_ms[kWarmUp]) / 1000.0;
+  std::printf("%s: %lu runs, %s slots, %u cores; %.2f s for the last %zu\n", kind.name, kind.runs,
+              slots.c_str(), cores, seconds, counted);
+  std::printf("figure %s %.1f 1/s\n", kind.figure, static_cast<double>(counted) / seconds / cores);
+  return true;
+}
+
+// An image in a store of our own, which the worker finds by this variable.
+std::string make_image(const fs::path& dir) {
+  if (!make_dirs(dir).ok()) std::exit(1);
+  const testing::TestImage image = must(testing::write_test_image(dir, "run-bench:latest"));
+  const fs::path store = dir / "store";
+  must(must(ImageStore::open(store)).import_archive(image.archive));
+  ::setenv(kImageStoreVariable, store.c_str(), 1);
+  return image.id;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -74,28 +118,19 @@ int main(int argc, char** argv) {
   // Two slots a core, as `proctor run` has on two cores: a run waits as long as it computes, for
   // fsync and for the kernel to let its sandbox into control groups.
   const std::string slots = 3 < argc ? argv[3] : std::to_string(2 * cores);
+  const std::string only = 4 < argc ? argv[4] : "";
   const TempDir temp = must(TempDir::create("run-bench"));
   // Away from what the benchmark before this one has just deleted.
   spread_subfolders(temp.path());
   const fs::path dir = temp.path() / std::to_string(::getpid());
-  const fs::path campaign = dir / "campaign";
-  make_campaign(campaign, make_repository(dir / "repo"), runs);
-  CommandSpec run;
-  run.argv = {program, "run", campaign.string(), "--workers", "1", "--slots", slots};
-  run.timeout = std::chrono::seconds(120);
-  const CommandOutcome outcome = must(run_command(run));
-  const Seen seen = read_journal(campaign);
-  if (!outcome.success() || seen.good != runs || seen.results_ms.size() <= kWarmUp + 1) {
-    std::fprintf(stderr, "run_bench: %s; %zu of %lu runs succeeded\n%s\n",
-                 outcome.describe().c_str(), seen.good, runs, outcome.err.c_str());
-    return 1;
-  }
-  const std::size_t counted = seen.results_ms.size() - 1 - kWarmUp;
-  const double seconds =
-      static_cast<double>(seen.results_ms.back() - seen.results_ms[kWarmUp]) / 1000.0;
-  std::printf("%lu runs, %s slots, %u cores; %.2f s for the last %zu\n", runs, slots.c_str(), cores,
-              seconds, counted);
-  std::printf("figure run.bwrap_per_core_s %.1f 1/s\n",
-              static_cast<double>(counted) / seconds / cores);
-  return 0;
+  const std::string commit = make_repository(dir / "repo");
+  bool good = true;
+  if (only.empty() || only == "bwrap")
+    good = measure(program, {"bwrap", "run.bwrap_per_core_s", "sandbox: bubblewrap", runs}, dir,
+                   commit, slots);
+  if (::geteuid() != 0 || !(only.empty() || only == "oci")) return good ? 0 : 1;
+  const std::string image = make_image(dir / "image");
+  const Kind oci{"oci", "run.oci_per_core_s", "image: run-bench@" + image,
+                 std::max(runs / 2, kWarmUp + 10)};
+  return measure(program, oci, dir, commit, slots) && good ? 0 : 1;
 }

@@ -7,9 +7,9 @@
 #include <array>
 #include <fstream>
 
+#include "common/base/file_lock.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
-#include "worker/git/file_lock.h"
 
 namespace proctor {
 namespace {

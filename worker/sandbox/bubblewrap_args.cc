@@ -1,8 +1,10 @@
 #include "worker/sandbox/bubblewrap_args.h"
 
+#include "worker/sandbox/boxed_process.h"
 #include "worker/sandbox/mount_rules.h"
 
 namespace proctor {
+
 Status check_bubblewrap_spec(const SandboxSpec& spec) {
   std::error_code ec;
   if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
@@ -22,8 +24,8 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   if (spec.network) add({"--share-net"});
   add({"--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"});
   add({"--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"});
-  add({"--json-status-fd", std::to_string(kBwrapStatusFd)});
-  add({"--seccomp", std::to_string(kBwrapSeccompFd)});
+  add({"--json-status-fd", std::to_string(kBoxStatusFd)});
+  add({"--seccomp", std::to_string(kBoxSeccompFd)});
   for (const auto& [name, value] : spec.env) add({"--setenv", name, value});
 
   for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});

@@ -22,10 +22,6 @@ struct HostView {
   bool resolver = false;                                   // /etc/resolv.conf is there
 };
 
-// The descriptors bwrap finds open, by agreement with bubblewrap_process.
-inline constexpr int kBwrapStatusFd = 3;
-inline constexpr int kBwrapSeccompFd = 4;
-
 // Checks everything about a spec that does not depend on the command.
 Status check_bubblewrap_spec(const SandboxSpec& spec);
 

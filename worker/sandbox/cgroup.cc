@@ -212,6 +212,14 @@ void Cgroup::thaw() {
   if (!freezer_.empty()) write_control(freezer_ / "freezer.state", "THAWED");
 }
 
+void Cgroup::kill() {
+  for (const auto& [controller, dir] : dirs_) {
+    if (write_control(dir / "cgroup.kill", "1")) continue;
+    for (const pid_t pid : members(dir)) ::kill(pid, SIGKILL);
+  }
+  thaw();
+}
+
 void Cgroup::empty() {
   thaw();
   for (const auto& [controller, dir] : dirs_) kill_members(dir);
@@ -234,11 +242,14 @@ CgroupHost CgroupHost::detect(std::string_view owner) {
   const std::string name = cgroup_component(owner);
   const CgroupLayout layout =
       parse_cgroup_layout(read_control("/proc/self/mountinfo"), read_control("/proc/self/cgroup"));
+  host.mounts_ = layout.mounts;
+  host.runtime_base_ = "/proctor/" + name;
   for (const auto& [controller, place] : layout.v1) {
     const bool inside = (controller == "memory" && limited(place, "memory.limit_in_bytes")) ||
                         (controller == "pids" && limited(place, "pids.max")) ||
                         (controller == "cpu" && limited(place, "cpu.cfs_quota_us"));
     host.add(controller, inside ? place.mount + place.own : place.mount, name);
+    if (inside) host.runtime_base_ = place.own + "/proctor/" + name;
   }
   // A freezer alone limits nothing.
   if (host.parents_.size() == 1 && host.has("freezer")) host.parents_.clear();
@@ -250,6 +261,7 @@ CgroupHost CgroupHost::detect(std::string_view owner) {
   const bool inside = limited(layout.v2, "memory.max") || limited(layout.v2, "pids.max") ||
                       limited(layout.v2, "cpu.max");
   const fs::path base = inside ? layout.v2.mount + layout.v2.own : layout.v2.mount;
+  if (inside) host.runtime_base_ = layout.v2.own + "/proctor/" + name;
   write_control(base / "cgroup.subtree_control", "+memory +pids +cpu");
   if (!host.add("unified", base, name)) return host;
   const fs::path mine = host.parents_["unified"];
@@ -263,9 +275,44 @@ CgroupHost CgroupHost::detect(std::string_view owner) {
 
 CgroupHost::~CgroupHost() {
   // Fails, as it should, while another engine of this owner has groups in it.
-  for (const auto& [controller, dir] : parents_) {
+  std::vector<fs::path> dirs = runtime_parents();
+  for (const auto& [controller, dir] : parents_) dirs.push_back(dir);
+  for (const fs::path& dir : dirs) {
     if (::rmdir(dir.c_str()) == 0) ::rmdir(dir.parent_path().c_str());
   }
+}
+
+std::vector<fs::path> CgroupHost::runtime_parents() const {
+  std::vector<fs::path> out;
+  for (const std::string& mount : mounts_) out.emplace_back(mount + runtime_base_);
+  return out;
+}
+
+std::string CgroupHost::runtime_path(std::string_view name) const {
+  return runtime_base_ + "/" + cgroup_component(name);
+}
+
+Cgroup CgroupHost::runtime_group(std::string_view name) const {
+  Cgroup group;
+  const std::string path = runtime_path(name);
+  // By the controllers' names where we ask them something, by their mounts where we only remove.
+  std::set<std::string> known;
+  for (const auto& [controller, parent] : parents_) {
+    if (v2_ && controller != "unified") continue;
+    for (const std::string& mount : mounts_) {
+      if (!parent.native().starts_with(mount + "/")) continue;
+      known.insert(mount);
+      if (controller == "freezer") {
+        group.freezer_ = mount + path;
+      } else {
+        group.dirs_[controller] = mount + path;
+      }
+    }
+  }
+  for (const std::string& mount : mounts_) {
+    if (!known.contains(mount)) group.dirs_[mount] = mount + path;
+  }
+  return group;
 }
 
 std::string CgroupHost::version(std::string_view controller) const {
@@ -317,6 +364,7 @@ void CgroupHost::clean_up() const {
   if (const auto freezer = parents_.find("freezer"); freezer != parents_.end())
     clean(freezer->second);
   for (const auto& [controller, parent] : parents_) clean(parent);
+  for (const fs::path& parent : runtime_parents()) clean(parent);
 }
 
 }  // namespace proctor

@@ -2,8 +2,8 @@
 // Control groups of our sandboxes: limits on memory, processes and CPU, and what was used.
 // Groups are `proctor/<owner>/<name>`, below the group this process is in when that one is limited
 // (what limits us limits them too), else below the root.  Version 1 (also hybrid) and version 2.
-// Owned by the bubblewrap engine.  CgroupHost is thread-safe after detect(); a Cgroup belongs to
-// one thread.  Fails with kUnavailable (a group cannot be made).
+// Owned by the engines whose runtime is a process of ours.  CgroupHost is thread-safe after
+// detect(); a Cgroup belongs to one thread.  Fails with kUnavailable (a group cannot be made).
 // Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
 #include <chrono>
 #include <cstdint>
@@ -43,6 +43,8 @@ class Cgroup {
   // until nobody new turns up.  False: this host has no freezer for us, nothing was done.
   bool freeze(const std::function<std::vector<pid_t>()>& inside);
   void thaw();
+  // Sends SIGKILL to all that is inside now, frozen or not.
+  void kill();
   // Kills what is still inside, frozen or not, and waits (bounded) until nothing is.
   void empty();
 
@@ -64,13 +66,21 @@ class CgroupHost {
   // "cgroup1", "cgroup2" or "" for "memory", "pids", "cpu".
   std::string version(std::string_view controller) const;
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
+  // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters
+  // and limits it in every hierarchy; we read, freeze, empty and remove it.
+  Cgroup runtime_group(std::string_view name) const;
+  std::string runtime_path(std::string_view name) const;
   // Kills and removes every group below the owner's.
   void clean_up() const;
 
  private:
   CgroupHost() = default;
   bool add(const std::string& controller, const fs::path& base, const std::string& owner);
+  // The owner's folder in every hierarchy, for what a runtime made.
+  std::vector<fs::path> runtime_parents() const;
   std::map<std::string, fs::path, std::less<>> parents_;  // controller -> .../proctor/<owner>
+  std::vector<std::string> mounts_;                       // of all hierarchies
+  std::string runtime_base_;                              // "/proctor/<owner>", below each of them
   bool v2_ = false;
 };
 

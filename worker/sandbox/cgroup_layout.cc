@@ -63,6 +63,7 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
   for (std::string_view line : split(mountinfo, '\n')) {
     Mount m;
     if (!parse_mount(line, m)) continue;
+    if (m.type == "cgroup" || m.type == "cgroup2") out.mounts.emplace_back(m.at);
     if (m.type == "cgroup2" && own.contains("")) {
       out.v2 = CgroupPlace{std::string(m.at), below_mount(own.find("")->second, m.root)};
     }

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace proctor {
 
@@ -20,6 +21,8 @@ struct CgroupLayout {
   std::map<std::string, CgroupPlace> v1;
   // The version 2 hierarchy; mount empty: there is none.
   CgroupPlace v2;
+  // Every hierarchy's mount, also of those that limit nothing: a runtime makes its group in each.
+  std::vector<std::string> mounts;
 };
 
 CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup);

@@ -219,10 +219,12 @@ class DockerSandbox final : public Sandbox {
     Watch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
     PROCTOR_TRY(const int code,
                 watch.until_end(exec, {&out, &err}, {cancel_fd.get(), hold_fd.get()}));
-    set_exit(outcome, code);
     if (watch.cause()) {
-      outcome.end = *watch.cause();
-    } else if (code != 0) {
+      outcome.end = *watch.cause();  // the code is that of our kill
+    } else {
+      set_exit(outcome, code);
+    }
+    if (!watch.cause() && code != 0) {
       PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
       if (oom) outcome.end = ExecOutcome::End::kMemory;
     }

@@ -3,13 +3,10 @@
 #include <cmath>
 
 #include "common/base/json.h"
-#include "worker/sandbox/mount_rules.h"
+#include "worker/sandbox/image_rules.h"
 
 namespace proctor {
 namespace {
-
-// docker-init and the shell are processes too, but not the command's.
-constexpr std::int64_t kOwnProcesses = 2;
 
 Json ulimit(const char* name, std::uint64_t value) {
   return {{"Name", name}, {"Soft", value}, {"Hard", value}};
@@ -50,11 +47,10 @@ Json mounts(const SandboxSpec& spec) {
 Json tmpfs(const SandboxSpec& spec) {
   const std::string size =
       0 < spec.memory_bytes ? ",size=" + std::to_string(spec.memory_bytes) : std::string();
-  const std::string common = "rw,exec,nosuid,nodev" + size;
-  return {{"/tmp", common + ",mode=1777"},
-          {"/run", common + ",mode=0755"},
-          {"/home", common + ",mode=0755"},
-          {"/home/proctor", common + ",mode=0755"}};
+  Json out = Json::object();
+  for (const PrivateFolder& f : kPrivateFolders)
+    out[f.at] = "rw,exec,nosuid,nodev" + size + ",mode=" + f.mode;
+  return out;
 }
 
 Json host_config(const SandboxSpec& spec) {
@@ -81,7 +77,7 @@ Json host_config(const SandboxSpec& spec) {
     host["Memory"] = spec.memory_bytes;
     host["MemorySwap"] = spec.memory_bytes;
   }
-  if (0 < spec.processes) host["PidsLimit"] = std::int64_t{spec.processes} + kOwnProcesses;
+  if (0 < spec.processes) host["PidsLimit"] = std::int64_t{spec.processes} + kContainerOwnProcesses;
   if (0 < spec.cpus) host["NanoCpus"] = std::llround(spec.cpus * 1e9);
   return host;
 }
@@ -89,37 +85,33 @@ Json host_config(const SandboxSpec& spec) {
 }  // namespace
 
 Status check_docker_spec(const SandboxSpec& spec) {
-  if (spec.image.empty()) return Error{Errc::kInvalid, "docker sandbox: no image"};
+  PROCTOR_CHECK_OK(check_image_spec("docker", spec));
   std::error_code ec;
   if (spec.workspace_volume.empty() &&
       (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec))) {
     return Error{Errc::kInvalid, "docker sandbox: neither a workspace volume nor a host folder"};
   }
-  PROCTOR_CHECK_OK(check_mounts(spec.mounts));
-  return check_environment(spec.env);
+  return ok_status();
 }
 
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                              const std::string& owner, const std::string& command) {
-  Json config = {{"Image", image.id},
-                 {"Hostname", "sandbox"},
-                 {"User", "0:0"},
-                 {"WorkingDir", kWorkspaceAt},
-                 {"Env", environment(spec, image)},
-                 {"Entrypoint", {"/bin/sh", "-c"}},
-                 {"AttachStdin", false},
-                 {"AttachStdout", true},
-                 {"AttachStderr", true},
-                 {"Tty", false},
-                 {"OpenStdin", false},
-                 {"NetworkDisabled", !spec.network},
-                 {"Healthcheck", {{"Test", {"NONE"}}}},
-                 {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
-                 {"HostConfig", host_config(spec)}};
-  // The runtime sets HOME from the image's passwd where nobody does.
-  config["Cmd"] = spec.env.contains("HOME")
-                      ? Json::array({command})
-                      : Json::array({"unset HOME; exec /bin/sh -c \"$1\"", "sh", command});
+  const Json config = {{"Image", image.id},
+                       {"Hostname", kContainerHostname},
+                       {"User", "0:0"},
+                       {"WorkingDir", kWorkspaceAt},
+                       {"Env", environment(spec, image)},
+                       {"Entrypoint", {"/bin/sh"}},
+                       {"Cmd", shell_arguments(spec, command)},
+                       {"AttachStdin", false},
+                       {"AttachStdout", true},
+                       {"AttachStderr", true},
+                       {"Tty", false},
+                       {"OpenStdin", false},
+                       {"NetworkDisabled", !spec.network},
+                       {"Healthcheck", {{"Test", {"NONE"}}}},
+                       {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
+                       {"HostConfig", host_config(spec)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

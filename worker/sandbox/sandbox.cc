@@ -3,6 +3,7 @@
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/null.h"
+#include "worker/sandbox/oci.h"
 
 namespace proctor {
 
@@ -12,6 +13,8 @@ std::string_view to_string(SandboxKind k) {
       return "bubblewrap";
     case SandboxKind::kDocker:
       return "docker";
+    case SandboxKind::kOci:
+      return "oci";
     case SandboxKind::kNull:
       return "null";
   }
@@ -25,6 +28,8 @@ Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
       return open_bubblewrap_engine(options);
     case SandboxKind::kDocker:
       return open_docker_engine(options);
+    case SandboxKind::kOci:
+      return open_oci_engine(options);
     case SandboxKind::kNull:
       return open_null_engine();
   }

@@ -1,8 +1,9 @@
 #pragma once
-// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket) and null
-// (benchmarks only).  No network unless the spec says so, host file system absent or read-only,
-// exactly the environment given, limits on wall time, memory, processes and output.
-// Blocking; call from slot threads.  An engine is thread-safe; one Sandbox belongs to one thread.
+// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket), OCI (the
+// runtime Docker itself uses, without an engine) and null (benchmarks only).  No network unless the
+// spec says so, host file system absent or read-only, exactly the environment given, limits on wall
+// time, memory, processes and output. Blocking; call from slot threads.  An engine is thread-safe;
+// one Sandbox belongs to one thread.
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -18,8 +19,12 @@
 
 namespace proctor {
 
-enum class SandboxKind { kBubblewrap, kDocker, kNull };
+enum class SandboxKind { kBubblewrap, kDocker, kOci, kNull };
 std::string_view to_string(SandboxKind k);
+// Does it run images?  A contract that names one does not say which of these kinds it wants.
+inline bool runs_images(SandboxKind k) {
+  return k == SandboxKind::kDocker || k == SandboxKind::kOci;
+}
 
 struct SandboxMount {
   fs::path host;   // must exist
@@ -29,9 +34,9 @@ struct SandboxMount {
 
 struct SandboxSpec {
   std::string label;             // "17.2-agent": names and labels what must be cleaned up
-  fs::path workspace;            // host folder shown writable at kWorkspaceAt (bubblewrap)
+  fs::path workspace;            // host folder shown writable at kWorkspaceAt (not Docker)
   std::string workspace_volume;  // named volume shown there (Docker)
-  std::string image;             // Docker: by digest
+  std::string image;             // Docker, OCI: by digest
   std::vector<SandboxMount> mounts;
   std::map<std::string, std::string> env;  // the whole environment
   bool network = false;
@@ -87,6 +92,7 @@ class SandboxEngine {
 struct SandboxOptions {
   std::string owner;  // worker name, in labels
   std::string docker_socket = "/var/run/docker.sock";
+  fs::path images{};  // the store of unpacked images that OCI sandboxes run
 };
 // kUnavailable when this host cannot offer the kind, with the reason and what would help.
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,

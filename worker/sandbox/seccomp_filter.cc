@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "common/base/files.h"
 #include "common/base/owned.h"
@@ -63,8 +64,13 @@ constexpr Denied kDenied[] = {
     {SCMP_SYS(clone3), ENOSYS},
 };
 
+// clone and unshare with any of these.
 constexpr std::uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
                                          CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+
+// Typing into a terminal that is not ours (CVE-2017-5226); the kernel looks at 32 bits only.
+constexpr std::uint64_t kTypingRequests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
+constexpr std::uint64_t kRequestBits = 0xffffffffU;
 
 int add_rules(scmp_filter_ctx ctx) {
   for (const Denied& d : kDenied) {
@@ -78,16 +84,52 @@ int add_rules(scmp_filter_ctx ctx) {
       if (rc != 0) return rc;
     }
   }
-  // Typing into a terminal that is not ours (CVE-2017-5226); the kernel looks at 32 bits only.
-  for (std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{0x541C /* TIOCLINUX */}}) {
-    const scmp_arg_cmp is_request{1, SCMP_CMP_MASKED_EQ, 0xffffffffU, request};
+  for (std::uint64_t request : kTypingRequests) {
+    const scmp_arg_cmp is_request{1, SCMP_CMP_MASKED_EQ, kRequestBits, request};
     int rc = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, &is_request);
     if (rc != 0) return rc;
   }
   return 0;
 }
 
+std::string name_of(int call) {
+  const Owned<char, std::free> name(seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, call));
+  return name ? name.get() : "";
+}
+
+Json oci_rule(Json names, int error) {
+  return {{"names", std::move(names)}, {"action", "SCMP_ACT_ERRNO"}, {"errnoRet", error}};
+}
+
+// One argument under a mask.
+Json oci_masked_rule(Json names, unsigned index, std::uint64_t mask, std::uint64_t value) {
+  Json rule = oci_rule(std::move(names), EPERM);
+  rule["args"] = Json::array(
+      {{{"index", index}, {"op", "SCMP_CMP_MASKED_EQ"}, {"value", mask}, {"valueTwo", value}}});
+  return rule;
+}
+
 }  // namespace
+
+Json oci_seccomp() {
+  Json rules = Json::array();
+  for (const int error : {EPERM, ENOSYS}) {
+    Json names = Json::array();
+    for (const Denied& d : kDenied)
+      if (d.error == error) names.push_back(name_of(d.call));
+    rules.push_back(oci_rule(std::move(names), error));
+  }
+  for (const std::uint64_t flag : kNamespaces)
+    rules.push_back(oci_masked_rule(Json::array({"unshare", "clone"}), 0, flag, flag));
+  for (const std::uint64_t request : kTypingRequests)
+    rules.push_back(oci_masked_rule(Json::array({"ioctl"}), 1, kRequestBits, request));
+  Json out = {{"defaultAction", "SCMP_ACT_ALLOW"}, {"syscalls", std::move(rules)}};
+#if defined(__x86_64__)
+  // A runtime kills what calls through a table it was not told of; programs of 32 bits may run.
+  out["architectures"] = {"SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"};
+#endif
+  return out;
+}
 
 Result<std::string> make_seccomp_program() {
   const Owned<void, seccomp_release> ctx(seccomp_init(SCMP_ACT_ALLOW));

@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/log.h"
+#include "worker/sandbox/oci.h"
 
 namespace proctor {
 
@@ -22,13 +23,60 @@ SandboxKind wanted_sandbox(const Environment& environment) {
   PROCTOR_ASSERT(false);
 }
 
-Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
+SandboxKind Engines::kind_for(const Environment& environment) {
   const SandboxKind kind = wanted_sandbox(environment);
+  if (kind != SandboxKind::kDocker) return kind;
+  switch (images_) {
+    case ImageRunner::kDocker:
+      return SandboxKind::kDocker;
+    case ImageRunner::kOci:
+      return SandboxKind::kOci;
+    case ImageRunner::kAuto:
+      return oci_offers(options_, environment.image) && oci_works(environment.image)
+                 ? SandboxKind::kOci
+                 : SandboxKind::kDocker;
+  }
+  PROCTOR_ASSERT(false);
+}
+
+// A runtime that is installed may still be forbidden what it needs, in a container for example: one
+// empty command tells, before a run depends on it.
+bool Engines::oci_works(const std::string& image) {
+  const Result<SandboxEngine*> engine = get(SandboxKind::kOci);
+  if (!engine.ok()) return false;
+  const std::lock_guard lock(mutex_);
+  if (oci_works_) return *oci_works_;
+  const Result<TempDir> workspace = TempDir::create("proctor-probe");
+  if (!workspace.ok()) return false;
+  SandboxSpec spec;
+  spec.label = "probe";
+  spec.workspace = workspace->path();
+  spec.image = image;
+  auto sandbox = (*engine)->open(spec);
+  if (!sandbox.ok()) return false;
+  ExecSpec nothing;
+  nothing.command = ":";
+  const auto outcome = (*sandbox)->run(nothing, {});
+  // An image without a shell is nothing against the runtime.
+  oci_works_ = outcome.ok() || outcome.error().code != Errc::kUnavailable;
+  if (!*oci_works_) log::warn("images run under Docker only: " + outcome.error().detail);
+  return *oci_works_;
+}
+
+Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
+  const SandboxKind kind = kind_for(environment);
   if (kind == SandboxKind::kNull && null_ == Null::kForbidden) {
     return Error{Errc::kInvalid, "sandbox null: only for benchmarks (proctor-worker --allow-null)"};
   }
-  if (kind == SandboxKind::kDocker && environment.image.empty()) {
+  if (runs_images(kind) && environment.image.empty()) {
     return Error{Errc::kInvalid, "sandbox docker: the contract names no image"};
+  }
+  if (kind == SandboxKind::kOci && !oci_offers(options_, environment.image)) {
+    // Another host may have it: no fault of the contract's.
+    PROCTOR_TRY([[maybe_unused]] SandboxEngine* const runtime, get(kind));
+    return Error{Errc::kUnavailable, "image " + environment.image +
+                                         " is not in this host's store " +
+                                         options_.images.string() + " (see proctor images import)"};
   }
   if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) {
     return Error{Errc::kUnavailable, "no Docker Engine answers at " + options_.docker_socket +
@@ -48,8 +96,8 @@ Result<SandboxEngine*> Engines::wait_for(const Environment& environment, std::st
       if (said) log::info("the Docker Engine answers again");
       return engine;
     }
-    const bool away = wanted_sandbox(environment) == SandboxKind::kDocker &&
-                      engine.error().code == Errc::kUnavailable;
+    const bool away =
+        kind_for(environment) == SandboxKind::kDocker && engine.error().code == Errc::kUnavailable;
     if (!away || cancel.stop_requested() || until <= std::chrono::steady_clock::now())
       return engine;
     if (!said) log::warn(engine.error().detail + ": waiting for it");
@@ -65,8 +113,17 @@ Result<SandboxEngine*> Engines::get(SandboxKind kind) {
   return open_.emplace(kind, std::move(engine)).first->second.get();
 }
 
+bool Engines::offers(SandboxKind kind) const {
+  if (kind == SandboxKind::kDocker)
+    return images_ != ImageRunner::kOci && docker_answers(options_.docker_socket);
+  if (kind == SandboxKind::kOci) return images_ != ImageRunner::kDocker && oci_offers_any(options_);
+  return true;
+}
+
 void Engines::clean_up() {
-  for (const SandboxKind kind : {SandboxKind::kBubblewrap, SandboxKind::kDocker}) {
+  // Whatever an earlier life used, with whichever options.
+  for (const SandboxKind kind :
+       {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
     if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) continue;
     const Result<SandboxEngine*> engine = get(kind);
     if (!engine.ok()) continue;
@@ -78,15 +135,19 @@ void Engines::clean_up() {
 
 std::vector<std::string> Engines::features() {
   std::vector<std::string> out;
-  for (const SandboxKind kind : {SandboxKind::kBubblewrap, SandboxKind::kDocker}) {
-    if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) continue;
+  bool images = false;
+  for (const SandboxKind kind :
+       {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
+    if (!offers(kind)) continue;
     const Result<SandboxEngine*> engine = get(kind);
-    if (engine.ok()) {
-      out.push_back("sandbox:" + std::string(to_string(kind)));
-    } else {
+    if (!engine.ok()) {
       not_to_be_had(kind, engine.error());
+      continue;
     }
+    images = images || runs_images(kind);
+    if (kind != SandboxKind::kDocker) out.push_back("sandbox:" + std::string(to_string(kind)));
   }
+  if (images) out.push_back("sandbox:docker");
   return out;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 // Engines: which sandbox an attempt runs in, opened when first asked for and kept.  Thread-safe.
-// kAuto is docker when the contract names an image and bubblewrap when it names none: never
-// another kind than the contract's author had in mind because of what this host lacks.
+// A contract says whether it runs in an image; one without runs under bubblewrap, never the other
+// way round because of what this host lacks.  Which of the two kinds that run images does it is the
+// host's: they show a command the same, and the manifest says which it was.
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -16,14 +18,17 @@
 
 namespace proctor {
 
-// The kind a contract asks for.  Pure.
+// The kind a contract asks for; kDocker stands for whatever runs images here.  Pure.
 SandboxKind wanted_sandbox(const Environment& environment);
+
+// Who runs images.  kAuto: OCI for those that this host's store holds, Docker for all others.
+enum class ImageRunner { kAuto, kOci, kDocker };
 
 class Engines {
  public:
   enum class Null { kForbidden, kAllowed };
-  Engines(SandboxOptions options, Null null, std::chrono::seconds engine_wait)
-      : options_(std::move(options)), null_(null), engine_wait_(engine_wait) {}
+  Engines(SandboxOptions options, Null null, ImageRunner images, std::chrono::seconds engine_wait)
+      : options_(std::move(options)), null_(null), images_(images), engine_wait_(engine_wait) {}
 
   // kUnavailable: this host cannot offer it (the text names the image and the engine).
   // kInvalid: a null sandbox outside a benchmark, docker without an image.
@@ -34,17 +39,23 @@ class Engines {
   // Removes what earlier lives of this worker left, in every kind that answers here.
   void clean_up();
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
+  // "sandbox:docker" is what contracts with an image ask for, also where OCI runs them.
   std::vector<std::string> features();
 
  private:
   Result<SandboxEngine*> get(SandboxKind kind);
+  SandboxKind kind_for(const Environment& environment);
+  bool offers(SandboxKind kind) const;
+  bool oci_works(const std::string& image);
   void not_to_be_had(SandboxKind kind, const Error& why);
   SandboxOptions options_;
   Null null_;
+  ImageRunner images_;
   std::chrono::seconds engine_wait_;
   std::mutex mutex_;
   std::map<SandboxKind, std::unique_ptr<SandboxEngine>> open_;
   std::set<SandboxKind> told_;
+  std::optional<bool> oci_works_;  // once tried
 };
 
 }  // namespace proctor

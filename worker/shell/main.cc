@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 
 #include "common/base/digest.h"
 #include "common/base/host_lock.h"
@@ -16,6 +16,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
+#include "common/images/image_store.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"
 #include "worker/shell/worker_loop.h"
@@ -30,6 +31,8 @@ struct Options {
   std::uint32_t slots = 2;
   fs::path root;
   std::string docker_socket = "/var/run/docker.sock";
+  fs::path image_store = default_image_store();
+  ImageRunner images = ImageRunner::kAuto;
   bool no_overlay = false, allow_null = false, once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
@@ -80,6 +83,18 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")
       ->envname("PROCTOR_DOCKER_SOCKET")
       ->capture_default_str();
+  app.add_option("--images", o.images,
+                 "who runs images: docker, oci (runc, of the host's image store), or auto: oci for "
+                 "those the store holds, docker for all others")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, ImageRunner>{{"auto", ImageRunner::kAuto},
+                                             {"oci", ImageRunner::kOci},
+                                             {"docker", ImageRunner::kDocker}}))
+      ->default_str("auto");
+  app.add_option("--image-store", o.image_store,
+                 "folder of the unpacked images that oci runs (see proctor images)")
+      ->envname(kImageStoreVariable)
+      ->capture_default_str();
   app.add_option("--engine-wait", o.engine_wait,
                  "seconds an attempt waits for a Docker Engine that is away")
       ->capture_default_str();
@@ -120,11 +135,9 @@ Result<wire::ZmqPort::Options> port_options(const Options& o) {
 
 // What a killed life was running goes into the spool as it was metered: the first Sync names it, so
 // that nobody takes it for lost at its ceiling.  Requires: the sandboxes of that life are gone.
-void report_left_attempts(const fs::path& meters, Engines& engines, Spool& spool) {
+void report_left_attempts(const fs::path& meters, const std::string& docker_socket, Spool& spool) {
   if (MeterBook::read_all(meters).empty()) return;
-  const std::vector<std::string> offers = engines.features();
-  const bool docker_is_clean =
-      std::find(offers.begin(), offers.end(), "sandbox:docker") != offers.end();
+  const bool docker_is_clean = docker_answers(docker_socket);
   for (const MeterBook::Left& left :
        end_of_left_attempts(meters, docker_is_clean, mono_now(), wall_now())) {
     const auto kept = spool.put(left.campaign, left.so_far, {});  // a result that is there stays
@@ -159,8 +172,8 @@ int serve(const Options& o) {
   store_options.docker_socket = o.docker_socket;  // there may be an engine later
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   if (!store.ok()) return fail(store.error(), code_of(store.error()));
-  Engines engines({owner, o.docker_socket},
-                  o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden,
+  Engines engines({owner, o.docker_socket, o.image_store},
+                  o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden, o.images,
                   std::chrono::seconds(o.engine_wait));
   // What an earlier life of this name left: containers first, they hold the workspaces.
   engines.clean_up();
@@ -178,7 +191,7 @@ int serve(const Options& o) {
   if (const Status cleared = remove_tree(home / "bundles"); !cleared.ok())
     log::warn(cleared.error().detail);
   BundleCache bundles(home / "bundles");
-  report_left_attempts(home / "meters", engines, *spool);
+  report_left_attempts(home / "meters", o.docker_socket, *spool);
   RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name)}, **store, engines,
                        *spool);
 

@@ -14,7 +14,7 @@ std::string shown_at(const Toolchain& toolchain) {
 std::map<std::string, std::string> sandbox_environment(const Environment& environment,
                                                        SandboxKind kind, std::uint32_t seed) {
   std::map<std::string, std::string> env;
-  if (kind != SandboxKind::kDocker) {
+  if (!runs_images(kind)) {
     std::string path;
     for (const Toolchain& toolchain : environment.toolchains) path += shown_at(toolchain) + "/bin:";
     env["PATH"] = path + "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -42,7 +42,7 @@ Status add_secrets(std::map<std::string, std::string>& env, const Environment& e
 
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed) {
   SandboxSpec spec;
-  spec.image = kind == SandboxKind::kDocker ? contract.environment.image : "";
+  spec.image = runs_images(kind) ? contract.environment.image : "";
   spec.env = sandbox_environment(contract.environment, kind, seed);
   for (const Toolchain& toolchain : contract.environment.toolchains) {
     spec.mounts.push_back({toolchain.path, shown_at(toolchain), false});

@@ -16,7 +16,7 @@ inline constexpr const char* kContractAt = "/proctor/contract";
 inline constexpr const char* kResultsAt = "/proctor/results";
 
 // Seeds for test harnesses, locale, time zone, PATH with the toolchains' bin folders first (not for
-// Docker, whose image knows its own), then what the contract declares.
+// an image, which knows its own), then what the contract declares.
 std::map<std::string, std::string> sandbox_environment(const Environment& environment,
                                                        SandboxKind kind, std::uint32_t seed);
 // Adds the declared secrets.  kUnavailable: one of them is not set on this worker.

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "common/base/file_lock.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
-#include "worker/git/file_lock.h"
 
 namespace proctor {
 

@@ -2,8 +2,8 @@
 
 #include <map>
 
+#include "common/base/file_lock.h"
 #include "common/base/text.h"
-#include "worker/git/file_lock.h"
 #include "worker/git/submodules.h"
 #include "worker/git/tree_list.h"
 #include "worker/workspace/checkout.h"

@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "common/base/file_lock.h"
 #include "tests/integration/workspace/fixture.h"
-#include "worker/git/file_lock.h"
 
 namespace proctor {
 namespace {

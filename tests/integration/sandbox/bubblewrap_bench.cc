@@ -19,19 +19,7 @@ class BubblewrapBench final : public Bench {
     s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
     return s;
   }
-  std::vector<std::string> leftovers() override {
-    std::vector<std::string> out;
-    for (const char* base :
-         {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu",
-          "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup"}) {
-      std::error_code ec;
-      for (fs::directory_iterator it(fs::path(base) / "proctor" / owner_, ec), end;
-           !ec && it != end; it.increment(ec)) {
-        if (it->is_directory(ec)) out.push_back(it->path().string());
-      }
-    }
-    return out;
-  }
+  std::vector<std::string> leftovers() override { return groups_of(owner_); }
 
  private:
   TempDir dir_;

@@ -14,6 +14,8 @@ std::string docker_socket();
 Result<std::string> docker_call(const std::string& method, const std::string& target,
                                 const std::string& body = {});
 
+// What it is called there.
+std::string test_image_name();
 // The id of the test image, made on first use and removed when the process ends.
 Result<std::string> test_image();
 // The same in the engine that answers now, made anew and left there.

@@ -3,6 +3,7 @@
 // into each test binary.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "worker/sandbox/sandbox.h"
 
@@ -18,6 +19,22 @@ class Bench {
   // Names of what this bench's owner has left on the host: groups, containers.
   virtual std::vector<std::string> leftovers() = 0;
 };
+
+// Control groups of this owner, in every hierarchy.
+inline std::vector<std::string> groups_of(const std::string& owner) {
+  std::vector<std::string> out;
+  std::error_code ec;
+  std::vector<fs::path> roots = {"/sys/fs/cgroup"};
+  for (fs::directory_iterator it(roots[0], ec), end; !ec && it != end; it.increment(ec))
+    if (it->is_directory(ec)) roots.push_back(it->path());
+  for (const fs::path& root : roots) {
+    std::error_code none;
+    for (fs::directory_iterator it(root / "proctor" / owner, none), end; !none && it != end;
+         it.increment(none))
+      if (it->is_directory(none)) out.push_back(it->path().string());
+  }
+  return out;
+}
 
 // Empty, with a MESSAGE that names the reason, when the engine is not to be had on this machine.
 std::unique_ptr<Bench> make_bench();

@@ -69,7 +69,7 @@ TEST_SUITE("sandbox") {
     const Json c = parse_json(container_config(some_spec(), image, "w1", "make")).value();
     CHECK(c["Image"] == "sha256:id");
     CHECK(c["Env"] == Json::array({"A=b c", "PATH=/bin", "GOPATH", "HOSTNAME"}));
-    CHECK(c["Entrypoint"] == Json::array({"/bin/sh", "-c"}));
+    CHECK(c["Entrypoint"] == Json::array({"/bin/sh"}));
     CHECK(c["Cmd"].back() == "make");
     CHECK(c["Labels"]["proctor.owner"] == "w1");
     CHECK(c["Labels"]["proctor.attempt"] == "17.2-agent");
@@ -92,7 +92,7 @@ TEST_SUITE("sandbox") {
     spec.env["HOME"] = "/home/proctor";
     const Json n = parse_json(container_config(spec, image, "w1", "make")).value();
     CHECK(n["HostConfig"]["NetworkMode"] == "default");
-    CHECK(n["Cmd"] == Json::array({"make"}));
+    CHECK(n["Cmd"] == Json::array({"-c", "make"}));
   }
 
   TEST_CASE("mounts that would undo the sandbox are refused and named") {

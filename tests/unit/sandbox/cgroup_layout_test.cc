@@ -18,6 +18,9 @@ TEST_SUITE("sandbox") {
     CHECK(l.v1.at("cpuacct") == CgroupPlace{"/sys/fs/cgroup/cpu,cpuacct", ""});
     CHECK(l.v1.at("pids") == CgroupPlace{"/sys/fs/cgroup/pids", "/jobs/17"});
     CHECK(l.v2 == CgroupPlace{"/sys/fs/cgroup/unified", ""});
+    CHECK(l.mounts == std::vector<std::string>{"/sys/fs/cgroup/memory",
+                                               "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/pids",
+                                               "/sys/fs/cgroup/unified"});
   }
 
   TEST_CASE("version 2 is found with our group in it") {

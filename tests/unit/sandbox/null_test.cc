@@ -28,6 +28,7 @@ TEST_SUITE("sandbox") {
   TEST_CASE("every kind has a name") {
     CHECK(to_string(SandboxKind::kBubblewrap) == "bubblewrap");
     CHECK(to_string(SandboxKind::kDocker) == "docker");
+    CHECK(to_string(SandboxKind::kOci) == "oci");
     CHECK(to_string(SandboxKind::kNull) == "null");
   }
 

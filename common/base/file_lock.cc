@@ -1,4 +1,4 @@
-#include "worker/git/file_lock.h"
+#include "common/base/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,4 +1,4 @@
-#include "worker/sandbox/bubblewrap_process.h"
+#include "worker/sandbox/boxed_process.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -14,8 +14,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-
-#include "worker/sandbox/bubblewrap_args.h"
 
 namespace proctor {
 namespace {
@@ -60,23 +58,25 @@ struct ChildFds {
 };
 
 // Between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become_bwrap(const BwrapLaunch& launch, char* const* argv, const ChildFds& fds,
-                               pid_t parent) {
+[[noreturn]] void become_runtime(const BoxLaunch& launch, char* const* argv, const ChildFds& fds,
+                                 pid_t parent) {
   ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
-  // bwrap asks for this itself, but only when it has set all up: until then it would outlive us.
+  // bwrap asks for this itself, but only when it has set all up, and runc never.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(125);
   for (int s = 1; s < SIGRTMIN; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const UniqueFd& door : *launch.doors) {
-    if (::write(door.get(), "0", 1) != 1) ::_exit(125);
+  if (launch.doors != nullptr) {
+    for (const UniqueFd& door : *launch.doors) {
+      if (::write(door.get(), "0", 1) != 1) ::_exit(125);
+    }
   }
   // Out of the way of 0..4 first, so that no dup2 overwrites a source.
   std::array<int, 5> from = {fds.in, fds.out, fds.err, fds.status, fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
-  static_assert(kBwrapStatusFd == 3 && kBwrapSeccompFd == 4);
+  static_assert(kBoxStatusFd == 3 && kBoxSeccompFd == 4);
   for (int i = 0; i < 5; ++i) {
     if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) ::_exit(125);
   }
@@ -85,12 +85,13 @@ struct ChildFds {
     const rlimit limit{value, value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ::_exit(125);
   }
+  if (launch.enter && !launch.enter()) ::_exit(125);
   char* const no_env[] = {nullptr};
   if (::chdir("/") == 0) ::execve(argv[0], argv, no_env);
   ::_exit(125);
 }
 
-// The number after `"key": ` in bwrap's status lines.
+// The number after `"key": ` in the status lines.
 std::optional<int> status_number(std::string_view status, std::string_view key) {
   const std::string quoted = "\"" + std::string(key) + "\": ";
   const std::size_t at = status.find(quoted);
@@ -116,7 +117,7 @@ bool is_child_of(pid_t pid, pid_t parent) {
 
 class Running {
  public:
-  Running(const BwrapLaunch& launch, BoundedFile& out, BoundedFile& err)
+  Running(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err)
       : launch_(launch), files_{&out, &err} {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -147,7 +148,7 @@ class Running {
     begun_ = now();
     const pid_t parent = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) become_bwrap(launch_, argv.data(), fds, parent);
+    if (pid_ == 0) become_runtime(launch_, argv.data(), fds, parent);
     if (pid_ < 0) return errno_error("fork", errno);
     pidfd_.reset(open_pidfd(pid_));
     if (!pidfd_.valid()) return errno_error("pidfd_open", errno);
@@ -160,7 +161,7 @@ class Running {
   int cancel_fd() const { return cancel_.get(); }
   int held_fd() const { return held_.get(); }
 
-  // Until bwrap has ended, by itself or by us.
+  // Until the runtime has ended, by itself or by us.
   Status pump() {
     while (!dead_) {
       std::array<pollfd, 6> fds = {pollfd{pidfd_.get(), POLLIN, 0},
@@ -184,7 +185,7 @@ class Running {
     return ok_status();
   }
 
-  Result<BwrapEnd> finish() {
+  Result<BoxEnd> finish() {
     rusage usage{};
     pid_t got = -1;
     do {
@@ -192,7 +193,7 @@ class Running {
     } while (got < 0 && errno == EINTR);
     if (got != pid_) return errno_error("wait4", errno);
     pid_ = -1;
-    BwrapEnd end;
+    BoxEnd end;
     end.wall = std::chrono::duration_cast<milliseconds>(now() - begun_);
     const auto ms = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
     end.cpu = milliseconds(ms(usage.ru_utime) + ms(usage.ru_stime));
@@ -201,6 +202,7 @@ class Running {
     for (std::size_t i : {0U, 1U}) read_stream(i, ~std::size_t{0});
     end.started = status_number(status_text_, "child-pid").has_value();
     end.exit_code = status_number(status_text_, "exit-code");
+    end.exec_error = status_number(status_text_, "exec-error");
     if (cause_) end.cause = *cause_;
     return end;
   }
@@ -227,7 +229,7 @@ class Running {
     [[maybe_unused]] const ssize_t n = ::read(held_.get(), &count, sizeof count);
   }
 
-  // Before bwrap has said who init is there is nobody to stop; its word wakes us.
+  // Before the status says that somebody is inside there is nobody to stop; its word wakes us.
   void follow_hold() {
     const bool want = launch_.hold && launch_.hold->on() && !cause_ &&
                       status_number(status_text_, "child-pid").has_value();
@@ -239,28 +241,32 @@ class Running {
   void judge() {
     if (!cause_) {
       if (cancelled_) {
-        cause_ = BwrapEnd::Cause::kCancelled;
+        cause_ = BoxEnd::Cause::kCancelled;
       } else if (begun_ + launch_.timeout <= now()) {
-        cause_ = BwrapEnd::Cause::kTimedOut;
+        cause_ = BoxEnd::Cause::kTimedOut;
       } else if (launch_.over_limit && launch_.over_limit()) {
-        cause_ = BwrapEnd::Cause::kOverLimit;
+        cause_ = BoxEnd::Cause::kOverLimit;
       }
       if (cause_) killed_at_ = Clock::now();
     }
-    if (!cause_ || bwrap_killed_) return;
-    // Killing init ends everything inside, and bwrap then reaps it and reports the CPU time of all.
-    // Before bwrap has said who init is, there is nothing but bwrap itself, whose death init
-    // follows (--die-with-parent).
-    if (!init_killed_) init_killed_ = kill_init();
+    if (!cause_ || runtime_killed_) return;
+    // Killing init ends everything inside, and the runtime then reaps it and reports the CPU time
+    // of all.  Before the status says who init is, there is nothing but the runtime itself, whose
+    // death init follows (--die-with-parent) or which has all it made in a control group.
+    if (!inside_killed_) inside_killed_ = kill_inside();
     if (*killed_at_ + kKillGrace <= Clock::now()) {
       ::kill(pid_, SIGKILL);
-      bwrap_killed_ = true;
+      runtime_killed_ = true;
     }
   }
 
-  bool kill_init() {
+  bool kill_inside() {
     const auto init = status_number(status_text_, "child-pid");
     if (!init) return false;  // asked again when its status line arrives
+    if (launch_.kill_inside) {
+      launch_.kill_inside();
+      return true;
+    }
     const UniqueFd fd(open_pidfd(*init));
     if (!fd.valid() || !is_child_of(*init, pid_)) return true;  // gone already
     return ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0) == 0;
@@ -291,7 +297,7 @@ class Running {
     }
   }
 
-  const BwrapLaunch& launch_;
+  const BoxLaunch& launch_;
   std::array<BoundedFile*, 2> files_;
   std::vector<char> buffer_ = std::vector<char>(kReadChunk);
   pid_t pid_ = -1;
@@ -301,15 +307,15 @@ class Running {
   int wait_status_ = 0;
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;
-  std::optional<BwrapEnd::Cause> cause_;
-  bool suspended_ = false, cancelled_ = false, dead_ = false, init_killed_ = false,
-       bwrap_killed_ = false;
+  std::optional<BoxEnd::Cause> cause_;
+  bool suspended_ = false, cancelled_ = false, dead_ = false, inside_killed_ = false,
+       runtime_killed_ = false;
 };
 
 }  // namespace
 
-Result<BwrapEnd> run_bwrap(const BwrapLaunch& launch, BoundedFile& out, BoundedFile& err,
-                           std::stop_token cancel) {
+Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err,
+                       std::stop_token cancel) {
   Running running(launch, out, err);
   PROCTOR_CHECK_OK(running.start());
   const auto wake = [](int fd) {

@@ -1,0 +1,29 @@
+#pragma once
+// The images of a Docker Engine, through the `docker` program at the engine's socket
+// ($PROCTOR_DOCKER_SOCKET, else the usual place).  Blocking.
+// Fails with kUnavailable (no program, no engine, with what it said), kNotFound (no such image).
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor::cli {
+
+struct EngineImage {
+  std::string id;  // "sha256:..."
+  std::vector<std::string> names;
+  std::uint64_t bytes = 0;
+};
+
+Result<std::vector<EngineImage>> engine_images();
+Result<EngineImage> engine_image(const std::string& reference);
+// `docker build` of a folder with a Dockerfile; the id.
+Result<std::string> build_in_engine(const std::string& name, const fs::path& folder);
+// The id that a program prints as its last line (as ops/images/build does), then called `name`.
+Result<std::string> build_by_program(const std::string& name, const fs::path& program);
+Status save_from_engine(const std::string& reference, const fs::path& archive);
+Status load_into_engine(const fs::path& archive);
+
+}  // namespace proctor::cli

@@ -1,0 +1,101 @@
+// A whole campaign in an image, without a Docker Engine: `proctor images` and the OCI runtime.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "common/images/image_store.h"
+#include "tests/support/books.h"
+#include "tests/support/campaign_scene.h"
+#include "tests/support/test_image.h"
+#include "worker/sandbox/runtime_files.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// The programs we start look for images here, and for an engine where none is.
+class OwnStore {
+ public:
+  OwnStore() : dir_(must(TempDir::create("proctor-oci-campaign"))) {
+    ::setenv(kImageStoreVariable, store().c_str(), 1);
+    const char* socket = std::getenv("PROCTOR_DOCKER_SOCKET");
+    socket_ = socket != nullptr ? socket : "";
+    ::setenv("PROCTOR_DOCKER_SOCKET", "/nonexistent/docker.sock", 1);
+  }
+  OwnStore(const OwnStore&) = delete;
+  OwnStore& operator=(const OwnStore&) = delete;
+  ~OwnStore() {
+    ::unsetenv(kImageStoreVariable);
+    if (socket_.empty()) {
+      ::unsetenv("PROCTOR_DOCKER_SOCKET");
+    } else {
+      ::setenv("PROCTOR_DOCKER_SOCKET", socket_.c_str(), 1);
+    }
+  }
+  const fs::path& dir() const { return dir_.path(); }
+  fs::path store() const { return dir() / "store"; }
+
+ private:
+  TempDir dir_;
+  std::string socket_;
+};
+
+bool can_run() {
+  if (::geteuid() == 0 && !find_on_path("runc").empty()) return true;
+  MESSAGE("not run: OCI sandboxes need root and runc");
+  return false;
+}
+
+}  // namespace
+
+TEST_SUITE("oci campaign") {
+  TEST_CASE("a campaign runs in an imported image without an engine and leaves nothing") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "tools:1"));
+    const CommandOutcome imported =
+        proctor::testing::proctor({"images", "import", image.archive.string()});
+    REQUIRE_MESSAGE(imported.exit_code == 0, imported.err);
+    CHECK(contains(imported.out, image.id));
+    CampaignShape shape;
+    shape.methods = {"noop", "reference", solving_method("solver"),
+                     "{name: breaker, kind: command, command: exit 3}"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract(), "environment:\n",
+               "environment:\n  image: \"tools@" + image.id + "\"\n");
+    const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(110));
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
+    CHECK(contains(ran.out, "4 runs planned, 4 ended, 0 parked, 0 open"));
+    check_books(scene, {.runs = 4});
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    for (const Json& run : report["runs"]) {
+      CAPTURE(run["run"]);
+      const bool solves = run["method"] == "reference" || run["method"] == "solver";
+      CHECK(run["outcome"] == (solves ? "success" : "failure"));
+    }
+    CHECK(scene.run("verify").exit_code == 0);
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("images are listed and removed and what is not there is named") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "tools:1"));
+    CHECK(proctor::testing::proctor({"images", "remove", "tools:1"}).exit_code == 2);
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    const Json listed =
+        must(parse_json(proctor::testing::proctor({"images", "list", "--json"}).out));
+    REQUIRE(listed.size() == 1);
+    CHECK(listed[0]["id"] == image.id);
+    CHECK(listed[0]["names"] == Json::array({"tools:1"}));
+    CHECK(listed[0]["where"] == Json::array({"store"}));
+    CHECK(proctor::testing::proctor({"images", "remove", "tools:1"}).exit_code == 0);
+    CHECK(must(parse_json(proctor::testing::proctor({"images", "list", "--json"}).out)).empty());
+    const CommandOutcome absent =
+        proctor::testing::proctor({"images", "import", "/nonexistent.tar"});
+    CHECK(absent.exit_code == 2);
+    CHECK(contains(absent.err, "/nonexistent.tar"));
+  }
+}

@@ -1,0 +1,162 @@
+// What only the OCI engine can get wrong: images, the init inside, what a killed worker leaves.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "common/base/subprocess.h"
+#include "common/images/image_store.h"
+#include "tests/integration/sandbox/engine_under_test.h"
+#include "tests/support/test_image.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using std::chrono::milliseconds;
+using End = ExecOutcome::End;
+
+namespace {
+
+ExecSpec command_in(Bench& bench, const std::string& command) {
+  ExecSpec exec;
+  exec.command = command;
+  exec.timeout = milliseconds(30'000);
+  exec.stdout_file = bench.scratch() / "out";
+  exec.stderr_file = bench.scratch() / "err";
+  return exec;
+}
+
+std::string said_by(Bench& bench, const SandboxSpec& spec, const std::string& command) {
+  const ExecSpec exec = command_in(bench, command);
+  auto sandbox = bench.engine().open(spec);
+  if (!sandbox.ok()) FAIL(sandbox.error().detail);
+  const auto outcome = (*sandbox)->run(exec, {});
+  if (!outcome.ok()) FAIL(outcome.error().detail);
+  return read_file(exec.stdout_file, 1 << 20).value();
+}
+
+bool runs(const std::string& mark) {
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const auto line = read_file(entry.path() / "cmdline", 1 << 16);
+    if (line.ok() && line->find(mark) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool within(milliseconds time, const std::function<bool()>& asked) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < until) {
+    if (asked()) return true;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return asked();
+}
+
+}  // namespace
+
+TEST_SUITE("sandbox oci") {
+  TEST_CASE("an image that is not in the store is the spec's fault and is named") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    SandboxSpec spec = bench->spec();
+    for (const char* image :
+         {"proctor-no-such-image:1", "bad reference", "../x",
+          "sha256:0000000000000000000000000000000000000000000000000000000000000000"}) {
+      CAPTURE(image);
+      spec.image = image;
+      const auto sandbox = bench->engine().open(spec);
+      REQUIRE_FALSE(sandbox.ok());
+      CHECK(sandbox.error().code == Errc::kInvalid);
+      CHECK(sandbox.error().detail.find(image) != std::string::npos);
+    }
+  }
+
+  TEST_CASE("an image is found by its id and by its name") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    for (const std::string& image :
+         {bench->spec().image, std::string("proctor-test"), std::string("proctor-test:latest")}) {
+      SandboxSpec spec = bench->spec();
+      spec.image = image;
+      CHECK(said_by(*bench, spec, "echo here") == "here\n");
+    }
+  }
+
+  TEST_CASE("an image without a shell is the image's fault") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    const TempDir dir = TempDir::create().value();
+    REQUIRE(write_file(dir.path() / "only-this", "x").ok());
+    REQUIRE(run_for_output({.argv = {"tar", "-C", dir.path().string(), "-cf",
+                                     (dir.path() / "l.tar").string(), "only-this"},
+                            .cwd = {},
+                            .env = {},
+                            .stdin_bytes = {}})
+                .ok());
+    const auto image = write_image_of(dir.path(), "no-shell:1", {dir.path() / "l.tar"});
+    REQUIRE(image.ok());
+    SandboxOptions options;
+    options.owner = "test-" + std::to_string(::getpid()) + "-shell";
+    options.images = dir.path() / "store";
+    REQUIRE(ImageStore::open(options.images).value().import_archive(image->archive).ok());
+    auto engine = open_sandbox_engine(SandboxKind::kOci, options);
+    REQUIRE(engine.ok());
+    SandboxSpec spec = bench->spec();
+    spec.image = "no-shell:1";
+    auto sandbox = (*engine)->open(spec);
+    REQUIRE(sandbox.ok());
+    const auto outcome = (*sandbox)->run(command_in(*bench, "true"), {});
+    REQUIRE_FALSE(outcome.ok());
+    CHECK(outcome.error().code == Errc::kInvalid);
+    CHECK(outcome.error().detail.find("/bin/sh") != std::string::npos);
+  }
+
+  TEST_CASE("the image is not changed and a variable of it is not seen") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    SandboxSpec spec = bench->spec();
+    spec.env = {{"ONLY", "this"}};
+    CHECK(said_by(*bench, spec, "/usr/bin/env -u PWD -u OLDPWD -u _ -u SHLVL") == "ONLY=this\n");
+    CHECK(said_by(*bench, spec, "echo no > /usr/bin/x; test -e /usr/bin/x || echo unchanged") ==
+          "unchanged\n");
+  }
+
+  TEST_CASE("what runs inside cannot reach the descriptor of init") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    const ExecSpec exec = command_in(*bench,
+                                     "echo '{ \"exit-code\": 0 }' > /proc/1/fd/3; "
+                                     "kill -9 1; kill -TERM 1; cat /proc/1/environ; exit 7");
+    auto sandbox = bench->engine().open(bench->spec());
+    REQUIRE(sandbox.ok());
+    const auto outcome = (*sandbox)->run(exec, {});
+    REQUIRE(outcome.ok());
+    CHECK(outcome->end == End::kExited);
+    CHECK(outcome->exit_code == 7);
+    CHECK(read_file(exec.stdout_file, 1000).value().empty());
+  }
+
+  TEST_CASE("when the worker is killed the container ends and the next life removes the rest") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    const std::string mark = "91" + std::to_string(::getpid());
+    const pid_t worker = ::fork();
+    if (worker == 0) {
+      auto sandbox = bench->engine().open(bench->spec());
+      (void)(*sandbox)
+          ->run(command_in(*bench, "setsid sleep " + mark + " & sleep " + mark), {})
+          .ok();
+      ::_exit(0);
+    }
+    REQUIRE(
+        within(milliseconds(20'000), [&] { return runs("sleep" + std::string(1, '\0') + mark); }));
+    ::kill(worker, SIGKILL);
+    REQUIRE(::waitpid(worker, nullptr, 0) == worker);
+    CHECK(
+        within(milliseconds(5'000), [&] { return !runs("sleep" + std::string(1, '\0') + mark); }));
+    CHECK_FALSE(bench->leftovers().empty());
+    CHECK(bench->engine().clean_up().ok());
+    CHECK(groups_of("test-" + std::to_string(::getpid())).empty());
+  }
+}

@@ -1,0 +1,98 @@
+#include "tests/support/test_image.h"
+
+#include <set>
+#include <sstream>
+
+#include "common/base/digest.h"
+#include "common/base/json.h"
+#include "common/base/subprocess.h"
+#include "common/images/image_list.h"
+
+namespace proctor::testing {
+namespace {
+
+constexpr const char* kPrograms[] = {"cat",     "chmod", "env",   "grep",  "head",  "hostname",
+                                     "id",      "ls",    "mkdir", "mount", "sed",   "setsid",
+                                     "sh",      "sleep", "sort",  "tail",  "touch", "test",
+                                     "unshare", "wc",    "yes"};
+constexpr std::size_t kLayerMax = std::size_t{256} << 20;
+
+Result<std::string> run(std::vector<std::string> argv) {
+  return run_for_output({.argv = std::move(argv), .cwd = {}, .env = {}, .stdin_bytes = {}});
+}
+
+// usr/bin/NAME with the libraries it wants, as files of a root below `root`.
+Status copy_program(const fs::path& root, const std::string& name, std::set<std::string>& copied) {
+  std::error_code ec;
+  const fs::path program = fs::canonical(fs::path("/usr/bin") / name, ec);
+  if (ec) return Error{Errc::kNotFound, "no /usr/bin/" + name};
+  fs::copy_file(program, root / "usr/bin" / name, ec);
+  PROCTOR_TRY(const std::string libraries, run({"ldd", program.string()}));
+  std::istringstream words(libraries);
+  for (std::string word; words >> word;) {
+    if (!word.starts_with("/") || !copied.insert(word).second) continue;
+    const fs::path to = root / fs::path(word).relative_path();
+    fs::create_directories(to.parent_path(), ec);
+    fs::copy_file(word, to, ec);
+  }
+  return ok_status();
+}
+
+Result<fs::path> make_layer(const fs::path& dir) {
+  const fs::path root = dir / "root";
+  for (const char* name : {"usr/bin", "usr/lib", "usr/lib64", "etc", "tmp", "proc", "dev"}) {
+    PROCTOR_CHECK_OK(make_dirs(root / name));
+  }
+  std::error_code ec;
+  for (const char* name : {"bin", "lib", "lib64"}) {
+    fs::create_directory_symlink(std::string("usr/") + name, root / name, ec);
+  }
+  std::set<std::string> copied;
+  for (const char* name : kPrograms) PROCTOR_CHECK_OK(copy_program(root, name, copied));
+  PROCTOR_CHECK_OK(write_file(root / "etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"));
+  const fs::path tar = dir / "layer-of-programs.tar";
+  PROCTOR_TRY([[maybe_unused]] const std::string none,
+              run({"tar", "-C", root.string(), "--owner=0", "--group=0", "--sort=name",
+                   "--mtime=@0", "-cf", tar.string(), "."}));
+  return tar;
+}
+
+}  // namespace
+
+Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
+                                 const std::vector<fs::path>& layers) {
+  const fs::path parts = dir / "image-parts";
+  PROCTOR_CHECK_OK(make_dirs(parts));
+  Json contents = Json::array(), files = Json::array();
+  for (const fs::path& layer : layers) {
+    PROCTOR_TRY(const std::string bytes, read_file(layer, kLayerMax));
+    contents.push_back("sha256:" + sha256(bytes).hex());
+    const std::string file = std::to_string(files.size()) + ".tar";
+    files.push_back(file);
+    PROCTOR_CHECK_OK(write_file(parts / file, bytes, Durability::kLazy));
+  }
+  const Json config = {{"architecture", host_architecture()},
+                       {"os", "linux"},
+                       {"config",
+                        {{"Env", {"FROM_IMAGE=1", "PATH=/image/bin"}},
+                         {"Labels", {{"proctor.owner", "test"}, {"proctor.name", name}}}}},
+                       {"rootfs", {{"type", "layers"}, {"diff_ids", contents}}}};
+  const std::string text = config.dump();
+  const std::string hex = sha256(text).hex();
+  const Json manifest = Json::array(
+      {{{"Config", hex + ".json"}, {"RepoTags", Json::array({name})}, {"Layers", files}}});
+  PROCTOR_CHECK_OK(write_file(parts / (hex + ".json"), text, Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(parts / "manifest.json", manifest.dump(), Durability::kLazy));
+  const fs::path archive = dir / "image.tar";
+  PROCTOR_TRY([[maybe_unused]] const std::string none,
+              run({"tar", "-C", parts.string(), "-cf", archive.string(), "."}));
+  PROCTOR_CHECK_OK(remove_tree(parts));
+  return TestImage{archive, "sha256:" + hex};
+}
+
+Result<TestImage> write_test_image(const fs::path& dir, const std::string& name) {
+  PROCTOR_TRY(const fs::path layer, make_layer(dir));
+  return write_image_of(dir, name, {layer});
+}
+
+}  // namespace proctor::testing

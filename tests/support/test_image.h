@@ -1,0 +1,23 @@
+#pragma once
+// An image of this machine's own shell and coreutils, as an archive in the format of `docker save`:
+// made without an engine and without a registry, in half a second.
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor::testing {
+
+struct TestImage {
+  fs::path archive;
+  std::string id;  // "sha256:...", the same in every engine and store
+};
+// In `dir`.  It is called `name` ("proctor-test:latest"); another name makes another image.
+Result<TestImage> write_test_image(const fs::path& dir, const std::string& name);
+
+// One layer more: what a hostile or odd image may hold.  `layers` are tars, bottom first.
+Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
+                                 const std::vector<fs::path>& layers);
+
+}  // namespace proctor::testing

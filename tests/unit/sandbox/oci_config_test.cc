@@ -1,0 +1,132 @@
+#include "worker/sandbox/oci_config.h"
+
+#include <doctest/doctest.h>
+
+#include "common/base/json.h"
+
+using namespace proctor;
+
+namespace {
+
+SandboxSpec image_spec() {
+  SandboxSpec s;
+  s.label = "17.2-agent";
+  s.workspace = "/host/work";
+  s.image = "sha256:x";
+  s.env = {{"A", "b c"}, {"HOME", "/home/proctor"}};
+  s.mounts = {{"/host/home", "/proctor/home", true}, {"/host/go", "/opt/go", false}};
+  s.memory_bytes = 1 << 20;
+  s.processes = 10;
+  s.cpus = 1.5;
+  s.file_bytes = 99;
+  s.cpu = std::chrono::milliseconds(1'500);
+  return s;
+}
+
+OciHost bundle_host() {
+  return {"/bundle/root", "/run/init", "/run/etc", "/proctor/w1/17.2-agent.oci1", 1024};
+}
+
+Json config(const SandboxSpec& spec, const OciHost& host = bundle_host()) {
+  return parse_json(oci_config(spec, host, "make")).value();
+}
+
+Json mount_at(const Json& config, const std::string& at) {
+  for (const Json& m : config["mounts"])
+    if (m["destination"] == at) return m;
+  return {};
+}
+
+bool has(const Json& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+}  // namespace
+
+TEST_SUITE("sandbox") {
+  TEST_CASE("an OCI container has no privilege and a read-only root") {
+    const Json c = config(image_spec());
+    CHECK(c["root"] == Json{{"path", "/bundle/root"}, {"readonly", true}});
+    CHECK(c["process"]["noNewPrivileges"] == true);
+    CHECK(c["process"]["capabilities"] == Json::object());
+    CHECK(c["process"]["user"]["uid"] == 0);
+    CHECK(c["process"]["env"] == Json::array({"A=b c", "HOME=/home/proctor"}));
+    CHECK(c["process"]["args"] ==
+          Json::array({"/sbin/docker-init", "--", "/bin/sh", "-c", "make"}));
+    CHECK(c["process"]["cwd"] == "/workspace");
+    CHECK(c["hostname"] == "sandbox");
+    const Json& l = c["linux"];
+    CHECK(l["namespaces"].size() == 5);
+    CHECK(has(l["maskedPaths"], "/proc/kcore"));
+    CHECK(has(l["readonlyPaths"], "/proc/sys"));
+    CHECK_FALSE(c.contains("hooks"));
+    CHECK_FALSE(l.contains("devices"));
+    CHECK(l["resources"]["devices"][0] == Json{{"allow", false}, {"access", "rwm"}});
+  }
+
+  TEST_CASE("an OCI container's limits are those of the spec and only those the kernel can hold") {
+    const Json c = config(image_spec());
+    const Json& r = c["linux"]["resources"];
+    CHECK(r["memory"] == Json{{"limit", 1 << 20}, {"swap", 1 << 20}});
+    CHECK(r["pids"] == Json{{"limit", 12}});
+    CHECK(r["cpu"] == Json{{"quota", 150'000}, {"period", 100'000}});
+    CHECK(c["linux"]["cgroupsPath"] == "/proctor/w1/17.2-agent.oci1");
+    CHECK(c["process"]["rlimits"].size() == 4);
+    CHECK(c["process"]["rlimits"][1]["soft"] == 1024);
+    CHECK(c["process"]["rlimits"][3] == Json{{"type", "RLIMIT_CPU"}, {"soft", 2}, {"hard", 2}});
+    OciHost bare = bundle_host();
+    bare.limit_memory = bare.limit_processes = bare.limit_cpus = false;
+    const Json without = config(image_spec(), bare);
+    CHECK(without["linux"]["resources"].size() == 1);
+    SandboxSpec free = image_spec();
+    free.memory_bytes = free.processes = 0;
+    free.cpus = 0;
+    CHECK(config(free)["linux"]["resources"].size() == 1);
+  }
+
+  TEST_CASE(
+      "an OCI container shows the workspace and the spec's mounts and nothing else of the host") {
+    const Json c = config(image_spec());
+    CHECK(mount_at(c, "/workspace")["source"] == "/host/work");
+    CHECK(has(mount_at(c, "/workspace")["options"], "rw"));
+    CHECK(has(mount_at(c, "/proctor/home")["options"], "rw"));
+    CHECK(has(mount_at(c, "/opt/go")["options"], "ro"));
+    CHECK(has(mount_at(c, "/tmp")["options"], "size=1048576"));
+    for (const Json& m : c["mounts"]) {
+      if (m["type"] != "bind") continue;
+      const auto source = m["source"].get<std::string>();
+      CAPTURE(source);
+      CHECK((source.starts_with("/host/") || source.starts_with("/run/")));
+    }
+  }
+
+  TEST_CASE("an OCI container has the host's network only when the spec says so") {
+    SandboxSpec spec = image_spec();
+    const auto has_own = [](const Json& c) {
+      for (const Json& n : c["linux"]["namespaces"])
+        if (n["type"] == "network") return true;
+      return false;
+    };
+    CHECK(has_own(config(spec)));
+    CHECK(mount_at(config(spec), "/etc/resolv.conf").is_null());
+    spec.network = true;
+    CHECK_FALSE(has_own(config(spec)));
+    CHECK_FALSE(config(spec)["linux"].contains("sysctl"));
+    CHECK(mount_at(config(spec), "/etc/resolv.conf")["source"] == "/etc/resolv.conf");
+  }
+
+  TEST_CASE("the OCI filter denies what the filter of bubblewrap denies") {
+    const Json c = config(image_spec());
+    const Json& s = c["linux"]["seccomp"];
+    CHECK(s["defaultAction"] == "SCMP_ACT_ALLOW");
+    std::map<std::string, int> errors;
+    for (const Json& rule : s["syscalls"])
+      if (!rule.contains("args"))
+        for (const Json& name : rule["names"]) errors[name] = rule["errnoRet"];
+    CHECK(errors["mount"] == 1);
+    CHECK(errors["bpf"] == 1);
+    CHECK(errors["clone3"] == 38);
+    CHECK_FALSE(errors.contains(""));
+    CHECK(s["syscalls"].back()["names"] == Json::array({"ioctl"}));
+  }
+}

@@ -1,0 +1,63 @@
+#pragma once
+// One process of a sandbox's runtime (bwrap, runc) from start to last breath: spawns it inside its
+// control groups and limits, pumps its output into bounded files, and ends it (with everything
+// inside its pid namespace) on exit, deadline or cancellation.  One wait loop, no busy waiting.
+// The runtime tells of its command by lines on kBoxStatusFd: `{ "child-pid": 7 }` when that is
+// about to run, `{ "exit-code": 0 }` when it has ended.
+// Blocking; thread-safe (no shared state).  Fails with kUnavailable (no process, no pipe).
+// Source: bwrap(1) on --json-status-fd; pid_namespaces(7): the kernel kills all when init dies.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "common/base/unique_fd.h"
+#include "worker/sandbox/bounded_file.h"
+#include "worker/sandbox/hold.h"
+
+namespace proctor {
+
+// The descriptors the runtime finds open.
+inline constexpr int kBoxStatusFd = 3;
+inline constexpr int kBoxSeccompFd = 4;
+
+struct BoxLaunch {
+  std::vector<std::string> argv;  // argv[0] is a path
+  std::string seccomp;            // a program to be read from kBoxSeccompFd, or empty
+  const std::vector<UniqueFd>* doors = nullptr;  // of control groups
+  std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value
+  std::chrono::milliseconds timeout{0};
+  // Asked every 100 ms while it runs, when there is one: has a limit been passed?
+  std::function<bool()> over_limit;
+  // Stops (true) and continues what runs below the process `runtime`, as `hold` says.
+  std::shared_ptr<const Hold> hold{};
+  std::function<void(pid_t runtime, bool stand_still)> suspend{};
+  // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.
+  std::function<bool()> enter{};
+  // Ends all that runs inside, asked after the status says that something does.  Without it init is
+  // killed, whom the status names.
+  std::function<void()> kill_inside{};
+};
+
+struct BoxEnd {
+  enum class Cause { kItself, kTimedOut, kCancelled, kOverLimit };
+  Cause cause = Cause::kItself;
+  // The command's, 128 + n after signal n.  None: the command never ran to an end of its own
+  // (the runtime failed before it, or it was killed).
+  std::optional<int> exit_code;
+  bool started = false;  // its namespaces had been made
+  // Why init could not run the command at all (an errno), when it says so.
+  std::optional<int> exec_error;
+  std::chrono::milliseconds wall{0};
+  std::chrono::milliseconds cpu{0};
+};
+
+Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err,
+                       std::stop_token cancel);
+
+}  // namespace proctor

@@ -1,0 +1,87 @@
+#include "worker/sandbox/boxed_sandbox.h"
+
+#include <signal.h>
+
+#include <cstring>
+
+#include "common/base/text.h"
+#include "worker/sandbox/exit_status.h"
+#include "worker/sandbox/suspension.h"
+
+namespace proctor {
+
+using std::chrono::milliseconds;
+
+Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token cancel) {
+  if (exec.command.find('\0') != std::string::npos) {
+    return Error{Errc::kInvalid, "command: a NUL byte"};
+  }
+  PROCTOR_TRY(BoundedFile out, BoundedFile::create(exec.stdout_file, exec.output_max));
+  PROCTOR_TRY(BoundedFile err, BoundedFile::create(exec.stderr_file, exec.output_max));
+  ExecOutcome outcome;
+  if (spec_.hold) spec_.hold->wait_until_off(cancel);
+  if (cancel.stop_requested()) {
+    outcome.end = ExecOutcome::End::kCancelled;
+    return outcome;
+  }
+  PROCTOR_TRY(const std::unique_ptr<Box> box, make_box(exec));
+  Cgroup& group = box->group;
+  Suspension suspension(group);
+  box->launch.timeout = exec.timeout;
+  box->launch.hold = spec_.hold;
+  box->launch.suspend = [&suspension](pid_t runtime, bool stand_still) {
+    stand_still ? suspension.suspend(runtime) : suspension.resume(runtime);
+  };
+  // A process's own limit is set by the runtime; the group's sum is watched where there is one.
+  if (0 < spec_.cpu.count() && group.cpu_time()) {
+    box->launch.over_limit = [&group, max = spec_.cpu] {
+      return max < group.cpu_time().value_or(milliseconds(0));
+    };
+  }
+  auto end = run_box(box->launch, out, err, cancel);
+  group.empty();
+  if (!end.ok()) return std::move(end).error();
+  PROCTOR_CHECK_OK(out.status());
+  PROCTOR_CHECK_OK(err.status());
+  outcome.wall = end->wall;
+  outcome.cpu = box->cpu_by_group ? group.cpu_time().value_or(end->cpu) : end->cpu;
+  outcome.memory_peak = group.memory_peak();
+  outcome.stdout_bytes = out.total();
+  outcome.stderr_bytes = err.total();
+  PROCTOR_CHECK_OK(conclude(*box, *end, err.head(), outcome));
+  return outcome;
+}
+
+Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::string& said,
+                              ExecOutcome& out) const {
+  using End = ExecOutcome::End;
+  switch (end.cause) {
+    case BoxEnd::Cause::kTimedOut:
+      out.end = End::kTimedOut;
+      return ok_status();
+    case BoxEnd::Cause::kCancelled:
+      out.end = End::kCancelled;
+      return ok_status();
+    case BoxEnd::Cause::kOverLimit:
+      out.end = End::kSignalled;
+      out.signal = SIGXCPU;
+      out.exit_code = 128 + SIGXCPU;
+      return ok_status();
+    case BoxEnd::Cause::kItself:
+      break;
+  }
+  if (end.exec_error) {
+    return Error{Errc::kInvalid, "image " + printable(spec_.image) +
+                                     ": /bin/sh does not run: " + std::strerror(*end.exec_error)};
+  }
+  set_exit(out, end.exit_code.value_or(128 + SIGKILL));
+  // A command that lives with the loss of a child has not failed for memory.
+  if (0 < box.group.oom_kills() && out.exit_code != 0) {
+    out.end = End::kMemory;
+    return ok_status();
+  }
+  if (!end.exit_code) return Error{Errc::kUnavailable, box.complaint(said)};
+  return ok_status();
+}
+
+}  // namespace proctor

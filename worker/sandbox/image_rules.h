@@ -1,0 +1,32 @@
+#pragma once
+// What a command sees in the container of an image, whichever engine runs it: written once, so that
+// a contract's verdict does not depend on which one a host has.  Pure, but for looking whether
+// mounts are there.  Fails with kInvalid.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+inline constexpr const char* kContainerHostname = "sandbox";
+
+// init and the shell are processes too, but not the command's.
+inline constexpr std::uint32_t kContainerOwnProcesses = 2;
+
+// Private, writable and empty at the start of each command; parents first.
+struct PrivateFolder {
+  const char* at;
+  const char* mode;
+};
+inline constexpr std::array<PrivateFolder, 4> kPrivateFolders = {
+    {{"/tmp", "1777"}, {"/run", "0755"}, {"/home", "0755"}, {"/home/proctor", "0755"}}};
+
+// Everything about a spec that can be judged without the engine.  `kind` begins the error's text.
+Status check_image_spec(const std::string& kind, const SandboxSpec& spec);
+
+// What /bin/sh is called with to run the command.
+std::vector<std::string> shell_arguments(const SandboxSpec& spec, const std::string& command);
+
+}  // namespace proctor

@@ -1,0 +1,87 @@
+// The first process of an OCI sandbox: `init -- PROGRAM ARGUMENT...`.  Runs the program, buries the
+// orphans, and tells its end on descriptor 3 in the words of boxed_process.h.  When that end of the
+// pipe has no reader left (the worker was killed) it ends, and the kernel ends all else inside.
+//
+// Nothing inside may trace it or reach its descriptor through /proc, so the code under test cannot
+// write the exit code itself.  Static, in the image of a stranger: nothing but the kernel is there.
+// Source: pid_namespaces(7), PR_SET_DUMPABLE in prctl(2).
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace {
+
+constexpr int kStatusFd = 3;
+constexpr int kBadUse = 125, kCannotRun = 127, kKilled = 128 + SIGKILL;
+
+// `{ "KEY": VALUE }\n` in one write, which a pipe takes whole.
+void tell(const char* key, int value) {
+  char line[64];
+  int n = 0;
+  const auto put = [&](const char* text) {
+    while (*text != '\0') line[n++] = *text++;
+  };
+  put("{ \"");
+  put(key);
+  put("\": ");
+  char digits[12];
+  int d = 0;
+  do digits[d++] = static_cast<char>('0' + value % 10);
+  while ((value /= 10) != 0);
+  while (0 < d) line[n++] = digits[--d];
+  put(" }\n");
+  [[maybe_unused]] const ssize_t written = ::write(kStatusFd, line, static_cast<std::size_t>(n));
+}
+
+[[noreturn]] void become(char** argv, char** envp, const sigset_t& before) {
+  ::setpgid(0, 0);  // what it signals as its group is not us
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ::execve(argv[0], argv, envp);
+  tell("exec-error", errno);
+  ::_exit(kCannotRun);
+}
+
+// Buries whoever is dead; the status of `child` when it is among them, else -1.
+int bury(pid_t child) {
+  int found = -1;
+  for (int status = 0;;) {
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return found;
+    if (pid == child) found = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv, char** envp) {
+  if (argc < 3 || ::fcntl(kStatusFd, F_SETFD, FD_CLOEXEC) != 0) return kBadUse;
+  ::prctl(PR_SET_DUMPABLE, 0);
+  sigset_t children, before;
+  ::sigemptyset(&children);
+  ::sigaddset(&children, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &children, &before);
+  const int deaths = ::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (deaths < 0) return kBadUse;
+  tell("child-pid", 1);
+  const pid_t child = ::fork();
+  if (child < 0) return kBadUse;
+  if (child == 0) become(argv + 2, envp, before);
+  for (;;) {
+    pollfd fds[] = {{deaths, POLLIN, 0}, {kStatusFd, 0, 0}};
+    ::poll(fds, 2, -1);
+    if (fds[1].revents != 0) return kKilled;
+    signalfd_siginfo news;
+    while (::read(deaths, &news, sizeof news) == static_cast<ssize_t>(sizeof news)) {
+    }
+    if (const int status = bury(child); 0 <= status) {
+      tell("exit-code", status);
+      return status;
+    }
+  }
+}

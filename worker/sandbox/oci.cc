@@ -1,0 +1,220 @@
+#include "worker/sandbox/oci.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "common/base/text.h"
+#include "common/images/image_store.h"
+#include "worker/sandbox/boxed_sandbox.h"
+#include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/oci_config.h"
+#include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/oci_root.h"
+#include "worker/sandbox/runtime_files.h"
+
+namespace proctor {
+namespace {
+
+constexpr rlim_t kOpenFiles = 65'536;
+constexpr const char* kFolderPrefix = "proctor-oci-";
+constexpr std::size_t kLogMax = std::size_t{64} << 10;
+
+struct Shared {
+  Shared(fs::path program, TempDir folder, ImageStore store, CgroupHost groups)
+      : runc(std::move(program)),
+        dir(std::move(folder)),
+        images(std::move(store)),
+        cgroups(std::move(groups)) {}
+  fs::path init() const { return dir.path() / "init"; }
+  fs::path etc() const { return dir.path() / "etc"; }
+  fs::path state() const { return dir.path() / "state"; }  // runc's own
+  fs::path runc;
+  TempDir dir;
+  ImageStore images;
+  CgroupHost cgroups;
+  std::atomic<std::uint64_t> next{1};
+};
+
+struct OciBox final : Box {
+  ~OciBox() override {
+    group = Cgroup();  // what still ran in it is dead now, and holds nothing below
+    (void)remove_tree(state).ok();
+    (void)remove_tree(bundle).ok();
+  }
+  std::string complaint(const std::string& said) const override {
+    const Result<std::string> log = read_file(bundle / "log", kLogMax);
+    const std::string& text = log.ok() && !log->empty() ? *log : said;
+    return "runc did not start the command: " +
+           (text.empty() ? std::string("it ended without a word") : printable(text, 600));
+  }
+  fs::path bundle, state;
+  std::optional<OciRoot> root;
+};
+
+class OciSandbox final : public BoxedSandbox {
+ public:
+  OciSandbox(std::shared_ptr<Shared> shared, SandboxSpec spec, fs::path image_root)
+      : BoxedSandbox(std::move(spec)),
+        shared_(std::move(shared)),
+        image_root_(std::move(image_root)) {}
+
+ private:
+  Result<std::unique_ptr<Box>> make_box(const ExecSpec& exec) override {
+    const std::uint64_t number = shared_->next++;
+    const std::string name = "c" + std::to_string(number);
+    // Beside those of bubblewrap sandboxes of the same attempt.
+    const std::string group = spec().label + ".oci" + std::to_string(number);
+    auto box = std::make_unique<OciBox>();
+    box->cpu_by_group = true;
+    box->bundle = shared_->dir.path() / name;
+    box->state = shared_->state() / name;
+    PROCTOR_CHECK_OK(make_dirs(box->bundle));
+    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->bundle));
+    PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
+                                oci_config(spec(), host_of(*box, group), exec.command),
+                                Durability::kLazy));
+    box->group = shared_->cgroups.runtime_group(group);
+    // Kept after its end: the counts are read, then all of it is removed here, which costs less
+    // than a second runtime.
+    box->launch.argv = {shared_->runc.string(),
+                        "--root",
+                        shared_->state().string(),
+                        "--log",
+                        box->bundle / "log",
+                        "run",
+                        "--keep",
+                        "--preserve-fds",
+                        "1",
+                        "--bundle",
+                        box->bundle.string(),
+                        name};
+    box->launch.enter = [root = &*box->root] { return root->enter(); };
+    box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
+    return std::unique_ptr<Box>(std::move(box));
+  }
+
+  OciHost host_of(const OciBox& box, const std::string& group) const {
+    OciHost host;
+    host.rootfs = box.root->path();
+    host.init = shared_->init();
+    host.etc = shared_->etc();
+    host.cgroups_path = shared_->cgroups.runtime_path(group);
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    host.open_files = std::min(files.rlim_max, kOpenFiles);
+    host.limit_memory = shared_->cgroups.has("memory");
+    host.limit_processes = shared_->cgroups.has("pids");
+    host.limit_cpus = shared_->cgroups.has("cpu");
+    host.hide_groups = shared_->cgroups.has("unified");
+    return host;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  fs::path image_root_;
+};
+
+class OciEngine final : public SandboxEngine {
+ public:
+  explicit OciEngine(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  SandboxKind kind() const override { return SandboxKind::kOci; }
+
+  Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) override {
+    PROCTOR_CHECK_OK(check_image_spec("oci", spec));
+    std::error_code ec;
+    if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
+      return Error{Errc::kInvalid, "oci sandbox: workspace '" + spec.workspace.string() +
+                                       "': expected a host folder"};
+    }
+    auto image = shared_->images.find(spec.image);
+    if (!image.ok()) {
+      Error e = std::move(image).error();
+      if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
+      return e;
+    }
+    return std::unique_ptr<Sandbox>(
+        std::make_unique<OciSandbox>(shared_, spec, shared_->images.root_of(*image)));
+  }
+
+  std::map<std::string, std::string> enforcement() const override {
+    const CgroupHost& c = shared_->cgroups;
+    const auto of = [&c](const char* controller) {
+      return c.has(controller) ? c.version(controller) : std::string("none");
+    };
+    return {{"memory", of("memory")},
+            {"processes", of("pids")},
+            {"cpus", of("cpu")},
+            {"cpu", c.has("cpuacct") || c.has("unified") ? c.version("memory") : "rlimit"},
+            {"file", "rlimit"},
+            {"network", "namespace"},
+            {"seccomp", "filter"}};
+  }
+
+  Status clean_up() override {
+    shared_->cgroups.clean_up();
+    remove_stale_runtime_folders(kFolderPrefix);
+    return ok_status();
+  }
+
+ private:
+  std::shared_ptr<Shared> shared_;
+};
+
+// What the Docker Engine writes into a container.
+Status fill_etc(const fs::path& etc) {
+  PROCTOR_CHECK_OK(make_dirs(etc));
+  const std::pair<const char*, std::string> files[] = {
+      {"hosts",
+       "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n"
+       "ff00::0\tip6-mcastprefix\nff02::1\tip6-allnodes\nff02::2\tip6-allrouters\n"},
+      {"hostname", std::string(kContainerHostname) + "\n"},
+  };
+  for (const auto& [name, text] : files)
+    PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy));
+  return ok_status();
+}
+
+Result<fs::path> find_runtime(const SandboxOptions& options) {
+  if (::geteuid() != 0) return Error{Errc::kUnavailable, "oci: containers by runc need root"};
+  if (options.images.empty()) return Error{Errc::kUnavailable, "oci: no image store was named"};
+  fs::path runc = find_on_path("runc");
+  if (runc.empty()) {
+    return Error{Errc::kUnavailable, "oci: no runc on PATH (on Debian: apt-get install runc)"};
+  }
+  return runc;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& options) {
+  if (options.owner.empty()) return Error{Errc::kInvalid, "oci sandbox: an owner without name"};
+  PROCTOR_TRY(fs::path runc, find_runtime(options));
+  PROCTOR_TRY(ImageStore images, ImageStore::open(options.images));
+  PROCTOR_TRY(TempDir dir, make_runtime_folder(kFolderPrefix));
+  auto shared = std::make_shared<Shared>(std::move(runc), std::move(dir), std::move(images),
+                                         CgroupHost::detect(options.owner));
+  PROCTOR_CHECK_OK(fill_etc(shared->etc()));
+  PROCTOR_CHECK_OK(
+      write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));
+  PROCTOR_CHECK_OK(make_dirs(shared->state()));
+  return std::unique_ptr<SandboxEngine>(std::make_unique<OciEngine>(std::move(shared)));
+}
+
+bool oci_offers(const SandboxOptions& options, const std::string& image) {
+  if (!find_runtime(options).ok()) return false;
+  const auto images = ImageStore::open(options.images);
+  return images.ok() && images->find(image).ok();
+}
+
+bool oci_offers_any(const SandboxOptions& options) {
+  if (!find_runtime(options).ok()) return false;
+  const auto images = ImageStore::open(options.images);
+  if (!images.ok()) return false;
+  const auto all = images->list();
+  return all.ok() && !all->empty();
+}
+
+}  // namespace proctor

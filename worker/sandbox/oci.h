@@ -1,0 +1,26 @@
+#pragma once
+// The OCI engine: every run() is one container by the low-level runtime that the Docker Engine uses
+// too (runc), without an engine, over an image that was unpacked into this host's store
+// (`proctor images import`).  What a command sees is what it sees under Docker (image_rules.h).
+//
+// The image's root is the read-only lower layer of an overlay that exists only in the runtime's own
+// mount namespace: nothing of it can be left on the host.  What can be left (control groups and the
+// runtime's state, in a folder that names our process) is removed by clean_up().  The container
+// itself ends with the worker: its init sees that nobody reads its status any more.
+//
+// Needs root.  Thread-safe.  Fails with kUnavailable (no runc, not root, no image store), kInvalid
+// (no such image, the spec).
+#include <memory>
+
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& options);
+
+// Can runtimes be started here, and does the store hold this image?  Looks, starts nothing.
+bool oci_offers(const SandboxOptions& options, const std::string& image);
+// Can they be started, and does it hold any?
+bool oci_offers_any(const SandboxOptions& options);
+
+}  // namespace proctor

@@ -1,0 +1,155 @@
+#include "worker/sandbox/oci_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/json.h"
+#include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/seccomp_filter.h"
+
+namespace proctor {
+namespace {
+
+Json kernel_mount(const char* at, const char* type, const char* source, Json options) {
+  return {{"destination", at}, {"type", type}, {"source", source}, {"options", std::move(options)}};
+}
+
+Json bind_mount(const fs::path& host, const std::string& at, bool writable) {
+  return {{"destination", at},
+          {"type", "bind"},
+          {"source", host.string()},
+          {"options", {"rbind", "rprivate", writable ? "rw" : "ro", "nosuid", "nodev"}}};
+}
+
+// What every container has, as the Docker Engine mounts it.
+Json kernel_mounts() {
+  return Json::array(
+      {kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
+       kernel_mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
+       kernel_mount("/dev/pts", "devpts", "devpts",
+                    {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
+       kernel_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
+       kernel_mount("/sys/fs/cgroup", "cgroup", "cgroup", {"ro", "nosuid", "noexec", "nodev"}),
+       kernel_mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
+       kernel_mount("/dev/shm", "tmpfs", "shm",
+                    {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
+}
+
+// Parents before what lies in them.
+Json spec_mounts(const SandboxSpec& spec) {
+  std::vector<Json> out;
+  for (const PrivateFolder& f : kPrivateFolders) {
+    Json options = {"rprivate", "rw", "exec", "nosuid", "nodev", "mode=" + std::string(f.mode)};
+    if (0 < spec.memory_bytes) options.push_back("size=" + std::to_string(spec.memory_bytes));
+    out.push_back(kernel_mount(f.at, "tmpfs", "tmpfs", std::move(options)));
+  }
+  out.push_back(bind_mount(spec.workspace, kWorkspaceAt, true));
+  for (const SandboxMount& m : spec.mounts) out.push_back(bind_mount(m.host, m.at, m.writable));
+  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
+    const auto depth = [](const Json& m) {
+      const auto& at = m["destination"].get_ref<const std::string&>();
+      return std::count(at.begin(), at.end(), '/');
+    };
+    return depth(a) < depth(b);
+  });
+  return out;
+}
+
+Json mounts(const SandboxSpec& spec, const OciHost& host) {
+  Json out = kernel_mounts();
+  out.push_back(bind_mount(host.init, kOciInitAt, false));
+  for (Json& m : spec_mounts(spec)) out.push_back(std::move(m));
+  out.push_back(bind_mount(host.etc / "hostname", "/etc/hostname", false));
+  // The Docker Engine leaves the image's own where there is no network.
+  if (spec.network) {
+    out.push_back(bind_mount(host.etc / "hosts", "/etc/hosts", false));
+    out.push_back(bind_mount("/etc/resolv.conf", "/etc/resolv.conf", false));
+  }
+  return out;
+}
+
+Json rlimits(const SandboxSpec& spec, const OciHost& host) {
+  const auto limit = [](const char* type, std::uint64_t value) -> Json {
+    return {{"type", type}, {"soft", value}, {"hard", value}};
+  };
+  Json out = Json::array({limit("RLIMIT_CORE", 0), limit("RLIMIT_NOFILE", host.open_files)});
+  if (0 < spec.file_bytes) out.push_back(limit("RLIMIT_FSIZE", spec.file_bytes));
+  if (0 < spec.cpu.count()) {
+    out.push_back(limit(
+        "RLIMIT_CPU",
+        static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
+  }
+  return out;
+}
+
+Json device(int major, int minor) {
+  return {{"allow", true}, {"type", "c"}, {"major", major}, {"minor", minor}, {"access", "rwm"}};
+}
+
+Json resources(const SandboxSpec& spec, const OciHost& host) {
+  // null, zero, full, random, urandom, tty; the runtime adds the terminals of its own devpts.
+  Json out = {{"devices",
+               {Json{{"allow", false}, {"access", "rwm"}}, device(1, 3), device(1, 5), device(1, 7),
+                device(1, 8), device(1, 9), device(5, 0)}}};
+  if (0 < spec.memory_bytes && host.limit_memory)
+    out["memory"] = {{"limit", spec.memory_bytes}, {"swap", spec.memory_bytes}};
+  if (0 < spec.processes && host.limit_processes)
+    out["pids"] = {{"limit", std::int64_t{spec.processes} + kContainerOwnProcesses}};
+  if (0 < spec.cpus && host.limit_cpus) {
+    constexpr std::int64_t kPeriodUs = 100'000;
+    const auto quota = std::max<std::int64_t>(1'000, std::llround(spec.cpus * kPeriodUs));
+    out["cpu"] = {{"quota", quota}, {"period", kPeriodUs}};
+  }
+  return out;
+}
+
+Json linux_section(const SandboxSpec& spec, const OciHost& host) {
+  Json namespaces = Json::array();
+  for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
+  if (host.hide_groups) namespaces.push_back({{"type", "cgroup"}});
+  Json out = {{"cgroupsPath", host.cgroups_path},
+              {"resources", resources(spec, host)},
+              {"seccomp", oci_seccomp()},
+              {"maskedPaths",
+               {"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+                "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+                "/sys/firmware"}},
+              {"readonlyPaths",
+               {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}}};
+  if (!spec.network) {
+    namespaces.push_back({{"type", "network"}});
+    // A network of one's own, without any interface but lo: all of its ports may be used.
+    out["sysctl"] = {{"net.ipv4.ip_unprivileged_port_start", "0"},
+                     {"net.ipv4.ping_group_range", "0 2147483647"}};
+  }
+  out["namespaces"] = std::move(namespaces);
+  return out;
+}
+
+}  // namespace
+
+std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
+  Json args = {kOciInitAt, "--", "/bin/sh"};
+  for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));
+  Json env = Json::array();
+  for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);
+  // Root inside, without a single capability: the owner of the workspace's files and no more, as
+  // under Docker (docker.h).
+  const Json config = {{"ociVersion", "1.0.2"},
+                       {"process",
+                        {{"terminal", false},
+                         {"user", {{"uid", 0}, {"gid", 0}, {"additionalGids", Json::array({0})}}},
+                         {"args", std::move(args)},
+                         {"env", std::move(env)},
+                         {"cwd", kWorkspaceAt},
+                         {"capabilities", Json::object()},
+                         {"rlimits", rlimits(spec, host)},
+                         {"noNewPrivileges", true}}},
+                       {"root", {{"path", host.rootfs.string()}, {"readonly", true}}},
+                       {"hostname", kContainerHostname},
+                       {"mounts", mounts(spec, host)},
+                       {"linux", linux_section(spec, host)}};
+  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace proctor

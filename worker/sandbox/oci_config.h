@@ -1,0 +1,28 @@
+#pragma once
+// config.json of one OCI bundle: where every promise of the OCI sandbox is written down, in the
+// image of what the Docker Engine writes for the same spec.  Pure.
+// Source: OCI runtime-spec 1.0.2 (config.md, config-linux.md).
+#include <string>
+
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+// What of this host the container is made of.
+struct OciHost {
+  fs::path rootfs;           // the root, private to this container
+  fs::path init;             // a static program, shown at kOciInitAt
+  fs::path etc;              // holds hosts and hostname
+  std::string cgroups_path;  // below every hierarchy's mount
+  std::uint64_t open_files = 0;
+  bool limit_memory = true, limit_processes = true, limit_cpus = true;  // the kernel can, here
+  bool hide_groups =
+      false;  // of the host: on control groups of version 2, as the Docker Engine does
+};
+// Where the Docker Engine shows its own.
+inline constexpr const char* kOciInitAt = "/sbin/docker-init";
+
+// Requires: check_image_spec passed.
+std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
+
+}  // namespace proctor

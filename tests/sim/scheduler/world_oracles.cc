@@ -94,9 +94,10 @@ void World::check_intent(const AttemptIntent& w) {
   t.at.ask = w.ask;
   parked_.erase(run);
   if (w.attempt.no.raw() != 1 || w.seq != 0 || touched_.contains(run)) return;
-  // One that was parked was not to start: later ones went past it, and a raise brought it back.
-  if (strict_order_ && run < last_first_intent_ && !ever_parked_.contains(run))
-    fail("out of plan order");
+  // One that was parked was not to start: later ones went past it, and a raise or the next life
+  // brought it back.
+  if (ever_parked_.contains(run)) return;
+  if (strict_order_ && run < last_first_intent_) fail("out of plan order");
   const PlanView::Run& row = plan_.runs[run.raw()];
   RunId& last = last_of_group_[{row.task, row.method}];
   if (run < last)

@@ -159,10 +159,10 @@ void add_images(CLI::App& app, int& exit_code) {
       "images", "build images and carry them to hosts without a registry; the store that oci runs");
   images->require_subcommand(1);
   images->footer(
-      "Example, on the host that builds and on one that runs:\n"
+      "Example:\n"
       "  proctor images build tools:1 docker/tools\n"
       "  proctor images export tools:1 tools.tar\n"
-      "  proctor images import tools.tar\n"
+      "  proctor images import tools.tar           (on the host that runs it)\n"
       "A worker runs what the store holds without a Docker Engine (proctor-worker --images).");
   auto args = std::make_shared<Args>();
   CLI::App* made = add(*images, "build", "build an image in the Docker Engine",

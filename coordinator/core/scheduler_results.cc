@@ -87,7 +87,9 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   if (died) {
     hold_against(a.id, roster_.at(from).id, *a.begun_in);
   } else {
-    judge_worker(from, r);
+    // What it was killed under says nothing of the life it is in now.
+    const BootId sent_to = a.sent_to ? *a.sent_to : a.granted_boot;
+    if (sent_to == roster_.at(from).boot) judge_worker(from, r);
     // Whatever it did, its worker lives.  A failure of the host may be the worker's own death.
     if (!cancelled && (!r.infrastructure || r.overload)) poison_.survived(a.id);
   }

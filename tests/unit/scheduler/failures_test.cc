@@ -192,4 +192,18 @@ TEST_SUITE("scheduler") {
     desk.result("w", attempt_of(0, 5), 1);
     CHECK(desk.core.roster().at(0).quarantines == 0);
   }
+
+  TEST_CASE("what a worker was killed under before it said so is not held against its next life") {
+    SchedulerSettings s = patient();
+    s.retries.quarantine_after = 3;
+    Desk desk(plan_of({0, 0, 0}), s);
+    desk.start();
+    desk.sync("w", 3);
+    const Attempts begun = desk.assigned;
+    REQUIRE(begun.size() == 3);
+    desk.sync("w", 3, {}, begun, 2);
+    for (const AttemptId& id : begun) desk.result("w", id, 1, Termination::kInfrastructure);
+    CHECK(desk.core.roster().at(0).failures == 0);
+    CHECK(desk.core.roster().at(0).quarantine == WorkerState::Quarantine::kNone);
+  }
 }

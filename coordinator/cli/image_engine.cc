@@ -84,23 +84,21 @@ Result<EngineImage> engine_image(const std::string& reference) {
   return std::move(found.front());
 }
 
-Result<std::string> build_in_engine(const std::string& name, const fs::path& folder) {
+Result<EngineImage> build_in_engine(const std::string& name, const fs::path& folder) {
   std::error_code ec;
   if (!fs::exists(folder / "Dockerfile", ec))
     return Error{Errc::kNotFound, folder.string() + ": there is no Dockerfile in it"};
   PROCTOR_TRY([[maybe_unused]] const std::string said,
               docker({"build", "-q", "-t", name, folder.string()}, "docker build"));
-  PROCTOR_TRY(const EngineImage image, engine_image(name));
-  return image.id;
+  return engine_image(name);
 }
 
-Result<std::string> build_by_program(const std::string& name, const fs::path& program) {
+Result<EngineImage> build_by_program(const std::string& name, const fs::path& program) {
   PROCTOR_TRY(const std::string said, run({fs::absolute(program).string()}, program.string()));
   const std::string id = last_line(said);
   PROCTOR_TRY([[maybe_unused]] const std::string none,
               docker({"tag", id, name}, program.string() + " printed '" + printable(id) + "'"));
-  PROCTOR_TRY(const EngineImage image, engine_image(name));
-  return image.id;
+  return engine_image(name);
 }
 
 Status save_from_engine(const std::string& reference, const fs::path& archive) {

@@ -30,10 +30,15 @@ std::string mebibytes(std::uint64_t bytes) {
   return text;
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ",") + word;
+  return all;
+}
+
 void tell(const std::string& id, const std::vector<std::string>& names, std::uint64_t bytes,
           const std::string& where) {
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
+  const std::string all = joined(names);
   std::printf("%-30s  %s  %12s  %s\n", all.empty() ? "-" : all.c_str(), id.c_str(),
               mebibytes(bytes).c_str(), where.c_str());
 }
@@ -73,10 +78,9 @@ Status import_from_engine(const Args& args, const std::string& reference) {
 Status build(const Args& args) {
   if (args.folder.empty() == args.program.empty())
     return Error{Errc::kInvalid, "images build: either FOLDER or --by PROGRAM"};
-  PROCTOR_TRY(const std::string id, args.program.empty()
-                                        ? build_in_engine(args.image, args.folder)
-                                        : build_by_program(args.image, args.program));
-  PROCTOR_TRY(const EngineImage image, engine_image(id));
+  PROCTOR_TRY(const EngineImage image, args.program.empty()
+                                           ? build_in_engine(args.image, args.folder)
+                                           : build_by_program(args.image, args.program));
   tell(image.id, image.names, image.bytes, "engine");
   return args.to_store ? import_from_engine(args, args.image) : ok_status();
 }
@@ -104,16 +108,12 @@ Status list(const Args& args) {
   }
   Json json = Json::array();
   for (const auto& [id, image] : all) {
-    Json where = Json::array();
+    std::vector<std::string> where;
     if (image.store) where.push_back("store");
     if (image.engine) where.push_back("engine");
     const std::uint64_t bytes = image.store ? *image.store : *image.engine;
     json.push_back({{"id", id}, {"names", image.names}, {"bytes", bytes}, {"where", where}});
-    if (!args.json)
-      tell(id, image.names, bytes,
-           image.store && image.engine ? "store,engine"
-           : image.store               ? "store"
-                                       : "engine");
+    if (!args.json) tell(id, image.names, bytes, joined(where));
   }
   if (args.json) std::printf("%s\n", json.dump(1).c_str());
   return ok_status();

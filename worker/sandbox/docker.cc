@@ -223,8 +223,6 @@ class DockerSandbox final : public Sandbox {
       outcome.end = *watch.cause();  // the code is that of our kill
     } else {
       set_exit(outcome, code);
-    }
-    if (!watch.cause() && code != 0) {
       PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
       if (oom) outcome.end = ExecOutcome::End::kMemory;
     }
@@ -239,6 +237,7 @@ class DockerSandbox final : public Sandbox {
 
  private:
   Result<bool> was_oom_killed(const std::string& id, int code) {
+    if (code == 0) return false;
     const auto until = Clock::now() + kOomNews;
     for (;;) {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));

@@ -31,6 +31,12 @@ inline void must(const Status& status) {
   if (!status.ok()) give_up(status.error().detail);
 }
 
+// The `proctor` to measure: $PROCTOR_BIN, else the one built with the bench.
+inline std::string program(const char* built) {
+  const char* from_env = std::getenv("PROCTOR_BIN");
+  return from_env != nullptr ? from_env : built;
+}
+
 // The nth argument, counted from 1.
 inline std::uint32_t number_of(int argc, char** argv, int nth, std::uint32_t otherwise) {
   return nth < argc ? static_cast<std::uint32_t>(std::strtoul(argv[nth], nullptr, 10)) : otherwise;

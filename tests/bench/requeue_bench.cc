@@ -18,12 +18,6 @@ using bench::wait_for;
 
 namespace {
 
-// The one built with it, or $PROCTOR_BIN.
-std::string program() {
-  const char* from_env = std::getenv("PROCTOR_BIN");
-  return from_env != nullptr ? from_env : PROCTOR_PROGRAM;
-}
-
 constexpr std::uint32_t kSandboxes = 2;
 
 // What each run does: nobody else's.
@@ -76,8 +70,9 @@ int main() {
   const StateFolder folder{dir.path()};
   write_real_campaign(dir.path());
   CommandSpec run;
-  run.argv = {program(), "run",     dir.path().string(),       "--workers",
-              "1",       "--slots", std::to_string(kSandboxes)};
+  run.argv = {
+      bench::program(PROCTOR_PROGRAM), "run", dir.path().string(), "--workers", "1", "--slots",
+      std::to_string(kSandboxes)};
   Child campaign = must(Child::start(run, dir.path() / "log", Child::Lifetime::kDiesWithParent));
   const fs::path lock = folder.worker_root() / "workers" / "local-1" / "lock";
   wait_for("the runs to start",

@@ -22,12 +22,6 @@ using bench::must;
 
 namespace {
 
-// The one built with it, or $PROCTOR_BIN.
-std::string program() {
-  const char* from_env = std::getenv("PROCTOR_BIN");
-  return from_env != nullptr ? from_env : PROCTOR_PROGRAM;
-}
-
 void write_campaign(const fs::path& folder, std::uint32_t tasks, std::uint32_t replicates) {
   must(make_dirs(folder / "contracts"));
   must(make_dirs(folder / "repo"));
@@ -70,7 +64,7 @@ double peak_mib(pid_t process) {
 
 Child serve(const fs::path& campaign, bool resume) {
   CommandSpec command;
-  command.argv = {program(), "serve", campaign.string()};
+  command.argv = {bench::program(PROCTOR_PROGRAM), "serve", campaign.string()};
   if (resume) command.argv.push_back("--resume");
   return must(Child::start(command, campaign / (resume ? "second.log" : "first.log"),
                            Child::Lifetime::kDiesWithParent));
@@ -91,7 +85,7 @@ int main(int argc, char** argv) {
   write_campaign(folder.campaign, tasks, replicates);
 
   CommandSpec freeze;
-  freeze.argv = {program(), "plan", "--freeze", folder.campaign.string()};
+  freeze.argv = {bench::program(PROCTOR_PROGRAM), "plan", "--freeze", folder.campaign.string()};
   must(run_for_output(freeze));
   Child first = serve(folder.campaign, false);
   fleet->connect("ipc://" + (folder.state() / "coordinator.sock").string());

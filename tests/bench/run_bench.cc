@@ -111,8 +111,7 @@ std::string make_image(const fs::path& dir) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* from_env = std::getenv("PROCTOR_BIN");
-  const std::string program = 1 < argc ? argv[1] : from_env != nullptr ? from_env : PROCTOR_PROGRAM;
+  const std::string program = 1 < argc ? argv[1] : bench::program(PROCTOR_PROGRAM);
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const unsigned long runs = 2 < argc ? std::strtoul(argv[2], nullptr, 10) : 400;
   // Two slots a core, as `proctor run` has on two cores: a run waits as long as it computes, for

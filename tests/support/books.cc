@@ -91,4 +91,26 @@ void check_books(const CampaignScene& scene, const Expected& expected) {
   CHECK_MESSAGE(contains(verified.out, ": 0 problems"), verified.out);
 }
 
+CampaignShape judged_shape() {
+  CampaignShape shape;
+  shape.methods = {"noop", "reference", solving_method("solver"),
+                   "{name: breaker, kind: command, command: exit 3}"};
+  shape.replicates = 1;
+  return shape;
+}
+
+void run_judged(const CampaignScene& scene) {
+  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(110));
+  REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
+  CHECK(contains(ran.out, "4 runs planned, 4 ended, 0 parked, 0 open"));
+  check_books(scene, {.runs = 4});
+  const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+  for (const Json& run : report["runs"]) {
+    CAPTURE(run["run"]);
+    const bool solves = run["method"] == "reference" || run["method"] == "solver";
+    CHECK(run["outcome"] == (solves ? "success" : "failure"));
+  }
+  CHECK(scene.run("verify").exit_code == 0);
+}
+
 }  // namespace proctor::testing

@@ -14,4 +14,9 @@ struct Expected {
 
 void check_books(const CampaignScene& scene, const Expected& expected);
 
+// One run each of what must fail (noop, a program that breaks off) and of what must succeed
+// (reference, a solver): runs the campaign, and checks its verdicts and its books.
+CampaignShape judged_shape();
+void run_judged(const CampaignScene& scene);
+
 }  // namespace proctor::testing

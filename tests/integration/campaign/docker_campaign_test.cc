@@ -41,25 +41,11 @@ TEST_SUITE("docker campaign") {
   TEST_CASE("a campaign runs in containers to the same verdicts and leaves nothing") {
     if (!engine_answers()) return;
     const std::string image = must(test_image());
-    CampaignShape shape;
-    shape.methods = {"noop", "reference", solving_method("solver"),
-                     "{name: breaker, kind: command, command: exit 3}"};
-    shape.replicates = 1;
-    const CampaignScene scene(shape);
+    const CampaignScene scene(judged_shape());
     scene.edit(scene.contract(), "environment:\n",
                "environment:\n  sandbox: docker\n  image: \"" + image + "\"\n");
     const auto before = ours();
-    const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(110));
-    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
-    CHECK(contains(ran.out, "4 runs planned, 4 ended, 0 parked, 0 open"));
-    check_books(scene, {.runs = 4});
-    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
-    for (const Json& run : report["runs"]) {
-      CAPTURE(run["run"]);
-      const bool solves = run["method"] == "reference" || run["method"] == "solver";
-      CHECK(run["outcome"] == (solves ? "success" : "failure"));
-    }
-    CHECK(scene.run("verify").exit_code == 0);
+    run_judged(scene);
     CHECK(ours() == before);
     scene.require_nothing_left();
   }

@@ -58,24 +58,10 @@ TEST_SUITE("oci campaign") {
         proctor::testing::proctor({"images", "import", image.archive.string()});
     REQUIRE_MESSAGE(imported.exit_code == 0, imported.err);
     CHECK(contains(imported.out, image.id));
-    CampaignShape shape;
-    shape.methods = {"noop", "reference", solving_method("solver"),
-                     "{name: breaker, kind: command, command: exit 3}"};
-    shape.replicates = 1;
-    const CampaignScene scene(shape);
+    const CampaignScene scene(judged_shape());
     scene.edit(scene.contract(), "environment:\n",
                "environment:\n  image: \"tools@" + image.id + "\"\n");
-    const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(110));
-    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
-    CHECK(contains(ran.out, "4 runs planned, 4 ended, 0 parked, 0 open"));
-    check_books(scene, {.runs = 4});
-    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
-    for (const Json& run : report["runs"]) {
-      CAPTURE(run["run"]);
-      const bool solves = run["method"] == "reference" || run["method"] == "solver";
-      CHECK(run["outcome"] == (solves ? "success" : "failure"));
-    }
-    CHECK(scene.run("verify").exit_code == 0);
+    run_judged(scene);
     scene.require_nothing_left();
   }
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "tests/integration/sandbox/engine_under_test.h"
+#include "tests/integration/sandbox/run_command.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -14,43 +14,6 @@ using std::chrono::milliseconds;
 using End = ExecOutcome::End;
 
 namespace {
-
-struct Said {
-  ExecOutcome outcome;
-  std::string out, err;
-};
-
-ExecSpec exec_of(Bench& bench, const std::string& command) {
-  ExecSpec exec;
-  exec.command = command;
-  exec.timeout = milliseconds(30'000);
-  exec.stdout_file = bench.scratch() / "out";
-  exec.stderr_file = bench.scratch() / "err";
-  return exec;
-}
-
-Said run(Bench& bench, const SandboxSpec& spec, const ExecSpec& exec, std::stop_token cancel = {}) {
-  auto sandbox = bench.engine().open(spec);
-  if (!sandbox.ok()) FAIL(sandbox.error().detail);
-  auto outcome = (*sandbox)->run(exec, cancel);
-  if (!outcome.ok()) FAIL(outcome.error().detail);
-  return Said{*outcome, read_file(exec.stdout_file, std::size_t{64} << 20).value(),
-              read_file(exec.stderr_file, std::size_t{64} << 20).value()};
-}
-
-Said run(Bench& bench, const std::string& command) {
-  return run(bench, bench.spec(), exec_of(bench, command));
-}
-
-// Processes of this machine, in any namespace, that have `mark` in their command line.
-int processes_with(const std::string& mark) {
-  int count = 0;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const auto line = read_file(entry.path() / "cmdline", 1 << 16);
-    if (line.ok() && line->find(mark) != std::string::npos) ++count;
-  }
-  return count;
-}
 
 std::uintmax_t size_of(const fs::path& file) {
   std::error_code ec;
@@ -465,6 +428,26 @@ TEST_SUITE("sandbox") {
       auto sandbox = bench->engine().open(spec);
       REQUIRE_FALSE(sandbox.ok());
       CHECK(sandbox.error().code == Errc::kInvalid);
+    }
+  }
+
+  TEST_CASE("an image that is not there is the spec's fault and is named") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    SandboxSpec spec = bench->spec();
+    if (spec.image.empty()) {
+      MESSAGE("not run: this kind of sandbox takes no image");
+      return;
+    }
+    for (const char* image :
+         {"proctor-no-such-image:1", "bad reference", "../x",
+          "sha256:0000000000000000000000000000000000000000000000000000000000000000"}) {
+      CAPTURE(image);
+      spec.image = image;
+      const auto sandbox = bench->engine().open(spec);
+      REQUIRE_FALSE(sandbox.ok());
+      CHECK(sandbox.error().code == Errc::kInvalid);
+      CHECK(sandbox.error().detail.find(image) != std::string::npos);
     }
   }
 

@@ -8,7 +8,7 @@
 
 #include "common/base/subprocess.h"
 #include "common/images/image_store.h"
-#include "tests/integration/sandbox/engine_under_test.h"
+#include "tests/integration/sandbox/run_command.h"
 #include "tests/support/test_image.h"
 
 using namespace proctor;
@@ -18,30 +18,8 @@ using End = ExecOutcome::End;
 
 namespace {
 
-ExecSpec command_in(Bench& bench, const std::string& command) {
-  ExecSpec exec;
-  exec.command = command;
-  exec.timeout = milliseconds(30'000);
-  exec.stdout_file = bench.scratch() / "out";
-  exec.stderr_file = bench.scratch() / "err";
-  return exec;
-}
-
 std::string said_by(Bench& bench, const SandboxSpec& spec, const std::string& command) {
-  const ExecSpec exec = command_in(bench, command);
-  auto sandbox = bench.engine().open(spec);
-  if (!sandbox.ok()) FAIL(sandbox.error().detail);
-  const auto outcome = (*sandbox)->run(exec, {});
-  if (!outcome.ok()) FAIL(outcome.error().detail);
-  return read_file(exec.stdout_file, 1 << 20).value();
-}
-
-bool runs(const std::string& mark) {
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const auto line = read_file(entry.path() / "cmdline", 1 << 16);
-    if (line.ok() && line->find(mark) != std::string::npos) return true;
-  }
-  return false;
+  return run(bench, spec, exec_of(bench, command)).out;
 }
 
 bool within(milliseconds time, const std::function<bool()>& asked) {
@@ -56,22 +34,6 @@ bool within(milliseconds time, const std::function<bool()>& asked) {
 }  // namespace
 
 TEST_SUITE("sandbox oci") {
-  TEST_CASE("an image that is not in the store is the spec's fault and is named") {
-    const auto bench = make_bench();
-    if (!bench) return;
-    SandboxSpec spec = bench->spec();
-    for (const char* image :
-         {"proctor-no-such-image:1", "bad reference", "../x",
-          "sha256:0000000000000000000000000000000000000000000000000000000000000000"}) {
-      CAPTURE(image);
-      spec.image = image;
-      const auto sandbox = bench->engine().open(spec);
-      REQUIRE_FALSE(sandbox.ok());
-      CHECK(sandbox.error().code == Errc::kInvalid);
-      CHECK(sandbox.error().detail.find(image) != std::string::npos);
-    }
-  }
-
   TEST_CASE("an image is found by its id and by its name") {
     const auto bench = make_bench();
     if (!bench) return;
@@ -106,7 +68,7 @@ TEST_SUITE("sandbox oci") {
     spec.image = "no-shell:1";
     auto sandbox = (*engine)->open(spec);
     REQUIRE(sandbox.ok());
-    const auto outcome = (*sandbox)->run(command_in(*bench, "true"), {});
+    const auto outcome = (*sandbox)->run(exec_of(*bench, "true"), {});
     REQUIRE_FALSE(outcome.ok());
     CHECK(outcome.error().code == Errc::kInvalid);
     CHECK(outcome.error().detail.find("/bin/sh") != std::string::npos);
@@ -125,9 +87,9 @@ TEST_SUITE("sandbox oci") {
   TEST_CASE("what runs inside cannot reach the descriptor of init") {
     const auto bench = make_bench();
     if (!bench) return;
-    const ExecSpec exec = command_in(*bench,
-                                     "echo '{ \"exit-code\": 0 }' > /proc/1/fd/3; "
-                                     "kill -9 1; kill -TERM 1; cat /proc/1/environ; exit 7");
+    const ExecSpec exec = exec_of(*bench,
+                                  "echo '{ \"exit-code\": 0 }' > /proc/1/fd/3; "
+                                  "kill -9 1; kill -TERM 1; cat /proc/1/environ; exit 7");
     auto sandbox = bench->engine().open(bench->spec());
     REQUIRE(sandbox.ok());
     const auto outcome = (*sandbox)->run(exec, {});
@@ -144,17 +106,15 @@ TEST_SUITE("sandbox oci") {
     const pid_t worker = ::fork();
     if (worker == 0) {
       auto sandbox = bench->engine().open(bench->spec());
-      (void)(*sandbox)
-          ->run(command_in(*bench, "setsid sleep " + mark + " & sleep " + mark), {})
-          .ok();
+      (void)(*sandbox)->run(exec_of(*bench, "setsid sleep " + mark + " & sleep " + mark), {}).ok();
       ::_exit(0);
     }
-    REQUIRE(
-        within(milliseconds(20'000), [&] { return runs("sleep" + std::string(1, '\0') + mark); }));
+    REQUIRE(within(milliseconds(20'000),
+                   [&] { return 0 < processes_with("sleep" + std::string(1, '\0') + mark); }));
     ::kill(worker, SIGKILL);
     REQUIRE(::waitpid(worker, nullptr, 0) == worker);
-    CHECK(
-        within(milliseconds(5'000), [&] { return !runs("sleep" + std::string(1, '\0') + mark); }));
+    CHECK(within(milliseconds(5'000),
+                 [&] { return processes_with("sleep" + std::string(1, '\0') + mark) == 0; }));
     CHECK_FALSE(bench->leftovers().empty());
     CHECK(bench->engine().clean_up().ok());
     CHECK(groups_of("test-" + std::to_string(::getpid())).empty());

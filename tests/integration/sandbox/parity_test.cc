@@ -74,16 +74,20 @@ class BothKinds {
   std::unique_ptr<SandboxEngine> oci_;
 };
 
+// Docker's bench, where OCI sandboxes can be had as well.
+std::unique_ptr<Bench> bench_of_both() {
+  auto bench = make_bench();
+  if (!bench || (::geteuid() == 0 && !find_on_path("runc").empty())) return bench;
+  MESSAGE("not run: OCI sandboxes need root and runc");
+  return nullptr;
+}
+
 }  // namespace
 
 TEST_SUITE("sandbox parity") {
   TEST_CASE("a command sees the same under Docker and under OCI") {
-    const auto bench = make_bench();
+    const auto bench = bench_of_both();
     if (!bench) return;
-    if (::geteuid() != 0 || find_on_path("runc").empty()) {
-      MESSAGE("not run: OCI sandboxes need root and runc");
-      return;
-    }
     BothKinds both(*bench, bench->spec().image);
     const char* const looks[] = {
         "env | sort",
@@ -110,12 +114,8 @@ TEST_SUITE("sandbox parity") {
   }
 
   TEST_CASE("a command's end is told the same under Docker and under OCI") {
-    const auto bench = make_bench();
+    const auto bench = bench_of_both();
     if (!bench) return;
-    if (::geteuid() != 0 || find_on_path("runc").empty()) {
-      MESSAGE("not run: OCI sandboxes need root and runc");
-      return;
-    }
     BothKinds both(*bench, bench->spec().image);
     const char* const ends[] = {"echo out; echo err >&2; exit 3",
                                 "no-such-command",

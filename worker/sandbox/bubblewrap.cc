@@ -169,7 +169,7 @@ class BubblewrapEngine final : public SandboxEngine {
             {"seccomp", "filter"}};
   }
 
-  Status clean_up() override {
+  Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
     remove_stale_runtime_folders(kEtcPrefix);
     return ok_status();

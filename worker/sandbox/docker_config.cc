@@ -53,7 +53,16 @@ Json tmpfs(const SandboxSpec& spec) {
   return out;
 }
 
-Json host_config(const SandboxSpec& spec) {
+// Output is streamed to us; a log of it would fill the engine's disk.  Of a command that may
+// outlive us a bounded one is kept, in two files that take turns.
+Json log_config(std::size_t bytes) {
+  if (bytes == 0) return {{"Type", "none"}};
+  return {{"Type", "local"},
+          {"Config",
+           {{"max-size", std::to_string(bytes) + "b"}, {"max-file", "2"}, {"compress", "false"}}}};
+}
+
+Json host_config(const SandboxSpec& spec, std::size_t log_bytes) {
   // Open files stay at the engine's own limit: asking for more than it has fails every start.
   Json limits = Json::array({ulimit("core", 0)});
   if (0 < spec.file_bytes) limits.push_back(ulimit("fsize", spec.file_bytes));
@@ -69,8 +78,7 @@ Json host_config(const SandboxSpec& spec) {
                {"SecurityOpt", {"no-new-privileges"}},
                {"Init", true},
                {"AutoRemove", false},
-               // The output is streamed to us; a log of it would fill the engine's disk.
-               {"LogConfig", {{"Type", "none"}}},
+               {"LogConfig", log_config(log_bytes)},
                {"RestartPolicy", {{"Name", "no"}}},
                {"Ulimits", std::move(limits)}};
   if (0 < spec.memory_bytes) {
@@ -95,7 +103,8 @@ Status check_docker_spec(const SandboxSpec& spec) {
 }
 
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
-                             const std::string& owner, const std::string& command) {
+                             const std::string& owner, const std::string& command,
+                             std::size_t log_bytes) {
   const Json config = {{"Image", image.id},
                        {"Hostname", kContainerHostname},
                        {"User", "0:0"},
@@ -111,7 +120,7 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                        {"NetworkDisabled", !spec.network},
                        {"Healthcheck", {{"Test", {"NONE"}}}},
                        {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
-                       {"HostConfig", host_config(spec)}};
+                       {"HostConfig", host_config(spec, log_bytes)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -74,8 +74,13 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();
-  watch_.enter(wire::Stage::kPreparing);
-  std::vector<LifecycleCommand> commands = lifecycle_.start();
+  std::vector<LifecycleCommand> commands;
+  if (input_.left) {
+    commands = go_on(*input_.left);
+  } else {
+    watch_.enter(wire::Stage::kPreparing);
+    commands = lifecycle_.start();
+  }
   bool cancelled = false;
   while (!commands.empty()) {
     Answer answer;
@@ -88,7 +93,9 @@ AttemptRun::Outcome AttemptRun::run() {
       cancelled = true;
       answer = RunCancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
     }
-    commands = lifecycle_.on(*answer);
+    const bool extracted = std::holds_alternative<PatchExtracted>(*answer);
+    commands = tell(*answer);
+    if (extracted) keep_checkpoint(std::nullopt);
   }
   out_.verdict = lifecycle_.verdict();
   out_.usage = meter_.usage();

@@ -36,7 +36,8 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
   const fs::path dir = options_.runs / (input.campaign + "-" + name);
   fs::path archive;
   // Without a book the attempt is merely dearer if this worker is killed.
-  auto book = MeterBook::create(options_.meters, input.campaign, blank_result(input));
+  auto book = input.left ? MeterBook::go_on(input.left->book)
+                         : MeterBook::create(options_.meters, input.campaign, blank_result(input));
   if (!book.ok()) log::warn("attempt " + name + ": " + book.error().detail);
   wire::ResultMessage result = walk(input, watch, dir, archive, book.ok() ? book->get() : nullptr);
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
@@ -60,9 +61,11 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
     result.rationale = "null sandbox: nothing was executed";
     return result;
   }
-  if (Status cleared = remove_tree(dir); !cleared.ok()) {
-    lose_evidence(result, cleared.error().detail);
-    return result;
+  if (!input.left) {
+    if (Status cleared = remove_tree(dir); !cleared.ok()) {
+      lose_evidence(result, cleared.error().detail);
+      return result;
+    }
   }
   AttemptRun run({store_, engines_, options_.worker}, input, watch, dir, book);
   const AttemptRun::Outcome outcome = run.run();

@@ -91,6 +91,7 @@ Json method_json(const Method& m) {
   put(out, "command", m.command);
   if (!m.variables.empty()) out["variables"] = m.variables;
   for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
+  if (m.overload_exit != 0) out["overload_exit"] = m.overload_exit;
   return out;
 }
 

@@ -15,7 +15,7 @@ namespace proctor::cli {
 namespace {
 
 // Kinds of facts and what stands in front of their detail; "" is the detail alone.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kPrefixes{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
     {{"intent", "chosen; "},
      {"granted", "granted: "},
      {"denied", "denied: "},

@@ -47,8 +47,10 @@ std::string bounded(std::string text) {
 
 }  // namespace
 
-LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall) {
+LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
+                             int overload_exit) {
   LifecyclePlan plan;
+  plan.overload_exit = overload_exit;
   plan.commit = contract.repository.commit;
   plan.tree = contract.repository.tree;
   plan.agent_wall = agent_wall;
@@ -230,6 +232,14 @@ void RunLifecycle::handle(const AgentEnded& e) {
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()
                                      : "the method runs no program";
+  if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
+      e.exec.exit_code == plan_.overload_exit) {
+    verdict_.overload = true;
+    end_invalid(Termination::kInfrastructure,
+                "a provider of models had no room: the agent ended with " + e.exec.describe(), true,
+                e.evidence);
+    return;
+  }
   if (budget_) {
     verdict_.termination = Termination::kBudgetExceeded;
     verdict_.rationale =

@@ -23,6 +23,7 @@ void lose_evidence(wire::ResultMessage& result, const std::string& why) {
   result.outcome = RunOutcome::kInvalid;
   result.termination = Termination::kInfrastructure;
   result.infrastructure = true;
+  result.overload = false;
   result.rationale = why;
   result.report = Digest();
   result.archive = Digest();
@@ -72,6 +73,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
   result.outcome = outcome.verdict.outcome;
   result.termination = outcome.verdict.termination;
   result.infrastructure = outcome.verdict.infrastructure;
+  result.overload = outcome.verdict.overload;
   result.rationale = outcome.verdict.rationale;
   result.usage = outcome.usage;
   result.started_ms = outcome.started_ms;

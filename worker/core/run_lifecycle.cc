@@ -54,7 +54,8 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
   plan.commit = contract.repository.commit;
   plan.tree = contract.repository.tree;
   plan.agent_wall = agent_wall;
-  for (const SetupStep& s : contract.setup) plan.setup.push_back({s.command, s.timeout, s.network});
+  for (const SetupStep& s : contract.setup)
+    plan.setup.push_back({s.command, s.timeout, s.network.any()});
   for (const Check& c : contract.checks) {
     CheckReport report;
     report.id = c.id;

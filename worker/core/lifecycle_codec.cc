@@ -53,7 +53,9 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
   }
   if (type == "agent") {
     PROCTOR_TRY(const ProgramEnd exec, end_from(in));
-    return LifecycleEvent(AgentEnded{in.boolean("ran_program"), exec, in.count("evidence")});
+    return LifecycleEvent(AgentEnded{in.boolean("ran_program"), exec, in.count("evidence"),
+                                     in.has("denied") ? in.texts("denied")
+                                                      : std::vector<std::string>()});
   }
   if (type == "budget")
     return LifecycleEvent(BudgetReached{in.text("cap"), in.count("evidence"), in.text("reason")});

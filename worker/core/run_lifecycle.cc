@@ -229,6 +229,7 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
 
 void RunLifecycle::handle(const AgentEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<AgentRunning>(state_));
+  for (const std::string& place : e.denied) verdict_.violations.push_back("network: " + place);
   verdict_.evidence = e.evidence;
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()

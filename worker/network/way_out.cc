@@ -17,6 +17,9 @@ Result<std::unique_ptr<WayOut>> WayOut::open(const fs::path& dir, FilterProxy::O
                                              FilterProxy::OnRecord on_record) {
   PROCTOR_CHECK_OK(
       write_file(dir / "forward", forward_program(), Durability::kLazy, /*mode=*/0755));
+  // A sandbox that outlived us shows this very folder, with a socket that nobody answers any more.
+  std::error_code ignored;
+  fs::remove(dir / "socket", ignored);
   PROCTOR_TRY(auto proxy, FilterProxy::start(dir, std::move(options), std::move(on_record)));
   return std::unique_ptr<WayOut>(new WayOut(dir, std::move(proxy)));
 }

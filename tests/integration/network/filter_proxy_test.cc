@@ -55,10 +55,14 @@ class Scene {
   }
 
   // Everything that is answered to `said`, until the proxy ends it.
+  // Its record is there then, too.
   std::string ask(const std::string& said) const {
+    const std::size_t before = count;
     const UniqueFd fd = connect();
     say(fd, said);
-    return hear(fd);
+    std::string answer = hear(fd);
+    REQUIRE(eventually([&] { return before < count; }));
+    return answer;
   }
   static void say(const UniqueFd& fd, const std::string& bytes) {
     REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -233,7 +237,7 @@ TEST_SUITE("network proxy") {
     const auto begun = Clock::now();
     scene.end();
     CHECK(Clock::now() - begun < std::chrono::seconds(2));
-    CHECK(threads_now() == before);
+    CHECK(eventually([&] { return threads_now() == before; }));
     std::string whys;
     for (const ProxyRecord& r : scene.records) whys += r.why + ";";
     CHECK(contains(whys, "the phase ended"));
@@ -282,8 +286,9 @@ TEST_SUITE("network proxy") {
     CHECK(Scene::hear(fd, kEstablished.size()) == kEstablished);
     Scene::say(fd, std::string(60'000, 'x'));
     CHECK(Scene::hear(fd).size() < 60'000);
+    REQUIRE(eventually([&] { return scene.count == 2; }));
     CHECK(scene.ask(connect).starts_with("HTTP/1.1 200 "));
-    CHECK(scene.ask(connect).starts_with("HTTP/1.1 503 "));
+    CHECK(Scene::hear(scene.connect()).starts_with("HTTP/1.1 503 "));
     scene.end();
     CHECK(scene.records.back().verdict == Verdict::kDenied);
     CHECK(scene.records[1].why == "the phase has moved more bytes than it may");

@@ -19,7 +19,7 @@
 
 namespace proctor {
 
-inline constexpr std::size_t kListedRequests = 1'000;  // of a phase, one event or three each
+inline constexpr std::size_t kListedRequests = 200;  // of a phase, one event or two each
 inline constexpr std::size_t kListedPlaces = 200;      // of the rest
 
 class PhaseNetwork {

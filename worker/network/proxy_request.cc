@@ -141,15 +141,8 @@ Result<std::string> read_url(std::string_view url, ProxyTarget& target) {
 
 std::string server_head(const std::string& method, const std::string& path,
                         const ProxyTarget& target, const Headers& headers) {
-  std::set<std::string> dropped = {"host",
-                                   "connection",
-                                   "proxy-connection",
-                                   "keep-alive",
-                                   "proxy-authorization",
-                                   "proxy-authenticate",
-                                   "te",
-                                   "upgrade",
-                                   "http2-settings"};
+  std::set<std::string> dropped = {"host", "connection", "keep-alive",
+                                   "te",   "upgrade",    "http2-settings"};
   for (const auto& [name, value] : headers) {
     if (name != "connection") continue;
     for (std::string_view left = value; !left.empty();) {
@@ -164,7 +157,8 @@ std::string server_head(const std::string& method, const std::string& path,
   if (target.port == 80) host.resize(host.rfind(':'));
   std::string out = method + " " + path + " HTTP/1.1\r\nhost: " + host + "\r\n";
   for (const auto& [name, value] : headers)
-    if (!dropped.contains(name)) out += name + ": " + std::string(value) + "\r\n";
+    if (!dropped.contains(name) && !name.starts_with("proxy-"))
+      out += name + ": " + std::string(value) + "\r\n";
   return out + "connection: close\r\n\r\n";
 }
 

@@ -75,7 +75,7 @@ repository:
   commit: "@COMMIT@"
 
 # Runs in every fresh workspace, before the agent and before the checks.  There is no network but
-# where a step says so: `network: {allow: ["pypi.org:443"]}`.
+# where a step says so: `network: {allow: ["packages.example:443"]}`.
 setup:
   - command: chmod +x greet.sh
     timeout: 10s

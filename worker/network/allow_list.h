@@ -13,7 +13,7 @@ struct ProxyTarget {
   NetHost host;
   std::uint16_t port = 0;
 };
-std::string to_string(const ProxyTarget& target);  // "pypi.org:443", "[::1]:80"
+std::string to_string(const ProxyTarget& target);  // "packages.example:443", "[::1]:80"
 
 class AllowList {
  public:

@@ -37,9 +37,10 @@ TEST_SUITE("contract network") {
   }
 
   TEST_CASE("each phase may reach what the contract says of it and nothing by default") {
-    const Contract one = good(with_policy("{allow: [\"pypi.org:443\", \"*.example.org:80\"]}"));
+    const Contract one =
+        good(with_policy("{allow: [\"packages.example:443\", \"*.example.org:80\"]}"));
     CHECK(one.policy.agent_network.allow ==
-          std::vector<std::string>{"pypi.org:443", "*.example.org:80"});
+          std::vector<std::string>{"packages.example:443", "*.example.org:80"});
     CHECK(one.policy.agent_network == one.policy.check_network);
     CHECK(one.policy.agent_network.filtered());
     const Contract apart = good(with_policy("{acceptance: {allow: [\"[fd00::1]:8080\"]}}"));

@@ -17,7 +17,7 @@ bool allows(const AllowList& list, const std::string& authority) {
 
 TEST_SUITE("network") {
   TEST_CASE("a place is allowed by exactly what the list says of it") {
-    const auto made = AllowList::of({"pypi.org:443", "*.example.org:80", "10.1.2.3:3128",
+    const auto made = AllowList::of({"packages.example:443", "*.example.org:80", "10.1.2.3:3128",
                                      "[fd00::1]:443", "*.deep.example.org:8080"});
     REQUIRE(made.ok());
     struct Row {
@@ -25,14 +25,14 @@ TEST_SUITE("network") {
       bool allowed;
     };
     const Row rows[] = {
-        {"pypi.org:443", true},
-        {"PyPi.Org:443", true},
-        {"pypi.org.:443", true},
-        {"pypi.org:80", false},
-        {"pypi.org:4430", false},
-        {"xpypi.org:443", false},
-        {"pypi.org.evil.com:443", false},
-        {"files.pypi.org:443", false},
+        {"packages.example:443", true},
+        {"Packages.Example:443", true},
+        {"packages.example.:443", true},
+        {"packages.example:80", false},
+        {"packages.example:4430", false},
+        {"xpackages.example:443", false},
+        {"packages.example.evil.com:443", false},
+        {"files.packages.example:443", false},
         {"a.example.org:80", true},
         {"a.b.example.org:80", true},
         {"example.org:80", false},
@@ -52,10 +52,10 @@ TEST_SUITE("network") {
         {"0xa010203:3128", false},
         {"10.66051:3128", false},
         {"012.1.2.3:3128", false},
-        {"pypi.org@evil.com:443", false},
-        {"evil.com@pypi.org:443", false},
-        {"pypi.org%00.evil.com:443", false},
-        {"pypi.org", false},
+        {"packages.example@evil.com:443", false},
+        {"evil.com@packages.example:443", false},
+        {"packages.example%00.evil.com:443", false},
+        {"packages.example", false},
         {":443", false},
         {"*.example.org:80", false},
         {"localhost:443", false},

@@ -95,6 +95,8 @@ inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
     "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
 inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
 inline constexpr std::array<KeyName, 4> kSetupKeys{"command", "script", "timeout", "network"};
+inline constexpr std::array<KeyName, 1> kNetworkKeys{"allow"};
+inline constexpr std::array<KeyName, 2> kNetworkPhaseKeys{"agent", "acceptance"};
 inline constexpr std::array<KeyName, 11> kCheckKeys{
     "id",     "command",     "script",       "kind",         "gate",           "timeout",
     "result", "result_file", "fail_to_pass", "pass_to_pass", "others_may_fail"};

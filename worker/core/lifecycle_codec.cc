@@ -53,7 +53,8 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
   }
   if (type == "agent") {
     PROCTOR_TRY(const ProgramEnd exec, end_from(in));
-    return LifecycleEvent(AgentEnded{in.boolean("ran_program"), exec, in.count("evidence")});
+    return LifecycleEvent(
+        AgentEnded{in.boolean("ran_program"), exec, in.count("evidence"), in.texts("denied")});
   }
   if (type == "budget")
     return LifecycleEvent(BudgetReached{in.text("cap"), in.count("evidence"), in.text("reason")});
@@ -82,7 +83,8 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             return Json{{"event", "agent"},
                         {"ran_program", e.ran_program},
                         {"exec", end_json(e.exec)},
-                        {"evidence", e.evidence}};
+                        {"evidence", e.evidence},
+                        {"denied", e.denied}};
           },
           [](const BudgetReached& e) -> Form {
             if (!is_utf8(e.reason)) return std::nullopt;

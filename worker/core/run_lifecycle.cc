@@ -54,7 +54,8 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
   plan.commit = contract.repository.commit;
   plan.tree = contract.repository.tree;
   plan.agent_wall = agent_wall;
-  for (const SetupStep& s : contract.setup) plan.setup.push_back({s.command, s.timeout, s.network});
+  for (const SetupStep& s : contract.setup)
+    plan.setup.push_back({s.command, s.timeout, s.network.any()});
   for (const Check& c : contract.checks) {
     CheckReport report;
     report.id = c.id;
@@ -228,6 +229,7 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
 
 void RunLifecycle::handle(const AgentEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<AgentRunning>(state_));
+  for (const std::string& place : e.denied) verdict_.violations.push_back("network: " + place);
   verdict_.evidence = e.evidence;
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()

@@ -73,6 +73,7 @@ struct AgentEnded {
   bool ran_program = false;  // noop and reference run none
   ProgramEnd exec;           // of the program
   std::uint64_t evidence = 0;
+  std::vector<std::string> denied{};  // places it asked its network for and may not reach
 };
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold

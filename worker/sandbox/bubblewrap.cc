@@ -65,7 +65,8 @@ class BubblewrapSandbox final : public BoxedSandbox {
   CgroupLimits limits() const {
     CgroupLimits l;
     l.memory_bytes = spec().memory_bytes;
-    l.processes = spec().processes == 0 ? 0 : std::uint64_t{spec().processes} + kOwnProcesses;
+    const std::uint64_t own = kOwnProcesses + (spec().launcher.empty() ? 0 : 1);
+    l.processes = spec().processes == 0 ? 0 : spec().processes + own;
     l.cpus = spec().cpus;
     l.cpu_usage = 0 < spec().cpu.count();
     return l;

@@ -46,7 +46,9 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
     add({m.writable ? "--bind" : "--ro-bind", m.host.string(), m.at});
   }
   // The root itself is a tmpfs of bwrap's: nothing to write there either.
-  add({"--remount-ro", "/", "--chdir", kWorkspaceAt, "--", "/bin/sh", "-c", command});
+  add({"--remount-ro", "/", "--chdir", kWorkspaceAt, "--"});
+  a.insert(a.end(), spec.launcher.begin(), spec.launcher.end());
+  add({"/bin/sh", "-c", command});
   return a;
 }
 

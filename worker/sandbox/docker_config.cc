@@ -85,7 +85,7 @@ Json host_config(const SandboxSpec& spec, std::size_t log_bytes) {
     host["Memory"] = spec.memory_bytes;
     host["MemorySwap"] = spec.memory_bytes;
   }
-  if (0 < spec.processes) host["PidsLimit"] = std::int64_t{spec.processes} + kContainerOwnProcesses;
+  if (0 < spec.processes) host["PidsLimit"] = processes_limit(spec);
   if (0 < spec.cpus) host["NanoCpus"] = std::llround(spec.cpus * 1e9);
   return host;
 }
@@ -105,12 +105,14 @@ Status check_docker_spec(const SandboxSpec& spec) {
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                              const std::string& owner, const std::string& command,
                              std::size_t log_bytes) {
+  Json entrypoint = spec.launcher;
+  entrypoint.push_back("/bin/sh");
   const Json config = {{"Image", image.id},
                        {"Hostname", kContainerHostname},
                        {"User", "0:0"},
                        {"WorkingDir", kWorkspaceAt},
                        {"Env", environment(spec, image)},
-                       {"Entrypoint", {"/bin/sh"}},
+                       {"Entrypoint", std::move(entrypoint)},
                        {"Cmd", shell_arguments(spec, command)},
                        {"AttachStdin", false},
                        {"AttachStdout", true},

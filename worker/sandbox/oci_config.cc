@@ -93,8 +93,7 @@ Json resources(const SandboxSpec& spec, const OciHost& host) {
                 device(1, 8), device(1, 9), device(5, 0)}}};
   if (0 < spec.memory_bytes && host.limit_memory)
     out["memory"] = {{"limit", spec.memory_bytes}, {"swap", spec.memory_bytes}};
-  if (0 < spec.processes && host.limit_processes)
-    out["pids"] = {{"limit", std::int64_t{spec.processes} + kContainerOwnProcesses}};
+  if (0 < spec.processes && host.limit_processes) out["pids"] = {{"limit", processes_limit(spec)}};
   if (0 < spec.cpus && host.limit_cpus) {
     constexpr std::int64_t kPeriodUs = 100'000;
     const auto quota = std::max<std::int64_t>(1'000, std::llround(spec.cpus * kPeriodUs));
@@ -129,7 +128,9 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
 }  // namespace
 
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
-  Json args = {kOciInitAt, "--", "/bin/sh"};
+  Json args = {kOciInitAt, "--"};
+  for (const std::string& word : spec.launcher) args.push_back(word);
+  args.push_back("/bin/sh");
   for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));
   Json env = Json::array();
   for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);

@@ -42,6 +42,9 @@ struct SandboxSpec {
   std::vector<SandboxMount> mounts;
   std::map<std::string, std::string> env;  // the whole environment
   bool network = false;
+  // Words before those of the shell: a program shown by a mount, which runs what follows it and
+  // leaves one process of its own beside it.  Empty: none.
+  std::vector<std::string> launcher{};
   std::uint64_t memory_bytes = 0;  // 0: no limit
   std::uint32_t processes = 0;
   double cpus = 0;

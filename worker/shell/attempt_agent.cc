@@ -18,7 +18,6 @@ Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
 }
 
 AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence) {
-  const bool network = spec.network;
   std::optional<AgentJob::Left> left;
   if (left_program_ != nullptr)
     left = AgentJob::Left{left_program_->command(), left_program_->book.command->limit};
@@ -34,8 +33,7 @@ AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t
           agent_wall(),
           std::move(scratch),
           recorder_->dir() / "agent",
-          [this, network] {
-            network_used_ = network_used_ || network;
+          [this] {
             watch_.sandbox_started();
             if (left_program_ == nullptr) meter_.program_runs();
           },
@@ -53,6 +51,7 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   const Method& method = *input_.method;
   SandboxSpec spec;
   fs::path scratch;
+  std::unique_ptr<PhaseNetwork> network;
   // A baseline opens no sandbox and writes no output; an empty folder would be evidence of nothing.
   if (method.kind == Method::Kind::kCommand) {
     PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
@@ -60,18 +59,20 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
     PROCTOR_TRY(scratch, fresh_dir("agent"));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_TRY(server, show_meter(spec));
+    PROCTOR_TRY(network, give_network(spec, contract().policy.agent_network, "agent"));
   }
   std::uint64_t evidence = 0;
   if (left_program_ == nullptr)
     evidence = note("agent.start", Actor::kHarness,
                     Json{{"method", method.name},
-                         {"network", contract().policy.network},
+                         {"network", network_payload(contract().policy.agent_network)},
                          {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
   const AgentJob job = agent_job(std::move(spec), std::move(scratch), evidence);
   PROCTOR_TRY(const AgentReport report,
               make_agent(method.kind)->work(job, agent_stop_.get_token()));
   AgentEnded ended;
+  if (network) ended.denied = network->close();
   ended.ran_program = report.program.has_value();
   if (report.program) ended.exec = end_of(*report.program);
   ended.evidence = evidence;

@@ -78,8 +78,9 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   if (agent && engine_->kind() != SandboxKind::kDocker)
     return Error{Errc::kUnavailable, "its image has another runtime now"};
   PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
-  network_used_ = contract().policy.network;
-  for (const SetupStep& step : contract().setup) network_used_ = network_used_ || step.network;
+  network_used_ = contract().policy.agent_network.any();
+  for (const SetupStep& step : contract().setup)
+    network_used_ = network_used_ || step.network.any();
   if (!agent) return clear_acceptance();
   left_program_ = &left;
   PROCTOR_TRY(workspace_,

@@ -158,7 +158,6 @@ Status AttemptRun::open_workspace(Room room) {
 Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), input_.assignment.seed);
   spec.label = label;
-  spec.network = contract().policy.network;
   spec.hold = watch_.hold();
   if (engine_->kind() == SandboxKind::kDocker) {
     PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
@@ -173,7 +172,6 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
 
 Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spec,
                                         const ExecSpec& exec) {
-  network_used_ = network_used_ || spec.network;
   PROCTOR_TRY(auto sandbox, engine_->open(spec));
   watch_.sandbox_started();
   meter_.command_begins(phase, exec.timeout, engine_->kind() == SandboxKind::kDocker);
@@ -185,13 +183,27 @@ Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spe
   return outcome;
 }
 
+Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec,
+                                                               const NetworkAccess& access,
+                                                               const std::string& phase) {
+  network_used_ = network_used_ || access.any();
+  fs::path dir;
+  if (access.filtered()) {
+    PROCTOR_TRY(dir, fresh_dir("network"));
+  }
+  return PhaseNetwork::give(spec, access, phase, dir,
+                            [this](std::string_view type, Actor actor, const Json& payload) {
+                              return note(type, actor, payload);
+                            });
+}
+
 AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
   const std::string name = "setup-" + std::string(to_string(c.room));
   const auto run = [&]() -> Result<LifecycleEvent> {
     PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name)));
-    spec.network = step.network;
     PROCTOR_CHECK_OK(show_contract_files(spec));
+    PROCTOR_TRY(const auto network, give_network(spec, step.network, name));
     if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
     ExecSpec exec;
@@ -204,7 +216,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
         exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
     payload["room"] = to_string(c.room);
     payload["step"] = c.index;
-    payload["network"] = step.network;
+    payload["network"] = network_payload(step.network);
     return LifecycleEvent(SetupEnded{end_of(outcome), note("setup", Actor::kHarness, payload)});
   };
   Result<LifecycleEvent> ended = run();

@@ -21,6 +21,7 @@
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
+#include "worker/shell/phase_network.h"
 #include "worker/shell/rate_gate.h"
 #include "worker/workspace/workspace.h"
 
@@ -103,6 +104,9 @@ class AttemptRun {
   Status place_acceptance_files();
   Result<fs::path> fresh_dir(const std::string& name);
   std::string label(std::string_view phase) const;
+  // What this phase may reach, given to its sandbox for as long as the object lives.
+  Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
+                                                     const std::string& phase);
   Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
   AgentJob agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.

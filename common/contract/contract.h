@@ -47,7 +47,7 @@ struct Environment {
 struct SetupStep {
   std::string command;  // for /bin/sh -c
   std::chrono::milliseconds timeout{600'000};
-  NetworkAccess network;
+  NetworkAccess network{};
 };
 
 enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };

@@ -82,6 +82,8 @@ std::string ProgramEnd::describe() const {
       return "stopped at its time limit after " + std::to_string(wall.count()) + " ms";
     case ExecEnd::kMemory:
       return "stopped at its memory limit";
+    case ExecEnd::kDisk:
+      return "stopped at its disk limit";
     case ExecEnd::kCancelled:
       return "cancelled";
   }
@@ -243,6 +245,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
   } else if (e.ran_program && e.exec.end == ExecEnd::kMemory) {
     verdict_.termination = Termination::kResourceLimit;
     verdict_.rationale = "the agent was stopped at its memory limit";
+  } else if (e.ran_program && e.exec.end == ExecEnd::kDisk) {
+    verdict_.termination = Termination::kResourceLimit;
+    verdict_.rationale = "the agent was stopped at its disk limit";
   } else if (e.ran_program && e.exec.end == ExecEnd::kCancelled) {
     end_invalid(Termination::kOperatorCancel, "cancelled while the agent worked", false,
                 e.evidence);

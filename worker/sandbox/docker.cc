@@ -1,6 +1,7 @@
 #include "worker/sandbox/docker.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -10,10 +11,16 @@
 
 #include "common/base/log.h"
 #include "common/base/owed.h"
+#include "common/base/text.h"
+#include "common/images/image_list.h"
 #include "worker/sandbox/bounded_file.h"
+#include "worker/sandbox/container_use.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/exit_status.h"
+#include "worker/sandbox/limit_watch.h"
+#include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/runtime_files.h"
 
 namespace proctor {
 namespace {
@@ -26,6 +33,8 @@ constexpr milliseconds kKillGrace{30'000};
 // The engine learns of an out-of-memory kill beside the exit, sometimes after it.
 constexpr milliseconds kOomNews{500};
 constexpr std::size_t kBurst = std::size_t{1} << 20;
+constexpr int kNotRunnable = 126, kNotThere = 127;
+constexpr const char* kFolderPrefix = "proctor-docker-";
 
 // Removes a container whatever happens; one that an absent engine keeps is owed.
 class ContainerGuard {
@@ -56,12 +65,13 @@ class ContainerGuard {
 class Watch {
  public:
   Watch(std::string socket, DockerApi& api, std::string id, DockerConnection stream,
-        std::shared_ptr<const Hold> hold)
+        std::shared_ptr<const Hold> hold, LimitWatch* limits)
       : killer_(std::move(socket)),
         api_(api),
         id_(std::move(id)),
         stream_(std::move(stream)),
-        hold_(std::move(hold)) {}
+        hold_(std::move(hold)),
+        limits_(limits) {}
 
   // Until output and container have both ended; the container's exit code.
   // `wakes`: the first says that it is cancelled, the second that the hold has changed.
@@ -78,9 +88,9 @@ class Watch {
           pollfd{wakes[1], POLLIN, 0},
       };
       const auto left = std::chrono::ceil<milliseconds>(until_ - now());
-      const int ms = paused_
-                         ? kLongest
-                         : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongest));
+      const int ms = paused_ ? kLongest
+                             : static_cast<int>(std::clamp<std::int64_t>(
+                                   left.count(), 0, limits_ != nullptr ? kSample : kLongest));
       if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
       }
@@ -100,7 +110,7 @@ class Watch {
   milliseconds wall() const { return std::chrono::duration_cast<milliseconds>(ended_ - begun_); }
 
  private:
-  static constexpr int kLongest = 60'000;
+  static constexpr int kLongest = 60'000, kSample = 100;
 
   // The command's own time: it stands still while that is paused.
   Clock::time_point own_now() const { return hold_ ? hold_->now() : Clock::now(); }
@@ -156,8 +166,14 @@ class Watch {
       }
       return ok_status();
     }
-    if (!cancelled && now() < until_) return ok_status();
-    cause_ = cancelled ? ExecOutcome::End::kCancelled : ExecOutcome::End::kTimedOut;
+    if (!cancelled && now() < until_) {
+      if (limits_ != nullptr && !paused_) passed_ = limits_->look(Clock::now());
+      if (!passed_) return ok_status();
+    }
+    cause_ = cancelled                              ? ExecOutcome::End::kCancelled
+             : !passed_                             ? ExecOutcome::End::kTimedOut
+             : *passed_ == LimitWatch::Passed::kCpu ? ExecOutcome::End::kSignalled
+                                                    : ExecOutcome::End::kDisk;
     if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
     paused_ = false;
     killed_ = true;
@@ -171,6 +187,8 @@ class Watch {
   std::string id_;
   DockerConnection stream_;
   std::shared_ptr<const Hold> hold_;
+  LimitWatch* limits_;  // null: none is ours to watch
+  std::optional<LimitWatch::Passed> passed_;
   DockerFrames frames_;
   Clock::time_point begun_, until_, ended_;
   std::optional<int> code_;
@@ -182,12 +200,13 @@ class Watch {
 class DockerSandbox final : public Sandbox {
  public:
   DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
-                DockerImage image)
+                DockerImage image, fs::path init)
       : options_(options),
         owed_(owed),
         spec_(std::move(spec)),
         api_(std::move(api)),
-        image_(std::move(image)) {}
+        image_(std::move(image)),
+        init_(std::move(init)) {}
 
   Result<ExecOutcome> run(const ExecSpec& exec, std::stop_token cancel) override {
     if (exec.command.find('\0') != std::string::npos) {
@@ -211,17 +230,31 @@ class DockerSandbox final : public Sandbox {
     if (spec_.hold) on_hold.emplace(*spec_.hold, [&, fd = hold_fd.get()] { wake(fd); });
 
     PROCTOR_TRY(const std::string id,
-                api_.create(container_config(spec_, image_, options_.owner, exec.command)));
+                api_.create(container_config(spec_, image_, init_, options_.owner, exec.command)));
     ContainerGuard guard(api_, owed_, id);
     if (cancel.stop_requested()) return outcome;
     PROCTOR_TRY(DockerConnection stream, api_.attach(id));
     PROCTOR_CHECK_OK(api_.start(id));
-    Watch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
+    LimitWatch limits(spec_, {});
+    const bool watched = LimitWatch::needed(spec_);
+    if (watched) {
+      PROCTOR_TRY(const ContainerState state, api_.inspect(id));
+      limits = LimitWatch(spec_, {[pid = state.pid] { return container_cpu_time(pid); },
+                                  [pid = state.pid] { return container_processes(pid); }});
+    }
+    Watch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold,
+                watched ? &limits : nullptr);
     PROCTOR_TRY(const int code,
                 watch.until_end(exec, {&out, &err}, {cancel_fd.get(), hold_fd.get()}));
     if (watch.cause()) {
       outcome.end = *watch.cause();  // the code is that of our kill
+      if (outcome.end == ExecOutcome::End::kSignalled) {
+        outcome.signal = SIGXCPU;
+        outcome.exit_code = 128 + SIGXCPU;
+      }
     } else {
+      if (code == kNotThere || code == kNotRunnable)
+        PROCTOR_CHECK_OK(check_shell(id));  // ours to know whether anything could have run
       set_exit(outcome, code);
       PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
       if (oom) outcome.end = ExecOutcome::End::kMemory;
@@ -236,6 +269,13 @@ class DockerSandbox final : public Sandbox {
   }
 
  private:
+  Status check_shell(const std::string& id) {
+    PROCTOR_TRY(const bool there, api_.has_file(id, "/bin/sh"));
+    if (there) return ok_status();
+    return Error{Errc::kInvalid,
+                 "image " + printable(spec_.image) + ": /bin/sh does not run: not there"};
+  }
+
   Result<bool> was_oom_killed(const std::string& id, int code) {
     if (code == 0) return false;
     const auto until = Clock::now() + kOomNews;
@@ -252,12 +292,13 @@ class DockerSandbox final : public Sandbox {
   SandboxSpec spec_;
   DockerApi api_;
   DockerImage image_;
+  fs::path init_;
 };
 
 class DockerEngine final : public SandboxEngine {
  public:
-  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits)
-      : options_(std::move(options)), limits_(std::move(limits)) {}
+  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits, TempDir files)
+      : options_(std::move(options)), limits_(std::move(limits)), files_(std::move(files)) {}
 
   SandboxKind kind() const override { return SandboxKind::kDocker; }
 
@@ -271,12 +312,17 @@ class DockerEngine final : public SandboxEngine {
       if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
       return e;
     }
+    if (!image->architecture.empty() && image->architecture != host_architecture()) {
+      return Error{Errc::kInvalid, "image " + printable(spec.image) + " is for " +
+                                       printable(image->architecture) + ", this host is " +
+                                       host_architecture()};
+    }
     // The engine would make a missing one, empty and without our labels.
     if (!spec.workspace_volume.empty()) {
       PROCTOR_CHECK_OK(api.volume_exists(spec.workspace_volume));
     }
-    return std::unique_ptr<Sandbox>(
-        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), std::move(*image)));
+    return std::unique_ptr<Sandbox>(std::make_unique<DockerSandbox>(
+        options_, owed_, spec, std::move(api), std::move(*image), files_.path() / "init"));
   }
 
   std::map<std::string, std::string> enforcement() const override { return limits_; }
@@ -285,12 +331,14 @@ class DockerEngine final : public SandboxEngine {
     DockerApi api(options_.docker_socket);
     PROCTOR_TRY(const std::vector<std::string> ids, api.containers_of(options_.owner));
     for (const std::string& id : ids) PROCTOR_CHECK_OK(api.remove(id));
+    remove_stale_runtime_folders(kFolderPrefix);
     return ok_status();
   }
 
  private:
   SandboxOptions options_;
   std::map<std::string, std::string> limits_;
+  TempDir files_;  // holds init
   Owed owed_;
 };
 
@@ -301,7 +349,11 @@ Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& 
   DockerApi api(options.docker_socket);
   PROCTOR_CHECK_OK(api.ping(milliseconds(5'000)));
   PROCTOR_TRY(auto limits, api.limits_offered());
-  return std::unique_ptr<SandboxEngine>(std::make_unique<DockerEngine>(options, std::move(limits)));
+  PROCTOR_TRY(TempDir files, make_runtime_folder(kFolderPrefix));
+  PROCTOR_CHECK_OK(write_file(files.path() / "init", oci_init_program(), Durability::kLazy,
+                              /*mode=*/0755));
+  return std::unique_ptr<SandboxEngine>(
+      std::make_unique<DockerEngine>(options, std::move(limits), std::move(files)));
 }
 
 Result<std::string> resolve_image(const std::string& socket, const std::string& reference) {

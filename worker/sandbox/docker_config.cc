@@ -4,6 +4,7 @@
 
 #include "common/base/json.h"
 #include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/proc_rules.h"
 
 namespace proctor {
 namespace {
@@ -24,7 +25,7 @@ Json environment(const SandboxSpec& spec, const DockerImage& image) {
   return env;
 }
 
-Json mounts(const SandboxSpec& spec) {
+Json mounts(const SandboxSpec& spec, const fs::path& init) {
   Json out = Json::array();
   if (!spec.workspace_volume.empty()) {
     out.push_back({{"Type", "volume"},
@@ -41,6 +42,10 @@ Json mounts(const SandboxSpec& spec) {
                    {"Target", m.at},
                    {"ReadOnly", !m.writable}});
   }
+  out.push_back({{"Type", "bind"},
+                 {"Source", init.string()},
+                 {"Target", kContainerInitAt},
+                 {"ReadOnly", true}});
   return out;
 }
 
@@ -53,7 +58,7 @@ Json tmpfs(const SandboxSpec& spec) {
   return out;
 }
 
-Json host_config(const SandboxSpec& spec) {
+Json host_config(const SandboxSpec& spec, const fs::path& init) {
   // Open files stay at the engine's own limit: asking for more than it has fails every start.
   Json limits = Json::array({ulimit("core", 0)});
   if (0 < spec.file_bytes) limits.push_back(ulimit("fsize", spec.file_bytes));
@@ -61,13 +66,17 @@ Json host_config(const SandboxSpec& spec) {
     limits.push_back(ulimit("cpu", static_cast<std::uint64_t>(
                                        std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
   }
+  Json masked = kMaskedProc;
+  for (const char* path : kMaskedSys) masked.push_back(path);
   Json host = {{"NetworkMode", spec.network ? "default" : "none"},
                {"ReadonlyRootfs", true},
                {"Tmpfs", tmpfs(spec)},
-               {"Mounts", mounts(spec)},
+               {"Mounts", mounts(spec, init)},
                {"CapDrop", {"ALL"}},
+               {"MaskedPaths", std::move(masked)},
+               {"ReadonlyPaths", kReadOnlyProc},
                {"SecurityOpt", {"no-new-privileges"}},
-               {"Init", true},
+               {"Init", false},  // the engine's own can be traced from inside
                {"AutoRemove", false},
                // The output is streamed to us; a log of it would fill the engine's disk.
                {"LogConfig", {{"Type", "none"}}},
@@ -95,13 +104,14 @@ Status check_docker_spec(const SandboxSpec& spec) {
 }
 
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
-                             const std::string& owner, const std::string& command) {
+                             const fs::path& init, const std::string& owner,
+                             const std::string& command) {
   const Json config = {{"Image", image.id},
                        {"Hostname", kContainerHostname},
                        {"User", "0:0"},
                        {"WorkingDir", kWorkspaceAt},
                        {"Env", environment(spec, image)},
-                       {"Entrypoint", {"/bin/sh"}},
+                       {"Entrypoint", {kContainerInitAt, "--", "/bin/sh"}},
                        {"Cmd", shell_arguments(spec, command)},
                        {"AttachStdin", false},
                        {"AttachStdout", true},
@@ -111,7 +121,7 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                        {"NetworkDisabled", !spec.network},
                        {"Healthcheck", {{"Test", {"NONE"}}}},
                        {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
-                       {"HostConfig", host_config(spec)}};
+                       {"HostConfig", host_config(spec, init)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

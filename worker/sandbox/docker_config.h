@@ -12,8 +12,9 @@ namespace proctor {
 // Everything about a spec that can be judged without the engine.
 Status check_docker_spec(const SandboxSpec& spec);
 
-// Requires: check_docker_spec passed.
+// Requires: check_docker_spec passed.  `init`: our first process, on the engine's host.
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
-                             const std::string& owner, const std::string& command);
+                             const fs::path& init, const std::string& owner,
+                             const std::string& command);
 
 }  // namespace proctor

@@ -12,6 +12,9 @@ namespace proctor {
 
 inline constexpr const char* kContainerHostname = "sandbox";
 
+// Our init, where the Docker Engine shows its own.
+inline constexpr const char* kContainerInitAt = "/sbin/docker-init";
+
 // init and the shell are processes too, but not the command's.
 inline constexpr std::uint32_t kContainerOwnProcesses = 2;
 

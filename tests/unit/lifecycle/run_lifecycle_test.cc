@@ -321,7 +321,8 @@ TEST_SUITE("lifecycle") {
                         {exec(End::kExited, 127), Termination::kCompleted},
                         {exec(End::kSignalled), Termination::kCompleted},
                         {exec(End::kTimedOut), Termination::kAgentTimeout},
-                        {exec(End::kMemory), Termination::kResourceLimit}};
+                        {exec(End::kMemory), Termination::kResourceLimit},
+                        {exec(End::kDisk), Termination::kResourceLimit}};
     for (const Row& row : rows) {
       World world(plan_of(0, 1));
       world.until<RunAgent>();
@@ -427,6 +428,7 @@ TEST_SUITE("lifecycle") {
         {exec(End::kExited, 137), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kTimedOut), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kMemory), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kDisk), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kSignalled), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
     };
     for (const Row& row : rows) {

@@ -40,6 +40,8 @@ class Count {
            (0 < limit_.files && files_most_ < files_);
   }
 
+  DiskUse so_far() const { return {bytes_, files_}; }
+
   void add_place(const fs::path& dir) {
     UniqueFd fd(::open(dir.c_str(), kFolderFlags));
     struct stat st {};
@@ -105,6 +107,13 @@ class Count {
 };
 
 }  // namespace
+
+DiskUse disk_use_of(const fs::path& dir) {
+  const DiskLimit none;
+  Count count(none);
+  count.add_place(dir);
+  return count.so_far();
+}
 
 bool disk_limit_passed(const DiskLimit& limit, const std::vector<pid_t>& inside) {
   Count count(limit);

@@ -17,6 +17,12 @@ namespace proctor {
 // Deeper than this is beyond every limit: nothing that builds or installs goes there.
 inline constexpr int kDiskDepthMax = 128;
 
+struct DiskUse {
+  std::uint64_t bytes = 0, files = 0;
+};
+// All of one folder, for what is there before a command runs.
+DiskUse disk_use_of(const fs::path& dir);
+
 // Is the limit passed?  `inside`: the sandbox's processes.
 bool disk_limit_passed(const DiskLimit& limit, const std::vector<pid_t>& inside);
 

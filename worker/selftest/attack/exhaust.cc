@@ -108,6 +108,8 @@ void fill_files(const Arguments& a) {
 void fill_empty(const Arguments&) {
   for (long file = 0;; ++file) {
     char name[64];
+    constexpr useconds_t kPause = 4'000;
+    if (file % 100 == 0) ::usleep(kPause);  // what is made between two looks must go again
     if (file % 1000 == 0) {
       std::snprintf(name, sizeof name, "many-%ld", file / 1000);
       if (::mkdir(name, 0755) != 0 && errno != EEXIST) ::pause();
@@ -124,14 +126,19 @@ void fill_memory_folders(const Arguments& a) {
   const long most = a.number("mib", 64);
   long have = 0;
   std::memset(block, 'x', sizeof block);
+  ::signal(SIGXFSZ, SIG_IGN);
   const auto fill = [&](int fd) {
     while (0 <= fd && have <= 4 * most && ::write(fd, block, sizeof block) == sizeof block) ++have;
   };
   for (const char* folder :
        {"/tmp", "/dev/shm", "/run", "/home", "/home/proctor", "/dev", "/var/tmp"}) {
-    char name[64];
-    std::snprintf(name, sizeof name, "%s/full", folder);
-    fill(::open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    // One file may be limited by itself.
+    for (long before = -1, file = 0; before != have; ++file) {
+      char name[64];
+      std::snprintf(name, sizeof name, "%s/full-%ld", folder, file);
+      before = have;
+      fill(::open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    }
   }
   fill(::memfd_create("full", MFD_CLOEXEC));
   const int segment =

@@ -8,8 +8,8 @@ namespace {
 
 const std::string kContract =
     "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-    "policy:\n  protected: [\"tests/**\"]\n  wall: 3s\n  memory: 64MiB\n  processes: 32\n"
-    "  disk: 16MiB\n  cpu: 2s\n";
+    "policy:\n  protected: [\"tests/**\"]\n  wall: 8s\n  memory: 64MiB\n  processes: 32\n"
+    "  disk: 16MiB\n  cpu: 1s\n";
 const std::string kSolve = "echo 'echo $(($1 + $2))' > calc.sh; ";
 
 // What was done before the end counts: the tree is judged as it was left.
@@ -21,8 +21,8 @@ const std::vector<HostileAgent> kAgents = {
     {"time", kSolve + "trap '' TERM INT; (setsid sleep 77 &); while :; do sleep 1; done", "success",
      "agent_timeout"},
     {"cpu", kSolve + "for i in 1 2 3; do while :; do :; done & done; wait", "success"},
-    {"forks", kSolve + "f() { f | f & }; f; sleep 9", "success", ""},
-    {"output", kSolve + "head -c 300000000 /dev/zero; head -c 100000000 /dev/zero >&2", "success"},
+    {"forks", kSolve + "f() { f | f & }; f; sleep 2", "success", ""},
+    {"output", kSolve + "head -c 60000000 /dev/zero; head -c 40000000 /dev/zero >&2", "success"},
     {"kills", kSolve + "kill -9 -1", "success"},
     {"deep", kSolve + "i=0; while [ $i -lt 300 ]; do i=$((i+1)); mkdir d && cd d || break; done",
      "invalid", "resource_limit"},

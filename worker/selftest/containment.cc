@@ -23,7 +23,7 @@ using Verdict = ContainmentResult::Verdict;
 
 constexpr const char* kAttackAt = "/opt/selftest";
 constexpr std::size_t kOutputMax = std::size_t{256} << 10;
-constexpr std::uint64_t kDiskBytes = std::uint64_t{32} << 20, kDiskFiles = 2'000,
+constexpr std::uint64_t kDiskBytes = std::uint64_t{32} << 20, kDiskFiles = 500,
                         kFileBytes = std::uint64_t{8} << 20;
 // From the end of its time to the end of all of it; and what an engine needs to say so.
 constexpr milliseconds kKillWithin{2'000}, kEngineNeeds{1'500};

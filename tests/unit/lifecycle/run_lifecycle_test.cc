@@ -484,6 +484,19 @@ TEST_SUITE("lifecycle") {
     CHECK(v.outcome == RunOutcome::kSuccess);
   }
 
+  TEST_CASE("tests that a build or a check has changed are violations named once") {
+    World world(plan_of(0, 2));
+    world.until<RestoreProtected>();
+    world.feed(ProtectedRestored{{"tests/a.py"}});
+    world.until<RunCheck>();
+    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/a.py", "tests/b.py"}});
+    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/b.py"}});
+    const Verdict& v = world.finish();
+    CHECK(v.violations ==
+          std::vector<std::string>{"protected: tests/a.py", "protected: tests/b.py"});
+    CHECK(v.outcome == RunOutcome::kSuccess);
+  }
+
   TEST_CASE("a suite without checks proves nothing") {
     World world(plan_of(0, 0));
     CHECK(world.finish().outcome == RunOutcome::kInvalid);

@@ -25,3 +25,21 @@ function(proctor_test name)
   doctest_discover_tests(${name} TEST_PREFIX "${name}: "
     PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT} SKIP_REGULAR_EXPRESSION "MESSAGE: not run:")
 endfunction()
+
+# proctor_carried_program(ROOM PROGRAM SOURCE HEADER FUNCTION)
+# A small static program that ROOM carries inside itself: FUNCTION, declared in HEADER, gives its bytes.
+function(proctor_carried_program room program source header function)
+  add_executable(${program} ${source})
+  if(NOT PROCTOR_SANITIZE)  # a sanitizer cannot be linked into a static program
+    target_link_libraries(${program} PRIVATE proctor_flags)
+  endif()
+  target_compile_features(${program} PRIVATE cxx_std_20)
+  target_compile_options(${program} PRIVATE -Os)
+  target_link_options(${program} PRIVATE -static -s)
+  set(file ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program})
+  set(carrier ${CMAKE_CURRENT_BINARY_DIR}/${program}.cc)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/carried_program.cc.in ${carrier} @ONLY)
+  set_source_files_properties(${carrier} PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
+  target_sources(${room} PRIVATE ${carrier})
+  add_dependencies(${room} ${program})
+endfunction()

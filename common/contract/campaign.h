@@ -26,7 +26,11 @@ struct Method {
   std::string command;  // kCommand: for /bin/sh -c in the workspace
   std::map<std::string, std::string> variables;
   std::vector<ReferencedFile> files;  // shown read-only at $PROCTOR_METHOD
-  Digest digest;                      // of the canonical form, like a contract's
+  // kCommand: the exit code by which it says that a provider of models had no room, so that the
+  // run is tried again later; 0: none.  The campaign's word, not the agent's: whoever has it could
+  // take another try.
+  int overload_exit = 0;
+  Digest digest;  // of the canonical form, like a contract's
 };
 
 struct Stage {

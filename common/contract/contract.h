@@ -12,6 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/money.h"
 #include "common/contract/diagnostic.h"
+#include "common/contract/network_access.h"
 
 namespace proctor {
 
@@ -46,7 +47,7 @@ struct Environment {
 struct SetupStep {
   std::string command;  // for /bin/sh -c
   std::chrono::milliseconds timeout{600'000};
-  bool network = false;  // the only phase that may have it
+  NetworkAccess network{};
 };
 
 enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };
@@ -72,8 +73,8 @@ struct Check {
 
 // Policy (R017, R024): what the agent and the checks may do.
 struct Policy {
-  bool network = false;                 // of agent and acceptance; setup has its own
-  std::vector<std::string> writable;    // globs the agent may change; empty: everything
+  NetworkAccess agent_network, check_network;  // setup has its own
+  std::vector<std::string> writable;           // globs the agent may change; empty: everything
   std::vector<std::string> protected_;  // globs put back before acceptance; changes are violations
   std::chrono::milliseconds wall{1'800'000};  // of the agent (R106)
   std::uint64_t memory_bytes = std::uint64_t{2} << 30;

@@ -5,6 +5,7 @@
 #include "common/base/json.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract_sections.h"
+#include "common/contract/network_reader.h"
 #include "common/contract/scalar.h"
 
 namespace proctor {
@@ -52,7 +53,7 @@ Json check_json(const Check& c) {
 
 Json policy_json(const Policy& p) {
   const auto thousandths = static_cast<std::uint64_t>(std::llround(p.cpus * 1000));
-  Json out = {{"network", p.network},
+  Json out = {{"network", network_json(p)},
               {"wall", format_duration(p.wall)},
               {"memory", format_size(p.memory_bytes)},
               {"processes", p.processes},
@@ -77,8 +78,9 @@ Json contract_json(const Contract& c) {
   put(out, "title", c.title);
   put(out, "reference_patch", c.reference_patch);
   for (const SetupStep& s : c.setup)
-    out["setup"].push_back(
-        {{"command", s.command}, {"timeout", format_duration(s.timeout)}, {"network", s.network}});
+    out["setup"].push_back({{"command", s.command},
+                            {"timeout", format_duration(s.timeout)},
+                            {"network", network_json(s.network)}});
   for (const Check& check : c.checks) out["checks"].push_back(check_json(check));
   for (const AcceptanceFile& f : c.acceptance_files)
     out["acceptance_files"].push_back({{"from", f.from}, {"to", f.to}});
@@ -91,6 +93,7 @@ Json method_json(const Method& m) {
   put(out, "command", m.command);
   if (!m.variables.empty()) out["variables"] = m.variables;
   for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
+  if (m.overload_exit != 0) out["overload_exit"] = m.overload_exit;
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/contract/network_reader.h"
 #include "common/contract/scalar.h"
 
 namespace proctor {
@@ -122,7 +123,7 @@ std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files) 
       const Fields f(item, path, kSetupKeys, contract.problems());
       step.command = read_command(f, files, "PROCTOR_CONTRACT");
       step.timeout = f.duration("timeout", step.timeout, kLeast);
-      step.network = f.flag("network", false);
+      step.network = read_network(f, "network");
     }
     out.push_back(std::move(step));
   });
@@ -175,7 +176,7 @@ Policy read_policy(const Node& node, Problems& problems) {
   const Fields f(node, "policy", kPolicyKeys, problems);
   Policy out;
   constexpr std::uint64_t kMemoryLeast = std::uint64_t{1} << 20;
-  out.network = f.flag("network", false);
+  read_network_of_phases(f, "network", out);
   out.writable = f.texts("writable", kGlobRule);
   out.protected_ = f.texts("protected", kGlobRule);
   out.wall = f.duration("wall", out.wall, kLeast);

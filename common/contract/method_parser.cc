@@ -13,6 +13,9 @@ void read_command_method(const Fields& f, const FileSource& source, Method& out)
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
   out.files = files.take();
+  // Beyond 125 the shell speaks: not found, not executable, killed.
+  if (f.find("overload_exit") != nullptr)
+    out.overload_exit = static_cast<int>(f.count("overload_exit", 0, 1, 125));
 }
 
 }  // namespace
@@ -40,7 +43,8 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
     if (out.kind == Method::Kind::kCommand) {
       read_command_method(f, files, out);
     } else {
-      for (const std::string_view key : {"command", "script", "files", "variables"})
+      for (const std::string_view key :
+           {"command", "script", "files", "variables", "overload_exit"})
         if (const Node* n = f.find(key))
           problems.wrong(*n, f.path(key), "nothing: only the kind \"command\" has it");
     }

@@ -74,8 +74,8 @@ repository:
   source: ../repos/greeting  # a path beside this file, a URL, or a .bundle file
   commit: "@COMMIT@"
 
-# Runs in every fresh workspace, before the agent and before the checks.  Only setup may use the
-# network, and only where it says `network: true`.
+# Runs in every fresh workspace, before the agent and before the checks.  There is no network but
+# where a step says so: `network: {allow: ["packages.example:443"]}`.
 setup:
   - command: chmod +x greet.sh
     timeout: 10s

@@ -141,6 +141,8 @@ Status read_environment(JsonFields& root, ManifestInputs& m) {
   return f.finish();
 }
 
+constexpr const char* kNetworkPhases[] = {"setup", "agent", "acceptance"};
+
 Status read_limits(JsonFields& root, ManifestInputs& m) {
   JsonFields f(root, "limits");
   for (const auto& item : root.object("limits").items())
@@ -149,6 +151,11 @@ Status read_limits(JsonFields& root, ManifestInputs& m) {
   JsonFields n(root, "network");
   m.network_setup = n.boolean("setup");
   m.network_agent = n.boolean("agent_and_acceptance");
+  if (n.has("allowed")) {  // since there are allow-lists
+    JsonFields allowed(n, "allowed");
+    for (const char* phase : kNetworkPhases) m.network_allowed[phase] = allowed.texts(phase);
+    PROCTOR_CHECK_OK(allowed.finish());
+  }
   return n.finish();
 }
 
@@ -195,6 +202,7 @@ Json make_manifest(const ManifestInputs& m) {
       {"setup", Json(m.setup)}, {"agent", m.agent}, {"acceptance", std::move(acceptance)}};
   out["limits"] = Json(m.limits);
   out["network"] = {{"setup", m.network_setup}, {"agent_and_acceptance", m.network_agent}};
+  if (!m.network_allowed.empty()) out["network"]["allowed"] = Json(m.network_allowed);
   out["seeds"] = {{"campaign", m.seed}, {"run", m.run_seed}, {"deviation", m.seed_deviation}};
   out["host"] = {{"started_ms", m.started_ms},
                  {"cpu_class", m.cpu_class},

@@ -59,6 +59,8 @@ struct ManifestInputs {
   // sigma: limits and logging.  0: not limited beside the others.
   std::map<std::string, std::uint64_t> limits;  // wall_ms, memory_bytes, processes, ...
   bool network_setup = false, network_agent = false;
+  // setup, agent, acceptance -> places it could reach, "*" for all.  Empty: the two above say all.
+  std::map<std::string, std::vector<std::string>> network_allowed{};
   // seeds (R071, R072)
   std::uint32_t seed = 0;      // of the campaign
   std::uint32_t run_seed = 0;  // of this run, from the plan

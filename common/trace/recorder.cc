@@ -137,6 +137,40 @@ Result<RunRecorder> RunRecorder::create(const fs::path& dir, MicrosClock clock) 
   return RunRecorder(std::move(impl));
 }
 
+RunRecorder::Mark RunRecorder::mark() const {
+  return {impl_->seq, impl_->origin.value_or(0), impl_->patch, impl_->manifest.value_or(Digest())};
+}
+
+Result<RunRecorder> RunRecorder::reopen(const fs::path& dir, const Mark& mark, Keep keep,
+                                        MicrosClock clock) {
+  const fs::path log = dir / kEventsFile;
+  PROCTOR_TRY(const std::string bytes, read_file(log, kEventLogBytes));
+  auto impl = std::make_unique<Impl>();
+  impl->dir = dir;
+  impl->clock = clock ? std::move(clock) : MicrosClock(machine_micros);
+  impl->origin = mark.origin;
+  impl->manifest = mark.manifest;
+  impl->patch = mark.patch;
+  EventChain chain;
+  for (std::size_t end = 0; (end = bytes.find('\n', impl->logged)) != std::string::npos;) {
+    if (keep == Keep::kMarked && chain.length() == mark.events) break;
+    const Result<Event> event =
+        chain.accept(std::string_view(bytes).substr(impl->logged, end - impl->logged));
+    if (!event.ok()) break;
+    impl->last_t = event->t;
+    impl->logged = end + 1;
+  }
+  if (chain.length() < mark.events)
+    return Error{Errc::kCorrupt, log.string() + ": " + std::to_string(chain.length()) +
+                                     " events, expected " + std::to_string(mark.events)};
+  impl->seq = chain.length();
+  impl->head = chain.head();
+  impl->log = UniqueFd(::open(log.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+  if (!impl->log.valid() || ::ftruncate(impl->log.get(), static_cast<off_t>(impl->logged)) != 0)
+    return errno_error("go on with " + log.string(), errno);
+  return RunRecorder(std::move(impl));
+}
+
 const fs::path& RunRecorder::dir() const {
   return impl_->dir;
 }

@@ -12,6 +12,7 @@
 // Adapter (file system, clock).  Not thread-safe: one attempt, one thread.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,20 @@ class RunRecorder {
  public:
   // The folder must not exist or be empty.  Without a clock: the machine's monotonic one.
   static Result<RunRecorder> create(const fs::path& dir, MicrosClock clock = {});
+  // What reopen() needs and the files do not say.
+  struct Mark {
+    std::uint64_t events = 0;
+    std::uint64_t origin = 0;  // of the clock
+    std::optional<Digest> patch;
+    Digest manifest;
+  };
+  // After flush().  Requires that the manifest is written.
+  Mark mark() const;
+  // Goes on where a process of this machine, killed since, had stopped: the chain as far as it is
+  // whole, or only the events that `mark` counts.  kCorrupt: there are fewer.
+  enum class Keep { kAll, kMarked };
+  static Result<RunRecorder> reopen(const fs::path& dir, const Mark& mark, Keep keep,
+                                    MicrosClock clock = {});
   RunRecorder(RunRecorder&&) noexcept;
   RunRecorder& operator=(RunRecorder&&) noexcept;
   ~RunRecorder();

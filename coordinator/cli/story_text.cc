@@ -15,7 +15,7 @@ namespace proctor::cli {
 namespace {
 
 // Kinds of facts and what stands in front of their detail; "" is the detail alone.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kPrefixes{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
     {{"intent", "chosen; "},
      {"granted", "granted: "},
      {"denied", "denied: "},
@@ -28,6 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kPrefixe
      {"reviewed", "reviewed: "},
      {"epoch", ""},
      {"adopted", "found running after a restart, on "},
+     {"outlived", "its worker was killed and goes on with it: "},
      {"worker_joined", "worker joined: "},
      {"worker_left", ""},
      {"worker_suspect", "not heard of for a while: worker "},

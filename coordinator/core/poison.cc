@@ -82,7 +82,7 @@ bool PoisonBook::withdraw(const AttemptId& attempt) {
 void PoisonBook::survived(const AttemptId& attempt) {
   const auto it = blamed_.find(attempt.run);
   if (it == blamed_.end()) return;
-  std::erase_if(it->second, [&](const Blame& b) { return b.attempt < attempt.no; });
+  std::erase_if(it->second, [&](const Blame& b) { return b.attempt <= attempt.no; });
   if (it->second.empty()) blamed_.erase(it);
 }
 

@@ -46,7 +46,8 @@ class PoisonBook {
   // The worker lives on in that life: whom it was blamed on, and no longer is.
   std::vector<AttemptId> heard_of(const WorkerId& worker, BootId boot);
   bool withdraw(const AttemptId& attempt);  // false: it was not blamed
-  // An attempt ended otherwise than with its worker: what was held against earlier ones is void.
+  // An attempt ended otherwise than with its worker: what was held against it (it may have outlived
+  // one) and earlier ones is void.
   void survived(const AttemptId& attempt);
   // A person wants it tried again: it stays a suspect, one loss away from conviction.
   void pardon(RunId run);

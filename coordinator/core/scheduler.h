@@ -223,6 +223,7 @@ class Scheduler {
   void hold_against(const AttemptId& id, const WorkerId& worker, BootId boot);
   std::string convict(const AttemptId& id);
   bool blame(const Attempt& attempt, Loss why);
+  bool outlived(Attempt& attempt, WorkerIndex w);
   void again_or_end(Attempt& attempt, bool convicted);
   void wait_before_next(Attempt& attempt, RetryClass of);
   void hold_for_decision(RunId run, const std::string& reason);

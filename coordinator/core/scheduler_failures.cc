@@ -59,6 +59,19 @@ bool Scheduler::died_with_worker(const Attempt& a, const wire::ResultMessage& r,
          a.begun_in && *a.begun_in != roster_.at(from).boot;
 }
 
+// A worker died under it, came back and goes on with it.  That is held against it as a loss is, and
+// only who has nothing against it yet may go on: adopting gives no run more workers to kill.
+bool Scheduler::outlived(Attempt& a, WorkerIndex w) {
+  const WorkerId worker = roster_.at(w).id;
+  if (!poison_.blames(a.id.run).empty()) {
+    lose(a, Loss::kDied, "worker " + worker.raw() + " was restarted");
+    return false;
+  }
+  note("outlived", a.id, worker.raw());
+  hold_against(a.id, worker, *a.begun_in);
+  return true;
+}
+
 void Scheduler::hold_against(const AttemptId& id, const WorkerId& worker, BootId boot) {
   poison_.blame(id, worker, boot);
   write(note_of(LossJudged{id, LossJudged::Verdict::kBlamed, worker, boot, now_.wall}));

@@ -66,8 +66,12 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     }
     a->state = State::kRunning;
     a->since = now_.mono;
-    if (r.sandbox_started) a->begun_in = roster_.at(w).boot;
     known.insert(r.attempt);
+    if (a->begun_in && *a->begun_in != sync.boot && !outlived(*a, w)) {
+      reply.cancel.push_back(r.attempt);
+      continue;
+    }
+    if (r.sandbox_started) a->begun_in = roster_.at(w).boot;
     watch_run(*a, r);
     // Until it obeys; an order that is lost is in the next answer too.
     if (a->dominates && r.stage <= wire::Stage::kAgent &&

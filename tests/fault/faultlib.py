@@ -53,8 +53,11 @@ def scratch_parent():
 
 
 def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE", "")), replicates=1, tasks=("add",),
-                  workers=1, slots=2, redis="", more=""):
-    """A campaign whose calc.sh subtracts instead of adding; `folder`/camp is what is run."""
+                  workers=1, slots=2, redis="", more="", images=None):
+    """A campaign whose calc.sh subtracts instead of adding; `folder`/camp is what is run.
+
+    `images`: of tasks that run in one, by task.
+    """
     camp = pathlib.Path(folder) / "camp"
     repo = camp / "repo"
     (repo / "tests").mkdir(parents=True)
@@ -78,7 +81,8 @@ def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE",
             f'briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n  commit: "{commit}"\n'
             "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
             'policy:\n  protected: ["tests/**"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n'
-            "reference_patch: fix.patch\n")
+            "reference_patch: fix.patch\n"
+            + (f'environment:\n  image: "{images[task]}"\n  variables: {{PATH: /usr/bin:/bin}}\n' if task in (images or {}) else ""))
     return camp
 
 

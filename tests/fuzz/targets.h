@@ -21,6 +21,7 @@
   X(meter_request) \
   X(plan_csv) \
   X(price_table) \
+  X(proxy_request) \
   X(registration) \
   X(run_archive) \
   X(run_report) \

@@ -1,6 +1,8 @@
 #pragma once
 // A campaign in a folder of its own: a real repository whose calc.sh subtracts instead of adding, a
 // task or more about it, methods, money.  Nothing of it outlives the scene.
+#include <sys/types.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -71,6 +73,9 @@ class CampaignScene {
   Json status() const;
   // Agents that run in their sandbox now.
   bool agents_run(std::size_t at_least) const;
+
+  // The local workers that live.
+  std::vector<pid_t> workers() const;
 
   // Requires that nothing is left on the machine, within a bound.
   void require_nothing_left() const;

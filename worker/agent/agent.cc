@@ -44,23 +44,33 @@ std::string cut(const std::string& text, std::size_t bytes_max) {
 class CommandAgent final : public Agent {
  public:
   Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
+    if (job.left) {
+      PROCTOR_TRY(const auto sandbox, job.engine.adopt(job.sandbox, job.left->command));
+      return follow(job, *sandbox, job.left->time, cancel);
+    }
     PROCTOR_TRY(const SandboxSpec spec, dressed(job));
     const std::optional<std::chrono::milliseconds> time =
         job.start_program ? job.start_program() : job.wall;
     if (!time) return AgentReport{};
-    PROCTOR_TRY(auto sandbox, job.engine.open(spec));
+    PROCTOR_TRY(const auto sandbox, job.engine.open(spec));
+    return follow(job, *sandbox, *time, cancel);
+  }
+
+ private:
+  static Result<AgentReport> follow(const AgentJob& job, Sandbox& sandbox,
+                                    std::chrono::milliseconds time, std::stop_token cancel) {
     ExecSpec exec;
     exec.command = job.method.command;
-    exec.timeout = *time;
+    exec.timeout = time;
     exec.stdout_file = job.logs / "stdout";
     exec.stderr_file = job.logs / "stderr";
+    exec.outlives = job.outlives;
     job.on_sandbox();
-    PROCTOR_TRY(const ExecOutcome outcome, sandbox->run(exec, cancel));
+    PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(exec, cancel));
     job.on_tool({"shell", exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file});
     return AgentReport{outcome};
   }
 
- private:
   static Result<SandboxSpec> dressed(const AgentJob& job) {
     SandboxSpec spec = job.sandbox;
     const fs::path briefing_dir = job.scratch / "briefing";

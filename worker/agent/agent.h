@@ -52,6 +52,15 @@ struct AgentJob {
   // Before each program: the time it may take, at most `wall`; nullopt: the budget allows no start.
   // Absent: `wall`.
   std::function<std::optional<std::chrono::milliseconds>()> start_program{};
+  // Where its program outlives this process: told under which name, before it begins.
+  std::function<void(const std::string&)> outlives{};
+  // A program that an earlier life of this worker began, and the time it may take in all: it is
+  // waited for, and none is started.
+  struct Left {
+    LeftCommand command;
+    std::chrono::milliseconds time{0};
+  };
+  std::optional<Left> left{};
 };
 
 struct AgentReport {

@@ -52,7 +52,12 @@ std::string briefing_text(const Contract& contract, std::chrono::milliseconds wa
     if (!value || cap == Cap::kUsd || cap == Cap::kWall) continue;
     out += "- " + std::string(to_string(cap)) + ": " + format_cap(cap, value) + "\n";
   }
-  out += contract.policy.network ? "- network: available\n" : "- network: none\n";
+  const NetworkAccess& network = contract.policy.agent_network;
+  out += "- network: ";
+  if (network.filtered())
+    out += "only " + describe(network) + ", through the proxy in $https_proxy and $http_proxy\n";
+  else
+    out += network.open ? "available\n" : "none\n";
   return out;
 }
 

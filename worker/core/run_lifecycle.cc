@@ -47,12 +47,15 @@ std::string bounded(std::string text) {
 
 }  // namespace
 
-LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall) {
+LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
+                             int overload_exit) {
   LifecyclePlan plan;
+  plan.overload_exit = overload_exit;
   plan.commit = contract.repository.commit;
   plan.tree = contract.repository.tree;
   plan.agent_wall = agent_wall;
-  for (const SetupStep& s : contract.setup) plan.setup.push_back({s.command, s.timeout, s.network});
+  for (const SetupStep& s : contract.setup)
+    plan.setup.push_back({s.command, s.timeout, s.network.any()});
   for (const Check& c : contract.checks) {
     CheckReport report;
     report.id = c.id;
@@ -228,10 +231,19 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
 
 void RunLifecycle::handle(const AgentEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<AgentRunning>(state_));
+  for (const std::string& place : e.denied) verdict_.violations.push_back("network: " + place);
   verdict_.evidence = e.evidence;
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()
                                      : "the method runs no program";
+  if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
+      e.exec.exit_code == plan_.overload_exit) {
+    verdict_.overload = true;
+    end_invalid(Termination::kInfrastructure,
+                "a provider of models had no room: the agent ended with " + e.exec.describe(), true,
+                e.evidence);
+    return;
+  }
   if (budget_) {
     verdict_.termination = Termination::kBudgetExceeded;
     verdict_.rationale =

@@ -37,8 +37,10 @@ struct LifecyclePlan {
   std::vector<Setup> setup;
   std::vector<CheckReport> checks;  // as they are reported when they never run
   std::chrono::milliseconds agent_wall{0};
+  int overload_exit = 0;  // of the method (campaign.h)
 };
-LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall);
+LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
+                             int overload_exit = 0);
 
 enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
 std::string_view to_string(Room room);
@@ -71,6 +73,7 @@ struct AgentEnded {
   bool ran_program = false;  // noop and reference run none
   ProgramEnd exec;           // of the program
   std::uint64_t evidence = 0;
+  std::vector<std::string> denied{};  // places it asked its network for and may not reach
 };
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold
@@ -143,6 +146,7 @@ struct Verdict {
   Termination termination = Termination::kCompleted;
   std::string rationale;
   bool infrastructure = false;  // the host failed: a new attempt may be made
+  bool overload = false;        // with it: not the host, a provider had no room
   std::uint64_t evidence = 0;
   std::vector<CheckReport> checks;
   std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind

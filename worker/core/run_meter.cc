@@ -89,6 +89,25 @@ void RunMeter::check() const {
   }
 }
 
+void RunMeter::go_on(const Usage& so_far, std::optional<Millis> program) {
+  PROCTOR_ASSERT(!program_runs_ && !agent_gone_ && entries_.empty());
+  goes_on_ = true;
+  usage_ = so_far;
+  used_[at(Cap::kModelCalls)] = so_far.model_calls;
+  used_[at(Cap::kTokens)] = so_far.input_tokens + so_far.output_tokens;
+  used_[at(Cap::kToolCalls)] = so_far.tool_calls;
+  used_[at(Cap::kInstalls)] = so_far.dependency_installs;
+  used_[at(Cap::kFailedCycles)] = so_far.failed_cycles;
+  used_[at(Cap::kActive)] = so_far.tool_ms;
+  if (program) {
+    program_runs_ = true;
+    program_hold_ =
+        std::min(limit_, further_price(plan_.prices, {.agent_ms = ms_of(*program)}).total());
+    money_bounds_time_ = plan_.caps.wall && *program < *plan_.caps.wall;
+  }
+  check();
+}
+
 // ---------------------------------------------------------------- what the worker measures
 
 void RunMeter::executed(MeterPhase phase, const Execution& e) {
@@ -409,6 +428,7 @@ Usage RunMeter::use_of(const Entry& e, const Amount& a, MicroUsd charged) {
 
 Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
   const auto it = entries_.find(request.id);
+  if (goes_on_ && it == entries_.end()) return MeterAnswer(MeterCharged{});
   if (it == entries_.end() || it->second.state == State::kDenied)
     return Error{Errc::kNotFound,
                  "id: nothing is reserved as \"" + printable(request.id, 100) + "\""};
@@ -428,6 +448,7 @@ Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
 
 Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {
   const auto it = entries_.find(request.id);
+  if (goes_on_ && it == entries_.end()) return MeterAnswer(MeterReleased{});
   if (it == entries_.end() || it->second.state == State::kDenied)
     return Error{Errc::kNotFound,
                  "id: nothing is reserved as \"" + printable(request.id, 100) + "\""};

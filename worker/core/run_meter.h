@@ -114,6 +114,12 @@ class RunMeter {
 
   explicit RunMeter(MeterPlan plan);
 
+  // Before anything else: what an earlier life of the worker counted, with everything it had
+  // granted at its worst case.  What was open then is charged by that: an id of that life that is
+  // charged or released now costs nothing more.  `program`: the agent's runs, and may take that
+  // long.
+  void go_on(const Usage& so_far, std::optional<Millis> program);
+
   // ---- what the worker measures itself
   // Sandbox time of one command and what else it used.  Of the agent's program: program_ended().
   void executed(MeterPhase phase, const Execution& e);
@@ -195,6 +201,7 @@ class RunMeter {
   MicroUsd limit_;
   MicroUsd headroom_;           // its worst case
   MicroUsd before_acceptance_;  // what had been spent when the agent was gone
+  bool goes_on_ = false;        // of an earlier life's
   bool program_runs_ = false;
   bool agent_gone_ = false;
   bool money_bounds_time_ = false;

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "common/base/file_lock.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
 
@@ -80,6 +81,13 @@ Status check_local(const GitSource& source, const GitProgram& git) {
   return Error{Errc::kCorrupt, "git cannot read it: " + words};
 }
 
+// A source may hold a token: every user of the host reads argument lists, only ours the
+// environment.
+constexpr const char* kRemote = "source";
+GitProgram::Settings remote_of(const GitSource& source) {
+  return {{"remote." + std::string(kRemote) + ".url", source.location}};
+}
+
 bool mentions(const std::string& words, std::initializer_list<const char*> phrases) {
   for (const char* p : phrases) {
     if (words.find(p) != std::string::npos) return true;
@@ -121,14 +129,58 @@ Result<fs::path> MirrorStore::ensure(const GitSource& source, const ObjectId& co
   fs::path objects = dir / "repo.git" / "objects";
   const Status early = check_present(objects, commit);
   if (early.ok()) return objects;
-  if (early.error().code != Errc::kNotFound) return context_of(source, early.error());
+  const auto damaged = [](const Status& s) { return !s.ok() && s.error().code == Errc::kCorrupt; };
+  if (early.error().code != Errc::kNotFound && !damaged(early))
+    return context_of(source, early.error());
   PROCTOR_CHECK_OK(make_dirs(dir));
   PROCTOR_TRY(const FileLock lock, FileLock::acquire(dir / "lock"));
-  if (check_present(objects, commit).ok()) return objects;  // somebody was faster
+  const Status now = check_present(objects, commit);
+  if (now.ok()) return objects;  // somebody was faster
+  if (damaged(now)) {
+    log::warn("mirror of " + printable(source.shown) + ": " + now.error().detail +
+              ": set aside and fetched anew");
+    PROCTOR_CHECK_OK(set_aside(dir));
+  }
   if (Status s = fetch(source, commit, dir); !s.ok()) {
     return context_of(source, std::move(s).error());
   }
   return objects;
+}
+
+Status MirrorStore::set_aside(const fs::path& dir) const {
+  PROCTOR_CHECK_OK(remove_tree(dir / "damaged.git"));
+  std::error_code ec;
+  fs::rename(dir / "repo.git", dir / "damaged.git", ec);
+  if (ec) return errno_error("set aside " + dir.string(), ec.value());
+  return ok_status();
+}
+
+Result<bool> MirrorStore::set_aside_if_damaged(const GitSource& source) const {
+  const fs::path dir = root_ / source.key;
+  std::error_code ec;
+  if (!fs::exists(dir / "repo.git", ec)) return false;
+  PROCTOR_TRY(const FileLock lock, FileLock::acquire(dir / "lock"));
+  PROCTOR_TRY(const CommandOutcome seen,
+              run_command(git_.command(dir / "repo.git", {"fsck", "--full", "--no-dangling",
+                                                          "--no-progress", "--no-reflogs"})));
+  if (seen.success()) return false;
+  log::warn("mirror of " + printable(source.shown) + " is damaged: " + git_words(seen) +
+            ": set aside and fetched anew");
+  PROCTOR_CHECK_OK(set_aside(dir));
+  return true;
+}
+
+Status MirrorStore::fetch_lfs(const GitSource& source, const ObjectId& commit) const {
+  const fs::path dir = root_ / source.key;
+  PROCTOR_TRY(const FileLock lock, FileLock::acquire(dir / "lock"));
+  PROCTOR_TRY(const CommandOutcome there, run_command(git_.command({}, {"lfs", "version"})));
+  if (!there.success()) return Error{Errc::kUnavailable, "git-lfs is not installed on this host"};
+  PROCTOR_TRY(const CommandOutcome outcome,
+              run_command(git_.command(dir / "repo.git", {"lfs", "fetch", kRemote, commit.hex()},
+                                       remote_of(source))));
+  log_fetch(dir, source, "lfs " + commit.hex());
+  if (outcome.success()) return ok_status();
+  return Error{Errc::kUnavailable, "git lfs fetch: " + git_words(outcome)};
 }
 
 Status MirrorStore::init_mirror(const fs::path& dir) const {
@@ -170,9 +222,10 @@ Status MirrorStore::fetch(const GitSource& source, const ObjectId& commit,
                                      "--no-write-fetch-head",
                                      "--no-recurse-submodules",
                                      "--",
-                                     source.location};
+                                     kRemote};
     args.insert(args.end(), refspecs->begin(), refspecs->end());
-    PROCTOR_TRY(const CommandOutcome outcome, run_command(git_.command(repo, std::move(args))));
+    PROCTOR_TRY(const CommandOutcome outcome,
+                run_command(git_.command(repo, std::move(args), remote_of(source))));
     log_fetch(mirror_dir, source, refspecs->front());
     const bool by_id = refspecs == &pin;
     if (outcome.success()) reached = true;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -38,6 +39,25 @@ constexpr std::array<const char*, 13> kPassed = {
     "http_proxy", "https_proxy", "no_proxy",      "HTTP_PROXY",    "HTTPS_PROXY",
     "NO_PROXY",   "ALL_PROXY",   "TMPDIR"};
 
+// `credential.*` as the user who runs us has it: which helper is asked for a password.
+GitProgram::Settings users_credentials() {
+  GitProgram::Settings out;
+  CommandSpec spec;
+  spec.argv = {"git", "config", "--global", "-z", "--get-regexp", "^credential\\."};
+  spec.output_max = kWordsBytes * 100;
+  const Result<CommandOutcome> told = run_command(spec);
+  if (!told.ok() || !told->success() || told->output_cut) return out;  // none
+  for (std::string_view rest = told->out; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\0'), rest.size());
+    const std::string_view item = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::size_t line = item.find('\n');
+    if (line != std::string_view::npos)
+      out.emplace_back(item.substr(0, line), item.substr(line + 1));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<GitProgram> GitProgram::create(const fs::path& home) {
@@ -48,10 +68,11 @@ Result<GitProgram> GitProgram::create(const fs::path& home) {
   if (!old.ok() || *old != kConfig) {
     PROCTOR_CHECK_OK(write_file(config, kConfig, Durability::kLazy));
   }
-  return GitProgram(home);
+  return GitProgram(home, users_credentials());
 }
 
-CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string> args) const {
+CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string> args,
+                                const Settings& settings) const {
   CommandSpec spec;
   spec.argv = {"git"};
   spec.argv.insert(spec.argv.end(), std::make_move_iterator(args.begin()),
@@ -69,6 +90,14 @@ CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string
     if (const char* value = std::getenv(name)) env[name] = value;
   }
   if (!git_dir.empty()) env["GIT_DIR"] = git_dir.string();
+  std::size_t count = 0;
+  for (const Settings* list : {&credentials_, &settings}) {
+    for (const auto& [key, value] : *list) {
+      env["GIT_CONFIG_KEY_" + std::to_string(count)] = key;
+      env["GIT_CONFIG_VALUE_" + std::to_string(count++)] = value;
+    }
+  }
+  if (0 < count) env["GIT_CONFIG_COUNT"] = std::to_string(count);
   spec.env = std::move(env);
   spec.timeout = kGitTimeout;
   spec.output_max = kGitOutputBytes;

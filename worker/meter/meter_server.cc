@@ -1,20 +1,17 @@
 #include "worker/meter/meter_server.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <thread>
 #include <vector>
 
+#include "common/base/local_socket.h"
 #include "common/base/unique_fd.h"
 #include "worker/meter/meter_protocol.h"
 
@@ -29,28 +26,6 @@ constexpr std::size_t kLinesPerTurn = 32;                   // of one client, th
 constexpr std::size_t kUnreadMax = std::size_t{256} << 10;  // answers a client leaves lying
 constexpr int kLastTurns = 200;
 constexpr std::size_t kReadChunk = std::size_t{16} << 10;
-
-// A socket's path may have 107 bytes; a run's folder can be longer.  Through a descriptor it is
-// short whatever it is.
-Result<UniqueFd> listen_in(const fs::path& dir) {
-  const UniqueFd folder(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return errno_error("metering socket: open " + dir.string(), errno);
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return errno_error("metering socket", errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/socket";
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how bind is called
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return errno_error("metering socket: bind", errno);
-  // The user inside a sandbox is not ours; only the sandbox leads here.
-  if (::fchmodat(folder.get(), "socket", 0777, 0) != 0)
-    return errno_error("metering socket: chmod", errno);
-  if (::listen(fd.get(), static_cast<int>(kMeterClientsMax)) != 0)
-    return errno_error("metering socket: listen", errno);
-  return fd;
-}
 
 }  // namespace
 
@@ -213,7 +188,8 @@ struct MeterServer::Impl {
 MeterServer::MeterServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<MeterServer>> MeterServer::start(const fs::path& dir, Meter& meter) {
-  PROCTOR_TRY(UniqueFd listener, listen_in(dir));
+  PROCTOR_TRY(UniqueFd listener,
+              listen_in(dir, static_cast<int>(kMeterClientsMax), "metering socket"));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return errno_error("metering socket: eventfd", errno);
   auto impl = std::make_unique<Impl>(meter, std::move(listener), std::move(wake));

@@ -67,7 +67,8 @@ class BubblewrapSandbox final : public BoxedSandbox {
   CgroupLimits limits() const {
     CgroupLimits l;
     l.memory_bytes = spec().memory_bytes;
-    l.processes = spec().processes == 0 ? 0 : std::uint64_t{spec().processes} + kOwnProcesses;
+    const std::uint64_t own = kOwnProcesses + (spec().launcher.empty() ? 0 : 1);
+    l.processes = spec().processes == 0 ? 0 : spec().processes + own;
     l.cpus = spec().cpus;
     l.cpu_usage = 0 < spec().cpu.count();
     return l;
@@ -179,7 +180,7 @@ class BubblewrapEngine final : public SandboxEngine {
             {"seccomp", "filter"}};
   }
 
-  Status clean_up() override {
+  Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
     remove_stale_runtime_folders(kEtcPrefix);
     return ok_status();

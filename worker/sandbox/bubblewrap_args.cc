@@ -61,6 +61,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   add({"--ro-bind", host.init.string(), kInitAt, "--remount-ro", "/dev", "--remount-ro", "/"});
   // bwrap's own first process can be traced from inside, and with it the exit code be forged.
   add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kInitAt, "--"});
+  a.insert(a.end(), spec.launcher.begin(), spec.launcher.end());
   add({"/bin/sh", "-c", command});
   return a;
 }

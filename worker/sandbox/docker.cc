@@ -1,22 +1,23 @@
 #include "worker/sandbox/docker.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "common/base/log.h"
 #include "common/base/owed.h"
 #include "common/base/text.h"
+#include "common/base/unique_fd.h"
 #include "common/images/image_list.h"
 #include "worker/sandbox/bounded_file.h"
-#include "worker/sandbox/container_use.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
+#include "worker/sandbox/docker_watch.h"
 #include "worker/sandbox/exit_status.h"
 #include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/oci_init.h"
@@ -28,11 +29,8 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = DockerConnection::Clock;
 
-// After a kill the engine has this long to say that the container has ended.
-constexpr milliseconds kKillGrace{30'000};
 // The engine learns of an out-of-memory kill beside the exit, sometimes after it.
 constexpr milliseconds kOomNews{500};
-constexpr std::size_t kBurst = std::size_t{1} << 20;
 constexpr int kNotRunnable = 126, kNotThere = 127;
 constexpr const char* kFolderPrefix = "proctor-docker-";
 
@@ -61,140 +59,63 @@ class ContainerGuard {
   std::string id_;
 };
 
-// Watches one started container: its output, its end, the clock and the cancellation.
-class Watch {
+// A file of output that an earlier life of ours began, and the container's log of the same: what
+// the log has lost of its beginning the file still has, so the longer one stays.
+class AdoptedOutput {
  public:
-  Watch(std::string socket, DockerApi& api, std::string id, DockerConnection stream,
-        std::shared_ptr<const Hold> hold, LimitWatch* limits)
-      : killer_(std::move(socket)),
-        api_(api),
-        id_(std::move(id)),
-        stream_(std::move(stream)),
-        hold_(std::move(hold)),
-        limits_(limits) {}
-
-  // Until output and container have both ended; the container's exit code.
-  // `wakes`: the first says that it is cancelled, the second that the hold has changed.
-  Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,
-                        std::array<int, 2> wakes) {
-    begun_ = own_now();
-    until_ = begun_ + exec.timeout;
-    PROCTOR_CHECK_OK(api_.begin_wait(id_));
-    while (!code_ || !stream_ended_) {
-      std::array<pollfd, 4> fds = {
-          pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
-          pollfd{stream_ended_ ? -1 : stream_.fd(), POLLIN, 0},
-          pollfd{killed_ ? -1 : wakes[0], POLLIN, 0},
-          pollfd{wakes[1], POLLIN, 0},
-      };
-      const auto left = std::chrono::ceil<milliseconds>(until_ - now());
-      const int ms = paused_ ? kLongest
-                             : static_cast<int>(std::clamp<std::int64_t>(
-                                   left.count(), 0, limits_ != nullptr ? kSample : kLongest));
-      if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
-        return errno_error("poll", errno);
-      }
-      if (fds[0].revents != 0) PROCTOR_CHECK_OK(read_end());
-      if (raw_pending_ || fds[1].revents != 0) PROCTOR_CHECK_OK(read_output(files));
-      if (fds[3].revents != 0) forget_wakes(wakes[1]);
-      PROCTOR_CHECK_OK(judge(fds[2].revents != 0));
-      follow_hold();
-    }
-    if (!frames_.at_boundary() && !cause_) {
-      return Error{Errc::kUnavailable, "docker engine: the output broke off in a frame"};
-    }
-    return *code_;
+  static Result<AdoptedOutput> begin(const fs::path& file, std::size_t bytes_max) {
+    AdoptedOutput out;
+    out.file_ = file;
+    out.again_ = file.string() + ".again";
+    PROCTOR_TRY(out.log_, BoundedFile::create(out.again_, bytes_max));
+    return out;
   }
-
-  std::optional<ExecOutcome::End> cause() const { return cause_; }
-  milliseconds wall() const { return std::chrono::duration_cast<milliseconds>(ended_ - begun_); }
+  BoundedFile& log() { return *log_; }
+  // How much was written, as far as anybody knows.
+  Result<std::uint64_t> finish() {
+    PROCTOR_CHECK_OK(log_->status());
+    std::error_code ec;
+    const std::uint64_t before = fs::file_size(file_, ec);
+    const std::uint64_t kept_before = ec ? 0 : before;
+    const std::uint64_t total = log_->total();
+    if (kept_before <= total) {
+      fs::rename(again_, file_, ec);
+    } else {
+      fs::remove(again_, ec);
+    }
+    if (ec) return errno_error("keep " + file_.string(), ec.value());
+    return std::max(total, kept_before);
+  }
 
  private:
-  static constexpr int kLongest = 60'000, kSample = 100;
+  fs::path file_, again_;
+  std::optional<BoundedFile> log_;
+};
 
-  // The command's own time: it stands still while that is paused.
-  Clock::time_point own_now() const { return hold_ ? hold_->now() : Clock::now(); }
-  // Of `until_`: after its end, or a kill, the engine has no excuse.
-  Clock::time_point now() const { return killed_ || code_ ? Clock::now() : own_now(); }
-
-  static void forget_wakes(int fd) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t n = ::read(fd, &count, sizeof count);
+// Two descriptors that become readable: when it is cancelled, when the hold changes.
+class Wakes {
+ public:
+  Wakes(const std::stop_token& cancel, const Hold* hold)
+      : cancelled_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        held_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!valid()) return;
+    on_cancel_.emplace(cancel, Wake{cancelled_.get()});
+    if (hold != nullptr) on_hold_.emplace(*hold, Wake{held_.get()});
   }
+  bool valid() const { return cancelled_.valid() && held_.valid(); }
+  std::array<int, 2> fds() const { return {cancelled_.get(), held_.get()}; }
 
-  // An engine that cannot pause: the command goes on, and its clock does not.
-  void follow_hold() {
-    const bool want = hold_ && hold_->on() && !killed_ && !code_;
-    if (want == paused_) return;
-    paused_ = want;
-    if (code_) return;
-    const Status done = want ? killer_.pause(id_) : killer_.unpause(id_);
-    if (!done.ok()) log::warn(done.error().detail);
-  }
-
-  Status read_end() {
-    PROCTOR_TRY(const bool done, api_.connection().progress());
-    if (!done) return ok_status();
-    PROCTOR_TRY(const int code, api_.wait_result(api_.connection().finish()));
-    ended_ = own_now();
-    code_ = code;
-    // The rest of the output is on its way; an engine that never ends it is hung.
-    if (!killed_) until_ = Clock::now() + kKillGrace;
-    return ok_status();
-  }
-
-  Status read_output(std::array<BoundedFile*, 2> files) {
-    const auto sink = [&](DockerFrames::Stream stream, std::string_view bytes) {
-      files[stream == DockerFrames::Stream::kStdout ? 0 : 1]->append(bytes);
-    };
-    raw_pending_ = false;
-    for (std::size_t done = 0; done < kBurst;) {
-      std::string bytes;
-      PROCTOR_TRY(const bool open, stream_.read_raw(bytes, kBurst));
-      stream_ended_ = !open;
-      if (bytes.empty()) return ok_status();
-      done += bytes.size();
-      PROCTOR_CHECK_OK(frames_.feed(bytes, sink));
+ private:
+  struct Wake {
+    int fd;
+    void operator()() const {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
     }
-    return ok_status();
-  }
-
-  Status judge(bool cancelled) {
-    if (killed_ || code_) {
-      if (until_ <= now() && (!code_ || !stream_ended_)) {
-        return Error{Errc::kUnavailable, "docker engine: it does not say that a container ended"};
-      }
-      return ok_status();
-    }
-    if (!cancelled && now() < until_) {
-      if (limits_ != nullptr && !paused_) passed_ = limits_->look(Clock::now());
-      if (!passed_) return ok_status();
-    }
-    cause_ = cancelled                              ? ExecOutcome::End::kCancelled
-             : !passed_                             ? ExecOutcome::End::kTimedOut
-             : *passed_ == LimitWatch::Passed::kCpu ? ExecOutcome::End::kSignalled
-                                                    : ExecOutcome::End::kDisk;
-    if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
-    paused_ = false;
-    killed_ = true;
-    until_ = Clock::now() + kKillGrace;
-    // Our first connection is busy with the wait.
-    return killer_.begin_kill(id_);
-  }
-
-  DockerApi killer_;
-  DockerApi& api_;
-  std::string id_;
-  DockerConnection stream_;
-  std::shared_ptr<const Hold> hold_;
-  LimitWatch* limits_;  // null: none is ours to watch
-  std::optional<LimitWatch::Passed> passed_;
-  DockerFrames frames_;
-  Clock::time_point begun_, until_, ended_;
-  std::optional<int> code_;
-  std::optional<ExecOutcome::End> cause_;
-  bool raw_pending_ = true;  // bytes may have come with the head of the attach
-  bool stream_ended_ = false, killed_ = false, paused_ = false;
+  };
+  UniqueFd cancelled_, held_;
+  std::optional<std::stop_callback<Wake>> on_cancel_;
+  std::optional<Hold::Watch> on_hold_;
 };
 
 class DockerSandbox final : public Sandbox {
@@ -207,8 +128,21 @@ class DockerSandbox final : public Sandbox {
         api_(std::move(api)),
         image_(std::move(image)),
         init_(std::move(init)) {}
+  DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
+                LeftCommand left)
+      : options_(options),
+        owed_(owed),
+        spec_(std::move(spec)),
+        api_(std::move(api)),
+        left_(std::move(left)) {}
+  DockerSandbox(const DockerSandbox&) = delete;
+  DockerSandbox& operator=(const DockerSandbox&) = delete;
+  ~DockerSandbox() override {
+    if (left_) const ContainerGuard guard(api_, owed_, left_->name);
+  }
 
   Result<ExecOutcome> run(const ExecSpec& exec, std::stop_token cancel) override {
+    if (left_) return go_on(exec, cancel, *std::exchange(left_, std::nullopt));
     if (exec.command.find('\0') != std::string::npos) {
       return Error{Errc::kInvalid, "command: a NUL byte"};
     }
@@ -218,48 +152,25 @@ class DockerSandbox final : public Sandbox {
     outcome.end = ExecOutcome::End::kCancelled;
     if (spec_.hold) spec_.hold->wait_until_off(cancel);
     if (cancel.stop_requested()) return outcome;
-    const UniqueFd cancel_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    const UniqueFd hold_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel_fd.valid() || !hold_fd.valid()) return errno_error("eventfd", errno);
-    const auto wake = [](int fd) {
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-    };
-    const std::stop_callback on_cancel(cancel, [&, fd = cancel_fd.get()] { wake(fd); });
-    std::optional<Hold::Watch> on_hold;
-    if (spec_.hold) on_hold.emplace(*spec_.hold, [&, fd = hold_fd.get()] { wake(fd); });
+    const Wakes wakes(cancel, spec_.hold.get());
+    if (!wakes.valid()) return errno_error("eventfd", errno);
 
+    const std::size_t log_bytes = exec.outlives ? 2 * exec.output_max : 0;
     PROCTOR_TRY(const std::string id,
-                api_.create(container_config(spec_, image_, init_, options_.owner, exec.command)));
+                api_.create(container_config(spec_, image_, init_, options_.owner, exec.command,
+                                             log_bytes)));
     ContainerGuard guard(api_, owed_, id);
     if (cancel.stop_requested()) return outcome;
     PROCTOR_TRY(DockerConnection stream, api_.attach(id));
+    if (exec.outlives) exec.outlives(id);
     PROCTOR_CHECK_OK(api_.start(id));
-    LimitWatch limits(spec_, {});
-    const bool watched = LimitWatch::needed(spec_);
-    if (watched) {
+    DockerWatch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
+    if (LimitWatch::needed(spec_)) {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));
-      limits = LimitWatch(spec_, {[pid = state.pid] { return container_cpu_time(pid); },
-                                  [pid = state.pid] { return container_processes(pid); }});
+      watch.keep(spec_, state.pid);
     }
-    Watch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold,
-                watched ? &limits : nullptr);
-    PROCTOR_TRY(const int code,
-                watch.until_end(exec, {&out, &err}, {cancel_fd.get(), hold_fd.get()}));
-    if (watch.cause()) {
-      outcome.end = *watch.cause();  // the code is that of our kill
-      if (outcome.end == ExecOutcome::End::kSignalled) {
-        outcome.signal = SIGXCPU;
-        outcome.exit_code = 128 + SIGXCPU;
-      }
-    } else {
-      if (code == kNotThere || code == kNotRunnable)
-        PROCTOR_CHECK_OK(check_shell(id));  // ours to know whether anything could have run
-      set_exit(outcome, code);
-      PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
-      if (oom) outcome.end = ExecOutcome::End::kMemory;
-    }
-    outcome.wall = watch.wall();
+    PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, wakes.fds()));
+    PROCTOR_CHECK_OK(tell_end(outcome, watch, id, code));
     outcome.stdout_bytes = out.total();
     outcome.stderr_bytes = err.total();
     PROCTOR_CHECK_OK(out.status());
@@ -269,6 +180,58 @@ class DockerSandbox final : public Sandbox {
   }
 
  private:
+  // A command that an earlier life of ours began.  Its output is in the container's log.
+  Result<ExecOutcome> go_on(const ExecSpec& exec, const std::stop_token& cancel,
+                            const LeftCommand& left) {
+    ContainerGuard guard(api_, owed_, left.name);
+    const Wakes wakes(cancel, spec_.hold.get());
+    if (!wakes.valid()) return errno_error("eventfd", errno);
+    PROCTOR_TRY(AdoptedOutput out, AdoptedOutput::begin(exec.stdout_file, exec.output_max));
+    PROCTOR_TRY(AdoptedOutput err, AdoptedOutput::begin(exec.stderr_file, exec.output_max));
+    PROCTOR_TRY(const ContainerState found, api_.inspect(left.name));
+    DockerWatch watch(options_.docker_socket, api_, left.name, std::nullopt, spec_.hold);
+    if (found.running) watch.keep(spec_, found.pid);
+    PROCTOR_TRY(const int code, watch.until_end(exec, {nullptr, nullptr}, wakes.fds(), left.since));
+    ExecOutcome outcome;
+    PROCTOR_CHECK_OK(tell_end(outcome, watch, left.name, code));
+    if (!found.running) {
+      // It ended while nobody looked: its time is the engine's word, its limit is ours.
+      outcome.wall = std::min(outcome.wall, found.ran.value_or(outcome.wall));
+      const bool too_long = exec.timeout < outcome.wall;
+      if (too_long) outcome.end = ExecOutcome::End::kTimedOut;
+      if (!too_long && watch.cause()) {
+        set_exit(outcome, code);
+        if (found.oom_killed) outcome.end = ExecOutcome::End::kMemory;
+      }
+    }
+    PROCTOR_CHECK_OK(
+        api_.read_log(left.name, [&](DockerFrames::Stream stream, std::string_view bytes) {
+          (stream == DockerFrames::Stream::kStdout ? out : err).log().append(bytes);
+        }));
+    PROCTOR_TRY(outcome.stdout_bytes, out.finish());
+    PROCTOR_TRY(outcome.stderr_bytes, err.finish());
+    PROCTOR_CHECK_OK(guard.remove());
+    return outcome;
+  }
+
+  Status tell_end(ExecOutcome& outcome, const DockerWatch& watch, const std::string& id, int code) {
+    outcome.wall = watch.wall();
+    if (watch.cause()) {
+      outcome.end = *watch.cause();  // the code is that of our kill
+      if (outcome.end == ExecOutcome::End::kSignalled) {
+        outcome.signal = SIGXCPU;
+        outcome.exit_code = 128 + SIGXCPU;
+      }
+      return ok_status();
+    }
+    if (code == kNotThere || code == kNotRunnable)
+      PROCTOR_CHECK_OK(check_shell(id));  // ours to know whether anything could have run
+    set_exit(outcome, code);
+    PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
+    if (oom) outcome.end = ExecOutcome::End::kMemory;
+    return ok_status();
+  }
+
   Status check_shell(const std::string& id) {
     PROCTOR_TRY(const bool there, api_.has_file(id, "/bin/sh"));
     if (there) return ok_status();
@@ -293,6 +256,7 @@ class DockerSandbox final : public Sandbox {
   DockerApi api_;
   DockerImage image_;
   fs::path init_;
+  std::optional<LeftCommand> left_;
 };
 
 class DockerEngine final : public SandboxEngine {
@@ -325,13 +289,29 @@ class DockerEngine final : public SandboxEngine {
         options_, owed_, spec, std::move(api), std::move(*image), files_.path() / "init"));
   }
 
+  Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec,
+                                         const LeftCommand& left) override {
+    DockerApi api(options_.docker_socket);
+    // Nothing without our label is ours, whatever a file says.
+    PROCTOR_TRY(const std::vector<std::string> ours, api.containers_of(options_.owner));
+    if (std::find(ours.begin(), ours.end(), left.name) == ours.end())
+      return Error{Errc::kNotFound, "docker: container " + printable(left.name) + " is gone"};
+    PROCTOR_TRY(const ContainerState state, api.inspect(left.name));
+    if (!state.begun) {
+      PROCTOR_CHECK_OK(api.remove(left.name));
+      return Error{Errc::kNotFound, "docker: container " + left.name + " had not begun"};
+    }
+    return std::unique_ptr<Sandbox>(
+        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), left));
+  }
+
   std::map<std::string, std::string> enforcement() const override { return limits_; }
 
-  Status clean_up() override {
+  Status clean_up(const std::set<std::string>& keep) override {
     DockerApi api(options_.docker_socket);
     PROCTOR_TRY(const std::vector<std::string> ids, api.containers_of(options_.owner));
-    for (const std::string& id : ids) PROCTOR_CHECK_OK(api.remove(id));
-    remove_stale_runtime_folders(kFolderPrefix);
+    for (const std::string& id : ids)
+      if (!keep.contains(id)) PROCTOR_CHECK_OK(api.remove(id));
     return ok_status();
   }
 

@@ -1,6 +1,10 @@
 #include "worker/sandbox/docker_api.h"
 
+#include <poll.h>
+
 #include <charconv>
+#include <cstdio>
+#include <ctime>
 
 #include "common/base/json.h"
 #include "common/base/text.h"
@@ -15,6 +19,7 @@ constexpr milliseconds kSlow{60'000};
 constexpr milliseconds kQuick{15'000};
 constexpr std::size_t kBodyMax = std::size_t{4} << 20;
 constexpr std::size_t kListMax = std::size_t{64} << 20;
+constexpr std::size_t kLogChunk = std::size_t{1} << 20;
 constexpr std::string_view kPrefix = "/v1.41";
 
 Error refused(std::string_view what, const HttpReply& reply) {
@@ -57,6 +62,28 @@ Result<int> exit_code_at(const Json& object, const char* key) {
     return Error{Errc::kCorrupt, "docker: exit code " + std::to_string(code)};
   }
   return static_cast<int>(code);
+}
+
+// RFC 3339 in UTC, as the engine writes it; the year 1 stands for never.
+std::optional<milliseconds> instant_at(const Json& object, const char* key) {
+  const std::string text = text_at(object, key);
+  std::tm t{};
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &t.tm_year, &t.tm_mon, &t.tm_mday,
+                  &t.tm_hour, &t.tm_min, &t.tm_sec, &used) != 6)
+    return std::nullopt;
+  constexpr int kFirstYear = 1970, kTmYear = 1900;
+  if (t.tm_year < kFirstYear) return std::nullopt;
+  t.tm_year -= kTmYear;
+  t.tm_mon -= 1;
+  int millis = 0;
+  const auto rest = std::string_view(text).substr(static_cast<std::size_t>(used));
+  if (rest.starts_with('.'))
+    for (std::size_t i = 1, unit = 100; i < rest.size() && 0 < unit; ++i, unit /= 10) {
+      if (rest[i] < '0' || '9' < rest[i]) break;
+      millis += static_cast<int>(unit) * (rest[i] - '0');
+    }
+  return milliseconds(std::int64_t{1000} * ::timegm(&t) + millis);
 }
 
 bool is_id(std::string_view id) {
@@ -186,6 +213,30 @@ Result<DockerConnection> DockerApi::attach(const std::string& id) {
   return stream;
 }
 
+Status DockerApi::read_log(const std::string& id, const DockerFrames::Sink& sink) {
+  const auto deadline = Clock::now() + kSlow;
+  PROCTOR_TRY(DockerConnection stream, DockerConnection::open(socket_, deadline));
+  PROCTOR_TRY(const HttpReply reply, stream.upgrade(std::string(kPrefix) + "/containers/" + id +
+                                                        "/attach?logs=1&stdout=1&stderr=1",
+                                                    deadline));
+  if (reply.status != 101 && reply.status != 200) return refused("read a log", reply);
+  DockerFrames frames;
+  for (;;) {
+    std::string bytes;
+    PROCTOR_TRY(const bool open, stream.read_raw(bytes, kLogChunk));
+    PROCTOR_CHECK_OK(frames.feed(bytes, sink));
+    if (!open) break;
+    if (!bytes.empty()) continue;
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    pollfd waiting{stream.fd(), POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) == 0)
+      return Error{Errc::kUnavailable, "docker engine: a log that does not end"};
+  }
+  if (!frames.at_boundary())
+    return Error{Errc::kUnavailable, "docker engine: a log broke off in a frame"};
+  return ok_status();
+}
+
 Status DockerApi::start(const std::string& id) {
   PROCTOR_TRY(const HttpReply reply,
               call("POST", "/containers/" + id + "/start", "", kSlow, kBodyMax));
@@ -223,6 +274,10 @@ Result<ContainerState> DockerApi::inspect(const std::string& id) {
   const Json& state = json["State"];
   ContainerState out;
   out.running = flag_at(state, "Running");
+  const auto begun = instant_at(state, "StartedAt"), ended = instant_at(state, "FinishedAt");
+  out.begun = begun.has_value();
+  if (begun && ended && !out.running)
+    out.ran = std::max(milliseconds(0), *ended - *begun);  // clocks may jump
   out.oom_killed = flag_at(state, "OOMKilled");
   PROCTOR_TRY(out.exit_code, exit_code_at(state, "ExitCode"));
   if (const auto pid = state.find("Pid"); pid != state.end() && pid->is_number_integer())

@@ -19,10 +19,13 @@ struct DockerImage {
 };
 
 struct ContainerState {
+  bool begun = false;  // ever
   bool running = false;
   bool oom_killed = false;
   int exit_code = 0;
   int pid = 0;  // of its first process, by the engine's numbers; 0: none
+  // From its start to its end by the engine's clock; of one that has ended.
+  std::optional<std::chrono::milliseconds> ran;
 };
 
 class DockerApi {
@@ -39,6 +42,8 @@ class DockerApi {
   Result<std::string> create(const std::string& config);
   // A second connection with the container's stdout and stderr on it.
   Result<DockerConnection> attach(const std::string& id);
+  // What an ended container's log holds.
+  Status read_log(const std::string& id, const DockerFrames::Sink& sink);
   Status start(const std::string& id);
   // Asks for a SIGKILL.  The engine answers only when the container has ended, which may need its
   // output to be read: the answer is not waited for, the container's end is.

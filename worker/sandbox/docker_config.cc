@@ -58,7 +58,16 @@ Json tmpfs(const SandboxSpec& spec) {
   return out;
 }
 
-Json host_config(const SandboxSpec& spec, const fs::path& init) {
+// Output is streamed to us; a log of it would fill the engine's disk.  Of a command that may
+// outlive us a bounded one is kept, in two files that take turns.
+Json log_config(std::size_t bytes) {
+  if (bytes == 0) return {{"Type", "none"}};
+  return {{"Type", "local"},
+          {"Config",
+           {{"max-size", std::to_string(bytes) + "b"}, {"max-file", "2"}, {"compress", "false"}}}};
+}
+
+Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_bytes) {
   // Open files stay at the engine's own limit: asking for more than it has fails every start.
   Json limits = Json::array({ulimit("core", 0)});
   if (0 < spec.file_bytes) limits.push_back(ulimit("fsize", spec.file_bytes));
@@ -66,27 +75,24 @@ Json host_config(const SandboxSpec& spec, const fs::path& init) {
     limits.push_back(ulimit("cpu", static_cast<std::uint64_t>(
                                        std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
   }
-  Json masked = kMaskedProc;
-  for (const char* path : kMaskedSys) masked.push_back(path);
   Json host = {{"NetworkMode", spec.network ? "default" : "none"},
                {"ReadonlyRootfs", true},
                {"Tmpfs", tmpfs(spec)},
                {"Mounts", mounts(spec, init)},
                {"CapDrop", {"ALL"}},
-               {"MaskedPaths", std::move(masked)},
+               {"MaskedPaths", masked_paths()},
                {"ReadonlyPaths", kReadOnlyProc},
                {"SecurityOpt", {"no-new-privileges"}},
                {"Init", false},  // the engine's own can be traced from inside
                {"AutoRemove", false},
-               // The output is streamed to us; a log of it would fill the engine's disk.
-               {"LogConfig", {{"Type", "none"}}},
+               {"LogConfig", log_config(log_bytes)},
                {"RestartPolicy", {{"Name", "no"}}},
                {"Ulimits", std::move(limits)}};
   if (0 < spec.memory_bytes) {
     host["Memory"] = spec.memory_bytes;
     host["MemorySwap"] = spec.memory_bytes;
   }
-  if (0 < spec.processes) host["PidsLimit"] = std::int64_t{spec.processes} + kContainerOwnProcesses;
+  if (0 < spec.processes) host["PidsLimit"] = processes_limit(spec);
   if (0 < spec.cpus) host["NanoCpus"] = std::llround(spec.cpus * 1e9);
   return host;
 }
@@ -105,13 +111,16 @@ Status check_docker_spec(const SandboxSpec& spec) {
 
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                              const fs::path& init, const std::string& owner,
-                             const std::string& command) {
+                             const std::string& command, std::size_t log_bytes) {
+  Json entrypoint = {kContainerInitAt, "--"};
+  for (const std::string& word : spec.launcher) entrypoint.push_back(word);
+  entrypoint.push_back("/bin/sh");
   const Json config = {{"Image", image.id},
                        {"Hostname", kContainerHostname},
                        {"User", "0:0"},
                        {"WorkingDir", kWorkspaceAt},
                        {"Env", environment(spec, image)},
-                       {"Entrypoint", {kContainerInitAt, "--", "/bin/sh"}},
+                       {"Entrypoint", std::move(entrypoint)},
                        {"Cmd", shell_arguments(spec, command)},
                        {"AttachStdin", false},
                        {"AttachStdout", true},
@@ -121,7 +130,7 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                        {"NetworkDisabled", !spec.network},
                        {"Healthcheck", {{"Test", {"NONE"}}}},
                        {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
-                       {"HostConfig", host_config(spec, init)}};
+                       {"HostConfig", host_config(spec, init, log_bytes)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -13,8 +13,9 @@ namespace proctor {
 Status check_docker_spec(const SandboxSpec& spec);
 
 // Requires: check_docker_spec passed.  `init`: our first process, on the engine's host.
+// `log_bytes`: of output that the engine keeps of it, the newest; 0: none.
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                              const fs::path& init, const std::string& owner,
-                             const std::string& command);
+                             const std::string& command, std::size_t log_bytes = 0);
 
 }  // namespace proctor

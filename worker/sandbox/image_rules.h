@@ -15,8 +15,10 @@ inline constexpr const char* kContainerHostname = "sandbox";
 // Our init, where the Docker Engine shows its own.
 inline constexpr const char* kContainerInitAt = "/sbin/docker-init";
 
-// init and the shell are processes too, but not the command's.
-inline constexpr std::uint32_t kContainerOwnProcesses = 2;
+// init, the shell and what a launcher leaves are processes too, but not the command's.
+inline std::int64_t processes_limit(const SandboxSpec& spec) {
+  return std::int64_t{spec.processes} + (spec.launcher.empty() ? 2 : 3);
+}
 
 // Private, writable and empty at the start of each command; parents first.
 struct PrivateFolder {

@@ -25,7 +25,7 @@ class NullEngine final : public SandboxEngine {
   std::map<std::string, std::string> enforcement() const override {
     return {{"cpu", "none"}, {"memory", "none"}, {"network", "none"}, {"processes", "none"}};
   }
-  Status clean_up() override { return ok_status(); }
+  Status clean_up(const std::set<std::string>&) override { return ok_status(); }
 };
 
 }  // namespace

@@ -150,7 +150,7 @@ class OciEngine final : public SandboxEngine {
             {"seccomp", "filter"}};
   }
 
-  Status clean_up() override {
+  Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
     remove_stale_runtime_folders(kFolderPrefix);
     return ok_status();

@@ -94,8 +94,7 @@ Json resources(const SandboxSpec& spec, const OciHost& host) {
                 device(1, 8), device(1, 9), device(5, 0)}}};
   if (0 < spec.memory_bytes && host.limit_memory)
     out["memory"] = {{"limit", spec.memory_bytes}, {"swap", spec.memory_bytes}};
-  if (0 < spec.processes && host.limit_processes)
-    out["pids"] = {{"limit", std::int64_t{spec.processes} + kContainerOwnProcesses}};
+  if (0 < spec.processes && host.limit_processes) out["pids"] = {{"limit", processes_limit(spec)}};
   if (0 < spec.cpus && host.limit_cpus) {
     constexpr std::int64_t kPeriodUs = 100'000;
     const auto quota = std::max<std::int64_t>(1'000, std::llround(spec.cpus * kPeriodUs));
@@ -108,12 +107,10 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
   Json namespaces = Json::array();
   for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
   if (host.hide_groups) namespaces.push_back({{"type", "cgroup"}});
-  Json masked = kMaskedProc;
-  for (const char* path : kMaskedSys) masked.push_back(path);
   Json out = {{"cgroupsPath", host.cgroups_path},
               {"resources", resources(spec, host)},
               {"seccomp", oci_seccomp()},
-              {"maskedPaths", std::move(masked)},
+              {"maskedPaths", masked_paths()},
               {"readonlyPaths", kReadOnlyProc}};
   if (!spec.network) {
     namespaces.push_back({{"type", "network"}});
@@ -128,7 +125,9 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
 }  // namespace
 
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
-  Json args = {kContainerInitAt, "--", "/bin/sh"};
+  Json args = {kContainerInitAt, "--"};
+  for (const std::string& word : spec.launcher) args.push_back(word);
+  args.push_back("/bin/sh");
   for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));
   Json env = Json::array();
   for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);

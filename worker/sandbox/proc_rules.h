@@ -4,6 +4,8 @@
 // container). /proc/sys/kernel/core_pattern alone would be a command of root's on the host. Source:
 // the OCI runtime-spec's and the Docker Engine's defaults; proc(5).
 #include <array>
+#include <string>
+#include <vector>
 
 namespace proctor {
 
@@ -17,5 +19,11 @@ inline constexpr std::array<const char*, 10> kMaskedProc = {
 // Where /sys is shown at all.
 inline constexpr std::array<const char*, 2> kMaskedSys = {"/sys/firmware",
                                                           "/sys/devices/virtual/powercap"};
+
+inline std::vector<std::string> masked_paths() {
+  std::vector<std::string> out(kMaskedProc.begin(), kMaskedProc.end());
+  out.insert(out.end(), kMaskedSys.begin(), kMaskedSys.end());
+  return out;
+}
 
 }  // namespace proctor

@@ -21,6 +21,11 @@ std::string_view to_string(SandboxKind k) {
   return "?";
 }
 
+Result<std::unique_ptr<Sandbox>> SandboxEngine::adopt(const SandboxSpec&, const LeftCommand&) {
+  return Error{Errc::kInvalid, "sandbox " + std::string(to_string(kind())) +
+                                   ": its commands end with their worker"};
+}
+
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
                                                            const SandboxOptions& options) {
   switch (kind) {

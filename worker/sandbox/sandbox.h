@@ -6,8 +6,10 @@
 // one Sandbox belongs to one thread.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -51,6 +53,9 @@ struct SandboxSpec {
   std::vector<SandboxMount> mounts;
   std::map<std::string, std::string> env;  // the whole environment
   bool network = false;
+  // Words before those of the shell: a program shown by a mount, which runs what follows it and
+  // leaves one process of its own beside it.  Empty: none.
+  std::vector<std::string> launcher{};
   std::uint64_t memory_bytes = 0;  // 0: no limit
   std::uint32_t processes = 0;
   double cpus = 0;
@@ -68,6 +73,14 @@ struct ExecSpec {
   std::chrono::milliseconds timeout{60'000};
   fs::path stdout_file, stderr_file;              // where the bounded output is written
   std::size_t output_max = std::size_t{8} << 20;  // of each stream
+  // Where a command can outlive this process (Docker): called once it is there, before it begins,
+  // with the name by which adopt() finds it.  Absent: the command is nobody's but ours.
+  std::function<void(const std::string& name)> outlives{};
+};
+// A command that an earlier life of this worker began and that may still run.
+struct LeftCommand {
+  std::string name;  // what ExecSpec::outlives was told
+  std::chrono::steady_clock::time_point since;
 };
 
 struct ExecOutcome {
@@ -95,10 +108,14 @@ class SandboxEngine {
   virtual ~SandboxEngine() = default;
   virtual SandboxKind kind() const = 0;
   virtual Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) = 0;
+  // Takes a command over instead of beginning one: the next run() waits for it, with the limits,
+  // files and cancellation of its ExecSpec.  Of its spec only the label and the hold count.
+  // kNotFound: it is not there any more.  kInvalid: this kind's commands die with their worker.
+  virtual Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec, const LeftCommand& left);
   // Which limits the kernel enforces here, for the manifest: {"memory":"cgroup1", ...}.
   virtual std::map<std::string, std::string> enforcement() const = 0;
-  // Removes what earlier lives of this owner left (by label).
-  virtual Status clean_up() = 0;
+  // Removes what earlier lives of this owner left (by label), but for commands of these names.
+  virtual Status clean_up(const std::set<std::string>& keep = {}) = 0;
 };
 
 struct SandboxOptions {

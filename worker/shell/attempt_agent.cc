@@ -7,6 +7,9 @@ namespace proctor {
 
 Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
   PROCTOR_TRY(const fs::path dir, fresh_dir("meter"));
+  // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
+  std::error_code ignored;
+  fs::remove(dir / fs::path(kMeterSocket).filename(), ignored);
   PROCTOR_TRY(auto server, MeterServer::start(dir, meter_));
   // Connecting needs no writable mount, and a client must not take the socket away.
   spec.mounts.push_back({dir, kMeterAt, false});
@@ -15,7 +18,9 @@ Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
 }
 
 AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence) {
-  const bool network = spec.network;
+  std::optional<AgentJob::Left> left;
+  if (left_program_ != nullptr)
+    left = AgentJob::Left{left_program_->command(), left_program_->book.command->limit};
   return {contract(),
           *input_.method,
           *workspace_,
@@ -28,16 +33,17 @@ AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t
           agent_wall(),
           std::move(scratch),
           recorder_->dir() / "agent",
-          [this, network] {
-            network_used_ = network_used_ || network;
+          [this] {
             watch_.sandbox_started();
-            meter_.program_runs();
+            if (left_program_ == nullptr) meter_.program_runs();
           },
           [this, &evidence](const ToolUse& use) {
             meter_.program_ended({use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak});
             evidence = note("tool", Actor::kAgent, tool_payload(use));
           },
-          [this] { return meter_.start_program(engine_->kind() == SandboxKind::kDocker); }};
+          [this] { return meter_.start_program(engine_->kind() == SandboxKind::kDocker); },
+          [this](const std::string& container) { outlives(container); },
+          std::move(left)};
 }
 
 // `server` lives until the last word of the agent is read, which is after this returns.
@@ -45,6 +51,7 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   const Method& method = *input_.method;
   SandboxSpec spec;
   fs::path scratch;
+  std::unique_ptr<PhaseNetwork> network;
   // A baseline opens no sandbox and writes no output; an empty folder would be evidence of nothing.
   if (method.kind == Method::Kind::kCommand) {
     PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
@@ -52,16 +59,20 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
     PROCTOR_TRY(scratch, fresh_dir("agent"));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_TRY(server, show_meter(spec));
+    PROCTOR_TRY(network, give_network(spec, contract().policy.agent_network, "agent"));
   }
-  std::uint64_t evidence = note("agent.start", Actor::kHarness,
-                                Json{{"method", method.name},
-                                     {"network", contract().policy.network},
-                                     {"privileges", {"read", "write", "test"}}});
+  std::uint64_t evidence = 0;
+  if (left_program_ == nullptr)
+    evidence = note("agent.start", Actor::kHarness,
+                    Json{{"method", method.name},
+                         {"network", network_payload(contract().policy.agent_network)},
+                         {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
   const AgentJob job = agent_job(std::move(spec), std::move(scratch), evidence);
   PROCTOR_TRY(const AgentReport report,
               make_agent(method.kind)->work(job, agent_stop_.get_token()));
   AgentEnded ended;
+  if (network) ended.denied = network->close();
   ended.ran_program = report.program.has_value();
   if (report.program) ended.exec = end_of(*report.program);
   ended.evidence = evidence;
@@ -72,6 +83,7 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   watch_.enter(wire::Stage::kAgent);
   std::unique_ptr<MeterServer> server;
   Result<AgentEnded> ended = work(server);
+  left_program_ = nullptr;
   const bool metered = server != nullptr;
   server.reset();  // what the agent has said is counted; from here on this thread is alone
   if (ended.ok() && ended->exec.end == ExecEnd::kTimedOut)
@@ -86,8 +98,7 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
 // On the socket's thread while the agent works, and then on the slot's; never on both, and the
 // slot's thread does not touch the lifecycle while the agent works.
 void AttemptRun::tell_budget_reached(const MeterStop& stop, std::uint64_t evidence) {
-  for (const LifecycleCommand& command :
-       lifecycle_.on(BudgetReached{stop.cap, evidence, stop.reason}))
+  for (const LifecycleCommand& command : tell(BudgetReached{stop.cap, evidence, stop.reason}))
     std::visit([this](const auto& c) { perform(c); }, command);
 }
 

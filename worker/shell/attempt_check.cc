@@ -25,6 +25,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
   PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
+  PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
   ExecSpec exec;
   exec.command = check.command;
   exec.timeout = check.timeout;

@@ -44,6 +44,24 @@ std::uint64_t ms(std::chrono::milliseconds d) {
   return static_cast<std::uint64_t>(d.count());
 }
 
+// Nothing where the two older fields say it all.
+std::map<std::string, std::vector<std::string>> allowed_places(const Contract& c) {
+  std::map<std::string, std::vector<std::string>> out = {
+      {"setup", {}}, {"agent", {}}, {"acceptance", {}}};
+  bool lists = c.policy.agent_network != c.policy.check_network;
+  const auto add = [&](const char* phase, const NetworkAccess& access) {
+    lists = lists || access.filtered();
+    std::vector<std::string>& places = out[phase];
+    for (const std::string& place : access.open ? std::vector<std::string>{"*"} : access.allow)
+      if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+  };
+  for (const SetupStep& step : c.setup) add("setup", step.network);
+  add("agent", c.policy.agent_network);
+  add("acceptance", c.policy.check_network);
+  if (!lists) out.clear();
+  return out;
+}
+
 }  // namespace
 
 Json AttemptRun::manifest() const {
@@ -84,7 +102,7 @@ Json AttemptRun::manifest() const {
   if (c.environment.image.empty()) m.package_managers = host_packages();
   for (const SetupStep& step : c.setup) {
     m.setup.push_back(step.command);
-    m.network_setup = m.network_setup || step.network;
+    m.network_setup = m.network_setup || step.network.any();
   }
   m.agent = input_.method->kind == Method::Kind::kCommand
                 ? input_.method->command
@@ -96,7 +114,8 @@ Json AttemptRun::manifest() const {
               {"disk_bytes", c.policy.disk_bytes},
               {"cpu_ms", ms(c.policy.cpu)},
               {"usd_micros", static_cast<std::uint64_t>(input_.assignment.ask.micros())}};
-  m.network_agent = c.policy.network;
+  m.network_agent = c.policy.agent_network.any() || c.policy.check_network.any();
+  m.network_allowed = allowed_places(c);
   m.seed = input_.settings->seed;
   m.run_seed = input_.assignment.seed;
   m.seed_deviation = input_.settings->seed_deviation;

@@ -73,6 +73,18 @@ void AttemptMeter::keep() {
   if (book_ != nullptr) book_->write(meter_.ceiling(), command_);
 }
 
+void AttemptMeter::go_on(const Usage& so_far, const std::optional<MeterBook::Command>& program) {
+  {
+    const std::lock_guard lock(mutex_);
+    meter_.go_on(so_far, program ? std::optional(program->limit) : std::nullopt);
+    command_ = program;
+    program_ = program.has_value();
+    if (program) program_since_ = program->since;
+    keep();
+  }
+  publish();
+}
+
 void AttemptMeter::command_begins(MeterPhase phase, Millis limit, bool docker) {
   const std::lock_guard lock(mutex_);
   command_ = MeterBook::Command{phase, mono_now(), limit, docker};

@@ -39,6 +39,10 @@ class AttemptMeter final : public MeterServer::Meter {
   // `book` (may be null) is kept up to date before anything takes effect; it outlives the meter.
   AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, MeterBook* book = nullptr);
 
+  // Before anything else: goes on where an earlier life stopped.  `program`: the command of the
+  // agent's that still runs, or did until somebody looks; none: the agent is done.
+  void go_on(const Usage& so_far, const std::optional<MeterBook::Command>& program);
+
   // MeterServer's thread.
   std::string answer(std::string_view line) override;
   std::string tick() override;

@@ -44,7 +44,8 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       watch_(watch),
       dir_(std::move(dir)),
       caps_(caps_of(input)),
-      lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall)),
+      lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
+                                input.method->overload_exit)),
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
               acceptance_worst_case(input.contract->contract),
               [gate = input.gate, rates = input.settings->rates](
@@ -74,8 +75,13 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();
-  watch_.enter(wire::Stage::kPreparing);
-  std::vector<LifecycleCommand> commands = lifecycle_.start();
+  std::vector<LifecycleCommand> commands;
+  if (input_.left) {
+    commands = go_on(*input_.left);
+  } else {
+    watch_.enter(wire::Stage::kPreparing);
+    commands = lifecycle_.start();
+  }
   bool cancelled = false;
   while (!commands.empty()) {
     Answer answer;
@@ -88,7 +94,9 @@ AttemptRun::Outcome AttemptRun::run() {
       cancelled = true;
       answer = RunCancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
     }
-    commands = lifecycle_.on(*answer);
+    const bool extracted = std::holds_alternative<PatchExtracted>(*answer);
+    commands = tell(*answer);
+    if (extracted) keep_checkpoint(std::nullopt);
   }
   out_.verdict = lifecycle_.verdict();
   out_.usage = meter_.usage();
@@ -150,7 +158,6 @@ Status AttemptRun::open_workspace(Room room) {
 Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), input_.assignment.seed);
   spec.label = label;
-  spec.network = contract().policy.network;
   spec.hold = watch_.hold();
   if (engine_->kind() == SandboxKind::kDocker) {
     PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
@@ -173,7 +180,6 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
 
 Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spec,
                                         const ExecSpec& exec) {
-  network_used_ = network_used_ || spec.network;
   PROCTOR_TRY(auto sandbox, engine_->open(spec));
   watch_.sandbox_started();
   meter_.command_begins(phase, exec.timeout, engine_->kind() == SandboxKind::kDocker);
@@ -185,13 +191,27 @@ Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spe
   return outcome;
 }
 
+Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec,
+                                                               const NetworkAccess& access,
+                                                               const std::string& phase) {
+  network_used_ = network_used_ || access.any();
+  fs::path dir;
+  if (access.filtered()) {
+    PROCTOR_TRY(dir, fresh_dir("network"));
+  }
+  return PhaseNetwork::give(spec, access, phase, dir,
+                            [this](std::string_view type, Actor actor, const Json& payload) {
+                              return note(type, actor, payload);
+                            });
+}
+
 AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
   const std::string name = "setup-" + std::string(to_string(c.room));
   const auto run = [&]() -> Result<LifecycleEvent> {
     PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name)));
-    spec.network = step.network;
     PROCTOR_CHECK_OK(show_contract_files(spec));
+    PROCTOR_TRY(const auto network, give_network(spec, step.network, name));
     if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
     ExecSpec exec;
@@ -204,7 +224,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
         exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
     payload["room"] = to_string(c.room);
     payload["step"] = c.index;
-    payload["network"] = step.network;
+    payload["network"] = network_payload(step.network);
     return LifecycleEvent(SetupEnded{end_of(outcome), note("setup", Actor::kHarness, payload)});
   };
   Result<LifecycleEvent> ended = run();

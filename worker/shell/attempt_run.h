@@ -20,7 +20,9 @@
 #include "worker/sandbox/disk_use.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
+#include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
+#include "worker/shell/phase_network.h"
 #include "worker/shell/rate_gate.h"
 #include "worker/workspace/workspace.h"
 
@@ -34,7 +36,9 @@ struct AttemptInput {
   std::shared_ptr<const ContractBundle> contract;
   std::shared_ptr<const Method> method;
   std::shared_ptr<const Settings> settings;
-  std::shared_ptr<RateGate> gate{};  // of the campaign
+  Digest settings_digest;
+  std::shared_ptr<RateGate> gate{};           // of the campaign
+  std::shared_ptr<const LeftAttempt> left{};  // what an earlier life of this worker left of it
 };
 
 class AttemptRun {
@@ -44,7 +48,8 @@ class AttemptRun {
     Engines& engines;
     WorkerId worker;
   };
-  // `dir` is an empty or absent folder of this attempt; `book` (may be null) outlives it.
+  // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`
+  // (may be null) outlives it.
   AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch, fs::path dir,
              MeterBook* book);
 
@@ -77,6 +82,16 @@ class AttemptRun {
   Answer perform(const StopAgent&);
   Answer perform(const Package&);
 
+  std::vector<LifecycleCommand> tell(const LifecycleEvent& event);
+  // What comes next for an attempt that an earlier life left.
+  std::vector<LifecycleCommand> go_on(const LeftAttempt& left);
+  Status restore(const LeftAttempt& left);
+  void give_up(const LeftAttempt& left);
+  Status clear_acceptance();
+  // For a later life: the agent's program has a container, or its patch is extracted.
+  void keep_checkpoint(std::optional<Checkpoint::Program> program);
+  void outlives(const std::string& container);
+
   Status write_manifest();
   Json manifest() const;
   Status open_workspace(Room room);
@@ -92,6 +107,9 @@ class AttemptRun {
   Status place_acceptance_files();
   Result<fs::path> fresh_dir(const std::string& name);
   std::string label(std::string_view phase) const;
+  // What this phase may reach, given to its sandbox for as long as the object lives.
+  Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
+                                                     const std::string& phase);
   Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
   AgentJob agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.
@@ -125,6 +143,9 @@ class AttemptRun {
   std::string briefing_;
   std::vector<std::string> setup_makes_;  // of what is protected, on the untouched snapshot; sorted
   bool network_used_ = false;
+  std::vector<LifecycleEvent> told_;           // what the lifecycle was
+  std::uint32_t lives_ = 0;                    // of the worker that had this attempt before
+  const LeftAttempt* left_program_ = nullptr;  // until the agent is over
   Outcome out_;
 };
 

@@ -120,14 +120,14 @@ bool Engines::offers(SandboxKind kind) const {
   return true;
 }
 
-void Engines::clean_up() {
+void Engines::clean_up(const std::set<std::string>& keep) {
   // Whatever an earlier life used, with whichever options.
   for (const SandboxKind kind :
        {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
     if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) continue;
     const Result<SandboxEngine*> engine = get(kind);
     if (!engine.ok()) continue;
-    if (const Status done = (*engine)->clean_up(); !done.ok()) {
+    if (const Status done = (*engine)->clean_up(keep); !done.ok()) {
       log::warn("clean up " + std::string(to_string(kind)) + ": " + done.error().detail);
     }
   }

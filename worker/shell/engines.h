@@ -36,8 +36,9 @@ class Engines {
   // The same, but a Docker Engine that does not answer is waited for, and that is said: it may be
   // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
   Result<SandboxEngine*> wait_for(const Environment& environment, std::stop_token cancel);
-  // Removes what earlier lives of this worker left, in every kind that answers here.
-  void clean_up();
+  // Removes what earlier lives of this worker left, in every kind that answers here; but for
+  // commands of these names, which somebody will adopt.
+  void clean_up(const std::set<std::string>& keep = {});
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
   // "sandbox:docker" is what contracts with an image ask for, also where OCI runs them.
   std::vector<std::string> features();

@@ -1,5 +1,6 @@
 #include "worker/shell/host_facts.h"
 
+#include <fcntl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
+#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {
@@ -41,6 +43,16 @@ std::string first_line(std::string_view text) {
 }
 
 }  // namespace
+
+std::string kernel_boot() {
+  constexpr std::size_t kMost = 64;
+  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, kMost> text{};
+  const ssize_t n = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : 0;
+  std::string out(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  std::erase_if(out, [](char c) { return c <= ' '; });
+  return out.empty() ? "unknown" : out;
+}
 
 HostFacts host_facts() {
   HostFacts facts;

@@ -14,6 +14,10 @@ struct HostFacts {
 };
 HostFacts host_facts();
 
+// Of this run of the kernel: what was written under another one may have been lost in part.
+// "unknown" where it cannot be told, which no two have in common.
+std::string kernel_boot();
+
 // Versions of the interpreters, compilers and package managers among the host's Debian packages,
 // which a bubblewrap sandbox shows; under "dpkg" also the digest of the list of all packages, so
 // that two hosts with the same one are the same.  Empty where there is no dpkg.

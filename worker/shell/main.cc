@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
+#include <set>
 
 #include "common/base/digest.h"
 #include "common/base/host_lock.h"
@@ -135,13 +136,15 @@ Result<wire::ZmqPort::Options> port_options(const Options& o) {
   return port;
 }
 
-// What a killed life was running goes into the spool as it was metered: the first Sync names it, so
-// that nobody takes it for lost at its ceiling.  Requires: the sandboxes of that life are gone.
-void report_left_attempts(const fs::path& meters, const std::string& docker_socket, Spool& spool) {
-  if (MeterBook::read_all(meters).empty()) return;
+// What a killed life was running, and nobody can go on with, goes into the spool as it was metered:
+// the first Sync names it, so that nobody takes it for lost at its ceiling.  Requires: the
+// sandboxes of these are gone.
+void report_left_attempts(std::vector<MeterBook::Left> books, const std::string& docker_socket,
+                          Spool& spool) {
+  if (books.empty()) return;
   const bool docker_is_clean = docker_answers(docker_socket);
   for (const MeterBook::Left& left :
-       end_of_left_attempts(meters, docker_is_clean, mono_now(), wall_now())) {
+       end_of_left_attempts(std::move(books), docker_is_clean, mono_now(), wall_now())) {
     const auto kept = spool.put(left.campaign, left.so_far, {});  // a result that is there stays
     if (!kept.ok()) {
       log::warn("attempt " + to_string(left.so_far.attempt) + ": " + kept.error().detail);
@@ -152,6 +155,42 @@ void report_left_attempts(const fs::path& meters, const std::string& docker_sock
     std::error_code ignored;
     fs::remove(left.file, ignored);
   }
+}
+
+// Everything in `dir` but these.
+void clear_folder(const fs::path& dir, const std::set<std::string>& keep) {
+  std::vector<fs::path> gone;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(dir, ec))
+    if (!keep.contains(entry.path().filename().string())) gone.push_back(entry.path());
+  for (const fs::path& path : gone)
+    if (const Status removed = remove_tree(path); !removed.ok()) log::warn(removed.error().detail);
+}
+
+// What an earlier life of this name left: containers first, they hold the workspaces.  What this
+// one goes on with stays.
+void clean_up(const fs::path& home, const std::vector<LeftAttempt>& left, Engines& engines,
+              WorkspaceStore& store) {
+  std::set<std::string> containers, runs, campaigns, bundles;
+  std::vector<LeftWorkspace> workspaces;
+  for (const LeftAttempt& one : left) {
+    const Checkpoint& c = one.checkpoint;
+    runs.insert(c.campaign + "-" + to_string(c.assignment.attempt));
+    campaigns.insert(c.campaign);
+    for (const Digest& d : {c.assignment.contract, c.assignment.method, c.settings})
+      bundles.insert(d.hex());
+    if (!c.program) continue;
+    containers.insert(c.program->container);
+    workspaces.push_back(c.program->workspace);
+  }
+  engines.clean_up(containers);
+  if (const Status cleaned = store.clean_up(workspaces); !cleaned.ok())
+    log::warn("clean up: " + cleaned.error().detail);
+  clear_folder(home / "runs", runs);
+  // Bundles name folders of the coordinator's host, which may have moved since; what is under way
+  // has its trees already.
+  clear_folder(home / "bundles", campaigns);
+  for (const std::string& campaign : campaigns) clear_folder(home / "bundles" / campaign, bundles);
 }
 
 int serve(const Options& o) {
@@ -177,23 +216,18 @@ int serve(const Options& o) {
   Engines engines({owner, o.docker_socket, o.image_store},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden, o.images,
                   std::chrono::seconds(o.engine_wait));
-  // What an earlier life of this name left: containers first, they hold the workspaces.
-  engines.clean_up();
-  if (const Status cleaned = (*store)->clean_up(); !cleaned.ok())
-    log::warn("clean up: " + cleaned.error().detail);
-  if (const Status cleared = remove_tree(home / "runs"); !cleared.ok())
-    log::warn(cleared.error().detail);
+  std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");
+  std::vector<LeftAttempt> left;
+  if (!o.clean_up) left = find_left_attempts(home / "runs", last_campaign(home, o.connect), books);
+  clean_up(home, left, engines, **store);
   Result<Spool> spool = Spool::open(home / "spool");  // removes what is not whole in it
   if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
   if (o.clean_up) return kOk;
   if (const Status made = make_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
   spread_subfolders(home / "runs");
-  // Bundles name folders of the coordinator's host, which may have moved since.
-  if (const Status cleared = remove_tree(home / "bundles"); !cleared.ok())
-    log::warn(cleared.error().detail);
   BundleCache bundles(home / "bundles");
-  report_left_attempts(home / "meters", o.docker_socket, *spool);
+  report_left_attempts(std::move(books), o.docker_socket, *spool);
   RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name)}, **store, engines,
                        *spool);
 
@@ -208,6 +242,7 @@ int serve(const Options& o) {
   loop.port = std::move(port).value();
   loop.home = home;
   loop.once = o.once;
+  loop.left = std::move(left);
   if (0 < o.give_up_after) loop.give_up_after = std::chrono::seconds(o.give_up_after);
   Result<WorkerLoop::End> end = WorkerLoop(std::move(loop), executor, bundles, *spool).run();
   if (!end.ok()) return fail(end.error(), code_of(end.error()));

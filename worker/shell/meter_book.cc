@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <sstream>
 #include <system_error>
@@ -13,6 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
+#include "worker/shell/host_facts.h"
 #include "worker/shell/spool.h"
 
 namespace proctor {
@@ -22,17 +22,6 @@ constexpr std::size_t kPage = 4096;  // an encoded Result is a few hundred bytes
 constexpr std::size_t kFile = 2 * kPage;
 constexpr std::string_view kEnding = ".meter";
 constexpr std::string_view kMagic = "proctor-meter-1";
-
-// Of this run of the kernel: what another one wrote may have been lost in part.
-std::string kernel_boot() {
-  constexpr std::size_t kMost = 64;
-  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, kMost> text{};
-  const ssize_t n = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : 0;
-  std::string out(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  std::erase_if(out, [](char c) { return c <= ' '; });
-  return out.empty() ? "unknown" : out;
-}
 
 struct Page {
   std::uint64_t turn = 0;
@@ -123,6 +112,15 @@ Result<std::unique_ptr<MeterBook>> MeterBook::create(const fs::path& root,
   return book;
 }
 
+Result<std::unique_ptr<MeterBook>> MeterBook::go_on(const Left& left) {
+  UniqueFd fd(::open(left.file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return errno_error("open " + left.file.string(), errno);
+  auto book = std::unique_ptr<MeterBook>(
+      new MeterBook(left.file, std::move(fd), kernel_boot(), left.so_far));
+  book->turn_ = left.turn;
+  return book;
+}
+
 void MeterBook::write(const Usage& usage, const std::optional<Command>& command) {
   if (!fd_.valid()) return;
   so_far_.usage = usage;
@@ -155,12 +153,13 @@ std::vector<MeterBook::Left> MeterBook::read_all(const fs::path& root) {
        it.increment(error)) {
     const fs::path file = it->path();
     if (!it->is_regular_file(error) || file.extension() != kEnding) continue;
-    Left left{file.parent_path().filename().string(), {}, {}, file};
+    Left left{file.parent_path().filename().string(), {}, {}, file, 0};
     std::optional<Page> page = read_book(file, boot);
     if (page && to_string(page->so_far.attempt) == file.stem().string() &&
         is_plain_name(left.campaign)) {
       left.so_far = std::move(page->so_far);
       left.command = page->command;
+      left.turn = page->turn;
       out.push_back(std::move(left));
     } else {
       log::warn("meter of attempt " + file.stem().string() +
@@ -174,10 +173,21 @@ std::vector<MeterBook::Left> MeterBook::read_all(const fs::path& root) {
   return out;
 }
 
-std::vector<MeterBook::Left> end_of_left_attempts(const fs::path& root, bool docker_is_clean,
-                                                  Instant now, WallTime wall) {
-  std::vector<MeterBook::Left> out = MeterBook::read_all(root);
-  for (MeterBook::Left& left : out) {
+Millis time_of(const MeterBook::Command& command, Instant now) {
+  return std::clamp(now - command.since, Millis(0), command.limit);
+}
+
+void add_time(Usage& usage, MeterPhase phase, Millis time) {
+  std::uint64_t& counter = phase == MeterPhase::kSetup   ? usage.setup_ms
+                           : phase == MeterPhase::kAgent ? usage.agent_ms
+                                                         : usage.acceptance_ms;
+  counter = std::min(kUsageCountMax, counter + static_cast<std::uint64_t>(time.count()));
+}
+
+std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> all,
+                                                  bool docker_is_clean, Instant now,
+                                                  WallTime wall) {
+  for (MeterBook::Left& left : all) {
     wire::ResultMessage& r = left.so_far;
     r.outcome = RunOutcome::kInvalid;
     r.termination = Termination::kInfrastructure;
@@ -185,15 +195,11 @@ std::vector<MeterBook::Left> end_of_left_attempts(const fs::path& root, bool doc
     r.rationale = "its worker was killed; it is charged as metered until then";
     r.finished_ms = std::max(r.started_ms, wall.raw());
     if (!left.command) continue;
-    const MeterBook::Command& c = *left.command;
-    const bool runs_on = c.docker && !docker_is_clean;
-    const Millis time = runs_on ? c.limit : std::clamp(now - c.since, Millis(0), c.limit);
-    std::uint64_t& counter = c.phase == MeterPhase::kSetup   ? r.usage.setup_ms
-                             : c.phase == MeterPhase::kAgent ? r.usage.agent_ms
-                                                             : r.usage.acceptance_ms;
-    counter = std::min(kUsageCountMax, counter + static_cast<std::uint64_t>(time.count()));
+    const bool runs_on = left.command->docker && !docker_is_clean;
+    add_time(r.usage, left.command->phase,
+             runs_on ? left.command->limit : time_of(*left.command, now));
   }
-  return out;
+  return all;
 }
 
 }  // namespace proctor

@@ -35,6 +35,9 @@ class MeterBook {
   static Result<std::unique_ptr<MeterBook>> create(const fs::path& root,
                                                    const std::string& campaign,
                                                    wire::ResultMessage so_far);
+  // Goes on with a book that an earlier life left.
+  struct Left;
+  static Result<std::unique_ptr<MeterBook>> go_on(const Left& left);
   // The file stays: whoever made sure of the attempt's result calls close().
   ~MeterBook() = default;
   MeterBook(const MeterBook&) = delete;
@@ -49,6 +52,7 @@ class MeterBook {
     wire::ResultMessage so_far;
     std::optional<Command> command;
     fs::path file;
+    std::uint64_t turn = 0;  // of its newest page
   };
   static std::vector<Left> read_all(const fs::path& root);
 
@@ -64,7 +68,10 @@ class MeterBook {
 // Makes the result of each attempt that a killed life of this worker was running: infrastructure,
 // with the usage of its book and the time of the command that was under way, until now or its limit
 // (the limit where a Docker Engine that may still run it does not answer).
-std::vector<MeterBook::Left> end_of_left_attempts(const fs::path& root, bool docker_is_clean,
-                                                  Instant now, WallTime wall);
+std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> left,
+                                                  bool docker_is_clean, Instant now, WallTime wall);
+// What the command under way has taken until then: at most its limit.
+Millis time_of(const MeterBook::Command& command, Instant now);
+void add_time(Usage& usage, MeterPhase phase, Millis time);
 
 }  // namespace proctor

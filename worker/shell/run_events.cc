@@ -91,6 +91,11 @@ Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64
   return payload;
 }
 
+Json network_payload(const NetworkAccess& access) {
+  if (access.filtered()) return access.allow;
+  return access.open;
+}
+
 Json termination_payload(const RecordTermination& t) {
   return Json{{"code", to_string(t.termination)},
               {"rationale", as_utf8(t.rationale)},

@@ -24,6 +24,8 @@ Json tool_payload(const ToolUse& use);
 Json mutation_payload(const Patch& patch);
 Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms);
 Json termination_payload(const RecordTermination& t);
+// true, false, or the list of places.
+Json network_payload(const NetworkAccess& access);
 // At most kListedPaths of them, and how many there are.
 Json paths_payload(const std::vector<std::string>& paths);
 inline constexpr std::size_t kListedPaths = 1000;

@@ -23,6 +23,7 @@ void lose_evidence(wire::ResultMessage& result, const std::string& why) {
   result.outcome = RunOutcome::kInvalid;
   result.termination = Termination::kInfrastructure;
   result.infrastructure = true;
+  result.overload = false;
   result.rationale = why;
   result.report = Digest();
   result.archive = Digest();
@@ -36,7 +37,8 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
   const fs::path dir = options_.runs / (input.campaign + "-" + name);
   fs::path archive;
   // Without a book the attempt is merely dearer if this worker is killed.
-  auto book = MeterBook::create(options_.meters, input.campaign, blank_result(input));
+  auto book = input.left ? MeterBook::go_on(input.left->book)
+                         : MeterBook::create(options_.meters, input.campaign, blank_result(input));
   if (!book.ok()) log::warn("attempt " + name + ": " + book.error().detail);
   wire::ResultMessage result = walk(input, watch, dir, archive, book.ok() ? book->get() : nullptr);
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
@@ -60,15 +62,18 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
     result.rationale = "null sandbox: nothing was executed";
     return result;
   }
-  if (Status cleared = remove_tree(dir); !cleared.ok()) {
-    lose_evidence(result, cleared.error().detail);
-    return result;
+  if (!input.left) {
+    if (Status cleared = remove_tree(dir); !cleared.ok()) {
+      lose_evidence(result, cleared.error().detail);
+      return result;
+    }
   }
   AttemptRun run({store_, engines_, options_.worker}, input, watch, dir, book);
   const AttemptRun::Outcome outcome = run.run();
   result.outcome = outcome.verdict.outcome;
   result.termination = outcome.verdict.termination;
   result.infrastructure = outcome.verdict.infrastructure;
+  result.overload = outcome.verdict.overload;
   result.rationale = outcome.verdict.rationale;
   result.usage = outcome.usage;
   result.started_ms = outcome.started_ms;

@@ -55,6 +55,13 @@ Result<std::string> read_part(const fs::path& path, std::uint64_t offset, std::s
 
 }  // namespace
 
+std::string last_campaign(const fs::path& home, const std::string& endpoint) {
+  const Result<std::string> last = read_file(home / kLast, limits::kDetailBytes);
+  const std::size_t line = last.ok() ? last->find('\n') : std::string::npos;
+  if (line == std::string::npos || last->substr(0, line) != endpoint) return {};
+  return last->substr(line + 1);
+}
+
 WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles,
                        Spool& spool)
     : options_(std::move(options)),
@@ -94,17 +101,14 @@ bool WorkerLoop::send(const wire::Message& m) {
 Result<WorkerLoop::End> WorkerLoop::run() {
   // The campaign this endpoint served last: its results are part of the first Sync already, so that
   // nobody takes them for lost.
-  if (const Result<std::string> last = read_file(options_.home / kLast, limits::kDetailBytes);
-      last.ok()) {
-    const std::size_t line = last->find('\n');
-    if (line != std::string::npos && last->substr(0, line) == options_.port.endpoint) {
-      campaign_ = last->substr(line + 1);
-      bundles_.enter(campaign_);
-      Result<std::vector<Spool::Entry>> entries = spool_.load(campaign_);
-      if (entries.ok()) {
-        for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
-      }
+  campaign_ = last_campaign(options_.home, options_.port.endpoint);
+  if (!campaign_.empty()) {
+    bundles_.enter(campaign_);
+    Result<std::vector<Spool::Entry>> entries = spool_.load(campaign_);
+    if (entries.ok()) {
+      for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
     }
+    for (LeftAttempt& left : std::exchange(options_.left, {})) go_on(std::move(left));
   }
   PROCTOR_TRY(port_,
               wire::ZmqPort::open(

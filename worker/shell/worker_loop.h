@@ -34,7 +34,12 @@ struct WorkerLoopOptions {
   fs::path home;      // of this worker: spool/, bundles/, runs/
   bool once = false;  // leave as soon as something was done and nothing is left to do
   std::optional<std::chrono::seconds> give_up_after;  // without a word from the coordinator
+  // Of the last campaign: what an earlier life left and this one goes on with.
+  std::vector<LeftAttempt> left{};
 };
+
+// The campaign that this endpoint's coordinator had when a worker of this home last heard of it.
+std::string last_campaign(const fs::path& home, const std::string& endpoint);
 
 class WorkerLoop {
  public:
@@ -53,6 +58,7 @@ class WorkerLoop {
     Epoch epoch;
     std::shared_ptr<AttemptWatch> watch = std::make_shared<AttemptWatch>();
     bool waiting = true;  // for bundles
+    std::shared_ptr<const LeftAttempt> left{};
   };
   using Key = std::pair<std::string, AttemptId>;  // campaign first: ids repeat between campaigns
 
@@ -80,6 +86,7 @@ class WorkerLoop {
   void start_ready();
   void want_missing();
   void start(const Key& key);
+  void go_on(LeftAttempt left);
   void attempt_ended(const Key& key, Result<Spool::Entry> entry);
   void bundle_complete(const Digest& digest, std::string bytes);
   void forget(AttemptId attempt);

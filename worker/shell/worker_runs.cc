@@ -86,7 +86,9 @@ void WorkerLoop::start(const Key& key) {
   input.campaign = key.first;
   input.epoch = local.epoch;
   input.assignment = local.assignment;
+  input.settings_digest = local.settings;
   input.gate = gate_of(key.first);
+  input.left = local.left;
   asio::post(slots_, [this, key, input = std::move(input), settings = local.settings,
                       watch = local.watch]() mutable {
     const auto work = [&]() -> Result<Spool::Entry> {
@@ -98,6 +100,22 @@ void WorkerLoop::start(const Key& key) {
     auto entry = std::make_shared<Result<Spool::Entry>>(work());
     asio::post(io_, [this, key, entry] { attempt_ended(key, std::move(*entry)); });
   });
+}
+
+// Part of the first Sync: nobody must take it for lost.
+void WorkerLoop::go_on(LeftAttempt left) {
+  const Key key{campaign_, left.checkpoint.assignment.attempt};
+  log::info("attempt " + to_string(key.second) + " was left by an earlier life: going on with it");
+  Local local;
+  local.assignment = left.checkpoint.assignment;
+  local.settings = left.checkpoint.settings;
+  local.epoch = left.checkpoint.epoch;
+  local.watch->enter(left.checkpoint.program ? wire::Stage::kAgent : wire::Stage::kAcceptance);
+  local.watch->sandbox_started();
+  local.watch->meter(left.book.so_far.usage, 0);
+  local.left = std::make_shared<const LeftAttempt>(std::move(left));
+  attempts_.emplace(key, std::move(local));
+  start(key);
 }
 
 void WorkerLoop::attempt_ended(const Key& key, Result<Spool::Entry> entry) {

@@ -38,6 +38,20 @@ Life::~Life() {
   fs::remove(dir_, ec);  // only when empty
 }
 
+Result<fs::path> Life::take_over(const fs::path& dir) const {
+  const fs::path owner_dir = dir_.parent_path(), life = dir.parent_path();
+  std::error_code ec;
+  if (life.parent_path() != owner_dir || life == dir_ || !fs::is_directory(dir, ec))
+    return Error{Errc::kNotFound, "no folder of an earlier life: " + dir.string()};
+  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
+  if (const auto dead = FileLock::try_acquire(life / kLock); !dead.ok()) return dead.error();
+  const fs::path mine = dir_ / (life.filename().string() + "-" + dir.filename().string());
+  // What is mounted below moves with it: only a mount's own place cannot be renamed.
+  fs::rename(dir, mine, ec);
+  if (ec) return errno_error("take over " + dir.string(), ec.value());
+  return mine;
+}
+
 Result<std::vector<std::string>> Life::bury_the_dead() const {
   const fs::path owner_dir = dir_.parent_path();
   PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));

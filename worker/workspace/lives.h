@@ -20,6 +20,9 @@ class Life {
 
   const fs::path& dir() const { return dir_; }
   std::string name() const { return dir_.filename().string(); }
+  // Makes a folder of a life that is over, with what is mounted below it, ours; its new place.
+  // kNotFound: no such folder of a dead life of this owner.
+  Result<fs::path> take_over(const fs::path& dir) const;
   // Unmounts and removes the folders of lives that are over; the names of those that are not,
   // ours included.
   Result<std::vector<std::string>> bury_the_dead() const;

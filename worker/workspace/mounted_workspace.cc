@@ -48,6 +48,27 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::create(const Snapshot& snap
   return std::unique_ptr<Workspace>(std::move(ws));
 }
 
+Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snapshot,
+                                                           std::shared_ptr<OverlayPool> overlays,
+                                                           const GitProgram& git,
+                                                           WorkspaceSetup setup,
+                                                           const fs::path& dir) {
+  PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
+  PROCTOR_TRY(auto mount,
+              OverlayMount::adopt(dir, {snapshot_git_layer(snapshot), snapshot.tree_dir}));
+  std::unique_ptr<MountedWorkspace> ws(
+      new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
+  ws->merged_ = mount->merged();
+  ws->mount_ = std::move(mount);
+  ws->has_volume_ = true;
+  return std::unique_ptr<Workspace>(std::move(ws));
+}
+
+std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
+  if (!mount_ || !has_volume_) return std::nullopt;
+  return LeftWorkspace{mount_->dir(), setup_.volume_name};
+}
+
 Status MountedWorkspace::prepare() {
   if (overlays_) {
     PROCTOR_TRY(mount_, overlays_->take({snapshot_git_layer(snapshot_), snapshot_.tree_dir}));

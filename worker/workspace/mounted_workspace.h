@@ -30,6 +30,11 @@ class MountedWorkspace final : public Workspace {
   static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                    std::shared_ptr<OverlayPool> overlays,
                                                    const GitProgram& git, WorkspaceSetup setup);
+  // The workspace of an overlay that was left mounted, and of its volume.
+  static Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot,
+                                                  std::shared_ptr<OverlayPool> overlays,
+                                                  const GitProgram& git, WorkspaceSetup setup,
+                                                  const fs::path& dir);
   MountedWorkspace(const MountedWorkspace&) = delete;
   MountedWorkspace& operator=(const MountedWorkspace&) = delete;
   ~MountedWorkspace() override;
@@ -37,6 +42,7 @@ class MountedWorkspace final : public Workspace {
   WorkspaceKind kind() const override {
     return overlays_ ? WorkspaceKind::kOverlay : WorkspaceKind::kCopy;
   }
+  std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
   Written written() const override;
   Result<std::string> docker_volume() override;

@@ -58,6 +58,18 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, Overlay
   return made;
 }
 
+Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayLayers layers) {
+  std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers)));
+  left->adopted_ = true;
+  // Nothing but an overlay is ever mounted there; a folder that is none was unmounted.
+  struct stat merged {
+  }, above{};
+  if (::lstat(left->merged_.c_str(), &merged) != 0 || ::lstat(left->dir_.c_str(), &above) != 0 ||
+      merged.st_dev == above.st_dev)
+    return Error{Errc::kNotFound, "workspace " + left->dir_.string() + ": not mounted any more"};
+  return left;
+}
+
 Status OverlayMount::mount() {
   const fs::path work = dir_ / "work";
   for (const fs::path& dir : {merged_, upper_, work}) PROCTOR_CHECK_OK(make_dir(dir));
@@ -77,6 +89,7 @@ OverlayMount::~OverlayMount() {
 }
 
 bool OverlayMount::untouched() const {
+  if (adopted_) return false;
   struct stat now {};
   if (::lstat(upper_.c_str(), &now) != 0) return false;
   return same_time(now.st_ctim, as_made_.st_ctim) && same_time(now.st_mtim, as_made_.st_mtim) &&

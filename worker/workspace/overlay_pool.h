@@ -28,16 +28,19 @@ class OverlayMount {
  public:
   // `dir` must not exist; kConflict when it does.
   static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers);
+  // One that another process mounted in `dir` and left.  kNotFound: nothing is mounted there.
+  static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers);
   OverlayMount(const OverlayMount&) = delete;
   OverlayMount& operator=(const OverlayMount&) = delete;
   ~OverlayMount();  // unmounts and removes; what may still be mounted is left to clean_up()
 
   const OverlayLayers& layers() const { return layers_; }
+  const fs::path& dir() const { return dir_; }
   const fs::path& merged() const { return merged_; }
   const fs::path& upper() const { return upper_; }
   // Is it exactly as it was mounted?  Nothing in the upper layer, and the layer's own folder with
   // the same times, owner, mode and extended attributes: any change to it moves its ctime, which
-  // nobody can set back.
+  // nobody can set back.  Of an adopted one nobody knows.
   bool untouched() const;
 
  private:
@@ -46,6 +49,7 @@ class OverlayMount {
   fs::path dir_;
   OverlayLayers layers_;
   fs::path upper_, merged_;
+  bool adopted_ = false;
   struct stat as_made_ {};
   std::string attributes_as_made_;
 };

@@ -4,6 +4,7 @@
 
 #include "common/base/file_lock.h"
 #include "common/base/text.h"
+#include "worker/git/lfs.h"
 #include "worker/git/submodules.h"
 #include "worker/git/tree_list.h"
 #include "worker/workspace/checkout.h"
@@ -92,6 +93,16 @@ bool TreeStore::ready(const fs::path& dir) const {
 
 Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repository& repository,
                                      const fs::path& base) const {
+  Result<Snapshot> made = make_snapshot(mirrors, repository, base);
+  if (made.ok() || made.error().code != Errc::kCorrupt) return made;
+  // A crash or a disk may have damaged the mirror; hashes are verified where objects are read.
+  PROCTOR_TRY(const GitSource source, parse_source(repository.source, base));
+  PROCTOR_TRY(const bool renewed, mirrors.set_aside_if_damaged(source));
+  return renewed ? make_snapshot(mirrors, repository, base) : made;
+}
+
+Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repository& repository,
+                                          const fs::path& base) const {
   PROCTOR_TRY(const ObjectId commit, ObjectId::from_hex(repository.commit));
   PROCTOR_TRY(const GitSource source, parse_source(repository.source, base));
   PROCTOR_TRY(const fs::path objects, mirrors.ensure(source, commit));
@@ -122,6 +133,17 @@ Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repositor
     PROCTOR_TRY(content.tree, graft_submodules(mirrors, source, commit, fresh / "scratch",
                                                content.objects, submodules));
     content.objects.push_back(fresh / "scratch");
+  }
+  PROCTOR_TRY(const auto pointers, lfs_pointers(db, tree));
+  if (!pointers.empty()) {
+    Result<ObjectId> filled = fill_lfs(mirrors, source, commit, content.tree, pointers,
+                                       content.objects, fresh / "scratch");
+    if (!filled.ok()) {
+      (void)remove_tree(fresh);
+      return std::move(filled).error();
+    }
+    content.tree = *filled;
+    if (!repository.submodules) content.objects.push_back(fresh / "scratch");
   }
   Status built = build_tree(mirrors.git(), content, fresh);
   if (!built.ok()) {

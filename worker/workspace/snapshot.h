@@ -20,6 +20,8 @@ class TreeStore {
 
  private:
   TreeStore(fs::path root, std::string boot) : root_(std::move(root)), boot_(std::move(boot)) {}
+  Result<Snapshot> make_snapshot(const MirrorStore& mirrors, const Repository& repository,
+                                 const fs::path& base) const;
   bool ready(const fs::path& dir) const;
   fs::path root_;
   std::string boot_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 #include <tuple>
 
 #include "common/base/digest.h"
@@ -63,21 +64,31 @@ class Store final : public WorkspaceStore {
   Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                             const std::string& label) override {
     PROCTOR_CHECK_OK(check_name("workspace label", label));
-    WorkspaceSetup setup;
-    setup.dir = life_.dir() / label;
-    setup.apply_scratch = options_.root / "apply.git";
-    setup.docker_socket = options_.docker_socket;
-    setup.owed_volumes = owed_volumes_;
-    setup.volume_name = "proctor-" + options_.owner + "-" + life_.name() + "-" + label;
-    setup.volume_labels = owner_labels();
-    setup.volume_labels["proctor.attempt"] = label;
-    setup.volume_labels["proctor.life"] = life_.name();
-    return MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), std::move(setup));
+    return MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), setup_for(label));
+  }
+
+  Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot, const std::string& label,
+                                           const LeftWorkspace& left) override {
+    PROCTOR_CHECK_OK(check_name("workspace label", label));
+    const auto kept = kept_.find(left.dir);
+    if (kept == kept_.end())
+      return Error{Errc::kNotFound, "workspace " + left.dir.string() + " was not kept"};
+    WorkspaceSetup setup = setup_for(label);
+    setup.volume_name = left.volume;
+    return MountedWorkspace::adopt(snapshot, overlays_, mirrors_.git(), std::move(setup),
+                                   kept->second);
   }
 
   WorkspaceKind kind() const override { return kind_; }
 
-  Status clean_up() override {
+  Status clean_up(const std::vector<LeftWorkspace>& keep) override {
+    std::set<std::string> volumes_kept;
+    for (const LeftWorkspace& left : keep) {
+      volumes_kept.insert(left.volume);
+      auto mine = life_.take_over(left.dir);
+      if (mine.ok()) kept_.emplace(left.dir, std::move(mine).value());
+      if (!mine.ok()) log::warn("workspace " + left.dir.string() + ": " + mine.error().detail);
+    }
     PROCTOR_TRY(const std::vector<std::string> living, life_.bury_the_dead());
     if (options_.docker_socket.empty()) return ok_status();
     const DockerVolumes docker(options_.docker_socket);
@@ -89,13 +100,26 @@ class Store final : public WorkspaceStore {
       const auto life = labels.find("proctor.life");
       const bool alive = life != labels.end() &&
                          std::find(living.begin(), living.end(), life->second) != living.end();
-      if (!alive) PROCTOR_CHECK_OK(docker.remove(name));
+      if (!alive && !volumes_kept.contains(name)) PROCTOR_CHECK_OK(docker.remove(name));
     }
     return ok_status();
   }
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, bool>;
+
+  WorkspaceSetup setup_for(const std::string& label) const {
+    WorkspaceSetup setup;
+    setup.dir = life_.dir() / label;
+    setup.apply_scratch = options_.root / "apply.git";
+    setup.docker_socket = options_.docker_socket;
+    setup.owed_volumes = owed_volumes_;
+    setup.volume_name = "proctor-" + options_.owner + "-" + life_.name() + "-" + label;
+    setup.volume_labels = owner_labels();
+    setup.volume_labels["proctor.attempt"] = label;
+    setup.volume_labels["proctor.life"] = life_.name();
+    return setup;
+  }
 
   // Two stores of one owner name in different folders know nothing of each other's lives.
   DockerLabels owner_labels() const {
@@ -110,6 +134,7 @@ class Store final : public WorkspaceStore {
   const Life life_;
   std::shared_ptr<OverlayPool> overlays_;  // null: workspaces are copies
   const std::shared_ptr<Owed> owed_volumes_ = std::make_shared<Owed>();
+  std::map<fs::path, fs::path> kept_;  // where it was left: where it is; not changed later
   std::mutex mutex_;
   std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,18 @@ struct Patch {
   std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
 };
 
+// A workspace that a killed life of this worker left mounted, because a container still works in
+// it.
+struct LeftWorkspace {
+  fs::path dir;  // of its overlay
+  std::string volume;
+};
+
 class Workspace {
  public:
   virtual ~Workspace() = default;  // unmounts and removes everything
+  // How a later life finds it, once it has a volume; none: a copy, which only this life can read.
+  virtual std::optional<LeftWorkspace> left_to_others() const { return std::nullopt; }
   virtual WorkspaceKind kind() const = 0;
   // The merged tree on the host; what bubblewrap binds.  Holds a one-commit .git (no remotes, tags,
   // reflogs, alternates or later objects).
@@ -80,8 +90,13 @@ class WorkspaceStore {
   virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                     const std::string& label) = 0;
   virtual WorkspaceKind kind() const = 0;
-  // Removes what earlier lives of this worker left: mounts, folders, volumes.
-  virtual Status clean_up() = 0;
+  // Removes what earlier lives of this worker left: mounts, folders, volumes; but for `keep`, which
+  // are this life's from now on, until adopt() or the end.  Once, before the first workspace.
+  virtual Status clean_up(const std::vector<LeftWorkspace>& keep = {}) = 0;
+  // One that clean_up() kept, as its agent left it.  kNotFound: there is nothing of it.
+  virtual Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot,
+                                                   const std::string& label,
+                                                   const LeftWorkspace& left) = 0;
 };
 
 struct WorkspaceStoreOptions {

@@ -1,8 +1,8 @@
 // A whole campaign in containers of a real Docker Engine.
 #include <array>
 
+#include "tests/integration/campaign/network_scene.h"
 #include "tests/integration/sandbox/docker_fixture.h"
-#include "tests/support/books.h"
 #include "tests/support/leftovers.h"
 
 using namespace proctor;
@@ -48,5 +48,13 @@ TEST_SUITE("docker campaign") {
     run_judged(scene);
     CHECK(ours() == before);
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("containers reach what their phase allows and nothing is left of it") {
+    if (!engine_answers()) return;
+    const std::string image = must(test_image());
+    const auto before = ours();
+    NetworkScene("  sandbox: docker\n  image: \"" + image + "\"\n").run_and_check();
+    CHECK(ours() == before);
   }
 }

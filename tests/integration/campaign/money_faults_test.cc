@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include "tests/support/campaign_scene.h"
-#include "tests/support/leftovers.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -24,17 +23,6 @@ std::int64_t metered(const CampaignScene& scene) {
   const Json global =
       must(parse_json(scene.run("budget", {"--json"}).out))["envelopes"][0]["metered"];
   return global.is_null() ? -1 : global["micro_usd"].get<std::int64_t>();
-}
-
-std::vector<pid_t> workers(const CampaignScene& scene) {
-  std::vector<pid_t> out;
-  for (const pid_t pid : processes_of(scene.temp())) {
-    const Result<std::string> line =
-        read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
-    if (line.ok() && contains(*line, "proctor-worker") && contains(*line, "--connect"))
-      out.push_back(pid);
-  }
-  return out;
 }
 
 }  // namespace
@@ -93,7 +81,7 @@ TEST_SUITE("campaign") {
     CHECK(metered(scene) < 500'000);
     CHECK(contains(scene.run("budget").out, "metered"));
     CHECK(contains(scene.run("status").out, "metered"));
-    const std::vector<pid_t> victims = workers(scene);
+    const std::vector<pid_t> victims = scene.workers();
     REQUIRE(victims.size() == 1);
     REQUIRE(::kill(victims[0], SIGKILL) == 0);
     const auto second = [&] {

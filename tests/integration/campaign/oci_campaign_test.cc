@@ -4,8 +4,7 @@
 #include <cstdlib>
 
 #include "common/images/image_store.h"
-#include "tests/support/books.h"
-#include "tests/support/campaign_scene.h"
+#include "tests/integration/campaign/network_scene.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/runtime_files.h"
 
@@ -63,6 +62,7 @@ TEST_SUITE("oci campaign") {
                "environment:\n  image: \"tools@" + image.id + "\"\n");
     run_judged(scene);
     scene.require_nothing_left();
+    NetworkScene("  image: \"tools@" + image.id + "\"\n").run_and_check();
   }
 
   TEST_CASE("images are listed and removed and what is not there is named") {

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <regex>
+
 #include "common/base/file_lock.h"
 #include "tests/integration/workspace/fixture.h"
 
@@ -160,6 +162,36 @@ TEST_SUITE("git") {
     }
     CHECK(s.ensure("repo", s.repo.commit).ok());
     CHECK_FALSE(fs::exists(mark));
+  }
+
+  TEST_CASE("a token in a URL and a credential helper reach git and no argument list") {
+    Setup s;
+    // A git of ours notes its arguments and what its configuration says, and fails.
+    const fs::path bin = s.temp.path() / "bin", home = s.temp.path() / "home";
+    put(bin / "git",
+        "#!/bin/sh\nPATH=/usr/bin:/bin\n"
+        "case $1 in fetch) ;; *) exec git \"$@\" ;; esac\n"
+        "echo \"$@\" > $PROCTOR_GIT_SEEN.args\n"
+        "git config --get-all remote.source.url > $PROCTOR_GIT_SEEN.url\n"
+        "git config --get-all credential.helper > $PROCTOR_GIT_SEEN.helper\n"
+        "exit 1\n",
+        0755);
+    put(home / ".gitconfig", "[credential]\n\thelper = store --file /nowhere\n[user]\n\tname=x\n");
+    const fs::path seen = s.temp.path() / "seen";
+    const std::string program = slurp(bin / "git");
+    put(bin / "git", std::regex_replace(program, std::regex("\\$PROCTOR_GIT_SEEN"), seen.string()),
+        0755);
+    const std::string old_path = ::getenv("PATH"), old_home = ::getenv("HOME");
+    REQUIRE(::setenv("HOME", home.c_str(), 1) == 0);
+    REQUIRE(::setenv("PATH", (bin.string() + ":" + old_path).c_str(), 1) == 0);
+    s.mirrors = Setup::open(s.temp.path() / "mirrors");
+    CHECK_FALSE(s.ensure("https://me:token@localhost/x.git", s.repo.commit).ok());
+    REQUIRE(::setenv("PATH", old_path.c_str(), 1) == 0);
+    REQUIRE(::setenv("HOME", old_home.c_str(), 1) == 0);
+    CHECK(slurp(seen.string() + ".args").find("token") == std::string::npos);
+    CHECK(slurp(seen.string() + ".args").find(" -- source ") != std::string::npos);
+    CHECK(slurp(seen.string() + ".url") == "https://me:token@localhost/x.git\n");
+    CHECK(slurp(seen.string() + ".helper") == "store --file /nowhere\n");
   }
 
   TEST_CASE("the mirror remembers no URL") {

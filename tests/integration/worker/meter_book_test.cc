@@ -56,7 +56,8 @@ TEST_SUITE("meter book") {
     const auto book = shelf.book(3);
     const auto untouched = shelf.book(1);
     for (std::uint64_t n = 1; n <= 501; ++n) book->write(used(n), std::nullopt);
-    const auto left = end_of_left_attempts(shelf.root, true, kNow, WallTime(5000));
+    const auto left =
+        end_of_left_attempts(MeterBook::read_all(shelf.root), true, kNow, WallTime(5000));
     REQUIRE(left.size() == 2);
     CHECK(left[0].so_far.attempt == so_far(1).attempt);
     CHECK(left[0].so_far.usage == Usage{});
@@ -78,7 +79,9 @@ TEST_SUITE("meter book") {
     const auto agent_ms = [&](Instant since, bool docker, bool clean) {
       const auto book = shelf.book(1);
       book->write(used(1), MeterBook::Command{MeterPhase::kAgent, since, Millis(60'000), docker});
-      return end_of_left_attempts(shelf.root, clean, kNow, WallTime(0)).at(0).so_far.usage.agent_ms;
+      return end_of_left_attempts(MeterBook::read_all(shelf.root), clean, kNow, WallTime(0))
+          .at(0)
+          .so_far.usage.agent_ms;
     };
     CHECK(agent_ms(kNow - Millis(40), false, true) == 7 + 40);
     CHECK(agent_ms(kNow - Millis(90'000), false, true) == 7 + 60'000);
@@ -87,10 +90,11 @@ TEST_SUITE("meter book") {
     CHECK(agent_ms(kNow - Millis(40), true, false) == 7 + 60'000);  // it may still run there
     const auto book = shelf.book(1);
     book->write({}, MeterBook::Command{MeterPhase::kSetup, kNow - Millis(9), Millis(10), false});
-    CHECK(end_of_left_attempts(shelf.root, true, kNow, WallTime(0)).at(0).so_far.usage.setup_ms ==
-          9);
+    CHECK(end_of_left_attempts(MeterBook::read_all(shelf.root), true, kNow, WallTime(0))
+              .at(0)
+              .so_far.usage.setup_ms == 9);
     book->write({}, MeterBook::Command{MeterPhase::kAcceptance, kNow, Millis(10), false});
-    CHECK(end_of_left_attempts(shelf.root, true, kNow + Millis(4), WallTime(0))
+    CHECK(end_of_left_attempts(MeterBook::read_all(shelf.root), true, kNow + Millis(4), WallTime(0))
               .at(0)
               .so_far.usage.acceptance_ms == 4);
   }

@@ -59,6 +59,26 @@ const Event* find(const std::vector<Event>& events, std::string_view type) {
 }  // namespace
 
 TEST_SUITE("worker") {
+  TEST_CASE("an agent whose provider has no room says so by the code its method names") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    Method full = scene.method("full", Method::Kind::kCommand, "exit 75");
+    coordinator.assign({scene.assignment(coordinator, full, 1)}, scene.settings_digest());
+    full.overload_exit = 75;
+    full.digest = digest_of(full);
+    coordinator.assign({scene.assignment(coordinator, full, 2)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+    REQUIRE_MESSAGE(coordinator.has_result(id(2)), scene.log());
+    CHECK_FALSE(coordinator.results.at(id(1)).overload);
+    CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kFailure);
+    CHECK(coordinator.results.at(id(2)).overload);
+    CHECK(coordinator.results.at(id(2)).infrastructure);
+    CHECK(coordinator.results.at(id(2)).outcome == RunOutcome::kInvalid);
+    CHECK_FALSE(coordinator.archives.at(id(2)).empty());  // its evidence is kept
+  }
+
   TEST_CASE("noop fails and reference succeeds and a command is judged by what it changed") {
     Scene scene;
     FakeCoordinator coordinator(scene.socket, 3);

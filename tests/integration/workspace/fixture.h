@@ -71,6 +71,21 @@ inline std::map<std::string, std::string> tree_of(const fs::path& dir) {
   return out;
 }
 
+constexpr const char* kLfsContent = "weights, as it were\n";
+// One file under LFS, its content beside the repository as git-lfs keeps it; the commit.
+inline std::string make_lfs_repo(const fs::path& dir) {
+  REQUIRE(make_dirs(dir).ok());
+  git(dir, {"init", "-q"});
+  git(dir, {"lfs", "install", "--local"});
+  put(dir / ".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+  put(dir / "data/model.bin", kLfsContent);
+  put(dir / "plain.txt", "plain\n");
+  git(dir, {"add", "-A"});
+  git(dir, {"commit", "-qm", "with a large file"});
+  REQUIRE(git(dir, {"cat-file", "-p", "HEAD:data/model.bin"}).starts_with("version https://"));
+  return git(dir, {"rev-parse", "HEAD"});
+}
+
 struct Repo {
   fs::path dir;
   std::string commit;

@@ -262,6 +262,87 @@ TEST_SUITE("workspace") {
     }
   }
 
+  TEST_CASE("files under LFS come with their content, and a change to one is a patch") {
+    const TempDir temp = temp_dir();
+    const fs::path repo = temp.path() / "repo";
+    Repository r;
+    r.source = repo.string();
+    r.commit = make_lfs_repo(repo);
+    for (const bool overlay : kinds(temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, r);
+      CHECK(snapshot.tree == git(repo, {"rev-parse", "HEAD^{tree}"}));
+      auto ws = create(*store, snapshot, "a");
+      CHECK(slurp(ws->dir() / "data/model.bin") == kLfsContent);
+      CHECK(slurp(ws->dir() / "plain.txt") == "plain\n");
+      CHECK(git(ws->dir(), {"status", "--porcelain"}) == "");
+      put(ws->dir() / "data/model.bin", "other content\n");
+      const Patch patch = extract(*ws);
+      CHECK(patch.paths == std::vector<std::string>{"data/model.bin"});
+      auto fresh = create(*store, snapshot, "b");
+      REQUIRE(fresh->apply(patch.diff).ok());
+      CHECK(slurp(fresh->dir() / "data/model.bin") == "other content\n");
+    }
+  }
+
+  TEST_CASE("LFS content that cannot be had is an error that names the files") {
+    const TempDir temp = temp_dir();
+    const fs::path repo = temp.path() / "repo";
+    Repository r;
+    r.source = repo.string();
+    r.commit = make_lfs_repo(repo);
+    SUBCASE("git-lfs is not installed") {
+      const fs::path bin = temp.path() / "bin";
+      REQUIRE(make_dirs(bin).ok());
+      fs::create_symlink("/usr/bin/git", bin / "git");
+      const std::string path = ::getenv("PATH");
+      REQUIRE(::setenv("PATH", bin.c_str(), 1) == 0);
+      auto store = open_store(temp.path() / "store", false);
+      const auto got = store->snapshot(r, "/");
+      REQUIRE(::setenv("PATH", path.c_str(), 1) == 0);
+      REQUIRE_FALSE(got.ok());
+      CHECK(got.error().code == Errc::kUnavailable);
+      CHECK(got.error().detail.find("LFS content of data/model.bin") != std::string::npos);
+      CHECK(got.error().detail.find("git-lfs is not installed") != std::string::npos);
+    }
+    SUBCASE("the server does not have it") {
+      REQUIRE(remove_tree(repo / ".git/lfs").ok());
+      auto store = open_store(temp.path() / "store", false);
+      const auto got = store->snapshot(r, "/");
+      REQUIRE_FALSE(got.ok());
+      CHECK(got.error().code == Errc::kUnavailable);
+      CHECK(got.error().detail.find("data/model.bin") != std::string::npos);
+    }
+    for (const auto& tree : fs::directory_iterator(temp.path() / "store/trees"))
+      CHECK(tree.path().extension() == ".lock");  // nothing half made is left
+  }
+
+  TEST_CASE("a damaged mirror is set aside and fetched anew") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    (void)snapshot_of(*open_store(temp.path() / "store", false), repo.pinned());
+    fs::path pack;
+    for (const auto& file : fs::recursive_directory_iterator(temp.path() / "store/mirrors"))
+      if (file.path().extension() == ".pack") pack = file.path();
+    REQUIRE_FALSE(pack.empty());
+    REQUIRE(remove_tree(temp.path() / "store/trees").ok());  // else nobody reads the mirror
+    std::string bytes = slurp(pack);
+    SUBCASE("emptied, as after a power failure") {
+      bytes.clear();
+    }
+    SUBCASE("one bit in the middle") {
+      bytes[bytes.size() / 2] ^= 4;
+    }
+    SUBCASE("cut") {
+      bytes.resize(bytes.size() * 3 / 4);
+    }
+    fs::permissions(pack, fs::perms::owner_all);
+    put(pack, bytes);
+    const Snapshot snapshot = snapshot_of(*open_store(temp.path() / "store", false), repo.pinned());
+    CHECK(slurp(snapshot.tree_dir / "README.md") == "hello\nworld\n");
+  }
+
   TEST_CASE("eight processes that want one snapshot fetch and check out once") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");

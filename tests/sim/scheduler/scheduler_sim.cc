@@ -73,6 +73,7 @@ TEST_SUITE("scheduler simulation") {
         {"excused", seen.excused},
         {"alone", seen.alone},
         {"torn", seen.torn},
+        {"outlived", seen.outlived},
         {"clock jumps", seen.clock_jumps},
         {"disconnected", seen.disconnected}};
     for (const auto& [what, count] : decided) {

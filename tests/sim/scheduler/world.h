@@ -23,10 +23,11 @@ struct Ranges {  // percent per message or per second
   unsigned dies_on_answer = 1;  // of batches: the ledger acted, the coordinator died at once
   unsigned gone_for_good = 10;  // of worker deaths; never the first worker
   bool drain_once = false;
-  bool books = false;     // killed workers know what they were running (worker/shell/meter_book.h)
-  unsigned acts = 6;      // of an operator, per second
-  unsigned overload = 3;  // of results
-  unsigned torn = 5;      // of worker deaths: its disk lost a result that was not acknowledged
+  unsigned outlives = 30;  // of attempts whose worker dies: its next life goes on with them
+  bool books = false;      // killed workers know what they were running (worker/shell/meter_book.h)
+  unsigned acts = 6;       // of an operator, per second
+  unsigned overload = 3;   // of results
+  unsigned torn = 5;       // of worker deaths: its disk lost a result that was not acknowledged
   unsigned clock_jumps = 2;
   unsigned closed = 50;               // of ends of a worker and of its links: the socket tells
   std::uint64_t cut_off_ms = 45'000;  // at most: sometimes longer than the lease
@@ -47,7 +48,7 @@ struct Exercised {
   std::uint64_t quarantines = 0, own_quarantines = 0, worker_drains = 0, raises = 0, unchanged = 0;
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
   std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0, disconnected = 0;
-  std::uint64_t torn = 0, clock_jumps = 0;
+  std::uint64_t torn = 0, clock_jumps = 0, outlived = 0;
 };
 
 class World {
@@ -68,7 +69,8 @@ class World {
     Instant cut_off_until;
     Epoch epoch_seen;
     std::map<AttemptId, Usage> running;
-    std::set<AttemptId> done;  // in this life
+    std::map<AttemptId, Usage> left;  // by an earlier life, for the next one to go on with
+    std::set<AttemptId> done;         // in this life
     std::map<AttemptId, wire::ResultMessage> spool;
   };
 
@@ -112,6 +114,7 @@ class World {
   void to_coordinator(SimWorker& w, Event e);
   void sync(SimWorker& w);
   void start_attempt(SimWorker& w, Epoch epoch, AttemptId id);
+  void work_on(SimWorker& w, AttemptId id);
   void finish_attempt(SimWorker& w, AttemptId id);
   void stop_agent(SimWorker& w, AttemptId id);
   void end_attempt(SimWorker& w, AttemptId id, wire::ResultMessage r);
@@ -221,13 +224,14 @@ class World {
   std::set<RunId> touched_;  // in line again by an operator: out of the plan's order
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, std::pair<Instant, Millis>> not_before_;
-  std::map<RunId, std::set<AttemptNo>> blamed_;
+  std::map<RunId, std::multiset<AttemptNo>> blamed_;
   std::set<AttemptId> lone_;
   std::map<AttemptId, WorkerId> assigned_now_;  // by this life
   std::optional<RunId> poison_;                 // kills every worker it runs on
   std::optional<WorkerId> sick_;                // most of what it does fails
   std::map<AttemptId, std::uint64_t> heard_;    // the life that heard of its sandbox
-  std::set<AttemptId> killed_by_;
+  std::set<AttemptId> killed_by_, killed_before_;  // in its present life; in one it outlived
+  std::set<AttemptId> outlived_;  // a worker, once
   std::uint32_t poison_losses_ = 0;
   std::set<RunId> convicted_;
 };

@@ -176,6 +176,12 @@ void World::check_loss(const Note& note) {
       fail("an innocent was convicted: run " + std::to_string(note.run->raw()));
     if (!lone_.contains({*note.run, *note.attempt})) fail("convicted though it was not alone");
   }
+  if (note.kind == "outlived") {
+    ++seen_.outlived;
+    const AttemptId id{*note.run, *note.attempt};
+    if (!outlived_.contains(id)) fail("taken over though it died: " + to_string(id));
+    if (0 < killed_before_.erase(id)) count_poison_loss(id);
+  }
   if (note.kind != kNoteLoss) return;
   const auto fact = loss_of(note);
   if (!fact.ok()) return fail(fact.error().detail);

@@ -216,11 +216,11 @@ void World::check_durable(const JournalWrite& write) {
                               (w.overload ? overloads_[run] <= settings_.retries.overload
                                           : failures_[run] <= settings_.infrastructure_retries);
             const bool died = blamed_[run].contains(w.attempt.no);  // told before, with its worker
-            if (died) count_poison_loss(w.attempt);
+            if (died && killed_by_.contains(w.attempt)) count_poison_loss(w.attempt);
             const bool again = cancel || durable_standing_.cancelled.contains(run) ||
                                (w.infrastructure && (left || settings_.retries.escalate));
             if (!cancel && (!w.infrastructure || w.overload))
-              std::erase_if(blamed_[run], [&](AttemptNo no) { return no < w.attempt.no; });
+              std::erase_if(blamed_[run], [&](AttemptNo no) { return no <= w.attempt.no; });
             const Retries& rules = settings_.retries;
             if (w.infrastructure)
               not_before_[run] = {
@@ -245,8 +245,12 @@ void World::check_durable(const JournalWrite& write) {
                               failures_[w.attempt.run])};
             // A Sync that was overtaken by a Progress takes back what that said, and a kick
             // explains a death that nobody had noticed yet: nobody's fault.
-            if (w.reason.find("no longer has it") == std::string::npos &&
-                w.reason.find("was kicked by") == std::string::npos)
+            const auto says = [&](const char* words) {
+              return w.reason.find(words) != std::string::npos;
+            };
+            const bool killed = killed_by_.contains(w.attempt) ||
+                                (killed_before_.contains(w.attempt) && says("was restarted"));
+            if (killed && !says("no longer has it") && !says("was kicked by"))
               count_poison_loss(w.attempt);
             if (t.terminal) fail("lost after its end: " + to_string(w.attempt));
             t.at.state = S::kLost;
@@ -322,7 +326,7 @@ void World::check_denied(const AttemptId& id) {
 // Of an attempt that killed its worker, and that this life of the coordinator knew to run.
 void World::count_poison_loss(const AttemptId& id) {
   const auto heard = heard_.find(id);
-  if (killed_by_.contains(id) && heard != heard_.end() && heard->second == coordinator_life_ &&
+  if (heard != heard_.end() && heard->second == coordinator_life_ &&
       PoisonBook::kConvictAfter < ++poison_losses_)
     fail("the poison run killed too many workers");
 }

@@ -88,6 +88,12 @@ void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
   Usage u;
   u.tool_calls = below(static_cast<std::uint64_t>(plan_.task_of(id.run).ask.micros()) + 1);
   w.running.emplace(id, u);
+  work_on(w, id);
+  if (below(2) == 0)
+    to_coordinator(w, ProgressReceived{w.id, {epoch, {{id, wire::Stage::kPreparing, false, u}}}});
+}
+
+void World::work_on(SimWorker& w, AttemptId id) {
   begun_in_[id] = w.boot;
   const std::uint32_t life = w.life;
   const bool kills = poison_ == id.run;
@@ -98,8 +104,6 @@ void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
     killed_by_.insert(id);
     kill_worker(w);
   });
-  if (below(2) == 0)
-    to_coordinator(w, ProgressReceived{w.id, {epoch, {{id, wire::Stage::kPreparing, false, u}}}});
 }
 
 void World::finish_attempt(SimWorker& w, AttemptId id) {
@@ -187,6 +191,12 @@ void World::kill_worker(SimWorker& w) {
     ++seen_.torn;
     w.spool.erase(std::next(w.spool.begin(), static_cast<std::ptrdiff_t>(below(w.spool.size()))));
   }
+  // Once: an attempt that outlived a worker may be what kills them (worker/shell/checkpoint.h).
+  std::erase_if(w.running, [&](const auto& one) {
+    if (!chance(ranges_.outlives) || !outlived_.insert(one.first).second) return false;
+    w.left.insert(one);
+    return true;
+  });
   if (ranges_.books) {
     for (const auto& [id, usage] : w.running) {
       wire::ResultMessage& r = w.spool[id];  // found by its next life
@@ -203,12 +213,18 @@ void World::kill_worker(SimWorker& w) {
   if (!poison_ && w.id != workers_.begin()->first && chance(ranges_.gone_for_good)) {
     ++seen_.gone_for_good;  // and its spool with it
     w.spool.clear();
+    w.left.clear();
     return;
   }
   at(some(40'000), [this, &w] {  // the spool was on disk
     w.alive = true;
     w.boot = BootId(rng_());
     w.epoch_seen = Epoch(0);
+    w.running.swap(w.left);
+    for (const auto& [id, usage] : w.running) {
+      if (0 < killed_by_.erase(id)) killed_before_.insert(id);
+      work_on(w, id);
+    }
     sync(w);
   });
 }

@@ -67,7 +67,7 @@ struct FakeEngine final : SandboxEngine {
     return std::unique_ptr<Sandbox>(std::make_unique<Box>(*this));
   }
   std::map<std::string, std::string> enforcement() const override { return {}; }
-  Status clean_up() override { return ok_status(); }
+  Status clean_up(const std::set<std::string>&) override { return ok_status(); }
 
   std::vector<SandboxSpec> opened;
   std::vector<ExecSpec> ran;

@@ -60,6 +60,22 @@ constexpr const char* kTask = "contracts/fix-greeting.yaml";
 }  // namespace
 
 TEST_SUITE("contract") {
+  TEST_CASE("an exit code that means overload is part of a method and of its digest") {
+    Folder folder;
+    Diagnostics before;
+    const Digest plain = load_campaign(folder.path(), before).value().methods[2].digest;
+    folder.change(kYaml, "  - name: scripted\n", "  - name: scripted\n    overload_exit: 75\n");
+    Diagnostics out;
+    const Method m = load_campaign(folder.path(), out).value().methods[2];
+    CHECK(m.overload_exit == 75);
+    CHECK(m.digest != plain);
+    folder.change(kYaml, "overload_exit: 75", "overload_exit: 126");
+    CHECK(folder.errors().find("methods[2].overload_exit: found \"126\", expected") !=
+          std::string::npos);
+    folder.change(kYaml, "overload_exit: 126\n", "overload_exit: 75\n    kind: noop\n");
+    CHECK(folder.errors().find("overload_exit") != std::string::npos);
+  }
+
   TEST_CASE("a scaffolded campaign loads without a complaint") {
     const Folder folder;
     Diagnostics out;

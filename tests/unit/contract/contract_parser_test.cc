@@ -24,10 +24,10 @@ TEST_SUITE("contract") {
     CHECK(c.environment.variables.at("EMPTY") == "");
     CHECK(c.environment.toolchains.at(0).at == "/opt/go");
     REQUIRE(c.setup.size() == 2);
-    CHECK(c.setup[0].network);
+    CHECK(c.setup[0].network.open);
     CHECK(c.setup[0].timeout == milliseconds(120'000));
     CHECK(c.setup[1].command == "echo ready");
-    CHECK_FALSE(c.setup[1].network);
+    CHECK_FALSE(c.setup[1].network.any());
     REQUIRE(c.checks.size() == 2);
     CHECK(c.checks[0].gate == Gate::kBuild);
     CHECK(c.checks[1].command == "\"$PROCTOR_CONTRACT/run-tests.sh\"");

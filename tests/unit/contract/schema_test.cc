@@ -83,6 +83,8 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/checks/items", kCheckKeys);
     check_keys(contract, "/properties/acceptance_files/items/anyOf/1", kAcceptanceFileKeys);
     check_keys(contract, "/properties/policy", kPolicyKeys);
+    check_keys(contract, "/properties/policy/properties/network/anyOf/1", kNetworkPhaseKeys);
+    check_keys(contract, "/definitions/network/anyOf/1", kNetworkKeys);
     check_keys(contract, "/properties/caps", kCapsKeys);
     const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", kCampaignKeys);

@@ -342,6 +342,33 @@ TEST_SUITE("lifecycle") {
     CHECK(world.finish().rationale == "the agent was stopped after 1001 ms; its limit is 1000 ms");
   }
 
+  TEST_CASE("only the campaign's word makes an exit code an overload") {
+    LifecyclePlan plan = plan_of(0, 1);
+    plan.overload_exit = 75;
+    const auto verdict = [&](int code, End end = End::kExited, bool budget = false) {
+      World world(plan);
+      world.until<RunAgent>();
+      if (budget) world.feed(BudgetReached{"usd", 5});
+      world.feed(AgentEnded{true, exec(end, code), 7});
+      return world.finish();
+    };
+    const Verdict full = verdict(75);
+    CHECK(full.overload);
+    CHECK(full.infrastructure);
+    CHECK(full.outcome == RunOutcome::kInvalid);
+    CHECK(full.termination == Termination::kInfrastructure);
+    CHECK(full.rationale == "a provider of models had no room: the agent ended with exit 75");
+    CHECK(full.evidence == 7);
+    for (const Verdict& judged :
+         {verdict(74), verdict(0), verdict(75, End::kSignalled), verdict(75, End::kExited, true)}) {
+      CHECK_FALSE(judged.overload);
+      CHECK_FALSE(judged.infrastructure);
+      CHECK(judged.outcome == RunOutcome::kSuccess);
+    }
+    plan.overload_exit = 0;
+    CHECK_FALSE(verdict(0).overload);
+  }
+
   TEST_CASE("a run stopped by its own cap is stopped once and scored") {
     World world(plan_of(0, 1));
     world.until<RunAgent>();
@@ -478,22 +505,12 @@ TEST_SUITE("lifecycle") {
     CHECK(std::get<RestoreProtected>(world.log.back()).also ==
           std::vector<std::string>{"docs/a.md"});
     world.feed(ProtectedRestored{{"docs/a.md", "tests/t.py"}});
+    world.until<RunCheck>();  // a build before it had changed two
+    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/b.py", "tests/t.py"}});
     const Verdict& v = world.finish();
     CHECK(v.violations == std::vector<std::string>{"refused: dev/fifo", "not writable: docs/a.md",
-                                                   "protected: tests/t.py"});
-    CHECK(v.outcome == RunOutcome::kSuccess);
-  }
-
-  TEST_CASE("tests that a build or a check has changed are violations named once") {
-    World world(plan_of(0, 2));
-    world.until<RestoreProtected>();
-    world.feed(ProtectedRestored{{"tests/a.py"}});
-    world.until<RunCheck>();
-    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/a.py", "tests/b.py"}});
-    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/b.py"}});
-    const Verdict& v = world.finish();
-    CHECK(v.violations ==
-          std::vector<std::string>{"protected: tests/a.py", "protected: tests/b.py"});
+                                                   "protected: tests/t.py",
+                                                   "protected: tests/b.py"});
     CHECK(v.outcome == RunOutcome::kSuccess);
   }
 

@@ -76,6 +76,32 @@ TEST_SUITE("meter") {
     CHECK(price(plan(0).prices, m.usage()).total() == m.spent());
   }
 
+  TEST_CASE("a meter that goes on begins at the ceiling of the one before") {
+    MeterPlan p = plan(10'000);
+    p.caps.tokens = 1000;
+    RunMeter before(p);
+    REQUIRE(before.start_program().has_value());
+    CHECK(said(before.reserve(call("a", 100, 200), kNow)) == "granted 300");
+    CHECK(said(before.charge({"a", {100, 50}})) == "charged 150");
+    CHECK(said(before.reserve(call("b", 200, 100), kNow)) == "granted 300");
+    RunMeter m(p);
+    m.go_on(before.ceiling(), Millis(400));
+    CHECK(m.spent() == MicroUsd::from_micros(150 + 300 + 10));
+    CHECK(m.used(Cap::kTokens) == 450);
+    CHECK(m.used(Cap::kModelCalls) == 2);
+    CHECK(m.used(Cap::kToolCalls) == 1);
+    // What was open is charged already, whatever it came to.
+    CHECK(said(m.charge({"b", {1, 1}})) == "charged 0");
+    CHECK(said(m.release({"unheard of"})) == "released");
+    CHECK(said(m.reserve(call("c", 500, 40), kNow)) == "granted 540");
+    CHECK(said(m.reserve(call("d", 10, 1), kNow)).starts_with("denied tokens 1"));
+    m.program_ended({Millis(900), Millis(5), 7});
+    m.agent_gone();
+    CHECK(m.usage().agent_ms == 900);
+    CHECK(m.usage().model_calls == 3);
+    CHECK(m.usage().tool_calls == 1);
+  }
+
   TEST_CASE("the ceiling is what is charged if nobody says anything any more") {
     RunMeter m(plan(10'000));
     const auto all = [&] { return price(plan(0).prices, m.ceiling()).total(); };

@@ -97,6 +97,7 @@ TEST_SUITE("sandbox") {
     CHECK(h["NanoCpus"] == 1'500'000'000);
     CHECK(h["AutoRemove"] == false);
     CHECK_FALSE(h.contains("Privileged"));
+    CHECK(h["LogConfig"] == Json{{"Type", "none"}});
     CHECK(h["Mounts"][0]["Source"] == "vol");
     CHECK(h["Mounts"][0]["VolumeOptions"]["NoCopy"] == true);
     CHECK(h["Ulimits"].size() == 3);
@@ -106,6 +107,9 @@ TEST_SUITE("sandbox") {
     const Json n = parse_json(container_config(spec, image, "/run/init", "w1", "make")).value();
     CHECK(n["HostConfig"]["NetworkMode"] == "default");
     CHECK(n["Cmd"] == Json::array({"-c", "make"}));
+    const Json l = parse_json(container_config(spec, image, "/run/init", "w1", "make", 4096)).value();
+    CHECK(l["HostConfig"]["LogConfig"]["Type"] == "local");
+    CHECK(l["HostConfig"]["LogConfig"]["Config"]["max-size"] == "4096b");
   }
 
   TEST_CASE("mounts that would undo the sandbox are refused and named") {

@@ -93,6 +93,39 @@ TEST_SUITE("scheduler") {
     CHECK(desk.ended == true);
   }
 
+  TEST_CASE("a run goes on with its worker's next life once, and that is held against it") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1, {}, {}, 1);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 1);
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 0);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 2);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 2);
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 1);
+    CHECK(desk.facts<AttemptLost>().empty());
+    CHECK(desk.reply.cancel.empty());
+    desk.sync("w", 1, {attempt_of(0)}, {}, 3);
+    CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 2);
+    REQUIRE(desk.facts<AttemptLost>().size() == 1);
+    CHECK(desk.facts<AttemptLost>()[0].reason == "worker w was restarted");
+    CHECK(desk.reply.cancel == Attempts{attempt_of(0)});
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2)});
+    CHECK(desk.core.roster().at(0).kept);  // a suspect has the worker for itself
+  }
+
+  TEST_CASE("a run that ends well after it outlived its worker is cleared") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1, {}, {}, 1);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 1);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 2);
+    overloaded(desk, "w", attempt_of(0));
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    desk.sync("w", 1, {attempt_of(0, 2)}, {}, 2);
+    desk.sync("w", 1, {attempt_of(0, 2)}, {}, 3);  // as if it were the first time
+    CHECK(desk.facts<AttemptLost>().empty());
+  }
+
   TEST_CASE("nobody joins a suspect and it waits for a worker to be empty") {
     Desk desk(plan_of({0, 0}), patient());
     desk.start();

@@ -120,6 +120,48 @@ TEST_SUITE("trace") {
     CHECK(run.error().code == Errc::kConflict);
   }
 
+  TEST_CASE("a trace that a killed process left goes on where it is whole") {
+    const TempDir t = temp();
+    const fs::path dir = t.path() / "run", log = dir / kEventsFile;
+    std::uint64_t clock = 500;
+    RunRecorder::Mark mark;
+    {
+      Result<RunRecorder> run = RunRecorder::create(dir, [&] { return clock += 10; });
+      REQUIRE(run.ok());
+      REQUIRE(run->write_manifest(Json{{"a", 1}}).ok());
+      REQUIRE(run->event("one", Actor::kHarness, Json::object()).ok());
+      REQUIRE(run->flush().ok());
+      mark = run->mark();
+      REQUIRE(run->event("two", Actor::kAgent, Json::object()).ok());
+    }
+    const std::string whole = read_file(log, 1 << 20).value();
+    SUBCASE("all of it, without what was half written") {
+      REQUIRE(write_file(log, whole + "{\"actor\":\"ag").ok());
+      Result<RunRecorder> run =
+          RunRecorder::reopen(dir, mark, RunRecorder::Keep::kAll, [&] { return clock += 10; });
+      REQUIRE(run.ok());
+      CHECK(run->event("three", Actor::kHarness, Json::object()).value() == 3);
+      REQUIRE(run->finish(RunReport{}).ok());
+      const std::vector<Event> events = read_events(dir);
+      REQUIRE(events.size() == 4);
+      CHECK(events[2].type == "two");
+      CHECK(events[3].t == clock - 510);  // since the first event, in whichever process
+    }
+    SUBCASE("what the mark counts") {
+      Result<RunRecorder> run = RunRecorder::reopen(dir, mark, RunRecorder::Keep::kMarked);
+      REQUIRE(run.ok());
+      CHECK(run->event("three", Actor::kHarness, Json::object()).value() == 2);
+      REQUIRE(run->finish(RunReport{}).ok());
+      CHECK(read_events(dir).at(2).type == "three");
+    }
+    SUBCASE("fewer than the mark counts: refused") {
+      REQUIRE(write_file(log, whole.substr(0, whole.find('\n') + 1)).ok());
+      const auto run = RunRecorder::reopen(dir, mark, RunRecorder::Keep::kAll);
+      REQUIRE_FALSE(run.ok());
+      CHECK(run.error().code == Errc::kCorrupt);
+    }
+  }
+
   TEST_CASE("a link among the evidence stops the report") {
     const TempDir t = temp();
     Result<RunRecorder> run = RunRecorder::create(t.path() / "run");

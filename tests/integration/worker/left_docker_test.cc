@@ -1,0 +1,153 @@
+// A worker that was killed goes on with agents whose containers outlived it.
+#include "tests/integration/sandbox/docker_fixture.h"
+#include "tests/integration/worker/left_scene.h"
+#include "tests/support/leftovers.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+struct DockerScene : LeftScene {
+  DockerScene() {
+    const auto image = test_image();
+    REQUIRE_MESSAGE(image.ok(), "no Docker Engine: " << (image.ok() ? "" : image.error().detail));
+    docker = docker_socket();
+    contract.environment.image = *image;
+    contract.environment.variables["PATH"] = "/usr/bin:/bin";
+  }
+  // Kills the worker once the agent has said its first word.
+  void kill_at_work(FakeCoordinator& c, Child worker) {
+    const fs::path said = temp.path() / "root/workers/w1/runs/camp1-4.1/run/agent/stdout";
+    kill_when(c, std::move(worker), [&](const wire::RunningAttempt& r) {
+      const auto text = read_file(said, 1 << 20);
+      return r.stage == wire::Stage::kAgent && text.ok() && !text->empty();
+    });
+  }
+  // Of this test: containers and volumes that the engine still has.
+  std::string left_in_engine() const {
+    std::string out;
+    for (const std::string what : {"/containers/json?all=1", "/volumes"}) {
+      const auto body = docker_call("GET", what);
+      REQUIRE(body.ok());
+      const Json all = parse_json(*body, {std::size_t{16} << 20, 64}).value();
+      const Json& list = all.is_array() ? all : all["Volumes"];
+      for (const Json& one : list) {
+        const std::string text = one.dump();
+        if (text.find(owner_) != std::string::npos) out += text + "\n";
+      }
+    }
+    return out;
+  }
+  std::string owner_ = "w1-" + sha256(fs::absolute(temp.path() / "root").string()).short_hex();
+};
+
+}  // namespace
+
+TEST_SUITE("worker") {
+  TEST_CASE("an agent in a container survives the death of its worker") {
+    DockerScene scene;
+    const Method agent =
+        scene.method("agent", Method::Kind::kCommand,
+                     "echo begun; sleep 4; echo 'echo $(($1 + $2))' > calc.sh; echo done");
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
+      scene.kill_at_work(coordinator, std::move(worker));
+    }
+    CHECK(scene.left_in_engine() != "");
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    REQUIRE(coordinator.syncs[0].running.size() == 1);
+    CHECK(coordinator.syncs[0].running[0].attempt == id(4));
+    CHECK(coordinator.syncs[0].running[0].stage == wire::Stage::kAgent);
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK_FALSE(e.result.infrastructure);
+    CHECK(e.said == "begun\ndone\n");
+    CHECK(e.result.usage.tool_calls == 1);
+    CHECK(4'000 <= e.result.usage.agent_ms);
+    CHECK(e.result.usage.agent_ms < 30'000);
+    CHECK(LeftScene::count(e.events, "\"type\":\"agent.start\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"worker.restarted\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"tool\"") == 1);
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+    CHECK(leftovers_of(scene.temp.path() / "root", scene.temp.path() / "root") == "");
+  }
+
+  TEST_CASE("an agent that ended while nobody looked is judged by what it left") {
+    DockerScene scene;
+    const Method agent =
+        scene.method("agent", Method::Kind::kCommand,
+                     "echo begun; sleep 1; echo 'echo $(($1 + $2))' > calc.sh; echo done; exit 3");
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
+      scene.kill_at_work(coordinator, std::move(worker));
+    }
+    REQUIRE(coordinator.until(
+        [&] { return scene.left_in_engine().find("\"State\":\"exited\"") != std::string::npos; }));
+    Child worker = scene.start_worker();
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.said == "begun\ndone\n");
+    CHECK(LeftScene::count(e.events, "\"exit_code\":3") == 1);
+    CHECK(1'000 <= e.result.usage.agent_ms);
+    CHECK(e.result.usage.agent_ms < 10'000);
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+  }
+
+  TEST_CASE("an agent whose time ran out while nobody looked is stopped at once") {
+    DockerScene scene;
+    scene.contract.policy.wall = std::chrono::seconds(2);
+    const Method agent = scene.method("agent", Method::Kind::kCommand, "echo begun; sleep 60");
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
+      scene.kill_at_work(coordinator, std::move(worker));
+    }
+    const auto killed = std::chrono::steady_clock::now();
+    REQUIRE(coordinator.until(
+        [&] { return std::chrono::seconds(3) < std::chrono::steady_clock::now() - killed; }));
+    Child worker = scene.start_worker();
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.termination == Termination::kAgentTimeout);
+    CHECK(e.result.outcome == RunOutcome::kFailure);
+    CHECK(e.said == "begun\n");
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+  }
+
+  TEST_CASE("an agent whose container is gone is no failure of the agent's") {
+    DockerScene scene;
+    const Method agent = scene.method("agent", Method::Kind::kCommand, "echo begun; sleep 60");
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
+      scene.kill_at_work(coordinator, std::move(worker));
+    }
+    const Json all = parse_json(docker_call("GET", "/containers/json?all=1").value(),
+                                {std::size_t{16} << 20, 64})
+                         .value();
+    for (const Json& one : all)
+      if (one.dump().find(scene.owner_) != std::string::npos)
+        REQUIRE(
+            docker_call("DELETE", "/containers/" + one["Id"].get<std::string>() + "?force=1").ok());
+    Child worker = scene.start_worker();
+    REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
+    CHECK(coordinator.results.at(id(4)).infrastructure);
+    CHECK(coordinator.results.at(id(4)).termination == Termination::kInfrastructure);
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+  }
+}

@@ -1,0 +1,92 @@
+// A worker that was killed goes on with attempts whose agent is done: acceptance begins again.
+#include "tests/integration/worker/left_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+const auto kAccepting = [](const wire::RunningAttempt& r) {
+  return r.stage == wire::Stage::kAcceptance && r.sandbox_started;
+};
+}  // namespace
+
+TEST_SUITE("worker") {
+  TEST_CASE("a killed worker keeps the agent's work and begins acceptance again") {
+    LeftScene scene;
+    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));
+    const Method fix = scene.method("fix", Method::Kind::kCommand,
+                                    "echo once; echo 'echo $(($1 + $2))' > calc.sh");
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, fix, 4)}, scene.settings_digest());
+      scene.kill_when(coordinator, std::move(worker), kAccepting);
+    }
+    coordinator.epoch = 4;  // and the coordinator has been restarted meanwhile
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const wire::Sync& first = coordinator.syncs[0];
+    REQUIRE(first.running.size() == 1);
+    CHECK(first.running[0].attempt == id(4));
+    CHECK(first.running[0].sandbox_started);
+    CHECK(first.unacked.empty());
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.epoch == Epoch(3));  // the one it was assigned under
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK_FALSE(e.result.infrastructure);
+    CHECK(e.result.usage.tool_calls == 1);
+    CHECK(e.said == "once\n");
+    CHECK(LeftScene::count(e.events, "\"type\":\"agent.start\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"worker.restarted\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"acceptance\"") == 3);
+    scene.stop(coordinator, worker);
+  }
+
+  TEST_CASE("an attempt that outlived a worker is not taken over a second time") {
+    LeftScene scene;
+    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    FakeCoordinator coordinator(scene.socket, 3);
+    for (int life = 0; life < 2; ++life) {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      if (life == 0)
+        coordinator.assign({scene.assignment(coordinator, noop, 4)}, scene.settings_digest());
+      scene.kill_when(coordinator, std::move(worker), kAccepting);
+    }
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(coordinator.syncs[0].running.empty());
+    CHECK(coordinator.syncs[0].unacked == std::vector<AttemptId>{id(4)});
+    REQUIRE(coordinator.has_result(id(4)));
+    CHECK(coordinator.results.at(id(4)).infrastructure);
+    CHECK(coordinator.results.at(id(4)).rationale ==
+          "its worker was killed; it is charged as metered until then");
+    scene.stop(coordinator, worker);
+  }
+
+  TEST_CASE("a checkpoint that is damaged costs the attempt, as none does") {
+    LeftScene scene;
+    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, noop, 4)}, scene.settings_digest());
+      scene.kill_when(coordinator, std::move(worker), kAccepting);
+    }
+    const fs::path file = scene.temp.path() / "root/workers/w1/runs/camp1-4.1/checkpoint";
+    std::string bytes = read_file(file, 1 << 20).value();
+    bytes[bytes.size() / 2] ^= 1;
+    REQUIRE(write_file(file, bytes).ok());
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(coordinator.syncs[0].running.empty());
+    CHECK(coordinator.syncs[0].unacked == std::vector<AttemptId>{id(4)});
+    REQUIRE(coordinator.has_result(id(4)));
+    CHECK(coordinator.results.at(id(4)).infrastructure);
+    scene.stop(coordinator, worker);
+  }
+}

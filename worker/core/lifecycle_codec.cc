@@ -1,0 +1,113 @@
+#include "worker/core/lifecycle_codec.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/overload.h"
+#include "common/base/text.h"
+#include "common/trace/json_fields.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::array kEnds = {ExecEnd::kExited, ExecEnd::kSignalled, ExecEnd::kTimedOut,
+                              ExecEnd::kMemory, ExecEnd::kCancelled};
+
+// A path may be any bytes, and JSON holds text only.
+bool all_text(const std::vector<std::string>& paths) {
+  return std::all_of(paths.begin(), paths.end(), is_utf8);
+}
+
+Json end_json(const ProgramEnd& e) {
+  return {{"end", to_string(e.end)},
+          {"exit_code", e.exit_code},
+          {"signal", e.signal},
+          {"wall_ms", e.wall.count()}};
+}
+
+Result<ProgramEnd> end_from(JsonFields& parent) {
+  JsonFields in(parent, "exec");
+  ProgramEnd out;
+  const std::string word = in.text("end");
+  bool known = false;
+  for (const ExecEnd end : kEnds)
+    if (to_string(end) == word) {
+      out.end = end;
+      known = true;
+    }
+  if (!known) in.refuse("end", "no such end");
+  out.exit_code = static_cast<int>(in.integer("exit_code"));
+  out.signal = static_cast<int>(in.integer("signal"));
+  out.wall = std::chrono::milliseconds(in.integer("wall_ms"));
+  PROCTOR_CHECK_OK(in.finish());
+  return out;
+}
+
+Result<LifecycleEvent> read_event(JsonFields& in) {
+  const std::string type = in.text("event");
+  if (type == "snapshot") return LifecycleEvent(SnapshotReady{in.text("commit"), in.text("tree")});
+  if (type == "done") return LifecycleEvent(StepDone{});
+  if (type == "setup") {
+    PROCTOR_TRY(const ProgramEnd exec, end_from(in));
+    return LifecycleEvent(SetupEnded{exec, in.count("evidence")});
+  }
+  if (type == "agent") {
+    PROCTOR_TRY(const ProgramEnd exec, end_from(in));
+    return LifecycleEvent(
+        AgentEnded{in.boolean("ran_program"), exec, in.count("evidence"), in.texts("denied")});
+  }
+  if (type == "budget")
+    return LifecycleEvent(BudgetReached{in.text("cap"), in.count("evidence"), in.text("reason")});
+  if (type == "patch")
+    return LifecycleEvent(PatchExtracted{in.texts("refused"), in.texts("outside_writable")});
+  in.refuse("event", "no such event");
+  return LifecycleEvent(StepDone{});
+}
+
+}  // namespace
+
+std::optional<Json> event_json(const LifecycleEvent& event) {
+  using Form = std::optional<Json>;
+  return std::visit(
+      Overload{
+          [](const SnapshotReady& e) -> Form {
+            return Json{{"event", "snapshot"}, {"commit", e.commit}, {"tree", e.tree}};
+          },
+          [](const StepDone&) -> Form {
+            return Json{{"event", "done"}};
+          },
+          [](const SetupEnded& e) -> Form {
+            return Json{{"event", "setup"}, {"exec", end_json(e.exec)}, {"evidence", e.evidence}};
+          },
+          [](const AgentEnded& e) -> Form {
+            return Json{{"event", "agent"},
+                        {"ran_program", e.ran_program},
+                        {"exec", end_json(e.exec)},
+                        {"evidence", e.evidence},
+                        {"denied", e.denied}};
+          },
+          [](const BudgetReached& e) -> Form {
+            if (!is_utf8(e.reason)) return std::nullopt;
+            return Json{{"event", "budget"},
+                        {"cap", e.cap},
+                        {"evidence", e.evidence},
+                        {"reason", e.reason}};
+          },
+          [](const PatchExtracted& e) -> Form {
+            if (!all_text(e.refused) || !all_text(e.outside_writable)) return std::nullopt;
+            return Json{{"event", "patch"},
+                        {"refused", e.refused},
+                        {"outside_writable", e.outside_writable}};
+          },
+          [](const auto&) -> Form { return std::nullopt; }},
+      event);
+}
+
+Result<LifecycleEvent> event_from(const Json& json) {
+  JsonFields in(json, "event");
+  PROCTOR_TRY(LifecycleEvent event, read_event(in));
+  PROCTOR_CHECK_OK(in.finish());
+  return event;
+}
+
+}  // namespace proctor

@@ -1,0 +1,158 @@
+#include "worker/git/lfs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "common/base/digest.h"
+#include "common/base/text.h"
+#include "worker/git/tree_list.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kAttributesBytes = std::size_t{1} << 20;
+constexpr std::size_t kNamed = 3;  // files in an error
+
+std::string_view next_line(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('\n'), rest.size());
+  std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+std::string first_names(const std::map<std::string, LfsPointer>& pointers) {
+  std::string out;
+  std::size_t n = 0;
+  for (const auto& [path, pointer] : pointers) {
+    if (n++ == kNamed) break;
+    out += (out.empty() ? "" : ", ") + printable(path, 200);
+  }
+  return out + (kNamed < pointers.size()
+                    ? " and " + std::to_string(pointers.size() - kNamed) + " more"
+                    : "");
+}
+
+// Where git-lfs keeps a content it has fetched.
+fs::path content_of(const fs::path& mirror, const LfsPointer& p) {
+  return mirror / "lfs" / "objects" / p.oid.substr(0, 2) / p.oid.substr(2, 2) / p.oid;
+}
+
+std::map<std::string, LfsPointer> missing_of(const fs::path& mirror,
+                                             const std::map<std::string, LfsPointer>& pointers) {
+  std::map<std::string, LfsPointer> out;
+  std::error_code ec;
+  for (const auto& [path, pointer] : pointers)
+    if (!fs::is_regular_file(content_of(mirror, pointer), ec)) out.emplace(path, pointer);
+  return out;
+}
+
+Result<std::string> read_content(const fs::path& mirror, const std::string& path,
+                                 const LfsPointer& p) {
+  const fs::path file = content_of(mirror, p);
+  PROCTOR_TRY(std::string bytes, read_file(file, kLfsFileBytes));
+  if (bytes.size() == p.size && sha256(bytes).hex() == p.oid) return bytes;
+  std::error_code ec;
+  fs::remove(file, ec);  // the next try fetches it again
+  return Error{Errc::kCorrupt, "LFS file " + printable(path) + ": not the content of its pointer"};
+}
+
+// `tree` with other blobs at these paths.
+Result<ObjectId> replace_blobs(ObjectDb& db, const ObjectId& tree, const std::string& prefix,
+                               const std::map<std::string, ObjectId>& blobs) {
+  const auto first = blobs.lower_bound(prefix);
+  if (first == blobs.end() || !first->first.starts_with(prefix)) return tree;
+  PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(tree));
+  for (GitTreeEntry& e : entries) {
+    if (e.mode == git_mode::kTree) {
+      PROCTOR_TRY(e.id, replace_blobs(db, e.id, prefix + e.name + '/', blobs));
+    } else if (const auto it = blobs.find(prefix + e.name); it != blobs.end()) {
+      e.id = it->second;
+    }
+  }
+  return db.write_tree(std::move(entries));
+}
+
+}  // namespace
+
+std::optional<LfsPointer> parse_lfs_pointer(std::string_view blob) {
+  if (kLfsPointerBytes < blob.size()) return std::nullopt;
+  if (next_line(blob) != "version https://git-lfs.github.com/spec/v1") return std::nullopt;
+  LfsPointer out;
+  bool sized = false;
+  while (!blob.empty()) {
+    std::string_view line = next_line(blob);
+    if (line.starts_with("oid sha256:")) {
+      out.oid = line.substr(11);
+    } else if (line.starts_with("size ")) {
+      line.remove_prefix(5);
+      const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), out.size);
+      sized = error == std::errc() && end == line.data() + line.size();
+    }
+  }
+  const bool hex =
+      out.oid.size() == 64 && out.oid.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!hex || !sized) return std::nullopt;
+  return out;
+}
+
+bool mentions_lfs(std::string_view gitattributes) {
+  while (!gitattributes.empty()) {
+    std::string_view line = next_line(gitattributes);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.starts_with('#') && line.find("filter=lfs") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+Result<std::map<std::string, LfsPointer>> lfs_pointers(const ObjectDb& db, const ObjectId& tree) {
+  std::map<std::string, LfsPointer> out;
+  PROCTOR_TRY(const std::vector<ListedEntry> entries, list_tree(db, tree));
+  bool used = false;
+  for (const ListedEntry& e : entries) {
+    if (!(e.path == ".gitattributes" || e.path.ends_with("/.gitattributes"))) continue;
+    PROCTOR_TRY(const std::uint64_t size, db.size(e.id));
+    if (kAttributesBytes < size) continue;
+    PROCTOR_TRY(const std::string text, db.blob(e.id));
+    used = used || mentions_lfs(text);
+  }
+  if (!used) return out;
+  for (const ListedEntry& e : entries) {
+    if (e.mode != git_mode::kBlob && e.mode != git_mode::kExecutable) continue;
+    PROCTOR_TRY(const std::uint64_t size, db.size(e.id));
+    if (kLfsPointerBytes < size) continue;
+    PROCTOR_TRY(const std::string blob, db.blob(e.id));
+    const std::optional<LfsPointer> pointer = parse_lfs_pointer(blob);
+    if (!pointer) continue;
+    if (kLfsFileBytes < pointer->size)
+      return Error{Errc::kExhausted, "LFS file " + printable(e.path) + ": larger than 2 GiB"};
+    out.emplace(e.path, *pointer);
+  }
+  return out;
+}
+
+Result<ObjectId> fill_lfs(const MirrorStore& mirrors, const GitSource& source,
+                          const ObjectId& commit, const ObjectId& tree,
+                          const std::map<std::string, LfsPointer>& pointers,
+                          const std::vector<fs::path>& objects, const fs::path& scratch) {
+  if (pointers.empty()) return tree;
+  const fs::path mirror = objects.front().parent_path();
+  if (const auto missing = missing_of(mirror, pointers); !missing.empty()) {
+    const std::string files = first_names(missing);
+    if (const Status fetched = mirrors.fetch_lfs(source, commit); !fetched.ok())
+      return in_context("LFS content of " + files, fetched.error());
+    if (const auto still = missing_of(mirror, pointers); !still.empty())
+      return Error{Errc::kUnavailable,
+                   "LFS content of " + first_names(still) + " is not at the repository's server"};
+  }
+  PROCTOR_TRY(ObjectDb db, ObjectDb::open(objects, scratch));
+  std::map<std::string, ObjectId> blobs;
+  for (const auto& [path, pointer] : pointers) {
+    PROCTOR_TRY(const std::string content, read_content(mirror, path, pointer));
+    PROCTOR_TRY(blobs[path], db.write(ObjectType::kBlob, content));
+  }
+  return replace_blobs(db, tree, "", blobs);
+}
+
+}  // namespace proctor

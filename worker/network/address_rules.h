@@ -1,0 +1,32 @@
+#pragma once
+// Which addresses a run may be led to by a name.  Pure; any thread.
+// A name on an allow-list is a promise about a host, not about whatever address its owner puts
+// behind it: without these rules a wildcard would lead to the host's own services, and any name to
+// the credentials of a cloud's metadata service.
+// Source: IANA special-purpose address registries (RFC 6890), cloud vendors' metadata addresses.
+#include <string>
+#include <string_view>
+
+#include "common/base/net_host.h"
+#include "common/contract/network_access.h"
+
+namespace proctor {
+
+enum class AddressKind {
+  kPublic,
+  kPrivate,    // of somebody's own network: RFC 1918, shared, unique local, benchmark
+  kLoopback,   // the worker's host itself
+  kLinkLocal,  // also the metadata addresses that clouds have elsewhere
+  kUnusable,   // unspecified, multicast, documentation, reserved
+};
+std::string_view to_string(AddressKind kind);
+// IPv4 inside IPv6 (NAT64, 6to4) is judged as what it leads to.
+AddressKind kind_of(const IpAddress& address);
+
+// May a connection that `place` allows go to this address?
+//   an address that is listed itself: to it, whatever it is
+//   a name that is listed itself:     public, private, loopback
+//   a name below a listed domain:     public only
+bool admits(const AllowedPlace& place, const IpAddress& address);
+
+}  // namespace proctor

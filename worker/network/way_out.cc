@@ -1,0 +1,45 @@
+#include "worker/network/way_out.h"
+
+#include <utility>
+
+#include "worker/network/forward_program.h"
+
+namespace proctor {
+namespace {
+
+constexpr const char* kPort = "3128";
+constexpr const char* kForward = "/proctor/network/forward";
+constexpr const char* kSocket = "/proctor/network/socket";
+
+}  // namespace
+
+Result<std::unique_ptr<WayOut>> WayOut::open(const fs::path& dir, FilterProxy::Options options,
+                                             FilterProxy::OnRecord on_record) {
+  PROCTOR_CHECK_OK(
+      write_file(dir / "forward", forward_program(), Durability::kLazy, /*mode=*/0755));
+  // A sandbox that outlived us shows this very folder, with a socket that nobody answers any more.
+  std::error_code ignored;
+  fs::remove(dir / "socket", ignored);
+  PROCTOR_TRY(auto proxy, FilterProxy::start(dir, std::move(options), std::move(on_record)));
+  return std::unique_ptr<WayOut>(new WayOut(dir, std::move(proxy)));
+}
+
+WayOut::WayOut(fs::path dir, std::unique_ptr<FilterProxy> proxy)
+    : dir_(std::move(dir)), proxy_(std::move(proxy)) {}
+
+WayOut::~WayOut() {
+  proxy_.reset();
+  (void)remove_tree(dir_).ok();
+}
+
+void WayOut::give_to(SandboxSpec& spec) const {
+  spec.network = false;
+  spec.mounts.push_back({dir_, kNetworkAt, false});
+  spec.launcher = {kForward, kPort, kSocket, "--"};
+  // curl reads http_proxy in lower case only, others in upper case only.
+  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
+    spec.env[name] = kProxyUrl;
+  for (const char* name : {"no_proxy", "NO_PROXY"}) spec.env[name] = "localhost,127.0.0.1,::1";
+}
+
+}  // namespace proctor

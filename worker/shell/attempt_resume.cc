@@ -1,0 +1,116 @@
+// AttemptRun: what is kept for a later life of the worker, and going on with what an earlier one
+// left (ARCHITECTURE section 6).
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/trace/evidence.h"
+#include "worker/shell/attempt_run.h"
+
+namespace proctor {
+
+std::vector<LifecycleCommand> AttemptRun::tell(const LifecycleEvent& event) {
+  told_.push_back(event);
+  return lifecycle_.on(event);
+}
+
+// Without one the attempt is merely lost with this worker, as it was before there was one.
+void AttemptRun::keep_checkpoint(std::optional<Checkpoint::Program> program) {
+  Checkpoint c;
+  c.campaign = input_.campaign;
+  c.epoch = input_.epoch;
+  c.settings = input_.settings_digest;
+  c.assignment = input_.assignment;
+  c.lives = lives_;
+  c.told = told_;
+  c.program = std::move(program);
+  Status kept = ok_status();
+  {
+    const std::lock_guard lock(trace_mutex_);
+    if (!recorder_) return;
+    kept = recorder_->flush();
+    c.trace = recorder_->mark();
+  }
+  if (kept.ok()) kept = write_checkpoint(dir_, c);
+  if (!kept.ok())
+    log::warn("attempt " + to_string(input_.assignment.attempt) + ": " + kept.error().detail);
+}
+
+void AttemptRun::outlives(const std::string& container) {
+  if (const auto workspace = workspace_->left_to_others())
+    keep_checkpoint(Checkpoint::Program{container, *workspace});
+}
+
+std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
+  out_.started_ms = left.book.so_far.started_ms;
+  lives_ = left.checkpoint.lives;
+  std::vector<LifecycleCommand> next = lifecycle_.start();
+  for (const LifecycleEvent& event : left.checkpoint.told) next = tell(event);
+  if (const Status restored = restore(left); !restored.ok()) {
+    const Error& e = restored.error();
+    log::warn("attempt " + to_string(input_.assignment.attempt) + " cannot go on: " + e.detail);
+    give_up(left);
+    return tell(StepFailed{{Errc::kUnavailable, "its worker was killed: " + e.detail}, 0});
+  }
+  note("worker.restarted", Actor::kHarness,
+       Json{{"agent", left.checkpoint.program.has_value()}, {"lives", lives_}});
+  // What came before the agent's start is in the trace; what follows its patch is not.
+  if (left.checkpoint.program) next.erase(next.begin(), next.end() - 1);
+  return next;
+}
+
+Status AttemptRun::restore(const LeftAttempt& left) {
+  const Checkpoint& c = left.checkpoint;
+  const bool agent = c.program.has_value();
+  watch_.enter(agent ? wire::Stage::kAgent : wire::Stage::kAcceptance);
+  watch_.sandbox_started();
+  Usage usage = left.book.so_far.usage;
+  if (!agent && left.book.command)
+    add_time(usage, left.book.command->phase, time_of(*left.book.command, mono_now()));
+  meter_.go_on(usage, agent ? left.book.command : std::nullopt);
+  if (!agent) meter_.agent_gone();
+  PROCTOR_TRY(RunRecorder recorder,
+              RunRecorder::reopen(run_dir(), c.trace,
+                                  agent ? RunRecorder::Keep::kAll : RunRecorder::Keep::kMarked));
+  recorder_ = std::make_unique<RunRecorder>(std::move(recorder));
+  PROCTOR_TRY(engine_, tools_.engines.wait_for(contract().environment, watch_.token()));
+  if (agent && engine_->kind() != SandboxKind::kDocker)
+    return Error{Errc::kUnavailable, "its image has another runtime now"};
+  PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
+  network_used_ = contract().policy.agent_network.any();
+  for (const SetupStep& step : contract().setup)
+    network_used_ = network_used_ || step.network.any();
+  if (!agent) return clear_acceptance();
+  left_program_ = &left;
+  PROCTOR_TRY(workspace_,
+              tools_.store.adopt(snapshot_, label(to_string(Room::kAgent)), c.program->workspace));
+  return ok_status();
+}
+
+// What runs is ended, and its workspace goes with the attempt.
+void AttemptRun::give_up(const LeftAttempt& left) {
+  left_program_ = nullptr;
+  meter_.agent_gone();
+  if (!left.checkpoint.program) return;
+  const Checkpoint::Program& program = *left.checkpoint.program;
+  SandboxSpec spec;
+  spec.label = label("agent");
+  if (engine_ != nullptr) (void)engine_->adopt(spec, left.command()).ok();
+  if (workspace_) return;
+  auto workspace = tools_.store.adopt(snapshot_, spec.label, program.workspace);
+  if (workspace.ok()) workspace_ = std::move(workspace).value();
+}
+
+// Acceptance begins again, in a fresh workspace: nothing of the first try is there.
+Status AttemptRun::clear_acceptance() {
+  PROCTOR_TRY(patch_.diff, read_file(run_dir() / kPatchFile, limits::kPatchBytes));
+  PROCTOR_CHECK_OK(remove_tree(run_dir() / kAcceptanceDir));
+  PROCTOR_CHECK_OK(remove_tree(run_dir() / "setup-acceptance"));
+  PROCTOR_CHECK_OK(remove_tree(dir_ / "home-acceptance"));
+  for (std::size_t i = 0; i < contract().checks.size(); ++i)
+    PROCTOR_CHECK_OK(remove_tree(dir_ / ("check-" + std::to_string(i) + "-results")));
+  return ok_status();
+}
+
+}  // namespace proctor

@@ -1,0 +1,57 @@
+#pragma once
+// Checkpoint: what a worker that was killed has to know to go on with an attempt.  Written twice:
+// when the agent's program has a container that outlives the worker, and when its patch is
+// extracted, from where acceptance can begin again in any sandbox.
+//   RUNS/<campaign>-<run>.<attempt>/checkpoint: a digest, a newline, JSON
+// Not synced: a kill -9 loses nothing that was written, and a checkpoint of another kernel boot is
+// not believed.  What was spent is in the attempt's meter book.  Adapter; any thread.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/trace/recorder.h"
+#include "common/wire/messages.h"
+#include "worker/core/run_lifecycle.h"
+#include "worker/sandbox/sandbox.h"
+#include "worker/shell/meter_book.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+struct Checkpoint {
+  std::string campaign;
+  Epoch epoch;  // it was assigned under
+  Digest settings;
+  wire::Assignment assignment;
+  // How many lives of the worker had it before this one wrote: an attempt that outlived a worker
+  // twice may be what kills them.
+  std::uint32_t lives = 0;
+  std::vector<LifecycleEvent> told;
+  RunRecorder::Mark trace;
+  struct Program {  // of the agent; absent: the patch is extracted
+    std::string container;
+    LeftWorkspace workspace;
+  };
+  std::optional<Program> program;
+};
+
+// kInvalid: it holds what has no form in JSON.
+Status write_checkpoint(const fs::path& dir, const Checkpoint& checkpoint);
+// kNotFound: there is none that can be believed.
+Result<Checkpoint> read_checkpoint(const fs::path& dir);
+
+// An attempt that an earlier life of this worker left, and that this one can go on with.
+struct LeftAttempt {
+  Checkpoint checkpoint;
+  MeterBook::Left book;
+  // Requires: the agent's program was running.
+  LeftCommand command() const;
+};
+inline constexpr std::uint32_t kLivesMax = 2;  // that may have one attempt
+// Those of `campaign` below `runs` that have a checkpoint to be believed and one of `books`, which
+// are taken out of it.  Their checkpoints count this life from now on.
+std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::string& campaign,
+                                            std::vector<MeterBook::Left>& books);
+
+}  // namespace proctor

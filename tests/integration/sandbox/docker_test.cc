@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "common/base/json.h"
-#include "common/base/subprocess.h"
 #include "common/base/unique_fd.h"
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "tests/integration/sandbox/engine_under_test.h"
@@ -123,15 +122,8 @@ TEST_SUITE("sandbox docker") {
     const auto bench = make_bench();
     if (!bench) return;
     const TempDir dir = TempDir::create().value();
-    REQUIRE(write_file(dir.path() / "only-this", "x").ok());
-    REQUIRE(run_for_output({.argv = {"tar", "-C", dir.path().string(), "-cf",
-                                     (dir.path() / "l.tar").string(), "only-this"},
-                            .cwd = {},
-                            .env = {},
-                            .stdin_bytes = {}})
-                .ok());
     const std::string name = "proctor-no-shell-" + std::to_string(::getpid()) + ":1";
-    const auto image = write_image_of(dir.path(), name, {dir.path() / "l.tar"});
+    const auto image = write_image_without_shell(dir.path(), name);
     REQUIRE(image.ok());
     const std::string bytes = read_file(image->archive, std::size_t{1} << 20).value();
     REQUIRE(docker_call("POST", "/images/load?quiet=1", bytes).ok());

@@ -26,6 +26,11 @@ Result<FileLock> FileLock::acquire(const fs::path& path) {
   return FileLock(std::move(fd));
 }
 
+Result<FileLock> FileLock::share(const fs::path& path) {
+  PROCTOR_TRY(UniqueFd fd, lock(path, LOCK_SH));
+  return FileLock(std::move(fd));
+}
+
 Result<FileLock> FileLock::try_acquire(const fs::path& path) {
   PROCTOR_TRY(UniqueFd fd, lock(path, LOCK_EX | LOCK_NB));
   return FileLock(std::move(fd));

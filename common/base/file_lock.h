@@ -15,6 +15,8 @@ class FileLock {
   // it would let two holders lock two different inodes of one name.
   static Result<FileLock> acquire(const fs::path& path);
   static Result<FileLock> try_acquire(const fs::path& path);
+  // Together with others who share it; waits for one who does not.
+  static Result<FileLock> share(const fs::path& path);
 
  private:
   explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}

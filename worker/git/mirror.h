@@ -31,6 +31,7 @@ class MirrorStore {
   Result<bool> set_aside_if_damaged(const GitSource& source) const;
 
   const GitProgram& git() const { return git_; }
+  const fs::path& root() const { return root_; }
 
  private:
   MirrorStore(fs::path root, GitProgram git) : root_(std::move(root)), git_(std::move(git)) {}

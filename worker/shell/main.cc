@@ -17,9 +17,12 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
+#include "common/contract/scalar.h"
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"
+#include "worker/shell/default_root.h"
+#include "worker/shell/gc_command.h"
 #include "worker/shell/selftest_command.h"
 #include "worker/shell/worker_loop.h"
 
@@ -38,6 +41,7 @@ struct Options {
   bool no_overlay = false, allow_null = false, once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
+  std::string cache_max = "0";
 };
 
 int fail(const Error& e, int code) {
@@ -47,14 +51,6 @@ int fail(const Error& e, int code) {
 
 int code_of(const Error& e) {
   return e.code == Errc::kInvalid || e.code == Errc::kNotFound ? kBadInput : kInfrastructure;
-}
-
-fs::path default_root() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
-    return fs::path(state) / "proctor";
-  }
-  const char* home = std::getenv("HOME");
-  return fs::path(home != nullptr && *home == '/' ? home : "/tmp") / ".local/state/proctor";
 }
 
 std::string default_name() {
@@ -70,7 +66,9 @@ void declare(CLI::App& app, Options& o) {
       "Interrupt once to finish what runs and leave, twice to cancel it.\n\n"
       "Example: proctor-worker --connect tcp://10.0.0.5:7400 --slots 8 --name build7 \\\n"
       "           --server-key coordinator.pub --key build7.key");
-  app.footer("Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.");
+  app.footer(
+      "Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.\n"
+      "proctor-worker gc: makes room among mirrors and trees.");
   CLI::Option* connect =
       app.add_option("--connect", o.connect, "coordinator: tcp://HOST:PORT or ipc://PATH");
   app.add_option("--slots", o.slots, "attempts at a time")
@@ -96,6 +94,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--image-store", o.image_store,
                  "folder of the unpacked images that oci runs (see proctor images)")
       ->envname(kImageStoreVariable)
+      ->capture_default_str();
+  app.add_option("--cache-max", o.cache_max,
+                 "what mirrors and trees of the root may take (20GiB); the least recently used go "
+                 "when a new one is made; 0: all there is")
       ->capture_default_str();
   app.add_option("--engine-wait", o.engine_wait,
                  "seconds an attempt waits for a Docker Engine that is away")
@@ -211,6 +213,12 @@ int serve(const Options& o) {
   store_options.owner = owner;
   store_options.allow_overlay = !o.no_overlay;
   store_options.docker_socket = o.docker_socket;  // there may be an engine later
+  if (o.cache_max != "0") {
+    const Result<std::uint64_t> bytes = parse_size(o.cache_max);
+    if (!bytes.ok())
+      return fail(in_context("--cache-max " + o.cache_max, bytes.error()), kBadInput);
+    store_options.cache_max = *bytes;
+  }
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   if (!store.ok()) return fail(store.error(), code_of(store.error()));
   Engines engines({owner, o.docker_socket, o.image_store},
@@ -252,6 +260,7 @@ int serve(const Options& o) {
 }
 
 int run(int argc, char** argv) {
+  if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "selftest") return selftest(argc - 1, argv + 1);
   CLI::App app;
   Options o;
@@ -272,7 +281,7 @@ int run(int argc, char** argv) {
                  "--name " + o.name + ": letters, digits, '.', '_' and '-', not a dot first"},
                 kBadInput);
   }
-  if (o.root.empty()) o.root = default_root();
+  if (o.root.empty()) o.root = default_worker_root();
   o.root = fs::absolute(o.root);
   log::init("worker " + o.name, o.verbose ? log::Level::kDebug : log::Level::kInfo);
   return serve(o);

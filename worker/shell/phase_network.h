@@ -20,7 +20,7 @@
 namespace proctor {
 
 inline constexpr std::size_t kListedRequests = 200;  // of a phase, one event or two each
-inline constexpr std::size_t kListedPlaces = 200;      // of the rest
+inline constexpr std::size_t kListedPlaces = 200;    // of the rest
 
 class PhaseNetwork {
  public:

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "worker/workspace/apply.h"
 #include "worker/workspace/beneath.h"
+#include "worker/workspace/cache.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/ignore_rules.h"
 #include "worker/workspace/patch.h"
@@ -40,10 +41,12 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::create(const Snapshot& snap
                                                             std::shared_ptr<OverlayPool> overlays,
                                                             const GitProgram& git,
                                                             WorkspaceSetup setup) {
+  PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
   // From here on the destructor cleans up, whatever fails.
   std::unique_ptr<MountedWorkspace> ws(
       new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
+  ws->use_ = std::move(use);
   PROCTOR_CHECK_OK(ws->prepare());
   return std::unique_ptr<Workspace>(std::move(ws));
 }
@@ -53,11 +56,13 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
                                                            const GitProgram& git,
                                                            WorkspaceSetup setup,
                                                            const fs::path& dir) {
+  PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
   PROCTOR_TRY(auto mount,
               OverlayMount::adopt(dir, {snapshot_git_layer(snapshot), snapshot.tree_dir}));
   std::unique_ptr<MountedWorkspace> ws(
       new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
+  ws->use_ = std::move(use);
   ws->merged_ = mount->merged();
   ws->mount_ = std::move(mount);
   ws->has_volume_ = true;

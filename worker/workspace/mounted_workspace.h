@@ -62,6 +62,8 @@ class MountedWorkspace final : public Workspace {
   ScanInput scan_input() const;
 
   Snapshot snapshot_;
+  std::optional<FileLock>
+      use_;  // of its tree: below the overlay, and the objects it is compared to
   std::shared_ptr<OverlayPool> overlays_;
   GitProgram git_;
   ObjectId content_;

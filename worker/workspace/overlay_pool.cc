@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/base/log.h"
+#include "worker/workspace/cache.h"
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
@@ -61,6 +62,7 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, Overlay
 Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayLayers layers) {
   std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers)));
   left->adopted_ = true;
+  PROCTOR_TRY(left->use_, use_tree(left->layers_.tree.parent_path()));
   // Nothing but an overlay is ever mounted there; a folder that is none was unmounted.
   struct stat merged {
   }, above{};
@@ -71,6 +73,7 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayL
 }
 
 Status OverlayMount::mount() {
+  PROCTOR_TRY(use_, use_tree(layers_.tree.parent_path()));
   const fs::path work = dir_ / "work";
   for (const fs::path& dir : {merged_, upper_, work}) PROCTOR_CHECK_OK(make_dir(dir));
   PROCTOR_CHECK_OK(mount_overlay({layers_.git, layers_.tree, upper_, work, merged_}));

@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/file_lock.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
 
@@ -49,6 +51,7 @@ class OverlayMount {
   fs::path dir_;
   OverlayLayers layers_;
   fs::path upper_, merged_;
+  std::optional<FileLock> use_;  // of the tree below
   bool adopted_ = false;
   struct stat as_made_ {};
   std::string attributes_as_made_;

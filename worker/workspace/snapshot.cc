@@ -7,6 +7,7 @@
 #include "worker/git/lfs.h"
 #include "worker/git/submodules.h"
 #include "worker/git/tree_list.h"
+#include "worker/workspace/cache.h"
 #include "worker/workspace/checkout.h"
 #include "worker/workspace/one_commit.h"
 
@@ -105,7 +106,9 @@ Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repo
                                           const fs::path& base) const {
   PROCTOR_TRY(const ObjectId commit, ObjectId::from_hex(repository.commit));
   PROCTOR_TRY(const GitSource source, parse_source(repository.source, base));
+  PROCTOR_TRY(const FileLock reading, use_mirrors(mirrors.root()));
   PROCTOR_TRY(const fs::path objects, mirrors.ensure(source, commit));
+  touch_mirror(objects.parent_path().parent_path());
   PROCTOR_TRY(const ObjectDb db, ObjectDb::open({objects}));
   PROCTOR_TRY(const ObjectId tree, db.tree_of_commit(commit));
   if (!repository.tree.empty() && repository.tree != tree.hex()) {

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "worker/git/mirror.h"
 #include "worker/workspace/apply.h"
+#include "worker/workspace/cache.h"
 #include "worker/workspace/lives.h"
 #include "worker/workspace/mounted_workspace.h"
 #include "worker/workspace/overlay.h"
@@ -57,6 +58,7 @@ class Store final : public WorkspaceStore {
       if (const auto it = known_.find(key); it != known_.end()) return it->second;
     }
     PROCTOR_TRY(Snapshot made, trees_.snapshot(mirrors_, repository, base));
+    if (0 < options_.cache_max) make_room_beside(made);
     const std::lock_guard guard(mutex_);
     return known_.emplace(std::move(key), std::move(made)).first->second;
   }
@@ -64,7 +66,14 @@ class Store final : public WorkspaceStore {
   Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                             const std::string& label) override {
     PROCTOR_CHECK_OK(check_name("workspace label", label));
-    return MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), setup_for(label));
+    auto made = MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), setup_for(label));
+    std::error_code ec;
+    if (made.ok() || fs::is_directory(snapshot.tree_dir, ec)) return made;
+    // Evicted by a sibling since we saw it: the next attempt makes it again.
+    const std::lock_guard guard(mutex_);
+    std::erase_if(known_,
+                  [&](const auto& one) { return one.second.tree_dir == snapshot.tree_dir; });
+    return Error{Errc::kUnavailable, "tree " + snapshot.tree + " was evicted"};
   }
 
   Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot, const std::string& label,
@@ -119,6 +128,16 @@ class Store final : public WorkspaceStore {
     setup.volume_labels["proctor.attempt"] = label;
     setup.volume_labels["proctor.life"] = life_.name();
     return setup;
+  }
+
+  // What was just made stays, whatever it takes.
+  void make_room_beside(const Snapshot& made) const {
+    const auto use = use_tree(made.tree_dir.parent_path());
+    const auto room = make_room(options_.root, options_.cache_max);
+    if (!room.ok()) log::warn("make room: " + room.error().detail);
+    if (room.ok() && 0 < room->removed)
+      log::info("evicted " + std::to_string(room->removed) + " mirrors and trees of " +
+                std::to_string(room->removed_bytes >> 20U) + " MiB");
   }
 
   // Two stores of one owner name in different folders know nothing of each other's lives.

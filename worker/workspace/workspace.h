@@ -104,6 +104,8 @@ struct WorkspaceStoreOptions {
   std::string owner;  // worker name, in labels
   bool allow_overlay = true;
   std::string docker_socket;  // empty: docker_volume() is kUnavailable
+  // What mirrors and trees may take; the least recently used go when a new one is made.  0: all.
+  std::uint64_t cache_max = 0;
 };
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);
 

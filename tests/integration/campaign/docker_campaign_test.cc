@@ -54,7 +54,9 @@ TEST_SUITE("docker campaign") {
     if (!engine_answers()) return;
     const std::string image = must(test_image());
     const auto before = ours();
-    NetworkScene("  sandbox: docker\n  image: \"" + image + "\"\n").run_and_check();
+    const std::string environment = "  sandbox: docker\n  image: \"" + image + "\"\n";
+    NetworkScene(environment).run_and_check();
+    run_killed(environment);
     CHECK(ours() == before);
   }
 }

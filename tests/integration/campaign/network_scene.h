@@ -1,6 +1,8 @@
 #pragma once
 // A campaign whose phases may reach different places, on whatever runs it: set-up reaches one
 // server of ours, the agent another, the checks none.
+#include <csignal>
+
 #include "tests/support/books.h"
 #include "tests/support/local_server.h"
 
@@ -105,5 +107,44 @@ class NetworkScene {
   LocalServer packages_, model_;
   CampaignScene scene_;
 };
+
+// The worker is killed while its agent has a tunnel; the agent, or another after it, has one again
+// behind the gate.
+inline void run_killed(const std::string& environment) {
+  const LocalServer before, after;
+  CampaignShape shape;
+  shape.methods = {solving_method("gated", ". /opt/gate/ask; ")};
+  shape.replicates = 1;
+  shape.workers = 1;
+  const CampaignScene scene(shape);
+  fs::copy_file(PROCTOR_NET_PROBE, scene.temp() / "gate/net_probe");
+  scene.write(scene.temp() / "gate/ask",
+              "/opt/gate/net_probe tunnel " + before.at() +
+                  " raw GET & until [ -e /opt/gate/open ]; do sleep 0.05; done; "
+                  "until /opt/gate/net_probe tunnel " +
+                  after.at() + " | grep -q '200 there and back'; do sleep 0.05; done\n");
+  scene.edit(scene.contract(), "environment:\n", "environment:\n" + environment);
+  scene.edit(scene.contract(), "policy:\n",
+             "policy:\n  network: {allow: [\"" + before.at() + "\", \"" + after.at() + "\"]}\n");
+  Child run = scene.start("run");
+  REQUIRE_MESSAGE(eventually([&] { return before.heard().size() == 1; }), scene.said());
+  const std::vector<pid_t> victims = scene.workers();
+  REQUIRE(victims.size() == 1);
+  REQUIRE(::kill(victims[0], SIGKILL) == 0);
+  // Its next life has it, or another attempt.
+  REQUIRE_MESSAGE(eventually([&] {
+                    const std::vector<pid_t> alive = scene.workers();
+                    return alive.size() == 1 && alive != victims &&
+                           (before.heard().size() == 2 ||
+                            contains(scene.worker_log("local-1"), "going on with it"));
+                  }),
+                  scene.said());
+  scene.open_gate();
+  CHECK_MESSAGE(run.wait(std::chrono::seconds(60)) == 0, scene.said());
+  CHECK(after.heard().size() == 1);
+  CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 1);
+  CHECK(scene.run("verify").exit_code == 0);
+  scene.require_nothing_left();
+}
 
 }  // namespace proctor::testing

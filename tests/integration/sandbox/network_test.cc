@@ -181,10 +181,13 @@ TEST_SUITE("sandbox network") {
     SandboxSpec spec = scene.spec();
     const auto way = scene.way_out({server.at()});
     way->give_to(spec);
+    // A kill is asked for at once and done soon.
+    const std::string probe = kProbe;
     const Said said =
         run(*bench, spec,
-            exec_of(*bench, "kill -9 -1; " + std::string(kProbe) + " tcp " + server.at() +
-                                " tcp 1.1.1.1:443 tunnel " + server.at()));
+            exec_of(*bench, "kill -9 -1; until " + probe +
+                                " tcp 127.0.0.1:3128 | grep -q refused; do :; done; " + probe +
+                                " tcp " + server.at() + " tcp 1.1.1.1:443 tunnel " + server.at()));
     CHECK(contains(said.out, "tunnel " + server.at() + ": Connection refused"));
     CHECK_FALSE(contains(said.out, "reached"));
     CHECK(server.heard().empty());

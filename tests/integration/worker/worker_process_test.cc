@@ -59,6 +59,36 @@ const Event* find(const std::vector<Event>& events, std::string_view type) {
 }  // namespace
 
 TEST_SUITE("worker") {
+  TEST_CASE("gc makes room and says what it did") {
+    Scene scene;
+    {
+      FakeCoordinator coordinator(scene.socket, 3);
+      Child worker = scene.start_worker({"--once"});
+      REQUIRE(coordinator.connected());
+      coordinator.assign(
+          {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 1)},
+          scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+      CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
+      CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    }
+    const auto gc = [&](std::vector<std::string> more) {
+      CommandSpec spec;
+      spec.argv = {PROCTOR_WORKER, "gc", "--root", (scene.temp.path() / "root").string()};
+      spec.argv.insert(spec.argv.end(), more.begin(), more.end());
+      return run_command(spec).value();
+    };
+    const CommandOutcome kept = gc({"--max", "1GiB"});
+    CHECK(kept.success());
+    CHECK(kept.out.starts_with("2 mirrors and trees, "));
+    CHECK(kept.out.find("; removed 0, 0.0 MiB; 0 in use\n") != std::string::npos);
+    CHECK(gc({}).out.find("; removed 2, ") != std::string::npos);
+    CHECK(gc({}).out == "0 mirrors and trees, 0.0 MiB; removed 0, 0.0 MiB; 0 in use\n");
+    const CommandOutcome bad = gc({"--max", "much"});
+    CHECK(bad.exit_code == 2);
+    CHECK(bad.err.find("--max much") != std::string::npos);
+  }
+
   TEST_CASE("an agent whose provider has no room says so by the code its method names") {
     Scene scene;
     FakeCoordinator coordinator(scene.socket, 3);

@@ -1,0 +1,88 @@
+#include "worker/workspace/cache.h"
+
+#include "tests/integration/workspace/fixture.h"
+
+namespace proctor {
+namespace {
+
+using namespace testing;
+
+std::size_t folders_in(const fs::path& dir) {
+  std::size_t n = 0;
+  for (const auto& entry : fs::directory_iterator(dir)) n += entry.is_directory() ? 1 : 0;
+  return n;
+}
+
+TEST_SUITE("workspace") {
+  TEST_CASE("room is made of what nobody uses, and it comes back when it is wanted") {
+    const TempDir temp = temp_dir();
+    const fs::path root = temp.path() / "store";
+    const Repo one = make_repo(temp.path() / "one");
+    Repo two = make_repo(temp.path() / "two");
+    put(two.dir / "more.txt", "two\n");
+    git(two.dir, {"add", "-A"});
+    git(two.dir, {"commit", "-qm", "two"});
+    two.commit = git(two.dir, {"rev-parse", "HEAD"});
+    for (const bool overlay : kinds(temp.path())) {
+      CAPTURE(overlay);
+      auto store = open_store(root, overlay);
+      const Snapshot a = snapshot_of(*store, one.pinned()), b = snapshot_of(*store, two.pinned());
+      auto in_a = create(*store, a, "a");
+      REQUIRE(folders_in(root / "trees") == 2);
+      const auto kept = make_room(root, std::uint64_t{1} << 40);
+      REQUIRE(kept.ok());
+      CHECK(kept->removed == 0);
+      CHECK(kept->items == 4);  // two trees, two mirrors
+      CHECK(0 < kept->bytes);
+      CHECK(kept->in_use == 1);
+
+      const auto room = make_room(root, 0);
+      REQUIRE(room.ok());
+      CHECK(room->removed == 3);
+      CHECK(fs::exists(a.tree_dir));
+      CHECK_FALSE(fs::exists(b.tree_dir));
+      CHECK(slurp(in_a->dir() / "README.md") == "hello\nworld\n");  // undisturbed
+      put(in_a->dir() / "README.md", "x\n");
+      CHECK(extract(*in_a).paths == std::vector<std::string>{"README.md"});
+
+      // Seen before it went: said once, then made again from the source.
+      const auto gone = store->create(b, "b");
+      REQUIRE_FALSE(gone.ok());
+      CHECK(gone.error().code == Errc::kUnavailable);
+      const Snapshot again = snapshot_of(*store, two.pinned());
+      CHECK(slurp(create(*store, again, "b")->dir() / "more.txt") == "two\n");
+    }
+  }
+
+  TEST_CASE("a store with a limit makes room for a new tree and keeps that") {
+    const TempDir temp = temp_dir();
+    const Repo one = make_repo(temp.path() / "one");
+    Repo two = make_repo(temp.path() / "two");
+    put(two.dir / "more.txt", "two\n");
+    git(two.dir, {"add", "-A"});
+    git(two.dir, {"commit", "-qm", "two"});
+    two.commit = git(two.dir, {"rev-parse", "HEAD"});
+    WorkspaceStoreOptions options;
+    options.root = temp.path() / "store";
+    options.owner = "w";
+    options.allow_overlay = false;
+    options.cache_max = 1;
+    auto store = open_workspace_store(options);
+    REQUIRE(store.ok());
+    const Snapshot a = snapshot_of(**store, one.pinned());
+    CHECK(fs::exists(a.tree_dir));
+    const Snapshot b = snapshot_of(**store, two.pinned());
+    CHECK_FALSE(fs::exists(a.tree_dir));
+    CHECK(fs::exists(b.tree_dir));
+    CHECK(slurp(create(**store, b, "b")->dir() / "more.txt") == "two\n");
+  }
+
+  TEST_CASE("a root that is none is an error") {
+    const auto room = make_room("/nonexistent/proctor", 0);
+    REQUIRE_FALSE(room.ok());
+    CHECK(room.error().code == Errc::kNotFound);
+  }
+}
+
+}  // namespace
+}  // namespace proctor

@@ -159,23 +159,6 @@ void spread_subfolders(const fs::path& dir) {
   ::ioctl(fd.get(), FS_IOC_SETFLAGS, &flags);
 }
 
-Status remove_tree(const fs::path& dir) {
-  std::error_code ec;
-  fs::remove_all(dir, ec);
-  if (!ec) return ok_status();
-  // Read-only folders (module caches, agents' chmod) stop a plain user: open them and try again.
-  for (auto it =
-           fs::recursive_directory_iterator(dir, fs::directory_options::skip_permission_denied, ec);
-       !ec && it != fs::recursive_directory_iterator(); it.increment(ec)) {
-    std::error_code ignored;
-    if (it->is_directory(ignored) && !it->is_symlink(ignored))
-      fs::permissions(it->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
-  }
-  fs::remove_all(dir, ec);
-  if (ec) return errno_error("remove " + dir.string(), ec.value());
-  return ok_status();
-}
-
 bool is_safe_relative(std::string_view relative) {
   if (relative.empty() || relative.front() == '/') return false;
   if (relative.find('\0') != std::string_view::npos) return false;

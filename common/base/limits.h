@@ -40,6 +40,10 @@ inline constexpr std::size_t kEventLogBytes = std::size_t{256} << 20;  // events
 inline constexpr std::size_t kResultFileBytes = std::size_t{64}
                                                 << 20;  // JUnit XML or TAP of a check
 
+// Files and folders that a sandbox may have on the host's disk: fewer than a large installation of
+// packages has is too few, and each costs an inode and a look of the monitor.
+inline constexpr std::size_t kSandboxFiles = 1'000'000;
+
 // Liveness.  Three Syncs may be lost before a worker is suspect; the lease outlives a restart of
 // the coordinator (DISTRIBUTED.md R3, R8).
 inline constexpr Millis kSyncInterval{2'000};

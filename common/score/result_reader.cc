@@ -24,6 +24,8 @@ std::optional<std::string> not_completed(const Check& check, const ExecFacts& fa
       return "took longer than " + std::to_string(check.timeout.count()) + " ms";
     case ExecEnd::kMemory:
       return "ran out of the memory that the policy allows";
+    case ExecEnd::kDisk:
+      return "used more of the disk than the policy allows";
     case ExecEnd::kCancelled:
       return "was cancelled";
     case ExecEnd::kSignalled:
@@ -117,6 +119,8 @@ std::string_view to_string(ExecEnd e) {
       return "timed_out";
     case ExecEnd::kMemory:
       return "memory";
+    case ExecEnd::kDisk:
+      return "disk";
     case ExecEnd::kCancelled:
       return "cancelled";
   }

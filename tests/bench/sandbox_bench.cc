@@ -8,6 +8,7 @@
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
+#include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/sandbox.h"
 
 using namespace proctor;
@@ -83,7 +84,10 @@ int docker_figure(const fs::path& dir) {
   exec.stderr_file = dir / "err";
   int failed = 0;
   DockerApi api(socket);
-  const std::string config = container_config(spec, {*image, {}}, "bench", exec.command);
+  // The same first process as ours, so that the same containers are compared.
+  const fs::path init = dir / "init";
+  if (!write_file(init, oci_init_program(), Durability::kLazy, 0755).ok()) return 1;
+  const std::string config = container_config(spec, {*image, {}}, init, "bench", exec.command);
   std::vector<double> ours, raw;
   for (int i = 0; i < 15; ++i) {
     ours.push_back(median_ms(1, [&] {

@@ -90,6 +90,14 @@ Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
   return TestImage{archive, "sha256:" + hex};
 }
 
+Result<TestImage> write_image_without_shell(const fs::path& dir, const std::string& name) {
+  PROCTOR_CHECK_OK(write_file(dir / "only-this", "x"));
+  const fs::path layer = dir / "l.tar";
+  PROCTOR_TRY([[maybe_unused]] const std::string none,
+              run({"tar", "-C", dir.string(), "-cf", layer.string(), "only-this"}));
+  return write_image_of(dir, name, {layer});
+}
+
 Result<TestImage> write_test_image(const fs::path& dir, const std::string& name) {
   PROCTOR_TRY(const fs::path layer, make_layer(dir));
   return write_image_of(dir, name, {layer});

@@ -16,6 +16,9 @@ struct TestImage {
 // In `dir`.  It is called `name` ("proctor-test:latest"); another name makes another image.
 Result<TestImage> write_test_image(const fs::path& dir, const std::string& name);
 
+// One that holds a file and no program at all.
+Result<TestImage> write_image_without_shell(const fs::path& dir, const std::string& name);
+
 // One layer more: what a hostile or odd image may hold.  `layers` are tars, bottom first.
 Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
                                  const std::vector<fs::path>& layers);

@@ -11,7 +11,7 @@ namespace proctor {
 namespace {
 
 constexpr std::array kEnds = {ExecEnd::kExited, ExecEnd::kSignalled, ExecEnd::kTimedOut,
-                              ExecEnd::kMemory, ExecEnd::kCancelled};
+                              ExecEnd::kMemory, ExecEnd::kDisk,      ExecEnd::kCancelled};
 
 // A path may be any bytes, and JSON holds text only.
 bool all_text(const std::vector<std::string>& paths) {

@@ -85,6 +85,8 @@ std::string ProgramEnd::describe() const {
       return "stopped at its time limit after " + std::to_string(wall.count()) + " ms";
     case ExecEnd::kMemory:
       return "stopped at its memory limit";
+    case ExecEnd::kDisk:
+      return "stopped at its disk limit";
     case ExecEnd::kCancelled:
       return "cancelled";
   }
@@ -255,6 +257,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
   } else if (e.ran_program && e.exec.end == ExecEnd::kMemory) {
     verdict_.termination = Termination::kResourceLimit;
     verdict_.rationale = "the agent was stopped at its memory limit";
+  } else if (e.ran_program && e.exec.end == ExecEnd::kDisk) {
+    verdict_.termination = Termination::kResourceLimit;
+    verdict_.rationale = "the agent was stopped at its disk limit";
   } else if (e.ran_program && e.exec.end == ExecEnd::kCancelled) {
     end_invalid(Termination::kOperatorCancel, "cancelled while the agent worked", false,
                 e.evidence);
@@ -301,6 +306,11 @@ void RunLifecycle::handle(const CheckEnded& e) {
   const std::size_t index = std::get<Checking>(state_).index;
   verdict_.checks[index] = e.report;
   verdict_.checks[index].why = bounded(e.report.why);
+  for (const std::string& path : e.tampered) {
+    const std::string text = "protected: " + path;
+    if (std::ranges::find(verdict_.violations, text) == verdict_.violations.end())
+      verdict_.violations.push_back(text);
+  }
   next_check(index + 1);
 }
 

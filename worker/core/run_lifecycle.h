@@ -84,6 +84,8 @@ struct ProtectedRestored {
 };
 struct CheckEnded {
   CheckReport report;  // with an outcome
+  // Protected files that setup or an earlier check had changed; put back before this one.
+  std::vector<std::string> tampered{};
 };
 struct RunCancelAsked {
   std::string reason;

@@ -244,8 +244,11 @@ class Running {
         cause_ = BoxEnd::Cause::kCancelled;
       } else if (begun_ + launch_.timeout <= now()) {
         cause_ = BoxEnd::Cause::kTimedOut;
-      } else if (launch_.over_limit && launch_.over_limit()) {
-        cause_ = BoxEnd::Cause::kOverLimit;
+      } else if (launch_.over_limit && !suspended_) {
+        if (const auto passed = launch_.over_limit(pid_)) {
+          cause_ = *passed == LimitWatch::Passed::kCpu ? BoxEnd::Cause::kOverCpu
+                                                       : BoxEnd::Cause::kOverDisk;
+        }
       }
       if (cause_) killed_at_ = Clock::now();
     }

@@ -19,6 +19,7 @@
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/hold.h"
+#include "worker/sandbox/limit_watch.h"
 
 namespace proctor {
 
@@ -32,8 +33,9 @@ struct BoxLaunch {
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups
   std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value
   std::chrono::milliseconds timeout{0};
-  // Asked every 100 ms while it runs, when there is one: has a limit been passed?
-  std::function<bool()> over_limit;
+  // Asked every 100 ms while it runs, when there is one: has a limit been passed by what runs below
+  // the process `runtime`?
+  std::function<std::optional<LimitWatch::Passed>(pid_t runtime)> over_limit;
   // Stops (true) and continues what runs below the process `runtime`, as `hold` says.
   std::shared_ptr<const Hold> hold{};
   std::function<void(pid_t runtime, bool stand_still)> suspend{};
@@ -45,7 +47,7 @@ struct BoxLaunch {
 };
 
 struct BoxEnd {
-  enum class Cause { kItself, kTimedOut, kCancelled, kOverLimit };
+  enum class Cause { kItself, kTimedOut, kCancelled, kOverCpu, kOverDisk };
   Cause cause = Cause::kItself;
   // The command's, 128 + n after signal n.  None: the command never ran to an end of its own
   // (the runtime failed before it, or it was killed).

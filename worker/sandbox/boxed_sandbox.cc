@@ -12,6 +12,22 @@ namespace proctor {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+std::vector<pid_t> pids_below(pid_t root) {
+  std::vector<pid_t> out;
+  for (const TreeMember& member : tree_below(root)) out.push_back(member.pid);
+  return out;
+}
+
+// By the group's count; without one the living processes and those they have buried.
+std::optional<milliseconds> cpu_time_inside(const Cgroup& group, pid_t root) {
+  if (const auto counted = group.cpu_time()) return counted;
+  return cpu_time_of_tree(root);
+}
+
+}  // namespace
+
 Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token cancel) {
   if (exec.command.find('\0') != std::string::npos) {
     return Error{Errc::kInvalid, "command: a NUL byte"};
@@ -32,10 +48,14 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   box->launch.suspend = [&suspension](pid_t runtime, bool stand_still) {
     stand_still ? suspension.suspend(runtime) : suspension.resume(runtime);
   };
-  // A process's own limit is set by the runtime; the group's sum is watched where there is one.
-  if (0 < spec_.cpu.count() && group.cpu_time()) {
-    box->launch.over_limit = [&group, max = spec_.cpu] {
-      return max < group.cpu_time().value_or(milliseconds(0));
+  // A process's own limit on CPU time is set by the runtime; the sum is watched.
+  pid_t root = 0;
+  LimitWatch watch(
+      spec_, {[&] { return cpu_time_inside(group, root); }, [&root] { return pids_below(root); }});
+  if (LimitWatch::needed(spec_)) {
+    box->launch.over_limit = [&watch, &root](pid_t runtime) {
+      root = runtime;
+      return watch.look(std::chrono::steady_clock::now());
     };
   }
   auto end = run_box(box->launch, out, err, cancel);
@@ -62,7 +82,11 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
     case BoxEnd::Cause::kCancelled:
       out.end = End::kCancelled;
       return ok_status();
-    case BoxEnd::Cause::kOverLimit:
+    case BoxEnd::Cause::kOverDisk:
+      out.end = End::kDisk;
+      out.exit_code = 128 + SIGKILL;
+      return ok_status();
+    case BoxEnd::Cause::kOverCpu:
       out.end = End::kSignalled;
       out.signal = SIGXCPU;
       out.exit_code = 128 + SIGXCPU;

@@ -9,6 +9,8 @@
 #include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/cgroup.h"
+#include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/sandbox/seccomp_filter.h"
 
@@ -112,6 +114,11 @@ HostView look_at_host() {
   }
   v.certificates = fs::is_directory("/etc/ssl/certs", ec);
   v.resolver = fs::exists("/etc/resolv.conf", ec);
+  for (const char* at : kReadOnlyProc)
+    if (fs::exists(at, ec)) v.proc_read_only.emplace_back(at);
+  for (const char* at : kMaskedProc)
+    if (fs::exists(at, ec))
+      (fs::is_directory(at, ec) ? v.proc_masked_dirs : v.proc_masked_files).emplace_back(at);
   return v;
 }
 
@@ -145,8 +152,8 @@ Status fill_etc(const fs::path& etc) {
 
 class BubblewrapEngine final : public SandboxEngine {
  public:
-  BubblewrapEngine(TempDir etc, std::shared_ptr<Shared> shared)
-      : etc_(std::move(etc)), shared_(std::move(shared)) {}
+  BubblewrapEngine(TempDir files, std::shared_ptr<Shared> shared)
+      : files_(std::move(files)), shared_(std::move(shared)) {}
 
   SandboxKind kind() const override { return SandboxKind::kBubblewrap; }
 
@@ -164,7 +171,10 @@ class BubblewrapEngine final : public SandboxEngine {
             // The kernel exempts its own root from the count of processes.
             {"processes", of("pids", ::geteuid() == 0 ? "none" : "rlimit")},
             {"cpus", of("cpu", "none")},
-            {"cpu", c.has("cpuacct") || c.has("unified") ? c.version("memory") : "rlimit"},
+            {"cpu", "monitor"},
+            {"disk", "monitor"},
+            {"memory_sum", of("memory", "none")},
+            {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},
             {"seccomp", "filter"}};
@@ -177,7 +187,7 @@ class BubblewrapEngine final : public SandboxEngine {
   }
 
  private:
-  TempDir etc_;
+  TempDir files_;
   std::shared_ptr<Shared> shared_;
 };
 
@@ -189,16 +199,21 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
     return Error{Errc::kUnavailable,
                  "bubblewrap: no bwrap on PATH (on Debian: apt-get install bubblewrap)"};
   }
-  PROCTOR_TRY(TempDir etc, make_runtime_folder(kEtcPrefix));
-  PROCTOR_CHECK_OK(fill_etc(etc.path()));
-  view.etc = etc.path();
+  PROCTOR_TRY(TempDir files, make_runtime_folder(kEtcPrefix));
+  view.etc = files.path() / "etc";
+  view.init = files.path() / "init";
+  PROCTOR_CHECK_OK(make_dirs(view.etc));
+  PROCTOR_CHECK_OK(fill_etc(view.etc));
+  PROCTOR_CHECK_OK(write_file(view.init, oci_init_program(), Durability::kLazy, /*mode=*/0755));
+  const fs::path empty = files.path() / "empty";
+  PROCTOR_CHECK_OK(make_dirs(empty));
   PROCTOR_TRY(std::string seccomp, make_seccomp_program());
   auto shared = std::make_shared<Shared>(std::move(view), std::move(seccomp),
                                          CgroupHost::detect(options.owner));
   // One empty command proves namespaces, mounts, filter and groups before any run depends on them.
   SandboxSpec probe;
   probe.label = "probe";
-  probe.workspace = etc.path();
+  probe.workspace = empty;
   ExecSpec nothing;
   nothing.command = ":";
   nothing.timeout = milliseconds(10'000);
@@ -208,7 +223,7 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
     return Error{Errc::kUnavailable, "bubblewrap: an empty command did not succeed inside it"};
   }
   return std::unique_ptr<SandboxEngine>(
-      std::make_unique<BubblewrapEngine>(std::move(etc), std::move(shared)));
+      std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
 }
 
 }  // namespace proctor

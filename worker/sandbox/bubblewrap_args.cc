@@ -4,6 +4,11 @@
 #include "worker/sandbox/mount_rules.h"
 
 namespace proctor {
+namespace {
+
+constexpr const char* kInitAt = "/init";
+
+}  // namespace
 
 Status check_bubblewrap_spec(const SandboxSpec& spec) {
   std::error_code ec;
@@ -36,9 +41,16 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
     add({"--ro-bind", "/etc/resolv.conf", "/etc/resolv.conf"});
   }
   add({"--proc", "/proc", "--dev", "/dev"});
-  for (const char* at : {"/tmp", "/run", "/home"}) {
+  // bwrap thinks of some of these, but not where its user is the host's root under another name.
+  for (const std::string& at : host.proc_read_only) add({"--ro-bind", at, at});
+  for (const std::string& at : host.proc_masked_files) add({"--ro-bind", "/dev/null", at});
+  for (const std::string& at : host.proc_masked_dirs)
+    add({"--perms", "0555", "--tmpfs", at, "--remount-ro", at});
+  for (const char* at : {"/tmp", "/dev/shm", "/run", "/home"}) {
     if (0 < spec.memory_bytes) add({"--size", std::to_string(spec.memory_bytes)});
-    add({"--perms", at == std::string_view("/tmp") ? "1777" : "0755", "--tmpfs", at});
+    const std::string_view place = at;
+    const bool shared = place == "/tmp" || place == "/dev/shm";
+    add({"--perms", shared ? "1777" : "0755", "--tmpfs", at});
   }
   add({"--dir", "/home/proctor", "--symlink", "/tmp", "/var/tmp"});
   add({"--bind", spec.workspace.string(), kWorkspaceAt});
@@ -46,7 +58,9 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
     add({m.writable ? "--bind" : "--ro-bind", m.host.string(), m.at});
   }
   // The root itself is a tmpfs of bwrap's: nothing to write there either.
-  add({"--remount-ro", "/", "--chdir", kWorkspaceAt, "--"});
+  add({"--ro-bind", host.init.string(), kInitAt, "--remount-ro", "/dev", "--remount-ro", "/"});
+  // bwrap's own first process can be traced from inside, and with it the exit code be forged.
+  add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kInitAt, "--"});
   a.insert(a.end(), spec.launcher.begin(), spec.launcher.end());
   add({"/bin/sh", "-c", command});
   return a;

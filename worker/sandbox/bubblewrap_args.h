@@ -18,8 +18,11 @@ struct HostView {
   std::vector<std::pair<std::string, std::string>> links;  // "/bin" -> "usr/bin" (merged usr)
   std::vector<std::string> dirs;                           // "/usr", and "/bin" where it is real
   fs::path etc;                                            // our /etc
-  bool certificates = false;                               // /etc/ssl/certs is there
-  bool resolver = false;                                   // /etc/resolv.conf is there
+  fs::path init;                                           // our first process, shown at /init
+  std::vector<std::string> proc_read_only;                 // of kReadOnlyProc, those that are there
+  std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
+  bool certificates = false;                                     // /etc/ssl/certs is there
+  bool resolver = false;                                         // /etc/resolv.conf is there
 };
 
 // Checks everything about a spec that does not depend on the command.

@@ -1,5 +1,6 @@
 #include "worker/sandbox/docker.h"
 
+#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -12,11 +13,15 @@
 #include "common/base/owed.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
+#include "common/images/image_list.h"
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/docker_watch.h"
 #include "worker/sandbox/exit_status.h"
+#include "worker/sandbox/limit_watch.h"
+#include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/runtime_files.h"
 
 namespace proctor {
 namespace {
@@ -26,6 +31,8 @@ using Clock = DockerConnection::Clock;
 
 // The engine learns of an out-of-memory kill beside the exit, sometimes after it.
 constexpr milliseconds kOomNews{500};
+constexpr int kNotRunnable = 126, kNotThere = 127;
+constexpr const char* kFolderPrefix = "proctor-docker-";
 
 // Removes a container whatever happens; one that an absent engine keeps is owed.
 class ContainerGuard {
@@ -114,12 +121,13 @@ class Wakes {
 class DockerSandbox final : public Sandbox {
  public:
   DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
-                DockerImage image)
+                DockerImage image, fs::path init)
       : options_(options),
         owed_(owed),
         spec_(std::move(spec)),
         api_(std::move(api)),
-        image_(std::move(image)) {}
+        image_(std::move(image)),
+        init_(std::move(init)) {}
   DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
                 LeftCommand left)
       : options_(options),
@@ -148,14 +156,19 @@ class DockerSandbox final : public Sandbox {
     if (!wakes.valid()) return errno_error("eventfd", errno);
 
     const std::size_t log_bytes = exec.outlives ? 2 * exec.output_max : 0;
-    PROCTOR_TRY(const std::string id, api_.create(container_config(spec_, image_, options_.owner,
-                                                                   exec.command, log_bytes)));
+    PROCTOR_TRY(const std::string id,
+                api_.create(container_config(spec_, image_, init_, options_.owner, exec.command,
+                                             log_bytes)));
     ContainerGuard guard(api_, owed_, id);
     if (cancel.stop_requested()) return outcome;
     PROCTOR_TRY(DockerConnection stream, api_.attach(id));
     if (exec.outlives) exec.outlives(id);
     PROCTOR_CHECK_OK(api_.start(id));
     DockerWatch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
+    if (LimitWatch::needed(spec_)) {
+      PROCTOR_TRY(const ContainerState state, api_.inspect(id));
+      watch.keep(spec_, state.pid);
+    }
     PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, wakes.fds()));
     PROCTOR_CHECK_OK(tell_end(outcome, watch, id, code));
     outcome.stdout_bytes = out.total();
@@ -177,6 +190,7 @@ class DockerSandbox final : public Sandbox {
     PROCTOR_TRY(AdoptedOutput err, AdoptedOutput::begin(exec.stderr_file, exec.output_max));
     PROCTOR_TRY(const ContainerState found, api_.inspect(left.name));
     DockerWatch watch(options_.docker_socket, api_, left.name, std::nullopt, spec_.hold);
+    if (found.running) watch.keep(spec_, found.pid);
     PROCTOR_TRY(const int code, watch.until_end(exec, {nullptr, nullptr}, wakes.fds(), left.since));
     ExecOutcome outcome;
     PROCTOR_CHECK_OK(tell_end(outcome, watch, left.name, code));
@@ -204,12 +218,25 @@ class DockerSandbox final : public Sandbox {
     outcome.wall = watch.wall();
     if (watch.cause()) {
       outcome.end = *watch.cause();  // the code is that of our kill
+      if (outcome.end == ExecOutcome::End::kSignalled) {
+        outcome.signal = SIGXCPU;
+        outcome.exit_code = 128 + SIGXCPU;
+      }
       return ok_status();
     }
+    if (code == kNotThere || code == kNotRunnable)
+      PROCTOR_CHECK_OK(check_shell(id));  // ours to know whether anything could have run
     set_exit(outcome, code);
     PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
     if (oom) outcome.end = ExecOutcome::End::kMemory;
     return ok_status();
+  }
+
+  Status check_shell(const std::string& id) {
+    PROCTOR_TRY(const bool there, api_.has_file(id, "/bin/sh"));
+    if (there) return ok_status();
+    return Error{Errc::kInvalid,
+                 "image " + printable(spec_.image) + ": /bin/sh does not run: not there"};
   }
 
   Result<bool> was_oom_killed(const std::string& id, int code) {
@@ -228,13 +255,14 @@ class DockerSandbox final : public Sandbox {
   SandboxSpec spec_;
   DockerApi api_;
   DockerImage image_;
+  fs::path init_;
   std::optional<LeftCommand> left_;
 };
 
 class DockerEngine final : public SandboxEngine {
  public:
-  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits)
-      : options_(std::move(options)), limits_(std::move(limits)) {}
+  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits, TempDir files)
+      : options_(std::move(options)), limits_(std::move(limits)), files_(std::move(files)) {}
 
   SandboxKind kind() const override { return SandboxKind::kDocker; }
 
@@ -248,12 +276,17 @@ class DockerEngine final : public SandboxEngine {
       if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
       return e;
     }
+    if (!image->architecture.empty() && image->architecture != host_architecture()) {
+      return Error{Errc::kInvalid, "image " + printable(spec.image) + " is for " +
+                                       printable(image->architecture) + ", this host is " +
+                                       host_architecture()};
+    }
     // The engine would make a missing one, empty and without our labels.
     if (!spec.workspace_volume.empty()) {
       PROCTOR_CHECK_OK(api.volume_exists(spec.workspace_volume));
     }
-    return std::unique_ptr<Sandbox>(
-        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), std::move(*image)));
+    return std::unique_ptr<Sandbox>(std::make_unique<DockerSandbox>(
+        options_, owed_, spec, std::move(api), std::move(*image), files_.path() / "init"));
   }
 
   Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec,
@@ -285,6 +318,7 @@ class DockerEngine final : public SandboxEngine {
  private:
   SandboxOptions options_;
   std::map<std::string, std::string> limits_;
+  TempDir files_;  // holds init
   Owed owed_;
 };
 
@@ -295,7 +329,11 @@ Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& 
   DockerApi api(options.docker_socket);
   PROCTOR_CHECK_OK(api.ping(milliseconds(5'000)));
   PROCTOR_TRY(auto limits, api.limits_offered());
-  return std::unique_ptr<SandboxEngine>(std::make_unique<DockerEngine>(options, std::move(limits)));
+  PROCTOR_TRY(TempDir files, make_runtime_folder(kFolderPrefix));
+  PROCTOR_CHECK_OK(write_file(files.path() / "init", oci_init_program(), Durability::kLazy,
+                              /*mode=*/0755));
+  return std::unique_ptr<SandboxEngine>(
+      std::make_unique<DockerEngine>(options, std::move(limits), std::move(files)));
 }
 
 Result<std::string> resolve_image(const std::string& socket, const std::string& reference) {

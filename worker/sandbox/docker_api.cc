@@ -147,7 +147,10 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
   return std::map<std::string, std::string>{{"memory", offered("MemoryLimit")},
                                             {"processes", offered("PidsLimit")},
                                             {"cpus", offered("CpuCfsQuota")},
-                                            {"cpu", "rlimit"},
+                                            {"cpu", "monitor"},
+                                            {"disk", "monitor"},
+                                            {"memory_sum", offered("MemoryLimit")},
+                                            {"open_files", "engine"},
                                             {"file", "rlimit"},
                                             {"network", "namespace"},
                                             {"seccomp", "engine"}};
@@ -170,6 +173,7 @@ Result<DockerImage> DockerApi::image(const std::string& reference) {
   if (!image.id.starts_with("sha256:")) {
     return Error{Errc::kCorrupt, "docker: image " + reference + " without an id"};
   }
+  image.architecture = text_at(json, "Architecture");
   if (!json.contains("Config") || !json["Config"].is_object()) return image;
   const Json& config = json["Config"];
   if (!config.contains("Env") || !config["Env"].is_array()) return image;
@@ -276,7 +280,19 @@ Result<ContainerState> DockerApi::inspect(const std::string& id) {
     out.ran = std::max(milliseconds(0), *ended - *begun);  // clocks may jump
   out.oom_killed = flag_at(state, "OOMKilled");
   PROCTOR_TRY(out.exit_code, exit_code_at(state, "ExitCode"));
+  if (const auto pid = state.find("Pid"); pid != state.end() && pid->is_number_integer())
+    out.pid = pid->get<int>();
   return out;
+}
+
+Result<bool> DockerApi::has_file(const std::string& id, const std::string& path) {
+  constexpr std::size_t kProgramMax = std::size_t{64} << 20;
+  PROCTOR_TRY(const HttpReply reply,
+              call("GET", "/containers/" + id + "/archive?path=" + url_encode(path), "", kSlow,
+                   kProgramMax));
+  if (reply.status == 200) return true;
+  if (reply.status == 404) return false;
+  return refused("look into a container", reply);
 }
 
 Status DockerApi::remove(const std::string& id) {

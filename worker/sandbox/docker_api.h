@@ -15,6 +15,7 @@ namespace proctor {
 struct DockerImage {
   std::string id;
   std::vector<std::string> env;  // names of the variables it sets
+  std::string architecture{};    // "amd64"; empty: the engine does not say
 };
 
 struct ContainerState {
@@ -22,6 +23,7 @@ struct ContainerState {
   bool running = false;
   bool oom_killed = false;
   int exit_code = 0;
+  int pid = 0;  // of its first process, by the engine's numbers; 0: none
   // From its start to its end by the engine's clock; of one that has ended.
   std::optional<std::chrono::milliseconds> ran;
 };
@@ -50,6 +52,8 @@ class DockerApi {
   Status pause(const std::string& id);
   Status unpause(const std::string& id);
   Result<ContainerState> inspect(const std::string& id);
+  // Does the container, running or not, have this path?  (A link counts by itself.)
+  Result<bool> has_file(const std::string& id, const std::string& path);
   // One that is not there any more is fine.
   Status remove(const std::string& id);
   Result<std::vector<std::string>> containers_of(const std::string& owner);

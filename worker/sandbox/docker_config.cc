@@ -4,6 +4,7 @@
 
 #include "common/base/json.h"
 #include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/proc_rules.h"
 
 namespace proctor {
 namespace {
@@ -24,7 +25,7 @@ Json environment(const SandboxSpec& spec, const DockerImage& image) {
   return env;
 }
 
-Json mounts(const SandboxSpec& spec) {
+Json mounts(const SandboxSpec& spec, const fs::path& init) {
   Json out = Json::array();
   if (!spec.workspace_volume.empty()) {
     out.push_back({{"Type", "volume"},
@@ -41,6 +42,10 @@ Json mounts(const SandboxSpec& spec) {
                    {"Target", m.at},
                    {"ReadOnly", !m.writable}});
   }
+  out.push_back({{"Type", "bind"},
+                 {"Source", init.string()},
+                 {"Target", kContainerInitAt},
+                 {"ReadOnly", true}});
   return out;
 }
 
@@ -62,7 +67,7 @@ Json log_config(std::size_t bytes) {
            {{"max-size", std::to_string(bytes) + "b"}, {"max-file", "2"}, {"compress", "false"}}}};
 }
 
-Json host_config(const SandboxSpec& spec, std::size_t log_bytes) {
+Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_bytes) {
   // Open files stay at the engine's own limit: asking for more than it has fails every start.
   Json limits = Json::array({ulimit("core", 0)});
   if (0 < spec.file_bytes) limits.push_back(ulimit("fsize", spec.file_bytes));
@@ -73,10 +78,12 @@ Json host_config(const SandboxSpec& spec, std::size_t log_bytes) {
   Json host = {{"NetworkMode", spec.network ? "default" : "none"},
                {"ReadonlyRootfs", true},
                {"Tmpfs", tmpfs(spec)},
-               {"Mounts", mounts(spec)},
+               {"Mounts", mounts(spec, init)},
                {"CapDrop", {"ALL"}},
+               {"MaskedPaths", masked_paths()},
+               {"ReadonlyPaths", kReadOnlyProc},
                {"SecurityOpt", {"no-new-privileges"}},
-               {"Init", true},
+               {"Init", false},  // the engine's own can be traced from inside
                {"AutoRemove", false},
                {"LogConfig", log_config(log_bytes)},
                {"RestartPolicy", {{"Name", "no"}}},
@@ -103,9 +110,10 @@ Status check_docker_spec(const SandboxSpec& spec) {
 }
 
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
-                             const std::string& owner, const std::string& command,
-                             std::size_t log_bytes) {
-  Json entrypoint = spec.launcher;
+                             const fs::path& init, const std::string& owner,
+                             const std::string& command, std::size_t log_bytes) {
+  Json entrypoint = {kContainerInitAt, "--"};
+  for (const std::string& word : spec.launcher) entrypoint.push_back(word);
   entrypoint.push_back("/bin/sh");
   const Json config = {{"Image", image.id},
                        {"Hostname", kContainerHostname},
@@ -122,7 +130,7 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                        {"NetworkDisabled", !spec.network},
                        {"Healthcheck", {{"Test", {"NONE"}}}},
                        {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
-                       {"HostConfig", host_config(spec, log_bytes)}};
+                       {"HostConfig", host_config(spec, init, log_bytes)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

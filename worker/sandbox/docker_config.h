@@ -12,10 +12,10 @@ namespace proctor {
 // Everything about a spec that can be judged without the engine.
 Status check_docker_spec(const SandboxSpec& spec);
 
-// Requires: check_docker_spec passed.  `log_bytes`: of output that the engine keeps of it, the
-// newest; 0: none.
+// Requires: check_docker_spec passed.  `init`: our first process, on the engine's host.
+// `log_bytes`: of output that the engine keeps of it, the newest; 0: none.
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
-                             const std::string& owner, const std::string& command,
-                             std::size_t log_bytes = 0);
+                             const fs::path& init, const std::string& owner,
+                             const std::string& command, std::size_t log_bytes = 0);
 
 }  // namespace proctor

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "worker/sandbox/container_use.h"
 
 namespace proctor {
 namespace {
@@ -17,7 +18,7 @@ using std::chrono::milliseconds;
 // After a kill the engine has this long to say that the container has ended.
 constexpr milliseconds kKillGrace{30'000};
 constexpr std::size_t kBurst = std::size_t{1} << 20;
-constexpr int kLongest = 60'000;
+constexpr int kLongest = 60'000, kSample = 100;
 
 void forget_wakes(int fd) {
   std::uint64_t count = 0;
@@ -37,6 +38,13 @@ DockerWatch::DockerWatch(std::string socket, DockerApi& api, std::string id,
       stream_ended_(!stream_),
       paused_(!stream_) {}
 
+void DockerWatch::keep(const SandboxSpec& spec, pid_t first_process) {
+  if (!LimitWatch::needed(spec) || first_process <= 0) return;
+  limits_.emplace(spec,
+                  LimitWatch::Host{[first_process] { return container_cpu_time(first_process); },
+                                   [first_process] { return container_processes(first_process); }});
+}
+
 Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,
                                    std::array<int, 2> wakes,
                                    std::optional<Clock::time_point> begun) {
@@ -52,8 +60,9 @@ Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*
         pollfd{wakes[1], POLLIN, 0},
     };
     const auto left = std::chrono::ceil<milliseconds>(until_ - now());
+    const int longest = limits_ && !killed_ && !paused_ ? kSample : kLongest;
     const int ms =
-        paused_ ? kLongest : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongest));
+        paused_ ? kLongest : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longest));
     if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
       return errno_error("poll", errno);
     }
@@ -126,8 +135,14 @@ Status DockerWatch::judge(bool cancelled) {
     }
     return ok_status();
   }
-  if (!cancelled && now() < until_) return ok_status();
-  cause_ = cancelled ? ExecOutcome::End::kCancelled : ExecOutcome::End::kTimedOut;
+  if (!cancelled && now() < until_) {
+    if (limits_ && !paused_) passed_ = limits_->look(Clock::now());
+    if (!passed_) return ok_status();
+  }
+  cause_ = cancelled                              ? ExecOutcome::End::kCancelled
+           : !passed_                             ? ExecOutcome::End::kTimedOut
+           : *passed_ == LimitWatch::Passed::kCpu ? ExecOutcome::End::kSignalled
+                                                  : ExecOutcome::End::kDisk;
   if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
   paused_ = false;
   killed_ = true;

@@ -10,6 +10,7 @@
 
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/docker_api.h"
+#include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
@@ -21,6 +22,9 @@ class DockerWatch {
   // Without a stream only the end is waited for: the container's log has the output.
   DockerWatch(std::string socket, DockerApi& api, std::string id,
               std::optional<DockerConnection> stream, std::shared_ptr<const Hold> hold);
+
+  // What it must end the command for beside its time.  Before until_end().
+  void keep(const SandboxSpec& spec, pid_t first_process);
 
   // Until output and container have both ended; the container's exit code.
   // `begun`: when its time began, by the hold's clock; now, where absent.
@@ -45,6 +49,8 @@ class DockerWatch {
   std::string id_;
   std::optional<DockerConnection> stream_;
   std::shared_ptr<const Hold> hold_;
+  std::optional<LimitWatch> limits_;
+  std::optional<LimitWatch::Passed> passed_;
   DockerFrames frames_;
   Clock::time_point begun_, until_, ended_;
   std::optional<int> code_;

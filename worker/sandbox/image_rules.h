@@ -12,6 +12,9 @@ namespace proctor {
 
 inline constexpr const char* kContainerHostname = "sandbox";
 
+// Our init, where the Docker Engine shows its own.
+inline constexpr const char* kContainerInitAt = "/sbin/docker-init";
+
 // init, the shell and what a launcher leaves are processes too, but not the command's.
 inline std::int64_t processes_limit(const SandboxSpec& spec) {
   return std::int64_t{spec.processes} + (spec.launcher.empty() ? 2 : 3);

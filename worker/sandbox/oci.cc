@@ -144,12 +144,9 @@ class OciEngine final : public SandboxEngine {
     const auto of = [&c](const char* controller) {
       return c.has(controller) ? c.version(controller) : std::string("none");
     };
-    return {{"memory", of("memory")},
-            {"processes", of("pids")},
-            {"cpus", of("cpu")},
-            {"cpu", c.has("cpuacct") || c.has("unified") ? c.version("memory") : "rlimit"},
-            {"file", "rlimit"},
-            {"network", "namespace"},
+    return {{"memory", of("memory")}, {"processes", of("pids")}, {"cpus", of("cpu")},
+            {"cpu", "monitor"},       {"disk", "monitor"},       {"memory_sum", of("memory")},
+            {"open_files", "rlimit"}, {"file", "rlimit"},        {"network", "namespace"},
             {"seccomp", "filter"}};
   }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/json.h"
 #include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/seccomp_filter.h"
 
 namespace proctor {
@@ -57,7 +58,7 @@ Json spec_mounts(const SandboxSpec& spec) {
 
 Json mounts(const SandboxSpec& spec, const OciHost& host) {
   Json out = kernel_mounts();
-  out.push_back(bind_mount(host.init, kOciInitAt, false));
+  out.push_back(bind_mount(host.init, kContainerInitAt, false));
   for (Json& m : spec_mounts(spec)) out.push_back(std::move(m));
   out.push_back(bind_mount(host.etc / "hostname", "/etc/hostname", false));
   // The Docker Engine leaves the image's own where there is no network.
@@ -109,12 +110,8 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
   Json out = {{"cgroupsPath", host.cgroups_path},
               {"resources", resources(spec, host)},
               {"seccomp", oci_seccomp()},
-              {"maskedPaths",
-               {"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-                "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
-                "/sys/firmware"}},
-              {"readonlyPaths",
-               {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}}};
+              {"maskedPaths", masked_paths()},
+              {"readonlyPaths", kReadOnlyProc}};
   if (!spec.network) {
     namespaces.push_back({{"type", "network"}});
     // A network of one's own, without any interface but lo: all of its ports may be used.
@@ -128,7 +125,7 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
 }  // namespace
 
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
-  Json args = {kOciInitAt, "--"};
+  Json args = {kContainerInitAt, "--"};
   for (const std::string& word : spec.launcher) args.push_back(word);
   args.push_back("/bin/sh");
   for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));

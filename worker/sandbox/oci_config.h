@@ -11,7 +11,7 @@ namespace proctor {
 // What of this host the container is made of.
 struct OciHost {
   fs::path rootfs;           // the root, private to this container
-  fs::path init;             // a static program, shown at kOciInitAt
+  fs::path init;             // a static program, shown at kContainerInitAt
   fs::path etc;              // holds hosts and hostname
   std::string cgroups_path;  // below every hierarchy's mount
   std::uint64_t open_files = 0;
@@ -19,9 +19,6 @@ struct OciHost {
   bool hide_groups =
       false;  // of the host: on control groups of version 2, as the Docker Engine does
 };
-// Where the Docker Engine shows its own.
-inline constexpr const char* kOciInitAt = "/sbin/docker-init";
-
 // Requires: check_image_spec passed.
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The bytes of the static program that is the first process of every OCI sandbox (init/main.cc):
-// images bring no such thing, and hosts have none that we could rely on.
+// The bytes of the static program that is the first process of every sandbox (init/main.cc): images
+// bring no such thing, and those of bwrap and of the Docker Engine can be traced from inside.
 #include <string_view>
 
 namespace proctor {

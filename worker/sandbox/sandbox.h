@@ -34,6 +34,17 @@ struct SandboxMount {
   bool writable = false;
 };
 
+// What a command may have on the host's disk in the end, in all these places together.  Looked at
+// while it runs, ten times a second at most: it can be passed by what is written between two looks.
+struct DiskLimit {
+  struct Place {
+    fs::path dir;                                      // on the host, writable inside
+    std::uint64_t bytes_before = 0, files_before = 0;  // there already and not to be counted
+  };
+  std::vector<Place> places;
+  std::uint64_t bytes = 0, files = 0;  // 0: no limit
+};
+
 struct SandboxSpec {
   std::string label;             // "17.2-agent": names and labels what must be cleaned up
   fs::path workspace;            // host folder shown writable at kWorkspaceAt (not Docker)
@@ -50,6 +61,7 @@ struct SandboxSpec {
   double cpus = 0;
   std::chrono::milliseconds cpu{0};
   std::uint64_t file_bytes = 0;  // largest single file
+  DiskLimit disk{};
   // While it is on, what runs here stands still and its ceilings with it, and nothing is started.
   // Null: never.
   std::shared_ptr<const Hold> hold{};
@@ -72,7 +84,7 @@ struct LeftCommand {
 };
 
 struct ExecOutcome {
-  enum class End { kExited, kSignalled, kTimedOut, kMemory, kCancelled };
+  enum class End { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCancelled };
   End end = End::kExited;
   int exit_code = 0;                  // kExited; 127 and 126 keep the shell's meaning
   int signal = 0;                     // kSignalled

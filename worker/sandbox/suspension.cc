@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -69,6 +70,28 @@ std::vector<TreeMember> tree_below(pid_t root) {
     by_parent.erase(begin, end);
   }
   return out;
+}
+
+std::chrono::milliseconds cpu_time_of_tree(pid_t root) {
+  // utime, stime, cutime and cstime are the fields 14 to 17; the second is the name.
+  constexpr int kFirst = 14, kLast = 17;
+  const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  std::uint64_t ticks = 0;
+  std::vector<TreeMember> members = tree_below(root);
+  members.push_back({root, 0, '?'});
+  for (const TreeMember& member : members) {
+    const auto stat = read_file("/proc/" + std::to_string(member.pid) + "/stat", 4096);
+    if (!stat.ok() || stat->rfind(')') == std::string::npos) continue;
+    std::string_view rest = std::string_view(*stat).substr(stat->rfind(')') + 1);
+    for (int field = 3; field <= kLast && !rest.empty(); ++field) {
+      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+      std::uint64_t value = 0;
+      if (kFirst <= field) std::from_chars(rest.data(), rest.data() + rest.size(), value);
+      ticks += value;
+      rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+    }
+  }
+  return std::chrono::milliseconds(ticks * 1000 / ticks_per_second);
 }
 
 void Suspension::suspend(pid_t root) {

@@ -4,6 +4,7 @@
 // One thread.  Source: cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst (cgroup.freeze), signal(7).
 #include <sys/types.h>
 
+#include <chrono>
 #include <set>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct TreeMember {
 // All descendants of `root`, parents before children.  Those that come and go meanwhile may be
 // missing.
 std::vector<TreeMember> tree_below(pid_t root);
+// The CPU time of all of them and of `root`, with that of the children they have waited for.
+std::chrono::milliseconds cpu_time_of_tree(pid_t root);
 
 class Suspension {
  public:

@@ -1,4 +1,5 @@
 // AttemptRun: one acceptance check, its sandbox and what it leaves (R048-R050, R091, R092).
+#include <algorithm>
 #include <system_error>
 
 #include "common/base/limits.h"
@@ -20,6 +21,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   // Fresh and outside the workspace: neither the patch nor an earlier check can have put it there.
   PROCTOR_TRY(const fs::path results, fresh_dir(name + "-results"));
   spec.mounts.push_back({results, kResultsAt, true});
+  spec.disk.places.push_back({results, 0, 0});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
   PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
@@ -53,6 +55,26 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   report.result_digest = digest_of(kResultsFile);
   note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
   return report;
+}
+
+Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
+  const std::vector<std::string>& globs = contract().policy.protected_;
+  // Nothing of the candidate's has run in this room yet.
+  if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
+  std::vector<std::string> spared = setup_makes_;
+  for (const AcceptanceFile& file : contract().acceptance_files) spared.push_back(file.to);
+  std::ranges::sort(spared);
+  Result<std::vector<std::string>> again = workspace_->restore_again(globs, spared);
+  if (!again.ok()) {
+    // Too deep, too many: made by the candidate's code, which must not get another attempt by it.
+    Error e = in_context("protected files", std::move(again).error());
+    if (e.code == Errc::kExhausted) e.code = Errc::kInvalid;
+    return e;
+  }
+  std::vector<std::string> changed = std::move(again).value();
+  if (!changed.empty()) note("mutation.restored", Actor::kHarness, paths_payload(changed));
+  PROCTOR_CHECK_OK(place_acceptance_files());
+  return changed;
 }
 
 Status AttemptRun::show_contract_files(SandboxSpec& spec) {

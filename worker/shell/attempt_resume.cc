@@ -24,6 +24,7 @@ void AttemptRun::keep_checkpoint(std::optional<Checkpoint::Program> program) {
   c.assignment = input_.assignment;
   c.lives = lives_;
   c.told = told_;
+  c.setup_makes = setup_makes_;
   c.program = std::move(program);
   Status kept = ok_status();
   {
@@ -45,6 +46,7 @@ void AttemptRun::outlives(const std::string& container) {
 std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
   out_.started_ms = left.book.so_far.started_ms;
   lives_ = left.checkpoint.lives;
+  setup_makes_ = left.checkpoint.setup_makes;
   std::vector<LifecycleCommand> next = lifecycle_.start();
   for (const LifecycleEvent& event : left.checkpoint.told) next = tell(event);
   if (const Status restored = restore(left); !restored.ok()) {

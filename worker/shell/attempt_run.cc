@@ -164,9 +164,17 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   } else {
     spec.workspace = workspace_->dir();
   }
+  // What the agent left is judged, whatever it takes; the limit is on what is made from it.
+  const DiskUse before = room == Room::kAcceptance ? patched_ : DiskUse{};
+  const auto at = workspace_->written();
+  spec.disk.places.push_back(
+      {at.dir, at.bytes_before + before.bytes, at.files_before + before.files});
   // One home per room: what setup installs outlives its step, and nothing of the agent's crosses.
   PROCTOR_TRY(const fs::path home, fresh_dir("home-" + std::string(to_string(room))));
   spec.mounts.push_back({home, kHomeAt, true});
+  spec.disk.places.push_back({home, 0, 0});
+  spec.disk.bytes = contract().policy.disk_bytes;
+  spec.disk.files = limits::kSandboxFiles;
   return spec;
 }
 
@@ -225,6 +233,11 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
+  if (!contract().setup.empty()) {
+    auto made = workspace_->changed_under(contract().policy.protected_);
+    if (!made.ok()) return StepFailed{std::move(made).error(), 0};
+    setup_makes_ = std::move(made).value();
+  }
   briefing_ = briefing_text(contract(), agent_wall(), caps_.caps);
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
   return done_or_failed(recorder_->flush());
@@ -266,7 +279,13 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
-  return done_or_failed(place_acceptance_files());
+  const Status placed = place_acceptance_files();
+  // Of a copy, all of it is counted as it was copied.
+  if (workspace_->kind() == WorkspaceKind::kOverlay)
+    patched_ = disk_use_of(workspace_->written().dir);
+  else
+    patched_ = {patch_.diff.size(), patch_.files};
+  return done_or_failed(placed);
 }
 
 Status AttemptRun::place_acceptance_files() {
@@ -285,9 +304,11 @@ Status AttemptRun::place_acceptance_files() {
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
+  Result<std::vector<std::string>> tampered = protect_again(c.index);
+  if (!tampered.ok()) return StepFailed{std::move(tampered).error(), 0};
   Result<CheckReport> report = check(c.index);
   if (!report.ok()) return StepFailed{std::move(report).error(), 0};
-  return CheckEnded{std::move(report).value()};
+  return CheckEnded{std::move(report).value(), std::move(tampered).value()};
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordStage& c) {

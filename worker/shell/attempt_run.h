@@ -17,6 +17,7 @@
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
+#include "worker/sandbox/disk_use.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/checkpoint.h"
@@ -99,6 +100,8 @@ class AttemptRun {
   // The contract's files for setup and checks, without the reference patch.
   Status show_contract_files(SandboxSpec& spec);
   Result<CheckReport> check(std::size_t index);
+  // What the candidate's code changed of the tests since they were put back.
+  Result<std::vector<std::string>> protect_again(std::size_t index);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
   Status place_acceptance_files();
@@ -136,7 +139,9 @@ class AttemptRun {
   Snapshot snapshot_;
   std::unique_ptr<Workspace> workspace_;  // of the present room
   Patch patch_;
+  DiskUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
+  std::vector<std::string> setup_makes_;  // of what is protected, on the untouched snapshot; sorted
   bool network_used_ = false;
   std::vector<LifecycleEvent> told_;           // what the lifecycle was
   std::uint32_t lives_ = 0;                    // of the worker that had this attempt before

@@ -80,6 +80,12 @@ Result<Checkpoint> parse(std::string_view text) {
     PROCTOR_TRY(LifecycleEvent told, event_from(event));
     c.told.push_back(std::move(told));
   }
+  if (in.has("setup_makes")) {
+    for (const Json& path : in.array("setup_makes")) {
+      if (!path.is_string()) return Error{Errc::kInvalid, "setup_makes: expected paths"};
+      c.setup_makes.push_back(path.get<std::string>());
+    }
+  }
   if (in.has("program")) {
     JsonFields program(in, "program");
     Checkpoint::Program p;
@@ -109,6 +115,7 @@ Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
                {"assignment", assignment_json(c.assignment)},
                {"trace", trace_json(c.trace)},
                {"told", std::move(told)}};
+  if (!c.setup_makes.empty()) json["setup_makes"] = c.setup_makes;
   if (c.program) {
     json["program"] = {{"container", c.program->container},
                        {"workspace", c.program->workspace.dir.string()},

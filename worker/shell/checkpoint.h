@@ -29,6 +29,8 @@ struct Checkpoint {
   std::uint32_t lives = 0;
   std::vector<LifecycleEvent> told;
   RunRecorder::Mark trace;
+  // Of what is protected, that which setup changes on the untouched snapshot; sorted.
+  std::vector<std::string> setup_makes{};
   struct Program {  // of the agent; absent: the patch is extracted
     std::string container;
     LeftWorkspace workspace;

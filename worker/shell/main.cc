@@ -23,6 +23,7 @@
 #include "common/wire/endpoint.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
+#include "worker/shell/selftest_command.h"
 #include "worker/shell/worker_loop.h"
 
 namespace proctor {
@@ -118,6 +119,7 @@ void declare(CLI::App& app, Options& o) {
   });
   app.add_flag("--verbose", o.verbose, "log debug messages");
   app.set_version_flag("--version", std::string(kVersion));
+  app.footer(app.get_footer() + "\nproctor-worker selftest: may this host run untrusted agents?");
 }
 
 Result<wire::ZmqPort::Options> port_options(const Options& o) {
@@ -259,6 +261,7 @@ int serve(const Options& o) {
 
 int run(int argc, char** argv) {
   if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
+  if (1 < argc && std::string_view(argv[1]) == "selftest") return selftest(argc - 1, argv + 1);
   CLI::App app;
   Options o;
   declare(app, o);

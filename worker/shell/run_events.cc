@@ -20,6 +20,8 @@ ExecEnd end_kind(ExecOutcome::End end) {
       return ExecEnd::kTimedOut;
     case ExecOutcome::End::kMemory:
       return ExecEnd::kMemory;
+    case ExecOutcome::End::kDisk:
+      return ExecEnd::kDisk;
     case ExecOutcome::End::kCancelled:
       return ExecEnd::kCancelled;
   }

@@ -23,6 +23,9 @@ namespace {
 // is read even when the patch must be tiny.
 constexpr std::uint64_t kContentBytes = std::uint64_t{64} << 20;
 
+// A file takes whole blocks, and a share of its folder.
+constexpr std::uint64_t kCopiedFileSlack = 8192;
+
 }  // namespace
 
 MountedWorkspace::MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
@@ -161,7 +164,40 @@ Status MountedWorkspace::put_file(const std::string& relative, std::string_view 
 Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std::string>& globs) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  return restore_paths(db, RestoreInput{merged_, scan_input(), globs});
+  return restore_paths(db, RestoreInput{merged_, scan_input(), globs, {}});
+}
+
+Result<std::vector<std::string>> MountedWorkspace::restore_again(
+    const std::vector<std::string>& globs, const std::vector<std::string>& spared) {
+  if (globs.empty()) return std::vector<std::string>{};
+  PROCTOR_TRY(ObjectDb db, objects());
+  IgnoreRules ignore(snapshot_);
+  const auto spare = [&](const std::string& path, bool is_new) -> Result<bool> {
+    if (std::binary_search(spared.begin(), spared.end(), path)) return true;
+    if (!is_new) return false;
+    for (std::size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      PROCTOR_TRY(const bool ignored, ignore.ignored(path.substr(0, slash), true));
+      if (ignored) return true;
+    }
+    return ignore.ignored(path, false);
+  };
+  return restore_paths(db, RestoreInput{merged_, scan_input(), globs, spare});
+}
+
+Result<std::vector<std::string>> MountedWorkspace::changed_under(
+    const std::vector<std::string>& globs) {
+  if (globs.empty()) return std::vector<std::string>{};
+  PROCTOR_TRY(ObjectDb db, objects());
+  return changed_paths(db, RestoreInput{merged_, scan_input(), globs, {}});
+}
+
+Workspace::Written MountedWorkspace::written() const {
+  if (mount_) return {mount_->upper(), 0, 0};
+  Written out{merged_, 0, copied_.size()};
+  for (const auto& [path, file] : copied_)
+    out.bytes_before += static_cast<std::uint64_t>(file.size) + kCopiedFileSlack;
+  return out;
 }
 
 }  // namespace proctor

@@ -44,11 +44,15 @@ class MountedWorkspace final : public Workspace {
   }
   std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
+  Written written() const override;
   Result<std::string> docker_volume() override;
   Result<Patch> extract_patch(std::size_t bytes_max) override;
   Status apply(const std::string& diff) override;
   Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode) override;
   Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) override;
+  Result<std::vector<std::string>> restore_again(const std::vector<std::string>& globs,
+                                                 const std::vector<std::string>& spared) override;
+  Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) override;
 
  private:
   MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,

@@ -34,7 +34,7 @@ Status take_away(int root, const std::string& path) {
 
 }  // namespace
 
-Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input) {
+Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input) {
   ScanInput scan = input.scan;
   scan.contents = false;
   scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
@@ -47,12 +47,22 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
   std::erase_if(paths, [&](const std::string& p) { return !any_glob_covers(input.globs, p); });
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
 
+Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input) {
+  PROCTOR_TRY(const std::vector<std::string> paths, changed_paths(db, input));
+  std::vector<std::string> done;
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
   std::vector<std::pair<std::string, GitTreeEntry>> back;
   // What the snapshot does not have goes first: it may stand where a folder must be.
   for (const std::string& path : paths) {
-    auto entry = entry_at(db, scan.tree, path);
+    auto entry = entry_at(db, input.scan.tree, path);
+    if (input.spare) {
+      PROCTOR_TRY(const bool spared, input.spare(path, !entry.ok()));
+      if (spared) continue;
+    }
+    done.push_back(path);
     if (entry.ok() && entry->mode != git_mode::kTree && entry->mode != git_mode::kGitlink) {
       back.emplace_back(path, std::move(entry).value());
     } else if (entry.ok() || entry.error().code == Errc::kNotFound) {
@@ -62,7 +72,7 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
     }
   }
   for (const auto& [path, entry] : back) PROCTOR_CHECK_OK(put_back(db, root.get(), path, entry));
-  return paths;
+  return done;
 }
 
 }  // namespace proctor

@@ -51,6 +51,12 @@ class Workspace {
   // The merged tree on the host; what bubblewrap binds.  Holds a one-commit .git (no remotes, tags,
   // reflogs, alternates or later objects).
   virtual const fs::path& dir() const = 0;
+  // Where on this host the changes go, and what lay there before them: for the limit on disk.
+  struct Written {
+    fs::path dir;
+    std::uint64_t bytes_before = 0, files_before = 0;
+  };
+  virtual Written written() const = 0;
   // A named Docker volume of the same tree (local driver, labelled), made on first call and
   // removed with the workspace.  Host-side calls below stay valid between containers.
   virtual Result<std::string> docker_volume() = 0;
@@ -66,6 +72,12 @@ class Workspace {
   // Puts every path of the snapshot that matches one of the globs back as it was, and removes
   // matching paths that the snapshot does not have.  The changed ones, sorted.
   virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) = 0;
+  // The same after setup or a check, which may make things there: new paths that the snapshot's
+  // ignore rules cover, and those in `spared`, stay as they are.
+  virtual Result<std::vector<std::string>> restore_again(
+      const std::vector<std::string>& globs, const std::vector<std::string>& spared) = 0;
+  // What differs from the snapshot under the globs, as restore_again sees it; sorted.
+  virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;
 };
 
 class WorkspaceStore {

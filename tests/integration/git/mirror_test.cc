@@ -95,6 +95,43 @@ TEST_SUITE("git") {
     }
   }
 
+  TEST_CASE("a bundle cut at any tenth is refused and what was fetched before stays") {
+    Setup s;
+    const fs::path whole = s.temp.path() / "whole.bundle";
+    git(s.repo.dir, {"bundle", "create", "-q", whole.string(), "--all"});
+    const std::string bytes = slurp(whole);
+    for (std::size_t tenth = 0; tenth < 10; ++tenth) {
+      CAPTURE(tenth);
+      put(s.temp.path() / "cut.bundle", bytes.substr(0, bytes.size() * tenth / 10));
+      const auto got = s.ensure("cut.bundle", s.repo.commit);
+      REQUIRE_FALSE(got.ok());
+      CAPTURE(got.error().detail);
+      CHECK((got.error().code == Errc::kInvalid || got.error().code == Errc::kCorrupt));
+    }
+    put(s.temp.path() / "cut.bundle", bytes);
+    CHECK(s.ensure("cut.bundle", s.repo.commit).ok());
+  }
+
+  TEST_CASE("a bare repository of another user is read and nothing of it is obeyed") {
+    if (::geteuid() != 0) {
+      MESSAGE("not run: only root can give files away");
+      return;
+    }
+    Setup s;
+    const fs::path bare = s.temp.path() / "bare.git";
+    git(s.temp.path(), {"clone", "-q", "--bare", s.repo.dir.string(), bare.string()});
+    const std::string mark = (s.temp.path() / "executed").string();
+    put(bare / "hooks/post-upload-pack", "#!/bin/sh\ntouch " + mark + "\n", 0755);
+    git(bare, {"config", "uploadpack.packObjectsHook", "touch " + mark + "; exec"});
+    constexpr uid_t kNobody = 65'534;
+    REQUIRE(::chown(bare.c_str(), kNobody, kNobody) == 0);
+    for (const auto& entry : fs::recursive_directory_iterator(bare))
+      REQUIRE(::lchown(entry.path().c_str(), kNobody, kNobody) == 0);
+    const auto got = s.ensure("bare.git", s.repo.commit);
+    CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().detail));
+    CHECK_FALSE(fs::exists(mark));
+  }
+
   TEST_CASE("a dirty source is fine and only its commits are read") {
     Setup s;
     put(s.repo.dir / "README.md", "dirty\n");

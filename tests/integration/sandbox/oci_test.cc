@@ -49,14 +49,7 @@ TEST_SUITE("sandbox oci") {
     const auto bench = make_bench();
     if (!bench) return;
     const TempDir dir = TempDir::create().value();
-    REQUIRE(write_file(dir.path() / "only-this", "x").ok());
-    REQUIRE(run_for_output({.argv = {"tar", "-C", dir.path().string(), "-cf",
-                                     (dir.path() / "l.tar").string(), "only-this"},
-                            .cwd = {},
-                            .env = {},
-                            .stdin_bytes = {}})
-                .ok());
-    const auto image = write_image_of(dir.path(), "no-shell:1", {dir.path() / "l.tar"});
+    const auto image = write_image_without_shell(dir.path(), "no-shell:1");
     REQUIRE(image.ok());
     SandboxOptions options;
     options.owner = "test-" + std::to_string(::getpid()) + "-shell";

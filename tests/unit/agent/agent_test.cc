@@ -21,6 +21,14 @@ class FakeWorkspace final : public Workspace {
   Status put_file(const std::string&, std::string_view, std::uint32_t) override {
     return surprise();
   }
+  Written written() const override { return {}; }
+  Result<std::vector<std::string>> restore_again(const std::vector<std::string>&,
+                                                 const std::vector<std::string>&) override {
+    return std::vector<std::string>{};
+  }
+  Result<std::vector<std::string>> changed_under(const std::vector<std::string>&) override {
+    return std::vector<std::string>{};
+  }
   Result<std::vector<std::string>> restore(const std::vector<std::string>&) override {
     return surprise();
   }

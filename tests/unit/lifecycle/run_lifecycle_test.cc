@@ -321,7 +321,8 @@ TEST_SUITE("lifecycle") {
                         {exec(End::kExited, 127), Termination::kCompleted},
                         {exec(End::kSignalled), Termination::kCompleted},
                         {exec(End::kTimedOut), Termination::kAgentTimeout},
-                        {exec(End::kMemory), Termination::kResourceLimit}};
+                        {exec(End::kMemory), Termination::kResourceLimit},
+                        {exec(End::kDisk), Termination::kResourceLimit}};
     for (const Row& row : rows) {
       World world(plan_of(0, 1));
       world.until<RunAgent>();
@@ -454,6 +455,7 @@ TEST_SUITE("lifecycle") {
         {exec(End::kExited, 137), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kTimedOut), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kMemory), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kDisk), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kSignalled), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
     };
     for (const Row& row : rows) {
@@ -503,9 +505,12 @@ TEST_SUITE("lifecycle") {
     CHECK(std::get<RestoreProtected>(world.log.back()).also ==
           std::vector<std::string>{"docs/a.md"});
     world.feed(ProtectedRestored{{"docs/a.md", "tests/t.py"}});
+    world.until<RunCheck>();  // a build before it had changed two
+    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/b.py", "tests/t.py"}});
     const Verdict& v = world.finish();
     CHECK(v.violations == std::vector<std::string>{"refused: dev/fifo", "not writable: docs/a.md",
-                                                   "protected: tests/t.py"});
+                                                   "protected: tests/t.py",
+                                                   "protected: tests/b.py"});
     CHECK(v.outcome == RunOutcome::kSuccess);
   }
 

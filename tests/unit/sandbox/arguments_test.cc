@@ -32,6 +32,10 @@ HostView some_host() {
   h.links = {{"/bin", "usr/bin"}};
   h.dirs = {"/usr"};
   h.etc = "/tmp/etc";
+  h.init = "/tmp/init";
+  h.proc_read_only = {"/proc/sys"};
+  h.proc_masked_files = {"/proc/kcore"};
+  h.proc_masked_dirs = {"/proc/scsi"};
   return h;
 }
 
@@ -54,7 +58,12 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin"}));
     CHECK(has_run(argv, {"--bind", "/tmp", "/workspace"}));
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/tmp"}));
-    CHECK(has_run(argv, {"--", "/bin/sh", "-c", "make 'it'"}));
+    CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/dev/shm"}));
+    CHECK(has_run(argv, {"--ro-bind", "/proc/sys", "/proc/sys"}));
+    CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
+    CHECK(has_run(argv, {"--tmpfs", "/proc/scsi", "--remount-ro", "/proc/scsi"}));
+    CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init", "--", "/bin/sh",
+                         "-c", "make 'it'"}));
     CHECK(std::count(argv.begin(), argv.end(), "--bind") == 1);
     spec.network = true;
     spec.mounts = {{"/opt/go", "/opt/go", false}, {"/cache", "/cache", true}};
@@ -66,10 +75,14 @@ TEST_SUITE("sandbox") {
 
   TEST_CASE("a container's config says every limit and takes foreign variables away") {
     const DockerImage image{"sha256:id", {"PATH", "GOPATH"}};
-    const Json c = parse_json(container_config(some_spec(), image, "w1", "make")).value();
+    const Json c =
+        parse_json(container_config(some_spec(), image, "/run/init", "w1", "make")).value();
     CHECK(c["Image"] == "sha256:id");
     CHECK(c["Env"] == Json::array({"A=b c", "PATH=/bin", "GOPATH", "HOSTNAME"}));
-    CHECK(c["Entrypoint"] == Json::array({"/bin/sh"}));
+    CHECK(c["Entrypoint"] == Json::array({"/sbin/docker-init", "--", "/bin/sh"}));
+    CHECK(c["HostConfig"]["Init"] == false);
+    CHECK(c["HostConfig"]["Mounts"].back()["Source"] == "/run/init");
+    CHECK(c["HostConfig"]["Mounts"].back()["ReadOnly"] == true);
     CHECK(c["Cmd"].back() == "make");
     CHECK(c["Labels"]["proctor.owner"] == "w1");
     CHECK(c["Labels"]["proctor.attempt"] == "17.2-agent");
@@ -91,10 +104,10 @@ TEST_SUITE("sandbox") {
     SandboxSpec spec = some_spec();
     spec.network = true;
     spec.env["HOME"] = "/home/proctor";
-    const Json n = parse_json(container_config(spec, image, "w1", "make")).value();
+    const Json n = parse_json(container_config(spec, image, "/run/init", "w1", "make")).value();
     CHECK(n["HostConfig"]["NetworkMode"] == "default");
     CHECK(n["Cmd"] == Json::array({"-c", "make"}));
-    const Json l = parse_json(container_config(spec, image, "w1", "make", 4096)).value();
+    const Json l = parse_json(container_config(spec, image, "/run/init", "w1", "make", 4096)).value();
     CHECK(l["HostConfig"]["LogConfig"]["Type"] == "local");
     CHECK(l["HostConfig"]["LogConfig"]["Config"]["max-size"] == "4096b");
   }

@@ -51,6 +51,7 @@ TEST_SUITE("score") {
         {"signal", {.end = ExecEnd::kSignalled, .signal = 11}, kError},
         {"time", {.end = ExecEnd::kTimedOut}, kError},
         {"memory", {.end = ExecEnd::kMemory}, kError},
+        {"disk", {.end = ExecEnd::kDisk}, kError},
         {"cancelled", {.end = ExecEnd::kCancelled}, kError},
     };
     for (const Row& row : rows) {

@@ -1,0 +1,137 @@
+// remove_tree: what a stranger may have left, of any depth, is removed with one open folder and no
+// recursion; no link is followed and no other file system entered.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+namespace {
+
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+struct Level {
+  std::string name;  // in its parent
+  dev_t device;
+  ino_t inode;
+  std::vector<std::string> folders;  // still to be removed
+};
+
+class Remover {
+ public:
+  // All that is in the folder `top`.
+  int clear(const fs::path& top) {
+    if (const int e = enter(AT_FDCWD, top.string()); e != 0) return e;
+    while (!levels_.empty()) {
+      if (!levels_.back().folders.empty()) {
+        std::string next = std::move(levels_.back().folders.back());
+        levels_.back().folders.pop_back();
+        if (const int e = enter(at_.get(), next); e != 0) keep(e);
+      } else {
+        leave();
+      }
+    }
+    return error_;
+  }
+
+ private:
+  void keep(int error) {
+    if (error_ == 0) error_ = error;
+  }
+
+  // A folder its owner has closed is opened: what is in it must go.
+  static UniqueFd open_folder(int dir, const std::string& name) {
+    UniqueFd fd(::openat(dir, name.c_str(), kFolderFlags));
+    if (!fd.valid() && errno == EACCES && ::fchmodat(dir, name.c_str(), 0700, 0) == 0)
+      fd.reset(::openat(dir, name.c_str(), kFolderFlags));
+    return fd;
+  }
+
+  int enter(int dir, const std::string& name) {
+    UniqueFd fd = open_folder(dir, name);
+    struct stat st {};
+    if (!fd.valid()) return errno == ENOENT ? 0 : errno;
+    if (::fstat(fd.get(), &st) != 0) return errno;
+    if (!levels_.empty() && st.st_dev != levels_.back().device) return EBUSY;  // a mount
+    Level level{name, st.st_dev, st.st_ino, {}};
+    if (const int e = empty_of_files(fd.get(), st.st_mode, level.folders); e != 0) keep(e);
+    levels_.push_back(std::move(level));
+    at_ = std::move(fd);
+    return 0;
+  }
+
+  static int empty_of_files(int dir, mode_t mode, std::vector<std::string>& folders) {
+    if ((mode & 0300U) != 0300U) ::fchmod(dir, 0700);
+    const int copy = ::openat(dir, ".", kFolderFlags);
+    if (copy < 0) return errno;
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), &::closedir);
+    if (!stream) {
+      const int e = errno;
+      ::close(copy);
+      return e;
+    }
+    int error = 0;
+    errno = 0;
+    while (const dirent* entry = ::readdir(stream.get())) {
+      const char* name = static_cast<const char*>(entry->d_name);
+      if (std::strcmp(name, ".") != 0 && std::strcmp(name, "..") != 0) {
+        if (entry->d_type == DT_DIR) {
+          folders.emplace_back(name);
+        } else if (::unlinkat(dir, name, 0) != 0 && errno != ENOENT) {
+          if (errno == EISDIR) {
+            folders.emplace_back(name);
+          } else {
+            error = errno;
+          }
+        }
+      }
+      errno = 0;
+    }
+    return error != 0 ? error : errno;
+  }
+
+  // Up to the parent, which must be the one we came from, and the emptied folder away.
+  void leave() {
+    const Level level = std::move(levels_.back());
+    levels_.pop_back();
+    if (levels_.empty()) return;
+    UniqueFd up(::openat(at_.get(), "..", kFolderFlags));
+    struct stat st {};
+    const Level& parent = levels_.back();
+    if (!up.valid() || ::fstat(up.get(), &st) != 0 || st.st_dev != parent.device ||
+        st.st_ino != parent.inode) {
+      keep(ESTALE);  // somebody moves folders under us
+      levels_.clear();
+      return;
+    }
+    at_ = std::move(up);
+    if (::unlinkat(at_.get(), level.name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+      keep(errno);
+  }
+
+  std::vector<Level> levels_;
+  UniqueFd at_;
+  int error_ = 0;
+};
+
+}  // namespace
+
+Status remove_tree(const fs::path& dir) {
+  if (::unlink(dir.c_str()) == 0 || errno == ENOENT) return ok_status();
+  // A folder: EISDIR by Linux, EPERM by POSIX.
+  if (errno != EISDIR && errno != EPERM) return errno_error("remove " + dir.string(), errno);
+  if (const int e = Remover().clear(dir); e != 0) return errno_error("remove " + dir.string(), e);
+  if (::rmdir(dir.c_str()) == 0 || errno == ENOENT) return ok_status();
+  return errno_error("remove " + dir.string(), errno);
+}
+
+}  // namespace proctor

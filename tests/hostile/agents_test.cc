@@ -1,0 +1,48 @@
+// Hostile agents in whole campaigns: how each ends, by the books.
+#include "tests/hostile/hostile_campaign.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+const std::string kContract =
+    "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+    "policy:\n  protected: [\"tests/**\"]\n  wall: 8s\n  memory: 64MiB\n  processes: 32\n"
+    "  disk: 16MiB\n  cpu: 1s\n";
+const std::string kSolve = "echo 'echo $(($1 + $2))' > calc.sh; ";
+
+// What was done before the end counts: the tree is judged as it was left.
+const std::vector<HostileAgent> kAgents = {
+    {"memory", kSolve + "tail /dev/zero", "success", "resource_limit"},
+    {"disk", kSolve + "i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > f$i; done",
+     "success", "resource_limit"},
+    {"one-file", kSolve + "head -c 99000000 /dev/zero > /proctor/home/big; exit 0", "success"},
+    {"time", kSolve + "trap '' TERM INT; (setsid sleep 77 &); while :; do sleep 1; done", "success",
+     "agent_timeout"},
+    {"cpu", kSolve + "for i in 1 2 3; do while :; do :; done & done; wait", "success"},
+    {"forks", kSolve + "f() { f | f & }; f; sleep 2", "success", ""},
+    {"output", kSolve + "head -c 60000000 /dev/zero; head -c 40000000 /dev/zero >&2", "success"},
+    {"kills", kSolve + "kill -9 -1", "success"},
+    {"deep", kSolve + "i=0; while [ $i -lt 300 ]; do i=$((i+1)); mkdir d && cd d || break; done",
+     "invalid", "resource_limit"},
+    {"escapes",
+     kSolve + "touch \"$(printf '\\033]0;owned\\007\\033[2J')\"; touch \"$(printf 'a\\nb')\"; "
+              "printf '\\033]0;owned\\007\\033[31m'; printf '\\033[2J' >&2; touch '-rf' "
+              "\"$(printf 'caf\\303\\251')\" \"$(printf 'cafe\\314\\201')\" \"$(printf '\\377')\"",
+     "success"},
+    {"leads-out",
+     kSolve + "for t in /etc/shadow / ../../.. /proc/1/environ; do n=$((n+1)); "
+              "sh -c \"cd .; exec chmod 777 .\"; done; mkdir .git2; true",
+     "success"}};
+
+}  // namespace
+
+TEST_SUITE("hostile") {
+  TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const auto scene = hostile_scene(*kind, kAgents, {}, kContract);
+    run_hostile(*scene, kAgents);
+  }
+}

@@ -1,0 +1,40 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "common/images/image_store.h"
+#include "tests/hostile/kind.h"
+#include "tests/support/test_image.h"
+#include "worker/sandbox/runtime_files.h"
+
+namespace proctor::testing {
+namespace {
+
+// The programs we start look for images in a store of our own.
+struct Oci final : Kind {
+  TempDir dir = TempDir::create("hostile-images").value();
+  TestImage made = write_test_image(dir.path(), "tools:1").value();
+  Oci() {
+    const fs::path store = dir.path() / "store";
+    const auto opened = ImageStore::open(store);
+    if (!opened.ok()) FAIL(opened.error().detail);
+    const auto imported = opened->import_archive(made.archive);
+    if (!imported.ok()) FAIL(imported.error().detail);
+    ::setenv(kImageStoreVariable, store.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  Oci(const Oci&) = delete;
+  Oci& operator=(const Oci&) = delete;
+  ~Oci() override { ::unsetenv(kImageStoreVariable); }  // NOLINT(concurrency-mt-unsafe)
+  std::string image() const override { return "tools@" + made.id; }
+};
+
+}  // namespace
+
+std::unique_ptr<Kind> make_kind() {
+  if (::geteuid() == 0 && !find_on_path("runc").empty()) return std::make_unique<Oci>();
+  MESSAGE("not run: OCI sandboxes need root and runc");
+  return nullptr;
+}
+
+}  // namespace proctor::testing

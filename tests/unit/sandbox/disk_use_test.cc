@@ -1,0 +1,97 @@
+#include "worker/sandbox/disk_use.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "common/base/unique_fd.h"
+#include "worker/sandbox/limit_watch.h"
+
+using namespace proctor;
+
+namespace {
+
+DiskLimit limit_on(const fs::path& dir, std::uint64_t bytes, std::uint64_t files) {
+  DiskLimit limit;
+  limit.places = {{dir, 0, 0}};
+  limit.bytes = bytes;
+  limit.files = files;
+  return limit;
+}
+
+}  // namespace
+
+TEST_SUITE("disk use") {
+  TEST_CASE("bytes and files are counted as the disk holds them") {
+    const TempDir dir = TempDir::create("use").value();
+    REQUIRE(make_dirs(dir.path() / "a/b").ok());
+    REQUIRE(write_file(dir.path() / "a/b/full", std::string(100'000, 'x')).ok());
+    fs::create_hard_link(dir.path() / "a/b/full", dir.path() / "again");
+    REQUIRE(write_file(dir.path() / "hole", "").ok());
+    fs::resize_file(dir.path() / "hole", std::uint64_t{1} << 40);
+    fs::create_directory_symlink("/usr", dir.path() / "link");
+    const DiskUse use = disk_use_of(dir.path());
+    CHECK(use.files == 5);  // two folders, the file once, the hole, the link
+    CHECK(100'000 <= use.bytes);
+    CHECK(use.bytes < 200'000);
+    CHECK_FALSE(disk_limit_passed(limit_on(dir.path(), 200'000, 5), {}));
+    CHECK(disk_limit_passed(limit_on(dir.path(), 90'000, 0), {}));
+    CHECK(disk_limit_passed(limit_on(dir.path(), 0, 4), {}));
+    DiskLimit before = limit_on(dir.path(), 90'000, 4);
+    before.places[0].bytes_before = 50'000;
+    before.places[0].files_before = 1;
+    CHECK_FALSE(disk_limit_passed(before, {}));
+    CHECK_FALSE(disk_limit_passed(limit_on(dir.path() / "absent", 1, 1), {}));
+  }
+
+  TEST_CASE("a file that has lost its name is counted while somebody holds it") {
+    const TempDir dir = TempDir::create("use").value();
+    const fs::path file = dir.path() / "nameless";
+    const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    const std::string bytes(300'000, 'x');
+    REQUIRE(::write(fd.get(), bytes.data(), bytes.size()) == 300'000);
+    REQUIRE(::fsync(fd.get()) == 0);
+    fs::remove(file);
+    const DiskLimit limit = limit_on(dir.path(), 200'000, 0);
+    CHECK_FALSE(disk_limit_passed(limit, {}));
+    CHECK(disk_limit_passed(limit, {::getpid()}));
+  }
+
+  TEST_CASE("folders nested beyond all use pass every limit") {
+    const TempDir dir = TempDir::create("use").value();
+    fs::path at = dir.path();
+    for (int i = 0; i < kDiskDepthMax; ++i) at /= "d";
+    REQUIRE(make_dirs(at).ok());
+    const DiskLimit limit = limit_on(dir.path(), std::uint64_t{1} << 30, 10'000);
+    CHECK_FALSE(disk_limit_passed(limit, {}));
+    REQUIRE(make_dirs(at / "d/d").ok());
+    CHECK(disk_limit_passed(limit, {}));
+  }
+
+  TEST_CASE("a watch looks at CPU time and disk and rests between two looks") {
+    const TempDir dir = TempDir::create("use").value();
+    SandboxSpec spec;
+    CHECK_FALSE(LimitWatch::needed(spec));
+    spec.cpu = std::chrono::milliseconds(50);
+    spec.disk = limit_on(dir.path(), 0, 1);
+    CHECK(LimitWatch::needed(spec));
+    std::optional<std::chrono::milliseconds> used;
+    int asked = 0;
+    LimitWatch watch(spec, {[&] {
+                              ++asked;
+                              return used;
+                            },
+                            [] { return std::vector<pid_t>{}; }});
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK_FALSE(watch.look(begun));
+    CHECK_FALSE(watch.look(begun));
+    CHECK(asked == 1);
+    const auto later = begun + std::chrono::hours(1);
+    used = std::chrono::milliseconds(51);
+    CHECK(watch.look(later) == LimitWatch::Passed::kCpu);
+    used.reset();
+    REQUIRE(write_file(dir.path() / "1", "").ok());
+    REQUIRE(write_file(dir.path() / "2", "").ok());
+    CHECK(watch.look(later + std::chrono::hours(1)) == LimitWatch::Passed::kDisk);
+  }
+}

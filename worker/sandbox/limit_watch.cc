@@ -1,0 +1,22 @@
+#include "worker/sandbox/limit_watch.h"
+
+#include <algorithm>
+
+#include "worker/sandbox/disk_use.h"
+
+namespace proctor {
+
+std::optional<LimitWatch::Passed> LimitWatch::look(std::chrono::steady_clock::time_point now) {
+  constexpr std::chrono::milliseconds kPeriod{90};
+  constexpr int kRestFactor = 10;
+  if (now < next_) return std::nullopt;
+  if (0 < spec_->cpu.count())
+    if (const auto used = host_.cpu_time(); used && spec_->cpu < *used) return Passed::kCpu;
+  if (!spec_->disk.places.empty() && disk_limit_passed(spec_->disk, host_.inside()))
+    return Passed::kDisk;
+  const auto cost = std::chrono::steady_clock::now() - now;
+  next_ = now + std::max<std::chrono::steady_clock::duration>(kPeriod, kRestFactor * cost);
+  return std::nullopt;
+}
+
+}  // namespace proctor

@@ -1,0 +1,39 @@
+#pragma once
+// The limits that no kernel keeps for us (CPU seconds of all processes together, the disk): looked
+// at while a command runs, seldom enough that looking costs a tenth of the time at most.
+// One thread; what it asks is given to it.
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "worker/sandbox/sandbox.h"
+
+namespace proctor {
+
+class LimitWatch {
+ public:
+  enum class Passed { kCpu, kDisk };
+  struct Host {
+    // CPU time of all that ran inside; none: not known.
+    std::function<std::optional<std::chrono::milliseconds>()> cpu_time;
+    // Its processes, by the host's numbers.
+    std::function<std::vector<pid_t>()> inside;
+  };
+  // `spec` outlives it.
+  LimitWatch(const SandboxSpec& spec, Host host) : spec_(&spec), host_(std::move(host)) {}
+
+  static bool needed(const SandboxSpec& spec) {
+    return 0 < spec.cpu.count() ||
+           (!spec.disk.places.empty() && (0 < spec.disk.bytes || 0 < spec.disk.files));
+  }
+  // Ask as often as you like.
+  std::optional<Passed> look(std::chrono::steady_clock::time_point now);
+
+ private:
+  const SandboxSpec* spec_;
+  Host host_;
+  std::chrono::steady_clock::time_point next_{};
+};
+
+}  // namespace proctor

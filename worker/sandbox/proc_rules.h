@@ -1,0 +1,29 @@
+#pragma once
+// What of /proc no sandbox may write, or even read: the kernel's own, which belongs to the host's
+// root, and a sandbox's user may be that one (by a user namespace's map, or as such in a
+// container). /proc/sys/kernel/core_pattern alone would be a command of root's on the host. Source:
+// the OCI runtime-spec's and the Docker Engine's defaults; proc(5).
+#include <array>
+#include <string>
+#include <vector>
+
+namespace proctor {
+
+inline constexpr std::array<const char*, 10> kReadOnlyProc = {
+    "/proc/bus",  "/proc/fs",  "/proc/irq",    "/proc/sys",      "/proc/sysrq-trigger",
+    "/proc/mtrr", "/proc/tty", "/proc/driver", "/proc/pressure", "/proc/dynamic_debug"};
+inline constexpr std::array<const char*, 10> kMaskedProc = {
+    "/proc/asound", "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
+    "/proc/keys",   "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
+    "/proc/scsi",   "/proc/sched_debug"};
+// Where /sys is shown at all.
+inline constexpr std::array<const char*, 2> kMaskedSys = {"/sys/firmware",
+                                                          "/sys/devices/virtual/powercap"};
+
+inline std::vector<std::string> masked_paths() {
+  std::vector<std::string> out(kMaskedProc.begin(), kMaskedProc.end());
+  out.insert(out.end(), kMaskedSys.begin(), kMaskedSys.end());
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,50 @@
+#pragma once
+// The attacks of the containment suite, run inside a sandbox by a static program, so that they are
+// the same in every image.  Each prints a line "ESCAPED: what" for anything that worked and must
+// not have, and "DONE" when it came to its end.  Linux only; one process, one thread at the start.
+#include <cstddef>
+
+namespace attack {
+
+// What it was called with: `attack NAME KEY=VALUE...`.
+struct Arguments {
+  int count = 0;
+  char** words = nullptr;
+  // The value of KEY, or `otherwise`.
+  const char* text(const char* key, const char* otherwise = "") const;
+  long number(const char* key, long otherwise) const;
+};
+
+// One line on stdout at once, however the process ends.
+void escaped(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void note(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+struct Attack {
+  const char* name;
+  void (*run)(const Arguments&);
+};
+
+// Never come to an end of their own unless the sandbox stops them.
+void fork_bomb(const Arguments& a);
+void memory_bomb(const Arguments& a);
+void output_flood(const Arguments& a);
+void spin(const Arguments& a);
+void fill_files(const Arguments& a);
+void fill_empty(const Arguments& a);
+void fill_memory_folders(const Arguments& a);
+void survivors(const Arguments& a);
+void kill_all(const Arguments& a);
+
+// Come to an end, having tried.
+void one_large_file(const Arguments& a);
+void deep_folders(const Arguments& a);
+void exhaust_descriptors(const Arguments& a);
+void host_files(const Arguments& a);
+void other_processes(const Arguments& a);
+void sandbox_init(const Arguments& a);
+void network(const Arguments& a);
+void privileges(const Arguments& a);
+void kernel_calls(const Arguments& a);
+void odd_names(const Arguments& a);
+
+}  // namespace attack

@@ -1,0 +1,169 @@
+// Privileges, namespaces, mounts, clocks, keyrings: what only a ruler of the host may do.
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <initializer_list>
+
+#include "worker/selftest/attack/attack.h"
+
+namespace attack {
+namespace {
+
+// In a child: what works must not change what comes after it.
+template <class F>
+bool works(F call) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(call() ? 0 : 1);
+  int status = 0;
+  return 0 < pid && ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+         WEXITSTATUS(status) == 0;
+}
+
+bool call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+  return ::syscall(number, a, b, c, d, e) != -1;
+}
+
+}  // namespace
+
+void privileges(const Arguments&) {
+  if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) escaped("set-id programs would be obeyed");
+  if (::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2) escaped("there is no filter of system calls");
+  for (int cap = 0; cap < 41; ++cap)
+    if (::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1) escaped("capability %d can be had", cap);
+  struct Try {
+    const char* what;
+    bool (*run)();
+  };
+  const Try tries[] = {
+      {"a user namespace", [] { return ::unshare(CLONE_NEWUSER) == 0; }},
+      {"a mount namespace", [] { return ::unshare(CLONE_NEWNS) == 0; }},
+      {"a network namespace", [] { return ::unshare(CLONE_NEWNET) == 0; }},
+      {"a pid namespace", [] { return ::unshare(CLONE_NEWPID) == 0; }},
+      {"a namespace by clone3",
+       [] {
+         std::uint64_t args[11] = {CLONE_NEWUSER, 0, 0, 0, SIGCHLD};
+         const long pid = ::syscall(SYS_clone3, args, sizeof args);
+         if (pid == 0) ::_exit(0);
+         return 0 < pid;
+       }},
+      {"a mount", [] { return ::mount("none", "/tmp", "tmpfs", 0, nullptr) == 0; }},
+      {"a root made writable",
+       [] { return ::mount("", "/", nullptr, MS_REMOUNT | MS_BIND, nullptr) == 0; }},
+      {"an unmount", [] { return ::umount2("/proc", MNT_DETACH) == 0; }},
+      {"a mount by fsopen", [] { return call(SYS_fsopen, reinterpret_cast<long>("tmpfs")); }},
+      {"a copy of a mount",
+       [] { return call(SYS_open_tree, AT_FDCWD, reinterpret_cast<long>("/"), 1); }},
+      {"another root", [] { return ::chroot("/tmp") == 0; }},
+      {"the host's name", [] { return ::sethostname("owned", 5) == 0; }},
+      {"more than its share of the scheduler",
+       [] {
+         sched_param param{};
+         param.sched_priority = 1;
+         return ::sched_setscheduler(0, SCHED_FIFO, &param) == 0;
+       }},
+      {"a better priority", [] { return ::setpriority(PRIO_PROCESS, 0, -10) == 0; }},
+      {"a higher limit",
+       [] {
+         rlimit more{};
+         ::getrlimit(RLIMIT_NOFILE, &more);
+         more.rlim_cur = more.rlim_max = more.rlim_max + 100'000;
+         return ::setrlimit(RLIMIT_NOFILE, &more) == 0;
+       }},
+      {"a core dump's limit",
+       [] {
+         const rlimit more{RLIM_INFINITY, RLIM_INFINITY};
+         return ::setrlimit(RLIMIT_CORE, &more) == 0;
+       }},
+      {"another user", [] { return ::setuid(12'345) == 0; }},
+      {"another group", [] { return ::setgid(12'345) == 0; }},
+      {"a device",
+       [] {
+         return ::mknod("/tmp/device", S_IFBLK | 0600, 0x800) == 0 &&
+                0 <= ::open("/tmp/device", O_RDONLY | O_CLOEXEC);
+       }},
+  };
+  for (const Try& t : tries)
+    if (works(t.run)) escaped("%s", t.what);
+}
+
+void kernel_calls(const Arguments&) {
+  struct Try {
+    const char* what;
+    bool (*run)();
+  };
+  const Try tries[] = {
+    {"the clock was set",
+     [] {
+       timespec now{};
+       ::clock_gettime(CLOCK_REALTIME, &now);
+       return ::clock_settime(CLOCK_REALTIME, &now) == 0;
+     }},
+    {"the clock was set by settimeofday",
+     [] {
+       timeval now{};
+       ::gettimeofday(&now, nullptr);
+       return ::settimeofday(&now, nullptr) == 0;
+     }},
+    {"the clock was adjusted",
+     [] {
+       timex adjust{};
+       adjust.modes = ADJ_OFFSET;
+       return ::adjtimex(&adjust) != -1;
+     }},
+    {"a key in a keyring",
+     [] {
+       return call(SYS_add_key, reinterpret_cast<long>("user"), reinterpret_cast<long>("owned"),
+                   reinterpret_cast<long>("x"), 1, -3);
+     }},
+    {"a keyring", [] { return call(SYS_keyctl, 0, -3, 1); }},
+    {"a program in the kernel",
+     [] {
+       std::uint32_t attributes[32] = {1, 4, 4, 1};
+       return call(SYS_bpf, 0, reinterpret_cast<long>(attributes), sizeof attributes);
+     }},
+    {"performance events",
+     [] {
+       std::uint32_t attributes[32] = {1, 128};
+       return call(SYS_perf_event_open, reinterpret_cast<long>(attributes), -1, 0, -1, 0);
+     }},
+    {"a module",
+     [] {
+       return call(SYS_init_module, reinterpret_cast<long>(""), 0, reinterpret_cast<long>(""));
+     }},
+    {"another kernel", [] { return call(SYS_kexec_load, 0, 0, 0, 0); }},
+    {"swap", [] { return ::swapon("/tmp/none", 0) == 0; }},
+    {"the kernel's log", [] { return call(SYS_syslog, 10); }},
+    {"accounting", [] { return ::acct(nullptr) == 0; }},
+    {"a reboot's switch", [] { return ::reboot(RB_DISABLE_CAD) == 0; }},
+    {"quotas", [] { return call(SYS_quotactl, 0x800001 << 8, 0, 0, 0); }},
+    {"a file by its handle",
+     [] {
+       std::uint32_t handle[34] = {8, 1, 2, 0};
+       return call(SYS_open_by_handle_at, AT_FDCWD, reinterpret_cast<long>(handle), 0);
+     }},
+#if defined(SYS_iopl)
+    {"the machine's ports", [] { return call(SYS_iopl, 3); }},
+#endif
+  };
+  for (const Try& t : tries)
+    if (works(t.run)) escaped("%s", t.what);
+}
+
+}  // namespace attack

@@ -1,0 +1,228 @@
+// Attacks that reach for what is not theirs: host files, other processes, the sandbox's own init.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include "worker/selftest/attack/attack.h"
+
+namespace attack {
+namespace {
+
+bool readable(const char* path) {
+  char byte = 0;
+  const int fd = ::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool got = 0 < ::read(fd, &byte, 1);
+  ::close(fd);
+  return got;
+}
+
+bool writable(const char* path) {
+  const int fd = ::open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  ::close(fd);
+  return true;
+}
+
+bool connects(const char* path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  const bool done = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  ::close(fd);
+  return done;
+}
+
+bool holds(const char* path, const char* text) {
+  static char bytes[1 << 17];
+  const int fd = ::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = ::read(fd, bytes, sizeof bytes);
+  ::close(fd);
+  return 0 < n && ::memmem(bytes, static_cast<std::size_t>(n), text, std::strlen(text)) != nullptr;
+}
+
+// Links in the workspace to what is outside it.
+void try_links(const char* secret) {
+  ::unlink("link");
+  ::unlink("hard");
+  if (::symlink(secret, "link") == 0 && readable("link")) escaped("a link out reads %s", secret);
+  for (const char* from : {secret, "/etc/passwd", "/bin/sh"})
+    if (::link(from, "hard") == 0) {
+      escaped("a hard link to %s", from);
+      ::unlink("hard");
+    }
+  const int root = ::open("/", O_PATH | O_CLOEXEC);
+  char up[600];
+  std::snprintf(up, sizeof up, "../../../../../../../..%s", secret);
+  if (const int fd = ::openat(root, up, O_RDONLY | O_CLOEXEC); 0 <= fd)
+    escaped("above the root: %s", secret);
+  std::snprintf(up, sizeof up, "/proc/self/root%s", secret);
+  if (readable(up)) escaped("%s", up);
+  std::snprintf(up, sizeof up, "/proc/1/root%s", secret);
+  if (readable(up)) escaped("%s", up);
+}
+
+}  // namespace
+
+// What the kernel shows of itself, all of it: a single file that can be written is a way out.
+void try_kernel_files(const char* folder, int depth) {
+  DIR* all = ::opendir(folder);
+  if (all == nullptr) return;
+  while (const dirent* entry = ::readdir(all)) {
+    const char* name = entry->d_name;
+    const bool process = std::isdigit(static_cast<unsigned char>(name[0])) != 0;
+    if (name[0] == '.' || std::strcmp(name, "self") == 0 || std::strcmp(name, "thread-self") == 0)
+      continue;
+    char path[600];
+    if (599 < std::snprintf(path, sizeof path, "%s/%s", folder, name)) continue;
+    struct stat st {};
+    if (::lstat(path, &st) != 0) continue;
+    if (S_ISREG(st.st_mode) && writable(path)) escaped("%s can be written", path);
+    constexpr int kDeepest = 4;
+    if (S_ISDIR(st.st_mode) && depth < kDeepest && !(depth == 0 && process))
+      try_kernel_files(path, depth + 1);
+  }
+  ::closedir(all);
+}
+
+// secret=PATH: a file of the host that is nowhere mounted.  engine=PATH: a socket of the host.
+void host_files(const Arguments& a) {
+  const char* secret = a.text("secret", "/etc/shadow");
+  if (readable(secret)) escaped("%s can be read", secret);
+  try_links(secret);
+  for (const char* path :
+       {"/etc/shadow", "/proc/kcore", "/proc/keys", "/dev/mem", "/dev/kmem", "/dev/sda", "/dev/vda",
+        "/dev/nvme0n1", "/dev/kmsg", "/root/.ssh/id_rsa", "/root/.bashrc", "/proc/timer_list"})
+    if (readable(path)) escaped("%s can be read", path);
+  for (const char* path : {"/proc/sysrq-trigger",
+                           "/proc/sys/kernel/core_pattern",
+                           "/proc/sys/kernel/modprobe",
+                           "/proc/sys/vm/overcommit_memory",
+                           "/sys/kernel/uevent_helper",
+                           "/sys/kernel/mm/ksm/run",
+                           "/sys/fs/cgroup/cgroup.procs",
+                           "/sys/fs/cgroup/memory/cgroup.procs",
+                           "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                           "/sys/fs/cgroup/pids/cgroup.procs",
+                           "/sys/fs/cgroup/memory/release_agent",
+                           "/dev/kvm",
+                           "/dev/fuse",
+                           "/dev/loop-control",
+                           "/dev/net/tun",
+                           "/dev/kmsg",
+                           "/etc/passwd",
+                           "/etc/ld.so.preload",
+                           "/bin/sh",
+                           "/usr/bin/env"})
+    if (writable(path)) escaped("%s can be written", path);
+  try_kernel_files("/proc", 0);
+  try_kernel_files("/sys", 0);
+  for (const char* folder :
+       {"/", "/usr", "/usr/bin", "/etc", "/opt", "/var", "/sys", "/proc", "/bin"}) {
+    char name[64];
+    std::snprintf(name, sizeof name, "%s/proctor-attack", folder);
+    if (const int fd = ::open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644); 0 <= fd)
+      escaped("a file in %s", folder);
+  }
+  for (const char* socket :
+       {a.text("engine", "/run/docker.sock"), "/var/run/docker.sock", "/run/docker.sock",
+        "/run/containerd/containerd.sock", "/run/dbus/system_bus_socket", "/run/systemd/private"})
+    if (connects(socket)) escaped("the socket %s answers", socket);
+  ::unlink("device");
+  if (::mknod("device", S_IFBLK | 0600, makedev(8, 0)) == 0) {
+    if (readable("device")) escaped("a block device was made and read");
+    ::unlink("device");
+  }
+  if (::mknod("device", S_IFCHR | 0600, makedev(1, 1)) == 0) {
+    if (readable("device")) escaped("the host's memory was read");
+    ::unlink("device");
+  }
+}
+
+// mark=TEXT: stands in the environment or the command line of a process of the host.
+void other_processes(const Arguments& a) {
+  const char* mark = a.text("mark", "PROCTOR_HOST_SECRET");
+  DIR* all = ::opendir("/proc");
+  if (all == nullptr) return;
+  long seen = 0;
+  while (const dirent* entry = ::readdir(all)) {
+    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
+    ++seen;
+    char path[300];
+    for (const char* file : {"environ", "cmdline"}) {
+      const long pid = std::strtol(entry->d_name, nullptr, 10);
+      // Our own line, and that of the shell around us, name the mark.
+      if (std::strcmp(file, "cmdline") == 0 && (pid == ::getpid() || pid <= 3)) continue;
+      std::snprintf(path, sizeof path, "/proc/%s/%s", entry->d_name, file);
+      if (holds(path, mark)) escaped("%s of a process of the host", path);
+    }
+  }
+  ::closedir(all);
+  constexpr long kOwn = 10;
+  if (kOwn < seen) escaped("%ld processes are to be seen", seen);
+}
+
+// The first process of the sandbox reports how the command ended: who rules it forges verdicts.
+void sandbox_init(const Arguments&) {
+  if (::ptrace(PTRACE_SEIZE, 1, nullptr, nullptr) == 0) {
+    escaped("the sandbox's first process can be traced");
+    ::ptrace(PTRACE_DETACH, 1, nullptr, nullptr);
+  }
+  const int memory = ::open("/proc/1/mem", O_RDWR | O_CLOEXEC);
+  if (0 <= memory) escaped("the memory of the sandbox's first process can be written");
+  if (DIR* fds = ::opendir("/proc/1/fd")) {
+    while (const dirent* entry = ::readdir(fds)) {
+      char path[300];
+      std::snprintf(path, sizeof path, "/proc/1/fd/%s", entry->d_name);
+      if (entry->d_name[0] != '.' && writable(path))
+        escaped("descriptor %s of the first process", entry->d_name);
+    }
+    ::closedir(fds);
+  }
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, 1, 0));
+  for (int fd = 0; 0 <= pidfd && fd < 16; ++fd)
+    if (const long stolen = ::syscall(SYS_pidfd_getfd, pidfd, fd, 0); 0 <= stolen)
+      escaped("descriptor %d of the first process was taken", fd);
+  char byte = 0;
+  iovec here{&byte, 1};
+  iovec there{reinterpret_cast<void*>(0x400000), 1};
+  if (::process_vm_readv(1, &here, 1, &there, 1, 0) == 1) escaped("memory of the first process");
+  // Descriptors it could have left open to us.
+  for (int fd = 3; fd < 64; ++fd)
+    if (::fcntl(fd, F_GETFD) != -1 && fd != memory && fd != pidfd) {
+      char path[40], target[200] = {};
+      std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+      if (0 < ::readlink(path, target, sizeof target - 1)) escaped("descriptor %d: %s", fd, target);
+    }
+}
+
+// Names and bytes meant for whoever prints them: terminals, reports, patches.
+void odd_names(const Arguments&) {
+  const char* names[] = {"\x1b]0;owned\x07", "\x1b[2J\x1b[H", "a\nb", "\xff\xfe", "-rf",
+                         "caf\xc3\xa9",      "cafe\xcc\x81",  "CASE", "case",     " "};
+  for (const char* name : names)
+    if (const int fd = ::open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644); 0 <= fd) {
+      if (::write(fd, "x\n", 2) != 2) note("short");
+      ::close(fd);
+    }
+  note("\x1b]0;owned\x07\x1b[31mred\x1b[2J");
+}
+
+}  // namespace attack

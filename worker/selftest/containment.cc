@@ -1,0 +1,192 @@
+#include "worker/selftest/containment.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "common/base/text.h"
+#include "worker/selftest/attack_program.h"
+
+namespace proctor {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Verdict = ContainmentResult::Verdict;
+
+constexpr const char* kAttackAt = "/opt/selftest";
+constexpr std::size_t kOutputMax = std::size_t{256} << 10;
+constexpr std::uint64_t kDiskBytes = std::uint64_t{32} << 20, kDiskFiles = 500,
+                        kFileBytes = std::uint64_t{8} << 20;
+// From the end of its time to the end of all of it; and what an engine needs to say so.
+constexpr milliseconds kKillWithin{2'000}, kEngineNeeds{1'500};
+
+// Files of /proc have no size.
+std::string read_stream(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  try {
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  } catch (const std::ios_base::failure&) {
+    return {};  // it ended between open and read
+  }
+}
+
+std::string_view text_of(ExecOutcome::End end) {
+  switch (end) {
+    case ExecOutcome::End::kExited:
+      return "it ended by itself";
+    case ExecOutcome::End::kSignalled:
+      return "it was killed by a signal";
+    case ExecOutcome::End::kTimedOut:
+      return "only its time limit ended it";
+    case ExecOutcome::End::kMemory:
+      return "it was stopped at its memory limit";
+    case ExecOutcome::End::kDisk:
+      return "it was stopped at its disk limit";
+    case ExecOutcome::End::kCancelled:
+      return "it was cancelled";
+  }
+  return "?";
+}
+
+// The first few lines that begin with "ESCAPED: ".
+std::string escapes_in(std::string_view out) {
+  constexpr std::string_view kWord = "ESCAPED: ";
+  constexpr int kShown = 5;
+  std::string text;
+  int count = 0;
+  for (std::size_t at = 0; at < out.size();) {
+    const std::size_t end = std::min(out.find('\n', at), out.size());
+    const std::string_view line = out.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with(kWord) || kShown < ++count) continue;
+    text += (text.empty() ? "" : "; ") + printable(line.substr(kWord.size()), 160);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::size_t processes_marked(std::string_view mark) {
+  std::size_t count = 0;
+  std::error_code ec;
+  for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
+    if (read_stream(it->path() / "cmdline").find(mark) != std::string::npos) ++count;
+  }
+  return count;
+}
+
+Containment::Containment(SandboxEngine& engine, SandboxSpec base, fs::path dir, Bait bait)
+    : engine_(&engine), base_(std::move(base)), dir_(std::move(dir)), bait_(std::move(bait)) {}
+
+Result<Containment> Containment::prepare(SandboxEngine& engine, SandboxSpec base,
+                                         const fs::path& dir) {
+  PROCTOR_CHECK_OK(make_dirs(dir / "program"));
+  PROCTOR_CHECK_OK(make_dirs(dir / "bait"));
+  PROCTOR_CHECK_OK(
+      write_file(dir / "program/attack", attack_program(), Durability::kLazy, /*mode=*/0755));
+  PROCTOR_TRY(Bait bait, Bait::lay(dir / "bait"));
+  return Containment(engine, std::move(base), dir, std::move(bait));
+}
+
+SandboxSpec Containment::spec_of(const ContainmentCase& what) const {
+  SandboxSpec spec = base_;
+  spec.label = std::string("selftest-") + what.name;
+  spec.workspace = dir_ / "workspace";
+  spec.workspace_volume.clear();
+  spec.mounts.push_back({dir_ / "program", kAttackAt, false});
+  spec.env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
+  spec.memory_bytes = what.memory_mib << 20;
+  spec.processes = what.processes;
+  spec.cpu = what.cpu;
+  spec.file_bytes = kFileBytes;
+  spec.disk.places = {{spec.workspace, 0, 0}};
+  spec.disk.bytes = kDiskBytes;
+  spec.disk.files = kDiskFiles;
+  return spec;
+}
+
+ContainmentResult Containment::run(const ContainmentCase& what) {
+  const auto begun = Clock::now();
+  static std::atomic<int> next{0};
+  const std::string mark = "run=" + std::to_string(::getpid()) + "." + std::to_string(next++);
+  ContainmentResult result;
+  const auto fail = [&](const Error& e) {
+    result.verdict = Verdict::kError;
+    result.detail = e.detail;
+    return result;
+  };
+  // The attack would succeed, at the host's cost.
+  if (what.limit != nullptr) {
+    const auto limits = engine_->enforcement();
+    const auto by = limits.find(what.limit);
+    if (by == limits.end() || by->second == "none") {
+      result.verdict = Verdict::kNotEnforced;
+      result.detail = "nobody keeps this limit here: not tried";
+      return result;
+    }
+  }
+  const SandboxSpec spec = spec_of(what);
+  if (const Status made = make_dirs(spec.workspace); !made.ok()) return fail(made.error());
+  ::chmod(spec.workspace.c_str(), 0777);  // the user inside may be another
+  ExecSpec exec;
+  exec.command = "exec " + std::string(kAttackAt) + "/attack " + what.attack + " " + bait_.words() +
+                 " " + mark;
+  exec.timeout = what.timeout;
+  exec.stdout_file = dir_ / "stdout";
+  exec.stderr_file = dir_ / "stderr";
+  exec.output_max = kOutputMax;
+  auto sandbox = engine_->open(spec);
+  if (!sandbox.ok()) return fail(sandbox.error());
+  const auto ran_from = Clock::now();
+  auto outcome = (*sandbox)->run(exec, {});
+  const auto ran = std::chrono::duration_cast<milliseconds>(Clock::now() - ran_from);
+  if (!outcome.ok()) return fail(outcome.error());
+  result.outcome = *outcome;
+  result.detail = judge(what, exec, *outcome, mark);
+  if (result.detail.empty() && what.timeout + kKillWithin + kEngineNeeds < ran)
+    result.detail = "it took " + std::to_string(ran.count()) + " ms to end it";
+  if (const Status gone = remove_tree(spec.workspace); !gone.ok())
+    result.detail += (result.detail.empty() ? "" : "; ") + gone.error().detail;
+  result.verdict = result.detail.empty() ? Verdict::kContained : Verdict::kEscaped;
+  result.took = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
+  return result;
+}
+
+std::string Containment::judge(const ContainmentCase& what, const ExecSpec& exec,
+                               const ExecOutcome& out, const std::string& mark) const {
+  const auto said = read_file(exec.stdout_file, 2 * kOutputMax);
+  const auto complained = read_file(exec.stderr_file, 2 * kOutputMax);
+  if (!said.ok()) return said.error().detail;
+  if (!complained.ok()) return complained.error().detail;
+  if (const std::string escapes = escapes_in(*said); !escapes.empty()) return escapes;
+  if (std::ranges::find(what.ends, out.end) == what.ends.end()) {
+    return std::string(text_of(out.end)) + " (exit code " + std::to_string(out.exit_code) + ") " +
+           printable(*complained, 200);
+  }
+  const bool flooded = kOutputMax <= said->size();
+  if (kOutputMax < said->size() || kOutputMax < complained->size())
+    return "more output was kept than is allowed";
+  if (what.done && !flooded && said->find("DONE") == std::string::npos) {
+    return "it did not come to its end: exit code " + std::to_string(out.exit_code) + ", " +
+           printable(*said, 100) + printable(*complained, 200);
+  }
+  if (flooded && out.stdout_bytes <= kOutputMax) return "output was lost without being counted";
+  if (std::string_view(what.name) == "memory-by-many" && 0 < out.memory_peak &&
+      (what.memory_mib << 20) < out.memory_peak)
+    return "all together had " + std::to_string(out.memory_peak) + " bytes";
+  if (const std::size_t left = processes_marked(mark); left != 0)
+    return std::to_string(left) + " of its processes are still alive";
+  return {};
+}
+
+}  // namespace proctor

@@ -1,0 +1,63 @@
+#pragma once
+// The containment suite: attacks of a hostile agent, what each must not achieve, and the judge.
+// Written once: `proctor-worker selftest` runs it on any host, tests/hostile on every kind of
+// sandbox.  Blocking; one thread.  What an attack achieved is a result, never an Error.
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/sandbox/sandbox.h"
+#include "worker/selftest/bait.h"
+
+namespace proctor {
+
+struct ContainmentCase {
+  const char* name;
+  const char* promise;  // "processes beyond the limit are not to be had"
+  std::string attack;   // the program's words
+  using End = ExecOutcome::End;
+  std::vector<End> ends;  // how it may end
+  bool done = false;      // it must have come to its own end
+  // A limit by its name in SandboxEngine::enforcement(): who keeps it is asked of the engine, and
+  // "none" there means that nobody keeps this promise.  Null: it is kept by the sandbox's making.
+  const char* limit = nullptr;
+  std::chrono::milliseconds timeout{10'000};
+  std::uint64_t memory_mib = 256;
+  std::uint32_t processes = 64;
+  std::chrono::milliseconds cpu{0};
+};
+const std::vector<ContainmentCase>& containment_cases();
+
+struct ContainmentResult {
+  enum class Verdict { kContained, kEscaped, kNotEnforced, kError };
+  Verdict verdict = Verdict::kError;
+  std::string detail;  // what escaped; who does not enforce; what failed
+  std::chrono::milliseconds took{0};
+  std::optional<ExecOutcome> outcome{};
+};
+
+class Containment {
+ public:
+  // `base`: a spec that works on `engine`, but for the workspace.  `dir`: an empty folder of ours,
+  // open to others when the user inside is not us.
+  static Result<Containment> prepare(SandboxEngine& engine, SandboxSpec base, const fs::path& dir);
+  ContainmentResult run(const ContainmentCase& what);
+
+ private:
+  Containment(SandboxEngine& engine, SandboxSpec base, fs::path dir, Bait bait);
+  SandboxSpec spec_of(const ContainmentCase& what) const;
+  std::string judge(const ContainmentCase& what, const ExecSpec& exec, const ExecOutcome& out,
+                    const std::string& mark) const;
+  SandboxEngine* engine_;
+  SandboxSpec base_;
+  fs::path dir_;
+  Bait bait_;
+  int number_ = 0;
+};
+
+// Living processes of this machine with `mark` in their command line.
+std::size_t processes_marked(std::string_view mark);
+
+}  // namespace proctor

@@ -1,0 +1,46 @@
+#pragma once
+// `proctor-worker selftest`: what this host offers, who keeps which limit, whether the containment
+// suite holds, and the answer to one question: may untrusted agents run here?  Blocking, under a
+// minute; leaves nothing.  Needs no engine, no image and no root: what is missing is said.
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/json.h"
+#include "worker/selftest/containment.h"
+
+namespace proctor {
+
+struct SelftestOptions {
+  std::string docker_socket;
+  fs::path scratch;  // where to make a folder for it; empty: the system's place for such
+};
+
+struct KindReport {
+  std::string kind;                           // "bubblewrap"
+  std::string missing;                        // why it is not to be had here; empty: it is
+  std::map<std::string, std::string> limits;  // who keeps them: "cgroup1", "monitor", "none"
+  struct Case {
+    std::string name, promise;
+    ContainmentResult result;
+  };
+  std::vector<Case> cases;
+  bool contained() const;  // to be had, and every attack failed
+};
+
+struct SelftestReport {
+  bool root = false;
+  std::string cgroups;     // "version 1", "version 2", "none"
+  std::string workspaces;  // "overlay", or "copy" and why
+  std::vector<KindReport> kinds;
+  std::chrono::milliseconds took{0};
+  bool untrusted_allowed() const;  // by one kind at least
+  std::string verdict() const;     // the last line
+};
+
+Result<SelftestReport> run_selftest(const SelftestOptions& options);
+std::string selftest_text(const SelftestReport& report);
+Json selftest_json(const SelftestReport& report);
+
+}  // namespace proctor

@@ -1,0 +1,51 @@
+#include "worker/shell/selftest_command.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "common/base/log.h"
+#include "worker/selftest/selftest.h"
+
+namespace proctor {
+namespace {
+
+constexpr int kYes = 0, kNo = 1, kBadInput = 2, kInfrastructure = 4;
+
+}  // namespace
+
+int selftest(int argc, char** argv) {
+  CLI::App app;
+  SelftestOptions options;
+  options.docker_socket = "/var/run/docker.sock";
+  bool json = false;
+  app.name("proctor-worker selftest");
+  app.description(
+      "Says what this host offers (workspaces, sandboxes, who keeps which limit), attacks its own\n"
+      "sandboxes as a hostile agent would, and says in the last line whether untrusted agents may\n"
+      "run here. Takes half a minute; leaves nothing.\n\n"
+      "Example: proctor-worker selftest && echo this host is fit");
+  app.footer("Exit codes: 0 yes, 1 no, 2 bad use, 4 it could not be tried.");
+  app.add_flag("--json", json, "the report as one JSON object");
+  app.add_option("--docker-socket", options.docker_socket, "of the Docker Engine")
+      ->envname("PROCTOR_DOCKER_SOCKET")
+      ->capture_default_str();
+  app.add_option(
+      "--scratch", options.scratch,
+      "folder to work in, best on the disk of the worker's root (default: the system's)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kYes : kBadInput;
+  }
+  log::init("selftest", log::Level::kError);
+  const Result<SelftestReport> report = run_selftest(options);
+  if (!report.ok()) {
+    std::fprintf(stderr, "proctor-worker selftest: %s\n", report.error().detail.c_str());
+    return kInfrastructure;
+  }
+  const std::string text = json ? selftest_json(*report).dump(2) + "\n" : selftest_text(*report);
+  std::fputs(text.c_str(), stdout);
+  return report->untrusted_allowed() ? kYes : kNo;
+}
+
+}  // namespace proctor

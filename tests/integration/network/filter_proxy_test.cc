@@ -256,8 +256,10 @@ TEST_SUITE("network proxy") {
                    "\r\n\r\n")
               .starts_with("HTTP/1.1 400 "));
     // Two that never say a word hold both places, for as long as a head may take.
+    const auto begun = Clock::now();
     const UniqueFd one = scene.connect(), two = scene.connect();
     CHECK(scene.ask(fine).starts_with("HTTP/1.1 200 "));
+    CHECK(milliseconds(300) <= Clock::now() - begun);  // its turn came when theirs was over
     const UniqueFd slow = scene.connect();
     Scene::say(slow, "GET ");
     CHECK(Scene::hear(slow).starts_with("HTTP/1.1 400 "));

@@ -69,8 +69,11 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
                          {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
   const AgentJob job = agent_job(std::move(spec), std::move(scratch), evidence);
+  disk_.begin();
   PROCTOR_TRY(const AgentReport report,
               make_agent(method.kind)->work(job, agent_stop_.get_token()));
+  if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
+    return *std::move(full);
   AgentEnded ended;
   if (network) ended.denied = network->close();
   ended.ran_program = report.program.has_value();

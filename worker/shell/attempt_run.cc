@@ -43,6 +43,7 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       input_(input),
       watch_(watch),
       dir_(std::move(dir)),
+      disk_(dir_),
       caps_(caps_of(input)),
       lifecycle_(
           lifecycle_plan(input.contract->contract, *caps_.caps.wall, input.method->overload_exit)),
@@ -57,6 +58,7 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
              input.assignment.run_name,
              {[this](const Usage& usage, std::uint64_t milestones) {
                 watch_.meter(usage, milestones);
+                disk_.look();
               },
               [this](const Json& payload) { return note("meter", Actor::kAgent, payload); },
               [this](const MeterStop& stop, std::uint64_t evidence) {
@@ -183,12 +185,24 @@ Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spe
   PROCTOR_TRY(auto sandbox, engine_->open(spec));
   watch_.sandbox_started();
   meter_.command_begins(phase, exec.timeout, engine_->kind() == SandboxKind::kDocker);
+  disk_.begin();
   Result<ExecOutcome> outcome = sandbox->run(exec, watch_.token());
   if (outcome.ok())
     meter_.executed(phase, {outcome->wall, outcome->cpu, outcome->memory_peak});
   else
     meter_.command_failed();
+  if (std::optional<Error> full = disk_.end([&] { return written_in(spec); }); full && outcome.ok())
+    return *std::move(full);
   return outcome;
+}
+
+std::uint64_t AttemptRun::written_in(const SandboxSpec& spec) {
+  std::uint64_t out = 0;
+  for (const DiskLimit::Place& place : spec.disk.places) {
+    const std::uint64_t bytes = disk_use_of(place.dir).bytes;
+    out += bytes - std::min(bytes, place.bytes_before);
+  }
+  return out;
 }
 
 Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec,

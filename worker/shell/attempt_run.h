@@ -22,6 +22,7 @@
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
+#include "worker/shell/host_disk.h"
 #include "worker/shell/phase_network.h"
 #include "worker/shell/rate_gate.h"
 #include "worker/workspace/workspace.h"
@@ -104,6 +105,8 @@ class AttemptRun {
   Result<std::vector<std::string>> protect_again(std::size_t index);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
+  // What its commands have put on the disk since it was opened.
+  static std::uint64_t written_in(const SandboxSpec& spec);
   Status place_acceptance_files();
   Result<fs::path> fresh_dir(const std::string& name);
   std::string label(std::string_view phase) const;
@@ -127,6 +130,7 @@ class AttemptRun {
   const AttemptInput& input_;
   AttemptWatch& watch_;
   fs::path dir_;
+  HostDisk disk_;
   const EffectiveCaps caps_;
   RunLifecycle lifecycle_;
   AttemptMeter meter_;

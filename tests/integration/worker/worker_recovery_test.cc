@@ -81,6 +81,67 @@ TEST_SUITE("worker") {
     CHECK_FALSE(fs::exists(scene.temp.path() / "root/workers/w1/meters/camp1/4.1.meter"));
   }
 
+  TEST_CASE("what ran on a full disk is the host's failure, unless it filled the disk itself") {
+    Scene scene;
+    const fs::path root = scene.temp.path() / "root";
+    REQUIRE(make_dirs(root).ok());
+    CommandSpec mount;
+    mount.argv = {"mount", "-t", "tmpfs", "-o", "size=64m", "proctor-test", root.string()};
+    if (!run_command(mount).value().success()) {
+      MESSAGE("not run: no small disk can be mounted here");
+      return;
+    }
+    struct Unmount {
+      fs::path at;
+      ~Unmount() {
+        CommandSpec spec;
+        spec.argv = {"umount", "-l", at.string()};
+        (void)run_command(spec).value().success();
+      }
+    };
+    FakeCoordinator coordinator(scene.socket, 1);
+    {
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      // Waits until the disk is full, and fails to write.
+      const Method victim = scene.method("victim", Method::Kind::kCommand,
+                                         "while dd if=/dev/zero of=probe bs=4096 count=1 2> "
+                                         "/dev/null; do sleep 0.1; done; exit 1");
+      coordinator.assign({scene.assignment(coordinator, victim, 1)}, scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.until([&] {
+        const auto& running = coordinator.syncs.back().running;
+        return running.size() == 1 && running[0].stage == wire::Stage::kAgent &&
+               running[0].sandbox_started;
+      }),
+                      scene.log());
+      CommandSpec fill;
+      fill.argv = {"dd", "if=/dev/zero", "of=" + (root / "ballast").string(), "bs=1M"};
+      CHECK_FALSE(run_command(fill).value().success());  // no room left
+      // The result is a few hundred bytes: it waits for room too.
+      CHECK(coordinator.until([&] {
+        const auto& running = coordinator.syncs.back().running;
+        return running.empty() || wire::Stage::kAgent < running[0].stage;
+      }));
+      fs::remove(root / "ballast");
+      if (coordinator.has_result(id(1))) {
+        CAPTURE(coordinator.results.at(id(1)).rationale);
+        CHECK(coordinator.results.at(id(1)).infrastructure);
+        CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kInvalid);
+      }
+      const Method glutton =
+          scene.method("glutton", Method::Kind::kCommand, "dd if=/dev/zero of=all bs=1M; exit 1");
+      coordinator.assign({scene.assignment(coordinator, glutton, 2)}, scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.has_result(id(2)), scene.log());
+      CAPTURE(coordinator.results.at(id(2)).rationale);
+      CHECK(coordinator.results.at(id(2)).rationale.find("was full while it ran") ==
+            std::string::npos);
+      worker.signal(SIGTERM);
+      CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
+      CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    }
+    const Unmount at_the_end{root};
+  }
+
   TEST_CASE("a worker goes on without its coordinator and delivers when a new life answers") {
     Scene scene;
     auto coordinator = std::make_unique<FakeCoordinator>(scene.socket, 1);

@@ -36,13 +36,28 @@ Json environment_json(const Environment& e) {
   return out;
 }
 
+Json container_json(const CheckContainer& c) {
+  Json out = Json::object();
+  put(out, "image", c.image);
+  put(out, "entrypoint", c.entrypoint);
+  put(out, "command", c.command);
+  put(out, "working_dir", c.working_dir);
+  if (!c.variables.empty()) out["variables"] = c.variables;
+  for (const CheckContainer::Mount& m : c.mounts)
+    out["mounts"].push_back({{"from", m.from}, {"at", m.at}, {"writable", m.writable}});
+  return out;
+}
+
 Json check_json(const Check& c) {
   Json out = {{"id", c.id},
-              {"command", c.command},
               {"kind", word_of(c.kind, kCheckKindWords)},
               {"gate", word_of(c.gate, kGateWords)},
               {"timeout", format_duration(c.timeout)},
               {"result", word_of(c.reader, kReaderWords)}};
+  if (c.container)
+    out["container"] = container_json(*c.container);
+  else
+    out["command"] = c.command;
   if (c.reader == ResultReader::kExitCode) return out;
   put(out, "result_file", c.result_file);
   put(out, "fail_to_pass", c.fail_to_pass);

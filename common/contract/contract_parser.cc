@@ -55,6 +55,14 @@ void read_strata(const Fields& f, Contract& out) {
                      "the contract's type, or nothing: it is taken from there");
 }
 
+void require_images(const Fields& f, const Contract& c) {
+  if (!c.environment.image.empty()) return;
+  for (std::size_t i = 0; i < c.checks.size(); ++i)
+    if (c.checks[i].container && c.checks[i].container->image.empty())
+      f.problems().add(f.at("checks"), "checks[" + std::to_string(i) + "].container.image",
+                       "nothing", "an image by digest, because the environment names none");
+}
+
 }  // namespace
 
 Contract parse_contract(const Document& document, const FileSource& source, Diagnostics& out) {
@@ -78,6 +86,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   if (const Node* n = f.find("environment")) c.environment = read_environment(*n, problems);
   c.setup = read_setup(f, files);
   c.checks = read_checks(f, files);
+  require_images(f, c);
   c.acceptance_files = read_acceptance_files(f, files);
   if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);

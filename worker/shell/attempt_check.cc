@@ -16,14 +16,9 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
   CheckReport report = lifecycle_plan(contract(), {}).checks[index];
   const std::string name = "check-" + std::to_string(index);
-  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
   // Fresh and outside the workspace: neither the patch nor an earlier check can have put it there.
   PROCTOR_TRY(const fs::path results, fresh_dir(name + "-results"));
-  spec.mounts.push_back({results, kResultsAt, true});
-  spec.env["PROCTOR_RESULTS"] = kResultsAt;
-  PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
-  PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
   ExecSpec exec;
   exec.command = check.command;
   exec.timeout = check.timeout;
@@ -31,9 +26,13 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
-  PROCTOR_TRY(const ExecOutcome outcome, execute(MeterPhase::kAcceptance, spec, exec));
+  PROCTOR_TRY(const CheckEnd checked, check.container
+                                          ? run_container(*check.container, label(name), exec)
+                                          : run_command(results, label(name), exec));
+  const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
-  const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  if (!checked.why.empty()) verdict.why = checked.why;
   report.outcome = verdict.outcome;
   report.exit_code = outcome.exit_code;
   report.wall_ms = static_cast<std::uint64_t>(outcome.wall.count());
@@ -53,6 +52,18 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   report.result_digest = digest_of(kResultsFile);
   note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
   return report;
+}
+
+Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
+                                                     const std::string& label,
+                                                     const ExecSpec& exec) {
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label));
+  spec.mounts.push_back({results, kResultsAt, true});
+  spec.env["PROCTOR_RESULTS"] = kResultsAt;
+  PROCTOR_CHECK_OK(show_contract_files(spec));
+  PROCTOR_TRY(const ExecOutcome outcome,
+              execute(*engine_, MeterPhase::kAcceptance, spec, exec, watch_.token()));
+  return CheckEnd{outcome, {}};
 }
 
 Status AttemptRun::show_contract_files(SandboxSpec& spec) {

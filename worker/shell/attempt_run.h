@@ -94,11 +94,23 @@ class AttemptRun {
   Status write_manifest();
   Json manifest() const;
   Status open_workspace(Room room);
-  Result<ExecOutcome> execute(MeterPhase phase, const SandboxSpec& spec, const ExecSpec& exec);
+  Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
+                              const ExecSpec& exec, std::stop_token cancel);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);
   // The contract's files for setup and checks, without the reference patch.
   Status show_contract_files(SandboxSpec& spec);
   Result<CheckReport> check(std::size_t index);
+  struct CheckEnd {
+    ExecOutcome outcome;
+    std::string why;  // instead of what its end alone says; empty: nothing
+  };
+  Result<CheckEnd> run_command(const fs::path& results, const std::string& label,
+                               const ExecSpec& exec);
+  Result<CheckEnd> run_container(const CheckContainer& container, const std::string& label,
+                                 const ExecSpec& exec);
+  Result<fs::path> container_folder(const CheckContainer& container);
+  Result<SandboxEngine*> container_engine(const CheckContainer& container);
+  Result<SandboxSpec> container_spec(const CheckContainer& container, const std::string& label);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
   Status place_acceptance_files();

@@ -11,7 +11,7 @@ module fixed_priority_arbiter (
   wire [7:0] asked = (priority_override != 8'd0) ? priority_override : req;
   integer i;
 
-  always @(posedge clk) begin
+  always @(posedge clk or posedge reset) begin
     grant <= 8'd0;
     valid <= 1'b0;
     grant_index <= 3'd0;

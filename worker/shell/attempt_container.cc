@@ -44,7 +44,7 @@ Environment environment_of(const Contract& contract, const CheckContainer& conta
 // a compose file share their folders.  A copy, because a container writes as it likes and an engine
 // may hold what it has seen.
 Result<fs::path> AttemptRun::container_folder(const CheckContainer& container) {
-  const fs::path root = dir_ / "container";
+  const fs::path root = container_root();
   PROCTOR_CHECK_OK(make_dirs(root));
   for (const CheckContainer::Mount& mount : container.mounts) {
     const fs::path to = root / mount.from;
@@ -97,7 +97,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_container(const CheckContainer& con
   const std::uint64_t most = contract().policy.disk_bytes;
   std::stop_source stop;
   const std::stop_callback whole_run(watch_.token(), [&stop] { stop.request_stop(); });
-  DiskWatch disk(dir_ / "container", most, stop);
+  DiskWatch disk(container_root(), most, stop);
   PROCTOR_TRY(ExecOutcome outcome,
               execute(*engine, MeterPhase::kAcceptance, spec, exec, stop.get_token()));
   if (!disk.end()) return CheckEnd{outcome, {}};

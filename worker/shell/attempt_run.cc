@@ -44,8 +44,8 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       watch_(watch),
       dir_(std::move(dir)),
       caps_(caps_of(input)),
-      lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
-                                input.method->overload_exit)),
+      lifecycle_(
+          lifecycle_plan(input.contract->contract, *caps_.caps.wall, input.method->overload_exit)),
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
               acceptance_worst_case(input.contract->contract),
               [gate = input.gate, rates = input.settings->rates](

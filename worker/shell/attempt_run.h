@@ -108,6 +108,7 @@ class AttemptRun {
                                const ExecSpec& exec);
   Result<CheckEnd> run_container(const CheckContainer& container, const std::string& label,
                                  const ExecSpec& exec);
+  fs::path container_root() const { return dir_ / "container"; }
   Result<fs::path> container_folder(const CheckContainer& container);
   Result<SandboxEngine*> container_engine(const CheckContainer& container);
   Result<SandboxSpec> container_spec(const CheckContainer& container, const std::string& label);

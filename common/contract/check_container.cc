@@ -28,14 +28,14 @@ std::vector<std::string> read_words(const Fields& f, std::string_view key) {
   return out;
 }
 
-std::vector<CheckContainer::Mount> read_container_mounts(const Fields& f) {
-  std::vector<CheckContainer::Mount> out;
+std::vector<ProgramContainer::Mount> read_container_mounts(const Fields& f) {
+  std::vector<ProgramContainer::Mount> out;
   std::set<std::string> places;
   f.each("mounts", [&](const Node& item, const std::string& path) {
     const Fields m(item, path, kContainerMountKeys, f.problems());
-    CheckContainer::Mount mount{m.text("from", Need::kRequired, kFromRule),
-                                m.text("at", Need::kRequired, kPlaceRule),
-                                m.flag("writable", true)};
+    ProgramContainer::Mount mount{m.text("from", Need::kRequired, kFromRule),
+                                  m.text("at", Need::kRequired, kPlaceRule),
+                                  m.flag("writable", true)};
     if (!places.insert(mount.at).second || kMountsMax < places.size())
       f.problems().wrong(item, path, "each place in the container once, at most 100");
     out.push_back(std::move(mount));
@@ -61,9 +61,9 @@ void append_word(std::string& line, const std::string& word) {
 
 }  // namespace
 
-CheckContainer read_container(const Node& node, const std::string& path, Problems& problems) {
+ProgramContainer read_container(const Node& node, const std::string& path, Problems& problems) {
   const Fields f(node, path, kContainerKeys, problems);
-  CheckContainer out;
+  ProgramContainer out;
   out.image = f.text("image", Need::kOptional, kContainerImageRule);
   out.entrypoint = read_words(f, "entrypoint");
   out.command = read_words(f, "command");
@@ -73,7 +73,7 @@ CheckContainer read_container(const Node& node, const std::string& path, Problem
   return out;
 }
 
-std::string words_for_people(const CheckContainer& container) {
+std::string words_for_people(const ProgramContainer& container) {
   std::string line;
   for (const auto* words : {&container.entrypoint, &container.command})
     for (const std::string& word : *words) append_word(line, word);

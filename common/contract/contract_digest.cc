@@ -36,14 +36,14 @@ Json environment_json(const Environment& e) {
   return out;
 }
 
-Json container_json(const CheckContainer& c) {
+Json container_json(const ProgramContainer& c) {
   Json out = Json::object();
   put(out, "image", c.image);
   put(out, "entrypoint", c.entrypoint);
   put(out, "command", c.command);
   put(out, "working_dir", c.working_dir);
   if (!c.variables.empty()) out["variables"] = c.variables;
-  for (const CheckContainer::Mount& m : c.mounts)
+  for (const ProgramContainer::Mount& m : c.mounts)
     out["mounts"].push_back({{"from", m.from}, {"at", m.at}, {"writable", m.writable}});
   return out;
 }
@@ -105,7 +105,10 @@ Json contract_json(const Contract& c) {
 
 Json method_json(const Method& m) {
   Json out = {{"name", m.name}, {"kind", word_of(m.kind, kMethodWords)}};
-  put(out, "command", m.command);
+  if (m.container)
+    out["container"] = container_json(*m.container);
+  else
+    put(out, "command", m.command);
   if (!m.variables.empty()) out["variables"] = m.variables;
   for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
   if (m.overload_exit != 0) out["overload_exit"] = m.overload_exit;

@@ -122,8 +122,8 @@ inline constexpr std::array<KeyName, 18> kCampaignKeys{
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
     "task_caps", "rates",          "retries"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 7> kMethodKeys{"name",  "kind",      "command",      "script",
-                                                    "files", "variables", "overload_exit"};
+inline constexpr std::array<KeyName, 8> kMethodKeys{
+    "name", "kind", "command", "script", "files", "variables", "overload_exit", "container"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 9> kBudgetKeys{
     "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};

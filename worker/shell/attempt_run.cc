@@ -130,6 +130,9 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
   Result<SandboxEngine*> engine = tools_.engines.wait_for(contract().environment, watch_.token());
   if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
   engine_ = *engine;
+  if (input_.method->container)
+    if (const auto other = container_engine(*input_.method->container); !other.ok())
+      return StepFailed{other.error(), 0};
   for (const Check& check : contract().checks) {  // an image that is not here is no check's end
     if (!check.container) continue;
     if (const auto other = container_engine(*check.container); !other.ok())

@@ -106,12 +106,18 @@ class AttemptRun {
   };
   Result<CheckEnd> run_command(const fs::path& results, const std::string& label,
                                const ExecSpec& exec);
-  Result<CheckEnd> run_container(const CheckContainer& container, const std::string& label,
+  Result<CheckEnd> run_container(const ProgramContainer& container, const std::string& label,
                                  const ExecSpec& exec);
-  fs::path container_root() const { return dir_ / "container"; }
-  Result<fs::path> container_folder(const CheckContainer& container);
-  Result<SandboxEngine*> container_engine(const CheckContainer& container);
-  Result<SandboxSpec> container_spec(const CheckContainer& container, const std::string& label);
+  // Where the paths of the workspace lie that containers of a room see.
+  fs::path container_root(Room room) const {
+    return dir_ / ("container-" + std::string(to_string(room)));
+  }
+  Result<fs::path> container_folder(const ProgramContainer& container, Room room);
+  Result<AgentReport> work_in_container(const AgentJob& job, const ProgramContainer& container);
+  Status take_back(const ProgramContainer& container);
+  Result<SandboxEngine*> container_engine(const ProgramContainer& container);
+  Result<SandboxSpec> container_spec(const ProgramContainer& container, Room room,
+                                     const std::string& label);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
   Status place_acceptance_files();
@@ -121,7 +127,8 @@ class AttemptRun {
   Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
                                                      const std::string& phase);
   Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
-  AgentJob agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence);
+  AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
+                     std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.
   Result<std::unique_ptr<MeterServer>> show_meter(SandboxSpec& spec);
   void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);

@@ -151,7 +151,7 @@ TEST_SUITE("contract") {
     const Contract c = parse(text, out);
     REQUIRE(out.text() == "");
     REQUIRE(c.checks[0].container);
-    const CheckContainer& container = *c.checks[0].container;
+    const ProgramContainer& container = *c.checks[0].container;
     CHECK(container.image == "sim@" + id);
     CHECK(container.command == std::vector<std::string>{"it's", "", "5", "x"});
     CHECK(container.variables.at("EMPTY").empty());

@@ -92,6 +92,7 @@ TEST_SUITE("contract") {
     const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", kCampaignKeys);
     check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
+    check_keys(campaign, "/properties/methods/items/anyOf/1/properties/container", kContainerKeys);
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);

@@ -1,5 +1,6 @@
 #include "coordinator/cli/cvdp_results.h"
 
+#include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/results.h"
@@ -117,6 +118,7 @@ class ResultGatherer::Sample {
     if (!evidence.ok()) return no_verdict(record, kFault + evidence.error().detail);
     PROCTOR_TRY(const std::string bytes, read_file(*evidence / kReportFile, kReportBytes));
     PROCTOR_TRY(const RunReport report, parse_report(bytes));
+    if (r_.agent) PROCTOR_CHECK_OK(show_agent(record, *evidence, reports));
     if (report.outcome == RunOutcome::kInvalid)
       return no_verdict(record, kFault + report.rationale);
     const std::vector<std::string> services = services_of(record, all_.dataset_.settings.names);
@@ -138,6 +140,23 @@ class ResultGatherer::Sample {
     if (tests.empty()) tests.push_back(failed(kFault + report.rationale));
     put(record, tests);
     return ok_status();
+  }
+
+  Status show_agent(const cvdp::Record& record, const fs::path& evidence,
+                    const fs::path& reports) const {
+    const std::string number = std::to_string(record.id.issue);
+    std::string said;
+    for (const std::string_view stream : {kStdoutFile, kStderrFile}) {
+      const Result<std::string> bytes = read_file(evidence / "agent" / stream, kLogBytes);
+      if (bytes.ok()) said += *bytes;
+    }
+    PROCTOR_CHECK_OK(make_dirs(reports));
+    PROCTOR_CHECK_OK(write_file(reports / (number + "_agent.txt"), said, Durability::kLazy));
+    const Result<std::string> patch = read_file(evidence / kPatchFile, limits::kPatchBytes);
+    if (!patch.ok() || patch->empty()) return ok_status();
+    const fs::path harness = r_.folder / record.id.repository / "harness" / number;
+    PROCTOR_CHECK_OK(make_dirs(harness));
+    return write_file(harness / "agent_changes.patch", *patch, Durability::kLazy);
   }
 
   // The attempt whose report the journal names.

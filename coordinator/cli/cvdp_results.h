@@ -19,6 +19,7 @@ struct SampleRequest {
   std::uint32_t replicate = 1;  // which run of it
   bool golden = false;          // the reference answers stand for the candidate's
   fs::path folder;              // upstream's prefix
+  bool agent = false;           // what it said and changed is shown too
 };
 struct SampleResults {
   cvdp::Value raw;                                // raw_result.json

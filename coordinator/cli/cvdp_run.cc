@@ -19,8 +19,12 @@ void tell_sample(const SampleResults& sample, const std::string& name) {
 
 Result<int> run_problems(const CvdpFlags& flags) {
   PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
-  plan.modes.push_back(flags.no_patch ? CvdpMode{"no-patch", "noop", "", false}
-                                      : CvdpMode{"golden", "reference", "", true});
+  if (!flags.agent.empty())
+    plan.modes.push_back({"agent", "agent", "", false, flags.agent});
+  else if (flags.no_patch)
+    plan.modes.push_back({"no-patch", "noop", "", false});
+  else
+    plan.modes.push_back({"golden", "reference", "", true});
   const std::string name = plan.modes.front().name;
   PROCTOR_TRY(const CvdpOutcome outcome, run_cvdp(std::move(plan)));
   for (const auto& mode : outcome.samples)
@@ -37,6 +41,7 @@ void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
   command->footer(
       "Example:\n  proctor images build cvdp-sim --by ops/images/cvdp-sim/build\n"
       "  proctor cvdp run problems.jsonl --golden --image-sim cvdp-sim --prefix work\n"
+      "  proctor cvdp run problems.jsonl --agent my-agent:1 -n 5 -k 1 --workers 2 --prefix agent\n"
       "Writes raw_result.json, report.json and report.txt into the prefix, with several samples "
       "into its sample_1,\nsample_2, ... and the composite report. Interrupted, the same command "
       "goes on; so does proctor resume\nPREFIX/campaign. Exit code 0 when every run ended, "

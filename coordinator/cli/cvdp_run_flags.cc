@@ -16,17 +16,15 @@ struct Refused {
 // In upstream's order.
 constexpr Refused kRefused[] = {
     {"-a,--answers", true, "replaying answers is not here yet"},
-    {"-l,--llm", false, "models and agents are not here yet: --golden or --no-patch"},
-    {"-m,--model", true, "models are not here yet: --golden or --no-patch"},
-    {"-g,--agent", true, "agent images are not here yet: --golden or --no-patch"},
+    {"-m,--model", true, "models are not here yet: --agent, --golden or --no-patch"},
     {"--prompts-responses-file", true, "models are not here yet"},
     {"-q,--queue-timeout", true,
      "it does nothing upstream, and no problem is dropped here; stop with Ctrl-C and go on later"},
     {"-c,--custom-factory", true, "a Python class of upstream's program cannot be loaded here"},
     {"--network-name", true,
      "services have no network in common here; --external-network gives each its own"},
-    {"--force-agentic-include-golden", false, "agents are not here yet"},
-    {"--force-agentic-include-harness", false, "agents are not here yet"},
+    {"--force-agentic-include-golden", false, "an agent gets the problem alone here"},
+    {"--force-agentic-include-harness", false, "an agent gets the problem alone here"},
     {"--copilot-refine", true,
      "models are not here yet; proctor cvdp refine merges what one wrote"},
     {"--repo-url", true, "records whose context is a commit of a repository are not run"},
@@ -74,6 +72,11 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
 void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
   command.add_flag("--golden,--no-llm", flags.golden, "apply the reference solutions (default)");
   command.add_flag("-d,--no-patch", flags.no_patch, "apply nothing");
+  command.add_flag("-l,--llm", flags.llm, "upstream's word for --agent; that alone is enough");
+  command.add_option("-g,--agent", flags.agent, "the image of an agent that works on each problem");
+  command.add_option("--agent-timeout", flags.agent_seconds, "seconds for the agent (600)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
+      ->envname("DOCKER_TIMEOUT_AGENT");
   command.add_option("-k,--k-threshold", flags.plan.k, "k of pass@k (1)")
       ->check(CLI::PositiveNumber);
   command.add_flag("-r,--regenerate-report", flags.plan.reports_only,
@@ -101,6 +104,10 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
     return Error{Errc::kInvalid, "expected one dataset: FILE or -f FILE"};
   if (flags.golden && flags.no_patch)
     return Error{Errc::kInvalid, "--golden and --no-patch exclude each other"};
+  if (!flags.agent.empty() && (flags.golden || flags.no_patch))
+    return Error{Errc::kInvalid, "--agent excludes --golden and --no-patch"};
+  if (flags.llm && flags.agent.empty())
+    return Error{Errc::kInvalid, "--llm needs --agent: models are not here yet"};
   CvdpPlan plan = flags.plan;
   plan.prefix = flags.prefix;
   plan.dataset.file = without_quotes(flags.file.empty() ? flags.filename : flags.file);

@@ -15,7 +15,8 @@ struct CvdpFlags {
   std::string prefix = "work";
   CvdpPlan plan;
   std::uint64_t harness_seconds = 600, agent_seconds = 600;
-  bool golden = false, no_patch = false;
+  bool golden = false, no_patch = false, llm = false;
+  std::string agent;  // an image
   bool force_agentic = false, force_copilot = false;
   // What was given of the options that cannot be had, with the reason.
   std::vector<std::string> refused;

@@ -5,6 +5,7 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "coordinator/cli/campaign_run.h"
+#include "coordinator/cli/cvdp_images.h"
 #include "coordinator/cli/cvdp_prepare.h"
 #include "coordinator/cli/cvdp_report_files.h"
 #include "coordinator/cli/report_files.h"
@@ -28,7 +29,8 @@ Result<Json> question_of(const CvdpPlan& plan) {
   const ImportOptions& d = plan.dataset;
   PROCTOR_TRY(const std::string digest, digest_of_file(d.file));
   Json modes = Json::array();
-  for (const CvdpMode& mode : plan.modes) modes.push_back(mode.name);
+  for (const CvdpMode& mode : plan.modes)
+    modes.push_back(mode.agent.empty() ? mode.name : mode.name + " " + mode.agent);
   return Json{
       {"dataset", digest},
       {"modes", std::move(modes)},
@@ -115,13 +117,28 @@ class CvdpWork {
     return true;
   }
 
+  // What upstream shows an agent: CVDP.md 6.2.
+  Result<std::string> method_of(const CvdpMode& mode) const {
+    if (mode.agent.empty()) return mode.method;
+    HostImages images(plan_.dataset.settings.network);
+    PROCTOR_TRY(const std::string id, images.id_of(mode.agent));
+    Json mounts = Json::array();
+    for (const char* path : {"docs", "rtl", "verif", "rundir", "prompt.json"})
+      mounts.push_back({{"from", path}, {"at", std::string("/code/") + path}});
+    return Json{{"name", mode.method},
+                {"container", {{"image", id}, {"working_dir", "/code"}, {"mounts", mounts}}}}
+        .dump();
+  }
+
   Status import() {
     // Whatever is there was not finished: the marker comes last.
     PROCTOR_CHECK_OK(remove_tree(plan_.dataset.campaign));
     ImportOptions& d = plan_.dataset;
     d.methods = "[";
-    for (const CvdpMode& mode : plan_.modes)
-      d.methods += (d.methods.size() == 1 ? "" : ", ") + mode.method;
+    for (const CvdpMode& mode : plan_.modes) {
+      PROCTOR_TRY(const std::string method, method_of(mode));
+      d.methods += (d.methods.size() == 1 ? "" : ", ") + method;
+    }
     d.methods += "]";
     d.replicates = plan_.samples;
     constexpr std::uint64_t kMost = 1'000'000;  // no run is parked for the price of time
@@ -166,8 +183,9 @@ class CvdpWork {
     cvdp::ReportMetadata metadata = plan_.metadata;
     metadata.dataset_path = plan_.dataset.file;
     metadata.timestamp = local_time();
-    metadata.golden_mode = true;  // upstream's word for both: no model was asked
-    metadata.disable_patch = !mode.golden;
+    metadata.golden_mode = mode.agent.empty();  // upstream's word for all without a model
+    metadata.disable_patch = mode.agent.empty() && !mode.golden;
+    if (!mode.agent.empty()) metadata.model_agent = mode.agent;
     std::vector<SampleResults> all;
     std::vector<cvdp::Value> reports;
     cvdp::CompositeMetadata composite;
@@ -176,7 +194,7 @@ class CvdpWork {
     for (std::uint32_t sample = 1; sample <= plan_.samples; ++sample) {
       const std::string folder = folder_of(mode, sample);
       PROCTOR_TRY(SampleResults results,
-                  gatherer.gather({mode.method, sample, mode.golden, folder}));
+                  gatherer.gather({mode.method, sample, mode.golden, folder, !mode.agent.empty()}));
       PROCTOR_TRY(cvdp::Report report, cvdp::make_report(results.raw, metadata));
       for (const std::string& left : report.left_out)
         std::fprintf(stderr, "left out of the report: %s\n", left.c_str());

@@ -21,6 +21,8 @@ struct CvdpMode {
   std::string method;  // of the campaign: "reference"
   std::string folder;  // below the prefix; empty: the prefix itself
   bool golden = false;
+  // Of an agent: its image, as it was named; the method's name is `method` then.
+  std::string agent{};
 };
 struct CvdpPlan {
   fs::path prefix;

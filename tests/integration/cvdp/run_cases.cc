@@ -122,4 +122,54 @@ void tells_services_apart(Runner runner) {
   CHECK(raw["cvdp_agentic_missing_0005"]["tests"][0]["result"] == 127);
 }
 
+namespace {
+
+// What an agent image has beside the shell: a program of its own that starts without a word.
+fs::path agent_layer(const fs::path& dir, const std::string& script) {
+  const fs::path root = dir / "agent";
+  must(make_dirs(root / "agent"));
+  must(write_file(root / "agent/work", "#!/bin/sh\n" + script, Durability::kLazy, 0755));
+  const fs::path tar = dir / "agent.tar";
+  output_of({"tar", "-C", root.string(), "--owner=0", "--group=0", "-cf", tar.string(), "."});
+  return tar;
+}
+
+}  // namespace
+
+void agent_sees_what_upstream_shows(Runner runner) {
+  const RunScene scene(runner);
+  const TempDir dir = must(TempDir::create("proctor-cvdp-agent"));
+  const std::string script =
+      "PATH=/usr/bin\npwd; ls /code; cat /code/prompt.json; echo \"$HOME\"\n"
+      "echo y > /code/rtl/a.sv; echo lost > /code/elsewhere; rm -r /code/verif/*\n"
+      "mkdir /code/docs/deep; echo new > /code/docs/deep/note; echo lie > /code/prompt.json\n"
+      "ln -s /etc/passwd /code/docs/link; exit 9\n";
+  const TestImage agent = must(write_program_image(
+      dir.path(), "proctor-cvdp-agent:latest", {agent_layer(dir.path(), script)}, {"/agent/work"}));
+  std::vector<std::string> import = {"images", "import", agent.archive.string()};
+  if (runner == Runner::kDocker) import.insert(import.begin() + 2, "--engine");
+  REQUIRE(run_proctor(import).exit_code == 0);
+  ShellProblem p;
+  p.compose = service(kImage, std::string(kIsY) +
+                                  " && cat /code/docs/deep/note && ls /code/verif && test ! -e "
+                                  "/code/docs/link");
+  p.context = {{"verif/old.sv", "old\n"}, {"docs/spec.md", "s\n"}};
+  const CommandOutcome done =
+      scene.run(line_of(p), {"-l", "-g", "proctor-cvdp-agent", "-n", "2", "--workers", "2"});
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  for (const std::string sample : {"sample_1/", "sample_2/"}) {
+    INFO(scene.text(sample + "raw_result.json"));
+    CHECK(scene.raw(sample)["cvdp_agentic_a_0001"]["errors"] == 0);
+    CHECK(scene.text(sample + "cvdp_agentic_a/reports/1.txt") == "new\n");
+    CHECK(scene.text(sample + "cvdp_agentic_a/reports/1_agent.txt") ==
+          "/code\ndocs\nprompt.json\nrtl\nrundir\nverif\n{\"prompt\": \"Make it y.\"}/root\n");
+    const std::string patch = scene.text(sample + "cvdp_agentic_a/harness/1/agent_changes.patch");
+    CHECK(contains(patch, "docs/deep/note"));
+    CHECK(contains(patch, "deleted file"));
+    CHECK_FALSE(contains(patch, "elsewhere"));
+    CHECK(contains(scene.text(sample + "report.txt"), "Model/Agent: proctor-cvdp-agent"));
+  }
+}
+
 }  // namespace proctor::testing

@@ -29,5 +29,6 @@ struct RunScene {
 
 void sees_what_upstream_shows(Runner runner);
 void tells_services_apart(Runner runner);
+void agent_sees_what_upstream_shows(Runner runner);
 
 }  // namespace proctor::testing

@@ -12,4 +12,8 @@ TEST_SUITE("cvdp run docker") {
   TEST_CASE("each service has its result, and limits have words, by the Docker Engine") {
     if (have_docker("each service has its result")) tells_services_apart(Runner::kDocker);
   }
+
+  TEST_CASE("an agent's image sees what upstream shows it and its change counts, by Docker") {
+    if (have_docker("an agent's image")) agent_sees_what_upstream_shows(Runner::kDocker);
+  }
 }

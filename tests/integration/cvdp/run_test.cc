@@ -14,6 +14,10 @@ TEST_SUITE("cvdp run") {
     if (have_oci("each service has its result")) tells_services_apart(Runner::kOci);
   }
 
+  TEST_CASE("an agent's image sees what upstream shows it and its change counts, by OCI") {
+    if (have_oci("an agent's image")) agent_sees_what_upstream_shows(Runner::kOci);
+  }
+
   TEST_CASE("a link that a candidate puts where a folder is shown leads nowhere") {
     if (!have_oci("a link for a folder")) return;
     const RunScene scene(Runner::kOci);

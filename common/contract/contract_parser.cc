@@ -55,12 +55,17 @@ void read_strata(const Fields& f, Contract& out) {
                      "the contract's type, or nothing: it is taken from there");
 }
 
-void require_images(const Fields& f, const Contract& c) {
-  if (!c.environment.image.empty()) return;
-  for (std::size_t i = 0; i < c.checks.size(); ++i)
-    if (c.checks[i].container && c.checks[i].container->image.empty())
-      f.problems().add(f.at("checks"), "checks[" + std::to_string(i) + "].container.image",
-                       "nothing", "an image by digest, because the environment names none");
+void check_containers(const Fields& f, const Contract& c) {
+  for (std::size_t i = 0; i < c.checks.size(); ++i) {
+    if (!c.checks[i].container) continue;
+    const std::string where = "checks[" + std::to_string(i) + "].container";
+    if (c.environment.image.empty() && c.checks[i].container->image.empty())
+      f.problems().add(f.at("checks"), where + ".image", "nothing",
+                       "an image by digest, because the environment names none");
+    if (c.policy.check_network.filtered())
+      f.problems().add(f.at("checks"), where, "a container under an allow-list",
+                       "the whole network or none for acceptance");
+  }
 }
 
 }  // namespace
@@ -86,9 +91,9 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   if (const Node* n = f.find("environment")) c.environment = read_environment(*n, problems);
   c.setup = read_setup(f, files);
   c.checks = read_checks(f, files);
-  require_images(f, c);
   c.acceptance_files = read_acceptance_files(f, files);
   if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
+  check_containers(f, c);
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
   if (const Node* n = f.find("reference_patch"))
     c.reference_patch = files.add(*n, "reference_patch");

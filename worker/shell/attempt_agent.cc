@@ -78,6 +78,7 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
     PROCTOR_TRY(engine, container_engine(*method.container));
     PROCTOR_TRY(spec, container_spec(*method.container, Room::kAgent, label("agent")));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
+    PROCTOR_TRY(network, give_container_network(spec, contract().policy.agent_network, "agent"));
   } else if (method.kind == Method::Kind::kCommand) {
     PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
     PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));

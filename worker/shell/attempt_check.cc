@@ -26,9 +26,8 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
-  PROCTOR_TRY(const CheckEnd checked, check.container
-                                          ? run_container(*check.container, label(name), exec)
-                                          : run_command(results, label(name), exec));
+  PROCTOR_TRY(const CheckEnd checked, check.container ? run_container(*check.container, name, exec)
+                                                      : run_command(results, name, exec));
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
   CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
@@ -55,12 +54,13 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
 }
 
 Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
-                                                     const std::string& label,
+                                                     const std::string& name,
                                                      const ExecSpec& exec) {
-  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label));
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
   spec.mounts.push_back({results, kResultsAt, true});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
   PROCTOR_CHECK_OK(show_contract_files(spec));
+  PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kAcceptance, spec, exec, watch_.token()));
   return CheckEnd{outcome, {}};

@@ -83,6 +83,15 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
   return root;
 }
 
+// The forwarder that a filtered network needs would have to run before a program that only the
+// image knows.
+Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_container_network(
+    SandboxSpec& spec, const NetworkAccess& access, const std::string& phase) {
+  if (access.filtered())
+    return Error{Errc::kInvalid, phase + ": a container has the whole network or none"};
+  return give_network(spec, access, phase);
+}
+
 Result<SandboxEngine*> AttemptRun::container_engine(const ProgramContainer& container) {
   return tools_.engines.wait_for(environment_of(contract(), container), watch_.token());
 }
@@ -135,10 +144,12 @@ Status AttemptRun::take_back(const ProgramContainer& container) {
 }
 
 Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& container,
-                                                       const std::string& label,
+                                                       const std::string& name,
                                                        const ExecSpec& exec) {
   PROCTOR_TRY(SandboxEngine* const engine, container_engine(container));
-  PROCTOR_TRY(const SandboxSpec spec, container_spec(container, Room::kAcceptance, label));
+  PROCTOR_TRY(SandboxSpec spec, container_spec(container, Room::kAcceptance, label(name)));
+  PROCTOR_TRY(const auto network,
+              give_container_network(spec, contract().policy.check_network, name));
   const std::uint64_t most = contract().policy.disk_bytes;
   std::stop_source stop;
   const std::stop_callback whole_run(watch_.token(), [&stop] { stop.request_stop(); });

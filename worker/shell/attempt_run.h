@@ -104,10 +104,13 @@ class AttemptRun {
     ExecOutcome outcome;
     std::string why;  // instead of what its end alone says; empty: nothing
   };
-  Result<CheckEnd> run_command(const fs::path& results, const std::string& label,
+  Result<CheckEnd> run_command(const fs::path& results, const std::string& name,
                                const ExecSpec& exec);
-  Result<CheckEnd> run_container(const ProgramContainer& container, const std::string& label,
+  Result<CheckEnd> run_container(const ProgramContainer& container, const std::string& name,
                                  const ExecSpec& exec);
+  Result<std::unique_ptr<PhaseNetwork>> give_container_network(SandboxSpec& spec,
+                                                               const NetworkAccess& access,
+                                                               const std::string& phase);
   // Where the paths of the workspace lie that containers of a room see.
   fs::path container_root(Room room) const {
     return dir_ / ("container-" + std::string(to_string(room)));

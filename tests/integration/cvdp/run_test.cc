@@ -1,5 +1,8 @@
 // `proctor cvdp run` and `selfcheck` on problems of our own: the image is this machine's shell.
+#include <signal.h>
+
 #include "tests/integration/cvdp/run_cases.h"
+#include "tests/support/leftovers.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -60,6 +63,59 @@ TEST_SUITE("cvdp run") {
     const CommandOutcome other = scene.run(lines, {"-n", "3", "--no-patch"});
     CHECK(other.exit_code == 2);
     CHECK(contains(other.err, "another question (modes)"));
+  }
+
+  TEST_CASE("a killed coordinator loses nothing: the same command goes on to the same reports") {
+    if (!have_oci("a killed coordinator")) return;
+    const RunScene scene(Runner::kOci);
+    ShellProblem slow, wrong;
+    slow.compose = service(kImage, std::string("sleep 1; ") + kIsY);
+    wrong.id = "cvdp_agentic_wrong_0002";
+    wrong.compose = service(kImage, "sleep 1; exit 5");
+    const fs::path file = scene.dataset(line_of(slow) + line_of(wrong));
+    const auto command = [&](const char* prefix) {
+      return std::vector<std::string>{
+          "cvdp", "run", file.string(), "-p", (scene.dir.path() / prefix).string(),
+          "-n",   "3",   "-t",          "1"};
+    };
+    CommandSpec spec;
+    spec.argv = command("work");
+    spec.argv.insert(spec.argv.begin(), proctor_program().string());
+    const fs::path runs = scene.dir.path() / "work/campaign/runs";
+    {
+      Child child =
+          must(Child::start(spec, scene.dir.path() / "said", Child::Lifetime::kDiesWithParent));
+      REQUIRE(eventually([&] {  // one has ended, others have not
+        std::error_code ec;
+        return fs::exists(runs / "cvdp_agentic_a_0001/reference/r1/attempt-1/report.json", ec) ||
+               fs::exists(runs / "cvdp_agentic_wrong_0002/reference/r1/attempt-1/report.json",
+                          ec) ||
+               fs::exists(runs / "cvdp_agentic_a_0001/reference/r2/attempt-1/report.json", ec);
+      }));
+      child.signal(SIGKILL);
+      CHECK(child.wait(std::chrono::seconds(10)));
+    }
+    CHECK_FALSE(fs::exists(scene.dir.path() / "work/raw_result.json"));
+    CHECK(run_proctor(command("work"), std::chrono::minutes(2)).exit_code == 0);
+    CHECK(run_proctor(command("quiet"), std::chrono::minutes(2)).exit_code == 0);
+    const auto results = [&](const std::string& prefix, int sample) {
+      Json raw = must(parse_json(must(read_file(
+          scene.dir.path() / prefix / ("sample_" + std::to_string(sample)) / "raw_result.json",
+          1 << 20))));
+      for (auto& [id, item] : raw.items())
+        for (Json& test : item["tests"]) {
+          test.erase("execution");
+          test.erase("log");
+        }
+      return raw;
+    };
+    for (int sample = 1; sample <= 3; ++sample)
+      CHECK(results("work", sample) == results("quiet", sample));
+    CHECK(results("work", 1)["cvdp_agentic_wrong_0002"]["errors"] == 5);
+    CHECK(eventually([&] {
+      return leftovers_of(scene.dir.path(), scene.dir.path() / "work/campaign/.proctor/workers")
+          .empty();
+    }));
   }
 
   TEST_CASE("selfcheck names what passes without a change and what its reference fails") {

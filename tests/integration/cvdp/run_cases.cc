@@ -151,7 +151,7 @@ void agent_sees_what_upstream_shows(Runner runner) {
   REQUIRE(run_proctor(import).exit_code == 0);
   ShellProblem p;
   p.compose = service(kImage, std::string(kIsY) +
-                                  " && cat /code/docs/deep/note && ls /code/verif && test ! -e "
+                                  " && cat /code/docs/deep/note && ls /code/verif && test -L "
                                   "/code/docs/link");
   p.context = {{"verif/old.sv", "old\n"}, {"docs/spec.md", "s\n"}};
   const CommandOutcome done =

@@ -23,7 +23,10 @@ struct Method {
   enum class Kind { kNoop, kReference, kCommand };
   std::string name;
   Kind kind = Kind::kNoop;
-  std::string command;  // kCommand: for /bin/sh -c in the workspace
+  std::string command;  // kCommand: for /bin/sh -c in the workspace; of a container: its words
+  // kCommand: a program of an image of its own instead.  Paths of the workspace that it may write
+  // to are taken back into the workspace when it has ended.
+  std::optional<ProgramContainer> container{};
   std::map<std::string, std::string> variables;
   std::vector<ReferencedFile> files;  // shown read-only at $PROCTOR_METHOD
   // kCommand: the exit code by which it says that a provider of models had no room, so that the

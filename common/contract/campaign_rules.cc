@@ -195,6 +195,11 @@ void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnost
     if (!c.environment.image.empty())
       if (const Status s = probe.image_resolves(c.environment.image); !s.ok())
         complain("environment.image", s.error().detail, "an image that can be had");
+    for (const Check& check : c.checks) {
+      if (!check.container || check.container->image.empty()) continue;
+      if (const Status s = probe.image_resolves(check.container->image); !s.ok())
+        complain("checks", s.error().detail, "an image that can be had");
+    }
     if (c.reference_patch.empty() || !commit.ok()) continue;
     const auto file = std::ranges::find(c.files, c.reference_patch, &ReferencedFile::path);
     PROCTOR_ASSERT(file != c.files.end());

@@ -36,13 +36,28 @@ Json environment_json(const Environment& e) {
   return out;
 }
 
+Json container_json(const ProgramContainer& c) {
+  Json out = Json::object();
+  put(out, "image", c.image);
+  put(out, "entrypoint", c.entrypoint);
+  put(out, "command", c.command);
+  put(out, "working_dir", c.working_dir);
+  if (!c.variables.empty()) out["variables"] = c.variables;
+  for (const ProgramContainer::Mount& m : c.mounts)
+    out["mounts"].push_back({{"from", m.from}, {"at", m.at}, {"writable", m.writable}});
+  return out;
+}
+
 Json check_json(const Check& c) {
   Json out = {{"id", c.id},
-              {"command", c.command},
               {"kind", word_of(c.kind, kCheckKindWords)},
               {"gate", word_of(c.gate, kGateWords)},
               {"timeout", format_duration(c.timeout)},
               {"result", word_of(c.reader, kReaderWords)}};
+  if (c.container)
+    out["container"] = container_json(*c.container);
+  else
+    out["command"] = c.command;
   if (c.reader == ResultReader::kExitCode) return out;
   put(out, "result_file", c.result_file);
   put(out, "fail_to_pass", c.fail_to_pass);
@@ -90,7 +105,10 @@ Json contract_json(const Contract& c) {
 
 Json method_json(const Method& m) {
   Json out = {{"name", m.name}, {"kind", word_of(m.kind, kMethodWords)}};
-  put(out, "command", m.command);
+  if (m.container)
+    out["container"] = container_json(*m.container);
+  else
+    put(out, "command", m.command);
   if (!m.variables.empty()) out["variables"] = m.variables;
   for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
   if (m.overload_exit != 0) out["overload_exit"] = m.overload_exit;

@@ -55,6 +55,19 @@ void read_strata(const Fields& f, Contract& out) {
                      "the contract's type, or nothing: it is taken from there");
 }
 
+void check_containers(const Fields& f, const Contract& c) {
+  for (std::size_t i = 0; i < c.checks.size(); ++i) {
+    if (!c.checks[i].container) continue;
+    const std::string where = "checks[" + std::to_string(i) + "].container";
+    if (c.environment.image.empty() && c.checks[i].container->image.empty())
+      f.problems().add(f.at("checks"), where + ".image", "nothing",
+                       "an image by digest, because the environment names none");
+    if (c.policy.check_network.filtered())
+      f.problems().add(f.at("checks"), where, "a container under an allow-list",
+                       "the whole network or none for acceptance");
+  }
+}
+
 }  // namespace
 
 Contract parse_contract(const Document& document, const FileSource& source, Diagnostics& out) {
@@ -80,6 +93,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   c.checks = read_checks(f, files);
   c.acceptance_files = read_acceptance_files(f, files);
   if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
+  check_containers(f, c);
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
   if (const Node* n = f.find("reference_patch"))
     c.reference_patch = files.add(*n, "reference_patch");

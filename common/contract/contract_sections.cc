@@ -52,12 +52,28 @@ void read_result(const Fields& f, Check& check) {
       f.problems().wrong(*node, f.path(key), "nothing, or result: junit or tap beside it");
 }
 
+void read_program(const Fields& f, FileCollector& files, Check& check) {
+  const Node* container = f.find("container");
+  if (container == nullptr) {
+    check.command = read_command(f, files, "PROCTOR_CONTRACT");
+    return;
+  }
+  for (const std::string_view key : {"command", "script"})
+    if (const Node* node = f.find(key))
+      f.problems().wrong(*node, f.path(key), "either a container or a command beside it");
+  check.container = read_container(*container, f.path("container"), f.problems());
+  check.command = words_for_people(*check.container);
+  if (f.choice("result", ResultReader::kExitCode, kReaderWords) != ResultReader::kExitCode)
+    f.problems().wrong(*f.find("result"), f.path("result"),
+                       "exit_code, because it has a container");
+}
+
 Check read_check(const Node& node, const std::string& path, FileCollector& files,
                  Problems& problems) {
   const Fields f(node, path, kCheckKeys, problems);
   Check check;
   check.id = f.text("id", Need::kRequired, kIdRule);
-  check.command = read_command(f, files, "PROCTOR_CONTRACT");
+  read_program(f, files, check);
   check.kind = f.choice("kind", CheckKind::kUnit, kCheckKindWords);
   const bool builds = check.kind == CheckKind::kBuild || check.kind == CheckKind::kStatic;
   check.gate = f.choice("gate", builds ? Gate::kBuild : Gate::kFunctional, kGateWords);

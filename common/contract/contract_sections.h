@@ -14,6 +14,9 @@ Environment read_environment(const Node& node, Problems& problems);
 std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files);
 std::vector<Check> read_checks(const Fields& contract, FileCollector& files);
 std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCollector& files);
+ProgramContainer read_container(const Node& node, const std::string& path, Problems& problems);
+// The words of a container's program on one line, as a shell would take them.
+std::string words_for_people(const ProgramContainer& container);
 Policy read_policy(const Node& node, Problems& problems);
 
 // UTF-8 without control characters beside tab, line feed and carriage return.

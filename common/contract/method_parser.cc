@@ -2,20 +2,36 @@
 
 #include "common/contract/canonical.h"
 #include "common/contract/contract_digest.h"
+#include "common/contract/contract_sections.h"
 #include "common/contract/rules.h"
 
 namespace proctor {
 namespace {
 
+void read_overload_exit(const Fields& f, Method& out) {
+  // Beyond 125 the shell speaks: not found, not executable, killed.
+  if (f.find("overload_exit") != nullptr)
+    out.overload_exit = static_cast<int>(f.count("overload_exit", 0, 1, 125));
+}
+
 void read_command_method(const Fields& f, const FileSource& source, Method& out) {
   FileCollector files(source, f.problems());
+  if (const Node* container = f.find("container")) {
+    for (const std::string_view key : {"command", "script", "variables", "files"})
+      if (const Node* n = f.find(key))
+        f.problems().wrong(*n, f.path(key), "either a container or this beside it");
+    out.container = read_container(*container, f.path("container"), f.problems());
+    out.command = words_for_people(*out.container);
+    if (out.container->image.empty())
+      f.problems().add(container->at, f.path("container.image"), "nothing", "an image by digest");
+    read_overload_exit(f, out);
+    return;
+  }
   out.command = read_command(f, files, "PROCTOR_METHOD");
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
   out.files = files.take();
-  // Beyond 125 the shell speaks: not found, not executable, killed.
-  if (f.find("overload_exit") != nullptr)
-    out.overload_exit = static_cast<int>(f.count("overload_exit", 0, 1, 125));
+  read_overload_exit(f, out);
 }
 
 }  // namespace
@@ -36,7 +52,8 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
     const Fields f(node, path, kMethodKeys, problems);
     if (node.kind != Node::Kind::kMapping) return out;
     out.name = f.text("name", Need::kRequired, kIdRule);
-    const bool has_command = f.find("command") != nullptr || f.find("script") != nullptr;
+    const bool has_command = f.find("command") != nullptr || f.find("script") != nullptr ||
+                             f.find("container") != nullptr;
     if (!has_command && f.find("kind") == nullptr) f.missing("kind", "noop, reference or command");
     out.kind =
         f.choice("kind", has_command ? Method::Kind::kCommand : Method::Kind::kNoop, kMethodWords);
@@ -44,7 +61,7 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
       read_command_method(f, files, out);
     } else {
       for (const std::string_view key :
-           {"command", "script", "files", "variables", "overload_exit"})
+           {"command", "script", "files", "variables", "overload_exit", "container"})
         if (const Node* n = f.find(key))
           problems.wrong(*n, f.path(key), "nothing: only the kind \"command\" has it");
     }

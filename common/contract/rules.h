@@ -97,9 +97,13 @@ inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
 inline constexpr std::array<KeyName, 4> kSetupKeys{"command", "script", "timeout", "network"};
 inline constexpr std::array<KeyName, 1> kNetworkKeys{"allow"};
 inline constexpr std::array<KeyName, 2> kNetworkPhaseKeys{"agent", "acceptance"};
-inline constexpr std::array<KeyName, 11> kCheckKeys{
-    "id",     "command",     "script",       "kind",         "gate",           "timeout",
-    "result", "result_file", "fail_to_pass", "pass_to_pass", "others_may_fail"};
+inline constexpr std::array<KeyName, 12> kCheckKeys{
+    "id",           "command",      "script",          "kind",
+    "gate",         "timeout",      "result",          "result_file",
+    "fail_to_pass", "pass_to_pass", "others_may_fail", "container"};
+inline constexpr std::array<KeyName, 6> kContainerKeys{"image",       "entrypoint", "command",
+                                                       "working_dir", "variables",  "mounts"};
+inline constexpr std::array<KeyName, 3> kContainerMountKeys{"from", "at", "writable"};
 inline constexpr std::array<KeyName, 2> kAcceptanceFileKeys{"from", "to"};
 inline constexpr std::array<KeyName, 9> kPolicyKeys{
     "network", "writable", "protected", "wall", "memory", "processes", "disk", "cpu", "cpus"};
@@ -118,8 +122,8 @@ inline constexpr std::array<KeyName, 18> kCampaignKeys{
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
     "task_caps", "rates",          "retries"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 7> kMethodKeys{"name",  "kind",      "command",      "script",
-                                                    "files", "variables", "overload_exit"};
+inline constexpr std::array<KeyName, 8> kMethodKeys{
+    "name", "kind", "command", "script", "files", "variables", "overload_exit", "container"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 9> kBudgetKeys{
     "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};

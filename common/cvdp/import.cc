@@ -1,9 +1,11 @@
 #include "common/cvdp/import.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/cvdp/dockerfile.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/patch.h"
 #include "common/cvdp/python_text.h"
@@ -116,11 +118,19 @@ class ContractMaker {
       return Error{Errc::kInvalid, "its context is a commit of another repository"};
     PROCTOR_TRY(const Array checks, checks_of());
     Object contract = head(repository, commit);
+    if (!image_.empty()) {
+      Object environment;
+      environment.append("image", image_);
+      contract.append("environment", std::move(environment));
+    }
     contract.append("checks", checks);
     contract.append("acceptance_files", acceptance_files());
     Array protected_globs = {Value("src/**"), Value("prompt.json")};
     Object policy;
     policy.append("protected", std::move(protected_globs));
+    if (settings_.network) policy.append("network", true);
+    policy.append("wall", std::to_string(settings_.agent_limit.count()) + "s");
+    policy.append("disk", std::to_string(settings_.disk_mebibytes) + "MiB");
     contract.append("policy", std::move(policy));
     PROCTOR_CHECK_OK(reference(contract));
     files_.insert(files_.begin(), {id_ + ".yaml", write_yaml(Value(std::move(contract))), 0644});
@@ -147,11 +157,6 @@ class ContractMaker {
     r.append("source", repository);
     r.append("commit", commit);
     c.append("repository", std::move(r));
-    if (!settings_.image.empty()) {
-      Object e;
-      e.append("image", settings_.image);
-      c.append("environment", std::move(e));
-    }
     return c;
   }
 
@@ -168,22 +173,130 @@ class ContractMaker {
     settings.names = settings_.names;
     PROCTOR_TRY(const ComposeFile file, normalise_compose(*compose, settings));
     PROCTOR_TRY(const std::vector<ServicePlan> plans, plan_services(file.value));
+    if (!settings_.containers) image_ = settings_.image;
     Array out;
     for (const ServicePlan& plan : plans) {
       if (!plan.depends_on.empty())
         return Error{Errc::kInvalid, "its services depend on each other"};
-      if (plan.command.empty() && plan.entrypoint.empty())
-        return Error{Errc::kInvalid, "its command is in the image"};
       PROCTOR_TRY(const EnvPairs environment, environment_of(plan, *harness));
-      const std::string name = "service-" + std::to_string(out.size() + 1) + ".sh";
-      put(name, script_of(plan, environment), 0755);
+      const std::string id = "service-" + std::to_string(out.size() + 1);
       Object check;
-      check.append("id", "service-" + std::to_string(out.size() + 1));
-      check.append("script", id_ + "/" + name);
+      check.append("id", id);
+      if (settings_.containers) {
+        PROCTOR_TRY(Object container, container_of(plan, environment, *harness));
+        check.append("container", std::move(container));
+      } else {
+        if (plan.command.empty() && plan.entrypoint.empty())
+          return Error{Errc::kInvalid, "its command is in the image"};
+        put(id + ".sh", script_of(plan, environment), 0755);
+        check.append("script", id_ + "/" + id + ".sh");
+      }
       check.append("kind", "integration");
-      check.append("timeout", "10m");  // upstream's own
+      check.append("timeout", std::to_string(settings_.harness_limit.count()) + "s");
       out.push_back(std::move(check));
     }
+    return out;
+  }
+
+  // The container that upstream's command line makes of a service: CVDP.md 5.1.
+  Result<Object> container_of(const ServicePlan& plan, const EnvPairs& environment,
+                              const Object& harness) {
+    PROCTOR_TRY(const std::string image, image_of(plan, harness));
+    if (image_.empty()) image_ = image;
+    Object c;
+    if (image != image_) c.append("image", image);
+    const auto words = [](const std::vector<std::string>& from) {
+      Array to;
+      for (const std::string& word : from) to.emplace_back(word);
+      return to;
+    };
+    if (!plan.entrypoint.empty()) c.append("entrypoint", words(plan.entrypoint));
+    if (!plan.command.empty()) c.append("command", words(plan.command));
+    c.append("working_dir", "/code/rundir");
+    Object variables;
+    for (const auto& [name, value] : environment)
+      if (value) variables.set(name, Value(*value));
+    variables.set("HOME", Value("/code/rundir"));
+    c.append("variables", std::move(variables));
+    PROCTOR_TRY(Array mounts, mounts_of(plan));
+    c.append("mounts", std::move(mounts));
+    return c;
+  }
+
+  Result<Array> mounts_of(const ServicePlan& plan) {
+    Array out;
+    const auto mount = [&out, this](const std::string& from, const std::string& at, bool writable) {
+      Object m;
+      m.append("from", from);
+      m.append("at", at);
+      if (!writable) m.append("writable", false);
+      out.emplace_back(std::move(m));
+      shown_.insert(from.substr(0, from.find('/')));
+    };
+    for (const char* folder : {"docs", "rundir", "rtl", "verif", "src"})
+      mount(folder, std::string("/code/") + folder, true);
+    for (const ServicePlan::Mount& m : plan.mounts) {
+      std::string from = m.source;
+      if (!from.starts_with("./"))
+        return Error{Errc::kInvalid, "service " + printable(plan.name) + ": the volume \"" +
+                                         printable(from) + "\" is no folder of the harness"};
+      const auto trim = [](std::string path) {
+        while (1 < path.size() && path.ends_with('/')) path.pop_back();
+        return path;
+      };
+      while (from.starts_with("./")) from.erase(0, 2);
+      from = trim(from);
+      if (!is_safe_relative(from))
+        return Error{Errc::kInvalid, "service " + printable(plan.name) + ": the volume \"" +
+                                         printable(m.source) + "\" is no folder of the harness"};
+      mount(from, trim(m.target), !m.read_only);
+    }
+    return out;
+  }
+
+  Result<std::string> image_of(const ServicePlan& plan, const Object& harness) const {
+    if (!settings_.image.empty()) return settings_.image;
+    if (!settings_.image_id) return Error{Errc::kInvalid, "no image is known here"};
+    if (plan.build.empty()) return settings_.image_id(plan.image);
+    PROCTOR_TRY(const BuildContext context, context_of(plan, harness));
+    const auto dockerfile =
+        std::find_if(context.files.begin(), context.files.end(),
+                     [&](const auto& f) { return f.first == context.dockerfile; });
+    // Another name of an image that is there needs no engine that builds.
+    if (const auto read = read_dockerfile(dockerfile->second); read && read->only_from)
+      return settings_.image_id(read->bases[0]);
+    if (!settings_.build)
+      return Error{Errc::kInvalid,
+                   "service " + printable(plan.name) + ": building images is not asked for"};
+    return settings_.build(context);
+  }
+
+  Result<BuildContext> context_of(const ServicePlan& plan, const Object& harness) const {
+    const auto wrong = [&](const std::string& what) {
+      return Error{Errc::kInvalid, "service " + printable(plan.name) + ": " + what};
+    };
+    std::string folder = plan.build;
+    while (folder.starts_with("./")) folder.erase(0, 2);
+    if (folder == ".") folder.clear();
+    if (!folder.empty() && !folder.ends_with('/')) folder += '/';
+    BuildContext out;
+    for (const Object* files : {context_files(record_), &harness}) {  // as they lie in the folder
+      if (files == nullptr) continue;
+      for (const Member& m : *files) {
+        if (!m.key.starts_with(folder) || m.value.string() == nullptr) continue;
+        const std::string path = m.key.substr(folder.size());
+        if (!is_safe_relative(path)) return wrong("\"" + printable(m.key) + "\" leads outside");
+        std::erase_if(out.files, [&](const auto& f) { return f.first == path; });
+        out.files.emplace_back(path, substitute(*m.value.string(), settings_.names));
+      }
+    }
+    out.dockerfile = plan.dockerfile;
+    const auto file = std::find_if(out.files.begin(), out.files.end(),
+                                   [&](const auto& f) { return f.first == out.dockerfile; });
+    if (file == out.files.end()) return wrong("there is no \"" + printable(out.dockerfile) + "\"");
+    const auto read = read_dockerfile(file->second);
+    if (!read) return wrong("its Dockerfile does not say what it begins with");
+    out.bases = read->bases;
     return out;
   }
 
@@ -201,7 +314,7 @@ class ContractMaker {
     }
     out.insert(out.end(), plan.environment.begin(), plan.environment.end());
     for (const auto& [name, value] : out)
-      if (!is_variable(name))
+      if (!is_variable(name) || name.starts_with("PROCTOR_"))
         return Error{Errc::kInvalid, "\"" + printable(name) + "\" is no variable's name"};
     return out;
   }
@@ -210,7 +323,9 @@ class ContractMaker {
   Array acceptance_files() {
     Array out;
     for (const Member& m : *harness_files(record_)) {
-      if (!m.key.starts_with("src/") || m.value.string() == nullptr) continue;
+      const bool seen =
+          m.key.starts_with("src/") || shown_.contains(m.key.substr(0, m.key.find('/')));
+      if (!seen || m.value.string() == nullptr) continue;
       put("harness/" + m.key, substitute(*m.value.string(), settings_.names));
       Object o;
       o.append("from", id_ + "/harness/" + m.key);
@@ -221,30 +336,41 @@ class ContractMaker {
   }
 
   Status reference(Object& contract) {
-    if (record_.redacted || solution_files(record_) == nullptr) return ok_status();
+    const bool have = !record_.redacted && solution_files(record_) != nullptr;
+    if (!have && !settings_.golden_of_redacted) return ok_status();
     std::string diff;
-    for (const Member& m : *solution_files(record_)) {
-      const std::string* text = m.value.string();
-      const std::string* before =
-          context_files(record_) == nullptr ? nullptr : text_at(*context_files(record_), m.key);
-      if (text == nullptr) return ok_status();
-      std::string after = *text;
-      if (record_.shape == Shape::kAgentic) {
-        PROCTOR_TRY(Applied applied,
-                    apply_patch(before == nullptr ? std::string_view() : *before, *text));
-        after = std::move(applied.text);
+    if (solution_files(record_) != nullptr)
+      for (const Member& m : *solution_files(record_)) {
+        if (m.value.string() == nullptr && have && !settings_.golden_of_redacted)
+          return ok_status();
+        PROCTOR_CHECK_OK(add_difference(m, diff));
       }
-      if (before == nullptr || *before != after) diff += git_diff(m.key, before, after);
-    }
-    if (diff.empty()) return ok_status();
+    if (diff.empty() && !settings_.golden_of_redacted) return ok_status();
     put("reference.patch", std::move(diff));
     contract.append("reference_patch", id_ + "/reference.patch");
+    return ok_status();
+  }
+
+  Status add_difference(const Member& m, std::string& diff) const {
+    const std::string none;
+    const std::string& text = m.value.string() == nullptr ? none : *m.value.string();
+    const std::string* before =
+        context_files(record_) == nullptr ? nullptr : text_at(*context_files(record_), m.key);
+    std::string after = text;
+    if (record_.shape == Shape::kAgentic) {
+      PROCTOR_TRY(Applied applied,
+                  apply_patch(before == nullptr ? std::string_view() : *before, text));
+      after = std::move(applied.text);
+    }
+    if (before == nullptr || *before != after) diff += git_diff(m.key, before, after);
     return ok_status();
   }
 
   const Record& record_;
   const ImportSettings& settings_;
   std::string id_;
+  std::string image_;            // the environment's
+  std::set<std::string> shown_;  // folders of the workspace that containers see
   std::vector<ContractFile> files_;
 };
 

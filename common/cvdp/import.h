@@ -2,7 +2,11 @@
 // A problem as a contract of a campaign: the context is a commit, the harness the acceptance
 // checks, the reference solution a patch.  Says what is to be written; `proctor cvdp import` writes
 // it. Pure; any thread.  Source: CVDP.md 5.1, 12; docs/file-formats.md.
+#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/cvdp/compose.h"
@@ -18,9 +22,28 @@ std::string contract_id(const Record& record);
 // prompt.json.  Its id depends on the record alone.
 Result<std::string> commit_stream(const Record& record, std::uint64_t mark);
 
+// What an image that a harness builds is made of.
+struct BuildContext {
+  std::vector<std::pair<std::string, std::string>> files;  // path, bytes; with the Dockerfile
+  std::string dockerfile;                                  // its path among them
+  std::vector<std::string> bases;                          // images that it begins with
+};
+
 struct ImportSettings {
   ImageNames names;
-  std::string image;  // name@sha256:..., for every problem; empty: in Proctor's own sandbox
+  std::string image;  // name@sha256:..., for every problem; empty: its compose file's
+  // Services as containers of their images.  Otherwise their commands run in the contract's
+  // sandbox, where a test that names /code itself does not find it.
+  bool containers = true;
+  // The digest an image goes by here ("sha256:..."), and that of one to be built.  Errors leave the
+  // problem out.  Called from make_contract, more than once for one name.
+  std::function<Result<std::string>(const std::string& image)> image_id{};
+  std::function<Result<std::string>(const BuildContext& context)> build{};
+  // A problem without a solution gets what upstream's golden run applies then: empty new files.
+  bool golden_of_redacted = false;
+  bool network = false;
+  std::chrono::seconds harness_limit{600}, agent_limit{600};  // upstream's
+  std::uint64_t disk_mebibytes = 200;                         // upstream's
 };
 struct ContractFile {
   std::string path;  // relative to the campaign's contracts folder

@@ -54,6 +54,20 @@ Result<Json> json_blob(const ImageArchive& archive, const std::string& digest) {
   return json_file(archive, blob_of(digest));
 }
 
+std::vector<std::string> strings_of(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& item : list)
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  return out;
+}
+
+ImageConfig config_of(const Json& configuration) {
+  if (!configuration.is_object() || !configuration.contains("config")) return {};
+  const Json& config = configuration["config"];
+  return {strings_of(list_of(config, "Env")), strings_of(list_of(config, "Entrypoint")),
+          strings_of(list_of(config, "Cmd")), text_of(config, "WorkingDir")};
+}
+
 // Fills id, architecture and the layers' contents from the configuration.
 Status read_configuration(const ImageArchive& archive, const std::string& file,
                           const std::vector<std::string>& layer_files, ListedImage& out) {
@@ -61,6 +75,7 @@ Status read_configuration(const ImageArchive& archive, const std::string& file,
   out.id = std::string(kSha) + sha256(bytes).hex();
   PROCTOR_TRY(const Json config, json_file(archive, file));
   out.architecture = text_of(config, "architecture");
+  out.config = config_of(config);
   if (const std::string os = text_of(config, "os"); os != "linux")
     return wrong("image " + out.id + " is for '" + printable(os) + "', not for linux");
   if (out.architecture != host_architecture()) {
@@ -78,13 +93,6 @@ Status read_configuration(const ImageArchive& archive, const std::string& file,
     out.layers.push_back({layer_files[i], digest});
   }
   return ok_status();
-}
-
-std::vector<std::string> strings_of(const Json& list) {
-  std::vector<std::string> out;
-  for (const Json& item : list)
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  return out;
 }
 
 Result<std::vector<ListedImage>> list_saved(const ImageArchive& archive) {

@@ -19,11 +19,19 @@ struct ImageLayer {
   Digest contents;   // of the uncompressed tar
 };
 
+// What a container of the image runs when nobody says otherwise.
+struct ImageConfig {
+  std::vector<std::string> env;  // "NAME=value"
+  std::vector<std::string> entrypoint, command;
+  std::string working_dir;  // empty: "/"
+};
+
 struct ListedImage {
   std::string id;                  // "sha256:..." of the configuration
   std::string manifest;            // "sha256:..." of an OCI manifest; empty: the archive has none
   std::vector<std::string> names;  // "base:latest"
   std::string architecture;
+  ImageConfig config;
   std::vector<ImageLayer> layers;  // bottom first
 };
 

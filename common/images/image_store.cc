@@ -29,11 +29,16 @@ bool is_hex_id(std::string_view text) {
 }
 
 Status write_record(const fs::path& folder, const StoredImage& image) {
-  const Json json = {{"schema_version", 1},
-                     {"id", image.id},
-                     {"manifest", image.manifest},
-                     {"names", image.names},
-                     {"bytes", image.bytes}};
+  Json json = {{"schema_version", 1},
+               {"id", image.id},
+               {"manifest", image.manifest},
+               {"names", image.names},
+               {"bytes", image.bytes}};
+  if (image.config)
+    json["config"] = {{"env", image.config->env},
+                      {"entrypoint", image.config->entrypoint},
+                      {"command", image.config->command},
+                      {"working_dir", image.config->working_dir}};
   return write_file(folder / kRecord, json.dump(1) + "\n");
 }
 
@@ -48,7 +53,7 @@ Result<StoredImage> unpack(const ImageArchive& archive, const ListedImage& liste
                            const fs::path& folder) {
   const fs::path root = folder / "rootfs";
   PROCTOR_CHECK_OK(make_dirs(root));
-  StoredImage image{listed.id, listed.manifest, {}, 0};
+  StoredImage image{listed.id, listed.manifest, {}, 0, listed.config};
   for (const ImageLayer& layer : listed.layers) {
     PROCTOR_TRY(const fs::path file, archive.file(layer.file));
     PROCTOR_TRY(const std::uint64_t bytes, apply_layer(file, layer.contents, root));
@@ -99,6 +104,13 @@ Result<StoredImage> ImageStore::read(const std::string& id) const {
     json.at("manifest").get_to(image.manifest);
     json.at("names").get_to(image.names);
     json.at("bytes").get_to(image.bytes);
+    if (const auto config = json.find("config"); config != json.end()) {
+      image.config.emplace();
+      config->at("env").get_to(image.config->env);
+      config->at("entrypoint").get_to(image.config->entrypoint);
+      config->at("command").get_to(image.config->command);
+      config->at("working_dir").get_to(image.config->working_dir);
+    }
   } catch (const Json::exception& e) {
     return Error{Errc::kCorrupt, (folder_of(id) / kRecord).string() + ": " + e.what()};
   }
@@ -121,7 +133,13 @@ Result<std::vector<StoredImage>> ImageStore::import_archive(const fs::path& arch
   PROCTOR_TRY(const std::vector<ListedImage> listed, list_images(unpacked));
   std::vector<StoredImage> out;
   for (const ListedImage& image : listed) {
-    if (!read(image.id).ok()) {
+    const Result<StoredImage> known = read(image.id);
+    if (known.ok() && !known->config) {
+      StoredImage whole = *known;
+      whole.config = image.config;
+      PROCTOR_CHECK_OK(write_record(folder_of(image.id), whole));
+    }
+    if (!known.ok()) {
       const fs::path folder = scratch.path() / std::to_string(out.size());
       PROCTOR_TRY([[maybe_unused]] const StoredImage made, unpack(unpacked, image, folder));
       PROCTOR_CHECK_OK(remove_tree(folder_of(image.id)));  // one whose record is damaged

@@ -7,11 +7,13 @@
 // listing need no lock.  The folder is closed to other users: images hold set-user-id programs.
 // Thread-safe.  Fails with kNotFound (no such image), kInvalid (the archive), errno_error's.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "common/images/image_list.h"
 
 namespace proctor {
 
@@ -20,6 +22,8 @@ struct StoredImage {
   std::string manifest;            // "sha256:..." of its OCI manifest, when it came with one
   std::vector<std::string> names;  // "base:latest", sorted
   std::uint64_t bytes = 0;         // of all files, as unpacked
+  // Nothing: imported before this was kept; import it again to run its own program.
+  std::optional<ImageConfig> config{};
 };
 
 // Where workers and `proctor images` look when nobody says otherwise: this variable, else a folder

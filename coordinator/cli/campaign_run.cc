@@ -145,6 +145,7 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                    "nothing of this campaign has run yet: proctor run " + options.folder};
     return ok_status();
   }
+  if (options.begin == RunOptions::Begin::kEither) return ok_status();
   PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
   if (!earlier.attempted) return ok_status();
   return Error{Errc::kConflict,
@@ -250,7 +251,7 @@ Result<int> run_it(const RunOptions& options) {
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
   const int code = exit_code_of(outcome, last, options);
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
-  std::fputs(report.shown.c_str(), stdout);
+  if (options.show_report) std::fputs(report.shown.c_str(), stdout);
   return code;
 }
 

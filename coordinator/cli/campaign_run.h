@@ -16,7 +16,9 @@ struct RunOptions {
   std::optional<std::uint32_t> slots;
   std::string listen;  // tcp://HOST:PORT; empty: the local socket only
   bool insecure_loopback = false;
-  enum class Begin { kFresh, kGoOn } begin = Begin::kFresh;
+  // kEither: go on where something has begun.
+  enum class Begin { kFresh, kGoOn, kEither } begin = Begin::kFresh;
+  bool show_report = true;  // on standard output; it is written in any case
 };
 
 // The exit code.

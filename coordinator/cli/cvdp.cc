@@ -25,7 +25,8 @@ Status read_pieces(const std::string& file, const std::function<Status(std::stri
 }
 
 Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
-                                          const std::function<Status(cvdp::Record)>& record) {
+                                          const std::function<Status(cvdp::Record)>& record,
+                                          Findings findings) {
   constexpr std::uint64_t kTold = 1000;
   Status first = ok_status();
   std::uint64_t told = 0;
@@ -34,6 +35,7 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
         if (first.ok()) first = record(std::move(r));
       },
       [&](const cvdp::Finding& finding) {
+        if (findings == Findings::kKnown) return;
         if (++told <= kTold)
           std::fprintf(stderr, "%s:%s\n", file.c_str(), cvdp::to_string(finding).c_str());
         if (told == kTold) std::fputs("... and so on\n", stderr);
@@ -49,14 +51,14 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
 
 void add_cvdp(CLI::App& app, int& exit_code) {
   auto* command =
-      app.add_subcommand("cvdp", "datasets of the CVDP benchmark: check, transform, ...");
+      app.add_subcommand("cvdp", "datasets of the CVDP benchmark: check, transform, run, ...");
   command->footer(
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "docs/cvdp.md says what each does and where it differs from the upstream tool.");
   command->require_subcommand(1);
-  for (const Register add :
-       {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_import, add_cvdp_report,
-        add_cvdp_merge, add_cvdp_split, add_cvdp_refine, add_cvdp_stats})
+  for (const Register add : {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_import,
+                             add_cvdp_run, add_cvdp_selfcheck, add_cvdp_report, add_cvdp_merge,
+                             add_cvdp_split, add_cvdp_refine, add_cvdp_stats})
     add(*command, exit_code);
 }
 

@@ -1,27 +1,15 @@
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
-#include "common/cvdp/prepare.h"
-
 #include <cstdio>
 #include <map>
 #include <memory>
 
 #include "common/base/text.h"
+#include "common/cvdp/prepare.h"
 #include "coordinator/cli/cvdp.h"
-#include "coordinator/cli/cvdp_output.h"
-#include "coordinator/cli/cvdp_select.h"
+#include "coordinator/cli/cvdp_prepare.h"
 
 namespace proctor::cli {
 namespace {
-
-struct PrepareOptions {
-  std::string file;
-  std::string prefix = "work";
-  std::string network;
-  bool no_patch = false;
-  bool external_network = false;
-  Selection selection;
-  cvdp::ImageNames names;
-};
 
 // Writes below `root` without following a symbolic link that is there: a folder of an earlier run
 // may hold what an agent left.
@@ -51,31 +39,31 @@ class PrepareWork {
     const Result<cvdp::Prepared> prepared = cvdp::prepare(record, settings_);
     Status done = prepared.ok() ? write(*prepared) : Status(prepared.error());
     if (!done.ok()) {
-      ++failed_;
-      std::fprintf(stderr, "%s:%llu: %s: %s\n", options_.file.c_str(),
-                   static_cast<unsigned long long>(record.line), record.id.text.c_str(),
-                   done.error().detail.c_str());
+      ++out_.refused;
+      say(record, done.error().detail);
     } else {
-      ++prepared_;
-      for (const std::string& w : prepared->warnings)
-        std::fprintf(stderr, "%s:%llu: %s: warning: %s\n", options_.file.c_str(),
-                     static_cast<unsigned long long>(record.line), record.id.text.c_str(),
-                     printable(w, 500).c_str());
+      ++out_.prepared;
+      for (const std::string& w : prepared->warnings) say(record, "warning: " + printable(w, 500));
     }
     responses_ += cvdp::prompt_response_line(record, done.ok() ? &*prepared : nullptr) + "\n";
     return ok_status();
   }
 
-  Result<int> finish(const cvdp::DatasetSummary& summary) {
+  Result<PreparedCount> finish(const cvdp::DatasetSummary& summary) {
     PROCTOR_CHECK_OK(make_dirs(options_.prefix));
     PROCTOR_CHECK_OK(write_file(fs::path(options_.prefix) / "prompt_response.jsonl", responses_));
-    std::printf("%llu problems prepared in %s, %llu refused\n",
-                static_cast<unsigned long long>(prepared_), options_.prefix.c_str(),
-                static_cast<unsigned long long>(failed_));
-    return failed_ == 0 && summary.errors == 0 ? kOk : kBadInput;
+    out_.errors = summary.errors;
+    return out_;
   }
 
  private:
+  void say(const cvdp::Record& record, const std::string& what) const {
+    if (options_.quiet) return;
+    std::fprintf(stderr, "%s:%llu: %s: %s\n", options_.file.c_str(),
+                 static_cast<unsigned long long>(record.line), record.id.text.c_str(),
+                 what.c_str());
+  }
+
   Status write(const cvdp::Prepared& p) const {
     const fs::path root = fs::path(options_.prefix) / p.folder;
     // Files of an earlier run would decide the verdict of this one.
@@ -89,23 +77,22 @@ class PrepareWork {
   const PrepareOptions& options_;
   cvdp::PrepareSettings settings_;
   std::string responses_;
-  std::uint64_t prepared_ = 0;
-  std::uint64_t failed_ = 0;
+  PreparedCount out_;
 };
 
-Result<int> run_prepare(PrepareOptions options) {
-  if (options.external_network && options.network.empty()) options.network.clear();
+}  // namespace
+
+Result<PreparedCount> prepare_problems(const PrepareOptions& options) {
   PROCTOR_TRY(const LastLines last, last_lines(options.file));
   PrepareWork work(options);
+  const auto add = [&](const cvdp::Record& record) {
+    return last.holds(record) && options.selection.holds(record) ? work.record(record)
+                                                                 : ok_status();
+  };
   PROCTOR_TRY(const cvdp::DatasetSummary summary,
-              read_dataset(options.file, [&](const cvdp::Record& record) {
-                return last.holds(record) && options.selection.holds(record) ? work.record(record)
-                                                                             : ok_status();
-              }));
+              read_dataset(options.file, add, options.quiet ? Findings::kKnown : Findings::kTell));
   return work.finish(summary);
 }
-
-}  // namespace
 
 void add_cvdp_prepare(CLI::App& cvdp, int& exit_code) {
   auto* command = cvdp.add_subcommand(
@@ -130,8 +117,15 @@ void add_cvdp_prepare(CLI::App& cvdp, int& exit_code) {
       ->envname("LICENSE_NETWORK");
   add_selection(*command, o->selection);
   command->callback([=, &exit_code] {
-    const Result<int> done = run_prepare(*o);
-    exit_code = done.ok() ? *done : complain(done.error());
+    const Result<PreparedCount> done = prepare_problems(*o);
+    if (!done.ok()) {
+      exit_code = complain(done.error());
+      return;
+    }
+    std::printf("%llu problems prepared in %s, %llu refused\n",
+                static_cast<unsigned long long>(done->prepared), o->prefix.c_str(),
+                static_cast<unsigned long long>(done->refused));
+    exit_code = done->refused == 0 && done->errors == 0 ? kOk : kBadInput;
   });
 }
 

@@ -2,13 +2,11 @@
 #include "common/cvdp/report.h"
 
 #include <cstdio>
-#include <ctime>
 #include <memory>
 
 #include "common/cvdp/json_reader.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/pass_k.h"
 #include "coordinator/cli/cvdp.h"
+#include "coordinator/cli/cvdp_report_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -21,22 +19,6 @@ struct ReportOptions {
   std::string refine;
   cvdp::ReportMetadata metadata;
 };
-
-std::string local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  std::string out(32, '\0');
-  out.resize(std::strftime(out.data(), out.size(), "%Y-%m-%d %H:%M:%S", &parts));
-  return out;
-}
-
-Status put(const fs::path& folder, const char* name, std::string_view bytes) {
-  const fs::path path = folder / name;
-  PROCTOR_CHECK_OK(write_file(path, bytes));
-  std::printf("%s\n", path.c_str());
-  return ok_status();
-}
 
 Result<cvdp::Value> read_report(const std::string& file) {
   constexpr std::size_t kReportBytes = std::size_t{256} << 20;
@@ -61,14 +43,6 @@ Result<cvdp::Value> report_of(const cvdp::Value& value, const std::string& file,
   return std::move(made->json);
 }
 
-Status write_composite(const cvdp::Value& composite, const fs::path& folder, std::int64_t k) {
-  PROCTOR_TRY(const std::string text, cvdp::render_composite(composite, k));
-  PROCTOR_TRY(const cvdp::PassTable table, cvdp::pass_table(composite, k));
-  PROCTOR_CHECK_OK(put(folder, "composite_report.txt", text));
-  PROCTOR_CHECK_OK(put(folder, "pass_at_k.txt", table.text));
-  return put(folder, "pass_at_k.json", cvdp::write_json(table.json, 2) + "\n");
-}
-
 Status several(const ReportOptions& options, const fs::path& folder) {
   std::vector<cvdp::Value> reports;
   cvdp::CompositeMetadata metadata;
@@ -80,9 +54,7 @@ Status several(const ReportOptions& options, const fs::path& folder) {
     reports.push_back(std::move(report));
     metadata.prefixes.push_back(fs::path(file).parent_path().string());
   }
-  PROCTOR_TRY(const cvdp::Value composite, cvdp::make_composite(reports, metadata));
-  PROCTOR_CHECK_OK(put(folder, "composite_report.json", cvdp::write_json(composite, 2)));
-  return write_composite(composite, folder, 0);
+  return write_composite(reports, metadata, folder);
 }
 
 Status run_report(ReportOptions options) {
@@ -95,11 +67,9 @@ Status run_report(ReportOptions options) {
   PROCTOR_CHECK_OK(make_dirs(folder));
   if (1 < options.files.size()) return several(options, folder);
   PROCTOR_TRY(const cvdp::Value value, read_report(first));
-  if (cvdp::is_composite(value)) return write_composite(value, folder, options.k);
+  if (cvdp::is_composite(value)) return write_composite_texts(value, folder, options.k);
   PROCTOR_TRY(const cvdp::Value report, report_of(value, first, options));
-  PROCTOR_TRY(const std::string text, cvdp::render_report(report));
-  if (!is_report(value)) PROCTOR_CHECK_OK(put(folder, "report.json", cvdp::write_json(report)));
-  return put(folder, "report.txt", text);
+  return write_single_report(report, folder, is_report(value));
 }
 
 void add_metadata_options(CLI::App& command, ReportOptions& o) {

@@ -1,6 +1,4 @@
 // proctor cvdp transform: a dataset of one shape as one of the other.
-#include "common/cvdp/transform.h"
-
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -8,18 +6,13 @@
 #include "common/base/text.h"
 #include "common/cvdp/json_reader.h"
 #include "common/cvdp/json_writer.h"
+#include "common/cvdp/transform.h"
 #include "coordinator/cli/cvdp.h"
 #include "coordinator/cli/cvdp_output.h"
+#include "coordinator/cli/cvdp_transform.h"
 
 namespace proctor::cli {
 namespace {
-
-struct TransformOptions {
-  std::string to;
-  std::string file;
-  std::string out;
-  bool report_losses = false;
-};
 
 class Transformation {
  public:
@@ -88,6 +81,8 @@ class Transformation {
   std::uint64_t errors_ = 0;
 };
 
+}  // namespace
+
 Result<int> run_transform(const TransformOptions& options) {
   fs::path target = options.out;
   std::error_code ec;
@@ -104,8 +99,6 @@ Result<int> run_transform(const TransformOptions& options) {
   std::fprintf(stderr, "%s\n", work.summary().c_str());
   return work.errors() == 0 ? kOk : kBadInput;
 }
-
-}  // namespace
 
 void add_cvdp_transform(CLI::App& cvdp, int& exit_code) {
   auto* command = cvdp.add_subcommand("transform",

@@ -93,6 +93,22 @@ Result<EngineImage> build_in_engine(const std::string& name, const fs::path& fol
   return engine_image(name);
 }
 
+Result<EngineImage> build_labelled(const LabelledBuild& build) {
+  PROCTOR_TRY([[maybe_unused]] const std::string said,
+              docker({"build", "-q", "--force-rm", "--network", build.network ? "default" : "none",
+                      "--label", build.label, "-f", (build.folder / build.dockerfile).string(),
+                      "-t", build.name, build.folder.string()},
+                     "docker build"));
+  return engine_image(build.name);
+}
+
+void drop_old_builds(const std::string& label, const std::string& age) {
+  (void)docker(
+      {"image", "prune", "-a", "-f", "--filter", "label=" + label, "--filter", "until=" + age},
+      "docker image prune")
+      .ok();
+}
+
 Result<EngineImage> build_by_program(const std::string& name, const fs::path& program) {
   PROCTOR_TRY(const std::string said, run({fs::absolute(program).string()}, program.string()));
   const std::string id = last_line(said);

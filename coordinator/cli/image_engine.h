@@ -26,4 +26,15 @@ Result<EngineImage> build_by_program(const std::string& name, const fs::path& pr
 Status save_from_engine(const std::string& reference, const fs::path& archive);
 Status load_into_engine(const fs::path& archive);
 
+struct LabelledBuild {
+  std::string name;
+  fs::path folder;
+  std::string dockerfile;  // relative to the folder
+  std::string label;       // "key=value"
+  bool network = false;    // of the commands in it
+};
+Result<EngineImage> build_labelled(const LabelledBuild& build);
+// Images with this label that nothing runs and that are older ("168h") go.  As well as can be.
+void drop_old_builds(const std::string& label, const std::string& age);
+
 }  // namespace proctor::cli

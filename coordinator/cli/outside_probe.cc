@@ -113,6 +113,7 @@ class RealProbe : public OutsideProbe {
   Result<bool> patch_applies(const std::string& source, const fs::path& base,
                              const std::string& commit, const std::string& patch) const override {
     PROCTOR_TRY(const fs::path repo, repository(source, base, commit));
+    if (patch.empty()) return true;  // changes nothing
     PROCTOR_TRY(const Scratch scratch, Scratch::create());
     const std::string index = (scratch.path() / "index").string();
     const auto with_index = [&](std::vector<std::string> args) {

@@ -11,10 +11,10 @@
 namespace proctor::testing {
 namespace {
 
-constexpr const char* kPrograms[] = {"cat",     "chmod", "env",   "grep",  "head",  "hostname",
-                                     "id",      "ls",    "mkdir", "mount", "sed",   "setsid",
-                                     "sh",      "sleep", "sort",  "tail",  "touch", "test",
-                                     "unshare", "wc",    "yes"};
+constexpr const char* kPrograms[] = {"cat",   "chmod",  "env",     "grep",  "head",  "hostname",
+                                     "id",    "ln",     "ls",      "mkdir", "mount", "rm",
+                                     "sed",   "setsid", "sh",      "sleep", "sort",  "tail",
+                                     "touch", "test",   "unshare", "wc",    "yes"};
 constexpr std::size_t kLayerMax = std::size_t{256} << 20;
 
 Result<std::string> run(std::vector<std::string> argv) {
@@ -59,8 +59,11 @@ Result<fs::path> make_layer(const fs::path& dir) {
 
 }  // namespace
 
-Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
-                                 const std::vector<fs::path>& layers) {
+namespace {
+
+Result<TestImage> write_archive(const fs::path& dir, const std::string& name,
+                                const std::vector<fs::path>& layers,
+                                const std::vector<std::string>& entrypoint) {
   const fs::path parts = dir / "image-parts";
   PROCTOR_CHECK_OK(make_dirs(parts));
   Json contents = Json::array(), files = Json::array();
@@ -71,12 +74,13 @@ Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
     files.push_back(file);
     PROCTOR_CHECK_OK(write_file(parts / file, bytes, Durability::kLazy));
   }
-  const Json config = {{"architecture", host_architecture()},
-                       {"os", "linux"},
-                       {"config",
-                        {{"Env", {"FROM_IMAGE=1", "PATH=/image/bin"}},
-                         {"Labels", {{"proctor.owner", "test"}, {"proctor.name", name}}}}},
-                       {"rootfs", {{"type", "layers"}, {"diff_ids", contents}}}};
+  Json config = {{"architecture", host_architecture()},
+                 {"os", "linux"},
+                 {"config",
+                  {{"Env", {"FROM_IMAGE=1", "PATH=/image/bin"}},
+                   {"Labels", {{"proctor.owner", "test"}, {"proctor.name", name}}}}},
+                 {"rootfs", {{"type", "layers"}, {"diff_ids", contents}}}};
+  if (!entrypoint.empty()) config["config"]["Entrypoint"] = entrypoint;
   const std::string text = config.dump();
   const std::string hex = sha256(text).hex();
   const Json manifest = Json::array(
@@ -88,6 +92,22 @@ Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
               run({"tar", "-C", parts.string(), "-cf", archive.string(), "."}));
   PROCTOR_CHECK_OK(remove_tree(parts));
   return TestImage{archive, "sha256:" + hex};
+}
+
+}  // namespace
+
+Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
+                                 const std::vector<fs::path>& layers) {
+  return write_archive(dir, name, layers, {});
+}
+
+Result<TestImage> write_program_image(const fs::path& dir, const std::string& name,
+                                      const std::vector<fs::path>& layers,
+                                      const std::vector<std::string>& entrypoint) {
+  PROCTOR_TRY(const fs::path shell, make_layer(dir));
+  std::vector<fs::path> all = {shell};
+  all.insert(all.end(), layers.begin(), layers.end());
+  return write_archive(dir, name, all, entrypoint);
 }
 
 Result<TestImage> write_image_without_shell(const fs::path& dir, const std::string& name) {

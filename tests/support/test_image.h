@@ -23,4 +23,9 @@ Result<TestImage> write_image_without_shell(const fs::path& dir, const std::stri
 Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
                                  const std::vector<fs::path>& layers);
 
+// One of the shell and `layers` above it, with a program of its own.
+Result<TestImage> write_program_image(const fs::path& dir, const std::string& name,
+                                      const std::vector<fs::path>& layers,
+                                      const std::vector<std::string>& entrypoint);
+
 }  // namespace proctor::testing

@@ -48,7 +48,8 @@ class CommandAgent final : public Agent {
       PROCTOR_TRY(const auto sandbox, job.engine.adopt(job.sandbox, job.left->command));
       return follow(job, *sandbox, job.left->time, cancel);
     }
-    PROCTOR_TRY(const SandboxSpec spec, dressed(job));
+    // A container finds what its contract says, and nothing of ours.
+    PROCTOR_TRY(const SandboxSpec spec, job.method.container ? job.sandbox : dressed(job));
     const std::optional<std::chrono::milliseconds> time =
         job.start_program ? job.start_program() : job.wall;
     if (!time) return AgentReport{};
@@ -64,7 +65,8 @@ class CommandAgent final : public Agent {
     exec.timeout = time;
     exec.stdout_file = job.logs / "stdout";
     exec.stderr_file = job.logs / "stderr";
-    exec.outlives = job.outlives;
+    // What a container has written lies in our scratch folder, which goes with us.
+    if (!job.method.container) exec.outlives = job.outlives;
     job.on_sandbox();
     PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(exec, cancel));
     job.on_tool({"shell", exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file});

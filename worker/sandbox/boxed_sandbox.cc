@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "common/base/text.h"
@@ -93,6 +94,10 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
       return ok_status();
     case BoxEnd::Cause::kItself:
       break;
+  }
+  if (end.exec_error && spec_.program) {  // as a shell and the Docker Engine's init say it
+    set_exit(out, *end.exec_error == ENOENT ? 127 : 126);
+    return ok_status();
   }
   if (end.exec_error) {
     return Error{Errc::kInvalid, "image " + printable(spec_.image) +

@@ -1,5 +1,7 @@
 #include "worker/sandbox/docker_config.h"
 
+#include <unistd.h>
+
 #include <cmath>
 
 #include "common/base/json.h"
@@ -17,6 +19,7 @@ Json ulimit(const char* name, std::uint64_t value) {
 Json environment(const SandboxSpec& spec, const DockerImage& image) {
   Json env = Json::array();
   for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);
+  if (spec.program) return env;  // beside the image's
   std::vector<std::string> others = image.env;
   others.insert(others.end(), {"PATH", "HOSTNAME"});
   for (const std::string& name : others) {
@@ -27,7 +30,9 @@ Json environment(const SandboxSpec& spec, const DockerImage& image) {
 
 Json mounts(const SandboxSpec& spec, const fs::path& init) {
   Json out = Json::array();
-  if (!spec.workspace_volume.empty()) {
+  if (spec.program) {
+    // It sees only what its own mounts show.
+  } else if (!spec.workspace_volume.empty()) {
     out.push_back({{"Type", "volume"},
                    {"Source", spec.workspace_volume},
                    {"Target", kWorkspaceAt},
@@ -53,6 +58,7 @@ Json tmpfs(const SandboxSpec& spec) {
   const std::string size =
       0 < spec.memory_bytes ? ",size=" + std::to_string(spec.memory_bytes) : std::string();
   Json out = Json::object();
+  if (spec.program) return out;
   for (const PrivateFolder& f : kPrivateFolders)
     out[f.at] = "rw,exec,nosuid,nodev" + size + ",mode=" + f.mode;
   return out;
@@ -76,7 +82,7 @@ Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_
                                        std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
   }
   Json host = {{"NetworkMode", spec.network ? "default" : "none"},
-               {"ReadonlyRootfs", true},
+               {"ReadonlyRootfs", !spec.program.has_value()},
                {"Tmpfs", tmpfs(spec)},
                {"Mounts", mounts(spec, init)},
                {"CapDrop", {"ALL"}},
@@ -97,12 +103,22 @@ Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_
   return host;
 }
 
+// What is not said is the image's: the engine fills it in.
+void run_program(const SandboxProgram& program, Json& config) {
+  for (const char* key : {"Entrypoint", "Cmd", "WorkingDir"}) config.erase(key);
+  // What it writes belongs to whoever runs it.
+  config["User"] = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
+  if (!program.entrypoint.empty()) config["Entrypoint"] = program.entrypoint;
+  if (!program.command.empty() || !program.entrypoint.empty()) config["Cmd"] = program.command;
+  if (!program.working_dir.empty()) config["WorkingDir"] = program.working_dir;
+}
+
 }  // namespace
 
 Status check_docker_spec(const SandboxSpec& spec) {
   PROCTOR_CHECK_OK(check_image_spec("docker", spec));
   std::error_code ec;
-  if (spec.workspace_volume.empty() &&
+  if (!spec.program && spec.workspace_volume.empty() &&
       (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec))) {
     return Error{Errc::kInvalid, "docker sandbox: neither a workspace volume nor a host folder"};
   }
@@ -115,22 +131,23 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
   Json entrypoint = {kContainerInitAt, "--"};
   for (const std::string& word : spec.launcher) entrypoint.push_back(word);
   entrypoint.push_back("/bin/sh");
-  const Json config = {{"Image", image.id},
-                       {"Hostname", kContainerHostname},
-                       {"User", "0:0"},
-                       {"WorkingDir", kWorkspaceAt},
-                       {"Env", environment(spec, image)},
-                       {"Entrypoint", std::move(entrypoint)},
-                       {"Cmd", shell_arguments(spec, command)},
-                       {"AttachStdin", false},
-                       {"AttachStdout", true},
-                       {"AttachStderr", true},
-                       {"Tty", false},
-                       {"OpenStdin", false},
-                       {"NetworkDisabled", !spec.network},
-                       {"Healthcheck", {{"Test", {"NONE"}}}},
-                       {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
-                       {"HostConfig", host_config(spec, init, log_bytes)}};
+  Json config = {{"Image", image.id},
+                 {"Hostname", kContainerHostname},
+                 {"User", "0:0"},
+                 {"WorkingDir", kWorkspaceAt},
+                 {"Env", environment(spec, image)},
+                 {"Entrypoint", std::move(entrypoint)},
+                 {"Cmd", shell_arguments(spec, command)},
+                 {"AttachStdin", false},
+                 {"AttachStdout", true},
+                 {"AttachStderr", true},
+                 {"Tty", false},
+                 {"OpenStdin", false},
+                 {"NetworkDisabled", !spec.network},
+                 {"Healthcheck", {{"Test", {"NONE"}}}},
+                 {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
+                 {"HostConfig", host_config(spec, init, log_bytes)}};
+  if (spec.program) run_program(*spec.program, config);
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

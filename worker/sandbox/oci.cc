@@ -20,6 +20,8 @@ namespace {
 
 constexpr rlim_t kOpenFiles = 65'536;
 constexpr const char* kFolderPrefix = "proctor-oci-";
+constexpr std::uint64_t kMountPointBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kLogMax = std::size_t{64} << 10;
 
 struct Shared {
@@ -72,7 +74,7 @@ class OciSandbox final : public BoxedSandbox {
     box->bundle = shared_->dir.path() / name;
     box->state = shared_->state() / name;
     PROCTOR_CHECK_OK(make_dirs(box->bundle));
-    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->bundle));
+    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->bundle, layer_bytes()));
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
                                 oci_config(spec(), host_of(*box, group), exec.command),
                                 Durability::kLazy));
@@ -94,6 +96,12 @@ class OciSandbox final : public BoxedSandbox {
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
     return std::unique_ptr<Box>(std::move(box));
+  }
+
+  // A program's root is writable: what it writes there is memory, and counts as such.
+  std::uint64_t layer_bytes() const {
+    if (!spec().program) return kMountPointBytes;
+    return 0 < spec().memory_bytes ? spec().memory_bytes : kRootBytes;
   }
 
   OciHost host_of(const OciBox& box, const std::string& group) const {
@@ -125,7 +133,9 @@ class OciEngine final : public SandboxEngine {
   Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) override {
     PROCTOR_CHECK_OK(check_image_spec("oci", spec));
     std::error_code ec;
-    if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
+    if (spec.program) {
+      // It sees only what its own mounts show.
+    } else if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
       return Error{Errc::kInvalid, "oci sandbox: workspace '" + spec.workspace.string() +
                                        "': expected a host folder"};
     }
@@ -135,8 +145,16 @@ class OciEngine final : public SandboxEngine {
       if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
       return e;
     }
+    SandboxSpec whole = spec;
+    if (spec.program) {
+      if (!image->config)
+        return Error{
+            Errc::kInvalid,
+            "image " + spec.image + " was imported before programs were kept: import it again"};
+      PROCTOR_TRY(whole, with_image_program(spec, *image->config));
+    }
     return std::unique_ptr<Sandbox>(
-        std::make_unique<OciSandbox>(shared_, spec, shared_->images.root_of(*image)));
+        std::make_unique<OciSandbox>(shared_, std::move(whole), shared_->images.root_of(*image)));
   }
 
   std::map<std::string, std::string> enforcement() const override {

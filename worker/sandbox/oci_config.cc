@@ -40,11 +40,12 @@ Json kernel_mounts() {
 Json spec_mounts(const SandboxSpec& spec) {
   std::vector<Json> out;
   for (const PrivateFolder& f : kPrivateFolders) {
+    if (spec.program) break;  // all of its root is
     Json options = {"rprivate", "rw", "exec", "nosuid", "nodev", "mode=" + std::string(f.mode)};
     if (0 < spec.memory_bytes) options.push_back("size=" + std::to_string(spec.memory_bytes));
     out.push_back(kernel_mount(f.at, "tmpfs", "tmpfs", std::move(options)));
   }
-  out.push_back(bind_mount(spec.workspace, kWorkspaceAt, true));
+  if (!spec.program) out.push_back(bind_mount(spec.workspace, kWorkspaceAt, true));
   for (const SandboxMount& m : spec.mounts) out.push_back(bind_mount(m.host, m.at, m.writable));
   std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
     const auto depth = [](const Json& m) {
@@ -124,29 +125,57 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
 
 }  // namespace
 
+Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& image) {
+  SandboxProgram& program = *spec.program;
+  if (program.entrypoint.empty()) {
+    program.entrypoint = image.entrypoint;
+    if (program.command.empty()) program.command = image.command;
+  }
+  if (program.entrypoint.empty() && program.command.empty())
+    return Error{Errc::kInvalid, "image " + spec.image + " has no program of its own"};
+  if (program.working_dir.empty()) program.working_dir = image.working_dir;
+  if (program.working_dir.empty()) program.working_dir = "/";
+  // emplace keeps what the spec says.
+  for (const std::string& entry : image.env) {
+    const std::size_t equals = std::min(entry.find('='), entry.size());
+    spec.env.emplace(entry.substr(0, equals),
+                     equals == entry.size() ? "" : entry.substr(equals + 1));
+  }
+  spec.env.emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  spec.env.emplace("HOSTNAME", kContainerHostname);
+  spec.env.emplace("HOME", "/root");
+  return spec;
+}
+
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
   Json args = {kContainerInitAt, "--"};
   for (const std::string& word : spec.launcher) args.push_back(word);
-  args.push_back("/bin/sh");
-  for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));
+  if (spec.program) {
+    for (const auto* words : {&spec.program->entrypoint, &spec.program->command})
+      for (const std::string& word : *words) args.push_back(word);
+  } else {
+    args.push_back("/bin/sh");
+    for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));
+  }
   Json env = Json::array();
   for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);
   // Root inside, without a single capability: the owner of the workspace's files and no more, as
   // under Docker (docker.h).
-  const Json config = {{"ociVersion", "1.0.2"},
-                       {"process",
-                        {{"terminal", false},
-                         {"user", {{"uid", 0}, {"gid", 0}, {"additionalGids", Json::array({0})}}},
-                         {"args", std::move(args)},
-                         {"env", std::move(env)},
-                         {"cwd", kWorkspaceAt},
-                         {"capabilities", Json::object()},
-                         {"rlimits", rlimits(spec, host)},
-                         {"noNewPrivileges", true}}},
-                       {"root", {{"path", host.rootfs.string()}, {"readonly", true}}},
-                       {"hostname", kContainerHostname},
-                       {"mounts", mounts(spec, host)},
-                       {"linux", linux_section(spec, host)}};
+  const Json config = {
+      {"ociVersion", "1.0.2"},
+      {"process",
+       {{"terminal", false},
+        {"user", {{"uid", 0}, {"gid", 0}, {"additionalGids", Json::array({0})}}},
+        {"args", std::move(args)},
+        {"env", std::move(env)},
+        {"cwd", spec.program ? spec.program->working_dir : kWorkspaceAt},
+        {"capabilities", Json::object()},
+        {"rlimits", rlimits(spec, host)},
+        {"noNewPrivileges", true}}},
+      {"root", {{"path", host.rootfs.string()}, {"readonly", !spec.program.has_value()}}},
+      {"hostname", kContainerHostname},
+      {"mounts", mounts(spec, host)},
+      {"linux", linux_section(spec, host)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -4,6 +4,7 @@
 // Source: OCI runtime-spec 1.0.2 (config.md, config-linux.md).
 #include <string>
 
+#include "common/images/image_list.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
@@ -19,7 +20,11 @@ struct OciHost {
   bool hide_groups =
       false;  // of the host: on control groups of version 2, as the Docker Engine does
 };
-// Requires: check_image_spec passed.
+// Of a spec with a program: what it leaves to the image, filled in as the Docker Engine does.
+// kInvalid: the image has no program of its own.
+Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& image);
+
+// Requires: check_image_spec passed, and with_image_program where there is a program.
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
 
 }  // namespace proctor

@@ -13,23 +13,25 @@ constexpr mode_t kFolder = 0755;
 
 }  // namespace
 
-OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle)
+OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes)
     : root_(bundle / "root"),
       layer_(bundle / "layer"),
       upper_(layer_ + "/upper"),
       work_(layer_ + "/work"),
       // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
       marker_(upper_ + "/.dockerenv"),
-      options_("lowerdir=" + image_root.string() + ",upperdir=" + upper_ + ",workdir=" + work_) {}
+      options_("lowerdir=" + image_root.string() + ",upperdir=" + upper_ + ",workdir=" + work_),
+      layer_options_("mode=755,size=" + std::to_string(layer_bytes)) {}
 
-Result<OciRoot> OciRoot::prepare(const fs::path& image_root, const fs::path& bundle) {
+Result<OciRoot> OciRoot::prepare(const fs::path& image_root, const fs::path& bundle,
+                                 std::uint64_t layer_bytes) {
   // Both would be read as the end of a word of the mount's options.
   if (image_root.native().find_first_of(",:\\") != std::string::npos ||
       bundle.native().find_first_of(",:\\") != std::string::npos) {
     return Error{Errc::kInvalid,
                  "oci: ',', ':' or '\\' in " + image_root.string() + " or " + bundle.string()};
   }
-  OciRoot out(image_root, bundle);
+  OciRoot out(image_root, bundle, layer_bytes);
   PROCTOR_CHECK_OK(make_dirs(out.root_));
   PROCTOR_CHECK_OK(make_dirs(out.layer_));
   return out;
@@ -40,7 +42,8 @@ bool OciRoot::enter() const {
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return false;
   // Backs the mount points that the runtime makes before it turns the root read-only.
-  if (::mount("tmpfs", layer_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") != 0 ||
+  if (::mount("tmpfs", layer_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, layer_options_.c_str()) !=
+          0 ||
       ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
     return false;
   const int marker = ::open(marker_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kFolder);

@@ -12,16 +12,18 @@ namespace proctor {
 
 class OciRoot {
  public:
-  // Folders that lie in `bundle` and are made here: the root itself, and what backs it.
-  static Result<OciRoot> prepare(const fs::path& image_root, const fs::path& bundle);
+  // Folders that lie in `bundle` and are made here: the root itself, and what backs it, which holds
+  // `layer_bytes` at most.
+  static Result<OciRoot> prepare(const fs::path& image_root, const fs::path& bundle,
+                                 std::uint64_t layer_bytes);
   const fs::path& path() const { return root_; }
   // False: errno says why not.
   bool enter() const;
 
  private:
-  OciRoot(const fs::path& image_root, const fs::path& bundle);
+  OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes);
   fs::path root_;
-  std::string layer_, upper_, work_, marker_, options_;
+  std::string layer_, upper_, work_, marker_, options_, layer_options_;
 };
 
 }  // namespace proctor

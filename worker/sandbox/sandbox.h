@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -45,13 +46,23 @@ struct DiskLimit {
   std::uint64_t bytes = 0, files = 0;  // 0: no limit
 };
 
+// What runs is a program of the image, as a service of a compose file is, rather than a command for
+// its shell: no workspace, its own environment below SandboxSpec::env, its root writable until the
+// end.
+struct SandboxProgram {
+  std::vector<std::string> entrypoint;  // empty: the image's
+  std::vector<std::string> command;     // empty: the image's, unless an entrypoint is given
+  std::string working_dir;              // empty: the image's
+};
+
 struct SandboxSpec {
   std::string label;             // "17.2-agent": names and labels what must be cleaned up
   fs::path workspace;            // host folder shown writable at kWorkspaceAt (not Docker)
   std::string workspace_volume;  // named volume shown there (Docker)
   std::string image;             // Docker, OCI: by digest
   std::vector<SandboxMount> mounts;
-  std::map<std::string, std::string> env;  // the whole environment
+  std::map<std::string, std::string> env;   // the whole environment
+  std::optional<SandboxProgram> program{};  // Docker, OCI: instead of ExecSpec::command
   bool network = false;
   // Words before those of the shell: a program shown by a mount, which runs what follows it and
   // leaves one process of its own beside it.  Empty: none.

@@ -1,5 +1,8 @@
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
+#include <signal.h>
+
 #include "worker/shell/attempt_run.h"
+#include "worker/shell/disk_watch.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 
@@ -17,14 +20,15 @@ Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
   return server;
 }
 
-AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence) {
+AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
+                               std::uint64_t& evidence) {
   std::optional<AgentJob::Left> left;
   if (left_program_ != nullptr)
     left = AgentJob::Left{left_program_->command(), left_program_->book.command->limit};
   return {contract(),
           *input_.method,
           *workspace_,
-          *engine_,
+          engine,
           std::move(spec),
           briefing_,
           input_.assignment.run_name,
@@ -41,9 +45,25 @@ AgentJob AttemptRun::agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t
             meter_.program_ended({use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak});
             evidence = note("tool", Actor::kAgent, tool_payload(use));
           },
-          [this] { return meter_.start_program(engine_->kind() == SandboxKind::kDocker); },
+          [this, &engine] { return meter_.start_program(engine.kind() == SandboxKind::kDocker); },
           [this](const std::string& container) { outlives(container); },
           std::move(left)};
+}
+
+// What it has written is taken back whatever it ended as.
+Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
+                                                  const ProgramContainer& container) {
+  std::stop_source too_much;
+  const std::stop_callback agent(agent_stop_.get_token(), [&] { too_much.request_stop(); });
+  DiskWatch disk(container_root(Room::kAgent), contract().policy.disk_bytes, too_much);
+  PROCTOR_TRY(AgentReport report,
+              make_agent(Method::Kind::kCommand)->work(job, too_much.get_token()));
+  if (disk.end() && report.program) {
+    report.program->end = ExecOutcome::End::kSignalled;
+    report.program->signal = SIGKILL;
+  }
+  PROCTOR_CHECK_OK(take_back(container));
+  return report;
 }
 
 // `server` lives until the last word of the agent is read, which is after this returns.
@@ -53,7 +73,13 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   fs::path scratch;
   std::unique_ptr<PhaseNetwork> network;
   // A baseline opens no sandbox and writes no output; an empty folder would be evidence of nothing.
-  if (method.kind == Method::Kind::kCommand) {
+  SandboxEngine* engine = engine_;
+  if (method.container) {
+    PROCTOR_TRY(engine, container_engine(*method.container));
+    PROCTOR_TRY(spec, container_spec(*method.container, Room::kAgent, label("agent")));
+    PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
+    PROCTOR_TRY(network, give_container_network(spec, contract().policy.agent_network, "agent"));
+  } else if (method.kind == Method::Kind::kCommand) {
     PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
     PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
     PROCTOR_TRY(scratch, fresh_dir("agent"));
@@ -68,10 +94,11 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
                          {"network", network_payload(contract().policy.agent_network)},
                          {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
-  const AgentJob job = agent_job(std::move(spec), std::move(scratch), evidence);
+  const AgentJob job = agent_job(*engine, std::move(spec), std::move(scratch), evidence);
   disk_.begin();
   PROCTOR_TRY(const AgentReport report,
-              make_agent(method.kind)->work(job, agent_stop_.get_token()));
+              method.container ? work_in_container(job, *method.container)
+                               : make_agent(method.kind)->work(job, agent_stop_.get_token()));
   if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
     return *std::move(full);
   AgentEnded ended;

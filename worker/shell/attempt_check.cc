@@ -17,15 +17,9 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
   CheckReport report = lifecycle_plan(contract(), {}).checks[index];
   const std::string name = "check-" + std::to_string(index);
-  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
   // Fresh and outside the workspace: neither the patch nor an earlier check can have put it there.
   PROCTOR_TRY(const fs::path results, fresh_dir(name + "-results"));
-  spec.mounts.push_back({results, kResultsAt, true});
-  spec.disk.places.push_back({results, 0, 0});
-  spec.env["PROCTOR_RESULTS"] = kResultsAt;
-  PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
-  PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
   ExecSpec exec;
   exec.command = check.command;
   exec.timeout = check.timeout;
@@ -33,9 +27,12 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
-  PROCTOR_TRY(const ExecOutcome outcome, execute(MeterPhase::kAcceptance, spec, exec));
+  PROCTOR_TRY(const CheckEnd checked, check.container ? run_container(*check.container, name, exec)
+                                                      : run_command(results, name, exec));
+  const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
-  const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  if (!checked.why.empty()) verdict.why = checked.why;
   report.outcome = verdict.outcome;
   report.exit_code = outcome.exit_code;
   report.wall_ms = static_cast<std::uint64_t>(outcome.wall.count());
@@ -75,6 +72,20 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   if (!changed.empty()) note("mutation.restored", Actor::kHarness, paths_payload(changed));
   PROCTOR_CHECK_OK(place_acceptance_files());
   return changed;
+}
+
+Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
+                                                     const std::string& name,
+                                                     const ExecSpec& exec) {
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
+  spec.mounts.push_back({results, kResultsAt, true});
+  spec.disk.places.push_back({results, 0, 0});
+  spec.env["PROCTOR_RESULTS"] = kResultsAt;
+  PROCTOR_CHECK_OK(show_contract_files(spec));
+  PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
+  PROCTOR_TRY(const ExecOutcome outcome,
+              execute(*engine_, MeterPhase::kAcceptance, spec, exec, watch_.token()));
+  return CheckEnd{outcome, {}};
 }
 
 Status AttemptRun::show_contract_files(SandboxSpec& spec) {

@@ -132,6 +132,14 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
   Result<SandboxEngine*> engine = tools_.engines.wait_for(contract().environment, watch_.token());
   if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
   engine_ = *engine;
+  if (input_.method->container)
+    if (const auto other = container_engine(*input_.method->container); !other.ok())
+      return StepFailed{other.error(), 0};
+  for (const Check& check : contract().checks) {  // an image that is not here is no check's end
+    if (!check.container) continue;
+    if (const auto other = container_engine(*check.container); !other.ok())
+      return StepFailed{other.error(), 0};
+  }
   Result<Snapshot> snapshot = tools_.store.snapshot(contract().repository, input_.contract->base);
   if (!snapshot.ok()) return StepFailed{std::move(snapshot).error(), 0};
   snapshot_ = std::move(snapshot).value();
@@ -180,13 +188,14 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
   return spec;
 }
 
-Result<ExecOutcome> AttemptRun::execute(MeterPhase phase, const SandboxSpec& spec,
-                                        const ExecSpec& exec) {
-  PROCTOR_TRY(auto sandbox, engine_->open(spec));
+Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
+                                        const SandboxSpec& spec, const ExecSpec& exec,
+                                        std::stop_token cancel) {
+  PROCTOR_TRY(auto sandbox, engine.open(spec));
   watch_.sandbox_started();
-  meter_.command_begins(phase, exec.timeout, engine_->kind() == SandboxKind::kDocker);
+  meter_.command_begins(phase, exec.timeout, engine.kind() == SandboxKind::kDocker);
   disk_.begin();
-  Result<ExecOutcome> outcome = sandbox->run(exec, watch_.token());
+  Result<ExecOutcome> outcome = sandbox->run(exec, std::move(cancel));
   if (outcome.ok())
     meter_.executed(phase, {outcome->wall, outcome->cpu, outcome->memory_peak});
   else
@@ -233,7 +242,8 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
     exec.timeout = step.timeout;
     exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + ".stdout");
     exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + ".stderr");
-    PROCTOR_TRY(const ExecOutcome outcome, execute(MeterPhase::kSetup, spec, exec));
+    PROCTOR_TRY(const ExecOutcome outcome,
+                execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
     Json payload =
         exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
     payload["room"] = to_string(c.room);

@@ -96,13 +96,35 @@ class AttemptRun {
   Status write_manifest();
   Json manifest() const;
   Status open_workspace(Room room);
-  Result<ExecOutcome> execute(MeterPhase phase, const SandboxSpec& spec, const ExecSpec& exec);
+  Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
+                              const ExecSpec& exec, std::stop_token cancel);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);
   // The contract's files for setup and checks, without the reference patch.
   Status show_contract_files(SandboxSpec& spec);
   Result<CheckReport> check(std::size_t index);
   // What the candidate's code changed of the tests since they were put back.
   Result<std::vector<std::string>> protect_again(std::size_t index);
+  struct CheckEnd {
+    ExecOutcome outcome;
+    std::string why;  // instead of what its end alone says; empty: nothing
+  };
+  Result<CheckEnd> run_command(const fs::path& results, const std::string& name,
+                               const ExecSpec& exec);
+  Result<CheckEnd> run_container(const ProgramContainer& container, const std::string& name,
+                                 const ExecSpec& exec);
+  Result<std::unique_ptr<PhaseNetwork>> give_container_network(SandboxSpec& spec,
+                                                               const NetworkAccess& access,
+                                                               const std::string& phase);
+  // Where the paths of the workspace lie that containers of a room see.
+  fs::path container_root(Room room) const {
+    return dir_ / ("container-" + std::string(to_string(room)));
+  }
+  Result<fs::path> container_folder(const ProgramContainer& container, Room room);
+  Result<AgentReport> work_in_container(const AgentJob& job, const ProgramContainer& container);
+  Status take_back(const ProgramContainer& container);
+  Result<SandboxEngine*> container_engine(const ProgramContainer& container);
+  Result<SandboxSpec> container_spec(const ProgramContainer& container, Room room,
+                                     const std::string& label);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
   // What its commands have put on the disk since it was opened.
@@ -114,7 +136,8 @@ class AttemptRun {
   Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
                                                      const std::string& phase);
   Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
-  AgentJob agent_job(SandboxSpec spec, fs::path scratch, std::uint64_t& evidence);
+  AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
+                     std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.
   Result<std::unique_ptr<MeterServer>> show_meter(SandboxSpec& spec);
   void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);

@@ -69,7 +69,8 @@ TEST_SUITE("cvdp") {
     must(write_file(file,
                     line("cvdp_agentic_a_0001", kGrep) + line("cvdp_agentic_b_0002", kHostile)));
     const fs::path campaign = dir.path() / "campaign";
-    const CommandOutcome done = run_proctor({"cvdp", "import", file, "--into", campaign});
+    const CommandOutcome done =
+        run_proctor({"cvdp", "import", file, "--into", campaign, "--no-containers"});
     INFO(done.err);
     CHECK(done.exit_code == 0);
     CHECK(contains(done.out, "1 contracts in"));
@@ -78,7 +79,8 @@ TEST_SUITE("cvdp") {
     const std::string contract =
         must(read_file(campaign / "contracts/cvdp_agentic_a_0001.yaml", 10'000));
     // The commit depends on the record alone.
-    CHECK(run_proctor({"cvdp", "import", file, "--into", campaign}).exit_code == 0);
+    CHECK(run_proctor({"cvdp", "import", file, "--into", campaign, "--no-containers"}).exit_code ==
+          0);
     CHECK(must(read_file(campaign / "contracts/cvdp_agentic_a_0001.yaml", 10'000)) == contract);
     const CommandOutcome run = run_proctor({"run", campaign}, std::chrono::minutes(2));
     INFO(run.out);
@@ -89,7 +91,8 @@ TEST_SUITE("cvdp") {
     CHECK(contains(runs, "failure"));
     CHECK(contains(runs, "success"));
     CHECK(contains(must(read_file(campaign / "reports/report.txt", 100'000)), "category=cid003"));
-    CHECK(run_proctor({"cvdp", "import", file, "--into", campaign}).exit_code == 2);
+    CHECK(run_proctor({"cvdp", "import", file, "--into", campaign, "--no-containers"}).exit_code ==
+          2);
   }
 
   TEST_CASE("cvdp merge split stats and refine treat files as upstream's tools do") {

@@ -53,8 +53,8 @@ TEST_SUITE("contract") {
     const Row rows[] = {
         {"timeout: 90s", "timeuot: 90s",
          "c.yaml:30:5: checks[0].timeuot: found the unknown key \"timeuot\", expected id, command, "
-         "script, kind, gate, timeout, result, result_file, fail_to_pass, pass_to_pass or "
-         "others_may_fail (did you mean \"timeout\"?)\n"},
+         "script, kind, gate, timeout, result, result_file, fail_to_pass, pass_to_pass, "
+         "others_may_fail or container (did you mean \"timeout\"?)\n"},
         {"id: fix-sum", "id: Fix Sum",
          "c.yaml:2:5: id: found \"Fix Sum\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", "
          "beginning with a letter or digit\n"},
@@ -136,6 +136,53 @@ TEST_SUITE("contract") {
       CHECK(out.text() == row.expected);
       CHECK(c.digest == Digest{});
     }
+  }
+
+  TEST_CASE("a check that is a container is read, mended nowhere and part of the digest") {
+    const std::string id = "sha256:" + std::string(64, 'c');
+    const std::string text = replaced(
+        kContractYaml, "    command: make\n",
+        "    container:\n      image: \"sim@" + id +
+            "\"\n      entrypoint: [sh, -c]\n      command: [\"it's\", \"\", 5, x]\n"
+            "      working_dir: /code/rundir\n      variables: {SIM: icarus, EMPTY: \"\"}\n"
+            "      mounts:\n        - {from: src, at: /src, writable: false}\n"
+            "        - {from: rtl, at: /code/rtl}\n");
+    Diagnostics out;
+    const Contract c = parse(text, out);
+    REQUIRE(out.text() == "");
+    REQUIRE(c.checks[0].container);
+    const ProgramContainer& container = *c.checks[0].container;
+    CHECK(container.image == "sim@" + id);
+    CHECK(container.command == std::vector<std::string>{"it's", "", "5", "x"});
+    CHECK(container.variables.at("EMPTY").empty());
+    REQUIRE(container.mounts.size() == 2);
+    CHECK_FALSE(container.mounts[0].writable);
+    CHECK(container.mounts[1].writable);
+    CHECK(c.checks[0].command == "sh -c 'it'\\''s' '' 5 x");
+    Diagnostics again;
+    const Contract same = parse(text, again);
+    CHECK(same.digest == c.digest);
+    CHECK(parse(replaced(text, "from: rtl", "from: rtl2"), again).digest != c.digest);
+  }
+
+  TEST_CASE(
+      "a container without an image, with a command beside it or mounts that meet is refused") {
+    const auto says = [](const std::string& container, const char* part) {
+      Diagnostics out;
+      parse(replaced(kContractYaml, "    command: make\n", container), out);
+      CHECK_MESSAGE(out.text().find(part) != std::string::npos, out.text());
+    };
+    says("    container: {command: [x]}\n", "checks[0].container.image: found nothing");
+    says("    command: make\n    container: {command: [x]}\n",
+         "either a container or a command beside it");
+    says("    container: {image: x}\n", "an image by digest");
+    says("    container: {mounts: [{from: ../x, at: /x}]}\n", "a path of the workspace");
+    says("    container: {mounts: [{from: a, at: x}]}\n", "an absolute path");
+    says("    container: {mounts: [{from: a, at: /x}, {from: b, at: /x}]}\n",
+         "each place in the container once");
+    says("    container: {command: [[x]]}\n", "a word of a command");
+    says("    result: tap\n    result_file: x\n    container: {command: [x]}\n",
+         "exit_code, because it has a container");
   }
 
   TEST_CASE("all errors of a contract are reported at once") {

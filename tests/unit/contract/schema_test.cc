@@ -81,6 +81,9 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/environment/properties/toolchains/items", kToolchainKeys);
     check_keys(contract, "/properties/setup/items/anyOf/1", kSetupKeys);
     check_keys(contract, "/properties/checks/items", kCheckKeys);
+    check_keys(contract, "/properties/checks/items/properties/container", kContainerKeys);
+    check_keys(contract, "/properties/checks/items/properties/container/properties/mounts/items",
+               kContainerMountKeys);
     check_keys(contract, "/properties/acceptance_files/items/anyOf/1", kAcceptanceFileKeys);
     check_keys(contract, "/properties/policy", kPolicyKeys);
     check_keys(contract, "/properties/policy/properties/network/anyOf/1", kNetworkPhaseKeys);
@@ -89,6 +92,7 @@ TEST_SUITE("contract") {
     const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", kCampaignKeys);
     check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
+    check_keys(campaign, "/properties/methods/items/anyOf/1/properties/container", kContainerKeys);
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);

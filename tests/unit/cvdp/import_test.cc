@@ -84,7 +84,9 @@ TEST_SUITE("cvdp") {
 
   TEST_CASE("a problem becomes a contract with its context as a commit") {
     const Record r = problem();
-    const auto files = make_contract(r, "../repos/cvdp.git", std::string(40, 'a'), {});
+    ImportSettings settings;
+    settings.containers = false;
+    const auto files = make_contract(r, "../repos/cvdp.git", std::string(40, 'a'), settings);
     REQUIRE(files.ok());
     CHECK((*files)[0].path == "cvdp_copilot_h.264_0001.yaml");
     CHECK((*files)[0].bytes.find("category: cid003\n") != std::string::npos);
@@ -106,9 +108,43 @@ TEST_SUITE("cvdp") {
     CHECK(stream->find("M 100644 inline \"rtl/a.sv\"\ndata 3\nold\n") != std::string::npos);
   }
 
+  TEST_CASE("a service becomes the container that upstream's command line makes of it") {
+    ImportSettings settings;
+    const std::string digest = "sha256:" + std::string(64, 'b');
+    std::vector<std::string> asked;
+    settings.image_id = [&](const std::string& name) -> Result<std::string> {
+      asked.push_back(name);
+      if (name == "gone") return Error{Errc::kInvalid, "image gone is not here"};
+      return digest;
+    };
+    const Record r = problem("cid003", "    volumes: ['./src/:/src/:ro', './x:/code/x']\\n");
+    const auto files = make_contract(r, "../repos/cvdp.git", std::string(40, 'a'), settings);
+    REQUIRE(files.ok());
+    CHECK(asked == std::vector<std::string>{"x"});
+    const std::string& yaml = (*files)[0].bytes;
+    const auto has = [&](const std::string& part) {
+      CHECK_MESSAGE(yaml.find(part) != std::string::npos, yaml);
+    };
+    has("environment:\n  image: " + digest);
+    has("    command:\n    - pytest\n    - /src/t.py\n    - -o\n    - d=/rundir/x\n");
+    has("    - at: /code/src\n      from: src\n    - at: /src\n      from: src\n      writable: "
+        "false\n");
+    has("      A: /code/rtl/a.sv\n      B: x y\n      HOME: /code/rundir\n    working_dir: "
+        "/code/rundir\n");
+    has("  disk: 200MiB\n");
+    CHECK(yaml.find("/code/x") == std::string::npos);  // dropped by upstream's normalisation
+    CHECK(yaml.find("script:") == std::string::npos);
+    const auto gone = make_contract(problem("cid003", "  other:\\n    image: gone\\n"), "",
+                                    std::string(40, 'a'), settings);
+    REQUIRE_FALSE(gone.ok());
+    CHECK(gone.error().detail == "image gone is not here");
+  }
+
   TEST_CASE("what no check can be made of is left out with the reason") {
     const auto why = [](const Record& r) {
-      const auto files = make_contract(r, "", "", {});
+      ImportSettings settings;
+      settings.containers = false;
+      const auto files = make_contract(r, "", "", settings);
       return files.ok() ? "" : files.error().detail;
     };
     CHECK(why(problem("cid006")) == "answers in words are scored by a text metric, not by a check");

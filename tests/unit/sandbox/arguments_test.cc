@@ -112,6 +112,26 @@ TEST_SUITE("sandbox") {
     CHECK(l["HostConfig"]["LogConfig"]["Config"]["max-size"] == "4096b");
   }
 
+  TEST_CASE("a program of an image leaves to the image what it does not say") {
+    SandboxSpec spec = some_spec();
+    spec.program = {{}, {"-v"}, ""};
+    const DockerImage image{"sha256:i", {"PATH", "JAVA_HOME"}};
+    const Json c = parse_json(container_config(spec, image, "w1", "make")).value();
+    CHECK_FALSE(c.contains("Entrypoint"));
+    CHECK_FALSE(c.contains("WorkingDir"));
+    CHECK(c["Cmd"] == Json::array({"-v"}));
+    CHECK(c["HostConfig"]["ReadonlyRootfs"] == false);
+    CHECK(c["HostConfig"]["Tmpfs"].empty());
+    CHECK(c["HostConfig"]["CapDrop"] == Json::array({"ALL"}));
+    for (const Json& m : c["HostConfig"]["Mounts"]) CHECK(m["Target"] != "/workspace");
+    for (const Json& e : c["Env"]) CHECK(e.get<std::string>().find('=') != std::string::npos);
+    spec.program = {{"sh"}, {}, "/x"};
+    const Json own = parse_json(container_config(spec, image, "w1", "make")).value();
+    CHECK(own["Entrypoint"] == Json::array({"sh"}));
+    CHECK(own["Cmd"].empty());
+    CHECK(own["WorkingDir"] == "/x");
+  }
+
   TEST_CASE("mounts that would undo the sandbox are refused and named") {
     for (const char* at : {"", "/", "relative", "/a/../b", "/a//b", "/./a", "/proc", "/proc/sys",
                            "/dev", "/dev/shm", "/etc", "/workspace"}) {

@@ -44,6 +44,31 @@ bool has(const Json& list, const std::string& word) {
 }  // namespace
 
 TEST_SUITE("sandbox") {
+  TEST_CASE("a program of an image has its words, its environment and a writable root") {
+    SandboxSpec spec = image_spec();
+    spec.env = {{"A", "mine"}};
+    spec.program = {{}, {"-v"}, ""};
+    const ImageConfig image{{"A=image", "PATH=/venv/bin", "ODD"}, {"pytest"}, {"--help"}, "/code"};
+    const Result<SandboxSpec> whole = with_image_program(spec, image);
+    REQUIRE(whole.ok());
+    const Json c = config(*whole);
+    CHECK(c["process"]["args"] == Json::array({"/sbin/docker-init", "--", "pytest", "-v"}));
+    CHECK(c["process"]["cwd"] == "/code");
+    CHECK(c["process"]["env"] ==
+          Json::array({"A=mine", "HOME=/root", "HOSTNAME=sandbox", "ODD=", "PATH=/venv/bin"}));
+    CHECK(c["root"]["readonly"] == false);
+    CHECK(mount_at(c, "/workspace").is_null());
+    CHECK(mount_at(c, "/tmp").is_null());
+    CHECK(mount_at(c, "/opt/go")["options"][2] == "ro");
+    CHECK(c["process"]["capabilities"] == Json::object());
+    // An entrypoint of one's own takes the image's command away.
+    spec.program = {{"sh"}, {}, "/x"};
+    CHECK(config(*with_image_program(spec, image))["process"]["args"].size() == 3);
+    spec.program = SandboxProgram{};
+    CHECK(config(*with_image_program(spec, image))["process"]["args"].back() == "--help");
+    CHECK_FALSE(with_image_program(spec, {}).ok());
+  }
+
   TEST_CASE("an OCI container has no privilege and a read-only root") {
     const Json c = config(image_spec());
     CHECK(c["root"] == Json{{"path", "/bundle/root"}, {"readonly", true}});

@@ -46,7 +46,7 @@ void tell(const char* key, int value) {
 [[noreturn]] void become(char** argv, char** envp, const sigset_t& before) {
   ::setpgid(0, 0);  // what it signals as its group is not us
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  ::execve(argv[0], argv, envp);
+  ::execvpe(argv[0], argv, envp);  // a name without '/' is looked for in the PATH of envp
   tell("exec-error", errno);
   ::_exit(kCannotRun);
 }

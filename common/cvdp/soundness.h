@@ -1,0 +1,17 @@
+#pragma once
+// Does a problem tell a right answer from none?  Its reference must pass every time and the
+// untouched context never.  Pure; any thread.  Source: CVDP.md 9.8 (sanity_check).
+#include <cstddef>
+#include <string>
+
+namespace proctor::cvdp {
+
+// Of one problem in one mode.
+struct Tally {
+  std::size_t passed = 0, verdicts = 0;
+  std::string why;  // of a run without one
+};
+// What is wrong with it, "flaky: ..." where the same thing passed and failed; empty: nothing.
+std::string unsound(const Tally& golden, const Tally& untouched, std::size_t samples);
+
+}  // namespace proctor::cvdp

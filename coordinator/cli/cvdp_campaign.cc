@@ -1,0 +1,184 @@
+#include "coordinator/cli/cvdp_campaign.h"
+
+#include <cstdio>
+#include <map>
+
+#include "common/base/subprocess.h"
+#include "common/base/text.h"
+#include "coordinator/cli/cvdp_images.h"
+
+namespace proctor::cli {
+namespace {
+
+constexpr const char* kCampaignText =
+    R"(# Made by `proctor cvdp import`; docs/file-formats.md says what else can stand here.
+name: @NAME@
+# noop has to fail and reference to succeed on every task: then the tasks are sound.
+methods: @METHODS@
+replicates: @REPLICATES@
+budget: {global: "@GLOBAL@.00", run: "1.00"}
+strata: [category, difficulty, dataset_kind]
+)";
+
+std::string campaign_name(const fs::path& folder) {
+  std::string out;
+  for (const char c : folder.filename().string()) {
+    const bool fits = ('a' <= c && c <= 'z') || ('0' <= c && c <= '9');
+    out += fits ? c : '-';
+  }
+  while (out.starts_with('-')) out.erase(0, 1);
+  return out.empty() ? "cvdp" : out;
+}
+
+// All contexts in one repository, a branch each.
+class Contexts {
+ public:
+  explicit Contexts(fs::path repository) : repository_(std::move(repository)) {}
+  Status open() const {
+    PROCTOR_CHECK_OK(make_dirs(repository_.parent_path()));
+    CommandSpec init;
+    init.argv = {"git", "init", "--quiet", "--bare", repository_.string()};
+    PROCTOR_TRY(const std::string out, run_for_output(init));
+    static_cast<void>(out);
+    return ok_status();
+  }
+  // Commit ids by mark.
+  Result<std::map<std::uint64_t, std::string>> add(std::string stream) const {
+    PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
+    const fs::path marks = scratch.path() / "marks";
+    CommandSpec git;
+    git.argv = {"git",     "--git-dir=" + repository_.string(), "fast-import", "--quiet",
+                "--force", "--export-marks=" + marks.string()};
+    git.stdin_bytes = std::move(stream);
+    git.timeout = std::chrono::minutes(10);
+    PROCTOR_TRY(const std::string out, run_for_output(git));
+    static_cast<void>(out);
+    PROCTOR_TRY(const std::string text, read_file(marks, std::size_t{64} << 20));
+    std::map<std::uint64_t, std::string> ids;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      const std::string line = text.substr(at, end - at);
+      const std::size_t blank = line.find(' ');
+      if (line.starts_with(':') && blank != std::string::npos)
+        ids[std::strtoull(line.c_str() + 1, nullptr, 10)] = line.substr(blank + 1);
+      at = end + 1;
+    }
+    return ids;
+  }
+
+ private:
+  fs::path repository_;
+};
+
+class ImportWork {
+ public:
+  explicit ImportWork(const ImportOptions& options)
+      : options_(options),
+        folder_(options.campaign),
+        contexts_(folder_ / "repos" / "cvdp.git"),
+        images_(options.settings.network),
+        settings_(options.settings) {
+    settings_.image_id = [this](const std::string& name) { return images_.id_of(name); };
+    settings_.build = [this](const cvdp::BuildContext& context) { return images_.build(context); };
+  }
+
+  Status open() {
+    std::error_code ec;
+    if (fs::exists(folder_ / "registration.json", ec))
+      return Error{Errc::kConflict, options_.campaign + " is frozen: its tasks cannot change"};
+    PROCTOR_CHECK_OK(make_dirs(folder_ / "contracts"));
+    PROCTOR_CHECK_OK(contexts_.open());
+    const fs::path campaign = folder_ / "campaign.yaml";
+    if (fs::exists(campaign, ec)) return ok_status();
+    std::string text = kCampaignText;
+    const auto put = [&text](std::string_view mark, const std::string& word) {
+      text.replace(text.find(mark), mark.size(), word);
+    };
+    put("@NAME@", campaign_name(fs::absolute(folder_).lexically_normal()));
+    put("@METHODS@", options_.methods);
+    put("@REPLICATES@", std::to_string(options_.replicates));
+    put("@GLOBAL@", std::to_string(options_.global_usd));
+    return write_file(campaign, text);
+  }
+
+  Status add(cvdp::Record record) {
+    const std::string none(40, '0');
+    const auto possible = cvdp::make_contract(record, kRepository, none, settings_);
+    const std::string id = cvdp::contract_id(record);
+    Result<std::string> stream = cvdp::commit_stream(record, batch_.size() + 1);
+    if (!possible.ok()) return leave_out(record, possible.error());
+    if (!stream.ok()) return leave_out(record, stream.error());
+    if (!ids_.emplace(id, record.id.text).second && ids_[id] != record.id.text)
+      return leave_out(record, {Errc::kInvalid, "its name differs from \"" + ids_[id] +
+                                                    "\" in upper and lower case only"});
+    stream_ += *stream;
+    batch_.push_back(std::move(record));
+    constexpr std::size_t kBatchBytes = std::size_t{32} << 20;
+    return stream_.size() < kBatchBytes ? ok_status() : flush();
+  }
+
+  Result<Imported> finish(const cvdp::DatasetSummary& summary) {
+    PROCTOR_CHECK_OK(flush());
+    out_.errors = summary.errors;
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr const char* kRepository = "../repos/cvdp.git";
+
+  Status leave_out(const cvdp::Record& record, const Error& why) {
+    out_.left_out.push_back({record.id.text, record.category, record.difficulty, why.detail});
+    std::fprintf(stderr, "%s:%llu: %s: left out: %s\n", options_.file.c_str(),
+                 static_cast<unsigned long long>(record.line), record.id.text.c_str(),
+                 why.detail.c_str());
+    return ok_status();
+  }
+
+  Status flush() {
+    if (batch_.empty()) return ok_status();
+    PROCTOR_TRY(const auto ids, contexts_.add(std::move(stream_)));
+    stream_.clear();
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      const auto it = ids.find(i + 1);
+      if (it == ids.end())
+        return Error{Errc::kCorrupt, "git fast-import made no commit of " + batch_[i].id.text};
+      PROCTOR_TRY(const auto files,
+                  cvdp::make_contract(batch_[i], kRepository, it->second, settings_));
+      PROCTOR_CHECK_OK(remove_tree(folder_ / "contracts" / cvdp::contract_id(batch_[i])));
+      for (const cvdp::ContractFile& f : files) {
+        const fs::path path = folder_ / "contracts" / f.path;
+        PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
+        PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
+      }
+      ++out_.written;
+    }
+    batch_.clear();
+    return ok_status();
+  }
+
+  const ImportOptions& options_;
+  fs::path folder_;
+  Contexts contexts_;
+  HostImages images_;
+  cvdp::ImportSettings settings_;
+  std::string stream_;
+  std::vector<cvdp::Record> batch_;
+  std::map<std::string, std::string> ids_;  // contract id -> problem id
+  Imported out_;
+};
+
+}  // namespace
+
+Result<Imported> import_problems(const ImportOptions& options) {
+  PROCTOR_TRY(const LastLines last, last_lines(options.file));
+  ImportWork work(options);
+  PROCTOR_CHECK_OK(work.open());
+  PROCTOR_TRY(
+      const cvdp::DatasetSummary summary, read_dataset(options.file, [&](cvdp::Record record) {
+        return last.holds(record) && options.selection.holds(record) ? work.add(std::move(record))
+                                                                     : ok_status();
+      }));
+  return work.finish(summary);
+}
+
+}  // namespace proctor::cli

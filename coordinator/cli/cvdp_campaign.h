@@ -1,0 +1,34 @@
+#pragma once
+// A dataset as a campaign: contracts, contexts and a campaign.yaml in a folder.
+// Private to the program.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/cvdp/import.h"
+#include "coordinator/cli/cvdp_select.h"
+
+namespace proctor::cli {
+
+struct ImportOptions {
+  std::string file;
+  std::string campaign;
+  Selection selection;
+  cvdp::ImportSettings settings;
+  // Of a campaign.yaml that is not there yet.
+  std::string methods = "[noop, reference]";
+  std::uint32_t replicates = 1;
+  std::uint64_t global_usd = 1000;
+};
+struct Imported {
+  std::size_t written = 0;  // contracts
+  struct LeftOut {
+    std::string id, category, difficulty, why;
+  };
+  std::vector<LeftOut> left_out;  // told on standard error too
+  std::uint64_t errors = 0;       // records that are none
+};
+// kConflict: the campaign is frozen.
+Result<Imported> import_problems(const ImportOptions& options);
+
+}  // namespace proctor::cli

@@ -1,0 +1,27 @@
+#pragma once
+// Upstream's folders and files of each problem.  Private to the program.
+#include <cstdint>
+#include <string>
+
+#include "common/cvdp/compose.h"
+#include "coordinator/cli/cvdp_select.h"
+
+namespace proctor::cli {
+
+struct PrepareOptions {
+  std::string file;
+  std::string prefix = "work";
+  std::string network;
+  bool no_patch = false;
+  Selection selection;
+  cvdp::ImageNames names;
+  bool quiet = false;  // about what is refused or odd
+};
+struct PreparedCount {
+  std::uint64_t prepared = 0, refused = 0;
+  std::uint64_t errors = 0;  // records that are none
+};
+// Refusals and warnings are told on standard error.
+Result<PreparedCount> prepare_problems(const PrepareOptions& options);
+
+}  // namespace proctor::cli

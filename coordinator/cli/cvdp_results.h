@@ -1,0 +1,46 @@
+#pragma once
+// What the runs of a campaign of CVDP problems left as evidence, as upstream's results: one
+// raw_result.json a sample, and reports/<number>[_<service>].txt with what each service said.
+// Only reports that the journal vouches for count.  Private to the program.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/cvdp/compose.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/cvdp_campaign.h"
+
+namespace proctor::cli {
+
+struct SampleRequest {
+  std::string method;           // of the campaign
+  std::uint32_t replicate = 1;  // which run of it
+  bool golden = false;          // the reference answers stand for the candidate's
+  fs::path folder;              // upstream's prefix
+  bool agent = false;           // what it said and changed is shown too
+};
+struct SampleResults {
+  cvdp::Value raw;                                // raw_result.json
+  std::map<std::string, bool> passed;             // by problem id; one without a verdict has none
+  std::map<std::string, std::string> no_verdict;  // id -> why
+};
+
+class ResultGatherer {
+ public:
+  // Outlived by all it is given; `frozen` and `report` may be null: no problem could be run.
+  ResultGatherer(const ImportOptions& dataset, const std::vector<Imported::LeftOut>& left_out,
+                 const FrozenCampaign* frozen, const CampaignReport* report);
+  // Writes the logs and raw_result.json.
+  Result<SampleResults> gather(const SampleRequest& request) const;
+
+ private:
+  class Sample;
+  const ImportOptions& dataset_;
+  const FrozenCampaign* frozen_;
+  std::map<std::string, const RunRecord*> runs_;              // by name
+  std::map<std::string, const Imported::LeftOut*> left_out_;  // by problem id
+};
+
+}  // namespace proctor::cli

@@ -1,0 +1,58 @@
+// proctor cvdp run FILE: import, freeze, run and report in one go.
+#include <cstdio>
+#include <memory>
+
+#include "coordinator/cli/cvdp.h"
+#include "coordinator/cli/cvdp_run_flags.h"
+
+namespace proctor::cli {
+namespace {
+
+void tell_sample(const SampleResults& sample, const std::string& name) {
+  std::size_t passed = 0;
+  for (const auto& [id, pass] : sample.passed) passed += pass ? 1U : 0U;
+  std::printf("%s: %zu of %zu problems passed\n", name.c_str(), passed,
+              sample.passed.size() + sample.no_verdict.size());
+  for (const auto& [id, why] : sample.no_verdict)
+    std::printf("  %s: no verdict: %s\n", id.c_str(), why.c_str());
+}
+
+Result<int> run_problems(const CvdpFlags& flags) {
+  PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
+  if (!flags.agent.empty())
+    plan.modes.push_back({"agent", "agent", "", false, flags.agent});
+  else if (flags.no_patch)
+    plan.modes.push_back({"no-patch", "noop", "", false});
+  else
+    plan.modes.push_back({"golden", "reference", "", true});
+  const std::string name = plan.modes.front().name;
+  PROCTOR_TRY(const CvdpOutcome outcome, run_cvdp(std::move(plan)));
+  for (const auto& mode : outcome.samples)
+    for (std::size_t i = 0; i < mode.size(); ++i)
+      tell_sample(mode[i], mode.size() == 1 ? name : name + ", sample " + std::to_string(i + 1));
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
+  auto* command =
+      cvdp.add_subcommand("run", "import, freeze, run and report in one go, in upstream's layout");
+  command->footer(
+      "Example:\n  proctor images build cvdp-sim --by ops/images/cvdp-sim/build\n"
+      "  proctor cvdp run problems.jsonl --golden --image-sim cvdp-sim --prefix work\n"
+      "  proctor cvdp run problems.jsonl --agent my-agent:1 -n 5 -k 1 --workers 2 --prefix agent\n"
+      "Writes raw_result.json, report.json and report.txt into the prefix, with several samples "
+      "into its sample_1,\nsample_2, ... and the composite report. Interrupted, the same command "
+      "goes on; so does proctor resume\nPREFIX/campaign. Exit code 0 when every run ended, "
+      "whatever its verdict; 1 stopped, 2 bad input, 4 infrastructure.");
+  auto flags = std::make_shared<CvdpFlags>();
+  add_cvdp_common_flags(*command, *flags);
+  add_cvdp_upstream_flags(*command, *flags);
+  command->callback([=, &exit_code] {
+    const Result<int> done = run_problems(*flags);
+    exit_code = done.ok() ? *done : complain(done.error());
+  });
+}
+
+}  // namespace proctor::cli

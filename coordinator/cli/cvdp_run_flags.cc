@@ -1,0 +1,132 @@
+#include "coordinator/cli/cvdp_run_flags.h"
+
+#include <thread>
+
+#include "common/cvdp/transform.h"
+#include "coordinator/cli/cvdp_transform.h"
+
+namespace proctor::cli {
+namespace {
+
+struct Refused {
+  const char* option;
+  bool takes_value;
+  const char* why;
+};
+// In upstream's order.
+constexpr Refused kRefused[] = {
+    {"-a,--answers", true, "replaying answers is not here yet"},
+    {"-m,--model", true, "models are not here yet: --agent, --golden or --no-patch"},
+    {"--prompts-responses-file", true, "models are not here yet"},
+    {"-q,--queue-timeout", true,
+     "it does nothing upstream, and no problem is dropped here; stop with Ctrl-C and go on later"},
+    {"-c,--custom-factory", true, "a Python class of upstream's program cannot be loaded here"},
+    {"--network-name", true,
+     "services have no network in common here; --external-network gives each its own"},
+    {"--force-agentic-include-golden", false, "an agent gets the problem alone here"},
+    {"--force-agentic-include-harness", false, "an agent gets the problem alone here"},
+    {"--copilot-refine", true,
+     "models are not here yet; proctor cvdp refine merges what one wrote"},
+    {"--repo-url", true, "records whose context is a commit of a repository are not run"},
+    {"--commit-hash", true, "records whose context is a commit of a repository are not run"},
+};
+
+std::string without_quotes(std::string text) {
+  std::erase_if(text, [](char c) { return c == '\'' || c == '"'; });
+  return text;
+}
+
+}  // namespace
+
+void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
+  constexpr std::uint32_t kSamplesMost = 1000, kThreadsMost = 256, kWorkersMost = 64;
+  constexpr std::uint64_t kDay = 86'400, kTebibyte = std::uint64_t{1} << 20;
+  cvdp::ImportSettings& s = flags.plan.dataset.settings;
+  flags.plan.slots = std::max(1U, std::thread::hardware_concurrency());
+  command.add_option("FILE", flags.file, "the dataset");
+  command.add_option("-f,--filename", flags.filename, "the same, as upstream names it");
+  command.add_option("-p,--prefix", flags.prefix, "output folder (work)")
+      ->envname("BENCHMARK_PREFIX");
+  add_selection(command, flags.plan.dataset.selection);
+  command.add_option("-n,--n-samples", flags.plan.samples, "runs of each problem (1)")
+      ->check(CLI::Range(1U, kSamplesMost));
+  command.add_option("--workers", flags.plan.workers, "local worker processes (1)")
+      ->check(CLI::Range(0U, kWorkersMost));
+  command
+      .add_option("-t,--threads", flags.plan.slots, "runs at a time on each of them (the cores)")
+      ->check(CLI::Range(1U, kThreadsMost))
+      ->envname("BENCHMARK_THREADS");
+  command.add_option("--image-sim,--oss-sim-image", s.names.oss_sim, "for __OSS_SIM_IMAGE__")
+      ->envname("OSS_SIM_IMAGE");
+  command.add_option("--oss-pnr-image", s.names.oss_pnr, "for __OSS_PNR_IMAGE__")
+      ->envname("OSS_PNR_IMAGE");
+  command.add_option("--timeout", flags.harness_seconds, "seconds for a service (600)")
+      ->check(CLI::Range(std::uint64_t{1}, kDay))
+      ->envname("DOCKER_TIMEOUT");
+  command.add_option("--disk-quota", s.disk_mebibytes, "MiB that a problem may fill (200)")
+      ->check(CLI::Range(std::uint64_t{1}, kTebibyte))
+      ->envname("DOCKER_QUOTA_THRESHOLD_MB");
+  command.add_flag("-e,--external-network", s.network, "give services and builds a network");
+}
+
+void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
+  command.add_flag("--golden,--no-llm", flags.golden, "apply the reference solutions (default)");
+  command.add_flag("-d,--no-patch", flags.no_patch, "apply nothing");
+  command.add_flag("-l,--llm", flags.llm, "upstream's word for --agent; that alone is enough");
+  command.add_option("-g,--agent", flags.agent, "the image of an agent that works on each problem");
+  command.add_option("--agent-timeout", flags.agent_seconds, "seconds for the agent (600)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
+      ->envname("DOCKER_TIMEOUT_AGENT");
+  command.add_option("-k,--k-threshold", flags.plan.k, "k of pass@k (1)")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("-r,--regenerate-report", flags.plan.reports_only,
+                   "run nothing, make the reports again");
+  CLI::Option* agentic =
+      command.add_flag("--force-agentic", flags.force_agentic, "run the dataset as an agentic one");
+  command.add_flag("--force-copilot", flags.force_copilot, "run the dataset as a non-agentic one")
+      ->excludes(agentic);
+  for (const Refused& r : kRefused) {
+    const auto refuse = [&flags, &r] {
+      flags.refused.push_back(std::string(r.option) + ": " + r.why);
+    };
+    CLI::Option* option = r.takes_value
+                              ? command.add_option_function<std::string>(
+                                    r.option, [refuse](const std::string&) { refuse(); }, r.why)
+                              : command.add_flag_function(
+                                    r.option, [refuse](std::int64_t) { refuse(); }, r.why);
+    option->group("upstream's, not here");
+  }
+}
+
+Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
+  if (!flags.refused.empty()) return Error{Errc::kInvalid, flags.refused.front()};
+  if (flags.file.empty() == flags.filename.empty())
+    return Error{Errc::kInvalid, "expected one dataset: FILE or -f FILE"};
+  if (flags.golden && flags.no_patch)
+    return Error{Errc::kInvalid, "--golden and --no-patch exclude each other"};
+  if (!flags.agent.empty() && (flags.golden || flags.no_patch))
+    return Error{Errc::kInvalid, "--agent excludes --golden and --no-patch"};
+  if (flags.llm && flags.agent.empty())
+    return Error{Errc::kInvalid, "--llm needs --agent: models are not here yet"};
+  CvdpPlan plan = flags.plan;
+  plan.prefix = flags.prefix;
+  plan.dataset.file = without_quotes(flags.file.empty() ? flags.filename : flags.file);
+  plan.dataset.settings.harness_limit = std::chrono::seconds(flags.harness_seconds);
+  plan.dataset.settings.agent_limit = std::chrono::seconds(flags.agent_seconds);
+  plan.dataset.settings.golden_of_redacted = true;
+  plan.metadata.force_agentic = flags.force_agentic;
+  plan.metadata.force_copilot = flags.force_copilot;
+  if (!flags.force_agentic && !flags.force_copilot) return plan;
+  PROCTOR_CHECK_OK(make_dirs(plan.prefix));
+  PROCTOR_TRY([[maybe_unused]] const int told,
+              run_transform({flags.force_agentic ? "agentic" : "copilot", plan.dataset.file,
+                             plan.prefix.string(), false}));
+  plan.dataset.file =
+      (plan.prefix /
+       cvdp::transformed_name(fs::path(plan.dataset.file).filename().string(),
+                              flags.force_agentic ? cvdp::Shape::kAgentic : cvdp::Shape::kCopilot))
+          .string();
+  return plan;
+}
+
+}  // namespace proctor::cli

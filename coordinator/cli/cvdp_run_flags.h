@@ -1,0 +1,32 @@
+#pragma once
+// The command line of `proctor cvdp run` and `selfcheck`: our options, and upstream's under their
+// own names; those that do nothing here, or nothing there, are refused with a sentence.
+// Private to the program.  Source: CVDP.md 2.1, 2.4.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/cli/cvdp_run_work.h"
+
+namespace proctor::cli {
+
+struct CvdpFlags {
+  std::string file, filename;
+  std::string prefix = "work";
+  CvdpPlan plan;
+  std::uint64_t harness_seconds = 600, agent_seconds = 600;
+  bool golden = false, no_patch = false, llm = false;
+  std::string agent;  // an image
+  bool force_agentic = false, force_copilot = false;
+  // What was given of the options that cannot be had, with the reason.
+  std::vector<std::string> refused;
+};
+
+// What `run` and `selfcheck` share.
+void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags);
+// The rest of upstream's.
+void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags);
+// Everything but the modes.  With --force-... the dataset is transformed into the prefix.
+Result<CvdpPlan> plan_of(const CvdpFlags& flags);
+
+}  // namespace proctor::cli

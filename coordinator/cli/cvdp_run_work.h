@@ -1,0 +1,45 @@
+#pragma once
+// A dataset run in one go: imported, frozen, run, and reported in upstream's layout.
+//   PREFIX/campaign/    the campaign with its runs, journal and evidence
+//   PREFIX/cvdp.json    what was asked for: another question needs another prefix
+//   PREFIX/...          upstream's files, or in sample_1, sample_2, ... and the composite report
+// Running it again goes on where it stopped; the reports are made anew from the evidence.
+// Private to the program.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/cvdp/report.h"
+#include "coordinator/cli/cvdp_campaign.h"
+#include "coordinator/cli/cvdp_results.h"
+
+namespace proctor::cli {
+
+// One way to work on every problem.
+struct CvdpMode {
+  std::string name;    // "golden"
+  std::string method;  // of the campaign: "reference"
+  std::string folder;  // below the prefix; empty: the prefix itself
+  bool golden = false;
+  // Of an agent: its image, as it was named; the method's name is `method` then.
+  std::string agent{};
+};
+struct CvdpPlan {
+  fs::path prefix;
+  ImportOptions dataset;  // its campaign folder is filled in
+  std::vector<CvdpMode> modes;
+  std::uint32_t samples = 1;
+  std::int64_t k = 1;
+  std::uint32_t workers = 1, slots = 1;
+  bool reports_only = false;  // nothing is run
+  cvdp::ReportMetadata metadata;
+};
+struct CvdpOutcome {
+  int exit_code = 0;  // of the campaign
+  bool stopped = false;
+  std::vector<std::vector<SampleResults>> samples;  // by mode
+};
+// kConflict: the prefix holds something else.
+Result<CvdpOutcome> run_cvdp(CvdpPlan plan);
+
+}  // namespace proctor::cli

@@ -1,0 +1,164 @@
+// `proctor cvdp run` and `selfcheck` on problems of our own: the image is this machine's shell.
+#include <signal.h>
+
+#include "tests/integration/cvdp/run_cases.h"
+#include "tests/support/leftovers.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using Runner = ImagesOf::Runner;
+
+TEST_SUITE("cvdp run") {
+  TEST_CASE("a harness sees what upstream shows it, by the OCI runtime") {
+    if (have_oci("what a harness sees")) sees_what_upstream_shows(Runner::kOci);
+  }
+
+  TEST_CASE("each service has its result, and limits have words, by the OCI runtime") {
+    if (have_oci("each service has its result")) tells_services_apart(Runner::kOci);
+  }
+
+  TEST_CASE("an agent's image sees what upstream shows it and its change counts, by OCI") {
+    if (have_oci("an agent's image")) agent_sees_what_upstream_shows(Runner::kOci);
+  }
+
+  TEST_CASE("a link that a candidate puts where a folder is shown leads nowhere") {
+    if (!have_oci("a link for a folder")) return;
+    const RunScene scene(Runner::kOci);
+    ShellProblem p;
+    p.compose = service(kImage, "ls /code/verif; cat /code/verif/passwd && exit 1; exit 0");
+    Json record = must(parse_json(line_of(p)));
+    // A patch of a copilot or agentic record cannot make one; a method's can.
+    const fs::path campaign = scene.dir.path() / "campaign";
+    REQUIRE(run_proctor({"cvdp", "import", scene.dataset(record.dump() + "\n").string(), "--into",
+                         campaign.string()})
+                .exit_code == 0);
+    const fs::path yaml = campaign / "campaign.yaml";
+    std::string text = must(read_file(yaml, 10'000));
+    text.replace(text.find("[noop, reference]"), 17,
+                 "[{name: linker, kind: command, command: 'ln -s /etc verif'}]");
+    must(write_file(yaml, text));
+    const CommandOutcome done = run_proctor({"run", campaign.string()}, std::chrono::minutes(2));
+    INFO(done.err);
+    CHECK(done.exit_code == 0);
+    CHECK(contains(must(read_file(campaign / "reports/runs.csv", 10'000)), "ended,success"));
+  }
+
+  TEST_CASE("samples are runs of one campaign, and a prefix answers one question") {
+    if (!have_oci("samples and prefixes")) return;
+    const RunScene scene(Runner::kOci);
+    ShellProblem p;
+    p.compose = service(kImage, kIsY);
+    const std::string lines = line_of(p);
+    CHECK(scene.run(lines, {"-n", "3", "-k", "2", "--workers", "2"}).exit_code == 0);
+    for (const char* sample : {"sample_1/", "sample_2/", "sample_3/"})
+      CHECK(scene.raw(sample)["cvdp_agentic_a_0001"]["errors"] == 0);
+    CHECK(contains(scene.text("composite_report.txt"), "Pass@2, n=3"));
+    CHECK(contains(scene.text("pass_at_k.txt"), "unbiased"));
+    // Again: nothing runs, the reports are those of the evidence.
+    const std::string before = scene.text("sample_1/raw_result.json");
+    must(write_file(scene.dir.path() / "work/sample_1/raw_result.json", "{}"));
+    CHECK(scene.run(lines, {"-n", "3", "-k", "2"}).exit_code == 0);
+    CHECK(scene.text("sample_1/raw_result.json") == before);
+    CHECK(scene.run(lines, {"-n", "3", "-r"}).exit_code == 0);
+    const CommandOutcome other = scene.run(lines, {"-n", "3", "--no-patch"});
+    CHECK(other.exit_code == 2);
+    CHECK(contains(other.err, "another question (modes)"));
+  }
+
+  TEST_CASE("a killed coordinator loses nothing: the same command goes on to the same reports") {
+    if (!have_oci("a killed coordinator")) return;
+    const RunScene scene(Runner::kOci);
+    ShellProblem slow, wrong;
+    slow.compose = service(kImage, std::string("sleep 1; ") + kIsY);
+    wrong.id = "cvdp_agentic_wrong_0002";
+    wrong.compose = service(kImage, "sleep 1; exit 5");
+    const fs::path file = scene.dataset(line_of(slow) + line_of(wrong));
+    const auto command = [&](const char* prefix) {
+      return std::vector<std::string>{
+          "cvdp", "run", file.string(), "-p", (scene.dir.path() / prefix).string(),
+          "-n",   "3",   "-t",          "1"};
+    };
+    CommandSpec spec;
+    spec.argv = command("work");
+    spec.argv.insert(spec.argv.begin(), proctor_program().string());
+    const fs::path runs = scene.dir.path() / "work/campaign/runs";
+    {
+      Child child =
+          must(Child::start(spec, scene.dir.path() / "said", Child::Lifetime::kDiesWithParent));
+      REQUIRE(eventually([&] {  // one has ended, others have not
+        std::error_code ec;
+        return fs::exists(runs / "cvdp_agentic_a_0001/reference/r1/attempt-1/report.json", ec) ||
+               fs::exists(runs / "cvdp_agentic_wrong_0002/reference/r1/attempt-1/report.json",
+                          ec) ||
+               fs::exists(runs / "cvdp_agentic_a_0001/reference/r2/attempt-1/report.json", ec);
+      }));
+      child.signal(SIGKILL);
+      CHECK(child.wait(std::chrono::seconds(10)));
+    }
+    CHECK_FALSE(fs::exists(scene.dir.path() / "work/raw_result.json"));
+    CHECK(run_proctor(command("work"), std::chrono::minutes(2)).exit_code == 0);
+    CHECK(run_proctor(command("quiet"), std::chrono::minutes(2)).exit_code == 0);
+    const auto results = [&](const std::string& prefix, int sample) {
+      Json raw = must(parse_json(must(read_file(
+          scene.dir.path() / prefix / ("sample_" + std::to_string(sample)) / "raw_result.json",
+          1 << 20))));
+      for (auto& [id, item] : raw.items())
+        for (Json& test : item["tests"]) {
+          test.erase("execution");
+          test.erase("log");
+        }
+      return raw;
+    };
+    for (int sample = 1; sample <= 3; ++sample)
+      CHECK(results("work", sample) == results("quiet", sample));
+    CHECK(results("work", 1)["cvdp_agentic_wrong_0002"]["errors"] == 5);
+    CHECK(eventually([&] {
+      return leftovers_of(scene.dir.path(), scene.dir.path() / "work/campaign/.proctor/workers")
+          .empty();
+    }));
+  }
+
+  TEST_CASE("selfcheck names what passes without a change and what its reference fails") {
+    if (!have_oci("selfcheck")) return;
+    const RunScene scene(Runner::kOci);
+    ShellProblem sound, weak, wrong;
+    sound.compose = service(kImage, kIsY);
+    weak.id = "cvdp_agentic_weak_0002";
+    weak.compose = service(kImage, "true");
+    wrong.id = "cvdp_agentic_wrong_0003";
+    wrong.compose = service(kImage, "false");
+    const CommandOutcome done =
+        scene.run(line_of(sound) + line_of(weak) + line_of(wrong), {"-n", "2"}, "selfcheck");
+    CHECK(done.exit_code == 1);
+    CHECK(contains(done.out, "cvdp_agentic_weak_0002: without any change 2 of 2 passed\n"));
+    CHECK(contains(done.out, "cvdp_agentic_wrong_0003: the reference passed 0 of 2\n"));
+    CHECK(contains(done.out, "1 of 3 problems are sound"));
+    CHECK(contains(scene.text("golden/sample_2/report.txt"), "cvdp_agentic_weak_0002"));
+    TempDir other = must(TempDir::create());
+    CHECK(run_proctor({"cvdp", "selfcheck", scene.dataset(line_of(sound)).string(), "-n", "1", "-p",
+                       (other.path() / "w").string()})
+              .exit_code == 0);
+  }
+
+  TEST_CASE("upstream's options are taken or explained") {
+    const TempDir dir = must(TempDir::create());
+    const fs::path file = dir.path() / "d.jsonl";
+    must(write_file(file, ""));
+    const auto says = [&](std::vector<std::string> args, const char* part) {
+      args.insert(args.begin(), {"cvdp", "run", "-p", (dir.path() / "w").string()});
+      const CommandOutcome done = run_proctor(args);
+      CAPTURE(part);
+      CHECK(done.exit_code == 2);
+      CHECK_MESSAGE(contains(done.err, part), done.err);
+    };
+    says({file.string(), "-q", "5"}, "--queue-timeout: it does nothing upstream");
+    says({file.string(), "-c", "f.py"}, "a Python class");
+    says({file.string(), "--network-name", "n"}, "no network in common");
+    says({}, "FILE or -f FILE");
+    says({file.string(), "-d", "--golden"}, "exclude each other");
+    says({file.string(), "-r"}, "nothing has run here yet");
+    CHECK(run_proctor({"cvdp", "run", "-f", "'" + file.string() + "'", "-p",
+                       (dir.path() / "empty").string(), "--no-llm", "-t", "2", "-e"})
+              .exit_code == 0);
+  }
+}

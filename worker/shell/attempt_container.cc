@@ -1,0 +1,166 @@
+// AttemptRun: checks that are programs of an image of their own, and the folders that those see.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <system_error>
+
+#include "worker/shell/attempt_run.h"
+#include "worker/shell/disk_watch.h"
+#include "worker/workspace/beneath.h"
+#include "worker/workspace/copy_tree.h"
+
+namespace proctor {
+namespace {
+
+// Where `relative` leads below `root`, if no component of it is a symbolic link: the candidate may
+// have put one there, and what it points at is the host's.
+fs::path real_place(const fs::path& root, const std::string& relative) {
+  fs::path at = root;
+  for (const fs::path& part : fs::path(relative).lexically_normal()) {
+    if (part.empty() || part == ".") continue;
+    at /= part;
+    std::error_code ec;
+    const fs::file_status status = fs::symlink_status(at, ec);
+    if (!fs::is_directory(status) && !fs::is_regular_file(status)) return {};
+  }
+  return at;
+}
+
+// What no patch can hold, and a copy would wait for or make: pipes, sockets, devices.
+Status drop_special_files(const fs::path& folder) {
+  std::error_code ec;
+  std::vector<fs::path> special;
+  using Walk = fs::recursive_directory_iterator;
+  for (Walk it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+    const fs::file_status status = it->symlink_status(ec);
+    if (ec) break;
+    if (!fs::is_directory(status) && !fs::is_regular_file(status) && !fs::is_symlink(status))
+      special.push_back(it->path());
+  }
+  for (const fs::path& path : special)
+    if (!ec) fs::remove(path, ec);
+  if (ec) return Error{Errc::kUnavailable, folder.string() + ": " + ec.message()};
+  return ok_status();
+}
+
+Status open_to_all(const fs::path& path) {
+  if (::chmod(path.c_str(), 0777) == 0) return ok_status();
+  return Error{Errc::kUnavailable, "chmod " + path.string()};
+}
+
+// The engine that is asked for one image after another.
+Environment environment_of(const Contract& contract, const ProgramContainer& container) {
+  Environment out = contract.environment;
+  out.sandbox = Environment::Sandbox::kDocker;  // whatever runs images here
+  if (!container.image.empty()) out.image = container.image;
+  return out;
+}
+
+}  // namespace
+
+// Copies, made once and shared by the containers of a suite, one after another, as the services of
+// a compose file share their folders.  A copy, because a container writes as it likes and an engine
+// may hold what it has seen.
+Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container, Room room) {
+  const fs::path root = container_root(room);
+  PROCTOR_CHECK_OK(make_dirs(root));
+  for (const ProgramContainer::Mount& mount : container.mounts) {
+    const fs::path to = root / mount.from;
+    std::error_code ec;
+    if (fs::exists(fs::symlink_status(to, ec))) continue;
+    PROCTOR_CHECK_OK(make_dirs(to.parent_path()));
+    const fs::path from = real_place(workspace_->dir(), mount.from);
+    if (!from.empty() && fs::is_regular_file(from, ec)) {
+      fs::copy_file(from, to, ec);
+      if (ec) return Error{Errc::kUnavailable, "copy " + from.string() + ": " + ec.message()};
+      continue;
+    }
+    PROCTOR_CHECK_OK(make_dirs(to));
+    CopiedFiles unused;
+    if (!from.empty()) PROCTOR_CHECK_OK(copy_tree(from, to, unused));
+    PROCTOR_CHECK_OK(open_to_all(to));
+  }
+  return root;
+}
+
+// The forwarder that a filtered network needs would have to run before a program that only the
+// image knows.
+Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_container_network(
+    SandboxSpec& spec, const NetworkAccess& access, const std::string& phase) {
+  if (access.filtered())
+    return Error{Errc::kInvalid, phase + ": a container has the whole network or none"};
+  return give_network(spec, access, phase);
+}
+
+Result<SandboxEngine*> AttemptRun::container_engine(const ProgramContainer& container) {
+  return tools_.engines.wait_for(environment_of(contract(), container), watch_.token());
+}
+
+Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container, Room room,
+                                               const std::string& label) {
+  PROCTOR_TRY(const fs::path folder, container_folder(container, room));
+  const Policy& policy = contract().policy;
+  SandboxSpec spec;
+  spec.label = label;
+  spec.image = environment_of(contract(), container).image;
+  spec.env = container.variables;
+  spec.program = {container.entrypoint, container.command, container.working_dir};
+  for (const ProgramContainer::Mount& mount : container.mounts)
+    spec.mounts.push_back({folder / mount.from, mount.at, mount.writable});
+  spec.memory_bytes = policy.memory_bytes;
+  spec.processes = policy.processes;
+  spec.cpus = policy.cpus;
+  spec.cpu = policy.cpu;
+  spec.file_bytes = policy.disk_bytes;
+  spec.hold = watch_.hold();
+  return spec;
+}
+
+// Into the workspace, in place of what lies there: nothing runs in either any more.
+Status AttemptRun::take_back(const ProgramContainer& container) {
+  constexpr std::size_t kFileMost = std::size_t{64} << 20;
+  const fs::path root = container_root(Room::kAgent);
+  PROCTOR_TRY(const UniqueFd workspace, beneath::open_root(workspace_->dir().string()));
+  for (const ProgramContainer::Mount& mount : container.mounts) {
+    if (!mount.writable) continue;
+    const fs::path from = root / mount.from;
+    PROCTOR_TRY(
+        const beneath::Parent parent,
+        beneath::open_parent(workspace.get(), mount.from, beneath::Missing::kMakeAndReplace));
+    PROCTOR_CHECK_OK(beneath::remove(parent.dir.get(), parent.name));
+    std::error_code ec;
+    if (fs::is_regular_file(fs::symlink_status(from, ec))) {
+      PROCTOR_TRY(const std::string bytes, read_file(from, kFileMost));
+      PROCTOR_CHECK_OK(beneath::write_file(parent.dir.get(), parent.name, bytes, 0644));
+      continue;
+    }
+    PROCTOR_CHECK_OK(drop_special_files(from));
+    const fs::path to = workspace_->dir() / mount.from;
+    PROCTOR_CHECK_OK(make_dirs(to));
+    CopiedFiles unused;
+    PROCTOR_CHECK_OK(copy_tree(from, to, unused));
+  }
+  return ok_status();
+}
+
+Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& container,
+                                                       const std::string& name,
+                                                       const ExecSpec& exec) {
+  PROCTOR_TRY(SandboxEngine* const engine, container_engine(container));
+  PROCTOR_TRY(SandboxSpec spec, container_spec(container, Room::kAcceptance, label(name)));
+  PROCTOR_TRY(const auto network,
+              give_container_network(spec, contract().policy.check_network, name));
+  const std::uint64_t most = contract().policy.disk_bytes;
+  std::stop_source stop;
+  const std::stop_callback whole_run(watch_.token(), [&stop] { stop.request_stop(); });
+  DiskWatch disk(container_root(Room::kAcceptance), most, stop);
+  PROCTOR_TRY(ExecOutcome outcome,
+              execute(*engine, MeterPhase::kAcceptance, spec, exec, stop.get_token()));
+  if (!disk.end()) return CheckEnd{outcome, {}};
+  outcome.end = ExecOutcome::End::kSignalled;
+  outcome.signal = SIGKILL;
+  outcome.exit_code = 128 + SIGKILL;
+  return CheckEnd{outcome, "disk quota: more than " + std::to_string(most >> 20) + " MiB"};
+}
+
+}  // namespace proctor

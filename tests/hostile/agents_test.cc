@@ -12,17 +12,19 @@ const std::string kContract =
     "  disk: 16MiB\n  cpu: 1s\n";
 const std::string kSolve = "echo 'echo $(($1 + $2))' > calc.sh; ";
 
-// What was done before the end counts: the tree is judged as it was left.
+// What was done before the end counts: the tree is judged as it was left.  Where two limits race,
+// or a slow machine meets the time limit first, the code is not foretold.
 const std::vector<HostileAgent> kAgents = {
     {"memory", kSolve + "tail /dev/zero", "success", "resource_limit"},
     {"disk", kSolve + "i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > f$i; done",
      "success", "resource_limit"},
-    {"one-file", kSolve + "head -c 99000000 /dev/zero > /proctor/home/big; exit 0", "success"},
+    {"one-file", kSolve + "head -c 99000000 /dev/zero > /proctor/home/big; exit 0", "success", ""},
     {"time", kSolve + "trap '' TERM INT; (setsid sleep 77 &); while :; do sleep 1; done", "success",
      "agent_timeout"},
-    {"cpu", kSolve + "for i in 1 2 3; do while :; do :; done & done; wait", "success"},
+    {"cpu", kSolve + "for i in 1 2 3; do while :; do :; done & done; wait", "success", ""},
     {"forks", kSolve + "f() { f | f & }; f; sleep 2", "success", ""},
-    {"output", kSolve + "head -c 60000000 /dev/zero; head -c 40000000 /dev/zero >&2", "success"},
+    {"output", kSolve + "head -c 60000000 /dev/zero; head -c 40000000 /dev/zero >&2", "success",
+     ""},
     {"kills", kSolve + "kill -9 -1", "success"},
     {"deep", kSolve + "i=0; while [ $i -lt 300 ]; do i=$((i+1)); mkdir d && cd d || break; done",
      "invalid", "resource_limit"},

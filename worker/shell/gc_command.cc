@@ -44,10 +44,10 @@ int collect_garbage(int argc, char** argv) {
     return code == Errc::kInvalid || code == Errc::kNotFound ? kBadInput : kInfrastructure;
   }
   const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; };
-  std::printf("%llu mirrors and trees, %.1f MiB; removed %llu, %.1f MiB; %llu in use\n",
-              static_cast<unsigned long long>(done->items), mib(done->bytes),
-              static_cast<unsigned long long>(done->removed), mib(done->removed_bytes),
-              static_cast<unsigned long long>(done->in_use));
+  std::fprintf(stdout, "%llu mirrors and trees, %.1f MiB; removed %llu, %.1f MiB; %llu in use\n",
+               static_cast<unsigned long long>(done->items), mib(done->bytes),
+               static_cast<unsigned long long>(done->removed), mib(done->removed_bytes),
+               static_cast<unsigned long long>(done->in_use));
   return kOk;
 }
 

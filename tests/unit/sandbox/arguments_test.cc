@@ -107,7 +107,8 @@ TEST_SUITE("sandbox") {
     const Json n = parse_json(container_config(spec, image, "/run/init", "w1", "make")).value();
     CHECK(n["HostConfig"]["NetworkMode"] == "default");
     CHECK(n["Cmd"] == Json::array({"-c", "make"}));
-    const Json l = parse_json(container_config(spec, image, "/run/init", "w1", "make", 4096)).value();
+    const Json l =
+        parse_json(container_config(spec, image, "/run/init", "w1", "make", 4096)).value();
     CHECK(l["HostConfig"]["LogConfig"]["Type"] == "local");
     CHECK(l["HostConfig"]["LogConfig"]["Config"]["max-size"] == "4096b");
   }
@@ -116,7 +117,7 @@ TEST_SUITE("sandbox") {
     SandboxSpec spec = some_spec();
     spec.program = {{}, {"-v"}, ""};
     const DockerImage image{"sha256:i", {"PATH", "JAVA_HOME"}};
-    const Json c = parse_json(container_config(spec, image, "w1", "make")).value();
+    const Json c = parse_json(container_config(spec, image, "/run/init", "w1", "make")).value();
     CHECK_FALSE(c.contains("Entrypoint"));
     CHECK_FALSE(c.contains("WorkingDir"));
     CHECK(c["Cmd"] == Json::array({"-v"}));
@@ -126,7 +127,7 @@ TEST_SUITE("sandbox") {
     for (const Json& m : c["HostConfig"]["Mounts"]) CHECK(m["Target"] != "/workspace");
     for (const Json& e : c["Env"]) CHECK(e.get<std::string>().find('=') != std::string::npos);
     spec.program = {{"sh"}, {}, "/x"};
-    const Json own = parse_json(container_config(spec, image, "w1", "make")).value();
+    const Json own = parse_json(container_config(spec, image, "/run/init", "w1", "make")).value();
     CHECK(own["Entrypoint"] == Json::array({"sh"}));
     CHECK(own["Cmd"].empty());
     CHECK(own["WorkingDir"] == "/x");

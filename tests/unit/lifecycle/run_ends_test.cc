@@ -1,0 +1,222 @@
+// How an attempt ends: limits, cancellation, setup, violations.
+#include "tests/unit/lifecycle/lifecycle_world.h"
+
+using namespace proctor;
+using namespace proctor::lifecycle_test;
+
+TEST_SUITE("lifecycle") {
+  TEST_CASE("an agent that ran into a limit is still judged by the tree it left") {
+    struct Row {
+      ProgramEnd exec;
+      Termination expected;
+    };
+    const Row rows[] = {{exec(End::kExited, 0), Termination::kCompleted},
+                        {exec(End::kExited, 3), Termination::kCompleted},
+                        {exec(End::kExited, 127), Termination::kCompleted},
+                        {exec(End::kSignalled), Termination::kCompleted},
+                        {exec(End::kTimedOut), Termination::kAgentTimeout},
+                        {exec(End::kMemory), Termination::kResourceLimit},
+                        {exec(End::kDisk), Termination::kResourceLimit}};
+    for (const Row& row : rows) {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      world.feed(AgentEnded{true, row.exec, 7});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kSuccess);
+      CHECK(v.termination == row.expected);
+      CHECK(v.evidence == 7);
+      CHECK(count<RunCheck>(world.log) == 1);
+    }
+  }
+
+  TEST_CASE("the rationale of a time-out names the ceiling and what was observed") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(AgentEnded{true, exec(End::kTimedOut), 7});
+    CHECK(world.finish().rationale == "the agent was stopped after 1001 ms; its limit is 1000 ms");
+  }
+
+  TEST_CASE("only the campaign's word makes an exit code an overload") {
+    LifecyclePlan plan = plan_of(0, 1);
+    plan.overload_exit = 75;
+    const auto verdict = [&](int code, End end = End::kExited, bool budget = false) {
+      World world(plan);
+      world.until<RunAgent>();
+      if (budget) world.feed(BudgetReached{"usd", 5});
+      world.feed(AgentEnded{true, exec(end, code), 7});
+      return world.finish();
+    };
+    const Verdict full = verdict(75);
+    CHECK(full.overload);
+    CHECK(full.infrastructure);
+    CHECK(full.outcome == RunOutcome::kInvalid);
+    CHECK(full.termination == Termination::kInfrastructure);
+    CHECK(full.rationale == "a provider of models had no room: the agent ended with exit 75");
+    CHECK(full.evidence == 7);
+    for (const Verdict& judged :
+         {verdict(74), verdict(0), verdict(75, End::kSignalled), verdict(75, End::kExited, true)}) {
+      CHECK_FALSE(judged.overload);
+      CHECK_FALSE(judged.infrastructure);
+      CHECK(judged.outcome == RunOutcome::kSuccess);
+    }
+    plan.overload_exit = 0;
+    CHECK_FALSE(verdict(0).overload);
+  }
+
+  TEST_CASE("a run stopped by its own cap is stopped once and scored") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(BudgetReached{"usd", 5});
+    CHECK(world.pending<StopAgent>());
+    world.feed(BudgetReached{"tokens", 6});
+    CHECK(count<StopAgent>(world.log) == 1);
+    world.feed(AgentEnded{true, exec(End::kCancelled), 8});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK(v.termination == Termination::kBudgetExceeded);
+    CHECK(v.rationale == "budget_exceeded: usd");
+    CHECK(v.evidence == 5);
+  }
+
+  TEST_CASE("a cap that is reached outside the agent's phase stops nothing") {
+    World world(plan_of(0, 1));
+    world.until<RunCheck>();
+    const std::size_t before = world.log.size();
+    world.feed(BudgetReached{"usd", 5});
+    CHECK(world.log.size() == before);
+    CHECK(world.finish().termination == Termination::kCompleted);
+  }
+
+  TEST_CASE("a cancelled attempt is invalid wherever it stood and packs what there is") {
+    const auto check = [](World& world) {
+      world.feed(RunCancelAsked{"operator said so"});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kOperatorCancel);
+      CHECK_FALSE(v.infrastructure);
+      CHECK(v.rationale == "operator said so");
+      world.feed(RunCancelAsked{"again"});  // too late to matter
+      CHECK(v.rationale == "operator said so");
+    };
+    {
+      World world(plan_of(1, 1));
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunSetup>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunAgent>();
+      check(world);
+    }
+    {
+      World world(plan_of(1, 1));
+      world.until<RunCheck>();
+      check(world);
+    }
+  }
+
+  TEST_CASE("setup that fails on the untouched snapshot is invalid and never the agent's failure") {
+    for (const bool network : {false, true}) {
+      LifecyclePlan plan = plan_of(1, 1);
+      plan.setup[0].network = network;
+      World world(plan);
+      world.until<RunSetup>();
+      world.feed(SetupEnded{exec(End::kExited, 2), 3});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.infrastructure == network);  // the outside world may answer next time
+      CHECK(count<RunAgent>(world.log) == 0);
+      CHECK(v.evidence == 3);
+    }
+  }
+
+  TEST_CASE("setup that fails after the patch counts as a check of the build gate") {
+    struct Row {
+      ProgramEnd exec;
+      bool network;
+      CheckOutcome check;
+      RunOutcome run;
+    };
+    const Row rows[] = {
+        {exec(End::kExited, 2), false, CheckOutcome::kFail, RunOutcome::kFailure},
+        {exec(End::kExited, 2), true, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 126), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 127), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kExited, 137), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kTimedOut), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kMemory), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kDisk), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kSignalled), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+    };
+    for (const Row& row : rows) {
+      LifecyclePlan plan = plan_of(1, 2);
+      plan.setup[0].network = row.network;
+      World world(plan);
+      world.until<PlaceAcceptanceFiles>();
+      world.until<RunSetup>();
+      world.feed(SetupEnded{row.exec, 3});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == row.run);
+      REQUIRE(v.checks.size() == 3);
+      CHECK(v.checks[0].id == "setup");
+      CHECK(v.checks[0].gate == "build");
+      for (const CheckReport& c : v.checks) CHECK(c.outcome == row.check);
+      CHECK(count<RunCheck>(world.log) == 0);
+      CHECK(count<RecordSkippedCheck>(world.log) == 3);  // R058: each check has its event
+    }
+  }
+
+  TEST_CASE("a sandbox that cannot be had for a check as specified is that check's error") {
+    World world(plan_of(0, 2));
+    world.until<RunCheck>();
+    world.feed(StepFailed{error(Errc::kInvalid), 3});
+    CHECK(world.pending<RunCheck>());
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kAcceptanceError);
+    CHECK(v.checks[0].why == "it broke");
+    CHECK(v.checks[1].outcome == CheckOutcome::kPass);
+  }
+
+  TEST_CASE("a patch too large to record is a resource limit and not another attempt") {
+    World world(plan_of(0, 1));
+    world.until<ExtractPatch>();
+    world.feed(StepFailed{error(Errc::kExhausted), 3});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kInvalid);
+    CHECK(v.termination == Termination::kResourceLimit);
+    CHECK_FALSE(v.infrastructure);
+  }
+
+  TEST_CASE("violations name each path once and do not change the outcome") {
+    World world(plan_of(0, 1));
+    world.until<ExtractPatch>();
+    world.feed(PatchExtracted{{"dev/fifo"}, {"docs/a.md"}});
+    world.until<RestoreProtected>();
+    CHECK(std::get<RestoreProtected>(world.log.back()).also ==
+          std::vector<std::string>{"docs/a.md"});
+    world.feed(ProtectedRestored{{"docs/a.md", "tests/t.py"}});
+    world.until<RunCheck>();  // a build before it had changed two
+    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/b.py", "tests/t.py"}});
+    const Verdict& v = world.finish();
+    CHECK(v.violations == std::vector<std::string>{"refused: dev/fifo", "not writable: docs/a.md",
+                                                   "protected: tests/t.py",
+                                                   "protected: tests/b.py"});
+    CHECK(v.outcome == RunOutcome::kSuccess);
+  }
+
+  TEST_CASE("a suite without checks proves nothing") {
+    World world(plan_of(0, 0));
+    CHECK(world.finish().outcome == RunOutcome::kInvalid);
+  }
+
+  TEST_CASE("texts from outside are bounded") {
+    World world(plan_of(0, 1));
+    world.until<RunCheck>();
+    world.feed(ended(CheckOutcome::kFail, std::string(1 << 20, 'x')));
+    CHECK(world.finish().checks[0].why.size() == 4096);
+  }
+}

@@ -11,7 +11,8 @@
 
 namespace proctor {
 
-// One entry of an allow-list: "packages.example:443", "*.example.org:80", "10.1.2.3:3128", "[fd00::1]:80".
+// One entry of an allow-list: "packages.example:443", "*.example.org:80", "10.1.2.3:3128",
+// "[fd00::1]:80".
 struct AllowedPlace {
   NetHost host;
   bool below = false;  // "*.": every name below `host`, not itself

@@ -3,17 +3,17 @@
 namespace proctor::cvdp {
 namespace {
 
-std::string share(const Tally& t) {
+std::string share(const Verdicts& t) {
   return std::to_string(t.passed) + " of " + std::to_string(t.verdicts);
 }
 
-std::string if_flaky(const Tally& t) {
+std::string if_flaky(const Verdicts& t) {
   return 0 < t.passed && t.passed < t.verdicts ? "flaky: " : "";
 }
 
 }  // namespace
 
-std::string unsound(const Tally& golden, const Tally& untouched, std::size_t samples) {
+std::string unsound(const Verdicts& golden, const Verdicts& untouched, std::size_t samples) {
   if (golden.verdicts < samples || untouched.verdicts < samples)
     return "no verdict: " + (golden.why.empty() ? untouched.why : golden.why);
   std::string out;

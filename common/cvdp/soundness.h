@@ -7,11 +7,11 @@
 namespace proctor::cvdp {
 
 // Of one problem in one mode.
-struct Tally {
+struct Verdicts {
   std::size_t passed = 0, verdicts = 0;
   std::string why;  // of a run without one
 };
 // What is wrong with it, "flaky: ..." where the same thing passed and failed; empty: nothing.
-std::string unsound(const Tally& golden, const Tally& untouched, std::size_t samples);
+std::string unsound(const Verdicts& golden, const Verdicts& untouched, std::size_t samples);
 
 }  // namespace proctor::cvdp

@@ -10,10 +10,10 @@
 namespace proctor::cli {
 namespace {
 
-using cvdp::Tally;
+using cvdp::Verdicts;
 
-Tally tally(const std::vector<SampleResults>& samples, const std::string& id) {
-  Tally out;
+Verdicts tally(const std::vector<SampleResults>& samples, const std::string& id) {
+  Verdicts out;
   for (const SampleResults& sample : samples) {
     if (const auto it = sample.passed.find(id); it != sample.passed.end()) {
       ++out.verdicts;

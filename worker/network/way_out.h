@@ -18,7 +18,8 @@ inline constexpr const char* kProxyUrl = "http://127.0.0.1:3128";
 
 class WayOut {
  public:
-  // Fills `dir`, which exists and is empty, or is as an earlier life of this worker left it.  `on_record`: as in FilterProxy.
+  // Fills `dir`, which exists and is empty, or is as an earlier life of this worker left it.
+  // `on_record`: as in FilterProxy.
   static Result<std::unique_ptr<WayOut>> open(const fs::path& dir, FilterProxy::Options options,
                                               FilterProxy::OnRecord on_record);
   WayOut(const WayOut&) = delete;

@@ -226,12 +226,12 @@ class World {
   std::map<RunId, std::pair<Instant, Millis>> not_before_;
   std::map<RunId, std::multiset<AttemptNo>> blamed_;
   std::set<AttemptId> lone_;
-  std::map<AttemptId, WorkerId> assigned_now_;  // by this life
-  std::optional<RunId> poison_;                 // kills every worker it runs on
-  std::optional<WorkerId> sick_;                // most of what it does fails
-  std::map<AttemptId, std::uint64_t> heard_;    // the life that heard of its sandbox
+  std::map<AttemptId, WorkerId> assigned_now_;     // by this life
+  std::optional<RunId> poison_;                    // kills every worker it runs on
+  std::optional<WorkerId> sick_;                   // most of what it does fails
+  std::map<AttemptId, std::uint64_t> heard_;       // the life that heard of its sandbox
   std::set<AttemptId> killed_by_, killed_before_;  // in its present life; in one it outlived
-  std::set<AttemptId> outlived_;  // a worker, once
+  std::set<AttemptId> outlived_;                   // a worker, once
   std::uint32_t poison_losses_ = 0;
   std::set<RunId> convicted_;
 };

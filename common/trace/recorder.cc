@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
@@ -20,6 +21,20 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 std::uint64_t machine_micros() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(mono_now().time_since_epoch()).count());
+}
+
+// What a killed process was writing (write_file's own names), and a report of what goes on.
+Status remove_unfinished(const fs::path& dir) {
+  std::vector<fs::path> gone = {dir / kReportFile};
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(dir, ec)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') && name.ends_with(".new")) gone.push_back(entry.path());
+  }
+  for (const fs::path& path : gone)
+    if (!ec) fs::remove(path, ec);
+  if (ec) return errno_error("clear " + dir.string(), ec.value());
+  return ok_status();
 }
 
 Error misuse(std::string detail) {
@@ -163,6 +178,7 @@ Result<RunRecorder> RunRecorder::reopen(const fs::path& dir, const Mark& mark, K
   if (chain.length() < mark.events)
     return Error{Errc::kCorrupt, log.string() + ": " + std::to_string(chain.length()) +
                                      " events, expected " + std::to_string(mark.events)};
+  PROCTOR_CHECK_OK(remove_unfinished(dir));
   impl->seq = chain.length();
   impl->head = chain.head();
   impl->log = UniqueFd(::open(log.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));

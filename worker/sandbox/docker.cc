@@ -163,7 +163,12 @@ class DockerSandbox final : public Sandbox {
     if (cancel.stop_requested()) return outcome;
     PROCTOR_TRY(DockerConnection stream, api_.attach(id));
     if (exec.outlives) exec.outlives(id);
-    PROCTOR_CHECK_OK(api_.start(id));
+    if (const Status started = api_.start(id); !started.ok()) {
+      PROCTOR_TRY(const int code, code_of_unstarted(id, started.error()));
+      set_exit(outcome, code);
+      PROCTOR_CHECK_OK(guard.remove());
+      return outcome;
+    }
     DockerWatch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
     if (LimitWatch::needed(spec_)) {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));
@@ -214,6 +219,15 @@ class DockerSandbox final : public Sandbox {
     return outcome;
   }
 
+  // A program of the image that is not there, or no program, fails the start; the engine says which
+  // by the code that it gives the container.
+  Result<int> code_of_unstarted(const std::string& id, const Error& why) {
+    if (!spec_.program) return why;
+    PROCTOR_TRY(const ContainerState state, api_.inspect(id));
+    if (state.exit_code != kNotThere && state.exit_code != kNotRunnable) return why;
+    return state.exit_code;
+  }
+
   Status tell_end(ExecOutcome& outcome, const DockerWatch& watch, const std::string& id, int code) {
     outcome.wall = watch.wall();
     if (watch.cause()) {
@@ -224,7 +238,7 @@ class DockerSandbox final : public Sandbox {
       }
       return ok_status();
     }
-    if (code == kNotThere || code == kNotRunnable)
+    if (!spec_.program && (code == kNotThere || code == kNotRunnable))
       PROCTOR_CHECK_OK(check_shell(id));  // ours to know whether anything could have run
     set_exit(outcome, code);
     PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
@@ -308,6 +322,8 @@ class DockerEngine final : public SandboxEngine {
   std::map<std::string, std::string> enforcement() const override { return limits_; }
 
   Status clean_up(const std::set<std::string>& keep) override {
+    // What still runs has its init mounted: the folder's name is nobody's any more.
+    remove_stale_runtime_folders(kFolderPrefix);
     DockerApi api(options_.docker_socket);
     PROCTOR_TRY(const std::vector<std::string> ids, api.containers_of(options_.owner));
     for (const std::string& id : ids)

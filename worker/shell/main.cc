@@ -159,7 +159,7 @@ void report_left_attempts(std::vector<MeterBook::Left> books, const std::string&
   }
 }
 
-// Everything in `dir` but these.
+// Everything in `dir` but these, and `dir` itself when nothing stays.
 void clear_folder(const fs::path& dir, const std::set<std::string>& keep) {
   std::vector<fs::path> gone;
   std::error_code ec;
@@ -167,6 +167,7 @@ void clear_folder(const fs::path& dir, const std::set<std::string>& keep) {
     if (!keep.contains(entry.path().filename().string())) gone.push_back(entry.path());
   for (const fs::path& path : gone)
     if (const Status removed = remove_tree(path); !removed.ok()) log::warn(removed.error().detail);
+  fs::remove(dir, ec);
 }
 
 // What an earlier life of this name left: containers first, they hold the workspaces.  What this

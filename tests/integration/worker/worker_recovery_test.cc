@@ -103,10 +103,7 @@ TEST_SUITE("worker") {
     {
       Child worker = scene.start_worker();
       REQUIRE(coordinator.connected());
-      // Waits until the disk is full, and fails to write.
-      const Method victim = scene.method("victim", Method::Kind::kCommand,
-                                         "while dd if=/dev/zero of=probe bs=4096 count=1 2> "
-                                         "/dev/null; do sleep 0.1; done; exit 1");
+      const Method victim = scene.method("victim", Method::Kind::kCommand, "sleep 4; exit 1");
       coordinator.assign({scene.assignment(coordinator, victim, 1)}, scene.settings_digest());
       REQUIRE_MESSAGE(coordinator.until([&] {
         const auto& running = coordinator.syncs.back().running;
@@ -114,27 +111,25 @@ TEST_SUITE("worker") {
                running[0].sandbox_started;
       }),
                       scene.log());
+      // Full by our measure, with room for the result, which is a few hundred bytes.
+      constexpr std::uint64_t kLeft = 512 * 1024, kBlock = 4096;
       CommandSpec fill;
-      fill.argv = {"dd", "if=/dev/zero", "of=" + (root / "ballast").string(), "bs=1M"};
-      CHECK_FALSE(run_command(fill).value().success());  // no room left
-      // The result is a few hundred bytes: it waits for room too.
-      CHECK(coordinator.until([&] {
-        const auto& running = coordinator.syncs.back().running;
-        return running.empty() || wire::Stage::kAgent < running[0].stage;
-      }));
+      fill.argv = {"dd", "if=/dev/zero", "of=" + (root / "ballast").string(), "bs=4096",
+                   "count=" + std::to_string((fs::space(root).available - kLeft) / kBlock)};
+      REQUIRE(run_command(fill).value().success());
+      REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+      CAPTURE(coordinator.results.at(id(1)).rationale);
+      CHECK(coordinator.results.at(id(1)).infrastructure);
+      CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kInvalid);
+      CHECK(coordinator.results.at(id(1)).rationale.find("was full while it ran") !=
+            std::string::npos);
       fs::remove(root / "ballast");
-      if (coordinator.has_result(id(1))) {
-        CAPTURE(coordinator.results.at(id(1)).rationale);
-        CHECK(coordinator.results.at(id(1)).infrastructure);
-        CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kInvalid);
-      }
       const Method glutton =
           scene.method("glutton", Method::Kind::kCommand, "dd if=/dev/zero of=all bs=1M; exit 1");
       coordinator.assign({scene.assignment(coordinator, glutton, 2)}, scene.settings_digest());
       REQUIRE_MESSAGE(coordinator.has_result(id(2)), scene.log());
-      CAPTURE(coordinator.results.at(id(2)).rationale);
-      CHECK(coordinator.results.at(id(2)).rationale.find("was full while it ran") ==
-            std::string::npos);
+      const std::string judged = coordinator.results.at(id(2)).rationale;
+      CHECK_MESSAGE(judged.find("was full while it ran") == std::string::npos, judged);
       worker.signal(SIGTERM);
       CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
       CHECK(worker.wait(std::chrono::seconds(20)) == 0);

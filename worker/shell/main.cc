@@ -174,14 +174,11 @@ void clear_folder(const fs::path& dir, const std::set<std::string>& keep) {
 // one goes on with stays.
 void clean_up(const fs::path& home, const std::vector<LeftAttempt>& left, Engines& engines,
               WorkspaceStore& store) {
-  std::set<std::string> containers, runs, campaigns, bundles;
+  std::set<std::string> containers, runs;
   std::vector<LeftWorkspace> workspaces;
   for (const LeftAttempt& one : left) {
     const Checkpoint& c = one.checkpoint;
     runs.insert(c.campaign + "-" + to_string(c.assignment.attempt));
-    campaigns.insert(c.campaign);
-    for (const Digest& d : {c.assignment.contract, c.assignment.method, c.settings})
-      bundles.insert(d.hex());
     if (!c.program) continue;
     containers.insert(c.program->container);
     workspaces.push_back(c.program->workspace);
@@ -190,10 +187,20 @@ void clean_up(const fs::path& home, const std::vector<LeftAttempt>& left, Engine
   if (const Status cleaned = store.clean_up(workspaces); !cleaned.ok())
     log::warn("clean up: " + cleaned.error().detail);
   clear_folder(home / "runs", runs);
-  // Bundles name folders of the coordinator's host, which may have moved since; what is under way
-  // has its trees already.
-  clear_folder(home / "bundles", campaigns);
-  for (const std::string& campaign : campaigns) clear_folder(home / "bundles" / campaign, bundles);
+}
+
+// Bundles name folders of the coordinator's host, which may have moved since; what is under way has
+// its trees already.
+void clear_bundles(const fs::path& dir, const std::vector<LeftAttempt>& left) {
+  std::set<std::string> campaigns, bundles;
+  for (const LeftAttempt& one : left) {
+    const Checkpoint& c = one.checkpoint;
+    campaigns.insert(c.campaign);
+    for (const Digest& d : {c.assignment.contract, c.assignment.method, c.settings})
+      bundles.insert(d.hex());
+  }
+  clear_folder(dir, campaigns);
+  for (const std::string& campaign : campaigns) clear_folder(dir / campaign, bundles);
 }
 
 int serve(const Options& o) {
@@ -235,6 +242,7 @@ int serve(const Options& o) {
   if (const Status made = make_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
   spread_subfolders(home / "runs");
+  clear_bundles(home / "bundles", left);
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
   RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name)}, **store, engines,

@@ -17,9 +17,9 @@ struct DockerScene : LeftScene {
     contract.environment.variables["PATH"] = "/usr/bin:/bin";
   }
   // Kills the worker once the agent has said its first word.
-  void kill_at_work(FakeCoordinator& c, Child worker) {
+  void leave_at_work(FakeCoordinator& c, const Method& m) {
     const fs::path said = temp.path() / "root/workers/w1/runs/camp1-4.1/run/agent/stdout";
-    kill_when(c, std::move(worker), [&](const wire::RunningAttempt& r) {
+    leave(c, m, [&](const wire::RunningAttempt& r) {
       const auto text = read_file(said, 1 << 20);
       return r.stage == wire::Stage::kAgent && text.ok() && !text->empty();
     });
@@ -51,12 +51,7 @@ TEST_SUITE("worker") {
         scene.method("agent", Method::Kind::kCommand,
                      "echo begun; sleep 4; echo 'echo $(($1 + $2))' > calc.sh; echo done");
     FakeCoordinator coordinator(scene.socket, 3);
-    {
-      Child worker = scene.start_worker();
-      REQUIRE(coordinator.connected());
-      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
-      scene.kill_at_work(coordinator, std::move(worker));
-    }
+    scene.leave_at_work(coordinator, agent);
     CHECK(scene.left_in_engine() != "");
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
@@ -84,12 +79,7 @@ TEST_SUITE("worker") {
         scene.method("agent", Method::Kind::kCommand,
                      "echo begun; sleep 1; echo 'echo $(($1 + $2))' > calc.sh; echo done; exit 3");
     FakeCoordinator coordinator(scene.socket, 3);
-    {
-      Child worker = scene.start_worker();
-      REQUIRE(coordinator.connected());
-      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
-      scene.kill_at_work(coordinator, std::move(worker));
-    }
+    scene.leave_at_work(coordinator, agent);
     REQUIRE(coordinator.until(
         [&] { return scene.left_in_engine().find("\"State\":\"exited\"") != std::string::npos; }));
     Child worker = scene.start_worker();
@@ -108,12 +98,7 @@ TEST_SUITE("worker") {
     scene.contract.policy.wall = std::chrono::seconds(2);
     const Method agent = scene.method("agent", Method::Kind::kCommand, "echo begun; sleep 60");
     FakeCoordinator coordinator(scene.socket, 3);
-    {
-      Child worker = scene.start_worker();
-      REQUIRE(coordinator.connected());
-      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
-      scene.kill_at_work(coordinator, std::move(worker));
-    }
+    scene.leave_at_work(coordinator, agent);
     const auto killed = std::chrono::steady_clock::now();
     REQUIRE(coordinator.until(
         [&] { return std::chrono::seconds(3) < std::chrono::steady_clock::now() - killed; }));
@@ -130,12 +115,7 @@ TEST_SUITE("worker") {
     DockerScene scene;
     const Method agent = scene.method("agent", Method::Kind::kCommand, "echo begun; sleep 60");
     FakeCoordinator coordinator(scene.socket, 3);
-    {
-      Child worker = scene.start_worker();
-      REQUIRE(coordinator.connected());
-      coordinator.assign({scene.assignment(coordinator, agent, 4)}, scene.settings_digest());
-      scene.kill_at_work(coordinator, std::move(worker));
-    }
+    scene.leave_at_work(coordinator, agent);
     const Json all = parse_json(docker_call("GET", "/containers/json?all=1").value(),
                                 {std::size_t{16} << 20, 64})
                          .value();

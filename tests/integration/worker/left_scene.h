@@ -22,6 +22,14 @@ struct LeftScene : Scene {
     CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
     c.syncs.clear();
   }
+  // A worker is given this one attempt, and killed once it is there.
+  void leave(FakeCoordinator& c, const Method& m,
+             const std::function<bool(const wire::RunningAttempt&)>& there) {
+    Child worker = start_worker();
+    REQUIRE(c.connected());
+    c.assign({assignment(c, m, 4)}, settings_digest());
+    kill_when(c, std::move(worker), there);
+  }
   struct Ended {
     wire::ResultMessage result;
     std::string said, events;  // by the agent; the trace

@@ -17,12 +17,7 @@ TEST_SUITE("worker") {
     const Method fix = scene.method("fix", Method::Kind::kCommand,
                                     "echo once; echo 'echo $(($1 + $2))' > calc.sh");
     FakeCoordinator coordinator(scene.socket, 3);
-    {
-      Child worker = scene.start_worker();
-      REQUIRE(coordinator.connected());
-      coordinator.assign({scene.assignment(coordinator, fix, 4)}, scene.settings_digest());
-      scene.kill_when(coordinator, std::move(worker), kAccepting);
-    }
+    scene.leave(coordinator, fix, kAccepting);
     coordinator.epoch = 4;  // and the coordinator has been restarted meanwhile
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
@@ -71,12 +66,7 @@ TEST_SUITE("worker") {
     scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
     const Method noop = scene.method("noop", Method::Kind::kNoop);
     FakeCoordinator coordinator(scene.socket, 3);
-    {
-      Child worker = scene.start_worker();
-      REQUIRE(coordinator.connected());
-      coordinator.assign({scene.assignment(coordinator, noop, 4)}, scene.settings_digest());
-      scene.kill_when(coordinator, std::move(worker), kAccepting);
-    }
+    scene.leave(coordinator, noop, kAccepting);
     const fs::path file = scene.temp.path() / "root/workers/w1/runs/camp1-4.1/checkpoint";
     std::string bytes = read_file(file, 1 << 20).value();
     bytes[bytes.size() / 2] ^= 1;

@@ -13,16 +13,22 @@ std::size_t folders_in(const fs::path& dir) {
   return n;
 }
 
+// With another tree than make_repo's.
+Repo make_other_repo(const fs::path& dir) {
+  Repo repo = make_repo(dir);
+  put(dir / "more.txt", "two\n");
+  git(dir, {"add", "-A"});
+  git(dir, {"commit", "-qm", "two"});
+  repo.commit = git(dir, {"rev-parse", "HEAD"});
+  return repo;
+}
+
 TEST_SUITE("workspace") {
   TEST_CASE("room is made of what nobody uses, and it comes back when it is wanted") {
     const TempDir temp = temp_dir();
     const fs::path root = temp.path() / "store";
     const Repo one = make_repo(temp.path() / "one");
-    Repo two = make_repo(temp.path() / "two");
-    put(two.dir / "more.txt", "two\n");
-    git(two.dir, {"add", "-A"});
-    git(two.dir, {"commit", "-qm", "two"});
-    two.commit = git(two.dir, {"rev-parse", "HEAD"});
+    const Repo two = make_other_repo(temp.path() / "two");
     for (const bool overlay : kinds(temp.path())) {
       CAPTURE(overlay);
       auto store = open_store(root, overlay);
@@ -57,11 +63,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("a store with a limit makes room for a new tree and keeps that") {
     const TempDir temp = temp_dir();
     const Repo one = make_repo(temp.path() / "one");
-    Repo two = make_repo(temp.path() / "two");
-    put(two.dir / "more.txt", "two\n");
-    git(two.dir, {"add", "-A"});
-    git(two.dir, {"commit", "-qm", "two"});
-    two.commit = git(two.dir, {"rev-parse", "HEAD"});
+    const Repo two = make_other_repo(temp.path() / "two");
     WorkspaceStoreOptions options;
     options.root = temp.path() / "store";
     options.owner = "w";

@@ -140,10 +140,11 @@ LeftCommand LeftAttempt::command() const {
 }
 
 std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::string& campaign,
+                                            const std::set<AttemptId>& with_result,
                                             std::vector<MeterBook::Left>& books) {
   std::vector<LeftAttempt> out;
   std::erase_if(books, [&](MeterBook::Left& book) {
-    if (book.campaign != campaign) return false;
+    if (book.campaign != campaign || with_result.contains(book.so_far.attempt)) return false;
     const std::string name = campaign + "-" + to_string(book.so_far.attempt);
     Result<Checkpoint> c = read_checkpoint(runs / name);
     if (!c.ok() || c->campaign != campaign || c->assignment.attempt != book.so_far.attempt ||

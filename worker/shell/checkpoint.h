@@ -6,6 +6,7 @@
 // Not synced: a kill -9 loses nothing that was written, and a checkpoint of another kernel boot is
 // not believed.  What was spent is in the attempt's meter book.  Adapter; any thread.
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,10 @@ struct LeftAttempt {
   LeftCommand command() const;
 };
 inline constexpr std::uint32_t kLivesMax = 2;  // that may have one attempt
-// Those of `campaign` below `runs` that have a checkpoint to be believed and one of `books`, which
-// are taken out of it.  Their checkpoints count this life from now on.
+// Those of `campaign` below `runs` that have no result yet, a checkpoint to be believed and one of
+// `books`, which are taken out of it.  Their checkpoints count this life from now on.
 std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::string& campaign,
+                                            const std::set<AttemptId>& with_result,
                                             std::vector<MeterBook::Left>& books);
 
 }  // namespace proctor

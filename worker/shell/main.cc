@@ -159,6 +159,16 @@ void report_left_attempts(std::vector<MeterBook::Left> books, const std::string&
   }
 }
 
+// Attempts that have a result already: killed between the result and the end of their book.
+std::set<AttemptId> results_of(Spool& spool, const std::string& campaign) {
+  std::set<AttemptId> out;
+  if (campaign.empty()) return out;
+  const auto entries = spool.load(campaign);
+  if (entries.ok())
+    for (const Spool::Entry& entry : *entries) out.insert(entry.result.attempt);
+  return out;
+}
+
 // Everything in `dir` but these, and `dir` itself when nothing stays.
 void clear_folder(const fs::path& dir, const std::set<std::string>& keep) {
   std::vector<fs::path> gone;
@@ -232,12 +242,15 @@ int serve(const Options& o) {
   Engines engines({owner, o.docker_socket, o.image_store},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden, o.images,
                   std::chrono::seconds(o.engine_wait));
-  std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");
-  std::vector<LeftAttempt> left;
-  if (!o.clean_up) left = find_left_attempts(home / "runs", last_campaign(home, o.connect), books);
-  clean_up(home, left, engines, **store);
   Result<Spool> spool = Spool::open(home / "spool");  // removes what is not whole in it
   if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
+  std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");
+  std::vector<LeftAttempt> left;
+  if (!o.clean_up) {
+    const std::string campaign = last_campaign(home, o.connect);
+    left = find_left_attempts(home / "runs", campaign, results_of(*spool, campaign), books);
+  }
+  clean_up(home, left, engines, **store);
   if (o.clean_up) return kOk;
   if (const Status made = make_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));

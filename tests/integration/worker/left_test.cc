@@ -1,5 +1,6 @@
 // A worker that was killed goes on with attempts whose agent is done: acceptance begins again.
 #include "tests/integration/worker/left_scene.h"
+#include "worker/shell/spool.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -58,6 +59,31 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.at(id(4)).infrastructure);
     CHECK(coordinator.results.at(id(4)).rationale ==
           "its worker was killed; it is charged as metered until then");
+    scene.stop(coordinator, worker);
+  }
+
+  TEST_CASE("an attempt that has its result already is not gone on with") {
+    LeftScene scene;
+    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
+    FakeCoordinator coordinator(scene.socket, 3);
+    scene.leave(coordinator, scene.method("noop", Method::Kind::kNoop), kAccepting);
+    {
+      // As if it had been killed right after this was on disk.
+      Spool spool = Spool::open(scene.temp.path() / "root/workers/w1/spool").value();
+      wire::ResultMessage result;
+      result.epoch = Epoch(3);
+      result.attempt = id(4);
+      result.outcome = RunOutcome::kSuccess;
+      result.rationale = "of the first life";
+      REQUIRE(spool.put("camp1", result, {}).ok());
+    }
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(coordinator.syncs[0].running.empty());
+    CHECK(coordinator.syncs[0].unacked == std::vector<AttemptId>{id(4)});
+    REQUIRE(coordinator.has_result(id(4)));
+    CHECK(coordinator.results.at(id(4)).rationale == "of the first life");
+    CHECK(coordinator.deliveries.size() == 1);
     scene.stop(coordinator, worker);
   }
 

@@ -80,12 +80,7 @@ Result<Checkpoint> parse(std::string_view text) {
     PROCTOR_TRY(LifecycleEvent told, event_from(event));
     c.told.push_back(std::move(told));
   }
-  if (in.has("setup_makes")) {
-    for (const Json& path : in.array("setup_makes")) {
-      if (!path.is_string()) return Error{Errc::kInvalid, "setup_makes: expected paths"};
-      c.setup_makes.push_back(path.get<std::string>());
-    }
-  }
+  if (in.has("setup_makes")) c.setup_makes = in.texts("setup_makes");
   if (in.has("program")) {
     JsonFields program(in, "program");
     Checkpoint::Program p;

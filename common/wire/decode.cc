@@ -127,6 +127,7 @@ Sync read_sync(Reader& r) {
   m.ticket = r.u64("ticket");
   m.obeyed = r.u64("obeyed");
   m.calls = r.counts("calls", kRateBucketsMax, kCallsPerMinuteMax);
+  if (5 <= r.version()) m.campaign = r.text("campaign", limits::kNameBytes);
   return m;
 }
 

@@ -112,7 +112,7 @@ class Writer {
 };
 
 void body(Writer& w, const Sync& m) {
-  w.array(11);
+  w.array(12);
   w.name(m.worker.raw(), limits::kNameBytes);
   w.u(m.boot.raw());
   w.name(m.version, limits::kNameBytes);
@@ -126,6 +126,7 @@ void body(Writer& w, const Sync& m) {
   w.u(m.ticket);
   w.u(m.obeyed);
   w.counts(m.calls);
+  w.str(m.campaign, limits::kNameBytes);
 }
 
 void body(Writer& w, const Progress& m) {

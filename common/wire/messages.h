@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kOldestVersion = 1;
 
 enum class Stage : std::uint8_t {  // of a running attempt
@@ -50,6 +50,9 @@ struct Sync {
   std::uint64_t ticket = 0;            // of this Sync: grows within one boot
   std::uint64_t obeyed = 0;            // the ticket of the last reply whose shares it took over
   std::vector<std::uint64_t> calls{};  // granted in its last minute, by bucket
+  // Since 5.  What all of the above is of; empty: it has been told of none.  Attempts' numbers
+  // repeat between campaigns.
+  std::string campaign{};
 };
 struct Progress {
   Epoch epoch;

@@ -332,12 +332,17 @@ void Coordinator::perform(const CampaignEnded& c) {
   say_goodbye();
 }
 
-// Workers are told to leave; after that, or a short while, the loop ends.
-void Coordinator::say_goodbye() {
+wire::SyncReply Coordinator::greeting() const {
   wire::SyncReply reply;
   reply.epoch = epoch_;
   reply.campaign = options_.campaign;
   reply.next_sync_ms = static_cast<std::uint32_t>(limits::kSyncInterval.count());
+  return reply;
+}
+
+// Workers are told to leave; after that, or a short while, the loop ends.
+void Coordinator::say_goodbye() {
+  wire::SyncReply reply = greeting();
   reply.drain = true;
   for (const auto& [id, peer] : peers_) send(id, reply);
   if (peers_.empty() && !(options_.awaited && options_.awaited())) return io_.stop();

@@ -132,6 +132,7 @@ class Coordinator {
   void on_ledger(std::vector<LedgerThread::Answered> answers);
   void fail(const std::string& why);
   void say_goodbye();
+  wire::SyncReply greeting() const;  // who we are, and nothing else
   void send(const WorkerId& worker, const wire::Message& message);
   void warn(const std::string& text);
   void tick();

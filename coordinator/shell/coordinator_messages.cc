@@ -118,6 +118,11 @@ void Coordinator::look_who_is_gone() {
 
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m) {
   if (!may_use_name(port, from, m)) return;
+  // Its epochs and attempts are another campaign's.  Once it has heard of ours it Syncs again.
+  if (!m.campaign.empty() && m.campaign != options_.campaign) {
+    ports_[port]->send(from.peer, wire::encode(greeting()));
+    return;
+  }
   if (epoch_ < m.epoch_seen)
     return fail("worker " + m.worker.raw() + " has seen epoch " +
                 std::to_string(m.epoch_seen.raw()) + ": a newer coordinator runs this campaign");

@@ -26,63 +26,49 @@ Status opens(BundleCache::Kind kind, const std::string& bytes, const Digest& dig
 
 }  // namespace
 
-fs::path BundleCache::path(const Digest& digest) const {
-  const std::lock_guard lock(mutex_);
-  return root_ / campaign_ / digest.hex();
-}
-
-void BundleCache::enter(const std::string& campaign) {
-  const std::lock_guard lock(mutex_);
-  campaign_ = campaign;
-  contracts_.clear();
-  methods_.clear();
-  settings_.clear();
-}
-
-bool BundleCache::holds(const Digest& digest) const {
+bool BundleCache::holds(const Key& key) const {
   std::error_code error;
-  return fs::is_regular_file(path(digest), error);
+  return fs::is_regular_file(path(key), error);
 }
 
-Status BundleCache::put(Kind kind, const Digest& digest, const std::string& bytes) {
-  PROCTOR_CHECK_OK(opens(kind, bytes, digest));
-  const fs::path file = path(digest);
+Status BundleCache::put(Kind kind, const Key& key, const std::string& bytes) {
+  PROCTOR_CHECK_OK(opens(kind, bytes, key.digest));
+  const fs::path file = path(key);
   PROCTOR_CHECK_OK(make_dirs(file.parent_path()));
   return write_file(file, bytes, Durability::kLazy, 0600);  // opened again under its digest
 }
 
 template <class T, class Open>
-Result<std::shared_ptr<const T>> BundleCache::get(
-    std::map<Digest, std::shared_ptr<const T>>& memory, const Digest& digest, Open open) {
+Result<std::shared_ptr<const T>> BundleCache::get(Memory<T>& memory, const Key& key, Open open) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto it = memory.find(digest); it != memory.end()) return it->second;
+    if (const auto it = memory.find(key); it != memory.end()) return it->second;
   }
-  PROCTOR_TRY(const std::string bytes, read_file(path(digest), limits::kContractBundleBytes));
-  Result<T> opened = open(bytes, digest);
+  PROCTOR_TRY(const std::string bytes, read_file(path(key), limits::kContractBundleBytes));
+  Result<T> opened = open(bytes, key.digest);
   if (!opened.ok()) {
     std::error_code ignored;
-    fs::remove(path(digest), ignored);
+    fs::remove(path(key), ignored);
     return Error{Errc::kCorrupt,
-                 "cached bundle " + digest.short_hex() + ": " + opened.error().detail};
+                 "cached bundle " + key.digest.short_hex() + ": " + opened.error().detail};
   }
   auto value = std::make_shared<const T>(std::move(opened).value());
   const std::lock_guard lock(mutex_);
   if (kInMemory <= memory.size()) memory.clear();
-  memory.emplace(digest, value);
+  memory.emplace(key, value);
   return value;
 }
 
-Result<std::shared_ptr<const ContractBundle>> BundleCache::contract(const Digest& digest) {
-  return get(contracts_, digest, open_contract_bundle);
+Result<std::shared_ptr<const ContractBundle>> BundleCache::contract(const Key& key) {
+  return get(contracts_, key, open_contract_bundle);
 }
 
-Result<std::shared_ptr<const Method>> BundleCache::method(const Digest& digest) {
-  return get(methods_, digest, open_method_bundle);
+Result<std::shared_ptr<const Method>> BundleCache::method(const Key& key) {
+  return get(methods_, key, open_method_bundle);
 }
 
-Result<std::shared_ptr<const Settings>> BundleCache::settings(const Digest& digest) {
-  return get(settings_, digest, open_settings_bundle);
+Result<std::shared_ptr<const Settings>> BundleCache::settings(const Key& key) {
+  return get(settings_, key, open_settings_bundle);
 }
 
 }  // namespace proctor

@@ -21,27 +21,30 @@ class BundleCache {
   enum class Kind { kContract, kMethod, kSettings };
   explicit BundleCache(fs::path root) : root_(std::move(root)) {}
 
-  // From now on it holds the bundles of this campaign.
-  void enter(const std::string& campaign);
-  bool holds(const Digest& digest) const;
+  struct Key {
+    std::string campaign;
+    Digest digest;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  bool holds(const Key& key) const;
   // kInvalid or kCorrupt: the bytes are not what the digest names.
-  Status put(Kind kind, const Digest& digest, const std::string& bytes);
-  Result<std::shared_ptr<const ContractBundle>> contract(const Digest& digest);
-  Result<std::shared_ptr<const Method>> method(const Digest& digest);
-  Result<std::shared_ptr<const Settings>> settings(const Digest& digest);
+  Status put(Kind kind, const Key& key, const std::string& bytes);
+  Result<std::shared_ptr<const ContractBundle>> contract(const Key& key);
+  Result<std::shared_ptr<const Method>> method(const Key& key);
+  Result<std::shared_ptr<const Settings>> settings(const Key& key);
 
  private:
+  template <class T>
+  using Memory = std::map<Key, std::shared_ptr<const T>>;
   template <class T, class Open>
-  Result<std::shared_ptr<const T>> get(std::map<Digest, std::shared_ptr<const T>>& memory,
-                                       const Digest& digest, Open open);
-  fs::path path(const Digest& digest) const;
+  Result<std::shared_ptr<const T>> get(Memory<T>& memory, const Key& key, Open open);
+  fs::path path(const Key& key) const { return root_ / key.campaign / key.digest.hex(); }
 
-  fs::path root_;
-  std::string campaign_ = "none";
-  mutable std::mutex mutex_;
-  std::map<Digest, std::shared_ptr<const ContractBundle>> contracts_;
-  std::map<Digest, std::shared_ptr<const Method>> methods_;
-  std::map<Digest, std::shared_ptr<const Settings>> settings_;
+  const fs::path root_;
+  std::mutex mutex_;
+  Memory<ContractBundle> contracts_;
+  Memory<Method> methods_;
+  Memory<Settings> settings_;
 };
 
 }  // namespace proctor

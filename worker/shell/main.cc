@@ -247,7 +247,7 @@ int serve(const Options& o) {
   std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");
   std::vector<LeftAttempt> left;
   if (!o.clean_up) {
-    const std::string campaign = last_campaign(home, o.connect);
+    const std::string campaign = last_campaign(home);
     left = find_left_attempts(home / "runs", campaign, results_of(*spool, campaign), books);
   }
   clean_up(home, left, engines, **store);

@@ -30,7 +30,7 @@ constexpr Millis kLeaveGrace{10'000};  // for acknowledgements once nothing runs
 constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
 constexpr Millis kSyncMin{50};
 constexpr Millis kSyncMax{60'000};
-constexpr const char* kLast = "last-campaign";  // in the worker's home: endpoint, newline, campaign
+constexpr const char* kLast = "last-campaign";  // in the worker's home
 
 BootId random_boot() {
   std::random_device device;
@@ -55,11 +55,12 @@ Result<std::string> read_part(const fs::path& path, std::uint64_t offset, std::s
 
 }  // namespace
 
-std::string last_campaign(const fs::path& home, const std::string& endpoint) {
+// Until version 5 of the protocol a line with the coordinator's address came first.
+std::string last_campaign(const fs::path& home) {
   const Result<std::string> last = read_file(home / kLast, limits::kDetailBytes);
-  const std::size_t line = last.ok() ? last->find('\n') : std::string::npos;
-  if (line == std::string::npos || last->substr(0, line) != endpoint) return {};
-  return last->substr(line + 1);
+  if (!last.ok()) return {};
+  const std::string name = last->substr(last->rfind('\n') + 1);
+  return is_plain_name(name) ? name : "";
 }
 
 WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles,
@@ -99,11 +100,11 @@ bool WorkerLoop::send(const wire::Message& m) {
 }
 
 Result<WorkerLoop::End> WorkerLoop::run() {
-  // The campaign this endpoint served last: its results are part of the first Sync already, so that
-  // nobody takes them for lost.
-  campaign_ = last_campaign(options_.home, options_.port.endpoint);
+  // What there is of the campaign served last is part of the first Sync already, so that nobody
+  // takes it for lost.  Its coordinator may have another address now, and another campaign's may
+  // have this one: the Sync says which it speaks of.
+  campaign_ = last_campaign(options_.home);
   if (!campaign_.empty()) {
-    bundles_.enter(campaign_);
     Result<std::vector<Spool::Entry>> entries = spool_.load(campaign_);
     if (entries.ok()) {
       for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
@@ -276,10 +277,11 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   done_.clear();
   early_.clear();
   wanted_.clear();
-  bundles_.enter(campaign);
+  // Never started, and from here their bundles do not come.
+  std::erase_if(attempts_, [](const auto& item) { return item.second.waiting; });
   outbox_.clear();
-  on_disk([this, campaign, last = options_.port.endpoint + "\n" + campaign] {
-    if (const Status kept = write_file(options_.home / kLast, last); !kept.ok()) {
+  on_disk([this, campaign] {
+    if (const Status kept = write_file(options_.home / kLast, campaign); !kept.ok()) {
       log::warn("remember the campaign: " + kept.error().detail);
     }
     auto entries = std::make_shared<Result<std::vector<Spool::Entry>>>(spool_.load(campaign));
@@ -408,6 +410,7 @@ void WorkerLoop::sync() {
     m.ticket = word.ticket;
     m.obeyed = word.obeyed;
     m.calls = word.calls;
+    m.campaign = campaign_;
   }
   send(m);
   want_missing();

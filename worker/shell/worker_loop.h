@@ -38,8 +38,8 @@ struct WorkerLoopOptions {
   std::vector<LeftAttempt> left{};
 };
 
-// The campaign that this endpoint's coordinator had when a worker of this home last heard of it.
-std::string last_campaign(const fs::path& home, const std::string& endpoint);
+// The one that a worker of this home served last; empty: none that is known.
+std::string last_campaign(const fs::path& home);
 
 class WorkerLoop {
  public:

@@ -15,12 +15,12 @@ void WorkerLoop::start_ready() {
   std::vector<Key> ready;
   bool missing = false;
   for (const auto& [key, local] : attempts_) {
-    if (!local.waiting) continue;
+    if (!local.waiting || key.first != campaign_) continue;
     bool complete = true;
     const auto need = [&](const Digest& digest, BundleCache::Kind kind) {
       if (wanted_.contains(digest)) {
         complete = false;
-      } else if (!bundles_.holds(digest)) {
+      } else if (!bundles_.holds({campaign_, digest})) {
         complete = false;
         missing = true;
         wanted_[digest].kind = kind;
@@ -64,8 +64,8 @@ void WorkerLoop::handle(const wire::Bundle& m) {
 void WorkerLoop::bundle_complete(const Digest& digest, std::string bytes) {
   Wanted& wanted = wanted_.at(digest);
   wanted.storing = true;
-  on_disk([this, digest, kind = wanted.kind, bytes = std::move(bytes)] {
-    auto stored = std::make_shared<Status>(bundles_.put(kind, digest, bytes));
+  on_disk([this, campaign = campaign_, digest, kind = wanted.kind, bytes = std::move(bytes)] {
+    auto stored = std::make_shared<Status>(bundles_.put(kind, {campaign, digest}, bytes));
     asio::post(io_, [this, digest, stored] {
       if (stored->ok()) {
         wanted_.erase(digest);
@@ -92,9 +92,9 @@ void WorkerLoop::start(const Key& key) {
   asio::post(slots_, [this, key, input = std::move(input), settings = local.settings,
                       watch = local.watch]() mutable {
     const auto work = [&]() -> Result<Spool::Entry> {
-      PROCTOR_TRY(input.contract, bundles_.contract(input.assignment.contract));
-      PROCTOR_TRY(input.method, bundles_.method(input.assignment.method));
-      PROCTOR_TRY(input.settings, bundles_.settings(settings));
+      PROCTOR_TRY(input.contract, bundles_.contract({key.first, input.assignment.contract}));
+      PROCTOR_TRY(input.method, bundles_.method({key.first, input.assignment.method}));
+      PROCTOR_TRY(input.settings, bundles_.settings({key.first, settings}));
       return executor_.execute(input, *watch);
     };
     auto entry = std::make_shared<Result<Spool::Entry>>(work());

@@ -1,6 +1,7 @@
 // Workers over TCP: keys, wrong keys, garbage, names.  Nobody is disturbed by a stranger.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <random>
@@ -22,15 +23,22 @@ CampaignShape gated() {
 }
 
 // The port behind "listening on tcp://127.0.0.1:PORT"; 0 while it is not said.
-int port_of(const CampaignScene& scene) {
+int port_of(const CampaignScene& scene, const std::string& name = "proctor") {
   constexpr std::string_view kMark = "listening on tcp://127.0.0.1:";
-  const std::string said = scene.said();
+  const std::string said = scene.said(name);
   const std::size_t at = said.find(kMark);
   return at == std::string::npos ? 0 : std::atoi(said.c_str() + at + kMark.size());
 }
-std::string endpoint_of(const CampaignScene& scene) {
-  REQUIRE_MESSAGE(eventually([&] { return port_of(scene) != 0; }), scene.said());
-  return "tcp://127.0.0.1:" + std::to_string(port_of(scene));
+std::string endpoint_of(const CampaignScene& scene, const std::string& name = "proctor") {
+  REQUIRE_MESSAGE(eventually([&] { return port_of(scene, name) != 0; }), scene.said(name));
+  return "tcp://127.0.0.1:" + std::to_string(port_of(scene, name));
+}
+
+// How many campaigns the worker has entered.
+std::size_t served(const std::string& said) {
+  std::size_t n = 0, at = 0;
+  for (; (at = said.find("serving campaign", at)) != std::string::npos; ++at) ++n;
+  return n;
 }
 
 std::vector<std::string> with_keys(const CampaignScene& scene, const std::string& key) {
@@ -114,6 +122,44 @@ TEST_SUITE("coordinator") {
                  (scene.temp() / "root").string()};
     const CommandOutcome worker = must(run_command(spec));
     CHECK_MESSAGE(worker.exit_code == 2, worker.err);
+  }
+
+  TEST_CASE("another campaign at a worker's address, and its own at another one") {
+    const CampaignScene own(gated_shape(4)), other(gated_shape(4));
+    const auto plain = [](std::vector<std::string> args) {
+      args.emplace_back("--insecure-loopback");
+      return args;
+    };
+    Child serve = own.start("serve", plain({"--listen", "tcp://127.0.0.1:0"}));
+    const std::string address = endpoint_of(own);
+    Child worker = own.start_worker(plain({"--connect", address, "--slots", "2"}), "w1");
+    REQUIRE_MESSAGE(eventually([&] { return own.agents_run(2); }), own.said("w1"));
+    serve.signal(SIGKILL);
+    serve.wait(10s);
+    // Now the worker has seen an epoch that the other campaign has yet to reach.
+    serve = own.start("serve", plain({"--resume", "--listen", address}), "resumed");
+    REQUIRE_MESSAGE(eventually([&] { return contains(own.said("resumed"), "2 running"); }),
+                    own.said("resumed"));
+    serve.signal(SIGKILL);
+    serve.wait(10s);
+
+    // Attempts' numbers are the same there.
+    Child stranger = other.start("serve", plain({"--listen", address}));
+    REQUIRE_MESSAGE(eventually([&] { return served(own.said("w1")) == 2; }), own.said("w1"));
+    own.open_gate();
+    other.open_gate();
+    CHECK_MESSAGE(stranger.wait(40s) == 0, other.said());
+    CHECK(worker.wait(20s) == 0);  // drained, for that campaign is done
+    check_books(other, {.runs = 4});
+
+    serve = own.start("serve", plain({"--resume", "--listen", "tcp://127.0.0.1:0"}), "elsewhere");
+    worker = own.start_worker(plain({"--connect", endpoint_of(own, "elsewhere")}), "w1");
+    CHECK_MESSAGE(serve.wait(40s) == 0, own.said("elsewhere"));
+    CHECK(worker.wait(20s) == 0);
+    check_books(own, {.runs = 4});
+    CHECK(own.number("SELECT count(*) FROM attempts") == 4);  // nothing was done twice
+    own.require_nothing_left();
+    other.require_nothing_left();
   }
 
   TEST_CASE("plain TCP on loopback serves and bears garbage and a second worker of one name") {

@@ -39,6 +39,48 @@ TEST_SUITE("worker") {
     scene.stop(coordinator, worker);
   }
 
+  TEST_CASE("a killed worker finds its coordinator at another address") {
+    LeftScene scene;
+    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));
+    const Method fix =
+        scene.method("fix", Method::Kind::kCommand, "echo 'echo $(($1 + $2))' > calc.sh");
+    FakeCoordinator before(scene.socket, 3);
+    scene.leave(before, fix, kAccepting);
+    scene.socket = scene.temp.path() / "elsewhere.sock";
+    FakeCoordinator after(scene.socket, 4);
+    after.bundles = before.bundles;
+    Child worker = scene.start_worker();
+    REQUIRE(after.connected());
+    CHECK(after.syncs[0].campaign == "camp1");
+    REQUIRE(after.syncs[0].running.size() == 1);
+    CHECK(after.syncs[0].running[0].attempt == id(4));
+    CHECK(scene.ended(after, id(4)).result.outcome == RunOutcome::kSuccess);
+    scene.stop(after, worker);
+  }
+
+  TEST_CASE("what is of one campaign is never said as if it were of another") {
+    LeftScene scene;
+    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));
+    const Method fix =
+        scene.method("fix", Method::Kind::kCommand, "echo 'echo $(($1 + $2))' > calc.sh");
+    FakeCoordinator first(scene.socket, 3);
+    scene.leave(first, fix, kAccepting);
+    const fs::path home = std::exchange(scene.socket, scene.temp.path() / "elsewhere.sock");
+    FakeCoordinator other(scene.socket, 1, "camp2");
+    Child worker = scene.start_worker();
+    REQUIRE(other.until(
+        [&] { return !other.syncs.empty() && other.syncs.back().campaign == "camp2"; }));
+    CHECK(other.syncs[0].campaign == "camp1");
+    CHECK(other.syncs.back().running.empty());
+    CHECK(other.syncs.back().unacked.empty());
+    scene.stop(other, worker);  // which waits for what runs
+    CHECK(other.results.empty());
+    scene.socket = home;
+    Child again = scene.start_worker();
+    CHECK(scene.ended(first, id(4)).result.outcome == RunOutcome::kSuccess);
+    scene.stop(first, again);
+  }
+
   TEST_CASE("an attempt that outlived a worker is not taken over a second time") {
     LeftScene scene;
     scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));

@@ -193,6 +193,7 @@ Sync sync(std::mt19937_64& rng) {
   m.ticket = rng();
   m.obeyed = rng();
   m.calls = counts(rng);
+  m.campaign = letters(rng, 0, limits::kNameBytes);
   return m;
 }
 

@@ -1,0 +1,133 @@
+// What a coordinator takes of peers, whatever they send (docs/protocol.md, "Bounds").
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/base/limits.h"
+#include "common/base/unique_fd.h"
+#include "tests/integration/coordinator/raw_worker.h"
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Serving {
+  Serving() {
+    constexpr std::string_view kMark = "listening on ";
+    REQUIRE_MESSAGE(eventually([&] { return contains(scene.said(), std::string(kMark)); }),
+                    scene.said());
+    const std::string said = scene.said();
+    const std::size_t at = said.find(kMark) + kMark.size();
+    endpoint = said.substr(at, said.find_first_of(" \n,", at) - at);
+  }
+  // In MiB; of memory that is in use.
+  std::int64_t resident() const {
+    const std::string status = scene.read("/proc/" + std::to_string(serve.pid()) + "/status");
+    const std::size_t at = status.find("VmRSS:");
+    REQUIRE(at != std::string::npos);
+    return std::atoll(status.c_str() + at + 6) / 1024;
+  }
+  // It still serves: the campaign ends well with a worker of good manners.
+  void ends_well() {
+    Child worker =
+        scene.start_worker({"--connect", endpoint, "--slots", "1", "--insecure-loopback"}, "good");
+    scene.open_gate();
+    CHECK_MESSAGE(serve.wait(40s) == 0, scene.said());
+    CHECK(worker.wait(20s) == 0);
+    check_books(scene, {.runs = 1});
+  }
+  CampaignScene scene{gated_shape(1)};
+  Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"});
+  std::string endpoint;
+};
+
+}  // namespace
+
+TEST_SUITE("coordinator") {
+  TEST_CASE("a bundle that is asked for again and again is sent once") {
+    Serving at;
+    RawNetwork network;
+    RawWorker worker(network, at.endpoint);
+    REQUIRE(network.until([&] { return worker.connected; }));
+    wire::Sync ready = RawWorker::sync("greedy");
+    ready.slots = 1;
+    REQUIRE(worker.say(ready));
+    REQUIRE(network.until([&] { return worker.assigned.size() == 1; }));
+    const std::size_t replies = worker.replies.size();
+    const wire::Want want{{worker.assigned[0].settings}};
+    constexpr int kTimes = 30;  // within what it may say in a second
+    for (int i = 0; i < kTimes; ++i) REQUIRE(worker.say(want));
+    REQUIRE(worker.say(ready));  // read after all of them
+    REQUIRE(network.until([&] { return worker.replies.size() == replies + 1; }));
+    CHECK(worker.bundles.size() == 1);
+    CHECK(at.serve.running());
+  }
+
+  TEST_CASE("pieces that wait for a disk that stands still are dropped, not kept") {
+    Serving at;
+    RawNetwork network;
+    RawWorker worker(network, at.endpoint);
+    REQUIRE(network.until([&] { return worker.connected; }));
+    REQUIRE(worker.say(RawWorker::sync("flood")));
+    REQUIRE(network.until([&] { return worker.replies.size() == 1; }));
+    // A pipe that nobody reads holds up whoever opens it for writing.
+    const fs::path incoming = at.scene.folder() / "runs/.incoming", pipe = incoming / "0.1.part";
+    REQUIRE(make_dirs(incoming).ok());
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const std::int64_t before = at.resident();
+    constexpr int kPieces = 300;
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    const wire::ArchiveChunk piece{Epoch(1),         AttemptId{RunId(0), AttemptNo(1)}, Digest(), 0,
+                                   kPieces * kPiece, std::string(kPiece, 'x')};
+    for (int sent = 0; sent < kPieces;) {
+      sent += worker.say(piece) ? 1 : 0;
+      REQUIRE(network.until([] { return true; }));
+    }
+    REQUIRE(worker.say(RawWorker::sync("flood")));  // read after all of them
+    REQUIRE(network.until([&] { return worker.replies.size() == 2; }));
+    const std::int64_t grown = at.resident() - before;
+    MESSAGE(grown << " MiB for " << kPieces << " pieces of 1 MiB");
+    CHECK(grown < 160);  // 65 pieces, what is in sockets, and what malloc keeps
+    CHECK(worker.chunk_acks.empty());
+    {
+      const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      REQUIRE(reader.valid());
+      CHECK(eventually([&] { return contains(at.scene.said(), "archive of attempt 0.1"); }));
+    }
+    fs::remove(pipe);
+    at.ends_well();
+  }
+
+  TEST_CASE("no more workers than a coordinator has room for") {
+    Serving at;
+    RawNetwork network;
+    constexpr std::size_t kNames = 32;  // of one connection, within what it may say in a second
+    std::vector<std::unique_ptr<RawWorker>> peers;
+    for (std::size_t i = 0; i < limits::kWorkersMax / kNames; ++i)
+      peers.push_back(std::make_unique<RawWorker>(network, at.endpoint));
+    REQUIRE(network.until(
+        [&] { return std::ranges::all_of(peers, [](const auto& p) { return p->connected; }); }));
+    std::size_t named = 0;
+    for (const auto& peer : peers)
+      for (std::size_t i = 0; i < kNames; ++i)
+        REQUIRE(peer->say(RawWorker::sync("w" + std::to_string(named++))));
+    CHECK(named == limits::kWorkersMax);
+    const auto replies = [&] {
+      std::size_t n = 0;
+      for (const auto& peer : peers) n += peer->replies.size();
+      return n;
+    };
+    REQUIRE_MESSAGE(network.until([&] { return replies() == named; }), replies());
+    RawWorker late(network, at.endpoint);
+    REQUIRE(network.until([&] { return late.connected; }));
+    REQUIRE(late.say(RawWorker::sync("one-more")));
+    REQUIRE(network.until([&] { return !late.refusals.empty(); }));
+    CHECK_MESSAGE(contains(late.refusals[0], "4096 workers are connected already"),
+                  late.refusals[0]);
+    REQUIRE(peers[0]->say(RawWorker::sync("w0")));  // who is in stays in
+    CHECK(network.until([&] { return replies() == named + 1; }));
+    CHECK(at.serve.running());
+  }
+}

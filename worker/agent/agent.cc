@@ -65,8 +65,7 @@ class CommandAgent final : public Agent {
     exec.timeout = time;
     exec.stdout_file = job.logs / "stdout";
     exec.stderr_file = job.logs / "stderr";
-    // What a container has written lies in our scratch folder, which goes with us.
-    if (!job.method.container) exec.outlives = job.outlives;
+    exec.outlives = job.outlives;
     job.on_sandbox();
     PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(exec, cancel));
     job.on_tool({"shell", exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file});

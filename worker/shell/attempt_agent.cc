@@ -8,6 +8,12 @@
 
 namespace proctor {
 
+// That of the contract, or of the method's own image.
+Result<SandboxEngine*> AttemptRun::agent_engine() {
+  if (input_.method->container) return container_engine(*input_.method->container);
+  return engine_;
+}
+
 Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
   PROCTOR_TRY(const fs::path dir, fresh_dir("meter"));
   // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
@@ -73,9 +79,8 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   fs::path scratch;
   std::unique_ptr<PhaseNetwork> network;
   // A baseline opens no sandbox and writes no output; an empty folder would be evidence of nothing.
-  SandboxEngine* engine = engine_;
+  PROCTOR_TRY(SandboxEngine* const engine, agent_engine());
   if (method.container) {
-    PROCTOR_TRY(engine, container_engine(*method.container));
     PROCTOR_TRY(spec, container_spec(*method.container, Room::kAgent, label("agent")));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_TRY(network, give_container_network(spec, contract().policy.agent_network, "agent"));

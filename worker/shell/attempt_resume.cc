@@ -77,7 +77,8 @@ Status AttemptRun::restore(const LeftAttempt& left) {
                                   agent ? RunRecorder::Keep::kAll : RunRecorder::Keep::kMarked));
   recorder_ = std::make_unique<RunRecorder>(std::move(recorder));
   PROCTOR_TRY(engine_, tools_.engines.wait_for(contract().environment, watch_.token()));
-  if (agent && engine_->kind() != SandboxKind::kDocker)
+  PROCTOR_TRY(const SandboxEngine* const runs_agent, agent_engine());
+  if (agent && runs_agent->kind() != SandboxKind::kDocker)
     return Error{Errc::kUnavailable, "its image has another runtime now"};
   PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
   network_used_ = contract().policy.agent_network.any();
@@ -98,7 +99,9 @@ void AttemptRun::give_up(const LeftAttempt& left) {
   const Checkpoint::Program& program = *left.checkpoint.program;
   SandboxSpec spec;
   spec.label = label("agent");
-  if (engine_ != nullptr) (void)engine_->adopt(spec, left.command()).ok();
+  if (engine_ != nullptr)  // else there was none to be had a moment ago
+    if (const auto runs_it = agent_engine(); runs_it.ok())
+      (void)(*runs_it)->adopt(spec, left.command()).ok();
   if (workspace_) return;
   auto workspace = tools_.store.adopt(snapshot_, spec.label, program.workspace);
   if (workspace.ok()) workspace_ = std::move(workspace).value();

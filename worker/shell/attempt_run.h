@@ -123,6 +123,7 @@ class AttemptRun {
   Result<AgentReport> work_in_container(const AgentJob& job, const ProgramContainer& container);
   Status take_back(const ProgramContainer& container);
   Result<SandboxEngine*> container_engine(const ProgramContainer& container);
+  Result<SandboxEngine*> agent_engine();
   Result<SandboxSpec> container_spec(const ProgramContainer& container, Room room,
                                      const std::string& label);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,

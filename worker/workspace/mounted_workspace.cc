@@ -55,7 +55,7 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
                                                            std::shared_ptr<OverlayPool> overlays,
                                                            const GitProgram& git,
                                                            WorkspaceSetup setup,
-                                                           const fs::path& dir) {
+                                                           const fs::path& dir, Volume volume) {
   PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
   PROCTOR_TRY(auto mount,
@@ -65,13 +65,13 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
   ws->use_ = std::move(use);
   ws->merged_ = mount->merged();
   ws->mount_ = std::move(mount);
-  ws->has_volume_ = true;
+  ws->has_volume_ = volume == Volume::kMade;
   return std::unique_ptr<Workspace>(std::move(ws));
 }
 
 std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
-  if (!mount_ || !has_volume_) return std::nullopt;
-  return LeftWorkspace{mount_->dir(), setup_.volume_name};
+  if (!mount_) return std::nullopt;
+  return LeftWorkspace{mount_->dir(), has_volume_ ? setup_.volume_name : ""};
 }
 
 Status MountedWorkspace::prepare() {

@@ -30,11 +30,12 @@ class MountedWorkspace final : public Workspace {
   static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                    std::shared_ptr<OverlayPool> overlays,
                                                    const GitProgram& git, WorkspaceSetup setup);
-  // The workspace of an overlay that was left mounted, and of its volume.
+  // The workspace of an overlay that was left mounted, and of the volume that `setup` names.
+  enum class Volume { kNone, kMade };
   static Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot,
                                                   std::shared_ptr<OverlayPool> overlays,
                                                   const GitProgram& git, WorkspaceSetup setup,
-                                                  const fs::path& dir);
+                                                  const fs::path& dir, Volume volume);
   MountedWorkspace(const MountedWorkspace&) = delete;
   MountedWorkspace& operator=(const MountedWorkspace&) = delete;
   ~MountedWorkspace() override;

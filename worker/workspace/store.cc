@@ -83,9 +83,11 @@ class Store final : public WorkspaceStore {
     if (kept == kept_.end())
       return Error{Errc::kNotFound, "workspace " + left.dir.string() + " was not kept"};
     WorkspaceSetup setup = setup_for(label);
-    setup.volume_name = left.volume;
+    using Volume = MountedWorkspace::Volume;
+    const Volume volume = left.volume.empty() ? Volume::kNone : Volume::kMade;
+    if (volume == Volume::kMade) setup.volume_name = left.volume;
     return MountedWorkspace::adopt(snapshot, overlays_, mirrors_.git(), std::move(setup),
-                                   kept->second);
+                                   kept->second, volume);
   }
 
   WorkspaceKind kind() const override { return kind_; }
@@ -93,7 +95,7 @@ class Store final : public WorkspaceStore {
   Status clean_up(const std::vector<LeftWorkspace>& keep) override {
     std::set<std::string> volumes_kept;
     for (const LeftWorkspace& left : keep) {
-      volumes_kept.insert(left.volume);
+      if (!left.volume.empty()) volumes_kept.insert(left.volume);
       auto mine = life_.take_over(left.dir);
       if (mine.ok()) kept_.emplace(left.dir, std::move(mine).value());
       if (!mine.ok()) log::warn("workspace " + left.dir.string() + ": " + mine.error().detail);

@@ -35,17 +35,16 @@ struct Patch {
   std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
 };
 
-// A workspace that a killed life of this worker left mounted, because a container still works in
-// it.
+// A workspace that a killed life of this worker left mounted, because its agent still works.
 struct LeftWorkspace {
-  fs::path dir;  // of its overlay
-  std::string volume;
+  fs::path dir;        // of its overlay
+  std::string volume;  // empty: it has none, for the agent's container sees copies
 };
 
 class Workspace {
  public:
   virtual ~Workspace() = default;  // unmounts and removes everything
-  // How a later life finds it, once it has a volume; none: a copy, which only this life can read.
+  // How a later life finds it; none: a copy, which only this life can read.
   virtual std::optional<LeftWorkspace> left_to_others() const { return std::nullopt; }
   virtual WorkspaceKind kind() const = 0;
   // The merged tree on the host; what bubblewrap binds.  Holds a one-commit .git (no remotes, tags,

@@ -73,6 +73,31 @@ TEST_SUITE("worker") {
     CHECK(leftovers_of(scene.temp.path() / "root", scene.temp.path() / "root") == "");
   }
 
+  TEST_CASE("an agent in an image of its own survives the death of its worker") {
+    DockerScene scene;
+    Method agent = scene.method("agent", Method::Kind::kCommand, "image");
+    agent.container = ProgramContainer{};
+    agent.container->image = std::exchange(scene.contract.environment.image, "");
+    agent.container->entrypoint = {"/bin/sh", "-c"};
+    agent.container->command = {
+        "echo begun; sleep 4; echo 'echo $(($1 + $2))' > /given/calc.sh; echo done"};
+    agent.container->mounts = {{"calc.sh", "/given/calc.sh", true}};
+    agent.digest = digest_of(agent);
+    FakeCoordinator coordinator(scene.socket, 3);
+    scene.leave_at_work(coordinator, agent);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    REQUIRE(coordinator.syncs[0].running.size() == 1);
+    CHECK(coordinator.syncs[0].running[0].stage == wire::Stage::kAgent);
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.said == "begun\ndone\n");
+    CHECK(LeftScene::count(e.events, "\"type\":\"agent.start\"") == 1);
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+    CHECK(leftovers_of(scene.temp.path() / "root", scene.temp.path() / "root") == "");
+  }
+
   TEST_CASE("an agent that ended while nobody looked is judged by what it left") {
     DockerScene scene;
     const Method agent =

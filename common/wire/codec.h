@@ -17,13 +17,14 @@
 
 namespace proctor::wire {
 
-std::string encode(const Message& message);
+// For a peer of an older version that is served (messages.h) what is newer is left out.
+std::string encode(const Message& message, std::uint32_t version = kVersion);
 Result<Message> decode(std::string_view bytes);
 
 // The version a frame says it has, or 0 if it does not look like a frame at all.  The envelope and
 // the first field of Refuse are the same in every version, so both sides can refuse a stranger and
 // read why they were refused:
-//   if (const auto v = peek_version(bytes); v != 0 && !is_spoken(v))
+//   if (const auto v = peek_version(bytes); v != 0 && !is_served(v))
 //   send(encode(wrong_version(v)));
 std::uint32_t peek_version(std::string_view bytes);
 // Likewise its kind (kinds.h), or 0: to decide whether it is worth decoding.
@@ -31,7 +32,10 @@ std::uint64_t peek_kind(std::string_view bytes);
 constexpr bool is_spoken(std::uint32_t version) {
   return kOldestVersion <= version && version <= kVersion;
 }
-// "protocol version 3 is not spoken here (1 to 1): update proctor-worker or proctor"
+constexpr bool is_served(std::uint32_t version) {
+  return kOldestServed <= version && version <= kVersion;
+}
+// "protocol version 3 is not spoken here (4 to 5): update proctor-worker or proctor"
 Refuse wrong_version(std::uint32_t version);
 
 // "Sync", for logs and counters.

@@ -316,7 +316,7 @@ std::uint64_t peek_kind(std::string_view bytes) {
 
 Refuse wrong_version(std::uint32_t version) {
   return {"protocol version " + std::to_string(version) + " is not spoken here (" +
-          std::to_string(kOldestVersion) + " to " + std::to_string(kVersion) +
+          std::to_string(kOldestServed) + " to " + std::to_string(kVersion) +
           "): update proctor-worker or proctor"};
 }
 

@@ -20,7 +20,9 @@ struct StringSink {
 
 class Writer {
  public:
-  explicit Writer(std::string& out) : sink_{out}, packer_(sink_) {}
+  Writer(std::string& out, std::uint32_t version) : version_(version), sink_{out}, packer_(sink_) {}
+
+  std::uint32_t version() const { return version_; }
 
   void array(std::size_t items) { packer_.pack_array(static_cast<std::uint32_t>(items)); }
   void u(std::uint64_t value, std::uint64_t most = UINT64_MAX) {
@@ -107,12 +109,13 @@ class Writer {
   }
 
  private:
+  const std::uint32_t version_;
   StringSink sink_;
   msgpack::packer<StringSink> packer_;
 };
 
 void body(Writer& w, const Sync& m) {
-  w.array(12);
+  w.array(5 <= w.version() ? 12 : 11);
   w.name(m.worker.raw(), limits::kNameBytes);
   w.u(m.boot.raw());
   w.name(m.version, limits::kNameBytes);
@@ -126,7 +129,7 @@ void body(Writer& w, const Sync& m) {
   w.u(m.ticket);
   w.u(m.obeyed);
   w.counts(m.calls);
-  w.str(m.campaign, limits::kNameBytes);
+  if (5 <= w.version()) w.str(m.campaign, limits::kNameBytes);
 }
 
 void body(Writer& w, const Progress& m) {
@@ -267,12 +270,13 @@ std::size_t size_guess(const Message& message) {
 
 }  // namespace
 
-std::string encode(const Message& message) {
+std::string encode(const Message& message, std::uint32_t version) {
+  PROCTOR_ASSERT(is_served(version));
   std::string out;
   out.reserve(size_guess(message));
-  Writer w(out);
+  Writer w(out, version);
   w.array(3);
-  w.u(kVersion);
+  w.u(version);
   std::visit(
       [&](const auto& m) {
         w.e(kKindOf<std::decay_t<decltype(m)>>);

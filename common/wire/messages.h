@@ -16,7 +16,11 @@
 namespace proctor::wire {
 
 inline constexpr std::uint32_t kVersion = 5;
-inline constexpr std::uint32_t kOldestVersion = 1;
+inline constexpr std::uint32_t kOldestVersion =
+    1;  // that is read: spools and meter books keep messages
+// That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing
+// still, so that a campaign's limits would not hold.
+inline constexpr std::uint32_t kOldestServed = 4;
 
 enum class Stage : std::uint8_t {  // of a running attempt
   kAssigned,

@@ -362,7 +362,8 @@ void Coordinator::fail(const std::string& why) {
 void Coordinator::send(const WorkerId& worker, const wire::Message& message) {
   const auto it = peers_.find(worker);
   if (it == peers_.end()) return;  // it will Sync
-  if (!ports_[it->second.port]->send(it->second.routing_id, wire::encode(message)))
+  if (!ports_[it->second.port]->send(it->second.routing_id,
+                                     wire::encode(message, it->second.version)))
     log::debug("a " + std::string(wire::kind_name(message)) + " to " + worker.raw() +
                " was not sent; its next Sync heals that");
 }

@@ -78,6 +78,7 @@ class Coordinator {
   struct Peer {
     std::size_t port = 0;
     std::string routing_id;
+    std::uint32_t version = wire::kVersion;  // of the protocol
     BootId boot;
     Instant last;
     std::map<Digest, Instant> bundles{};  // on their way to it since then
@@ -102,6 +103,8 @@ class Coordinator {
   template <class NotForUs>
   void on_message(std::size_t port, const wire::PeerMessage& from, NotForUs m);
   const WorkerId* worker_of(std::size_t port, const std::string& routing_id) const;
+  // Says so to a peer whose version is not served; one that has no version is none.
+  bool refuse_version(std::size_t port, const wire::PeerMessage& from);
   bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void forget_silent_peers();

@@ -33,13 +33,21 @@ void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
   if (!decoded.ok()) {
     warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") + ": " +
          printable(decoded.error().detail));
-    const std::uint32_t version = wire::peek_version(message.bytes);
-    if (version != 0 && !wire::is_spoken(version))
-      ports_[port]->send(message.peer, wire::encode(wire::wrong_version(version)));
+    refuse_version(port, message);
     return;
   }
+  if (refuse_version(port, message)) return;
   std::visit([&](auto&& m) { on_message(port, message, std::forward<decltype(m)>(m)); },
              std::move(decoded).value());
+}
+
+bool Coordinator::refuse_version(std::size_t port, const wire::PeerMessage& from) {
+  const std::uint32_t version = wire::peek_version(from.bytes);
+  if (version == 0 || wire::is_served(version)) return false;
+  const wire::Refuse refusal = wire::wrong_version(version);
+  warn("refused a worker: " + refusal.reason);
+  ports_[port]->send(from.peer, wire::encode(refusal));
+  return true;
 }
 
 template <class NotForUs>
@@ -82,10 +90,11 @@ void Coordinator::heard_from(std::size_t port, const wire::PeerMessage& from, co
   Peer& peer = peers_[m.worker];
   if (peer.port != port || peer.routing_id != from.peer) {
     if (!peer.routing_id.empty()) by_routing_id_.erase({peer.port, peer.routing_id});
-    peer = {.port = port, .routing_id = from.peer, .boot = {}, .last = {}};
+    peer = {.port = port, .routing_id = from.peer, .version = {}, .boot = {}, .last = {}};
     by_routing_id_[{port, from.peer}] = m.worker;
   }
   peer.boot = m.boot;
+  peer.version = wire::peek_version(from.bytes);
   peer.last = mono_now();
   std::erase_if(peer.bundles,
                 [&](const auto& b) { return b.second + kBundleUnderWay <= peer.last; });
@@ -157,7 +166,7 @@ bool Coordinator::send_bundle(const Peer& to, const Digest& digest, const std::s
                             .bytes = bytes.substr(at, kBundlePart),
                             .offset = at,
                             .total = whole ? 0 : bytes.size()};
-    if (!ports_[to.port]->send(to.routing_id, wire::encode(part))) return false;
+    if (!ports_[to.port]->send(to.routing_id, wire::encode(part, to.version))) return false;
   }
   return true;
 }

@@ -237,7 +237,7 @@ TEST_SUITE("wire") {
     CHECK_FALSE(is_spoken(peek_version(newer)));
     CHECK(refusal(newer) == "protocol version 9 is not spoken here");
     CHECK(wrong_version(9).reason ==
-          "protocol version 9 is not spoken here (1 to 5): update proctor-worker or proctor");
+          "protocol version 9 is not spoken here (4 to 5): update proctor-worker or proctor");
     CHECK(peek_version(encode(Ack{})) == wire::kVersion);
     CHECK(peek_version("") == 0);
     CHECK(peek_version("\x93") == 0);
@@ -245,6 +245,22 @@ TEST_SUITE("wire") {
     CHECK(peek_version(std::string("\x93\xcf\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11)) == 0);
     CHECK(refusal(frame(1, 14, [](Packer& p) { p.pack_array(0); })) == "unknown kind 14");
     CHECK(refusal(frame(1, 0, [](Packer& p) { p.pack_array(0); })) == "unknown kind 0");
+  }
+
+  TEST_CASE("a peer of the version before is spoken to in its own words") {
+    Sync sync;
+    sync.worker = WorkerId("w1");
+    sync.version = "1";
+    sync.campaign = "camp1";
+    for (std::uint32_t version = kOldestServed; version <= wire::kVersion; ++version) {
+      const std::string bytes = encode(sync, version);
+      CHECK(peek_version(bytes) == version);
+      const Result<Message> back = decode(bytes);
+      REQUIRE_MESSAGE(back.ok(), back.error().detail);
+      CHECK(std::get<Sync>(*back).campaign == (version < 5 ? "" : "camp1"));
+      for (const Message& m : samples::one_of_each()) CHECK(decode(encode(m, version)).ok());
+    }
+    CHECK_FALSE(is_served(kOldestServed - 1));
   }
 
   TEST_CASE("a refusal of a later version can be read by this one") {

@@ -53,6 +53,12 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
   return entry;
 }
 
+Result<Spool::Entry> RunExecutor::decline(const AttemptInput& input, const std::string& why) {
+  wire::ResultMessage result = blank_result(input);
+  lose_evidence(result, why);
+  return spool_.put(input.campaign, result, {});
+}
+
 wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& watch,
                                       const fs::path& dir, fs::path& archive, MeterBook* book) {
   wire::ResultMessage result = blank_result(input);

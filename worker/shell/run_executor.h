@@ -21,6 +21,8 @@ class RunExecutor {
       : options_(std::move(options)), store_(store), engines_(engines), spool_(spool) {}
 
   Result<Spool::Entry> execute(const AttemptInput& input, AttemptWatch& watch);
+  // The result of one that this worker cannot begin; of `input` only what names the attempt counts.
+  Result<Spool::Entry> decline(const AttemptInput& input, const std::string& why);
 
  private:
   wire::ResultMessage walk(const AttemptInput& input, AttemptWatch& watch, const fs::path& dir,

@@ -89,6 +89,8 @@ class WorkerLoop {
   void go_on(LeftAttempt left);
   void attempt_ended(const Key& key, Result<Spool::Entry> entry);
   void bundle_complete(const Digest& digest, std::string bytes);
+  void decline(const Digest& digest, const std::string& detail);
+  AttemptInput input_of(const Key& key, const Local& local);
   void forget(AttemptId attempt);
   void on_signal();
   void leave_if_done();

@@ -4,6 +4,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/base/version.h"
 #include "worker/shell/worker_loop.h"
 
 namespace proctor {
@@ -69,19 +70,35 @@ void WorkerLoop::bundle_complete(const Digest& digest, std::string bytes) {
     asio::post(io_, [this, digest, stored] {
       if (stored->ok()) {
         wanted_.erase(digest);
-        start_ready();
-      } else {
-        log::warn("bundle " + digest.short_hex() + ": " + stored->error().detail);
-        if (const auto again = wanted_.find(digest); again != wanted_.end())
-          again->second.storing = false;  // asked for again with the next Sync
+        return start_ready();
       }
+      const Error& e = stored->error();
+      log::warn("bundle " + digest.short_hex() + ": " + e.detail);
+      if (e.code == Errc::kInvalid) return decline(digest, e.detail);
+      if (const auto again = wanted_.find(digest); again != wanted_.end())
+        again->second.storing = false;  // asked for again with the next Sync
     });
   });
 }
 
-void WorkerLoop::start(const Key& key) {
-  Local& local = attempts_.at(key);
-  local.waiting = false;
+// Its bytes are what was sent, and mean nothing to this build: a newer one wrote it.
+void WorkerLoop::decline(const Digest& digest, const std::string& detail) {
+  wanted_.erase(digest);
+  const std::string why =
+      "worker " + std::string(kVersion) + " cannot read what the run needs: " + detail;
+  for (auto& [key, local] : attempts_) {
+    const wire::Assignment& a = local.assignment;
+    if (!local.waiting || key.first != campaign_) continue;
+    if (a.contract != digest && a.method != digest && local.settings != digest) continue;
+    local.waiting = false;
+    on_disk([this, key, input = input_of(key, local), why] {
+      auto entry = std::make_shared<Result<Spool::Entry>>(executor_.decline(input, why));
+      asio::post(io_, [this, key, entry] { attempt_ended(key, std::move(*entry)); });
+    });
+  }
+}
+
+AttemptInput WorkerLoop::input_of(const Key& key, const Local& local) {
   AttemptInput input;
   input.campaign = key.first;
   input.epoch = local.epoch;
@@ -89,7 +106,13 @@ void WorkerLoop::start(const Key& key) {
   input.settings_digest = local.settings;
   input.gate = gate_of(key.first);
   input.left = local.left;
-  asio::post(slots_, [this, key, input = std::move(input), settings = local.settings,
+  return input;
+}
+
+void WorkerLoop::start(const Key& key) {
+  Local& local = attempts_.at(key);
+  local.waiting = false;
+  asio::post(slots_, [this, key, input = input_of(key, local), settings = local.settings,
                       watch = local.watch]() mutable {
     const auto work = [&]() -> Result<Spool::Entry> {
       PROCTOR_TRY(input.contract, bundles_.contract({key.first, input.assignment.contract}));

@@ -288,6 +288,29 @@ TEST_SUITE("worker") {
           std::string::npos);
   }
 
+  TEST_CASE("a contract that a newer build wrote is declined, so that another worker may try") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    wire::Assignment a = scene.assignment(coordinator, noop, 1);
+    std::string form = canonical_form(scene.contract);
+    REQUIRE(form.find("\"briefing\":") != std::string::npos);
+    form.replace(form.find("\"briefing\":"), 11, "\"aftertime\":1,\"briefing\":");
+    std::string body = "proctor-bundle 1 contract " + std::to_string(form.size()) + " 0\n" + form;
+    for (const ReferencedFile& file : scene.contract.files) body += file.bytes;
+    a.contract = sha256(form);
+    coordinator.offer(a.contract, sha256(body).hex() + "\n" + body);
+    coordinator.assign({a}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(a.attempt), scene.log());
+    const wire::ResultMessage& result = coordinator.results.at(a.attempt);
+    CHECK(result.infrastructure);
+    CHECK_MESSAGE(result.rationale.find("cannot read what the run needs") != std::string::npos,
+                  result.rationale);
+    CHECK_MESSAGE(result.rationale.find("aftertime") != std::string::npos, result.rationale);
+  }
+
   TEST_CASE("an image without an engine is infrastructure and names the image") {
     Scene scene;
     scene.contract.environment.image = "sha256:" + std::string(64, 'b');

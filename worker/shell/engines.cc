@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/log.h"
+#include "worker/sandbox/docker.h"
 #include "worker/sandbox/oci.h"
 
 namespace proctor {
@@ -110,6 +111,11 @@ Result<SandboxEngine*> Engines::get(SandboxKind kind) {
   const std::lock_guard lock(mutex_);
   if (const auto it = open_.find(kind); it != open_.end()) return it->second.get();
   PROCTOR_TRY(auto engine, open_sandbox_engine(kind, options_));
+  if (kind == SandboxKind::kDocker && docker_unclean_) {
+    PROCTOR_CHECK_OK(engine->clean_up(*docker_unclean_));
+    docker_unclean_.reset();
+    log::info("what an earlier life left in the Docker Engine is gone");
+  }
   return open_.emplace(kind, std::move(engine)).first->second.get();
 }
 
@@ -124,7 +130,12 @@ void Engines::clean_up(const std::set<std::string>& keep) {
   // Whatever an earlier life used, with whichever options.
   for (const SandboxKind kind :
        {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
-    if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) continue;
+    if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) {
+      remove_stale_docker_folders();
+      const std::lock_guard lock(mutex_);
+      docker_unclean_ = keep;
+      continue;
+    }
     const Result<SandboxEngine*> engine = get(kind);
     if (!engine.ok()) continue;
     if (const Status done = (*engine)->clean_up(keep); !done.ok()) {

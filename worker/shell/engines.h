@@ -36,8 +36,9 @@ class Engines {
   // The same, but a Docker Engine that does not answer is waited for, and that is said: it may be
   // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
   Result<SandboxEngine*> wait_for(const Environment& environment, std::stop_token cancel);
-  // Removes what earlier lives of this worker left, in every kind that answers here; but for
-  // commands of these names, which somebody will adopt.
+  // Removes what earlier lives of this worker left, in every kind; but for commands of these names,
+  // which somebody will adopt.  What a Docker Engine that is away holds of it goes when that is
+  // back, before anything new begins there.
   void clean_up(const std::set<std::string>& keep = {});
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
   // "sandbox:docker" is what contracts with an image ask for, also where OCI runs them.
@@ -55,6 +56,7 @@ class Engines {
   std::chrono::seconds engine_wait_;
   std::mutex mutex_;
   std::map<SandboxKind, std::unique_ptr<SandboxEngine>> open_;
+  std::optional<std::set<std::string>> docker_unclean_;  // with what is to be kept
   std::set<SandboxKind> told_;
   std::optional<bool> oci_works_;  // once tried
 };

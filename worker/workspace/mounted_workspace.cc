@@ -110,6 +110,7 @@ Result<std::string> MountedWorkspace::docker_volume() {
     return Error{Errc::kUnavailable, "docker volume: this worker has no docker engine"};
   }
   if (!has_volume_) {
+    if (setup_.clean_volumes) setup_.clean_volumes();
     const DockerVolumes docker(setup_.docker_socket);
     PROCTOR_CHECK_OK(docker.create(setup_.volume_name, merged_, setup_.volume_labels));
     setup_.owed_volumes->pay([&](const std::string& name) { return docker.remove(name).ok(); });

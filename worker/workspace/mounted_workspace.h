@@ -1,6 +1,7 @@
 #pragma once
 // The one implementation of Workspace: an overlay or a copy in a folder of its own.
 // Owns its overlay or its copy, and its Docker volume.  One thread at a time.
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,8 @@ struct WorkspaceSetup {
   fs::path apply_scratch;  // of prepare_apply
   std::string docker_socket;
   std::shared_ptr<Owed> owed_volumes;  // the store's: what an absent engine keeps
+  // Before the first volume: removes those of earlier lives, if the engine was away until now.
+  std::function<void()> clean_volumes{};
   std::string volume_name;
   DockerLabels volume_labels;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -93,31 +94,35 @@ class Store final : public WorkspaceStore {
   WorkspaceKind kind() const override { return kind_; }
 
   Status clean_up(const std::vector<LeftWorkspace>& keep) override {
-    std::set<std::string> volumes_kept;
     for (const LeftWorkspace& left : keep) {
-      if (!left.volume.empty()) volumes_kept.insert(left.volume);
+      if (!left.volume.empty()) volumes_kept_.insert(left.volume);
       auto mine = life_.take_over(left.dir);
       if (mine.ok()) kept_.emplace(left.dir, std::move(mine).value());
       if (!mine.ok()) log::warn("workspace " + left.dir.string() + ": " + mine.error().detail);
     }
-    PROCTOR_TRY(const std::vector<std::string> living, life_.bury_the_dead());
-    if (options_.docker_socket.empty()) return ok_status();
-    const DockerVolumes docker(options_.docker_socket);
-    const auto volumes = docker.list(owner_labels());
-    if (!volumes.ok() && volumes.error().code == Errc::kUnavailable)
-      return ok_status();  // no engine
-    if (!volumes.ok()) return volumes.error();
-    for (const auto& [name, labels] : *volumes) {
-      const auto life = labels.find("proctor.life");
-      const bool alive = life != labels.end() &&
-                         std::find(living.begin(), living.end(), life->second) != living.end();
-      if (!alive && !volumes_kept.contains(name)) PROCTOR_CHECK_OK(docker.remove(name));
-    }
-    return ok_status();
+    PROCTOR_TRY(living_, life_.bury_the_dead());
+    return options_.docker_socket.empty() ? ok_status() : remove_left_volumes();
   }
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, bool>;
+
+  // Those of dead lives; later, if there is no engine now.
+  Status remove_left_volumes() const {
+    const DockerVolumes docker(options_.docker_socket);
+    const auto volumes = docker.list(owner_labels());
+    volumes_unclean_ = !volumes.ok();
+    if (!volumes.ok() && volumes.error().code == Errc::kUnavailable) return ok_status();
+    if (!volumes.ok()) return volumes.error();
+    for (const auto& [name, labels] : *volumes) {
+      const auto life = labels.find("proctor.life");
+      const bool alive = life != labels.end() &&
+                         std::find(living_.begin(), living_.end(), life->second) != living_.end();
+      const bool ours = life != labels.end() && life->second == life_.name();
+      if (!alive && !ours && !volumes_kept_.contains(name)) PROCTOR_CHECK_OK(docker.remove(name));
+    }
+    return ok_status();
+  }
 
   WorkspaceSetup setup_for(const std::string& label) const {
     WorkspaceSetup setup;
@@ -125,6 +130,10 @@ class Store final : public WorkspaceStore {
     setup.apply_scratch = options_.root / "apply.git";
     setup.docker_socket = options_.docker_socket;
     setup.owed_volumes = owed_volumes_;
+    setup.clean_volumes = [this] {
+      if (!volumes_unclean_.exchange(false)) return;
+      if (const Status s = remove_left_volumes(); !s.ok()) log::warn(s.error().detail);
+    };
     setup.volume_name = "proctor-" + options_.owner + "-" + life_.name() + "-" + label;
     setup.volume_labels = owner_labels();
     setup.volume_labels["proctor.attempt"] = label;
@@ -154,6 +163,9 @@ class Store final : public WorkspaceStore {
   const TreeStore trees_;
   const Life life_;
   std::shared_ptr<OverlayPool> overlays_;  // null: workspaces are copies
+  std::vector<std::string> living_;        // other lives of this owner, at the start
+  std::set<std::string> volumes_kept_;     // of this owner's dead lives
+  mutable std::atomic<bool> volumes_unclean_{false};
   const std::shared_ptr<Owed> owed_volumes_ = std::make_shared<Owed>();
   std::map<fs::path, fs::path> kept_;  // where it was left: where it is; not changed later
   std::mutex mutex_;

@@ -19,6 +19,7 @@
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/docker_watch.h"
 #include "worker/sandbox/exit_status.h"
+#include "worker/sandbox/init/full_disk.h"
 #include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/runtime_files.h"
@@ -241,6 +242,7 @@ class DockerSandbox final : public Sandbox {
     if (!spec_.program && (code == kNotThere || code == kNotRunnable))
       PROCTOR_CHECK_OK(check_shell(id));  // ours to know whether anything could have run
     set_exit(outcome, code);
+    outcome.host_disk_full = !spec_.program && code == kInitSawFullDisk;
     PROCTOR_TRY(const bool oom, was_oom_killed(id, code));
     if (oom) outcome.end = ExecOutcome::End::kMemory;
     return ok_status();
@@ -323,7 +325,7 @@ class DockerEngine final : public SandboxEngine {
 
   Status clean_up(const std::set<std::string>& keep) override {
     // What still runs has its init mounted: the folder's name is nobody's any more.
-    remove_stale_runtime_folders(kFolderPrefix);
+    remove_stale_docker_folders();
     DockerApi api(options_.docker_socket);
     PROCTOR_TRY(const std::vector<std::string> ids, api.containers_of(options_.owner));
     for (const std::string& id : ids)
@@ -350,6 +352,10 @@ Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& 
                               /*mode=*/0755));
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<DockerEngine>(options, std::move(limits), std::move(files)));
+}
+
+void remove_stale_docker_folders() {
+  remove_stale_runtime_folders(kFolderPrefix);
 }
 
 Result<std::string> resolve_image(const std::string& socket, const std::string& reference) {

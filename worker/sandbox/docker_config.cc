@@ -128,7 +128,12 @@ Status check_docker_spec(const SandboxSpec& spec) {
 std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                              const fs::path& init, const std::string& owner,
                              const std::string& command, std::size_t log_bytes) {
-  Json entrypoint = {kContainerInitAt, "--"};
+  Json entrypoint = {kContainerInitAt};
+  if (0 < log_bytes) {  // it may outlive us
+    entrypoint.push_back("--disk");
+    entrypoint.push_back(kWorkspaceAt);
+  }
+  entrypoint.push_back("--");
   for (const std::string& word : spec.launcher) entrypoint.push_back(word);
   entrypoint.push_back("/bin/sh");
   Json config = {{"Image", image.id},

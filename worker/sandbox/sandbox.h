@@ -97,8 +97,11 @@ struct LeftCommand {
 struct ExecOutcome {
   enum class End { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCancelled };
   End end = End::kExited;
-  int exit_code = 0;                  // kExited; 127 and 126 keep the shell's meaning
-  int signal = 0;                     // kSignalled
+  int exit_code = 0;  // kExited; 127 and 126 keep the shell's meaning
+  int signal = 0;     // kSignalled
+  // The disk of its workspace was full at some time, and the exit code is not known.  Told of
+  // commands that may outlive us (ExecSpec::outlives).
+  bool host_disk_full = false;
   std::chrono::milliseconds wall{0};  // while it was suspended does not count
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;

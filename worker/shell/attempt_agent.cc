@@ -100,10 +100,15 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
                          {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
   const AgentJob job = agent_job(*engine, std::move(spec), std::move(scratch), evidence);
-  disk_.begin();
+  if (left_program_ == nullptr) {
+    disk_.begin();
+  } else {
+    disk_.go_on(left_program_->checkpoint.program->disk_free);
+  }
   PROCTOR_TRY(const AgentReport report,
               method.container ? work_in_container(job, *method.container)
                                : make_agent(method.kind)->work(job, agent_stop_.get_token()));
+  if (report.program && report.program->host_disk_full) disk_.seen_full();
   if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
     return *std::move(full);
   AgentEnded ended;

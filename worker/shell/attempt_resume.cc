@@ -40,7 +40,7 @@ void AttemptRun::keep_checkpoint(std::optional<Checkpoint::Program> program) {
 
 void AttemptRun::outlives(const std::string& container) {
   if (const auto workspace = workspace_->left_to_others())
-    keep_checkpoint(Checkpoint::Program{container, *workspace});
+    keep_checkpoint(Checkpoint::Program{container, *workspace, disk_.free_at_begin()});
 }
 
 std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {

@@ -86,6 +86,7 @@ Result<Checkpoint> parse(std::string_view text) {
     Checkpoint::Program p;
     p.container = program.text("container");
     p.workspace = {program.text("workspace"), program.text("volume")};
+    if (program.has("disk_free")) p.disk_free = program.count("disk_free");
     PROCTOR_CHECK_OK(program.finish());
     c.program = std::move(p);
   }
@@ -114,7 +115,8 @@ Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
   if (c.program) {
     json["program"] = {{"container", c.program->container},
                        {"workspace", c.program->workspace.dir.string()},
-                       {"volume", c.program->workspace.volume}};
+                       {"volume", c.program->workspace.volume},
+                       {"disk_free", c.program->disk_free}};
   }
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return write_file(dir / kCheckpoint, sha256(text).hex() + "\n" + text, Durability::kLazy);

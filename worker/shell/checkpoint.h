@@ -35,6 +35,7 @@ struct Checkpoint {
   struct Program {  // of the agent; absent: the patch is extracted
     std::string container;
     LeftWorkspace workspace;
+    std::uint64_t disk_free = 0;  // bytes of this host, when it began
   };
   std::optional<Program> program;
 };

@@ -2,29 +2,24 @@
 
 #include <sys/statvfs.h>
 
+#include "worker/sandbox/init/full_disk.h"
+
 namespace proctor {
-namespace {
-
-struct Free {
-  std::uint64_t bytes = UINT64_MAX, files = UINT64_MAX;
-};
-Free free_at(const fs::path& at) {
-  struct statvfs st {};
-  if (::statvfs(at.c_str(), &st) != 0) return {};
-  // File systems that make inodes as they need them say 0 of 0.
-  return {std::uint64_t{st.f_bavail} * st.f_frsize, st.f_files == 0 ? UINT64_MAX : st.f_favail};
-}
-
-}  // namespace
 
 void HostDisk::begin() {
-  free_at_begin_ = free_at(at_).bytes;
+  constexpr std::uint64_t kMuch = std::uint64_t{1} << 50;  // where nobody can say
+  struct statvfs st {};
+  go_on(::statvfs(at_.c_str(), &st) == 0 ? std::uint64_t{st.f_bavail} * st.f_frsize : kMuch);
+}
+
+void HostDisk::go_on(std::uint64_t free_at_begin) {
+  free_at_begin_ = free_at_begin;
   seen_full_ = false;
 }
 
 void HostDisk::look() {
-  const Free now = free_at(at_);
-  if (now.bytes < kFullBytes || now.files < kFullFiles) seen_full_ = true;
+  struct statvfs st {};
+  if (::statvfs(at_.c_str(), &st) == 0 && is_full(st)) seen_full_ = true;
 }
 
 std::optional<Error> HostDisk::end(const std::function<std::uint64_t()>& own) {

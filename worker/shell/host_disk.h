@@ -14,12 +14,14 @@ namespace proctor {
 
 class HostDisk {
  public:
-  static constexpr std::uint64_t kFullBytes = std::uint64_t{1} << 20;
-  static constexpr std::uint64_t kFullFiles = 16;
   explicit HostDisk(fs::path at) : at_(std::move(at)) {}
 
   void begin();  // before a command
+  // Instead of it, of a command that an earlier life began when so much was free.
+  void go_on(std::uint64_t free_at_begin);
+  std::uint64_t free_at_begin() const { return free_at_begin_; }  // bytes
   void look();
+  void seen_full() { seen_full_ = true; }  // by somebody else
   // After it.  `own`: how much it has written, asked only when that matters.
   std::optional<Error> end(const std::function<std::uint64_t()>& own);
 

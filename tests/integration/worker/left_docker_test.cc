@@ -1,6 +1,7 @@
 // A worker that was killed goes on with agents whose containers outlived it.
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "tests/integration/worker/left_scene.h"
+#include "tests/integration/worker/small_disk.h"
 #include "tests/support/leftovers.h"
 
 using namespace proctor;
@@ -116,6 +117,31 @@ TEST_SUITE("worker") {
     CHECK(e.result.usage.agent_ms < 10'000);
     scene.stop(coordinator, worker);
     CHECK(scene.left_in_engine() == "");
+  }
+
+  TEST_CASE("a disk that was full while nobody looked is not held against the agent") {
+    DockerScene scene;
+    const fs::path root = scene.temp.path() / "root";
+    const std::optional<SmallDisk> disk = SmallDisk::over(root);
+    if (!disk) return;
+    const fs::path go = "/proctor/home/go";  // which the test can make, and the agent waits for
+    const Method agent =
+        scene.method("agent", Method::Kind::kCommand,
+                     "echo begun; while ! [ -e " + go.string() + " ]; do sleep 0.1; done; exit 1");
+    FakeCoordinator coordinator(scene.socket, 3);
+    scene.leave_at_work(coordinator, agent);
+    disk->fill();
+    REQUIRE(coordinator.until([&] { return disk->full_for(std::chrono::seconds(1)); }));
+    disk->clear();
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    CHECK(write_file(root / "workers/w1/runs/camp1-4.1/home-agent/go", "").ok());
+    REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
+    CHECK(coordinator.results.at(id(4)).infrastructure);
+    CHECK_MESSAGE(
+        coordinator.results.at(id(4)).rationale.find("was full while it ran") != std::string::npos,
+        coordinator.results.at(id(4)).rationale);
+    scene.stop(coordinator, worker);
   }
 
   TEST_CASE("an agent whose time ran out while nobody looked is stopped at once") {

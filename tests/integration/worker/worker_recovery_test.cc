@@ -1,5 +1,6 @@
 // What survives: a killed worker's results, a coordinator that goes away and comes back.
 #include "tests/integration/worker/meter_scene.h"
+#include "tests/integration/worker/small_disk.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -84,21 +85,8 @@ TEST_SUITE("worker") {
   TEST_CASE("what ran on a full disk is the host's failure, unless it filled the disk itself") {
     Scene scene;
     const fs::path root = scene.temp.path() / "root";
-    REQUIRE(make_dirs(root).ok());
-    CommandSpec mount;
-    mount.argv = {"mount", "-t", "tmpfs", "-o", "size=64m", "proctor-test", root.string()};
-    if (!run_command(mount).value().success()) {
-      MESSAGE("not run: no small disk can be mounted here");
-      return;
-    }
-    struct Unmount {
-      fs::path at;
-      ~Unmount() {
-        CommandSpec spec;
-        spec.argv = {"umount", "-l", at.string()};
-        (void)run_command(spec).value().success();
-      }
-    };
+    const std::optional<SmallDisk> disk = SmallDisk::over(root);
+    if (!disk) return;
     FakeCoordinator coordinator(scene.socket, 1);
     {
       Child worker = scene.start_worker();
@@ -111,19 +99,14 @@ TEST_SUITE("worker") {
                running[0].sandbox_started;
       }),
                       scene.log());
-      // Full by our measure, with room for the result, which is a few hundred bytes.
-      constexpr std::uint64_t kLeft = 512 * 1024, kBlock = 4096;
-      CommandSpec fill;
-      fill.argv = {"dd", "if=/dev/zero", "of=" + (root / "ballast").string(), "bs=4096",
-                   "count=" + std::to_string((fs::space(root).available - kLeft) / kBlock)};
-      REQUIRE(run_command(fill).value().success());
+      disk->fill();
       REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
       CAPTURE(coordinator.results.at(id(1)).rationale);
       CHECK(coordinator.results.at(id(1)).infrastructure);
       CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kInvalid);
       CHECK(coordinator.results.at(id(1)).rationale.find("was full while it ran") !=
             std::string::npos);
-      fs::remove(root / "ballast");
+      disk->clear();
       const Method glutton =
           scene.method("glutton", Method::Kind::kCommand, "dd if=/dev/zero of=all bs=1M; exit 1");
       coordinator.assign({scene.assignment(coordinator, glutton, 2)}, scene.settings_digest());
@@ -134,7 +117,6 @@ TEST_SUITE("worker") {
       CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
       CHECK(worker.wait(std::chrono::seconds(20)) == 0);
     }
-    const Unmount at_the_end{root};
   }
 
   TEST_CASE("a worker goes on without its coordinator and delivers when a new life answers") {

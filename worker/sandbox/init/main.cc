@@ -1,7 +1,10 @@
-// The first process of every sandbox: `init -- PROGRAM ARGUMENT...`.  Runs the program, buries the
-// orphans, and tells its end on descriptor 3 in the words of boxed_process.h.  When that end of the
-// pipe has no reader left (the worker was killed) it ends, and the kernel ends all else inside.
-// Where that descriptor is not open, its own exit code alone tells: the runtime reports that one.
+// The first process of every sandbox: `init [--disk FOLDER] -- PROGRAM ARGUMENT...`.  Runs the
+// program, buries the orphans, and tells its end on descriptor 3 in the words of boxed_process.h.
+// When that end of the pipe has no reader left (the worker was killed) it ends, and the kernel ends
+// all else inside. Where that descriptor is not open, its own exit code alone tells: the runtime
+// reports that one. With --disk it looks four times a second whether the file system of FOLDER is
+// full, and says so in that code (full_disk.h), for the program may outlive whoever else would
+// look.
 //
 // Nothing inside may trace it or reach its descriptors through /proc, so the code under test cannot
 // write the exit code itself.  Static, in the image of a stranger: nothing but the kernel is there.
@@ -15,11 +18,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
+
+#include "worker/sandbox/init/full_disk.h"
 
 namespace {
 
 constexpr int kStatusFd = 3;
 constexpr int kBadUse = 125, kCannotRun = 127, kKilled = 128 + SIGKILL;
+
+constexpr int kLook = 250;  // ms between two looks at the disk
 
 bool quiet = false;
 
@@ -64,6 +72,12 @@ int bury(pid_t child) {
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {
+  const char* watched = nullptr;
+  if (4 < argc && std::string_view(argv[1]) == "--disk") {
+    watched = argv[2];
+    argv += 2;
+    argc -= 2;
+  }
   if (argc < 3) return kBadUse;
   quiet = ::fcntl(kStatusFd, F_SETFD, FD_CLOEXEC) != 0;
   ::prctl(PR_SET_DUMPABLE, 0);
@@ -77,14 +91,24 @@ int main(int argc, char** argv, char** envp) {
   const pid_t child = ::fork();
   if (child < 0) return kBadUse;
   if (child == 0) become(argv + 2, envp, before);
+  bool was_full = false;
+  const auto look = [&] {
+    struct statvfs st {};
+    if (watched != nullptr && !was_full && ::statvfs(watched, &st) == 0)
+      was_full = proctor::is_full(st);
+  };
   for (;;) {
+    look();
     pollfd fds[] = {{deaths, POLLIN, 0}, {quiet ? -1 : kStatusFd, 0, 0}};
-    ::poll(fds, 2, -1);
+    ::poll(fds, 2, watched == nullptr ? -1 : kLook);
     if (fds[1].revents != 0) return kKilled;
     signalfd_siginfo news;
     while (::read(deaths, &news, sizeof news) == static_cast<ssize_t>(sizeof news)) {
     }
-    if (const int status = bury(child); 0 <= status) {
+    if (int status = bury(child); 0 <= status) {
+      look();
+      if (watched != nullptr && status == proctor::kInitSawFullDisk) --status;
+      if (was_full) status = proctor::kInitSawFullDisk;
       tell("exit-code", status);
       return status;
     }

@@ -33,6 +33,7 @@ function(proctor_carried_program room program source header function)
   if(NOT PROCTOR_SANITIZE)  # a sanitizer cannot be linked into a static program
     target_link_libraries(${program} PRIVATE proctor_flags)
   endif()
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_features(${program} PRIVATE cxx_std_20)
   target_compile_options(${program} PRIVATE -Os)
   target_link_options(${program} PRIVATE -static -s)

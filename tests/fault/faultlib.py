@@ -230,26 +230,34 @@ def _slurp(path):
         return ""
 
 
+def _parent_of(pid):
+    m = re.search(r"^PPid:\t(\d+)$", _slurp(f"/proc/{pid}/status"), re.M)
+    return int(m[1]) if m else 0
+
+
 def processes_of(folder):
-    """pid to command line, of processes that name the folder or have something of it mounted in a namespace of their own."""
+    """pid to command line, of processes that name the folder or have something of it mounted in a namespace of their own.
+    The latter has somebody else's sandbox too that was made beside us: not one whose parent lives and is none of these."""
     folder = str(folder) + "/"
     ours = os.readlink("/proc/self/ns/mnt")
-    out = {}
+    named, mounted = {}, {}
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         line = _slurp(f"/proc/{name}/cmdline")
         if not line:
             continue  # a zombie or a kernel thread
-        found = folder in line.replace("\0", "/")
-        if not found:
-            try:
-                found = os.readlink(f"/proc/{name}/ns/mnt") != ours and folder in _slurp(f"/proc/{name}/mountinfo")
-            except OSError:
-                continue
-        if found:
-            out[int(name)] = line.replace("\0", " ").strip()
-    return out
+        text = line.replace("\0", " ").strip()
+        if folder in line.replace("\0", "/"):
+            named[int(name)] = text
+            continue
+        try:
+            if os.readlink(f"/proc/{name}/ns/mnt") != ours and folder in _slurp(f"/proc/{name}/mountinfo"):
+                mounted[int(name)] = text
+        except OSError:
+            continue
+    parents = {pid: _parent_of(pid) for pid in mounted}
+    return named | {pid: text for pid, text in mounted.items() if parents[pid] in (0, 1, *named, *mounted)}
 
 
 def _life_of(pid):

@@ -78,6 +78,16 @@ TEST_SUITE("lifecycle") {
     CHECK(v.evidence == 5);
   }
 
+  TEST_CASE("an agent that was cancelled is not tried again") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(AgentEnded{true, exec(End::kCancelled), 8});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kInvalid);
+    CHECK(v.termination == Termination::kOperatorCancel);
+    CHECK_FALSE(v.infrastructure);
+  }
+
   TEST_CASE("a cap that is reached outside the agent's phase stops nothing") {
     World world(plan_of(0, 1));
     world.until<RunCheck>();

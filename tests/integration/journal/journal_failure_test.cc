@@ -103,7 +103,10 @@ TEST_SUITE("journal") {
         {"losing a finished one", AttemptLost{attempt(1), "x", at(1)}},
         {"parking an ended run", RunParked{RunId(1), ScopeId(0), micro(1), at(1)}},
         {"a second outcome", RunEnded{RunId(1), attempt(1), RunOutcome::kFailure}},
-        {"an older epoch", EpochBegun{Epoch(3), "h", 1, "v", at(1)}},
+        {"voiding one that was settled as it ran", AttemptVoided{attempt(3), "x", at(1)}},
+        {"an ask that was overtaken", AttemptIntent{attempt(4), 1, micro(5), at(1)}},
+        {"the same epoch", EpochBegun{Epoch(3), "h", 1, "v", at(1)}},
+        {"an older epoch", EpochBegun{Epoch(2), "h", 1, "v", at(1)}},
         {"another cap", ScopeDefined{ScopeId(0), "global", micro(1)}},
         {"an unknown scope", RunParked{RunId(5), ScopeId(7), micro(1), at(1)}},
     };
@@ -115,6 +118,10 @@ TEST_SUITE("journal") {
       for (const JournalWrite& fact : life_of(1)) before.push_back(fact);
       before.push_back(AttemptIntent{attempt(2), 0, micro(5), at(1)});
       before.push_back(AttemptGranted{attempt(2), WorkerId("w"), BootId(7), at(2)});
+      before.push_back(AttemptIntent{attempt(3), 0, micro(5), at(1)});
+      before.push_back(AttemptGranted{attempt(3), WorkerId("w"), BootId(7), at(2)});
+      before.push_back(AttemptSettled{attempt(3), micro(5), {}, micro(0), at(3)});
+      before.push_back(AttemptIntent{attempt(4), 2, micro(5), at(1)});
       before.push_back(EpochBegun{Epoch(3), "h", 1, "v", at(1)});
       REQUIRE(journal->append_and_wait(before).ok());
       const Error error =
@@ -124,7 +131,7 @@ TEST_SUITE("journal") {
       CHECK(error_of(journal->close()).detail == error.detail);
       const RestoredState state = must(must(JournalReader::open(folder.file)).load());
       CHECK(state.meta.empty());
-      CHECK(state.attempts.size() == 2);
+      CHECK(state.attempts.size() == 4);
       CHECK(state.attempts[0].charged == micro(1'234'567));
       CHECK(state.ended.size() == 1);
     }

@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <sstream>
 
+#include "common/base/digest.h"
 #include "common/base/system_clock.h"
 
 using namespace proctor;
@@ -45,6 +48,20 @@ struct Shelf {
     REQUIRE(write_file(file(run), bytes).ok());
   }
 };
+
+// The page of the last turn as another boot of the kernel would have written it.
+std::string of_boot(const fs::path& file, const std::string& boot) {
+  const std::string page = read_file(file, 1 << 20).value();
+  std::istringstream words(page);
+  std::array<std::string, 9> w;
+  for (std::string& word : w) words >> word;
+  w[2] = boot;
+  std::string head;
+  for (const std::string& word : w) head += word + " ";
+  const std::string body = page.substr(page.find('\n') + 1, std::stoul(w[7]));
+  head.resize(head.size() - w[8].size() - 1);  // the digest
+  return head + sha256(head + body).hex() + "\n" + body;
+}
 
 const Instant kNow(Millis(100'000));
 
@@ -116,12 +133,16 @@ TEST_SUITE("meter book") {
 
   TEST_CASE("a book that cannot be believed is no claim at all") {
     Shelf shelf;
-    for (const std::uint32_t run : {1U, 2U, 3U, 4U, 5U}) shelf.book(run)->write(used(1), {});
+    for (const std::uint32_t run : {1U, 2U, 3U, 4U, 5U, 6U, 7U})
+      shelf.book(run)->write(used(1), {});
     const std::string page = read_file(shelf.file(1), 1 << 20).value();
     const std::size_t word = page.find(' ', page.find(' ') + 1) + 1;
     const std::string boot = page.substr(word, page.find(' ', word) - word);
     REQUIRE(20 < boot.size());
-    shelf.change(1, boot, std::string(boot.size(), '0'));                // changed, not hashed anew
+    shelf.change(1, boot, std::string(boot.size(), '0'));  // changed, not hashed anew
+    shelf.change(6, "proctor-meter-1 1", "proctor-meter-1 8");
+    shelf.change(6, "proctor-meter-1 2", "proctor-meter-1 9");
+    REQUIRE(write_file(shelf.file(7), of_boot(shelf.file(7), std::string(boot.size(), '0'))).ok());
     REQUIRE(write_file(shelf.file(2), "").ok());                         // empty
     REQUIRE(write_file(shelf.file(3), std::string(1 << 20, 'x')).ok());  // too large
     fs::rename(shelf.file(4), shelf.file(9));                            // another attempt's

@@ -86,11 +86,14 @@ TEST_SUITE("spool") {
     REQUIRE(spool.put("c1", result(2, 0), {}).ok());
     REQUIRE(spool.put("c1", result(3, 7), place.archive()).ok());
     REQUIRE(write_file(place.temp.path() / "spool/c1/1.1.result", "\xff\xff").ok());
+    fs::copy_file(place.temp.path() / "spool/c1/2.1.result",
+                  place.temp.path() / "spool/c1/4.1.result");  // another attempt's
     REQUIRE(write_file(place.temp.path() / "spool/c1/3.1.tar.zst", "cut").ok());
     const auto entries = spool.load("c1").value();
     REQUIRE(entries.size() == 1);
     CHECK(entries[0].result.attempt.run == RunId(2));
     CHECK(fs::exists(place.temp.path() / "spool/c1/1.1.result.corrupt"));
+    CHECK(fs::exists(place.temp.path() / "spool/c1/4.1.result.corrupt"));
     CHECK(fs::exists(place.temp.path() / "spool/c1/3.1.tar.zst.corrupt"));
     CHECK(spool.load("c1").value().size() == 1);
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -57,9 +58,18 @@ struct ChildFds {
   int in, out, err, status, seccomp;
 };
 
-// Between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become_runtime(const BoxLaunch& launch, char* const* argv, const ChildFds& fds,
-                                 pid_t parent) {
+struct ChildPlan {
+  const BoxLaunch* launch;
+  char* const* argv;
+  ChildFds fds;
+  pid_t parent;
+};
+
+// Until exec it lives in our memory, as after vfork: a copy of a large worker's page tables costs
+// more than all else it does.  Async-signal-safe calls only, and nothing of ours is changed.
+__attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given) {
+  const auto& [plan_launch, argv, fds, parent] = *static_cast<const ChildPlan*>(given);
+  const BoxLaunch& launch = *plan_launch;
   ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
   // bwrap asks for this itself, but only when it has set all up, and runc never.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -73,6 +83,7 @@ struct ChildFds {
       if (::write(door.get(), "0", 1) != 1) ::_exit(125);
     }
   }
+  if (launch.enter && !launch.enter()) ::_exit(125);
   // Out of the way of 0..4 first, so that no dup2 overwrites a source.
   std::array<int, 5> from = {fds.in, fds.out, fds.err, fds.status, fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
@@ -85,10 +96,25 @@ struct ChildFds {
     const rlimit limit{value, value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ::_exit(125);
   }
-  if (launch.enter && !launch.enter()) ::_exit(125);
   char* const no_env[] = {nullptr};
   if (::chdir("/") == 0) ::execve(argv[0], argv, no_env);
   ::_exit(125);
+}
+
+// Like vfork, on a stack of its own; this thread stands still until the child runs its program.
+// No signal may run a handler of ours in the child: all are blocked until it has none.
+pid_t start_runtime(ChildPlan& plan) {
+  constexpr std::size_t kStack = std::size_t{64} << 10;
+  const std::unique_ptr<char[]> stack(new char[kStack]);  // NOLINT: not to be cleared
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid =
+      ::clone(become_runtime, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
 }
 
 // The number after `"key": ` in the status lines.
@@ -143,13 +169,14 @@ class Running {
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
-    const ChildFds fds{nothing.get(), out.write.get(), err.write.get(), status.write.get(),
-                       seccomp.get()};
+    ChildPlan plan{
+        &launch_,
+        argv.data(),
+        {nothing.get(), out.write.get(), err.write.get(), status.write.get(), seccomp.get()},
+        ::getpid()};
     begun_ = now();
-    const pid_t parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ == 0) become_runtime(launch_, argv.data(), fds, parent);
-    if (pid_ < 0) return errno_error("fork", errno);
+    pid_ = start_runtime(plan);
+    if (pid_ < 0) return errno_error("clone", errno);
     pidfd_.reset(open_pidfd(pid_));
     if (!pidfd_.valid()) return errno_error("pidfd_open", errno);
     streams_[0] = std::move(out.read);

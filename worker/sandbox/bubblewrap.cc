@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/cgroup.h"
+#include "worker/sandbox/lean_host.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/runtime_files.h"
@@ -30,6 +32,7 @@ struct Shared {
   HostView view;
   std::string seccomp;
   CgroupHost cgroups;
+  std::optional<LeanHost> lean;  // where bwrap is started; none: on the host as it is
   std::atomic<std::uint64_t> next{1};
 };
 
@@ -43,6 +46,7 @@ std::string hint(std::string_view text) {
 }
 
 struct BubblewrapBox final : Box {
+  LeanHost::Shown shown;
   std::string complaint(const std::string& said) const override {
     const std::string text = printable(said, 300);
     return "bubblewrap did not start the command: " +
@@ -60,7 +64,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     auto box = std::make_unique<BubblewrapBox>();
     PROCTOR_TRY(box->group, shared_->cgroups.make(
                                 spec().label + "." + std::to_string(shared_->next++), limits()));
-    box->launch = prepare(exec, box->group);
+    box->launch = prepare(exec, *box);
     return std::unique_ptr<Box>(std::move(box));
   }
 
@@ -74,11 +78,15 @@ class BubblewrapSandbox final : public BoxedSandbox {
     return l;
   }
 
-  BoxLaunch prepare(const ExecSpec& exec, const Cgroup& group) const {
+  BoxLaunch prepare(const ExecSpec& exec, BubblewrapBox& box) const {
     BoxLaunch launch;
-    launch.argv = bubblewrap_argv(shared_->view, spec(), exec.command);
+    SandboxSpec seen = spec();
+    HostView view = shared_->view;
+    if (shared_->lean && shared_->lean->show(seen, view, box.shown))
+      launch.enter = [lean = &*shared_->lean, shown = &box.shown] { return lean->enter(*shown); };
+    launch.argv = bubblewrap_argv(view, seen, exec.command);
     launch.seccomp = shared_->seccomp;
-    launch.doors = &group.doors();
+    launch.doors = &box.group.doors();
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     launch.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, std::min(files.rlim_max, kOpenFiles)}};
@@ -113,7 +121,7 @@ HostView look_at_host() {
     }
   }
   v.certificates = fs::is_directory("/etc/ssl/certs", ec);
-  v.resolver = fs::exists("/etc/resolv.conf", ec);
+  if (fs::exists("/etc/resolv.conf", ec)) v.resolver = "/etc/resolv.conf";
   for (const char* at : kReadOnlyProc)
     if (fs::exists(at, ec)) v.proc_read_only.emplace_back(at);
   for (const char* at : kMaskedProc)
@@ -191,6 +199,20 @@ class BubblewrapEngine final : public SandboxEngine {
   std::shared_ptr<Shared> shared_;
 };
 
+// One empty command proves namespaces, mounts, filter and groups before any run depends on them.
+Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
+  SandboxSpec spec;
+  spec.label = "probe";
+  spec.workspace = empty;
+  ExecSpec nothing;
+  nothing.command = ":";
+  nothing.timeout = milliseconds(10'000);
+  BubblewrapSandbox sandbox(shared, spec);
+  PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(nothing, {}));
+  if (outcome.end == ExecOutcome::End::kExited && outcome.exit_code == 0) return ok_status();
+  return Error{Errc::kUnavailable, "bubblewrap: an empty command did not succeed inside it"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptions& options) {
@@ -210,18 +232,17 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
   PROCTOR_TRY(std::string seccomp, make_seccomp_program());
   auto shared = std::make_shared<Shared>(std::move(view), std::move(seccomp),
                                          CgroupHost::detect(options.owner));
-  // One empty command proves namespaces, mounts, filter and groups before any run depends on them.
-  SandboxSpec probe;
-  probe.label = "probe";
-  probe.workspace = empty;
-  ExecSpec nothing;
-  nothing.command = ":";
-  nothing.timeout = milliseconds(10'000);
-  BubblewrapSandbox sandbox(shared, probe);
-  PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(nothing, {}));
-  if (outcome.end != ExecOutcome::End::kExited || outcome.exit_code != 0) {
-    return Error{Errc::kUnavailable, "bubblewrap: an empty command did not succeed inside it"};
+  const fs::path root = files.path() / "root";
+  PROCTOR_CHECK_OK(make_dirs(root));
+  Result<LeanHost> lean = LeanHost::make(shared->view, root);
+  if (lean.ok()) shared->lean = std::move(lean).value();
+  Status works = probe(shared, empty);
+  if (!works.ok() && shared->lean) {
+    log::info("bubblewrap starts on the whole host: " + works.error().detail);
+    shared->lean.reset();
+    works = probe(shared, empty);
   }
+  PROCTOR_CHECK_OK(std::move(works));
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
 }

@@ -33,19 +33,20 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   add({"--seccomp", std::to_string(kBoxSeccompFd)});
   for (const auto& [name, value] : spec.env) add({"--setenv", name, value});
 
-  for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});
-  for (const auto& [link, target] : host.links) add({"--symlink", target, link});
-  add({"--ro-bind", host.etc.string(), "/etc"});
-  if (host.certificates) add({"--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs"});
-  if (spec.network && host.resolver) {
-    add({"--ro-bind", "/etc/resolv.conf", "/etc/resolv.conf"});
-  }
-  add({"--proc", "/proc", "--dev", "/dev"});
+  // bwrap reads the whole table of mounts for each one it binds or makes read-only: first what
+  // needs many of those, while the table is short.
+  add({"--proc", "/proc"});
   // bwrap thinks of some of these, but not where its user is the host's root under another name.
   for (const std::string& at : host.proc_read_only) add({"--ro-bind", at, at});
   for (const std::string& at : host.proc_masked_files) add({"--ro-bind", "/dev/null", at});
   for (const std::string& at : host.proc_masked_dirs)
     add({"--perms", "0555", "--tmpfs", at, "--remount-ro", at});
+  add({"--dev", "/dev"});
+  for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});
+  for (const auto& [link, target] : host.links) add({"--symlink", target, link});
+  add({"--ro-bind", host.etc.string(), "/etc"});
+  if (host.certificates) add({"--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs"});
+  if (spec.network && !host.resolver.empty()) add({"--ro-bind", host.resolver, "/etc/resolv.conf"});
   for (const char* at : {"/tmp", "/dev/shm", "/run", "/home"}) {
     if (0 < spec.memory_bytes) add({"--size", std::to_string(spec.memory_bytes)});
     const std::string_view place = at;

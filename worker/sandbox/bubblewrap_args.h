@@ -22,7 +22,7 @@ struct HostView {
   std::vector<std::string> proc_read_only;                 // of kReadOnlyProc, those that are there
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
   bool certificates = false;                                     // /etc/ssl/certs is there
-  bool resolver = false;                                         // /etc/resolv.conf is there
+  std::string resolver;  // what is shown as /etc/resolv.conf; empty: there is none
 };
 
 // Checks everything about a spec that does not depend on the command.

@@ -9,7 +9,9 @@ namespace proctor {
 std::optional<LimitWatch::Passed> LimitWatch::look(std::chrono::steady_clock::time_point now) {
   constexpr std::chrono::milliseconds kPeriod{90};
   constexpr int kRestFactor = 10;
-  if (now < next_) return std::nullopt;
+  // Most commands end before there is anything to be seen.
+  if (!next_) next_ = now + kPeriod;
+  if (now < *next_) return std::nullopt;
   if (0 < spec_->cpu.count())
     if (const auto used = host_.cpu_time(); used && spec_->cpu < *used) return Passed::kCpu;
   if (!spec_->disk.places.empty() && disk_limit_passed(spec_->disk, host_.inside()))

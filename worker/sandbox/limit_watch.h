@@ -27,13 +27,13 @@ class LimitWatch {
     return 0 < spec.cpu.count() ||
            (!spec.disk.places.empty() && (0 < spec.disk.bytes || 0 < spec.disk.files));
   }
-  // Ask as often as you like.
+  // Ask as often as you like; the first time begins the first pause.
   std::optional<Passed> look(std::chrono::steady_clock::time_point now);
 
  private:
   const SandboxSpec* spec_;
   Host host_;
-  std::chrono::steady_clock::time_point next_{};
+  std::optional<std::chrono::steady_clock::time_point> next_;
 };
 
 }  // namespace proctor

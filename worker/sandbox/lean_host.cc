@@ -1,0 +1,154 @@
+#include "worker/sandbox/lean_host.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <thread>
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kPlaces = 24;  // of each kind; a contract with more gets the whole host
+constexpr const char* kEtc = "/etc";
+constexpr const char* kInit = "/init";
+
+std::string place(const char* kind, std::size_t i) {
+  return std::string("/") + kind + "/" + std::to_string(i);
+}
+
+// Everything below works in a folder that becomes the root of a namespace of this thread's own.
+class Maker {
+ public:
+  explicit Maker(fs::path root) : root_(std::move(root)) {}
+
+  Status run(const HostView& host) {
+    PROCTOR_CHECK_OK(call("unshare", ::unshare(CLONE_FS | CLONE_NEWNS)));
+    // Slave: what is unmounted on the host goes away here too, and nothing of ours gets out.
+    PROCTOR_CHECK_OK(call("make mounts slaves", mount("", "/", nullptr, MS_REC | MS_SLAVE)));
+    PROCTOR_CHECK_OK(call("mount tmpfs", ::mount("tmpfs", root_.c_str(), "tmpfs",
+                                                 MS_NOSUID | MS_NOEXEC, "mode=755,size=1m")));
+    for (const std::string& dir : host.dirs) PROCTOR_CHECK_OK(bind(dir, dir, MS_REC));
+    for (const auto& [link, target] : host.links)
+      PROCTOR_CHECK_OK(call("link", ::symlink(target.c_str(), (root_.string() + link).c_str())));
+    PROCTOR_CHECK_OK(bind(host.etc.string(), kEtc, 0));
+    // A part of our etc from here on: one mount fewer for bwrap to make.
+    if (host.certificates) PROCTOR_CHECK_OK(bind("/etc/ssl/certs", "/etc/ssl/certs", MS_REC));
+    PROCTOR_CHECK_OK(bind("/proc", "/proc", 0));
+    PROCTOR_CHECK_OK(bind("/dev", "/dev", 0));
+    PROCTOR_CHECK_OK(bind_file(host.init.string(), kInit));
+    PROCTOR_CHECK_OK(make_dirs(root_ / "tmp"));  // bwrap builds there
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      PROCTOR_CHECK_OK(make_dirs(root_.string() + place("folder", i)));
+      PROCTOR_CHECK_OK(make_dirs(root_ / "file"));
+      PROCTOR_CHECK_OK(write_file(root_.string() + place("file", i), "", Durability::kLazy));
+    }
+    PROCTOR_CHECK_OK(call("chdir", ::chdir(root_.c_str())));
+    // Over itself: what was the root is then on top, and taken away with all that hangs on it.
+    PROCTOR_CHECK_OK(call("pivot_root", static_cast<int>(::syscall(SYS_pivot_root, ".", "."))));
+    PROCTOR_CHECK_OK(call("detach the host", ::umount2(".", MNT_DETACH)));
+    PROCTOR_CHECK_OK(call("chdir", ::chdir("/")));
+    return call("make it read-only",
+                mount("", "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC));
+  }
+
+ private:
+  static int mount(const std::string& from, const std::string& at, const char* type,
+                   unsigned long flags) {
+    return ::mount(from.c_str(), at.c_str(), type, flags, nullptr);
+  }
+  static Status call(const std::string& what, int result) {
+    if (result == 0) return ok_status();
+    return Error{Errc::kUnavailable, errno_error(what, errno).detail};
+  }
+  Status bind(const std::string& from, const std::string& at, unsigned long flags) {
+    if (at != "/etc/ssl/certs") PROCTOR_CHECK_OK(make_dirs(root_.string() + at));
+    return call("bind " + from, mount(from, root_.string() + at, nullptr, MS_BIND | flags));
+  }
+  Status bind_file(const std::string& from, const std::string& at) {
+    PROCTOR_CHECK_OK(write_file(root_.string() + at, "", Durability::kLazy));
+    return call("bind " + from, mount(from, root_.string() + at, nullptr, MS_BIND));
+  }
+
+  fs::path root_;
+};
+
+}  // namespace
+
+Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
+  UniqueFd ns;
+  std::optional<Error> failed;
+  // A namespace belongs to a thread; the descriptor keeps this one when its thread is gone.
+  std::thread([&] {
+    if (Status made = Maker(scratch).run(host); !made.ok()) {
+      failed = std::move(made).error();
+      return;
+    }
+    ns.reset(::open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC));
+    if (!ns.valid()) failed = errno_error("open a mount namespace", errno);
+  }).join();
+  if (failed) return *failed;
+  HostView view = host;
+  view.etc = kEtc;
+  view.init = kInit;
+  view.certificates = false;
+  return LeanHost(std::move(ns), std::move(view));
+}
+
+bool LeanHost::show(SandboxSpec& spec, HostView& view, Shown& shown) const {
+  std::size_t folders = 0, files = 0;
+  Shown out;
+  const auto rename = [&](const std::string& from) -> std::optional<std::string> {
+    struct stat st {};
+    if (::stat(from.c_str(), &st) != 0) return std::nullopt;
+    std::size_t& next = S_ISDIR(st.st_mode) ? folders : files;
+    if (next == kPlaces) return std::nullopt;
+    out.from.push_back(from);
+    out.at.push_back(place(S_ISDIR(st.st_mode) ? "folder" : "file", next++));
+    return out.at.back();
+  };
+  SandboxSpec inside = spec;
+  HostView seen = view_;
+  const auto workspace = rename(spec.workspace.string());
+  if (!workspace) return false;
+  inside.workspace = *workspace;
+  for (SandboxMount& m : inside.mounts) {
+    const auto at = rename(m.host.string());
+    if (!at) return false;
+    m.host = *at;
+  }
+  if (spec.network && !seen.resolver.empty()) {
+    const auto at = rename(seen.resolver);
+    if (!at) return false;
+    seen.resolver = *at;
+  }
+  spec = std::move(inside);
+  view = std::move(seen);
+  shown = std::move(out);
+  return true;
+}
+
+bool LeanHost::enter(const Shown& shown) const {
+  std::array<int, 2 * kPlaces> trees{};
+  // With what is mounted below, as bwrap's own binding has it.
+  for (std::size_t i = 0; i < shown.from.size(); ++i) {
+    trees.at(i) = ::open_tree(AT_FDCWD, shown.from[i].c_str(),
+                              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    if (trees.at(i) < 0) return false;
+  }
+  if (::setns(ns_.get(), CLONE_NEWNS) != 0 || ::unshare(CLONE_NEWNS) != 0) return false;
+  for (std::size_t i = 0; i < shown.from.size(); ++i) {
+    if (::move_mount(trees.at(i), "", AT_FDCWD, shown.at[i].c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+      return false;
+    ::close(trees.at(i));
+  }
+  return true;
+}
+
+}  // namespace proctor

@@ -15,7 +15,7 @@ Result<Digest> digest_of_file(const fs::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error(path.string(), errno);
   Sha256 hash;
-  std::string buffer(std::size_t{1} << 20, '\0');
+  std::string buffer(std::size_t{64} << 10, '\0');
   for (;;) {
     const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
     if (n < 0) return errno_error(path.string(), errno);

@@ -3,7 +3,7 @@
 // Pieces are appended to a file under .proctor/incoming; once all bytes are there and have the
 // promised digest, the archive is unpacked (hostile input: trace/archive.h) into
 // runs/TASK/METHOD/rN/attempt-K and kept beside it.  Blocking; lives on the coordinator's file
-// thread.
+// threads: any number of attempts at a time, one call at a time for each.
 #include <map>
 #include <string>
 

@@ -15,6 +15,8 @@ namespace proctor {
 namespace {
 
 constexpr std::chrono::seconds kGoodbye(3);
+// Each result waits for two syncs of a disk, which takes several of them in the time of one.
+constexpr std::size_t kArchiveLanes = 8;
 
 Time now() {
   return {mono_now(), wall_now()};
@@ -67,7 +69,7 @@ Status Coordinator::begin() {
   first.push_back(EpochBegun{epoch_, host_name(), ::getpid(), std::string(kVersion), wall_now()});
   PROCTOR_CHECK_OK(journal_->append_and_wait(std::move(first)));
   PROCTOR_CHECK_OK(start_ledger(std::move(ledger)));
-  files_ = std::make_unique<TaskThread>("archives");
+  files_ = std::make_unique<TaskLanes>("archives", kArchiveLanes);
   PROCTOR_TRY(control_,
               ControlServer::open(io_, options_.folder.control(),
                                   [this](const std::string& line, ControlServer::Reply reply) {

@@ -176,7 +176,8 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr || options_.plan->size() <= m.attempt.run.raw()) return;
   if (kFilesWaitingMax < files_->waiting()) return;
-  files_->post([this, worker = *worker, m = std::move(m)] {
+  const std::uint64_t run = m.attempt.run.raw();
+  files_->post(run, [this, worker = *worker, m = std::move(m)] {
     Result<std::uint64_t> next = archives_.put(m);
     if (!next.ok()) {
       log::error("archive of attempt " + to_string(m.attempt) + ": " + next.error().detail);
@@ -199,7 +200,8 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
 void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) {
   if (kFilesWaitingMax < files_->waiting()) return;  // its next Sync offers it again
   if (!unpacking_.insert(m.attempt).second) return;
-  files_->post([this, worker, m = std::move(m)]() mutable {
+  const std::uint64_t run = m.attempt.run.raw();
+  files_->post(run, [this, worker, m = std::move(m)]() mutable {
     Status stored = archives_.finish(m, run_name(m.attempt.run));
     const std::uint64_t have = archives_.have(m.attempt);
     boost::asio::post(

@@ -31,7 +31,7 @@ void Coordinator::tick() {
 void Coordinator::write_status(StatusSnapshot status) {
   if (writing_status_->exchange(true)) return;
   files_->post(
-      [path = options_.folder.status(), status = std::move(status), writing = writing_status_] {
+      0, [path = options_.folder.status(), status = std::move(status), writing = writing_status_] {
         (void)write_file(path, to_json(status), Durability::kLazy);
         *writing = false;
       });

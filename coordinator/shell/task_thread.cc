@@ -44,4 +44,18 @@ void TaskThread::run() {
   }
 }
 
+TaskLanes::TaskLanes(const std::string& name, std::size_t lanes) {
+  for (std::size_t i = 0; i < lanes; ++i) lanes_.push_back(std::make_unique<TaskThread>(name));
+}
+
+void TaskLanes::post(std::uint64_t key, std::function<void()> task) {
+  lanes_[key % lanes_.size()]->post(std::move(task));
+}
+
+std::size_t TaskLanes::waiting() const {
+  std::size_t all = 0;
+  for (const auto& lane : lanes_) all += lane->waiting();
+  return all;
+}
+
 }  // namespace proctor

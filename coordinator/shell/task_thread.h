@@ -2,11 +2,14 @@
 // TaskThread: one named thread for blocking work, first in first out.  The loop gives it closures;
 // what they find out they post back to the loop themselves.
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace proctor {
 
@@ -27,6 +30,18 @@ class TaskThread {
   std::deque<std::function<void()>> tasks_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all of the above
+};
+
+// Several of them, for work that mostly waits for a disk.  Tasks of one key run in their order, one
+// after the other; between keys there is no order.
+class TaskLanes {
+ public:
+  TaskLanes(const std::string& name, std::size_t lanes);
+  void post(std::uint64_t key, std::function<void()> task);
+  std::size_t waiting() const;
+
+ private:
+  std::vector<std::unique_ptr<TaskThread>> lanes_;
 };
 
 }  // namespace proctor

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "common/base/log.h"
@@ -23,6 +24,8 @@ using std::chrono::milliseconds;
 
 constexpr rlim_t kOpenFiles = 65'536;  // Go and Node raise their soft limit to the hard one
 constexpr const char* kEtcPrefix = "proctor-etc-";
+// Of hundreds of entries each.
+constexpr std::array<const char*, 2> kEtcShown = {"/etc/ssl/certs", "/etc/alternatives"};
 // bwrap, its init inside, and the shell are processes too, but not the command's.
 constexpr std::uint32_t kOwnProcesses = 2;
 
@@ -120,7 +123,8 @@ HostView look_at_host() {
       v.dirs.emplace_back(dir);
     }
   }
-  v.certificates = fs::is_directory("/etc/ssl/certs", ec);
+  for (const char* dir : kEtcShown)
+    if (fs::is_directory(dir, ec)) v.etc_shown.emplace_back(dir);
   if (fs::exists("/etc/resolv.conf", ec)) v.resolver = "/etc/resolv.conf";
   for (const char* at : kReadOnlyProc)
     if (fs::exists(at, ec)) v.proc_read_only.emplace_back(at);
@@ -131,7 +135,7 @@ HostView look_at_host() {
 }
 
 // Our own /etc: names for the two users there are, and copies of what programs need to find
-// libraries, alternatives and the time zone.
+// libraries and the time zone.
 Status fill_etc(const fs::path& etc) {
   const std::pair<const char*, const char*> files[] = {
       {"passwd",
@@ -148,9 +152,10 @@ Status fill_etc(const fs::path& etc) {
     PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy));
   }
   PROCTOR_CHECK_OK(make_dirs(etc / "ssl/certs"));
+  PROCTOR_CHECK_OK(make_dirs(etc / "alternatives"));
   std::error_code ec;
-  for (const char* name : {"ld.so.cache", "ld.so.conf", "localtime", "alternatives", "mime.types",
-                           "ssl/openssl.cnf"}) {
+  for (const char* name :
+       {"ld.so.cache", "ld.so.conf", "localtime", "mime.types", "ssl/openssl.cnf"}) {
     const fs::path from = fs::path("/etc") / name;
     // /etc/localtime stays a link into /usr/share/zoneinfo.  What is not there is not needed.
     fs::copy(from, etc / name, fs::copy_options::recursive | fs::copy_options::copy_symlinks, ec);

@@ -45,7 +45,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});
   for (const auto& [link, target] : host.links) add({"--symlink", target, link});
   add({"--ro-bind", host.etc.string(), "/etc"});
-  if (host.certificates) add({"--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs"});
+  for (const std::string& dir : host.etc_shown) add({"--ro-bind", dir, dir});
   if (spec.network && !host.resolver.empty()) add({"--ro-bind", host.resolver, "/etc/resolv.conf"});
   for (const char* at : {"/tmp", "/dev/shm", "/run", "/home"}) {
     if (0 < spec.memory_bytes) add({"--size", std::to_string(spec.memory_bytes)});

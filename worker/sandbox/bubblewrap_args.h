@@ -21,8 +21,8 @@ struct HostView {
   fs::path init;                                           // our first process, shown at /init
   std::vector<std::string> proc_read_only;                 // of kReadOnlyProc, those that are there
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
-  bool certificates = false;                                     // /etc/ssl/certs is there
-  std::string resolver;  // what is shown as /etc/resolv.conf; empty: there is none
+  std::vector<std::string> etc_shown;  // folders of the host's /etc that are shown in ours
+  std::string resolver;                // what is shown as /etc/resolv.conf; empty: there is none
 };
 
 // Checks everything about a spec that does not depend on the command.

@@ -38,8 +38,9 @@ class Maker {
     for (const auto& [link, target] : host.links)
       PROCTOR_CHECK_OK(call("link", ::symlink(target.c_str(), (root_.string() + link).c_str())));
     PROCTOR_CHECK_OK(bind(host.etc.string(), kEtc, 0));
-    // A part of our etc from here on: one mount fewer for bwrap to make.
-    if (host.certificates) PROCTOR_CHECK_OK(bind("/etc/ssl/certs", "/etc/ssl/certs", MS_REC));
+    // Parts of our etc from here on: bwrap makes one mount for all of it.
+    for (const std::string& dir : host.etc_shown)
+      PROCTOR_CHECK_OK(call("bind " + dir, mount(dir, root_.string() + dir, nullptr, MS_BIND)));
     PROCTOR_CHECK_OK(bind("/proc", "/proc", 0));
     PROCTOR_CHECK_OK(bind("/dev", "/dev", 0));
     PROCTOR_CHECK_OK(bind_file(host.init.string(), kInit));
@@ -68,7 +69,7 @@ class Maker {
     return Error{Errc::kUnavailable, errno_error(what, errno).detail};
   }
   Status bind(const std::string& from, const std::string& at, unsigned long flags) {
-    if (at != "/etc/ssl/certs") PROCTOR_CHECK_OK(make_dirs(root_.string() + at));
+    PROCTOR_CHECK_OK(make_dirs(root_.string() + at));
     return call("bind " + from, mount(from, root_.string() + at, nullptr, MS_BIND | flags));
   }
   Status bind_file(const std::string& from, const std::string& at) {
@@ -97,7 +98,7 @@ Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
   HostView view = host;
   view.etc = kEtc;
   view.init = kInit;
-  view.certificates = false;
+  view.etc_shown.clear();
   return LeanHost(std::move(ns), std::move(view));
 }
 

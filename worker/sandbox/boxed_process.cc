@@ -61,6 +61,7 @@ struct ChildFds {
 struct ChildPlan {
   const BoxLaunch* launch;
   char* const* argv;
+  char* const* env;
   ChildFds fds;
   pid_t parent;
 };
@@ -68,7 +69,7 @@ struct ChildPlan {
 // Until exec it lives in our memory, as after vfork: a copy of a large worker's page tables costs
 // more than all else it does.  Async-signal-safe calls only, and nothing of ours is changed.
 __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given) {
-  const auto& [plan_launch, argv, fds, parent] = *static_cast<const ChildPlan*>(given);
+  const auto& [plan_launch, argv, env, fds, parent] = *static_cast<const ChildPlan*>(given);
   const BoxLaunch& launch = *plan_launch;
   ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
   // bwrap asks for this itself, but only when it has set all up, and runc never.
@@ -96,8 +97,7 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
     const rlimit limit{value, value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ::_exit(125);
   }
-  char* const no_env[] = {nullptr};
-  if (::chdir("/") == 0) ::execve(argv[0], argv, no_env);
+  if (::chdir("/") == 0) ::execve(argv[0], argv, env);
   ::_exit(125);
 }
 
@@ -165,13 +165,18 @@ class Running {
     cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     held_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!cancel_.valid() || !held_.valid()) return errno_error("eventfd", errno);
-    std::vector<std::string> words = launch_.argv;
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
+    std::vector<std::string> words = launch_.argv, variables = launch_.env;
+    const auto pointers = [](std::vector<std::string>& texts) {
+      std::vector<char*> all;
+      for (std::string& text : texts) all.push_back(text.data());
+      all.push_back(nullptr);
+      return all;
+    };
+    const std::vector<char*> argv = pointers(words), env = pointers(variables);
     ChildPlan plan{
         &launch_,
         argv.data(),
+        env.data(),
         {nothing.get(), out.write.get(), err.write.get(), status.write.get(), seccomp.get()},
         ::getpid()};
     begun_ = now();

@@ -29,6 +29,7 @@ inline constexpr int kBoxSeccompFd = 4;
 
 struct BoxLaunch {
   std::vector<std::string> argv;  // argv[0] is a path
+  std::vector<std::string> env;   // the runtime's own, not the command's
   std::string seccomp;            // a program to be read from kBoxSeccompFd, or empty
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups
   std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value

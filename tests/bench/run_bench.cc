@@ -3,6 +3,7 @@
 // is the journal's, between the results of warm runs. `run_bench [PROCTOR [RUNS [SLOTS
 // [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it. The first 40 results are left
 // out: they wait for the mirror and the first checkout.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +41,7 @@ std::string make_repository(const fs::path& dir) {
 struct Kind {
   const char* name;
   const char* figure;
+  const char* cpu_figure;
   std::string environment;  // of the contract
   unsigned long runs;
 };
@@ -73,6 +75,46 @@ Seen read_journal(const fs::path& campaign) {
   return seen;
 }
 
+double children_cpu_ms() {
+  rusage r{};
+  ::getrusage(RUSAGE_CHILDREN, &r);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return ms(r.ru_utime) + ms(r.ru_stime);
+}
+
+// The least there is to a sandbox, as the machine is now.
+void measure_bare_bwrap(const fs::path& dir) {
+  CommandSpec bare;
+  bare.argv = {"bwrap",
+               "--unshare-all",
+               "--die-with-parent",
+               "--ro-bind",
+               "/",
+               "/",
+               "--proc",
+               "/proc",
+               "--dev",
+               "/dev",
+               "--bind",
+               dir.string(),
+               dir.string(),
+               "--",
+               "/bin/sh",
+               "-c",
+               ":"};
+  constexpr int kTimes = 60;
+  std::vector<double> ms;
+  for (int i = 0; i < kTimes; ++i) {
+    const std::int64_t begun = bench::mono_ns();
+    if (!must(run_command(bare)).success()) return;
+    ms.push_back(bench::seconds_since(begun) * 1e3);
+  }
+  std::ranges::sort(ms);
+  std::printf("figure run.bwrap_alone_ms %.2f ms\n", ms[ms.size() / 2]);
+}
+
 // One campaign of this kind; false when it did not go as it should.
 bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
              const std::string& commit, const std::string& slots) {
@@ -82,6 +124,7 @@ bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
   CommandSpec run;
   run.argv = {program, "run", campaign.string(), "--workers", "1", "--slots", slots};
   run.timeout = std::chrono::seconds(240);
+  const double cpu_before = children_cpu_ms();
   const CommandOutcome outcome = must(run_command(run));
   const Seen seen = read_journal(campaign);
   if (!outcome.success() || seen.good != kind.runs || seen.results_ms.size() <= kWarmUp + 1) {
@@ -95,6 +138,8 @@ bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
   std::printf("%s: %lu runs, %s slots, %u cores; %.2f s for the last %zu\n", kind.name, kind.runs,
               slots.c_str(), cores, seconds, counted);
   std::printf("figure %s %.1f 1/s\n", kind.figure, static_cast<double>(counted) / seconds / cores);
+  std::printf("figure %s %.2f ms\n", kind.cpu_figure,
+              (children_cpu_ms() - cpu_before) / static_cast<double>(kind.runs));
   return true;
 }
 
@@ -114,9 +159,10 @@ int main(int argc, char** argv) {
   const std::string program = 1 < argc ? argv[1] : bench::program(PROCTOR_PROGRAM);
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const unsigned long runs = 2 < argc ? std::strtoul(argv[2], nullptr, 10) : 400;
-  // Two slots a core, as `proctor run` has on two cores: a run waits as long as it computes, for
-  // fsync and for the kernel to let its sandbox into control groups.
-  const std::string slots = 3 < argc ? argv[3] : std::to_string(2 * cores);
+  // A run waits longer than it computes: for five syncs of disks, and for the kernel to let its
+  // sandbox into control groups.
+  constexpr unsigned kSlotsPerCore = 8;
+  const std::string slots = 3 < argc ? argv[3] : std::to_string(kSlotsPerCore * cores);
   const std::string only = 4 < argc ? argv[4] : "";
   const TempDir temp = must(TempDir::create("run-bench"));
   // Away from what the benchmark before this one has just deleted.
@@ -124,12 +170,14 @@ int main(int argc, char** argv) {
   const fs::path dir = temp.path() / std::to_string(::getpid());
   const std::string commit = make_repository(dir / "repo");
   bool good = true;
+  if (only.empty() || only == "bwrap") measure_bare_bwrap(dir);
   if (only.empty() || only == "bwrap")
-    good = measure(program, {"bwrap", "run.bwrap_per_core_s", "sandbox: bubblewrap", runs}, dir,
-                   commit, slots);
+    good = measure(
+        program, {"bwrap", "run.bwrap_per_core_s", "run.bwrap_cpu_ms", "sandbox: bubblewrap", runs},
+        dir, commit, slots);
   if (::geteuid() != 0 || !(only.empty() || only == "oci")) return good ? 0 : 1;
   const std::string image = make_image(dir / "image");
-  const Kind oci{"oci", "run.oci_per_core_s", "image: run-bench@" + image,
+  const Kind oci{"oci", "run.oci_per_core_s", "run.oci_cpu_ms", "image: run-bench@" + image,
                  std::max(runs / 2, kWarmUp + 10)};
   return measure(program, oci, dir, commit, slots) && good ? 0 : 1;
 }

@@ -43,6 +43,8 @@ class Engines {
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
   // "sandbox:docker" is what contracts with an image ask for, also where OCI runs them.
   std::vector<std::string> features();
+  // Opens this kind, which takes a while, before anybody needs it.
+  void open_ahead(SandboxKind kind) { static_cast<void>(get(kind).ok()); }
 
  private:
   Result<SandboxEngine*> get(SandboxKind kind);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <future>
 #include <map>
 #include <set>
 
@@ -23,6 +24,7 @@
 #include "common/wire/endpoint.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
+#include "worker/shell/host_facts.h"
 #include "worker/shell/selftest_command.h"
 #include "worker/shell/worker_loop.h"
 
@@ -237,11 +239,17 @@ int serve(const Options& o) {
       return fail(in_context("--cache-max " + o.cache_max, bytes.error()), kBadInput);
     store_options.cache_max = *bytes;
   }
-  Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
-  if (!store.ok()) return fail(store.error(), code_of(store.error()));
   Engines engines({owner, o.docker_socket, o.image_store},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden, o.images,
                   std::chrono::seconds(o.engine_wait));
+  // Each waits for processes and mounts of its own, and a first run for all of them.
+  std::future<void> engine =
+      std::async(std::launch::async, [&engines] { engines.open_ahead(SandboxKind::kBubblewrap); });
+  const std::future<void> packages =
+      std::async(std::launch::async, [] { static_cast<void>(host_packages()); });
+  Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
+  engine.wait();
+  if (!store.ok()) return fail(store.error(), code_of(store.error()));
   Result<Spool> spool = Spool::open(home / "spool");  // removes what is not whole in it
   if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
   std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");

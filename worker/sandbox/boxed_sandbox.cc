@@ -15,7 +15,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
-std::vector<pid_t> pids_below(pid_t root) {
+// By the group too: looking through all of /proc for them costs more than many a command.
+std::vector<pid_t> pids_inside(const Cgroup& group, pid_t root) {
+  if (auto counted = group.processes()) return *std::move(counted);
   std::vector<pid_t> out;
   for (const TreeMember& member : tree_below(root)) out.push_back(member.pid);
   return out;
@@ -51,8 +53,8 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   };
   // A process's own limit on CPU time is set by the runtime; the sum is watched.
   pid_t root = 0;
-  LimitWatch watch(
-      spec_, {[&] { return cpu_time_inside(group, root); }, [&root] { return pids_below(root); }});
+  LimitWatch watch(spec_, {[&] { return cpu_time_inside(group, root); },
+                           [&] { return pids_inside(group, root); }});
   if (LimitWatch::needed(spec_)) {
     box->launch.over_limit = [&watch, &root](pid_t runtime) {
       root = runtime;

@@ -34,11 +34,14 @@ class Cgroup {
   Cgroup(Cgroup&& other) noexcept = default;
   Cgroup& operator=(Cgroup&& other) noexcept;
   ~Cgroup();
-  // A process enters by writing "0" to each of these (a child does, between fork and exec).
+  // A process of one thread enters by writing "0" to each of these (a child does, between fork and
+  // exec).
   const std::vector<UniqueFd>& doors() const { return doors_; }
   std::uint64_t memory_peak() const;  // 0: not known
   std::uint64_t oom_kills() const;
   std::optional<std::chrono::milliseconds> cpu_time() const;
+  // Who is inside now, by the host's numbers; none: nobody counts them here.
+  std::optional<std::vector<pid_t>> processes() const;
   // Stops everything inside, unseen by it.  On version 1 `inside` says who that is, and is asked
   // until nobody new turns up.  False: this host has no freezer for us, nothing was done.
   bool freeze(const std::function<std::vector<pid_t>()>& inside);

@@ -64,41 +64,52 @@ struct ChildPlan {
   char* const* env;
   ChildFds fds;
   pid_t parent;
+  // Written by the child, where it does not become the runtime.
+  const char* failed = nullptr;
+  int error = 0;
 };
 
 // Until exec it lives in our memory, as after vfork: a copy of a large worker's page tables costs
 // more than all else it does.  Async-signal-safe calls only, and nothing of ours is changed.
 __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given) {
-  const auto& [plan_launch, argv, env, fds, parent] = *static_cast<const ChildPlan*>(given);
-  const BoxLaunch& launch = *plan_launch;
+  ChildPlan& plan = *static_cast<ChildPlan*>(given);
+  const BoxLaunch& launch = *plan.launch;
+  const auto give_up = [&plan](const char* what) {
+    plan.error = errno;
+    plan.failed = what;
+    ::_exit(125);
+  };
   ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
   // bwrap asks for this itself, but only when it has set all up, and runc never.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(125);
+  if (::getppid() != plan.parent) ::_exit(125);
   for (int s = 1; s < SIGRTMIN; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (launch.doors != nullptr) {
     for (const UniqueFd& door : *launch.doors) {
-      if (::write(door.get(), "0", 1) != 1) ::_exit(125);
+      if (::write(door.get(), "0", 1) != 1) give_up("enter its control groups");
     }
   }
-  if (launch.enter && !launch.enter()) ::_exit(125);
+  if (launch.enter && !launch.enter()) give_up("mount what it starts in");
   // Out of the way of 0..4 first, so that no dup2 overwrites a source.
-  std::array<int, 5> from = {fds.in, fds.out, fds.err, fds.status, fds.seccomp};
+  std::array<int, 5> from = {plan.fds.in, plan.fds.out, plan.fds.err, plan.fds.status,
+                             plan.fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
   static_assert(kBoxStatusFd == 3 && kBoxSeccompFd == 4);
   for (int i = 0; i < 5; ++i) {
-    if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) ::_exit(125);
+    if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) give_up("take its descriptors");
   }
   ::close_range(5, ~0U, 0);
   for (const auto& [resource, value] : launch.rlimits) {
     const rlimit limit{value, value};
-    if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ::_exit(125);
+    if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
+      give_up("set its limits");
   }
-  if (::chdir("/") == 0) ::execve(argv[0], argv, env);
-  ::_exit(125);
+  if (::chdir("/") == 0) ::execve(plan.argv[0], plan.argv, plan.env);
+  give_up("run it");
+  return 0;
 }
 
 // Like vfork, on a stack of its own; this thread stands still until the child runs its program.
@@ -182,6 +193,12 @@ class Running {
     begun_ = now();
     pid_ = start_runtime(plan);
     if (pid_ < 0) return errno_error("clone", errno);
+    if (plan.failed != nullptr) {
+      ::waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+      return Error{Errc::kUnavailable,
+                   errno_error(launch_.argv[0] + ": " + plan.failed, plan.error).detail};
+    }
     pidfd_.reset(open_pidfd(pid_));
     if (!pidfd_.valid()) return errno_error("pidfd_open", errno);
     streams_[0] = std::move(out.read);
@@ -236,6 +253,8 @@ class Running {
     end.exit_code = status_number(status_text_, "exit-code");
     end.exec_error = status_number(status_text_, "exec-error");
     if (cause_) end.cause = *cause_;
+    end.runtime_exit =
+        WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
     return end;
   }
 

@@ -53,6 +53,7 @@ struct BoxEnd {
   // The command's, 128 + n after signal n.  None: the command never ran to an end of its own
   // (the runtime failed before it, or it was killed).
   std::optional<int> exit_code;
+  int runtime_exit = 0;  // the runtime's own, likewise
   bool started = false;  // its namespaces had been made
   // Why init could not run the command at all (an errno), when it says so.
   std::optional<int> exec_error;

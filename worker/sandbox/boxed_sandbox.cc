@@ -111,7 +111,9 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
     out.end = End::kMemory;
     return ok_status();
   }
-  if (!end.exit_code) return Error{Errc::kUnavailable, box.complaint(said)};
+  if (!end.exit_code)
+    return Error{Errc::kUnavailable,
+                 box.complaint(said) + " (exit code " + std::to_string(end.runtime_exit) + ")"};
   return ok_status();
 }
 

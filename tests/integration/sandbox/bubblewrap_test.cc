@@ -1,8 +1,15 @@
 // What only bubblewrap can get wrong: tools of the host under our filter and our /etc.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "common/base/unique_fd.h"
 #include "tests/integration/sandbox/engine_under_test.h"
+#include "worker/sandbox/boxed_process.h"
+#include "worker/sandbox/lean_host.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -48,6 +55,93 @@ TEST_SUITE("sandbox bubblewrap") {
       CAPTURE(read_file(exec.stdout_file, 1 << 20).value());
       CHECK(outcome->exit_code == 0);
     }
+  }
+
+  TEST_CASE("files, folders and more of them than the lean host has room for are shown") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    for (const std::size_t folders : {1U, 40U}) {
+      CAPTURE(folders);
+      SandboxSpec spec = bench->spec();
+      REQUIRE(write_file(bench->scratch() / "one", "said\n", Durability::kLazy).ok());
+      spec.mounts = {{bench->scratch() / "one", "/opt/one", false}};
+      for (std::size_t i = 0; i < folders; ++i) {
+        const fs::path dir = bench->scratch() / ("folder" + std::to_string(i));
+        REQUIRE(make_dirs(dir).ok());
+        REQUIRE(write_file(dir / "number", std::to_string(i), Durability::kLazy).ok());
+        spec.mounts.push_back({dir, "/opt/" + std::to_string(i), false});
+      }
+      auto sandbox = bench->engine().open(spec);
+      REQUIRE(sandbox.ok());
+      ExecSpec exec;
+      const std::string last = std::to_string(folders - 1);
+      exec.command =
+          "test $(cat /opt/one) = said && test $(cat /opt/" + last + "/number) = " + last;
+      exec.stdout_file = bench->scratch() / "out";
+      exec.stderr_file = bench->scratch() / "err";
+      const auto outcome = (*sandbox)->run(exec, {});
+      REQUIRE(outcome.ok());
+      CAPTURE(read_file(exec.stderr_file, 1 << 20).value());
+      CHECK(outcome->exit_code == 0);
+    }
+  }
+
+  TEST_CASE("bwrap starts among few mounts, however many the host has") {
+    if (::geteuid() != 0) {
+      MESSAGE("not run: only root has a lean host");
+      return;
+    }
+    const TempDir dir = TempDir::create("lean").value();
+    for (const char* name : {"root", "etc", "shown"}) REQUIRE(make_dirs(dir.path() / name).ok());
+    REQUIRE(write_file(dir.path() / "init", "", Durability::kLazy).ok());
+    REQUIRE(write_file(dir.path() / "shown/here", "", Durability::kLazy).ok());
+    HostView host;
+    host.dirs = {"/usr"};
+    host.etc = dir.path() / "etc";
+    host.init = dir.path() / "init";
+    const Result<LeanHost> lean = LeanHost::make(host, dir.path() / "root");
+    REQUIRE_MESSAGE(lean.ok(), lean.error().detail);
+    SandboxSpec spec;
+    spec.workspace = dir.path() / "shown";
+    HostView view;
+    LeanHost::Shown shown;
+    REQUIRE(lean->show(spec, view, shown));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!lean->enter(shown)) ::_exit(100);
+      if (::access((spec.workspace / "here").c_str(), F_OK) != 0) ::_exit(101);
+      if (::access(dir.path().c_str(), F_OK) == 0) ::_exit(102);  // the host is gone
+      const int table = ::open("/proc/self/mountinfo", O_RDONLY);
+      int lines = 0;
+      for (char c = 0; ::read(table, &c, 1) == 1;) lines += c == '\n' ? 1 : 0;
+      ::_exit(lines < 90 ? lines : 90);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) <= 10);  // of /usr there may be parts
+    CHECK(1 <= WEXITSTATUS(status));
+  }
+
+  TEST_CASE("a runtime that cannot be started says at which step, and why") {
+    const TempDir dir = TempDir::create("box").value();
+    BoundedFile out = BoundedFile::create(dir.path() / "out", 1024).value();
+    BoundedFile err = BoundedFile::create(dir.path() / "err", 1024).value();
+    BoxLaunch launch;
+    launch.argv = {"/no/such/runtime"};
+    launch.timeout = std::chrono::seconds(10);
+    const auto absent = run_box(launch, out, err, {});
+    REQUIRE_FALSE(absent.ok());
+    CHECK(absent.error().code == Errc::kUnavailable);
+    CHECK(absent.error().detail == "/no/such/runtime: run it: No such file or directory");
+    launch.enter = [] {
+      errno = EBUSY;
+      return false;
+    };
+    const auto barred = run_box(launch, out, err, {});
+    REQUIRE_FALSE(barred.ok());
+    CHECK(barred.error().detail ==
+          "/no/such/runtime: mount what it starts in: Device or resource busy");
   }
 
   TEST_CASE("no descriptor of the worker reaches the command") {

@@ -16,6 +16,11 @@
 #include <cerrno>
 #include <charconv>
 
+#if defined(__SANITIZE_THREAD__)
+// The same, of which ThreadSanitizer does not believe that the child has memory of its own.
+extern "C" int __clone(int (*)(void*), void*, int, void*, ...);  // NOLINT: glibc's name
+#endif
+
 namespace proctor {
 namespace {
 
@@ -26,6 +31,12 @@ constexpr milliseconds kSample{100};
 constexpr milliseconds kKillGrace{5'000};
 constexpr std::size_t kStatusMax = 4096;
 constexpr std::size_t kReadChunk = std::size_t{64} << 10;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr auto clone_child = &::__clone;
+#else
+constexpr auto clone_child = &::clone;
+#endif
 
 // <sys/pidfd.h> of glibc 2.36 lacks extern "C".
 int open_pidfd(pid_t pid) {
@@ -69,47 +80,49 @@ struct ChildPlan {
   int error = 0;
 };
 
+// By the system call alone: a sanitizer's _exit would end its accounts in our memory.
+__attribute__((no_sanitize("address", "thread"))) [[noreturn]] void give_up(ChildPlan& plan,
+                                                                            const char* what) {
+  plan.error = errno;
+  plan.failed = what;
+  for (;;) ::syscall(SYS_exit_group, 125);
+}
+
 // Until exec it lives in our memory, as after vfork: a copy of a large worker's page tables costs
 // more than all else it does.  Async-signal-safe calls only, and nothing of ours is changed.
 __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given) {
   ChildPlan& plan = *static_cast<ChildPlan*>(given);
   const BoxLaunch& launch = *plan.launch;
-  const auto give_up = [&plan](const char* what) {
-    plan.error = errno;
-    plan.failed = what;
-    ::_exit(125);
-  };
   ::setpgid(0, 0);  // a terminal's ^C is the worker's to handle
   // bwrap asks for this itself, but only when it has set all up, and runc never.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) ::_exit(125);
+  if (::getppid() != plan.parent) give_up(plan, "find its parent");
   for (int s = 1; s < SIGRTMIN; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (launch.doors != nullptr) {
     for (const UniqueFd& door : *launch.doors) {
-      if (::write(door.get(), "0", 1) != 1) give_up("enter its control groups");
+      if (::write(door.get(), "0", 1) != 1) give_up(plan, "enter its control groups");
     }
   }
-  if (launch.enter && !launch.enter()) give_up("mount what it starts in");
+  if (launch.enter && !launch.enter()) give_up(plan, "mount what it starts in");
   // Out of the way of 0..4 first, so that no dup2 overwrites a source.
   std::array<int, 5> from = {plan.fds.in, plan.fds.out, plan.fds.err, plan.fds.status,
                              plan.fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
   static_assert(kBoxStatusFd == 3 && kBoxSeccompFd == 4);
   for (int i = 0; i < 5; ++i) {
-    if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) give_up("take its descriptors");
+    if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) give_up(plan, "take its descriptors");
   }
   ::close_range(5, ~0U, 0);
   for (const auto& [resource, value] : launch.rlimits) {
     const rlimit limit{value, value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
-      give_up("set its limits");
+      give_up(plan, "set its limits");
   }
   if (::chdir("/") == 0) ::execve(plan.argv[0], plan.argv, plan.env);
-  give_up("run it");
-  return 0;
+  give_up(plan, "run it");
 }
 
 // Like vfork, on a stack of its own; this thread stands still until the child runs its program.
@@ -121,7 +134,7 @@ pid_t start_runtime(ChildPlan& plan) {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid =
-      ::clone(become_runtime, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
+      clone_child(become_runtime, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;

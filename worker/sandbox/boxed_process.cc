@@ -73,6 +73,7 @@ struct ChildFds {
       if (::write(door.get(), "0", 1) != 1) ::_exit(125);
     }
   }
+  if (launch.network && !launch.network->enter()) ::_exit(125);
   // Out of the way of 0..4 first, so that no dup2 overwrites a source.
   std::array<int, 5> from = {fds.in, fds.out, fds.err, fds.status, fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);

@@ -104,7 +104,6 @@ inline void run_killed_services(const std::string& environment) {
                ": gated-" + std::to_string(never.port()) +
                    "; until [ -e /opt/gate/open ]; do sleep 0.05; done; ");
   Child run = scene.start("run");
-  // The second process is the shell that the check itself is.
   const std::string mark = "gated-" + std::to_string(never.port());
   const auto among_services = [&] {
     for (const auto& entry : fs::directory_iterator("/proc")) {

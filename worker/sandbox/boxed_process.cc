@@ -174,7 +174,10 @@ class Running {
       if (::poll(fds.data(), fds.size(), wait_for()) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
       }
-      if (fds[1].revents != 0) read_status();
+      if (fds[1].revents != 0) {
+        read_status();
+        tell_begun();
+      }
       if (fds[2].revents != 0) read_stream(0, kBurst);
       if (fds[3].revents != 0) read_stream(1, kBurst);
       if (fds[4].revents != 0) cancelled_ = true;
@@ -237,6 +240,12 @@ class Running {
     if (want == suspended_) return;
     suspended_ = want;
     launch_.suspend(pid_, want);
+  }
+
+  void tell_begun() {
+    if (told_begun_ || !launch_.begun || !status_number(status_text_, "child-pid")) return;
+    told_begun_ = true;
+    launch_.begun();
   }
 
   void judge() {
@@ -312,8 +321,8 @@ class Running {
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;
   std::optional<BoxEnd::Cause> cause_;
-  bool suspended_ = false, cancelled_ = false, dead_ = false, inside_killed_ = false,
-       runtime_killed_ = false;
+  bool told_begun_ = false, suspended_ = false, cancelled_ = false, dead_ = false,
+       inside_killed_ = false, runtime_killed_ = false;
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ struct BoxLaunch {
   std::function<void(pid_t runtime, bool stand_still)> suspend{};
   // Entered in place of the worker's network; null: none is.
   std::shared_ptr<const BoxNetwork> network{};
+  // Called when the namespaces are made and the command is about to run.
+  std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.
   std::function<bool()> enter{};
   // Ends all that runs inside, asked after the status says that something does.  Without it init is

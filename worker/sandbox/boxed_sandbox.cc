@@ -45,6 +45,7 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   Cgroup& group = box->group;
   Suspension suspension(group);
   box->launch.timeout = exec.timeout;
+  box->launch.begun = exec.begun;
   if (spec_.shared) {
     box->launch.network = std::dynamic_pointer_cast<const BoxNetwork>(spec_.shared);
     if (!box->launch.network || spec_.network)

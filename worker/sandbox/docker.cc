@@ -172,6 +172,7 @@ class DockerSandbox final : public Sandbox {
       PROCTOR_CHECK_OK(guard.remove());
       return outcome;
     }
+    if (exec.begun) exec.begun();
     DockerWatch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
     if (LimitWatch::needed(spec_)) {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));

@@ -90,6 +90,8 @@ struct ExecSpec {
   // Where a command can outlive this process (Docker): called once it is there, before it begins,
   // with the name by which adopt() finds it.  Absent: the command is nobody's but ours.
   std::function<void(const std::string& name)> outlives{};
+  // Called once, on the thread of run(), when the command has begun.  Absent: nobody asks.
+  std::function<void()> begun{};
 };
 // A command that an earlier life of this worker began and that may still run.
 struct LeftCommand {

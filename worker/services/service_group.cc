@@ -78,6 +78,13 @@ Status ServiceGroup::launch(ServicePlan plan) {
   Running& r = running_.emplace_back();
   r.plan = std::move(plan);
   r.sandbox = std::move(sandbox);
+  r.plan.exec.begun = [this, &r] {
+    {
+      const std::lock_guard lock(mutex_);
+      r.begun = true;
+    }
+    news_.notify_all();
+  };
   try {
     r.thread = std::jthread([this, &r] {
       Result<ExecOutcome> outcome = r.sandbox->run(r.plan.exec, r.ask_to_end.get_token());
@@ -98,7 +105,15 @@ Status ServiceGroup::launch(ServicePlan plan) {
 Result<ServiceGroup::Wait> ServiceGroup::await(Running& service, const std::stop_token& cancel) {
   if (service.plan.ready.port != 0) return await_port(service, cancel);
   if (!service.plan.ready.command.empty()) return await_command(service, cancel);
-  return Wait::kReady;
+  return await_begin(service, cancel);
+}
+
+Result<ServiceGroup::Wait> ServiceGroup::await_begin(Running& service,
+                                                     const std::stop_token& cancel) {
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, cancel, [&] { return service.begun || service.outcome.has_value(); });
+  if (service.begun) return Wait::kReady;  // whatever became of it
+  return service.outcome ? Wait::kEnded : Wait::kCancelled;
 }
 
 Result<ServiceGroup::Wait> ServiceGroup::await_port(Running& service,

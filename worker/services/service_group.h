@@ -63,13 +63,14 @@ class ServiceGroup {
     std::stop_source ask_to_end{}, ended{};
     std::optional<Result<ExecOutcome>> outcome{};  // set once, before `ended`
     std::optional<Millis> ready_after{};
-    bool asked = false;
+    bool begun = false, asked = false;
     std::jthread thread{};  // last: it uses the others
   };
   enum class Wait { kReady, kEnded, kTooLate, kCancelled, kNotAsked };
 
   Status launch(ServicePlan plan);
   Result<Wait> await(Running& service, const std::stop_token& cancel);
+  Result<Wait> await_begin(Running& service, const std::stop_token& cancel);
   Result<Wait> await_port(Running& service, const std::stop_token& cancel);
   Result<Wait> await_command(Running& service, const std::stop_token& cancel);
   Result<std::string> why_not(const Running& service, Wait wait) const;

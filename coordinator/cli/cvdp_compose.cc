@@ -32,8 +32,7 @@ std::map<std::string, std::string> compose_environment() {
   };
   return {{"PATH", of("PATH", "/usr/local/bin:/usr/bin:/bin")},
           {"HOME", of("HOME", "/")},
-          {"DOCKER_HOST", "unix://" + docker_socket()},
-          {"COMPOSE_IGNORE_ORPHANS", "1"}};
+          {"DOCKER_HOST", "unix://" + docker_socket()}};
 }
 
 // What of a record is needed when its turn comes.

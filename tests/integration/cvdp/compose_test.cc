@@ -134,7 +134,7 @@ ShellProblem served() {
   return p;
 }
 
-// Services that are only started, results that are not 0, and a program that is not there.
+// Services that are only started, one that never ends, results that are not 0.
 ShellProblem mixed() {
   ShellProblem p;
   p.id = "cvdp_agentic_mixed_0002";
@@ -145,7 +145,7 @@ ShellProblem mixed() {
       sim_service("fails", "echo no; exit 3") +
       sim_service("waits", "until [ -e /code/rundir/begun ]; do sleep 0.1; done; echo begun",
                   "    depends_on: [begins]\n") +
-      "  wrong:\n    image: __OSS_SIM_IMAGE__\n    entrypoint: [sh, -c, 'kill -9 $$$$']\n";
+      "  wrong:\n    image: __OSS_SIM_IMAGE__\n    entrypoint: sh -c 'exit 255'\n";
   return p;
 }
 
@@ -158,7 +158,7 @@ TEST_SUITE("cvdp compose") {
     const Comparison compare(toggle_problem() + line_of(served()) + line_of(mixed()));
     const Json golden = compare.all_equal({"--timeout", "20"});
     CHECK(results_of(golden, "cvdp_agentic_toggle_0001") == std::vector<int>{0});
-    CHECK(results_of(golden, "cvdp_agentic_mixed_0002") == std::vector<int>{1, 3, 0, 137});
+    CHECK(results_of(golden, "cvdp_agentic_mixed_0002") == std::vector<int>{1, 3, 0, 255});
     for (const char* engine : {"compose", "api"}) {
       const fs::path reports = compare.prefix(engine, "--golden") / "cvdp_agentic_served/reports";
       CHECK(text_of(reports / "1_user.txt") == "/tmp\nthe database\n\n");

@@ -4,28 +4,17 @@
 // worker does, or hangs up.
 // Static, in the image of a stranger: nothing but the kernel is there.
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 
+#include "worker/sandbox/inner_socket.h"
 #include "worker/sandbox/port_look.h"
 
 namespace {
 
 constexpr int kBadUse = 125;
-
-int connect_to(const char* path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (sizeof address.sun_path <= std::strlen(path)) return -1;
-  std::strcpy(address.sun_path, path);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -1;
-  return fd;
-}
 
 bool read_whole(int fd, unsigned char* bytes, std::size_t size) {
   for (std::size_t done = 0; done < size;) {
@@ -41,7 +30,7 @@ bool read_whole(int fd, unsigned char* bytes, std::size_t size) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return kBadUse;
-  const int worker = connect_to(argv[1]);
+  const int worker = proctor::connect_to_socket(argv[1]);
   if (worker < 0) return kBadUse;
   unsigned char port[2];
   while (read_whole(worker, port, sizeof port)) {

@@ -52,11 +52,14 @@ std::uint64_t ms(std::chrono::milliseconds d) {
 }
 
 // Patch and events at their bounds, and every stream of output at its own: of each setup step in
-// both workspaces, of each check (with its result file) and of the agent.
+// both workspaces, of each check (with its result file and services) and of the agent.
 std::uint64_t stored_worst_case(const Contract& contract) {
   const std::uint64_t streams = 4 * contract.setup.size() + 2 * contract.checks.size() + 2;
   std::uint64_t bytes =
       limits::kPatchBytes + limits::kEventLogBytes + streams * limits::kCheckOutputBytes;
+  for (const Check& c : contract.checks)
+    bytes +=
+        2 * services_of(contract.services, c).size() * (kServiceOutputBytes + kReadyOutputBytes);
   for (const Check& c : contract.checks)
     if (c.reader != ResultReader::kExitCode) bytes += limits::kResultFileBytes;
   return bytes;

@@ -13,6 +13,8 @@
 #include "common/base/money.h"
 #include "common/contract/diagnostic.h"
 #include "common/contract/network_access.h"
+#include "common/contract/program_container.h"
+#include "common/contract/service.h"
 
 namespace proctor {
 
@@ -55,22 +57,6 @@ enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };
 enum class Gate { kPatch, kBuild, kFunctional, kSafety };
 enum class ResultReader { kExitCode, kJunit, kTap };
 
-// A check or an agent that is a program of its own in an image, as a service of a compose file is:
-// it sees the image's environment and what is said here, not what commands of the contract see.
-struct ProgramContainer {
-  std::string image;                    // by digest; empty: the environment's
-  std::vector<std::string> entrypoint;  // empty: the image's
-  std::vector<std::string> command;     // empty: the image's, unless an entrypoint is given
-  std::string working_dir;              // absolute; empty: the image's
-  std::map<std::string, std::string> variables;  // beside the image's own
-  struct Mount {
-    std::string from;  // a path of the workspace; a folder that is not there is an empty one
-    std::string at;    // absolute
-    bool writable = true;
-  };
-  std::vector<Mount> mounts;
-};
-
 // One acceptance check (R048).  Checks run in order.
 struct Check {
   std::string id;
@@ -86,6 +72,8 @@ struct Check {
   std::vector<std::string> fail_to_pass;
   std::vector<std::string> pass_to_pass;
   bool others_may_fail = false;
+  // Names of the services it needs; absent: all that the contract has.
+  std::optional<std::vector<std::string>> services{};
 };
 
 // Policy (R017, R024): what the agent and the checks may do.
@@ -145,6 +133,7 @@ struct Contract {
   Repository repository;
   Environment environment;
   std::vector<SetupStep> setup;
+  std::vector<Service> services;
   std::vector<Check> checks;
   std::vector<AcceptanceFile> acceptance_files;
   Policy policy;

@@ -48,6 +48,25 @@ Json container_json(const ProgramContainer& c) {
   return out;
 }
 
+Json service_json(const Service& s) {
+  Json out = {{"name", s.name}};
+  if (s.container)
+    out["container"] = container_json(*s.container);
+  else
+    out["command"] = s.command;
+  if (!s.variables.empty()) out["variables"] = s.variables;
+  put(out, "depends_on", s.depends_on);
+  const Readiness& r = s.ready;
+  if (r.port != 0 || !r.command.empty())
+    out["ready"] = {{"interval", format_duration(r.interval)},
+                    {"timeout", format_duration(r.timeout)}};
+  if (r.port != 0) out["ready"]["port"] = r.port;
+  if (!r.command.empty()) out["ready"]["command"] = r.command;
+  if (s.memory_bytes) out["memory"] = format_size(*s.memory_bytes);
+  if (s.processes) out["processes"] = *s.processes;
+  return out;
+}
+
 Json check_json(const Check& c) {
   Json out = {{"id", c.id},
               {"kind", word_of(c.kind, kCheckKindWords)},
@@ -58,6 +77,7 @@ Json check_json(const Check& c) {
     out["container"] = container_json(*c.container);
   else
     out["command"] = c.command;
+  if (c.services) out["services"] = *c.services;
   if (c.reader == ResultReader::kExitCode) return out;
   put(out, "result_file", c.result_file);
   put(out, "fail_to_pass", c.fail_to_pass);
@@ -96,6 +116,7 @@ Json contract_json(const Contract& c) {
     out["setup"].push_back({{"command", s.command},
                             {"timeout", format_duration(s.timeout)},
                             {"network", network_json(s.network)}});
+  for (const Service& s : c.services) out["services"].push_back(service_json(s));
   for (const Check& check : c.checks) out["checks"].push_back(check_json(check));
   for (const AcceptanceFile& f : c.acceptance_files)
     out["acceptance_files"].push_back({{"from", f.from}, {"to", f.to}});

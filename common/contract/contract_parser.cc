@@ -6,6 +6,7 @@
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/rules.h"
+#include "common/contract/service_parser.h"
 
 namespace proctor {
 namespace {
@@ -90,10 +91,12 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   }
   if (const Node* n = f.find("environment")) c.environment = read_environment(*n, problems);
   c.setup = read_setup(f, files);
+  c.services = read_services(f, files);
   c.checks = read_checks(f, files);
   c.acceptance_files = read_acceptance_files(f, files);
   if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
   check_containers(f, c);
+  check_services(f, c);
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
   if (const Node* n = f.find("reference_patch"))
     c.reference_patch = files.add(*n, "reference_patch");

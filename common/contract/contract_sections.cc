@@ -79,6 +79,7 @@ Check read_check(const Node& node, const std::string& path, FileCollector& files
   check.gate = f.choice("gate", builds ? Gate::kBuild : Gate::kFunctional, kGateWords);
   check.timeout = f.duration("timeout", check.timeout, kLeast);
   read_result(f, check);
+  if (f.find("services") != nullptr) check.services = f.texts("services", kValueRule);
   return check;
 }
 

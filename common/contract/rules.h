@@ -86,10 +86,10 @@ struct KeyTable {
   Keys keys;
 };
 using KeyName = std::string_view;
-inline constexpr std::array<KeyName, 16> kContractKeys{
+inline constexpr std::array<KeyName, 17> kContractKeys{
     "$schema", "id",         "title",           "briefing", "briefing_file", "type",
     "strata",  "repository", "environment",     "setup",    "checks",        "acceptance_files",
-    "policy",  "caps",       "reference_patch", "files"};
+    "policy",  "caps",       "reference_patch", "files",    "services"};
 inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tree", "submodules"};
 inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
     "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
@@ -97,10 +97,15 @@ inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
 inline constexpr std::array<KeyName, 4> kSetupKeys{"command", "script", "timeout", "network"};
 inline constexpr std::array<KeyName, 1> kNetworkKeys{"allow"};
 inline constexpr std::array<KeyName, 2> kNetworkPhaseKeys{"agent", "acceptance"};
-inline constexpr std::array<KeyName, 12> kCheckKeys{
+inline constexpr std::array<KeyName, 13> kCheckKeys{
     "id",           "command",      "script",          "kind",
     "gate",         "timeout",      "result",          "result_file",
-    "fail_to_pass", "pass_to_pass", "others_may_fail", "container"};
+    "fail_to_pass", "pass_to_pass", "others_may_fail", "container",
+    "services"};
+inline constexpr std::array<KeyName, 9> kServiceKeys{"name",      "command",   "script",
+                                                     "variables", "container", "depends_on",
+                                                     "ready",     "memory",    "processes"};
+inline constexpr std::array<KeyName, 4> kReadyKeys{"port", "command", "interval", "timeout"};
 inline constexpr std::array<KeyName, 6> kContainerKeys{"image",       "entrypoint", "command",
                                                        "working_dir", "variables",  "mounts"};
 inline constexpr std::array<KeyName, 3> kContainerMountKeys{"from", "at", "writable"};

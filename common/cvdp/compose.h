@@ -1,6 +1,7 @@
 #pragma once
 // docker-compose.yml of a harness: upstream's changes to it, what makes it unsafe to run, and what
 // it asks to be run.  Pure; any thread.  Source: CVDP.md 4.2-4.5, 5.1; the Compose specification.
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -69,8 +70,20 @@ struct ServicePlan {
   std::vector<Mount> mounts;
   std::string working_dir;
   std::vector<std::string> depends_on;
+  std::vector<std::string> needs_healthy;  // those of depends_on that must be healthy first
   std::vector<std::string> networks;
+  // When it is healthy, as compose asks: a line for the shell; empty: nobody asks.
+  struct Health {
+    std::string command;
+    std::chrono::milliseconds interval{30'000};
+    std::chrono::milliseconds at_most{0};  // until it counts as unhealthy
+  };
+  Health health;
 };
+// What the error of a key begins with that only compose knows.
+inline constexpr std::string_view kNeedsCompose =
+    "is not in the subset that runs without docker compose";
+// Variables ("$X", "${X:-default}") are replaced as compose does where none is set.
 // In the order in which upstream runs them: by name.  kInvalid names the first key that this subset
 // does not know, so that `docker compose` can be used instead.
 Result<std::vector<ServicePlan>> plan_services(const Value& compose);

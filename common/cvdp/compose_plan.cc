@@ -1,22 +1,25 @@
 // What a compose file asks to be run, for the subset that harnesses use.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "common/base/text.h"
+#include "common/contract/scalar.h"
 #include "common/cvdp/compose.h"
 
 namespace proctor::cvdp {
 namespace {
 
 // Known keys; the last few say nothing about what runs.
-constexpr std::array<std::string_view, 18> kServiceKeys = {
-    "image",   "build",       "command",    "entrypoint", "environment",    "env_file",
-    "volumes", "working_dir", "depends_on", "networks",   "container_name", "hostname",
-    "tty",     "stdin_open",  "labels",     "restart",    "platform",       "pull_policy"};
+constexpr std::array<std::string_view, 19> kServiceKeys = {
+    "image",          "build",    "command",     "entrypoint", "environment",
+    "env_file",       "volumes",  "working_dir", "depends_on", "networks",
+    "container_name", "hostname", "tty",         "stdin_open", "labels",
+    "restart",        "platform", "pull_policy", "healthcheck"};
 
 Error not_known(const std::string& service, std::string_view what) {
-  return {Errc::kInvalid, "service " + printable(service) + ": " + printable(what) +
-                              " is not in the subset that runs without docker compose"};
+  return {Errc::kInvalid, "service " + printable(service) + ": " + printable(what) + " " +
+                              std::string(kNeedsCompose)};
 }
 
 // Numbers and truth values as compose prints them into an environment.
@@ -25,6 +28,78 @@ std::optional<std::string> scalar_text(const Value& v) {
   if (const Number* n = v.number()) return n->text;
   if (const bool* b = v.boolean()) return *b ? "true" : "false";
   return std::nullopt;
+}
+
+bool is_name_char(char c) {
+  return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_';
+}
+
+// One word of a shell's line.
+std::string shell_quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// What stands between "${" and "}", with nothing in the environment.
+Result<std::string> replacement(std::string_view inside) {
+  const auto unknown = [&] {
+    return Error{Errc::kInvalid, "\"${" + printable(inside) + "}\" " + std::string(kNeedsCompose)};
+  };
+  std::size_t end = 0;
+  while (end < inside.size() && is_name_char(inside[end])) ++end;
+  const std::string_view name = inside.substr(0, end), rest = inside.substr(end);
+  // Compose itself needs these two to be set.
+  if (name.empty() || name == "PATH" || name == "HOME") return unknown();
+  if (rest.empty() || rest.starts_with(":+") || rest.starts_with("+")) return std::string();
+  if (rest.starts_with(":-")) return std::string(rest.substr(2));
+  if (rest.starts_with("-")) return std::string(rest.substr(1));
+  return unknown();
+}
+
+// Variables in a text, as compose replaces them: "$$" is a dollar sign, and no variable is set.
+Result<std::string> interpolated(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      out += text[i];
+      continue;
+    }
+    const std::string_view rest = text.substr(i + 1);
+    if (rest.starts_with("$")) {
+      out += '$';
+      ++i;
+      continue;
+    }
+    std::string_view inside;
+    if (rest.starts_with("{")) {
+      const std::size_t close = rest.find('}');
+      if (close == std::string_view::npos)
+        return Error{Errc::kInvalid, "\"" + printable(text) + "\" has an open \"${\""};
+      inside = rest.substr(1, close - 1);
+      i += close + 1;
+    } else {
+      std::size_t end = 0;
+      while (end < rest.size() && is_name_char(rest[end])) ++end;
+      inside = rest.substr(0, end);
+      i += end;
+    }
+    PROCTOR_TRY(const std::string with, replacement(inside));
+    out += with;
+  }
+  return out;
+}
+
+// All texts of it; keys stay.
+Status interpolate(Value& value) {
+  if (std::string* text = value.string()) {
+    PROCTOR_TRY(*text, interpolated(*text));
+  } else if (Array* items = value.array()) {
+    for (Value& item : *items) PROCTOR_CHECK_OK(interpolate(item));
+  } else if (Object* object = value.object()) {
+    for (Member& m : object->members()) PROCTOR_CHECK_OK(interpolate(m.value));
+  }
+  return ok_status();
 }
 
 class ServiceReader {
@@ -43,7 +118,8 @@ class ServiceReader {
     PROCTOR_CHECK_OK(words("entrypoint", out_.entrypoint));
     PROCTOR_CHECK_OK(environment());
     PROCTOR_CHECK_OK(names("env_file", out_.env_files));
-    PROCTOR_CHECK_OK(names("depends_on", out_.depends_on));
+    PROCTOR_CHECK_OK(dependencies());
+    PROCTOR_CHECK_OK(health());
     PROCTOR_CHECK_OK(names("networks", out_.networks));
     PROCTOR_CHECK_OK(volumes());
     if (out_.image.empty() && out_.build.empty())
@@ -112,6 +188,91 @@ class ServiceReader {
       }
     } else if (const Object* o = v->object()) {
       for (const Member& m : *o) to.push_back(m.key);
+    }
+    return ok_status();
+  }
+
+  // A list of names, or a mapping with a condition each.
+  Status dependencies() {
+    const Value* v = at("depends_on");
+    PROCTOR_CHECK_OK(names("depends_on", out_.depends_on));
+    if (v == nullptr || v->object() == nullptr) return ok_status();
+    for (const Member& m : *v->object()) {
+      const Object* about = m.value.object();
+      if (about == nullptr) continue;
+      for (const Member& a : *about) {
+        const std::string* word = a.value.string();
+        if (a.key == "condition" && word != nullptr && *word == "service_healthy")
+          out_.needs_healthy.push_back(m.key);
+        else if (a.key != "condition" || word == nullptr || *word != "service_started")
+          return not_known(out_.name, "\"depends_on." + m.key + "." + a.key + "\"" +
+                                          (word == nullptr ? "" : ": " + *word));
+      }
+    }
+    return ok_status();
+  }
+
+  // "1m30s"; nothing: not a duration.
+  static std::optional<std::chrono::milliseconds> duration_of(const Value& v) {
+    if (v.string() == nullptr) return std::nullopt;
+    const auto d = parse_duration(*v.string());
+    return d.ok() ? std::optional(*d) : std::nullopt;
+  }
+
+  Status health() {
+    const Value* v = at("healthcheck");
+    if (v == nullptr) return ok_status();
+    const auto unknown = [&](const std::string& key) {
+      return not_known(out_.name, "this \"healthcheck" + key + "\"");
+    };
+    if (v->object() == nullptr) return unknown("");
+    constexpr std::chrono::milliseconds kDefault{30'000};
+    constexpr std::int64_t kTries = 3, kTriesMost = 1000;
+    std::chrono::milliseconds interval = kDefault, timeout = kDefault, start{0};
+    std::int64_t tries = kTries;
+    for (const Member& m : *v->object()) {
+      const auto d = duration_of(m.value);
+      if (m.key == "test") {
+        PROCTOR_CHECK_OK(health_test(m.value));
+        continue;
+      }
+      if (m.key == "interval" && d)
+        interval = *d;
+      else if (m.key == "timeout" && d)
+        timeout = *d;
+      else if (m.key == "start_period" && d)
+        start = *d;
+      else if (m.key == "retries" && m.value.number() != nullptr)
+        tries = std::atoll(m.value.number()->text.c_str());  // NOLINT: bounded below
+      else
+        return unknown("." + m.key);
+    }
+    if (tries < 1 || kTriesMost < tries) return unknown(".retries");
+    out_.health.interval = interval;
+    out_.health.at_most = start + tries * (interval + timeout);
+    return ok_status();
+  }
+
+  Status health_test(const Value& test) {
+    std::string& line = out_.health.command;
+    if (const std::string* s = test.string()) {
+      line = *s;
+      return ok_status();
+    }
+    const Array* words = test.array();
+    if (words == nullptr || words->empty() || (*words)[0].string() == nullptr)
+      return not_known(out_.name, "this \"healthcheck.test\"");
+    const std::string& kind = *(*words)[0].string();
+    if (kind == "NONE") return ok_status();
+    if (kind == "CMD-SHELL" && words->size() == 2 && (*words)[1].string() != nullptr) {
+      line = *(*words)[1].string();
+      return ok_status();
+    }
+    if (kind != "CMD") return not_known(out_.name, "this \"healthcheck.test\"");
+    for (std::size_t i = 1; i < words->size(); ++i) {
+      const auto word = scalar_text((*words)[i]);
+      if (!word) return not_known(out_.name, "this \"healthcheck.test\"");
+      line += (line.empty() ? "" : " ") + shell_quoted(*word);
     }
     return ok_status();
   }
@@ -222,12 +383,14 @@ Result<std::vector<ServicePlan>> plan_services(const Value& compose) {
   for (const Member& m : *compose.object())
     if (m.key != "services" && m.key != "networks" && m.key != "volumes" && m.key != "version" &&
         m.key != "name" && !m.key.starts_with("x-"))
-      return Error{Errc::kInvalid, "\"" + printable(m.key) +
-                                       "\" is not in the subset that runs without docker compose"};
+      return Error{Errc::kInvalid, "\"" + printable(m.key) + "\" " + std::string(kNeedsCompose)};
   std::vector<ServicePlan> out;
   for (const Member& m : *services) {
     if (m.value.object() == nullptr) return not_known(m.key, "no mapping");
-    PROCTOR_TRY(ServicePlan plan, ServiceReader(m.key, *m.value.object()).run());
+    Value service = m.value;
+    if (Status done = interpolate(service); !done.ok())
+      return in_context("service " + printable(m.key), std::move(done).error());
+    PROCTOR_TRY(ServicePlan plan, ServiceReader(m.key, *service.object()).run());
     out.push_back(std::move(plan));
   }
   std::sort(out.begin(), out.end(),

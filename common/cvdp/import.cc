@@ -105,6 +105,16 @@ std::string git_diff(const std::string& path, const std::string* before, const s
   return out + "@@ -" + range(old_lines) + " +" + range(new_lines) + " @@\n" + removed + added;
 }
 
+constexpr std::size_t kServicesMost = 16;  // of a contract
+
+// As contracts name their services.
+bool is_host_label(std::string_view name) {
+  const auto plain = [](char c) { return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9'); };
+  return !name.empty() && name.size() < 64 && plain(name.front()) && plain(name.back()) &&
+         name != "localhost" && name != "sandbox" &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
+}
+
 class ContractMaker {
  public:
   ContractMaker(const Record& record, const ImportSettings& settings)
@@ -123,6 +133,7 @@ class ContractMaker {
       environment.append("image", image_);
       contract.append("environment", std::move(environment));
     }
+    if (!services_.empty()) contract.append("services", services_);
     contract.append("checks", checks);
     contract.append("acceptance_files", acceptance_files());
     Array protected_globs = {Value("src/**"), Value("prompt.json")};
@@ -174,14 +185,14 @@ class ContractMaker {
     PROCTOR_TRY(const ComposeFile file, normalise_compose(*compose, settings));
     PROCTOR_TRY(const std::vector<ServicePlan> plans, plan_services(file.value));
     if (!settings_.containers) image_ = settings_.image;
+    PROCTOR_CHECK_OK(services_beside(plans, *harness));
     Array out;
     for (const ServicePlan& plan : plans) {
-      if (!plan.depends_on.empty())
-        return Error{Errc::kInvalid, "its services depend on each other"};
       PROCTOR_TRY(const EnvPairs environment, environment_of(plan, *harness));
       const std::string id = "service-" + std::to_string(out.size() + 1);
       Object check;
       check.append("id", id);
+      if (!services_.empty()) check.append("services", names_of(plan.depends_on));
       if (settings_.containers) {
         PROCTOR_TRY(Object container, container_of(plan, environment, *harness));
         check.append("container", std::move(container));
@@ -198,9 +209,80 @@ class ContractMaker {
     return out;
   }
 
+  static Array names_of(const std::vector<std::string>& names) {
+    Array out;
+    for (const std::string& name : names) out.emplace_back(name);
+    return out;
+  }
+
+  // What others depend on runs beside them, as compose starts it: by its own lines alone.
+  Status services_beside(const std::vector<ServicePlan>& plans, const Object& harness) {
+    std::set<std::string> wanted, healthy;
+    for (const ServicePlan& plan : plans) {
+      wanted.insert(plan.depends_on.begin(), plan.depends_on.end());
+      healthy.insert(plan.needs_healthy.begin(), plan.needs_healthy.end());
+    }
+    if (wanted.empty()) return ok_status();
+    if (!settings_.containers)
+      return Error{Errc::kInvalid, "its services depend on each other: they need containers"};
+    if (settings_.network)
+      return Error{Errc::kInvalid,
+                   "its services depend on each other: they cannot share a network with the world"};
+    for (const ServicePlan& plan : plans) {
+      if (!wanted.contains(plan.name)) continue;
+      if (!is_host_label(plan.name) || kServicesMost <= services_.size())
+        return Error{Errc::kInvalid, "service " + printable(plan.name) +
+                                         ": its name is no host's name of a-z, 0-9 and \"-\", or "
+                                         "more than 16 are depended on: this " +
+                                         std::string(kNeedsCompose)};
+      PROCTOR_TRY(const EnvPairs environment, environment_of(plan, harness));
+      PROCTOR_TRY(Object container, bare_container_of(plan, environment, harness));
+      if (!plan.working_dir.empty()) container.append("working_dir", plan.working_dir);
+      PROCTOR_TRY(Array mounts, mounts_of(plan, false));
+      if (!mounts.empty()) container.append("mounts", std::move(mounts));
+      Object service;
+      service.append("name", plan.name);
+      service.append("container", std::move(container));
+      if (!plan.depends_on.empty()) service.append("depends_on", names_of(plan.depends_on));
+      if (healthy.contains(plan.name)) {
+        if (plan.health.command.empty())
+          return Error{Errc::kInvalid, "service " + printable(plan.name) +
+                                           " is to be healthy, and nothing says when"};
+        service.append("ready", ready_of(plan.health));
+      }
+      services_.emplace_back(std::move(service));
+    }
+    return ok_status();
+  }
+
+  // Asked more often than compose asks, which changes nothing but the time it takes.
+  static Object ready_of(const ServicePlan::Health& health) {
+    constexpr std::chrono::milliseconds kOften{500};
+    const auto ms = [](std::chrono::milliseconds d) { return std::to_string(d.count()) + "ms"; };
+    Object out;
+    out.append("command", health.command);
+    out.append("interval", ms(std::min(health.interval, kOften)));
+    out.append("timeout", ms(health.at_most));
+    return out;
+  }
+
   // The container that upstream's command line makes of a service: CVDP.md 5.1.
   Result<Object> container_of(const ServicePlan& plan, const EnvPairs& environment,
                               const Object& harness) {
+    PROCTOR_TRY(Object c, bare_container_of(plan, environment, harness));
+    c.append("working_dir", "/code/rundir");
+    const Value* given = c.find("variables");
+    Object variables = given == nullptr ? Object() : *given->object();
+    variables.set("HOME", Value("/code/rundir"));
+    c.set("variables", Value(std::move(variables)));
+    PROCTOR_TRY(Array mounts, mounts_of(plan, true));
+    c.append("mounts", std::move(mounts));
+    return c;
+  }
+
+  // Image, words and environment: what its own lines say.
+  Result<Object> bare_container_of(const ServicePlan& plan, const EnvPairs& environment,
+                                   const Object& harness) {
     PROCTOR_TRY(const std::string image, image_of(plan, harness));
     if (image_.empty()) image_ = image;
     Object c;
@@ -212,18 +294,15 @@ class ContractMaker {
     };
     if (!plan.entrypoint.empty()) c.append("entrypoint", words(plan.entrypoint));
     if (!plan.command.empty()) c.append("command", words(plan.command));
-    c.append("working_dir", "/code/rundir");
     Object variables;
     for (const auto& [name, value] : environment)
       if (value) variables.set(name, Value(*value));
-    variables.set("HOME", Value("/code/rundir"));
-    c.append("variables", std::move(variables));
-    PROCTOR_TRY(Array mounts, mounts_of(plan));
-    c.append("mounts", std::move(mounts));
+    if (!variables.empty()) c.append("variables", std::move(variables));
     return c;
   }
 
-  Result<Array> mounts_of(const ServicePlan& plan) {
+  // `upstreams`: with the folders that its command line adds.
+  Result<Array> mounts_of(const ServicePlan& plan, bool upstreams) {
     Array out;
     const auto mount = [&out, this](const std::string& from, const std::string& at, bool writable) {
       Object m;
@@ -233,8 +312,9 @@ class ContractMaker {
       out.emplace_back(std::move(m));
       shown_.insert(from.substr(0, from.find('/')));
     };
-    for (const char* folder : {"docs", "rundir", "rtl", "verif", "src"})
-      mount(folder, std::string("/code/") + folder, true);
+    if (upstreams)
+      for (const char* folder : {"docs", "rundir", "rtl", "verif", "src"})
+        mount(folder, std::string("/code/") + folder, true);
     for (const ServicePlan::Mount& m : plan.mounts) {
       std::string from = m.source;
       if (!from.starts_with("./"))
@@ -370,6 +450,7 @@ class ContractMaker {
   const ImportSettings& settings_;
   std::string id_;
   std::string image_;            // the environment's
+  Array services_;               // that others depend on
   std::set<std::string> shown_;  // folders of the workspace that containers see
   std::vector<ContractFile> files_;
 };

@@ -243,7 +243,7 @@ Result<int> run_it(const RunOptions& options) {
                                    .endpoint = local,
                                    .workers = options.workers.value_or(frozen.campaign.workers),
                                    .slots = options.slots.value_or(frozen.campaign.slots),
-                                   .extra = {}}));
+                                   .extra = options.worker_arguments}));
   const Coordinator::Outcome outcome = coordinator->run();
   display.end();
   workers->stop();

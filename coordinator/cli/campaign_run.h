@@ -18,7 +18,8 @@ struct RunOptions {
   bool insecure_loopback = false;
   // kEither: go on where something has begun.
   enum class Begin { kFresh, kGoOn, kEither } begin = Begin::kFresh;
-  bool show_report = true;  // on standard output; it is written in any case
+  std::vector<std::string> worker_arguments{};  // of each local worker, beside its own
+  bool show_report = true;                      // on standard output; it is written in any case
 };
 
 // The exit code.

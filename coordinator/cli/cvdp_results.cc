@@ -50,6 +50,11 @@ std::vector<std::string> services_of(const cvdp::Record& record, const cvdp::Ima
 
 }  // namespace
 
+std::string service_log_name(std::uint64_t issue, const std::string& service,
+                             std::size_t services) {
+  return std::to_string(issue) + (services == 1 ? "" : "_" + file_part(service));
+}
+
 // One sample while it is put together.
 class ResultGatherer::Sample {
  public:
@@ -59,6 +64,9 @@ class ResultGatherer::Sample {
     const fs::path reports = fs::absolute(r_.folder) / record.id.repository / "reports";
     if (cvdp::is_comprehension(cvdp::category_number(record.category)))
       return answer(record, reports);
+    if (r_.harness != nullptr)
+      if (const auto it = r_.harness->find(record.id.text); it != r_.harness->end())
+        return outside(record, it->second);
     if (const auto it = all_.left_out_.find(record.id.text); it != all_.left_out_.end())
       return no_verdict(record, "th_prepare: " + it->second->why);
     const std::string name =
@@ -83,6 +91,14 @@ class ResultGatherer::Sample {
     out_.no_verdict[record.id.text] = why;
     first_.append(record.id.text,
                   cvdp::item_json(record.category, record.difficulty, {failed(why)}));
+    return ok_status();
+  }
+
+  // A test without a log never ran.
+  Status outside(const cvdp::Record& record, const std::vector<TestResult>& tests) {
+    for (const TestResult& test : tests)
+      if (!test.log && test.error) return no_verdict(record, *test.error);
+    put(record, tests);
     return ok_status();
   }
 
@@ -132,8 +148,7 @@ class ResultGatherer::Sample {
       }
       tests.push_back(cvdp::test_result(
           {check->ended, check->exit_code, check->wall_ms, check->timeout_ms, check->why}));
-      const std::string name = std::to_string(record.id.issue) +
-                               (services.size() == 1 ? "" : "_" + file_part(services[i]));
+      const std::string name = service_log_name(record.id.issue, services[i], services.size());
       PROCTOR_TRY(tests.back().log,
                   copy_logs(*evidence / kAcceptanceDir / check_dir_name(id), reports / name));
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/cvdp/compose.h"
+#include "common/cvdp/results.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/cvdp_campaign.h"
@@ -20,12 +21,17 @@ struct SampleRequest {
   bool golden = false;          // the reference answers stand for the candidate's
   fs::path folder;              // upstream's prefix
   bool agent = false;           // what it said and changed is shown too
+  // Of problems that were run outside the campaign; null: there are none.
+  const std::map<std::string, std::vector<cvdp::TestResult>>* harness = nullptr;
 };
 struct SampleResults {
   cvdp::Value raw;                                // raw_result.json
   std::map<std::string, bool> passed;             // by problem id; one without a verdict has none
   std::map<std::string, std::string> no_verdict;  // id -> why
 };
+
+// Of the log of one service of a problem that has so many, without its extension.
+std::string service_log_name(std::uint64_t issue, const std::string& service, std::size_t services);
 
 class ResultGatherer {
  public:

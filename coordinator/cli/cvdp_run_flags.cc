@@ -66,6 +66,16 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
   command.add_option("--disk-quota", s.disk_mebibytes, "MiB that a problem may fill (200)")
       ->check(CLI::Range(std::uint64_t{1}, kTebibyte))
       ->envname("DOCKER_QUOTA_THRESHOLD_MB");
+  command
+      .add_option("--engine", flags.plan.engine,
+                  "who runs harnesses: api (the Docker Engine), oci (runc, of the image store), "
+                  "compose (docker compose), or auto: oci and api, compose for what they cannot")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, CvdpEngine>{{"auto", CvdpEngine::kAuto},
+                                            {"api", CvdpEngine::kApi},
+                                            {"oci", CvdpEngine::kOci},
+                                            {"compose", CvdpEngine::kCompose}}))
+      ->option_text("auto|api|oci|compose");
   command.add_flag("-e,--external-network", s.network, "give services and builds a network");
 }
 
@@ -108,6 +118,8 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
     return Error{Errc::kInvalid, "--agent excludes --golden and --no-patch"};
   if (flags.llm && flags.agent.empty())
     return Error{Errc::kInvalid, "--llm needs --agent: models are not here yet"};
+  if (!flags.agent.empty() && flags.plan.engine == CvdpEngine::kCompose)
+    return Error{Errc::kInvalid, "--engine compose runs golden and no-patch harnesses, no agents"};
   CvdpPlan plan = flags.plan;
   plan.prefix = flags.prefix;
   plan.dataset.file = without_quotes(flags.file.empty() ? flags.filename : flags.file);

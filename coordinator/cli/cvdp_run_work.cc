@@ -1,10 +1,12 @@
 #include "coordinator/cli/cvdp_run_work.h"
 
 #include <cstdio>
+#include <set>
 
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "coordinator/cli/campaign_run.h"
+#include "coordinator/cli/cvdp_compose.h"
 #include "coordinator/cli/cvdp_images.h"
 #include "coordinator/cli/cvdp_prepare.h"
 #include "coordinator/cli/cvdp_report_files.h"
@@ -24,6 +26,26 @@ Result<std::string> digest_of_file(const std::string& file) {
   return sum.finish().hex();
 }
 
+std::string word_of(CvdpEngine engine) {
+  switch (engine) {
+    case CvdpEngine::kAuto:
+      return "auto";
+    case CvdpEngine::kApi:
+      return "api";
+    case CvdpEngine::kOci:
+      return "oci";
+    case CvdpEngine::kCompose:
+      return "compose";
+  }
+  return "";
+}
+
+std::vector<std::string> worker_arguments(CvdpEngine engine) {
+  if (engine == CvdpEngine::kApi) return {"--images", "docker"};
+  if (engine == CvdpEngine::kOci) return {"--images", "oci"};
+  return {};
+}
+
 // What decides the results; how many run at a time does not.
 Result<Json> question_of(const CvdpPlan& plan) {
   const ImportOptions& d = plan.dataset;
@@ -31,7 +53,7 @@ Result<Json> question_of(const CvdpPlan& plan) {
   Json modes = Json::array();
   for (const CvdpMode& mode : plan.modes)
     modes.push_back(mode.agent.empty() ? mode.name : mode.name + " " + mode.agent);
-  return Json{
+  Json out = {
       {"dataset", digest},
       {"modes", std::move(modes)},
       {"samples", plan.samples},
@@ -42,6 +64,8 @@ Result<Json> question_of(const CvdpPlan& plan) {
       {"harness_seconds", d.settings.harness_limit.count()},
       {"agent_seconds", d.settings.agent_limit.count()},
       {"disk_mebibytes", d.settings.disk_mebibytes}};
+  if (plan.engine != CvdpEngine::kAuto) out["engine"] = word_of(plan.engine);
+  return out;
 }
 
 Json json_of(const std::vector<Imported::LeftOut>& left_out) {
@@ -63,6 +87,9 @@ class CvdpWork {
   Result<CvdpOutcome> run() {
     PROCTOR_CHECK_OK(make_dirs(plan_.prefix));
     PROCTOR_TRY(const bool known, is_known());
+    if (plan_.reports_only && plan_.engine == CvdpEngine::kCompose)
+      return Error{Errc::kInvalid,
+                   "reports alone: what docker compose runs leaves no evidence but them"};
     if (!known && plan_.reports_only)
       return Error{Errc::kNotFound, plan_.prefix.string() + ": nothing has run here yet"};
     if (!known) PROCTOR_CHECK_OK(import());
@@ -73,6 +100,7 @@ class CvdpWork {
                                     .slots = plan_.slots,
                                     .listen = {},
                                     .begin = RunOptions::Begin::kEither,
+                                    .worker_arguments = worker_arguments(plan_.engine),
                                     .show_report = false});
       out.stopped = out.exit_code == kJobFailed;
       if (out.stopped)
@@ -143,23 +171,29 @@ class CvdpWork {
     d.replicates = plan_.samples;
     constexpr std::uint64_t kMost = 1'000'000;  // no run is parked for the price of time
     d.global_usd = kMost;
-    PROCTOR_TRY(Imported imported, import_problems(d));
-    contracts_ = imported.written;
-    left_out_ = std::move(imported.left_out);
+    if (plan_.engine != CvdpEngine::kCompose) {
+      PROCTOR_TRY(Imported imported, import_problems(d));
+      contracts_ = imported.written;
+      left_out_ = std::move(imported.left_out);
+    }
     for (const CvdpMode& mode : plan_.modes)
-      for (std::uint32_t sample = 1; sample <= plan_.samples; ++sample) {
-        PrepareOptions prepare;
-        prepare.file = d.file;
-        prepare.prefix = folder_of(mode, sample);
-        prepare.no_patch = !mode.golden;
-        prepare.selection = d.selection;
-        prepare.names = d.settings.names;
-        prepare.quiet = true;  // the import has told it
-        PROCTOR_TRY([[maybe_unused]] const PreparedCount count, prepare_problems(prepare));
-      }
+      for (std::uint32_t sample = 1; sample <= plan_.samples; ++sample)
+        PROCTOR_CHECK_OK(prepare(mode, folder_of(mode, sample)));
     const Json marker = {
         {"question", question_}, {"contracts", contracts_}, {"left_out", json_of(left_out_)}};
     return write_file(plan_.prefix / kMarker, marker.dump(1) + "\n");
+  }
+
+  Status prepare(const CvdpMode& mode, const std::string& folder) const {
+    PrepareOptions prepare;
+    prepare.file = plan_.dataset.file;
+    prepare.prefix = folder;
+    prepare.no_patch = !mode.golden;
+    prepare.selection = plan_.dataset.selection;
+    prepare.names = plan_.dataset.settings.names;
+    prepare.quiet = true;  // the import has told it
+    PROCTOR_TRY([[maybe_unused]] const PreparedCount count, prepare_problems(prepare));
+    return ok_status();
   }
 
   Status report(CvdpOutcome& out) {
@@ -178,6 +212,21 @@ class CvdpWork {
     return ok_status();
   }
 
+  // What compose alone can run, or all of it where that is asked for.
+  Result<HarnessResults> run_outside(const CvdpMode& mode, const std::string& folder) const {
+    const bool all = plan_.engine == CvdpEngine::kCompose;
+    std::set<std::string> beyond;
+    for (const Imported::LeftOut& l : left_out_)
+      if (l.why.find(cvdp::kNeedsCompose) != std::string::npos) beyond.insert(l.id);
+    const bool fall_back = !plan_.reports_only && plan_.engine == CvdpEngine::kAuto &&
+                           mode.agent.empty() && !beyond.empty() && find_compose().ok();
+    if (!all && !fall_back) return HarnessResults{};
+    PROCTOR_CHECK_OK(prepare(mode, folder));  // nothing an earlier run left decides this one
+    return run_by_compose({plan_.dataset, folder, plan_.slots, [&](const cvdp::Record& record) {
+                             return all || beyond.contains(record.id.text);
+                           }});
+  }
+
   Result<std::vector<SampleResults>> report_mode(const ResultGatherer& gatherer,
                                                  const CvdpMode& mode) {
     cvdp::ReportMetadata metadata = plan_.metadata;
@@ -193,8 +242,9 @@ class CvdpWork {
     composite.k = plan_.k;
     for (std::uint32_t sample = 1; sample <= plan_.samples; ++sample) {
       const std::string folder = folder_of(mode, sample);
-      PROCTOR_TRY(SampleResults results,
-                  gatherer.gather({mode.method, sample, mode.golden, folder, !mode.agent.empty()}));
+      PROCTOR_TRY(const HarnessResults by_compose, run_outside(mode, folder));
+      PROCTOR_TRY(SampleResults results, gatherer.gather({mode.method, sample, mode.golden, folder,
+                                                          !mode.agent.empty(), &by_compose}));
       PROCTOR_TRY(cvdp::Report report, cvdp::make_report(results.raw, metadata));
       for (const std::string& left : report.left_out)
         std::fprintf(stderr, "left out of the report: %s\n", left.c_str());

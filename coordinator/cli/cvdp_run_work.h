@@ -24,6 +24,10 @@ struct CvdpMode {
   // Of an agent: its image, as it was named; the method's name is `method` then.
   std::string agent{};
 };
+// Who runs harnesses: OCI for images of the store and the Engine API for others; one of these
+// alone; `docker compose`.  kAuto leaves to compose what is beyond the subset of the others.
+enum class CvdpEngine { kAuto, kApi, kOci, kCompose };
+
 struct CvdpPlan {
   fs::path prefix;
   ImportOptions dataset;  // its campaign folder is filled in
@@ -32,6 +36,7 @@ struct CvdpPlan {
   std::int64_t k = 1;
   std::uint32_t workers = 1, slots = 1;
   bool reports_only = false;  // nothing is run
+  CvdpEngine engine = CvdpEngine::kAuto;
   cvdp::ReportMetadata metadata;
 };
 struct CvdpOutcome {

@@ -5,6 +5,8 @@
 //   tcp ADDRESS:PORT         a direct connection
 //   udp ADDRESS:PORT         a datagram
 //   raw TEXT                 TEXT to the proxy, with \r and \n written so: its status
+//   serve PORT=TEXT          listens there and answers every connection with TEXT; never ends
+//   say NAME:PORT            what is heard there; the name by /etc/hosts
 //   children -               does this process find a child it did not start?
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,6 +19,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -117,6 +121,51 @@ std::string direct(const std::string& place, int type) {
   return out;
 }
 
+// The first address that /etc/hosts has for a name.
+std::string address_of(const std::string& name) {
+  std::ifstream hosts("/etc/hosts");
+  for (std::string line; std::getline(hosts, line);) {
+    std::istringstream words(line);
+    std::string address, word;
+    words >> address;
+    while (words >> word)
+      if (word == name) return address;
+  }
+  return "";
+}
+
+std::string say(const std::string& place) {
+  std::string name;
+  const int port = split(place, name);
+  const std::string address = address_of(name);
+  if (address.empty()) return "no such name";
+  const int fd = open_to(address + ":" + std::to_string(port), SOCK_STREAM);
+  if (fd < 0) return std::strerror(-fd);
+  const std::string out = hear(fd, ~std::size_t{0});
+  ::close(fd);
+  return out;
+}
+
+std::string serve(const std::string& about) {
+  const std::size_t equals = about.find('=');
+  const std::string text = about.substr(equals + 1);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<unsigned short>(std::atoi(about.c_str())));
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  const int yes = 1;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+      ::listen(listener, 16) != 0)
+    return std::strerror(errno);
+  for (;;) {
+    const int fd = ::accept(listener, nullptr, nullptr);
+    if (fd < 0) return std::strerror(errno);
+    ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    ::close(fd);
+  }
+}
+
 std::string unescaped(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -137,6 +186,8 @@ std::string answer(const std::string& question, const std::string& about) {
   if (question == "tcp") return direct(about, SOCK_STREAM);
   if (question == "udp") return direct(about, SOCK_DGRAM);
   if (question == "raw") return said_by_proxy("http_proxy", unescaped(about), false);
+  if (question == "serve") return serve(about);
+  if (question == "say") return say(about);
   if (question == "children")
     return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD ? "none" : "one";
   return "what?";

@@ -106,6 +106,7 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
       if (::write(door.get(), "0", 1) != 1) give_up(plan, "enter its control groups");
     }
   }
+  if (launch.network && !launch.network->enter()) give_up(plan, "enter its network");
   if (launch.enter && !launch.enter()) give_up(plan, "mount what it starts in");
   // Out of the way of 0..4 first, so that no dup2 overwrites a source.
   std::array<int, 5> from = {plan.fds.in, plan.fds.out, plan.fds.err, plan.fds.status,
@@ -235,7 +236,10 @@ class Running {
       if (::poll(fds.data(), fds.size(), wait_for()) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
       }
-      if (fds[1].revents != 0) read_status();
+      if (fds[1].revents != 0) {
+        read_status();
+        tell_begun();
+      }
       if (fds[2].revents != 0) read_stream(0, kBurst);
       if (fds[3].revents != 0) read_stream(1, kBurst);
       if (fds[4].revents != 0) cancelled_ = true;
@@ -300,6 +304,12 @@ class Running {
     if (want == suspended_) return;
     suspended_ = want;
     launch_.suspend(pid_, want);
+  }
+
+  void tell_begun() {
+    if (told_begun_ || !launch_.begun || !status_number(status_text_, "child-pid")) return;
+    told_begun_ = true;
+    launch_.begun();
   }
 
   void judge() {
@@ -375,8 +385,8 @@ class Running {
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;
   std::optional<BoxEnd::Cause> cause_;
-  bool suspended_ = false, cancelled_ = false, dead_ = false, inside_killed_ = false,
-       runtime_killed_ = false;
+  bool told_begun_ = false, suspended_ = false, cancelled_ = false, dead_ = false,
+       inside_killed_ = false, runtime_killed_ = false;
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/bounded_file.h"
+#include "worker/sandbox/box_network.h"
 #include "worker/sandbox/hold.h"
 #include "worker/sandbox/limit_watch.h"
 
@@ -40,6 +41,10 @@ struct BoxLaunch {
   // Stops (true) and continues what runs below the process `runtime`, as `hold` says.
   std::shared_ptr<const Hold> hold{};
   std::function<void(pid_t runtime, bool stand_still)> suspend{};
+  // Entered in place of the worker's network; null: none is.
+  std::shared_ptr<const BoxNetwork> network{};
+  // Called when the namespaces are made and the command is about to run.
+  std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.
   std::function<bool()> enter{};
   // Ends all that runs inside, asked after the status says that something does.  Without it init is

@@ -47,6 +47,12 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   Cgroup& group = box->group;
   Suspension suspension(group);
   box->launch.timeout = exec.timeout;
+  box->launch.begun = exec.begun;
+  if (spec_.shared) {
+    box->launch.network = std::dynamic_pointer_cast<const BoxNetwork>(spec_.shared);
+    if (!box->launch.network || spec_.network)
+      return Error{Errc::kInvalid, "sandbox: a shared network of another engine, or two networks"};
+  }
   box->launch.hold = spec_.hold;
   box->launch.suspend = [&suspension](pid_t runtime, bool stand_still) {
     stand_still ? suspension.suspend(runtime) : suspension.resume(runtime);

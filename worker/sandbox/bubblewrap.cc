@@ -175,6 +175,12 @@ class BubblewrapEngine final : public SandboxEngine {
     return std::unique_ptr<Sandbox>(std::make_unique<BubblewrapSandbox>(shared_, spec));
   }
 
+  Result<std::shared_ptr<SharedNetwork>> open_network(const std::string&,
+                                                      const std::string&) override {
+    PROCTOR_TRY(auto network, BoxNetwork::make());
+    return std::shared_ptr<SharedNetwork>(std::move(network));
+  }
+
   std::map<std::string, std::string> enforcement() const override {
     const CgroupHost& c = shared_->cgroups;
     const auto of = [&c](const char* controller, const char* otherwise) {

@@ -26,7 +26,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   const auto add = [&a](std::initializer_list<std::string> words) {
     a.insert(a.end(), words.begin(), words.end());
   };
-  if (spec.network) add({"--share-net"});
+  if (spec.network || spec.shared) add({"--share-net"});  // it is in the shared one already
   add({"--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"});
   add({"--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"});
   add({"--json-status-fd", std::to_string(kBoxStatusFd)});

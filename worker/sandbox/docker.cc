@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
+#include "worker/sandbox/docker_network.h"
 #include "worker/sandbox/docker_watch.h"
 #include "worker/sandbox/exit_status.h"
 #include "worker/sandbox/init/full_disk.h"
@@ -170,6 +172,7 @@ class DockerSandbox final : public Sandbox {
       PROCTOR_CHECK_OK(guard.remove());
       return outcome;
     }
+    if (exec.begun) exec.begun();
     DockerWatch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
     if (LimitWatch::needed(spec_)) {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));
@@ -284,6 +287,8 @@ class DockerEngine final : public SandboxEngine {
 
   Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) override {
     PROCTOR_CHECK_OK(check_docker_spec(spec));
+    if (spec.shared && (spec.network || spec.shared->holder().empty()))
+      return Error{Errc::kInvalid, "sandbox: a shared network of another engine, or two networks"};
     DockerApi api(options_.docker_socket);
     owed_.pay([&](const std::string& id) { return api.remove(id).ok(); });
     auto image = api.image(spec.image);
@@ -303,6 +308,15 @@ class DockerEngine final : public SandboxEngine {
     }
     return std::unique_ptr<Sandbox>(std::make_unique<DockerSandbox>(
         options_, owed_, spec, std::move(api), std::move(*image), files_.path() / "init"));
+  }
+
+  Result<std::shared_ptr<SharedNetwork>> open_network(const std::string& label,
+                                                      const std::string& image) override {
+    PROCTOR_TRY(auto network,
+                DockerNetwork::make({options_.docker_socket, options_.owner, label, image,
+                                     files_.path() / ("network-" + std::to_string(next_++))},
+                                    owed_));
+    return std::shared_ptr<SharedNetwork>(std::move(network));
   }
 
   Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec,
@@ -336,7 +350,8 @@ class DockerEngine final : public SandboxEngine {
  private:
   SandboxOptions options_;
   std::map<std::string, std::string> limits_;
-  TempDir files_;  // holds init
+  TempDir files_;  // holds init, and the folders of networks
+  std::atomic<std::uint64_t> next_{1};
   Owed owed_;
 };
 

@@ -73,6 +73,11 @@ Json log_config(std::size_t bytes) {
            {{"max-size", std::to_string(bytes) + "b"}, {"max-file", "2"}, {"compress", "false"}}}};
 }
 
+std::string network_mode(const SandboxSpec& spec) {
+  if (spec.shared) return "container:" + spec.shared->holder();
+  return spec.network ? "default" : "none";
+}
+
 Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_bytes) {
   // Open files stay at the engine's own limit: asking for more than it has fails every start.
   Json limits = Json::array({ulimit("core", 0)});
@@ -81,7 +86,7 @@ Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_
     limits.push_back(ulimit("cpu", static_cast<std::uint64_t>(
                                        std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
   }
-  Json host = {{"NetworkMode", spec.network ? "default" : "none"},
+  Json host = {{"NetworkMode", network_mode(spec)},
                {"ReadonlyRootfs", !spec.program.has_value()},
                {"Tmpfs", tmpfs(spec)},
                {"Mounts", mounts(spec, init)},
@@ -148,11 +153,40 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                  {"AttachStderr", true},
                  {"Tty", false},
                  {"OpenStdin", false},
-                 {"NetworkDisabled", !spec.network},
+                 {"NetworkDisabled", !spec.network && !spec.shared},
                  {"Healthcheck", {{"Test", {"NONE"}}}},
                  {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", spec.label}}},
                  {"HostConfig", host_config(spec, init, log_bytes)}};
+  if (spec.shared) config.erase("Hostname");  // is the holder's
   if (spec.program) run_program(*spec.program, config);
+  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string holder_config(const DockerImage& image, const fs::path& dir, const std::string& owner,
+                          const std::string& label) {
+  SandboxSpec spec;
+  constexpr std::uint64_t kMemory = std::uint64_t{32} << 20;
+  spec.label = label;
+  spec.memory_bytes = kMemory;
+  spec.program.emplace();
+  Json host = host_config(spec, dir / "holder", 0);
+  host["ReadonlyRootfs"] = true;
+  host["PidsLimit"] = 2;
+  host["Mounts"].push_back(
+      {{"Type", "bind"}, {"Source", dir.string()}, {"Target", kHolderAt}, {"ReadOnly", true}});
+  Json env = Json::array();
+  for (const std::string& name : image.env) env.push_back(name);
+  const Json config = {{"Image", image.id},
+                       {"Hostname", kContainerHostname},
+                       {"User", "0:0"},
+                       {"WorkingDir", "/"},
+                       {"Env", std::move(env)},
+                       {"Entrypoint", {kContainerInitAt, std::string(kHolderAt) + "/socket"}},
+                       {"Cmd", Json::array()},
+                       {"NetworkDisabled", true},
+                       {"Healthcheck", {{"Test", {"NONE"}}}},
+                       {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", label}}},
+                       {"HostConfig", std::move(host)}};
   return config.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

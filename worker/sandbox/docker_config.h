@@ -18,4 +18,10 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                              const fs::path& init, const std::string& owner,
                              const std::string& command, std::size_t log_bytes = 0);
 
+// The container that keeps a network which others share: `dir` holds its program, `holder`, and
+// the `socket` at which the worker waits for it.
+inline constexpr const char* kHolderAt = "/proctor/holder";
+std::string holder_config(const DockerImage& image, const fs::path& dir, const std::string& owner,
+                          const std::string& label);
+
 }  // namespace proctor

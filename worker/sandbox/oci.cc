@@ -159,6 +159,12 @@ class OciEngine final : public SandboxEngine {
         std::make_unique<OciSandbox>(shared_, std::move(whole), shared_->images.root_of(*image)));
   }
 
+  Result<std::shared_ptr<SharedNetwork>> open_network(const std::string&,
+                                                      const std::string&) override {
+    PROCTOR_TRY(auto network, BoxNetwork::make());
+    return std::shared_ptr<SharedNetwork>(std::move(network));
+  }
+
   std::map<std::string, std::string> enforcement() const override {
     const CgroupHost& c = shared_->cgroups;
     const auto of = [&c](const char* controller) {

@@ -113,7 +113,8 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
               {"seccomp", oci_seccomp()},
               {"maskedPaths", masked_paths()},
               {"readonlyPaths", kReadOnlyProc}};
-  if (!spec.network) {
+  // A shared one the runtime is in already, and its settings are made.
+  if (!spec.network && !spec.shared) {
     namespaces.push_back({{"type", "network"}});
     // A network of one's own, without any interface but lo: all of its ports may be used.
     out["sysctl"] = {{"net.ipv4.ip_unprivileged_port_start", "0"},

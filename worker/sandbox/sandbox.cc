@@ -26,6 +26,12 @@ Result<std::unique_ptr<Sandbox>> SandboxEngine::adopt(const SandboxSpec&, const 
                                    ": its commands end with their worker"};
 }
 
+Result<std::shared_ptr<SharedNetwork>> SandboxEngine::open_network(const std::string&,
+                                                                   const std::string&) {
+  return Error{Errc::kInvalid,
+               "sandbox " + std::string(to_string(kind())) + ": it has no networks to share"};
+}
+
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
                                                            const SandboxOptions& options) {
   switch (kind) {

@@ -19,6 +19,7 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/sandbox/hold.h"
+#include "worker/sandbox/shared_network.h"
 
 namespace proctor {
 
@@ -64,6 +65,8 @@ struct SandboxSpec {
   std::map<std::string, std::string> env;   // the whole environment
   std::optional<SandboxProgram> program{};  // Docker, OCI: instead of ExecSpec::command
   bool network = false;
+  // In place of a network of its own: this one, of the same engine.  Not with `network`.
+  std::shared_ptr<SharedNetwork> shared{};
   // Words before those of the shell: a program shown by a mount, which runs what follows it and
   // leaves one process of its own beside it.  Empty: none.
   std::vector<std::string> launcher{};
@@ -87,6 +90,8 @@ struct ExecSpec {
   // Where a command can outlive this process (Docker): called once it is there, before it begins,
   // with the name by which adopt() finds it.  Absent: the command is nobody's but ours.
   std::function<void(const std::string& name)> outlives{};
+  // Called once, on the thread of run(), when the command has begun.  Absent: nobody asks.
+  std::function<void()> begun{};
 };
 // A command that an earlier life of this worker began and that may still run.
 struct LeftCommand {
@@ -122,6 +127,10 @@ class SandboxEngine {
   virtual ~SandboxEngine() = default;
   virtual SandboxKind kind() const = 0;
   virtual Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) = 0;
+  // A network that several sandboxes of this engine share.  `label`: as in SandboxSpec; `image`:
+  // any that is here (kinds that run images).  kInvalid: this kind has none.
+  virtual Result<std::shared_ptr<SharedNetwork>> open_network(const std::string& label,
+                                                              const std::string& image);
   // Takes a command over instead of beginning one: the next run() waits for it, with the limits,
   // files and cancellation of its ExecSpec.  Of its spec only the label and the hold count.
   // kNotFound: it is not there any more.  kInvalid: this kind's commands die with their worker.

@@ -27,12 +27,12 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
-  PROCTOR_TRY(const CheckEnd checked, check.container ? run_container(*check.container, name, exec)
-                                                      : run_command(results, name, exec));
+  PROCTOR_TRY(const CheckEnd checked, run_served(check, results, name, evidence, exec));
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
   CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
   if (!checked.why.empty()) verdict.why = checked.why;
+  if (checked.verdict) verdict.outcome = *checked.verdict;
   report.outcome = verdict.outcome;
   report.exit_code = outcome.exit_code;
   report.wall_ms = static_cast<std::uint64_t>(outcome.wall.count());
@@ -74,15 +74,23 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   return changed;
 }
 
+Result<AttemptRun::CheckEnd> AttemptRun::run_alone(const Check& check, const fs::path& results,
+                                                   const std::string& name, const ExecSpec& exec,
+                                                   const ServedBy* served) {
+  return check.container ? run_container(*check.container, name, exec, served)
+                         : run_command(results, name, exec, served);
+}
+
 Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
-                                                     const std::string& name,
-                                                     const ExecSpec& exec) {
+                                                     const std::string& name, const ExecSpec& exec,
+                                                     const ServedBy* served) {
   PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
   spec.mounts.push_back({results, kResultsAt, true});
   spec.disk.places.push_back({results, 0, 0});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
   PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
+  if (served != nullptr) served->give_to(spec);
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kAcceptance, spec, exec, watch_.token()));
   return CheckEnd{outcome, {}};

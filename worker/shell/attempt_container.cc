@@ -145,11 +145,13 @@ Status AttemptRun::take_back(const ProgramContainer& container) {
 
 Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& container,
                                                        const std::string& name,
-                                                       const ExecSpec& exec) {
+                                                       const ExecSpec& exec,
+                                                       const ServedBy* served) {
   PROCTOR_TRY(SandboxEngine* const engine, container_engine(container));
   PROCTOR_TRY(SandboxSpec spec, container_spec(container, Room::kAcceptance, label(name)));
   PROCTOR_TRY(const auto network,
               give_container_network(spec, contract().policy.check_network, name));
+  if (served != nullptr) served->give_to(spec);
   const std::uint64_t most = contract().policy.disk_bytes;
   std::stop_source stop;
   const std::stop_callback whole_run(watch_.token(), [&stop] { stop.request_stop(); });

@@ -135,6 +135,11 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
   if (input_.method->container)
     if (const auto other = container_engine(*input_.method->container); !other.ok())
       return StepFailed{other.error(), 0};
+  for (const Service& service : contract().services) {
+    if (!service.container) continue;
+    if (const auto other = container_engine(*service.container); !other.ok())
+      return StepFailed{other.error(), 0};
+  }
   for (const Check& check : contract().checks) {  // an image that is not here is no check's end
     if (!check.container) continue;
     if (const auto other = container_engine(*check.container); !other.ok())

@@ -18,6 +18,7 @@
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
 #include "worker/sandbox/disk_use.h"
+#include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/checkpoint.h"
@@ -106,12 +107,33 @@ class AttemptRun {
   Result<std::vector<std::string>> protect_again(std::size_t index);
   struct CheckEnd {
     ExecOutcome outcome;
-    std::string why;  // instead of what its end alone says; empty: nothing
+    std::string why;                        // instead of what its end alone says; empty: nothing
+    std::optional<CheckOutcome> verdict{};  // likewise
   };
+  // The network that a check shares with its services, as its sandbox is given it.
+  struct ServedBy {
+    std::shared_ptr<SharedNetwork> network;
+    fs::path hosts;
+    void give_to(SandboxSpec& spec) const;
+  };
+  Result<CheckEnd> run_alone(const Check& check, const fs::path& results, const std::string& name,
+                             const ExecSpec& exec, const ServedBy* served);
+  // The check among its services, if it has any.
+  Result<CheckEnd> run_served(const Check& check, const fs::path& results, const std::string& name,
+                              const fs::path& evidence, const ExecSpec& exec);
+  // What runs a check and all of its services.
+  Result<SandboxEngine*> served_engine(const Check& check,
+                                       const std::vector<std::size_t>& services);
+  Result<ServedBy> share_network(SandboxEngine& engine, const Check& check,
+                                 const std::vector<std::size_t>& services, const std::string& name);
+  Result<ServicePlan> service_plan(const Service& service, const std::string& name,
+                                   const fs::path& evidence, const ServedBy& served);
+  void note_services(const Check& check, const fs::path& evidence,
+                     const std::vector<ServiceGroup::End>& ends);
   Result<CheckEnd> run_command(const fs::path& results, const std::string& name,
-                               const ExecSpec& exec);
+                               const ExecSpec& exec, const ServedBy* served);
   Result<CheckEnd> run_container(const ProgramContainer& container, const std::string& name,
-                                 const ExecSpec& exec);
+                                 const ExecSpec& exec, const ServedBy* served);
   Result<std::unique_ptr<PhaseNetwork>> give_container_network(SandboxSpec& spec,
                                                                const NetworkAccess& access,
                                                                const std::string& phase);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "tests/integration/campaign/network_scene.h"
+#include "tests/integration/campaign/services_scene.h"
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "tests/support/leftovers.h"
 
@@ -48,6 +49,17 @@ TEST_SUITE("docker campaign") {
     run_judged(scene);
     CHECK(ours() == before);
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("services run in containers beside those of checks and none of them is left") {
+    if (!engine_answers()) return;
+    const std::string image = must(test_image());
+    const auto before = ours();
+    const std::string environment = "  sandbox: docker\n  image: \"" + image + "\"\n";
+    run_services(environment);
+    run_killed_services(environment);
+    run_broken_image_service(environment, image);
+    CHECK(ours() == before);
   }
 
   TEST_CASE("containers reach what their phase allows and nothing is left of it") {

@@ -5,6 +5,7 @@
 
 #include "common/images/image_store.h"
 #include "tests/integration/campaign/network_scene.h"
+#include "tests/integration/campaign/services_scene.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/runtime_files.h"
 
@@ -63,6 +64,17 @@ TEST_SUITE("oci campaign") {
     run_judged(scene);
     scene.require_nothing_left();
     NetworkScene("  image: \"tools@" + image.id + "\"\n").run_and_check();
+  }
+
+  TEST_CASE("services run beside checks in images and leave nothing, also of a killed worker") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "tools:1"));
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    const std::string environment = "  image: \"tools@" + image.id + "\"\n";
+    run_services(environment);
+    run_killed_services(environment);
+    run_broken_image_service(environment, image.id);
   }
 
   TEST_CASE("images are listed and removed and what is not there is named") {

@@ -72,9 +72,15 @@ std::string line_of(const ShellProblem& problem) {
          "\n";
 }
 
+std::string compose_words(const std::string& command) {
+  std::string escaped;
+  for (const char c : command) escaped += c == '$' ? std::string("$$") : std::string(1, c);
+  return "[sh, -c, " + Json(escaped).dump() + "]";
+}
+
 std::string service(const std::string& image, const std::string& command, const std::string& more) {
-  return "services:\n  direct:\n    image: " + image + "\n    command: [sh, -c, " +
-         Json(command).dump() + "]\n    environment: {PATH: /usr/bin, B: two}\n" + more;
+  return "services:\n  direct:\n    image: " + image + "\n    command: " + compose_words(command) +
+         "\n    environment: {PATH: /usr/bin, B: two}\n" + more;
 }
 
 }  // namespace proctor::testing

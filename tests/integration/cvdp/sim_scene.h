@@ -34,6 +34,8 @@ struct ShellProblem {
   Json context = Json::object();  // beside rtl/a.sv
 };
 std::string line_of(const ShellProblem& problem);
+// `sh -c` with this line, in which compose must replace nothing.
+std::string compose_words(const std::string& command);
 // A service of `image` that runs `command` with sh; its environment has PATH, and B as "two".
 std::string service(const std::string& image, const std::string& command,
                     const std::string& more = "");

@@ -54,7 +54,7 @@ TEST_SUITE("contract") {
         {"timeout: 90s", "timeuot: 90s",
          "c.yaml:30:5: checks[0].timeuot: found the unknown key \"timeuot\", expected id, command, "
          "script, kind, gate, timeout, result, result_file, fail_to_pass, pass_to_pass, "
-         "others_may_fail or container (did you mean \"timeout\"?)\n"},
+         "others_may_fail, container or services (did you mean \"timeout\"?)\n"},
         {"id: fix-sum", "id: Fix Sum",
          "c.yaml:2:5: id: found \"Fix Sum\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", "
          "beginning with a letter or digit\n"},
@@ -192,7 +192,7 @@ TEST_SUITE("contract") {
         out.text() ==
         "c.yaml:4:1: repositry: found the unknown key \"repositry\", expected $schema, id, title, "
         "briefing, briefing_file, type, strata, repository, environment, setup, checks, "
-        "acceptance_files, policy, caps, reference_patch or files (did you mean "
+        "acceptance_files, policy, caps, reference_patch, files or services (did you mean "
         "\"repository\"?)\n"
         "c.yaml:1:5: id: found \"A\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", beginning "
         "with a letter or digit\n"

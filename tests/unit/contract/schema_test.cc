@@ -84,6 +84,8 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/checks/items/properties/container", kContainerKeys);
     check_keys(contract, "/properties/checks/items/properties/container/properties/mounts/items",
                kContainerMountKeys);
+    check_keys(contract, "/properties/services/items", kServiceKeys);
+    check_keys(contract, "/properties/services/items/properties/ready", kReadyKeys);
     check_keys(contract, "/properties/acceptance_files/items/anyOf/1", kAcceptanceFileKeys);
     check_keys(contract, "/properties/policy", kPolicyKeys);
     check_keys(contract, "/properties/policy/properties/network/anyOf/1", kNetworkPhaseKeys);
@@ -109,6 +111,13 @@ TEST_SUITE("contract") {
     const JsonSchema campaign("campaign");
     const JsonSchema inputs("pilot_cost_model_inputs");
     CHECK(violations(contract, test::kContractYaml) == "");
+    const std::string served = test::replaced(test::kContractYaml, "checks:\n", test::kServices);
+    CHECK(violations(contract, served) == "");
+    for (const auto& [from, to] :
+         {std::pair{"name: web", "name: localhost"}, std::pair{"port: 8080", "port: 0"},
+          std::pair{"ready: {port", "ready: {command: x, port"},
+          std::pair{"depends_on", "depends"}})
+      CHECK(violations(contract, test::replaced(served, from, to)) != "");
     for (const auto& [path, text] : scaffold_files("first")) {
       CAPTURE(path);
       const std::string yaml = path == "contracts/fix-greeting.yaml"

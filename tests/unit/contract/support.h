@@ -65,6 +65,23 @@ reference_patch: fix.patch
 files: [data/input.bin]
 )";
 
+// Put before the checks of that contract.
+inline constexpr std::string_view kServices = R"(services:
+  - name: web
+    script: run-tests.sh
+    variables: {PORT: 8080}
+    depends_on: [db]
+    ready: {port: 8080, interval: 50ms, timeout: 20s}
+    memory: 64MiB
+    processes: 8
+  - name: db
+    command: ./db
+    ready: {command: ./db ping}
+  - name: log-2
+    command: ./log
+checks:
+)";
+
 inline GivenFiles given_files() {
   GivenFiles files;
   files.add({"run-tests.sh", 0755, "#!/bin/sh\nexit 0\n"});

@@ -75,6 +75,61 @@ TEST_SUITE("cvdp") {
     says("services: {a: {image: x, build: {args: {A: 1}}}}", "\"build.args\"");
   }
 
+  TEST_CASE("variables of a compose file are replaced as compose does where none is set") {
+    CHECK(planned("services: {a: {image: 'x:${TAG:-1}', command: [a$$b, 'c${X}d$Y-', '${Z-e f}', "
+                  "'${Z+no}'], environment: {K: $$V}}}") == "a|x:1||[a$b][cd-][e f][] K=$V\n");
+    const auto says = [](const char* yaml, const char* part) {
+      const std::string all = planned(yaml);
+      CHECK_MESSAGE(all.find(part) != std::string::npos, all);
+    };
+    says("services: {a: {image: x, command: [$HOME]}}", "\"${HOME}\" is not in the subset");
+    says("services: {a: {image: x, command: ['${A:?must}']}}",
+         "\"${A:?must}\" is not in the subset");
+    says("services: {a: {image: x, command: ['${A']}}", "has an open");
+    says("services: {a: {image: x, command: ['$']}}", "is not in the subset");
+  }
+
+  TEST_CASE("what services depend on runs beside their checks, healthy where that is asked for") {
+    const std::string extra =
+        R"(    depends_on:\n      db: {condition: service_healthy}\n      log: {condition: service_started}\n)"
+        R"(  log:\n    image: x\n    command: [log]\n    depends_on: [db]\n)"
+        R"(  db:\n    image: x\n    working_dir: /db\n    volumes: ['./src:/src:ro']\n)"
+        R"(    healthcheck: {test: [CMD, ping, \"it's\"], interval: 2s, timeout: 1s, retries: 4, start_period: 3s}\n)";
+    ImportSettings s;
+    s.image_id = [](const std::string&) { return "sha256:" + std::string(64, 'a'); };
+    const auto made = [&](const ImportSettings& settings, const std::string& compose) {
+      return make_contract(problem("cid003", compose.c_str()), "../r", std::string(40, 'b'),
+                           settings);
+    };
+    const auto files = made(s, extra);
+    REQUIRE_MESSAGE(files.ok(), files.error().detail);
+    const std::string& yaml = files->at(0).bytes;
+    CAPTURE(yaml);
+    for (const char* part : {"services:\n", "name: db\n", "name: log\n", "interval: 500ms\n",
+                             "timeout: 15000ms\n", "working_dir: /db\n", "'ping"}) {
+      CAPTURE(part);
+      CHECK(yaml.find(part) != std::string::npos);
+    }
+    CHECK(yaml.find("name: direct") == std::string::npos);
+    const auto says = [&](const ImportSettings& settings, const std::string& compose,
+                          std::string_view part) {
+      const auto refused = made(settings, compose);
+      const std::string text = refused.ok() ? "taken" : refused.error().detail;
+      CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+    };
+    const std::string plain = R"(    depends_on: [db]\n  db: {image: x, command: y}\n)";
+    says(s, plain, "taken");
+    says(s, R"(    depends_on: [D_b]\n  D_b: {image: x, command: y}\n)", kNeedsCompose);
+    says(s, R"(    depends_on: {db: {condition: service_healthy}}\n  db: {image: x, command: y}\n)",
+         "nothing says when");
+    says(s,
+         R"(    depends_on: {db: {condition: service_completed_successfully}}\n  db: {image: x}\n)",
+         kNeedsCompose);
+    ImportSettings open = s;
+    open.network = true;
+    says(open, plain, "share a network");
+  }
+
   TEST_CASE("an environment file may have blanks round the equals sign") {
     const auto e = parse_env_file("SIM   = icarus\r\n# no\n\nexport X=\"a b\"\nP\nV = a # c\n");
     REQUIRE(e.ok());

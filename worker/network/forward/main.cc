@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+
+#include "worker/sandbox/inner_socket.h"
 
 namespace {
 
@@ -58,18 +59,8 @@ int listen_on(int port) {
 }
 
 int connect_to(const char* path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (sizeof address.sun_path <= std::strlen(path)) return -1;
-  std::strcpy(address.sun_path, path);
-  // Waits while the proxy's queue is full, which an unblocked socket cannot.
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    ::close(fd);
-    return -1;
-  }
-  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  const int fd = proctor::connect_to_socket(path);
+  if (0 <= fd) ::fcntl(fd, F_SETFL, O_NONBLOCK);
   return fd;
 }
 

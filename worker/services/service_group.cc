@@ -1,0 +1,202 @@
+#include "worker/services/service_group.h"
+
+#include <system_error>
+
+namespace proctor {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+// It ends when the check has; no check is given more.
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365);
+
+// The time of an attempt stands still while it is suspended.
+Clock::time_point now_of(const SandboxSpec& spec) {
+  return spec.hold ? spec.hold->now() : Clock::now();
+}
+
+std::string described(const ExecOutcome& o) {
+  using End = ExecOutcome::End;
+  switch (o.end) {
+    case End::kExited:
+      return "ended with exit code " + std::to_string(o.exit_code);
+    case End::kSignalled:
+      return "was ended by signal " + std::to_string(o.signal);
+    case End::kTimedOut:
+      return "took too long";
+    case End::kMemory:
+      return "ran out of its memory";
+    case End::kDisk:
+      return "used more of the disk than the policy allows";
+    case End::kCancelled:
+      return "was ended";
+  }
+  return "ended";
+}
+
+// A program of an image has no shell around it; its readiness command needs one.
+SandboxSpec asking_spec(const SandboxSpec& service) {
+  SandboxSpec spec = service;
+  spec.label += "-ready";
+  return spec;
+}
+
+}  // namespace
+
+Result<std::optional<ServiceGroup::Failure>> ServiceGroup::start(std::vector<ServicePlan> plans,
+                                                                 const std::stop_token& cancel) {
+  std::vector<bool> workspace;
+  for (const ServicePlan& plan : plans) workspace.push_back(plan.workspace);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::string name = plans[i].name;
+    const auto in_context_of = [&](Error e) { return in_context("service " + name, std::move(e)); };
+    if (Status launched = launch(std::move(plans[i])); !launched.ok())
+      return in_context_of(std::move(launched).error());
+    Running& service = running_.back();
+    const auto begun = now_of(service.plan.spec);
+    Result<Wait> waited = await(service, cancel);
+    if (!waited.ok()) return in_context_of(std::move(waited).error());
+    if (*waited == Wait::kReady) {
+      service.ready_after =
+          std::chrono::duration_cast<milliseconds>(now_of(service.plan.spec) - begun);
+      continue;
+    }
+    Result<std::string> why = why_not(service, *waited);
+    if (!why.ok()) return in_context_of(std::move(why).error());
+    return std::optional(Failure{name, std::move(*why), blame_for(workspace, i)});
+  }
+  return std::optional<Failure>();
+}
+
+Status ServiceGroup::launch(ServicePlan plan) {
+  plan.spec.shared = network_;
+  plan.spec.network = false;
+  plan.exec.timeout = kLongest;
+  PROCTOR_TRY(auto sandbox, engine_.open(plan.spec));
+  Running& r = running_.emplace_back();
+  r.plan = std::move(plan);
+  r.sandbox = std::move(sandbox);
+  r.plan.exec.begun = [this, &r] {
+    {
+      const std::lock_guard lock(mutex_);
+      r.begun = true;
+    }
+    news_.notify_all();
+  };
+  try {
+    r.thread = std::jthread([this, &r] {
+      Result<ExecOutcome> outcome = r.sandbox->run(r.plan.exec, r.ask_to_end.get_token());
+      {
+        const std::lock_guard lock(mutex_);
+        r.outcome.emplace(std::move(outcome));
+      }
+      r.ended.request_stop();
+      news_.notify_all();
+    });
+  } catch (const std::system_error& e) {
+    running_.pop_back();
+    return Error{Errc::kUnavailable, std::string("no thread: ") + e.what()};
+  }
+  return ok_status();
+}
+
+Result<ServiceGroup::Wait> ServiceGroup::await(Running& service, const std::stop_token& cancel) {
+  if (service.plan.ready.port != 0) return await_port(service, cancel);
+  if (!service.plan.ready.command.empty()) return await_command(service, cancel);
+  return await_begin(service, cancel);
+}
+
+Result<ServiceGroup::Wait> ServiceGroup::await_begin(Running& service,
+                                                     const std::stop_token& cancel) {
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, cancel, [&] { return service.begun || service.outcome.has_value(); });
+  if (service.begun) return Wait::kReady;  // whatever became of it
+  return service.outcome ? Wait::kEnded : Wait::kCancelled;
+}
+
+Result<ServiceGroup::Wait> ServiceGroup::await_port(Running& service,
+                                                    const std::stop_token& cancel) {
+  const Readiness& ready = service.plan.ready;
+  const auto until = now_of(service.plan.spec) + ready.timeout;
+  for (;;) {
+    if (service.plan.spec.hold) service.plan.spec.hold->wait_until_off(cancel);
+    if (cancel.stop_requested()) return Wait::kCancelled;
+    // Before the look: a port that accepts is not this service's when it has ended.
+    const bool ended = service.ended.stop_requested();
+    PROCTOR_TRY(const bool accepts, network_->accepts(ready.port));
+    if (ended) return Wait::kEnded;
+    if (accepts) return Wait::kReady;
+    if (until <= now_of(service.plan.spec)) return Wait::kTooLate;
+    std::unique_lock lock(mutex_);
+    news_.wait_for(lock, cancel, ready.interval, [&] { return service.outcome.has_value(); });
+  }
+}
+
+Result<ServiceGroup::Wait> ServiceGroup::await_command(Running& service,
+                                                       const std::stop_token& cancel) {
+  const Readiness& ready = service.plan.ready;
+  SandboxSpec spec = asking_spec(service.plan.spec);
+  ExecSpec exec;
+  exec.command = until_it_succeeds(ready.command, ready.interval);
+  exec.timeout = ready.timeout;
+  exec.stdout_file = service.plan.ready_stdout_file;
+  exec.stderr_file = service.plan.ready_stderr_file;
+  exec.output_max = kReadyOutputBytes;
+  if (spec.program)
+    spec.program = SandboxProgram{{"/bin/sh", "-c", exec.command}, {}, spec.program->working_dir};
+  std::stop_source enough;
+  const auto ask = [&enough] { enough.request_stop(); };
+  const std::stop_callback on_cancel(cancel, ask);
+  const std::stop_callback on_end(service.ended.get_token(), ask);
+  PROCTOR_TRY(const auto sandbox, engine_.open(spec));
+  PROCTOR_TRY(const ExecOutcome outcome, sandbox->run(exec, enough.get_token()));
+  if (cancel.stop_requested()) return Wait::kCancelled;
+  if (service.ended.stop_requested()) return Wait::kEnded;
+  if (outcome.end == ExecOutcome::End::kTimedOut) return Wait::kTooLate;
+  if (outcome.end == ExecOutcome::End::kExited && outcome.exit_code == 0) return Wait::kReady;
+  return Wait::kNotAsked;
+}
+
+Result<std::string> ServiceGroup::why_not(const Running& service, Wait wait) const {
+  const Readiness& ready = service.plan.ready;
+  const std::string asked =
+      ready.port != 0 ? "port " + std::to_string(ready.port) : std::string("its readiness command");
+  switch (wait) {
+    case Wait::kReady:
+      break;
+    case Wait::kEnded:
+      // Set before `ended` was.
+      if (!service.outcome->ok()) return service.outcome->error();
+      return described(**service.outcome) + " before it was ready";
+    case Wait::kTooLate:
+      return "not ready within " + std::to_string(ready.timeout.count()) + " ms (" + asked + ")";
+    case Wait::kCancelled:
+      return std::string("cancelled before it was ready");
+    case Wait::kNotAsked:
+      return asked + " could not be run to an end of its own";
+  }
+  return std::string();
+}
+
+std::vector<ServiceGroup::End> ServiceGroup::stop() {
+  for (Running& r : running_) {
+    r.asked = !r.ended.stop_requested();
+    r.ask_to_end.request_stop();
+  }
+  std::vector<End> out;
+  for (Running& r : running_) {
+    if (r.thread.joinable()) r.thread.join();
+    End end{r.plan.name, r.ready_after, !r.asked, std::nullopt, {}};
+    if (r.outcome->ok())
+      end.outcome = std::move(*r.outcome).value();
+    else
+      end.error = r.outcome->error().detail;
+    out.push_back(std::move(end));
+  }
+  running_.clear();
+  return out;
+}
+
+}  // namespace proctor

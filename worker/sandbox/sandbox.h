@@ -41,6 +41,9 @@ struct DiskLimit {
   struct Place {
     fs::path dir;                                      // on the host, writable inside
     std::uint64_t bytes_before = 0, files_before = 0;  // there already and not to be counted
+    // What lies in a read-only layer below it counts too, but for what `dir` hides of it.
+    fs::path below{};
+    std::uint64_t bytes_below = 0, files_below = 0;
   };
   std::vector<Place> places;
   std::uint64_t bytes = 0, files = 0;  // 0: no limit

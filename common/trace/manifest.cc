@@ -65,9 +65,8 @@ Json environment_json(const ManifestInputs& m) {
               {"toolchains", std::move(toolchains)},
               {"package_managers", Json(m.package_managers)}};
   if (m.setup_cache)
-    out["setup_cache"] = {{"use", m.setup_cache->use},
-                          {"key", m.setup_cache->key},
-                          {"layer", m.setup_cache->layer}};
+    out["setup_cache"] = {
+        {"use", m.setup_cache->use}, {"key", m.setup_cache->key}, {"layer", m.setup_cache->layer}};
   return out;
 }
 

@@ -31,9 +31,9 @@ struct ManifestEntrypoint {  // an acceptance check
 
 // What a run found of its setup before it began, on a host that keeps it.
 struct ManifestSetupCache {
-  std::string use;   // "hit": it was there; "miss": it was not; "off": it is not kept
-  std::string key;   // of tree, environment and setup: empty when off
-  std::string layer; // digest of what was there: empty unless a hit
+  std::string use;    // "hit": it was there; "miss": it was not; "off": it is not kept
+  std::string key;    // of tree, environment and setup: empty when off
+  std::string layer;  // digest of what was there: empty unless a hit
 };
 
 struct ManifestInputs {

@@ -190,7 +190,7 @@ class AttemptRun {
   std::optional<SetupLayer> layer_;          // what setup makes of the untouched snapshot
   std::optional<SetupMaking> setup_making_;  // this run makes it
   Json setup_steps_ = Json::array();
-  bool layered_ = false;  // the layer is in the present workspace
+  bool layered_ = false;                       // the layer is in the present workspace
   std::vector<LifecycleEvent> told_;           // what the lifecycle was
   std::uint32_t lives_ = 0;                    // of the worker that had this attempt before
   const LeftAttempt* left_program_ = nullptr;  // until the agent is over

@@ -140,8 +140,7 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
 Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
   const std::string name = setup_name(c.room);
-  const std::uint32_t seed =
-      setup_is_cacheable(contract()) ? kSetupSeed : input_.assignment.seed;
+  const std::uint32_t seed = setup_is_cacheable(contract()) ? kSetupSeed : input_.assignment.seed;
   PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name), seed));
   PROCTOR_CHECK_OK(show_contract_files(spec));
   PROCTOR_TRY(auto network, give_network(spec, step.network, name));
@@ -179,8 +178,8 @@ void AttemptRun::record_step(const RunSetup& c, const ExecOutcome& outcome) {
                           {"stderr_bytes", outcome.stderr_bytes}});
   for (const char* stream : {kOut, kErr}) {
     const std::string file = std::to_string(c.index) + stream;
-    const Status kept = copy_output(recorder_->dir() / setup_name(c.room) / file,
-                                    setup_making_->output() / file);
+    const Status kept =
+        copy_output(recorder_->dir() / setup_name(c.room) / file, setup_making_->output() / file);
     if (kept.ok()) continue;
     log::warn("setup is not kept: " + kept.error().detail);
     setup_making_.reset();

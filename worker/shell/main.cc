@@ -38,7 +38,8 @@ struct Options {
   std::string docker_socket = "/var/run/docker.sock";
   fs::path image_store = default_image_store();
   ImageRunner images = ImageRunner::kAuto;
-  bool no_overlay = false, no_setup_cache = false, allow_null = false, once = false, die_with_parent = false;
+  bool no_overlay = false, no_setup_cache = false, allow_null = false, once = false,
+       die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
   std::string cache_max = "0";

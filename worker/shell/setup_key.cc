@@ -34,8 +34,10 @@ Json environment_of(const Environment& e) {
   for (const auto& [name, value] : e.variables) variables[name] = hashed(value);
   for (const Toolchain& t : e.toolchains)
     toolchains.push_back({{"path", hashed(t.path)}, {"at", hashed(t.at)}});
-  return {{"image", e.image},       {"variables", std::move(variables)},
-          {"locale", e.locale},     {"timezone", e.timezone},
+  return {{"image", e.image},
+          {"variables", std::move(variables)},
+          {"locale", e.locale},
+          {"timezone", e.timezone},
           {"toolchains", toolchains}};
 }
 
@@ -67,16 +69,14 @@ bool setup_is_cacheable(const Contract& contract) {
 Digest setup_key(const Contract& contract, const SetupPlace& place) {
   Json host = Json::array();
   for (const std::string& word : place.host) host.push_back(hashed(word));
-  const Json all = {{"format", kFormat},
-                    {"tree", place.content},
-                    {"sandbox", place.sandbox},
-                    {"workspace", place.workspace},
-                    {"host", std::move(host)},
-                    {"environment", environment_of(contract.environment)},
-                    {"setup", steps_of(contract)},
-                    {"limits", limits_of(contract.policy)},
-                    {"files", files_of(contract)}};
-  return sha256(all.dump(-1, ' ', true));  // keys are sorted, and all of it is text or whole numbers
+  const Json all = {
+      {"format", kFormat},           {"tree", place.content},
+      {"sandbox", place.sandbox},    {"workspace", place.workspace},
+      {"host", std::move(host)},     {"environment", environment_of(contract.environment)},
+      {"setup", steps_of(contract)}, {"limits", limits_of(contract.policy)},
+      {"files", files_of(contract)}};
+  return sha256(
+      all.dump(-1, ' ', true));  // keys are sorted, and all of it is text or whole numbers
 }
 
 bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched) {

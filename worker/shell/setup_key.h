@@ -25,8 +25,8 @@ struct SetupPlace {
 Digest setup_key(const Contract& contract, const SetupPlace& place);
 
 // May acceptance use the layer where `touched` is all that the workspace differs from the snapshot
-// in, before setup?  Nothing at all: setup sees what it saw.  Else every step has to have named what
-// it reads, and nothing of that is touched.
+// in, before setup?  Nothing at all: setup sees what it saw.  Else every step has to have named
+// what it reads, and nothing of that is touched.
 bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched);
 
 }  // namespace proctor

@@ -76,9 +76,9 @@ std::vector<Found> mirrors_of(const fs::path& root, bool in_use) {
   for (const auto& entry : fs::directory_iterator(root / "mirrors", ec)) {
     const fs::path& dir = entry.path();
     if (!fs::is_directory(dir / "repo.git")) continue;
-    out.push_back(
-        {{"mirrors/" + dir.filename().string(), folder_use(dir).bytes, used_ms(dir / kUse, dir), in_use},
-         dir});
+    out.push_back({{"mirrors/" + dir.filename().string(), folder_use(dir).bytes,
+                    used_ms(dir / kUse, dir), in_use},
+                   dir});
   }
   return out;
 }

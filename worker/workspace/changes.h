@@ -1,8 +1,8 @@
 #pragma once
 // What differs between a workspace and its snapshot, read from the upper layer of an overlay (cost:
-// what was changed) and the layer that its setup left, or from a whole copy.  Nothing of the workspace's own .git is looked at, no
-// symlink is followed and nothing is executed.  One thread; blocking.
-// Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
+// what was changed) and the layer that its setup left, or from a whole copy.  Nothing of the
+// workspace's own .git is looked at, no symlink is followed and nothing is executed.  One thread;
+// blocking. Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
 #include <functional>
 #include <map>
 #include <string>

@@ -45,7 +45,7 @@ Status copy_bytes(int in, int out, off_t size, const std::string& path) {
 
 struct Copier {
   CopiedFiles& copied;
-  int root;                                             // of the copy
+  int root;                                                 // of the copy
   std::map<std::pair<dev_t, ino_t>, std::string> linked{};  // files of several names: the first
 
   // A further name of what was copied before?

@@ -31,7 +31,8 @@ Status mount_overlay(const OverlayDirs& dirs) {
     }
   }
   const std::string layers = "lowerdir=" + (dirs.setup.empty() ? "" : dirs.setup.string() + ":") +
-                             dirs.git.string() + ":" + dirs.tree.string() + ",upperdir=" + dirs.upper.string() + ",workdir=" + dirs.work.string();
+                             dirs.git.string() + ":" + dirs.tree.string() +
+                             ",upperdir=" + dirs.upper.string() + ",workdir=" + dirs.work.string();
   int e = 0;
   for (const char* options : kOptions) {
     const std::string data = layers + options;

@@ -91,8 +91,7 @@ Status OverlayMount::mount_layers(const fs::path& work) {
         ::chmod(upper_.c_str(), st.st_mode & 07777U) != 0)
       return errno_error("folder as in " + layers_.setup.string(), errno);
   }
-  return mount_overlay(
-      {layers_.git, layers_.tree, upper_, work, merged_, layers_.setup});
+  return mount_overlay({layers_.git, layers_.tree, upper_, work, merged_, layers_.setup});
 }
 
 Result<fs::path> OverlayMount::surrender() {
@@ -103,7 +102,7 @@ Result<fs::path> OverlayMount::surrender() {
 Status OverlayMount::lay_below(const fs::path& setup) {
   PROCTOR_CHECK_OK(unmount_strictly(merged_));
   layers_.setup = setup;
-  adopted_ = true;  // never handed on
+  adopted_ = true;                        // never handed on
   const fs::path work = dir_ / "work-2";  // the first one's mount was volatile
   PROCTOR_CHECK_OK(make_dir(work));
   return mount_layers(work);

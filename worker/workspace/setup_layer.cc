@@ -29,7 +29,8 @@ class Reader {
   explicit Reader(Sha256* digest) : digest_(digest) {}
 
   Status folder(int dir, const std::string& prefix, int depth) {
-    if (kLayerDepthMax < depth) return Error{Errc::kInvalid, printable(prefix) + ": nested too deep"};
+    if (kLayerDepthMax < depth)
+      return Error{Errc::kInvalid, printable(prefix) + ": nested too deep"};
     if (digest_ != nullptr && is_opaque(dir)) digest_->update("opaque\n");
     PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
     for (const std::string& name : inside) PROCTOR_CHECK_OK(entry(dir, name, prefix + name, depth));
@@ -89,9 +90,12 @@ Status read_both(const fs::path& work, const fs::path& home, Sha256* digest) {
 }
 
 Json record_of(const SetupLayer& layer) {
-  return {{"content", layer.content.hex()},       {"bytes", layer.bytes},
-          {"files", layer.files},                 {"bytes_before", layer.bytes_before},
-          {"files_before", layer.files_before}, {"steps", layer.steps}};
+  return {{"content", layer.content.hex()},
+          {"bytes", layer.bytes},
+          {"files", layer.files},
+          {"bytes_before", layer.bytes_before},
+          {"files_before", layer.files_before},
+          {"steps", layer.steps}};
 }
 
 // Ours, but a disk may have damaged it: a layer that cannot be read is none.
@@ -148,8 +152,7 @@ Result<SetupLayer> SetupMaking::keep(const fs::path& work, const fs::path& home,
   Sha256 digest;
   PROCTOR_CHECK_OK(read_both(made.work(), made.home(), &digest));
   made.content = digest.finish();
-  PROCTOR_CHECK_OK(
-      write_file(fresh_ / "layer.json", record_of(made).dump(), Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(fresh_ / "layer.json", record_of(made).dump(), Durability::kLazy));
   PROCTOR_TRY(const std::string boot, boot_id());
   PROCTOR_CHECK_OK(write_file(fresh_ / "boot", boot, Durability::kLazy));
   PROCTOR_CHECK_OK(rename_path(fresh_, dir_));

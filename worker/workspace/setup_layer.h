@@ -1,9 +1,10 @@
 #pragma once
-// What setup made of an untouched snapshot, kept as a further read-only layer below workspaces: made
-// once per host, by the first run that needs it, before its agent begins.  The key says all that
-// setup can depend on (worker/shell/setup_key.h); who makes one holds a lock between processes and
-// renames it into place, so what a killed maker left is never used.  Layers of an earlier boot were
-// not synced and are made again.  Blocking.  Thread-safe, but one SetupMaking belongs to one thread.
+// What setup made of an untouched snapshot, kept as a further read-only layer below workspaces:
+// made once per host, by the first run that needs it, before its agent begins.  The key says all
+// that setup can depend on (worker/shell/setup_key.h); who makes one holds a lock between processes
+// and renames it into place, so what a killed maker left is never used.  Layers of an earlier boot
+// were not synced and are made again.  Blocking.  Thread-safe, but one SetupMaking belongs to one
+// thread.
 //   <root>/layers/<key>/{work, home, output, layer.json, boot}; <key>.lock, <key>.use, <key>.new
 //   work: the upper layer of an overlay, or the whole copy; home: what setup left in its home
 #include <cstdint>

@@ -209,9 +209,9 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
     if (probe.ok()) kind = WorkspaceKind::kOverlay;
     if (!probe.ok()) log::info("workspaces are copies: " + probe.error().detail);
   }
-  return std::unique_ptr<WorkspaceStore>(std::make_unique<Store>(
-      std::move(options), kind, std::move(mirrors), std::move(trees), std::move(layers),
-      std::move(life)));
+  return std::unique_ptr<WorkspaceStore>(
+      std::make_unique<Store>(std::move(options), kind, std::move(mirrors), std::move(trees),
+                              std::move(layers), std::move(life)));
 }
 
 }  // namespace proctor

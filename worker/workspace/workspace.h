@@ -55,7 +55,8 @@ class Workspace {
   struct Written {
     fs::path dir;
     std::uint64_t bytes_before = 0, files_before = 0;
-    // What setup made lies in a layer of its own, which `dir` may hide parts of; empty: it does not.
+    // What setup made lies in a layer of its own, which `dir` may hide parts of; empty: it does
+    // not.
     fs::path below{};
     std::uint64_t bytes_below = 0, files_below = 0;
   };

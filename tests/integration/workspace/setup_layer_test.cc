@@ -85,8 +85,7 @@ TEST_SUITE("setup layer") {
       ::kill(maker, SIGKILL);
       REQUIRE(::waitpid(maker, &status, 0) == maker);
       CHECK(s.store->layers().find(kKey).error().code == Errc::kNotFound);
-      const fs::path half =
-          s.temp.path() / "store/layers" / (kKey.hex() + ".new");
+      const fs::path half = s.temp.path() / "store/layers" / (kKey.hex() + ".new");
       CHECK(fs::exists(half));
       CHECK(make_room(s.temp.path() / "store", std::uint64_t{1} << 40).ok());
       CHECK_FALSE(fs::exists(half));

@@ -37,7 +37,10 @@ FolderUse folder_use(const fs::path& dir) {
 
 void FolderCount::count(const struct stat& st) {
   ++so_far_.files;
-  so_far_.bytes += static_cast<std::uint64_t>(st.st_blocks) * kBlock;
+  if (measure_ == FolderMeasure::kBlocks)
+    so_far_.bytes += static_cast<std::uint64_t>(st.st_blocks) * kBlock;
+  else if (S_ISREG(st.st_mode))
+    so_far_.bytes += static_cast<std::uint64_t>(st.st_size);
 }
 
 void FolderCount::add(const fs::path& dir) {

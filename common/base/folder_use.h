@@ -18,15 +18,18 @@ namespace proctor {
 inline constexpr int kFolderDepthMax = 128;
 
 struct FolderUse {
-  std::uint64_t bytes = 0, files = 0;  // blocks on disk; entries of every kind
+  std::uint64_t bytes = 0, files = 0;  // files: entries of every kind
 };
-// All of one folder.
+// What bytes are: blocks on disk, of every entry; or the sizes of the regular files.
+enum class FolderMeasure { kBlocks, kSizes };
+// All of one folder, in blocks.
 FolderUse folder_use(const fs::path& dir);
 
 class FolderCount {
  public:
   // Above these it stops counting; 0: no limit.
-  explicit FolderCount(FolderUse most = {}) : most_(most) {}
+  explicit FolderCount(FolderUse most = {}, FolderMeasure measure = FolderMeasure::kBlocks)
+      : most_(most), measure_(measure) {}
 
   void add(const fs::path& dir);
   // The upper layer of an overlay over another one that holds `there`: together, without what the
@@ -47,6 +50,7 @@ class FolderCount {
   void hide(const UniqueFd& below, const char* name, const struct stat& upper);
 
   const FolderUse most_;
+  const FolderMeasure measure_;
   FolderUse so_far_, hidden_;
   std::set<std::pair<dev_t, ino_t>> seen_;
   dev_t device_ = 0;

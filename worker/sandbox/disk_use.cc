@@ -45,7 +45,7 @@ FolderUse most_of(const DiskLimit& limit) {
 }  // namespace
 
 bool disk_limit_passed(const DiskLimit& limit, const std::vector<pid_t>& inside) {
-  FolderCount count(most_of(limit));
+  FolderCount count(most_of(limit), limit.measure);
   for (const DiskLimit::Place& place : limit.places)
     count.add_over(place.dir, place.below, {place.bytes_below, place.files_below});
   for (const pid_t pid : inside) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/folder_use.h"
 #include "common/base/result.h"
 #include "worker/sandbox/hold.h"
 
@@ -47,6 +48,7 @@ struct DiskLimit {
   };
   std::vector<Place> places;
   std::uint64_t bytes = 0, files = 0;  // 0: no limit
+  FolderMeasure measure = FolderMeasure::kBlocks;
 };
 
 // What runs is a program of the image, as a service of a compose file is, rather than a command for
@@ -139,6 +141,8 @@ struct SandboxOptions {
   std::string owner;  // worker name, in labels
   std::string docker_socket = "/var/run/docker.sock";
   fs::path images{};  // the store of unpacked images that OCI sandboxes run
+  // False: bubblewrap as on a host that offers no control groups, where monitors do their work.
+  bool cgroups = true;
 };
 // kUnavailable when this host cannot offer the kind, with the reason and what would help.
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <fstream>
 #include <regex>
 
 #include "common/base/file_lock.h"
 #include "tests/integration/workspace/fixture.h"
+#include "worker/git/object_db.h"
 
 namespace proctor {
 namespace {
@@ -34,6 +36,18 @@ struct Setup {
     return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
   }
 };
+
+// The name of the pack of these objects, made beside `base`.
+std::string output_of_pack(const fs::path& repo, const fs::path& ids, const std::string& base) {
+  CommandSpec spec;
+  spec.argv = {"git", "pack-objects", "-q", "--index-version=2", base};
+  spec.cwd = repo;
+  spec.stdin_bytes = slurp(ids);
+  auto name = run_for_output(spec);
+  REQUIRE_MESSAGE(name.ok(), (name.ok() ? "" : name.error().detail));
+  while (!name->empty() && name->back() == '\n') name->pop_back();
+  return *name;
+}
 
 TEST_SUITE("git") {
   TEST_CASE("a pinned commit is fetched once and survives its source") {
@@ -130,6 +144,58 @@ TEST_SUITE("git") {
     const auto got = s.ensure("bare.git", s.repo.commit);
     CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().detail));
     CHECK_FALSE(fs::exists(mark));
+  }
+
+  // A pack of four GiB, most of it a hole: the last object's offset has its place in the table for
+  // those that 31 bits cannot hold.
+  TEST_CASE("an object beyond 4 GiB of a pack is read") {
+    const TempDir temp = TempDir::create("pack").value();
+    const fs::path repo = temp.path() / "repo";
+    REQUIRE(make_dirs(repo).ok());
+    git(repo, {"init", "-q"});
+    put(repo / "far", "far away\n");
+    git(repo, {"add", "far"});
+    const std::string id = git(repo, {"rev-parse", ":far"});
+    put(temp.path() / "ids", id + "\n");
+    const std::string base = (temp.path() / "small").string();
+    const std::string name = output_of_pack(repo, temp.path() / "ids", base);
+    const std::string pack = slurp(base + "-" + name + ".pack");
+    std::string index = slurp(base + "-" + name + ".idx");
+    constexpr std::size_t kHeader = 12, kHash = 20, kWord = 4;
+    REQUIRE(kHeader + kHash < pack.size());
+
+    const fs::path objects = temp.path() / "objects";
+    REQUIRE(make_dirs(objects / "pack").ok());
+    const fs::path large = objects / "pack" / ("pack-" + name + ".pack");
+    constexpr std::uint64_t kFar = (std::uint64_t{4} << 30) + kHeader;
+    put(large, pack.substr(0, kHeader));
+    fs::resize_file(large, kFar);
+    {
+      std::ofstream file(large, std::ios::binary | std::ios::app);
+      file << pack.substr(kHeader);  // the object, and the hash of the pack
+    }
+    REQUIRE(kFar < fs::file_size(large));
+    // magic, version, fan-out, one id, one checksum, then the offset: an index into the table of
+    // long ones, which comes before the two hashes at the end.
+    const std::size_t offset = 8 + 256 * kWord + kHash + kWord;
+    REQUIRE(index.size() == offset + kWord + 2 * kHash);
+    index.replace(offset, kWord, std::string("\x80\0\0\0", kWord));
+    std::string far_offset(8, '\0');
+    for (int i = 0; i < 8; ++i)
+      far_offset[static_cast<std::size_t>(7 - i)] = static_cast<char>((kFar >> (8 * i)) & 0xFFU);
+    index.insert(offset + kWord, far_offset);
+    put(objects / "pack" / ("pack-" + name + ".idx"), index);
+
+    const auto db = ObjectDb::open({objects});
+    REQUIRE(db.ok());
+    const auto blob = db->blob(ObjectId::from_hex(id).value());
+    REQUIRE_MESSAGE(blob.ok(), (blob.ok() ? "" : blob.error().detail));
+    CHECK(*blob == "far away\n");
+    // Cut off before it, as by a disk that was full: damaged, not absent and not a crash.
+    fs::resize_file(large, std::uint64_t{1} << 30);
+    const auto cut = ObjectDb::open({objects});
+    REQUIRE(cut.ok());
+    CHECK_FALSE(cut->blob(ObjectId::from_hex(id).value()).ok());
   }
 
   TEST_CASE("a dirty source is fine and only its commits are read") {

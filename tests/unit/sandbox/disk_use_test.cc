@@ -38,6 +38,10 @@ TEST_SUITE("disk use") {
     CHECK_FALSE(disk_limit_passed(limit_on(dir.path(), 200'000, 5), {}));
     CHECK(disk_limit_passed(limit_on(dir.path(), 90'000, 0), {}));
     CHECK(disk_limit_passed(limit_on(dir.path(), 0, 4), {}));
+    DiskLimit sizes = limit_on(dir.path(), std::uint64_t{1} << 40, 0);
+    CHECK_FALSE(disk_limit_passed(sizes, {}));
+    sizes.measure = FolderMeasure::kSizes;  // the hole counts as what it seems
+    CHECK(disk_limit_passed(sizes, {}));
     DiskLimit before = limit_on(dir.path(), 90'000, 4);
     before.places[0].bytes_before = 50'000;
     before.places[0].files_before = 1;

@@ -161,6 +161,8 @@ Result<SetupLayer> SetupMaking::keep(const fs::path& work, const fs::path& home,
 
 Result<SetupLayers> SetupLayers::create(const fs::path& root) {
   PROCTOR_CHECK_OK(make_dirs(root));
+  // Homes are open to all, for users inside containers; no other user of the host may get there.
+  if (::chmod(root.c_str(), 0700) != 0) return errno_error("close " + root.string(), errno);
   return SetupLayers(root);
 }
 

@@ -49,6 +49,9 @@ TEST_SUITE("setup layer") {
       REQUIRE(found.ok());
       CHECK(found->content == made.content);
       CHECK(slurp(found->home() / ".cache/pip") == "wheel\n");
+      struct stat st {};
+      REQUIRE(::stat(found->dir.parent_path().c_str(), &st) == 0);
+      CHECK((st.st_mode & 0777U) == 0700);
       CHECK(s.store->layers().find(sha256("another")).error().code == Errc::kNotFound);
       auto ws = create(*s.store, s.snapshot, "a", &*found);
       CHECK(slurp(ws->dir() / "made.txt") == "made\n");

@@ -191,13 +191,22 @@ void check_same(const std::map<std::string, std::string>& a,
   for (const auto& [path, content] : b) CHECK_MESSAGE(a.contains(path), "extra: " << path);
 }
 
+struct Seeds {
+  unsigned first, last;
+  bool chosen;  // by PROCTOR_WORKSPACE_SEED, to see one again
+};
+Seeds seeds_up_to(unsigned last) {
+  const char* const one = std::getenv("PROCTOR_WORKSPACE_SEED");
+  if (one == nullptr) return {1, last, false};
+  const auto seed = static_cast<unsigned>(std::atoi(one));
+  return {seed, seed, true};
+}
+
 TEST_SUITE("workspace") {
   TEST_CASE("the snapshot and the patch make the agent's tree on both kinds") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    const char* const fixed = std::getenv("PROCTOR_WORKSPACE_SEED");
-    const unsigned first = fixed == nullptr ? 1 : static_cast<unsigned>(std::atoi(fixed));
-    const unsigned last = fixed == nullptr ? 40 : first;
+    const Seeds seeds = seeds_up_to(40);
     std::uint64_t changed = 0;
     std::uint64_t renamed = 0;
     std::uint64_t binary = 0;
@@ -205,7 +214,7 @@ TEST_SUITE("workspace") {
       auto store = open_store(temp.path() / "store", overlay);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       const auto pristine = tree_of(snapshot.tree_dir);
-      for (unsigned seed = first; seed <= last; ++seed) {
+      for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
         CAPTURE(overlay);
         CAPTURE(seed);
         auto ws = create(*store, snapshot, "agent");
@@ -226,7 +235,7 @@ TEST_SUITE("workspace") {
       }
     }
     CHECK(0 < changed);
-    if (fixed == nullptr) {
+    if (!seeds.chosen) {
       CHECK(0 < renamed);
       CHECK(0 < binary);
     }
@@ -236,14 +245,12 @@ TEST_SUITE("workspace") {
   TEST_CASE("over what a setup left the patch is what it would be if setup had just run") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    const char* const fixed = std::getenv("PROCTOR_WORKSPACE_SEED");
-    const unsigned first = fixed == nullptr ? 1 : static_cast<unsigned>(std::atoi(fixed));
-    const unsigned last = fixed == nullptr ? 60 : first;
+    const Seeds seeds = seeds_up_to(60);
     std::uint64_t of_setup = 0, deleted = 0;
     for (const bool overlay : kinds(temp.path())) {
       auto store = open_store(temp.path() / "store", overlay);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
-      for (unsigned seed = first; seed <= last; ++seed) {
+      for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
         CAPTURE(overlay);
         CAPTURE(seed);
         const auto set_up = [&](Workspace& ws) {

@@ -38,9 +38,9 @@ struct Setup {
 };
 
 // The name of the pack of these objects, made beside `base`.
-std::string output_of_pack(const fs::path& repo, const fs::path& ids, const std::string& base) {
+std::string name_of_pack(const fs::path& repo, const fs::path& ids, const std::string& base) {
   CommandSpec spec;
-  spec.argv = {"git", "pack-objects", "-q", "--index-version=2", base};
+  spec.argv = {"git", "pack-objects", "-q", "--window=0", "--index-version=2", base};
   spec.cwd = repo;
   spec.stdin_bytes = slurp(ids);
   auto name = run_for_output(spec);
@@ -146,56 +146,72 @@ TEST_SUITE("git") {
     CHECK_FALSE(fs::exists(mark));
   }
 
-  // A pack of four GiB, most of it a hole: the last object's offset has its place in the table for
-  // those that 31 bits cannot hold.
+  // A pack of four GiB, most of it a hole between its two objects: the offset of the second has its
+  // place in the table for those that 31 bits cannot hold.
   TEST_CASE("an object beyond 4 GiB of a pack is read") {
-    const TempDir temp = TempDir::create("pack").value();
+    const TempDir temp = temp_dir();
     const fs::path repo = temp.path() / "repo";
     REQUIRE(make_dirs(repo).ok());
     git(repo, {"init", "-q"});
-    put(repo / "far", "far away\n");
-    git(repo, {"add", "far"});
-    const std::string id = git(repo, {"rev-parse", ":far"});
-    put(temp.path() / "ids", id + "\n");
+    put(repo / "one", "one of them\n");
+    put(repo / "two", "the other\n");
+    git(repo, {"add", "-A"});
+    const std::map<std::string, std::string> content = {
+        {git(repo, {"rev-parse", ":one"}), "one of them\n"},
+        {git(repo, {"rev-parse", ":two"}), "the other\n"}};
+    put(temp.path() / "ids", content.begin()->first + "\n" + content.rbegin()->first + "\n");
     const std::string base = (temp.path() / "small").string();
-    const std::string name = output_of_pack(repo, temp.path() / "ids", base);
+    const std::string name = name_of_pack(repo, temp.path() / "ids", base);
     const std::string pack = slurp(base + "-" + name + ".pack");
     std::string index = slurp(base + "-" + name + ".idx");
-    constexpr std::size_t kHeader = 12, kHash = 20, kWord = 4;
-    REQUIRE(kHeader + kHash < pack.size());
+    // magic, version, fan-out; ids, checksums, offsets of two; hashes of pack and index.
+    constexpr std::size_t kHash = 20, kWord = 4, kCount = 2;
+    constexpr std::size_t kOffsets = 8 + 256 * kWord + kCount * (kHash + kWord);
+    constexpr std::size_t kEnd = kOffsets + kCount * kWord;
+    REQUIRE(index.size() == kEnd + 2 * kHash);
+    std::size_t second = 0, place = 0;
+    for (std::size_t at = kOffsets; at < kEnd; at += kWord) {
+      std::size_t offset = 0;
+      for (std::size_t k = 0; k < kWord; ++k)
+        offset = offset << 8 | static_cast<unsigned char>(index[at + k]);
+      if (second < offset) {
+        second = offset;
+        place = at;
+      }
+    }
+    REQUIRE(second < pack.size());
+    const std::uint64_t far = (std::uint64_t{4} << 30) + second;
+    index.replace(place, kWord, std::string("\x80\0\0\0", kWord));
+    std::string far_offset;
+    for (int shift = 56; 0 <= shift; shift -= 8)
+      far_offset += static_cast<char>((far >> shift) & 0xFFU);
+    index.insert(kEnd, far_offset);
 
     const fs::path objects = temp.path() / "objects";
-    REQUIRE(make_dirs(objects / "pack").ok());
     const fs::path large = objects / "pack" / ("pack-" + name + ".pack");
-    constexpr std::uint64_t kFar = (std::uint64_t{4} << 30) + kHeader;
-    put(large, pack.substr(0, kHeader));
-    fs::resize_file(large, kFar);
+    put(objects / "pack" / ("pack-" + name + ".idx"), index);
+    put(large, pack.substr(0, second));
+    fs::resize_file(large, far);
     {
       std::ofstream file(large, std::ios::binary | std::ios::app);
-      file << pack.substr(kHeader);  // the object, and the hash of the pack
+      file << pack.substr(second);  // the object, and the hash of the pack
     }
-    REQUIRE(kFar < fs::file_size(large));
-    // magic, version, fan-out, one id, one checksum, then the offset: an index into the table of
-    // long ones, which comes before the two hashes at the end.
-    const std::size_t offset = 8 + 256 * kWord + kHash + kWord;
-    REQUIRE(index.size() == offset + kWord + 2 * kHash);
-    index.replace(offset, kWord, std::string("\x80\0\0\0", kWord));
-    std::string far_offset(8, '\0');
-    for (int i = 0; i < 8; ++i)
-      far_offset[static_cast<std::size_t>(7 - i)] = static_cast<char>((kFar >> (8 * i)) & 0xFFU);
-    index.insert(offset + kWord, far_offset);
-    put(objects / "pack" / ("pack-" + name + ".idx"), index);
-
-    const auto db = ObjectDb::open({objects});
-    REQUIRE(db.ok());
-    const auto blob = db->blob(ObjectId::from_hex(id).value());
-    REQUIRE_MESSAGE(blob.ok(), (blob.ok() ? "" : blob.error().detail));
-    CHECK(*blob == "far away\n");
-    // Cut off before it, as by a disk that was full: damaged, not absent and not a crash.
+    {
+      const auto db = ObjectDb::open({objects});
+      REQUIRE(db.ok());
+      for (const auto& [id, bytes] : content) {
+        const auto blob = db->blob(ObjectId::from_hex(id).value());
+        REQUIRE_MESSAGE(blob.ok(), (blob.ok() ? "" : blob.error().detail));
+        CHECK(*blob == bytes);
+      }
+    }
+    // Cut off before it, as by a disk that was full: an error, and no crash.
     fs::resize_file(large, std::uint64_t{1} << 30);
     const auto cut = ObjectDb::open({objects});
     REQUIRE(cut.ok());
-    CHECK_FALSE(cut->blob(ObjectId::from_hex(id).value()).ok());
+    const bool both = cut->blob(ObjectId::from_hex(content.begin()->first).value()).ok() &&
+                      cut->blob(ObjectId::from_hex(content.rbegin()->first).value()).ok();
+    CHECK_FALSE(both);
   }
 
   TEST_CASE("a dirty source is fine and only its commits are read") {

@@ -118,31 +118,25 @@ TEST_SUITE("sandbox docker") {
     CHECK(docker_call("DELETE", "/containers/" + unlabelled + "?force=1").ok());
   }
 
-  TEST_CASE("an image without a shell of this machine is the image's fault and no verdict") {
+  TEST_CASE("an image without a shell is the image's fault and no verdict") {
     const auto bench = make_bench();
     if (!bench) return;
-    // None at all, and one for another machine.
-    for (const auto& [write, words] :
-         {std::pair(&write_image_without_shell, "/bin/sh"),
-          std::pair(&write_image_with_foreign_shell, "Exec format error")}) {
-      CAPTURE(std::string(words));
-      const TempDir dir = TempDir::create().value();
-      const std::string name = "proctor-no-shell-" + std::to_string(::getpid()) + ":1";
-      const auto image = write(dir.path(), name);
-      REQUIRE(image.ok());
-      const std::string bytes = read_file(image->archive, std::size_t{1} << 20).value();
-      REQUIRE(docker_call("POST", "/images/load?quiet=1", bytes).ok());
-      SandboxSpec spec = bench->spec();
-      spec.image = image->id;
-      auto sandbox = bench->engine().open(spec);
-      REQUIRE(sandbox.ok());
-      const auto outcome = (*sandbox)->run(exec_of(*bench, "true"), {});
-      CHECK(docker_call("DELETE", "/images/" + image->id + "?force=1").ok());
-      REQUIRE_FALSE(outcome.ok());
-      CHECK(outcome.error().code == Errc::kInvalid);
-      CHECK(outcome.error().detail.find(words) != std::string::npos);
-      CHECK(bench->leftovers().empty());
-    }
+    const TempDir dir = TempDir::create().value();
+    const std::string name = "proctor-no-shell-" + std::to_string(::getpid()) + ":1";
+    const auto image = write_image_without_shell(dir.path(), name);
+    REQUIRE(image.ok());
+    const std::string bytes = read_file(image->archive, std::size_t{1} << 20).value();
+    REQUIRE(docker_call("POST", "/images/load?quiet=1", bytes).ok());
+    SandboxSpec spec = bench->spec();
+    spec.image = image->id;
+    auto sandbox = bench->engine().open(spec);
+    REQUIRE(sandbox.ok());
+    const auto outcome = (*sandbox)->run(exec_of(*bench, "true"), {});
+    CHECK(docker_call("DELETE", "/images/" + image->id + "?force=1").ok());
+    REQUIRE_FALSE(outcome.ok());
+    CHECK(outcome.error().code == Errc::kInvalid);
+    CHECK(outcome.error().detail.find("/bin/sh") != std::string::npos);
+    CHECK(bench->leftovers().empty());
   }
 
   TEST_CASE("a variable of the image is not seen unless the spec names it") {

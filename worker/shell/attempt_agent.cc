@@ -1,8 +1,8 @@
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
 #include <signal.h>
 
-#include "worker/sandbox/disk_use.h"
 #include "worker/shell/attempt_run.h"
+#include "worker/shell/disk_watch.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 
@@ -59,10 +59,12 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
 // What it has written is taken back whatever it ended as.
 Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
                                                   const ProgramContainer& container) {
+  std::stop_source too_much;
+  const std::stop_callback agent(agent_stop_.get_token(), [&] { too_much.request_stop(); });
+  DiskWatch disk(container_root(Room::kAgent), contract().policy.disk_bytes, too_much);
   PROCTOR_TRY(AgentReport report,
-              make_agent(Method::Kind::kCommand)->work(job, agent_stop_.get_token()));
-  if (report.program &&
-      (report.program->end == ExecOutcome::End::kDisk || disk_limit_passed(job.sandbox.disk, {}))) {
+              make_agent(Method::Kind::kCommand)->work(job, too_much.get_token()));
+  if (disk.end() && report.program) {
     report.program->end = ExecOutcome::End::kSignalled;
     report.program->signal = SIGKILL;
   }

@@ -4,8 +4,8 @@
 
 #include <system_error>
 
-#include "worker/sandbox/disk_use.h"
 #include "worker/shell/attempt_run.h"
+#include "worker/shell/disk_watch.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/copy_tree.h"
 
@@ -112,9 +112,6 @@ Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container
   spec.cpus = policy.cpus;
   spec.cpu = policy.cpu;
   spec.file_bytes = policy.disk_bytes;
-  spec.disk.places.push_back({folder});
-  spec.disk.bytes = policy.disk_bytes;
-  spec.disk.measure = FolderMeasure::kSizes;  // as the harness's own quota counts (CVDP.md 5.3)
   spec.hold = watch_.hold();
   return spec;
 }
@@ -153,12 +150,13 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& c
   PROCTOR_TRY(SandboxSpec spec, container_spec(container, Room::kAcceptance, label(name)));
   PROCTOR_TRY(const auto network,
               give_container_network(spec, contract().policy.check_network, name));
-  PROCTOR_TRY(ExecOutcome outcome,
-              execute(*engine, MeterPhase::kAcceptance, spec, exec, watch_.token()));
-  // What it wrote last of all was never looked at.
-  if (outcome.end != ExecOutcome::End::kDisk && !disk_limit_passed(spec.disk, {}))
-    return CheckEnd{outcome, {}};
   const std::uint64_t most = contract().policy.disk_bytes;
+  std::stop_source stop;
+  const std::stop_callback whole_run(watch_.token(), [&stop] { stop.request_stop(); });
+  DiskWatch disk(container_root(Room::kAcceptance), most, stop);
+  PROCTOR_TRY(ExecOutcome outcome,
+              execute(*engine, MeterPhase::kAcceptance, spec, exec, stop.get_token()));
+  if (!disk.end()) return CheckEnd{outcome, {}};
   outcome.end = ExecOutcome::End::kSignalled;
   outcome.signal = SIGKILL;
   outcome.exit_code = 128 + SIGKILL;

@@ -144,6 +144,13 @@ Status sync_path(const fs::path& path) {
   return ok_status();
 }
 
+Status rename_path(const fs::path& from, const fs::path& to) {
+  std::error_code ec;
+  fs::rename(from, to, ec);
+  if (ec) return errno_error("rename " + from.string(), ec.value());
+  return ok_status();
+}
+
 Status make_dirs(const fs::path& dir) {
   std::error_code ec;
   fs::create_directories(dir, ec);

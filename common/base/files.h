@@ -27,6 +27,9 @@ Status write_file(const fs::path& path, std::string_view bytes,
 // fsync of a file, or of a folder: the names in it.
 Status sync_path(const fs::path& path);
 
+// rename(2): what is at `to` is replaced if that can be done at once.
+Status rename_path(const fs::path& from, const fs::path& to);
+
 // mkdir -p.
 Status make_dirs(const fs::path& dir);
 // Tells ext4 that the subfolders of `dir` have nothing to do with each other, so that it places

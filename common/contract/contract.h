@@ -50,6 +50,12 @@ struct SetupStep {
   std::string command;  // for /bin/sh -c
   std::chrono::milliseconds timeout{600'000};
   NetworkAccess network{};
+  // May what it makes of the untouched snapshot be kept for other runs of this host?  It then sees
+  // the seed 0, which is no run's own.
+  bool cache = true;
+  // Globs: all that it reads of the workspace; a promise.  Where all steps make one and a patch
+  // touches nothing of it, acceptance may use what was kept.  Empty: no promise.
+  std::vector<std::string> inputs{};
 };
 
 enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };

@@ -112,10 +112,14 @@ Json contract_json(const Contract& c) {
               {"checks", Json::array()}};
   put(out, "title", c.title);
   put(out, "reference_patch", c.reference_patch);
-  for (const SetupStep& s : c.setup)
-    out["setup"].push_back({{"command", s.command},
-                            {"timeout", format_duration(s.timeout)},
-                            {"network", network_json(s.network)}});
+  for (const SetupStep& s : c.setup) {
+    Json step = {{"command", s.command},
+                 {"timeout", format_duration(s.timeout)},
+                 {"network", network_json(s.network)}};
+    if (!s.cache) step["cache"] = false;
+    if (!s.inputs.empty()) step["inputs"] = s.inputs;
+    out["setup"].push_back(std::move(step));
+  }
   for (const Service& s : c.services) out["services"].push_back(service_json(s));
   for (const Check& check : c.checks) out["checks"].push_back(check_json(check));
   for (const AcceptanceFile& f : c.acceptance_files)

@@ -141,6 +141,8 @@ std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files) 
       step.command = read_command(f, files, "PROCTOR_CONTRACT");
       step.timeout = f.duration("timeout", step.timeout, kLeast);
       step.network = read_network(f, "network");
+      step.cache = f.flag("cache", true);
+      step.inputs = f.texts("inputs", kGlobRule);
     }
     out.push_back(std::move(step));
   });

@@ -94,7 +94,8 @@ inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tre
 inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
     "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
 inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
-inline constexpr std::array<KeyName, 4> kSetupKeys{"command", "script", "timeout", "network"};
+inline constexpr std::array<KeyName, 6> kSetupKeys{"command", "script", "timeout",
+                                                   "network", "cache",  "inputs"};
 inline constexpr std::array<KeyName, 1> kNetworkKeys{"allow"};
 inline constexpr std::array<KeyName, 2> kNetworkPhaseKeys{"agent", "acceptance"};
 inline constexpr std::array<KeyName, 13> kCheckKeys{

@@ -55,15 +55,19 @@ Json environment_json(const ManifestInputs& m) {
   Json toolchains = Json::array();
   for (const ManifestToolchain& t : m.toolchains)
     toolchains.push_back({{"path", t.path}, {"at", t.at}, {"version", t.version}});
-  return {{"sandbox", m.sandbox},
-          {"image", m.image},
-          {"enforcement", Json(m.enforcement)},
-          {"variables", Json(m.variables)},
-          {"secrets", Json(m.secrets)},
-          {"locale", m.locale},
-          {"timezone", m.timezone},
-          {"toolchains", std::move(toolchains)},
-          {"package_managers", Json(m.package_managers)}};
+  Json out = {{"sandbox", m.sandbox},
+              {"image", m.image},
+              {"enforcement", Json(m.enforcement)},
+              {"variables", Json(m.variables)},
+              {"secrets", Json(m.secrets)},
+              {"locale", m.locale},
+              {"timezone", m.timezone},
+              {"toolchains", std::move(toolchains)},
+              {"package_managers", Json(m.package_managers)}};
+  if (m.setup_cache)
+    out["setup_cache"] = {
+        {"use", m.setup_cache->use}, {"key", m.setup_cache->key}, {"layer", m.setup_cache->layer}};
+  return out;
 }
 
 std::map<std::string, std::string> read_map(JsonFields& f, const char* key) {
@@ -124,6 +128,18 @@ Status read_repository(JsonFields& root, ManifestInputs& m) {
   return f.finish();
 }
 
+Status read_setup_cache(JsonFields& environment, ManifestSetupCache& out) {
+  JsonFields f(environment, "setup_cache");
+  out.use = f.text("use");
+  out.key = f.text("key");
+  out.layer = f.text("layer");
+  if (out.use != "hit" && out.use != "miss" && out.use != "off")
+    f.refuse("use", "expected hit, miss or off");
+  if ((out.use == "off") != out.key.empty()) f.refuse("key", "does not follow from use");
+  if ((out.use == "hit") == out.layer.empty()) f.refuse("layer", "does not follow from use");
+  return f.finish();
+}
+
 Status read_environment(JsonFields& root, ManifestInputs& m) {
   JsonFields f(root, "environment");
   m.sandbox = f.text("sandbox");
@@ -138,6 +154,7 @@ Status read_environment(JsonFields& root, ManifestInputs& m) {
         {.path = one.text("path"), .at = one.text("at"), .version = one.text("version")});
   }));
   m.package_managers = read_map(f, "package_managers");
+  if (f.has("setup_cache")) PROCTOR_CHECK_OK(read_setup_cache(f, m.setup_cache.emplace()));
   return f.finish();
 }
 

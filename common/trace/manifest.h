@@ -4,6 +4,7 @@
 // docs/run-directory.md and schemas/manifest.schema.json.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct ManifestToolchain {
 };
 struct ManifestEntrypoint {  // an acceptance check
   std::string id, command;
+};
+
+// What a run found of its setup before it began, on a host that keeps it.
+struct ManifestSetupCache {
+  std::string use;    // "hit": it was there; "miss": it was not; "off": it is not kept
+  std::string key;    // of tree, environment and setup: empty when off
+  std::string layer;  // digest of what was there: empty unless a hit
 };
 
 struct ManifestInputs {
@@ -52,6 +60,7 @@ struct ManifestInputs {
   std::string locale, timezone;
   std::vector<ManifestToolchain> toolchains;
   std::map<std::string, std::string> package_managers;  // name -> version
+  std::optional<ManifestSetupCache> setup_cache{};  // none: there is no setup, or an older worker
   // entry points (R045)
   std::vector<std::string> setup;
   std::string agent;

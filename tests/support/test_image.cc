@@ -118,6 +118,23 @@ Result<TestImage> write_image_without_shell(const fs::path& dir, const std::stri
   return write_image_of(dir, name, {layer});
 }
 
+Result<TestImage> write_image_with_foreign_shell(const fs::path& dir, const std::string& name) {
+  PROCTOR_CHECK_OK(make_dirs(dir / "bin"));
+  // The head of a 32 bit big-endian program of machine 2 (SPARC), and nothing to run.
+  std::string head(
+      "\x7f"
+      "ELF\x01\x02\x01",
+      7);
+  head.resize(16, '\0');
+  head += std::string("\0\x02\0\x02\0\0\0\x01", 8);
+  head.resize(4096, '\0');
+  PROCTOR_CHECK_OK(write_file(dir / "bin/sh", head, Durability::kLazy, 0755));
+  const fs::path layer = dir / "l.tar";
+  PROCTOR_TRY([[maybe_unused]] const std::string none,
+              run({"tar", "-C", dir.string(), "-cf", layer.string(), "bin"}));
+  return write_image_of(dir, name, {layer});
+}
+
 Result<TestImage> write_test_image(const fs::path& dir, const std::string& name) {
   PROCTOR_TRY(const fs::path layer, make_layer(dir));
   return write_image_of(dir, name, {layer});

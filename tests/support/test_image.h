@@ -19,6 +19,9 @@ Result<TestImage> write_test_image(const fs::path& dir, const std::string& name)
 // One that holds a file and no program at all.
 Result<TestImage> write_image_without_shell(const fs::path& dir, const std::string& name);
 
+// One whose /bin/sh is a program of a machine that nobody has any more.
+Result<TestImage> write_image_with_foreign_shell(const fs::path& dir, const std::string& name);
+
 // One layer more: what a hostile or odd image may hold.  `layers` are tars, bottom first.
 Result<TestImage> write_image_of(const fs::path& dir, const std::string& name,
                                  const std::vector<fs::path>& layers);

@@ -320,8 +320,7 @@ class Running {
         cause_ = BoxEnd::Cause::kTimedOut;
       } else if (launch_.over_limit && !suspended_) {
         if (const auto passed = launch_.over_limit(pid_)) {
-          cause_ = *passed == LimitWatch::Passed::kCpu ? BoxEnd::Cause::kOverCpu
-                                                       : BoxEnd::Cause::kOverDisk;
+          cause_ = cause_of(*passed);
         }
       }
       if (cause_) killed_at_ = Clock::now();
@@ -335,6 +334,18 @@ class Running {
       ::kill(pid_, SIGKILL);
       runtime_killed_ = true;
     }
+  }
+
+  static BoxEnd::Cause cause_of(LimitWatch::Passed passed) {
+    switch (passed) {
+      case LimitWatch::Passed::kCpu:
+        return BoxEnd::Cause::kOverCpu;
+      case LimitWatch::Passed::kDisk:
+        return BoxEnd::Cause::kOverDisk;
+      case LimitWatch::Passed::kMemory:
+        return BoxEnd::Cause::kOverMemory;
+    }
+    PROCTOR_ASSERT(false);
   }
 
   bool kill_inside() {

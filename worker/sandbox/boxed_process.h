@@ -53,7 +53,7 @@ struct BoxLaunch {
 };
 
 struct BoxEnd {
-  enum class Cause { kItself, kTimedOut, kCancelled, kOverCpu, kOverDisk };
+  enum class Cause { kItself, kTimedOut, kCancelled, kOverCpu, kOverDisk, kOverMemory };
   Cause cause = Cause::kItself;
   // The command's, 128 + n after signal n.  None: the command never ran to an end of its own
   // (the runtime failed before it, or it was killed).

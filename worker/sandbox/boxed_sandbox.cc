@@ -7,6 +7,7 @@
 
 #include "common/base/text.h"
 #include "worker/sandbox/exit_status.h"
+#include "worker/sandbox/memory_use.h"
 #include "worker/sandbox/suspension.h"
 
 namespace proctor {
@@ -59,9 +60,12 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   };
   // A process's own limit on CPU time is set by the runtime; the sum is watched.
   pid_t root = 0;
-  LimitWatch watch(spec_, {[&] { return cpu_time_inside(group, root); },
-                           [&] { return pids_inside(group, root); }});
-  if (LimitWatch::needed(spec_)) {
+  LimitWatch::Host host{[&] { return cpu_time_inside(group, root); },
+                        [&] { return pids_inside(group, root); }};
+  if (box->watch_memory) host.memory = [&] { return memory_of(pids_inside(group, root)); };
+  LimitWatch watch(spec_, std::move(host));
+  if (LimitWatch::needed(
+          spec_, box->watch_memory ? LimitWatch::Memory::kWatched : LimitWatch::Memory::kKernel)) {
     box->launch.over_limit = [&watch, &root](pid_t runtime) {
       root = runtime;
       return watch.look(std::chrono::steady_clock::now());
@@ -93,6 +97,10 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
       return ok_status();
     case BoxEnd::Cause::kOverDisk:
       out.end = End::kDisk;
+      out.exit_code = 128 + SIGKILL;
+      return ok_status();
+    case BoxEnd::Cause::kOverMemory:
+      out.end = End::kMemory;
       out.exit_code = 128 + SIGKILL;
       return ok_status();
     case BoxEnd::Cause::kOverCpu:

@@ -25,6 +25,8 @@ struct Box {
   BoxLaunch launch;
   // The runtime is dear itself: what the command used is the group's count, not the process's.
   bool cpu_by_group = false;
+  // No control group keeps the limit on memory: what all processes hold together is looked at.
+  bool watch_memory = false;
 };
 
 class BoxedSandbox : public Sandbox {

@@ -68,6 +68,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     PROCTOR_TRY(box->group, shared_->cgroups.make(
                                 spec().label + "." + std::to_string(shared_->next++), limits()));
     box->launch = prepare(exec, *box);
+    box->watch_memory = !shared_->cgroups.has("memory");
     return std::unique_ptr<Box>(std::move(box));
   }
 
@@ -192,7 +193,7 @@ class BubblewrapEngine final : public SandboxEngine {
             {"cpus", of("cpu", "none")},
             {"cpu", "monitor"},
             {"disk", "monitor"},
-            {"memory_sum", of("memory", "none")},
+            {"memory_sum", of("memory", "monitor")},
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},
@@ -241,8 +242,9 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
   const fs::path empty = files.path() / "empty";
   PROCTOR_CHECK_OK(make_dirs(empty));
   PROCTOR_TRY(std::string seccomp, make_seccomp_program());
-  auto shared = std::make_shared<Shared>(std::move(view), std::move(seccomp),
-                                         CgroupHost::detect(options.owner));
+  auto shared = std::make_shared<Shared>(
+      std::move(view), std::move(seccomp),
+      options.cgroups ? CgroupHost::detect(options.owner) : CgroupHost::none());
   const fs::path root = files.path() / "root";
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);

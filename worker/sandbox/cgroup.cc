@@ -110,6 +110,29 @@ bool limited(const CgroupPlace& place, std::string_view file) {
   return false;
 }
 
+constexpr const char* kV2Controllers[] = {"memory", "pids", "cpu"};
+
+// "cpuset cpu memory", or with a plus before each; "cpu" is not in "cpuset".
+bool names_controller(std::string_view list, std::string_view controller) {
+  for (std::size_t at = list.find(controller); at != std::string_view::npos;
+       at = list.find(controller, at + 1)) {
+    const std::size_t end = at + controller.size();
+    const bool begins = at == 0 || list[at - 1] == ' ' || list[at - 1] == '+';
+    if (begins && (end == list.size() || list[end] == ' ' || list[end] == '\n')) return true;
+  }
+  return false;
+}
+
+// To the groups below.  Only those that it has itself: asked for another one too, the kernel passes
+// on none at all, and systemd delegates some of them only.
+void pass_on_controllers(const fs::path& group) {
+  const std::string has = read_control(group / "cgroup.controllers");
+  std::string wanted;
+  for (const char* c : kV2Controllers)
+    if (names_controller(has, c)) wanted += (wanted.empty() ? "+" : " +") + std::string(c);
+  if (!wanted.empty()) write_control(group / "cgroup.subtree_control", wanted);
+}
+
 bool set_limits_v1(const std::map<std::string, fs::path>& dirs, const CgroupLimits& limits) {
   bool ok = true;
   if (auto m = dirs.find("memory"); m != dirs.end() && 0 < limits.memory_bytes) {
@@ -128,16 +151,18 @@ bool set_limits_v1(const std::map<std::string, fs::path>& dirs, const CgroupLimi
   return ok;
 }
 
-bool set_limits_v2(const fs::path& dir, const CgroupLimits& limits) {
+// Of those controllers that it has.
+bool set_limits_v2(const fs::path& dir, const CgroupLimits& limits,
+                   const std::function<bool(std::string_view)>& has) {
   bool ok = true;
-  if (0 < limits.memory_bytes) {
+  if (0 < limits.memory_bytes && has("memory")) {
     ok = write_control(dir / "memory.max", std::to_string(limits.memory_bytes));
     write_control(dir / "memory.swap.max", "0");
   }
-  if (0 < limits.processes) {
+  if (0 < limits.processes && has("pids")) {
     ok = ok && write_control(dir / "pids.max", std::to_string(limits.processes));
   }
-  if (0 < limits.cpus) {
+  if (0 < limits.cpus && has("cpu")) {
     const auto quota = std::max<long long>(1000, std::llround(limits.cpus * 100'000));
     ok = ok && write_control(dir / "cpu.max", std::to_string(quota) + " 100000");
   }
@@ -235,19 +260,23 @@ bool CgroupHost::add(const std::string& controller, const fs::path& base,
                      const std::string& owner) {
   const fs::path ours = base / "proctor";
   if (!make_dir(ours)) return false;
-  if (v2_) write_control(ours / "cgroup.subtree_control", "+memory +pids +cpu");
+  if (v2_) pass_on_controllers(ours);
   if (!make_dir(ours / owner)) return false;
-  if (v2_) write_control(ours / owner / "cgroup.subtree_control", "+memory +pids +cpu");
+  if (v2_) pass_on_controllers(ours / owner);
   if (::access((ours / owner / "cgroup.procs").c_str(), W_OK) != 0) return false;
   parents_[controller] = ours / owner;
   return true;
 }
 
 CgroupHost CgroupHost::detect(std::string_view owner) {
+  return at(
+      parse_cgroup_layout(read_control("/proc/self/mountinfo"), read_control("/proc/self/cgroup")),
+      owner);
+}
+
+CgroupHost CgroupHost::at(const CgroupLayout& layout, std::string_view owner) {
   CgroupHost host;
   const std::string name = cgroup_component(owner);
-  const CgroupLayout layout =
-      parse_cgroup_layout(read_control("/proc/self/mountinfo"), read_control("/proc/self/cgroup"));
   host.mounts_ = layout.mounts;
   host.runtime_base_ = "/proctor/" + name;
   for (const auto& [controller, place] : layout.v1) {
@@ -268,12 +297,12 @@ CgroupHost CgroupHost::detect(std::string_view owner) {
                       limited(layout.v2, "cpu.max");
   const fs::path base = inside ? layout.v2.mount + layout.v2.own : layout.v2.mount;
   if (inside) host.runtime_base_ = layout.v2.own + "/proctor/" + name;
-  write_control(base / "cgroup.subtree_control", "+memory +pids +cpu");
+  pass_on_controllers(base);
   if (!host.add("unified", base, name)) return host;
   const fs::path mine = host.parents_["unified"];
-  const std::string controllers = " " + read_control(mine / "cgroup.subtree_control") + " ";
-  for (const char* c : {"memory", "pids", "cpu"}) {
-    if (controllers.find(c) != std::string::npos) host.parents_[c] = mine;
+  const std::string passed_on = read_control(mine / "cgroup.subtree_control");
+  for (const char* c : kV2Controllers) {
+    if (names_controller(passed_on, c)) host.parents_[c] = mine;
   }
   if (!host.has("memory") && !host.has("pids")) host.parents_.clear();
   return host;
@@ -354,8 +383,10 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
     if (!door.valid()) return errno_error("open " + at.string(), errno);
     group.doors_.push_back(std::move(door));
   }
-  const bool ok = v2_ ? group.dirs_.empty() || set_limits_v2(group.dirs_["unified"], limits)
-                      : set_limits_v1(group.dirs_, limits);
+  const bool ok =
+      v2_ ? group.dirs_.empty() || set_limits_v2(group.dirs_["unified"], limits,
+                                                 [this](std::string_view c) { return has(c); })
+          : set_limits_v1(group.dirs_, limits);
   if (!ok) return Error{Errc::kUnavailable, "set the limits of control group " + leaf};
   return group;
 }

@@ -62,6 +62,10 @@ class CgroupHost {
  public:
   // Finds out, by making the owner's group, which controllers can be used here.
   static CgroupHost detect(std::string_view owner);
+  // The same where they are mounted as `layout` says.
+  static CgroupHost at(const CgroupLayout& layout, std::string_view owner);
+  // A host that offers none.
+  static CgroupHost none() { return CgroupHost(); }
   CgroupHost(CgroupHost&&) = default;
   CgroupHost& operator=(CgroupHost&&) = default;
   ~CgroupHost();  // removes the owner's group if it is empty

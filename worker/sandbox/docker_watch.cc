@@ -139,10 +139,11 @@ Status DockerWatch::judge(bool cancelled) {
     if (limits_ && !paused_) passed_ = limits_->look(Clock::now());
     if (!passed_) return ok_status();
   }
-  cause_ = cancelled                              ? ExecOutcome::End::kCancelled
-           : !passed_                             ? ExecOutcome::End::kTimedOut
-           : *passed_ == LimitWatch::Passed::kCpu ? ExecOutcome::End::kSignalled
-                                                  : ExecOutcome::End::kDisk;
+  cause_ = cancelled                                 ? ExecOutcome::End::kCancelled
+           : !passed_                                ? ExecOutcome::End::kTimedOut
+           : *passed_ == LimitWatch::Passed::kCpu    ? ExecOutcome::End::kSignalled
+           : *passed_ == LimitWatch::Passed::kMemory ? ExecOutcome::End::kMemory
+                                                     : ExecOutcome::End::kDisk;
   if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
   paused_ = false;
   killed_ = true;

@@ -14,6 +14,8 @@ std::optional<LimitWatch::Passed> LimitWatch::look(std::chrono::steady_clock::ti
   if (now < *next_) return std::nullopt;
   if (0 < spec_->cpu.count())
     if (const auto used = host_.cpu_time(); used && spec_->cpu < *used) return Passed::kCpu;
+  if (host_.memory && 0 < spec_->memory_bytes && spec_->memory_bytes < host_.memory())
+    return Passed::kMemory;
   if (!spec_->disk.places.empty() && disk_limit_passed(spec_->disk, host_.inside()))
     return Passed::kDisk;
   const auto cost = std::chrono::steady_clock::now() - now;

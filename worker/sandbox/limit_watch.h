@@ -1,7 +1,7 @@
 #pragma once
-// The limits that no kernel keeps for us (CPU seconds of all processes together, the disk): looked
-// at while a command runs, seldom enough that looking costs a tenth of the time at most.
-// One thread; what it asks is given to it.
+// The limits that no kernel keeps for us (CPU seconds of all processes together, the disk, without
+// control groups their memory): looked at while a command runs, seldom enough that looking costs a
+// tenth of the time at most. One thread; what it asks is given to it.
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -13,18 +13,21 @@ namespace proctor {
 
 class LimitWatch {
  public:
-  enum class Passed { kCpu, kDisk };
+  enum class Passed { kCpu, kDisk, kMemory };
   struct Host {
     // CPU time of all that ran inside; none: not known.
     std::function<std::optional<std::chrono::milliseconds>()> cpu_time;
     // Its processes, by the host's numbers.
     std::function<std::vector<pid_t>()> inside;
+    // Of all of them together; absent where the kernel keeps this limit.
+    std::function<std::uint64_t()> memory{};
   };
   // `spec` outlives it.
   LimitWatch(const SandboxSpec& spec, Host host) : spec_(&spec), host_(std::move(host)) {}
 
-  static bool needed(const SandboxSpec& spec) {
-    return 0 < spec.cpu.count() ||
+  enum class Memory { kKernel, kWatched };
+  static bool needed(const SandboxSpec& spec, Memory memory = Memory::kKernel) {
+    return 0 < spec.cpu.count() || (memory == Memory::kWatched && 0 < spec.memory_bytes) ||
            (!spec.disk.places.empty() && (0 < spec.disk.bytes || 0 < spec.disk.files));
   }
   // Ask as often as you like; the first time begins the first pause.

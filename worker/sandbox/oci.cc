@@ -71,6 +71,7 @@ class OciSandbox final : public BoxedSandbox {
     const std::string group = spec().label + ".oci" + std::to_string(number);
     auto box = std::make_unique<OciBox>();
     box->cpu_by_group = true;
+    box->watch_memory = !shared_->cgroups.has("memory");
     box->bundle = shared_->dir.path() / name;
     box->state = shared_->state() / name;
     PROCTOR_CHECK_OK(make_dirs(box->bundle));
@@ -170,10 +171,12 @@ class OciEngine final : public SandboxEngine {
     const auto of = [&c](const char* controller) {
       return c.has(controller) ? c.version(controller) : std::string("none");
     };
-    return {{"memory", of("memory")}, {"processes", of("pids")}, {"cpus", of("cpu")},
-            {"cpu", "monitor"},       {"disk", "monitor"},       {"memory_sum", of("memory")},
-            {"open_files", "rlimit"}, {"file", "rlimit"},        {"network", "namespace"},
-            {"seccomp", "filter"}};
+    return {
+        {"memory", of("memory")}, {"processes", of("pids")},
+        {"cpus", of("cpu")},      {"cpu", "monitor"},
+        {"disk", "monitor"},      {"memory_sum", c.has("memory") ? c.version("memory") : "monitor"},
+        {"open_files", "rlimit"}, {"file", "rlimit"},
+        {"network", "namespace"}, {"seccomp", "filter"}};
   }
 
   Status clean_up(const std::set<std::string>&) override {

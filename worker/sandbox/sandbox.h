@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/folder_use.h"
 #include "common/base/result.h"
 #include "worker/sandbox/hold.h"
 #include "worker/sandbox/shared_network.h"
@@ -42,9 +43,13 @@ struct DiskLimit {
   struct Place {
     fs::path dir;                                      // on the host, writable inside
     std::uint64_t bytes_before = 0, files_before = 0;  // there already and not to be counted
+    // What lies in a read-only layer below it counts too, but for what `dir` hides of it.
+    fs::path below{};
+    std::uint64_t bytes_below = 0, files_below = 0;
   };
   std::vector<Place> places;
   std::uint64_t bytes = 0, files = 0;  // 0: no limit
+  FolderMeasure measure = FolderMeasure::kBlocks;
 };
 
 // What runs is a program of the image, as a service of a compose file is, rather than a command for
@@ -145,6 +150,8 @@ struct SandboxOptions {
   std::string owner;  // worker name, in labels
   std::string docker_socket = "/var/run/docker.sock";
   fs::path images{};  // the store of unpacked images that OCI sandboxes run
+  // False: bubblewrap as on a host that offers no control groups, where monitors do their work.
+  bool cgroups = true;
 };
 // kUnavailable when this host cannot offer the kind, with the reason and what would help.
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,

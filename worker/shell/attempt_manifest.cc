@@ -98,6 +98,7 @@ Json AttemptRun::manifest() const {
   for (const Toolchain& t : c.environment.toolchains) {
     m.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, toolchain_version(t.path)});
   }
+  m.setup_cache = setup_cache();
   // An image says by its digest what is in it; without one the host's programs are shown.
   if (c.environment.image.empty()) m.package_managers = host_packages();
   for (const SetupStep& step : c.setup) {
@@ -132,6 +133,7 @@ Status AttemptRun::write_manifest() {
   Result<RunRecorder> recorder = RunRecorder::create(run_dir());
   if (!recorder.ok()) return Error{Errc::kUnavailable, recorder.error().detail};
   recorder_ = std::make_unique<RunRecorder>(std::move(recorder).value());
+  look_for_layer();
   const Json document = manifest();
   if (const Status written = recorder_->write_manifest(document); !written.ok()) {
     return Error{Errc::kUnavailable, written.error().detail};

@@ -84,6 +84,7 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   network_used_ = contract().policy.agent_network.any();
   for (const SetupStep& step : contract().setup)
     network_used_ = network_used_ || step.network.any();
+  look_for_layer();
   if (!agent) return clear_acceptance();
   left_program_ = &left;
   PROCTOR_TRY(workspace_,

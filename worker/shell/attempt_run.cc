@@ -161,8 +161,15 @@ AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
 
 Status AttemptRun::open_workspace(Room room) {
   workspace_.reset();  // the agent's is gone before the fresh one exists
+  layered_ = false;
+  setup_making_.reset();
   if (room == Room::kAcceptance) watch_.enter(wire::Stage::kAcceptance);
-  PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room))));
+  if (room == Room::kAgent) find_or_make_layer();
+  if (room == Room::kAgent && layer_) {
+    PROCTOR_CHECK_OK(open_on_layer(room));
+  } else {
+    PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room))));
+  }
   note("workspace.opened", Actor::kHarness,
        Json{{"room", to_string(room)},
             {"kind", to_string(workspace_->kind())},
@@ -171,7 +178,11 @@ Status AttemptRun::open_workspace(Room room) {
 }
 
 Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
-  SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), input_.assignment.seed);
+  return spec_for(room, label, input_.assignment.seed);
+}
+
+Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, std::uint32_t seed) {
+  SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), seed);
   spec.label = label;
   spec.hold = watch_.hold();
   if (engine_->kind() == SandboxKind::kDocker) {
@@ -180,10 +191,11 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
     spec.workspace = workspace_->dir();
   }
   // What the agent left is judged, whatever it takes; the limit is on what is made from it.
-  const DiskUse before = room == Room::kAcceptance ? patched_ : DiskUse{};
+  const FolderUse before = room == Room::kAcceptance ? patched_ : FolderUse{};
   const auto at = workspace_->written();
-  spec.disk.places.push_back(
-      {at.dir, at.bytes_before + before.bytes, at.files_before + before.files});
+  spec.disk.places.push_back({at.dir, at.bytes_before + before.bytes,
+                              at.files_before + before.files, at.below, at.bytes_below,
+                              at.files_below});
   // One home per room: what setup installs outlives its step, and nothing of the agent's crosses.
   PROCTOR_TRY(const fs::path home, fresh_dir("home-" + std::string(to_string(room))));
   spec.mounts.push_back({home, kHomeAt, true});
@@ -213,7 +225,7 @@ Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
 std::uint64_t AttemptRun::written_in(const SandboxSpec& spec) {
   std::uint64_t out = 0;
   for (const DiskLimit::Place& place : spec.disk.places) {
-    const std::uint64_t bytes = disk_use_of(place.dir).bytes;
+    const std::uint64_t bytes = folder_use(place.dir).bytes;
     out += bytes - std::min(bytes, place.bytes_before);
   }
   return out;
@@ -231,34 +243,6 @@ Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec
                             [this](std::string_view type, Actor actor, const Json& payload) {
                               return note(type, actor, payload);
                             });
-}
-
-AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
-  const SetupStep& step = contract().setup[c.index];
-  const std::string name = "setup-" + std::string(to_string(c.room));
-  const auto run = [&]() -> Result<LifecycleEvent> {
-    PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name)));
-    PROCTOR_CHECK_OK(show_contract_files(spec));
-    PROCTOR_TRY(const auto network, give_network(spec, step.network, name));
-    if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
-    PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
-    ExecSpec exec;
-    exec.command = step.command;
-    exec.timeout = step.timeout;
-    exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + ".stdout");
-    exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + ".stderr");
-    PROCTOR_TRY(const ExecOutcome outcome,
-                execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
-    Json payload =
-        exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
-    payload["room"] = to_string(c.room);
-    payload["step"] = c.index;
-    payload["network"] = network_payload(step.network);
-    return LifecycleEvent(SetupEnded{end_of(outcome), note("setup", Actor::kHarness, payload)});
-  };
-  Result<LifecycleEvent> ended = run();
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
-  return std::move(ended).value();
 }
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
@@ -311,7 +295,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   const Status placed = place_acceptance_files();
   // Of a copy, all of it is counted as it was copied.
   if (workspace_->kind() == WorkspaceKind::kOverlay)
-    patched_ = disk_use_of(workspace_->written().dir);
+    patched_ = folder_use(workspace_->written().dir);
   else
     patched_ = {patch_.diff.size(), patch_.files};
   return done_or_failed(placed);

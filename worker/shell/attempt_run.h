@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "common/base/folder_use.h"
 #include "common/contract/bundle.h"
 #include "common/contract/campaign.h"
+#include "common/trace/manifest.h"
 #include "common/trace/recorder.h"
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
-#include "worker/sandbox/disk_use.h"
 #include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
@@ -26,6 +27,7 @@
 #include "worker/shell/host_disk.h"
 #include "worker/shell/phase_network.h"
 #include "worker/shell/rate_gate.h"
+#include "worker/workspace/setup_layer.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
@@ -49,6 +51,7 @@ class AttemptRun {
     WorkspaceStore& store;
     Engines& engines;
     WorkerId worker;
+    bool setup_cache = true;  // keep what setup makes, and use what was kept
   };
   // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`
   // (may be null) outlives it.
@@ -100,6 +103,17 @@ class AttemptRun {
   Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
                               const ExecSpec& exec, std::stop_token cancel);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);
+  Result<SandboxSpec> spec_for(Room room, const std::string& label, std::uint32_t seed);
+  // attempt_setup.cc: setup, run or taken from what was kept.
+  std::optional<ManifestSetupCache> setup_cache() const;
+  void look_for_layer();
+  void find_or_make_layer();
+  Status open_on_layer(Room room);
+  Status lay_layer_below();
+  Result<LifecycleEvent> run_setup(const RunSetup& c);
+  Result<LifecycleEvent> setup_as_kept(const RunSetup& c);
+  void record_step(const RunSetup& c, const ExecOutcome& outcome);
+  Status keep_setup();
   // The contract's files for setup and checks, without the reference patch.
   Status show_contract_files(SandboxSpec& spec);
   Result<CheckReport> check(std::size_t index);
@@ -189,10 +203,16 @@ class AttemptRun {
   Snapshot snapshot_;
   std::unique_ptr<Workspace> workspace_;  // of the present room
   Patch patch_;
-  DiskUse patched_;  // what the patch and the acceptance files put into the fresh workspace
+  FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
   std::vector<std::string> setup_makes_;  // of what is protected, on the untouched snapshot; sorted
   bool network_used_ = false;
+  std::optional<Digest> setup_key_;          // none: nothing of setup is kept
+  bool setup_hit_ = false;                   // when the manifest was written
+  std::optional<SetupLayer> layer_;          // what setup makes of the untouched snapshot
+  std::optional<SetupMaking> setup_making_;  // this run makes it
+  Json setup_steps_ = Json::array();
+  bool layered_ = false;                       // the layer is in the present workspace
   std::vector<LifecycleEvent> told_;           // what the lifecycle was
   std::uint32_t lives_ = 0;                    // of the worker that had this attempt before
   const LeftAttempt* left_program_ = nullptr;  // until the agent is over

@@ -2,22 +2,15 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
+
+#include "common/base/folder_use.h"
 
 namespace proctor {
 
 std::uint64_t folder_bytes(const fs::path& folder) {
-  std::uint64_t sum = 0;
-  std::error_code ec;
-  using Walk = fs::recursive_directory_iterator;
-  for (Walk it(folder, fs::directory_options::skip_permission_denied, ec), end; !ec && it != end;
-       it.increment(ec)) {
-    std::error_code gone;
-    if (!fs::is_regular_file(it->symlink_status(gone))) continue;
-    const std::uintmax_t size = it->file_size(gone);
-    if (!gone) sum += size;
-  }
-  return sum;
+  FolderCount count({}, FolderMeasure::kSizes);
+  count.add(folder);
+  return count.so_far().bytes;
 }
 
 DiskWatch::DiskWatch(fs::path folder, std::uint64_t bytes_max, std::stop_source& stop)

@@ -21,13 +21,13 @@ int collect_garbage(int argc, char** argv) {
   fs::path root = default_worker_root();
   app.name("proctor-worker gc");
   app.description(
-      "Removes the mirrors and checked-out trees that were used longest ago, until the rest takes "
-      "at\n"
-      "most --max. What a running worker uses stays; what is removed is fetched again when a run\n"
-      "needs it. May be run at any time, beside workers.\n\n"
+      "Removes the mirrors, checked-out trees and kept setups that were used longest ago, until "
+      "the\n"
+      "rest takes at most --max. What a running worker uses stays; what is removed is made again\n"
+      "when a run needs it. May be run at any time, beside workers.\n\n"
       "Example: proctor-worker gc --max 20GiB");
   app.footer("Exit codes: 0 done, 2 bad use, 4 infrastructure.");
-  app.add_option("--max", max, "what mirrors and trees may take: 500MiB, 20GiB; 0: nothing")
+  app.add_option("--max", max, "what they may take: 500MiB, 20GiB; 0: nothing")
       ->capture_default_str();
   app.add_option("--root", root, "the workers' folder")->capture_default_str();
   try {
@@ -44,7 +44,8 @@ int collect_garbage(int argc, char** argv) {
     return code == Errc::kInvalid || code == Errc::kNotFound ? kBadInput : kInfrastructure;
   }
   const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; };
-  std::fprintf(stdout, "%llu mirrors and trees, %.1f MiB; removed %llu, %.1f MiB; %llu in use\n",
+  std::fprintf(stdout,
+               "%llu mirrors, trees and setups, %.1f MiB; removed %llu, %.1f MiB; %llu in use\n",
                static_cast<unsigned long long>(done->items), mib(done->bytes),
                static_cast<unsigned long long>(done->removed), mib(done->removed_bytes),
                static_cast<unsigned long long>(done->in_use));

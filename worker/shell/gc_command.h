@@ -1,6 +1,6 @@
 #pragma once
-// `proctor-worker gc`: makes room among the mirrors and trees of a root.  0: done, 2: bad use,
-// 4: the disk failed.
+// `proctor-worker gc`: makes room among the mirrors, trees and setup layers of a root.  0: done, 2:
+// bad use, 4: the disk failed.
 
 namespace proctor {
 

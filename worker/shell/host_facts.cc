@@ -1,6 +1,7 @@
 #include "worker/shell/host_facts.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -36,6 +37,14 @@ std::string_view line_after(std::string_view text, std::string_view key) {
     at = end + 1;
   }
   return {};
+}
+
+// Adding, removing or replacing something in a folder moves its time.
+std::string stamp_of(const fs::path& path) {
+  struct stat st {};
+  if (::lstat(path.c_str(), &st) != 0) return path.string() + " absent";
+  return path.string() + " " + std::to_string(st.st_ino) + " " + std::to_string(st.st_size) + " " +
+         std::to_string(st.st_mtim.tv_sec) + "." + std::to_string(st.st_mtim.tv_nsec);
 }
 
 std::string first_line(std::string_view text) {
@@ -109,6 +118,26 @@ const std::map<std::string, std::string>& host_packages() {
     return status.ok() ? packages_of(*status) : std::map<std::string, std::string>{};
   }();
   return packages;
+}
+
+std::vector<std::string> shown_host(const std::vector<fs::path>& toolchains) {
+  const HostFacts facts = host_facts();
+  std::vector<std::string> out = {facts.os, facts.cpu_class, stamp_of("/var/lib/dpkg/status")};
+  std::vector<fs::path> places = {"/usr", "/usr/local"};
+  for (const fs::path& toolchain : toolchains) {
+    out.push_back(toolchain.string() + " " + toolchain_version(toolchain));
+    places.push_back(toolchain);
+  }
+  for (const fs::path& place : places) {
+    out.push_back(stamp_of(place));
+    std::vector<std::string> below;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(place, error))
+      if (entry.is_directory(error)) below.push_back(stamp_of(entry.path()));
+    std::ranges::sort(below);
+    out.insert(out.end(), below.begin(), below.end());
+  }
+  return out;
 }
 
 std::string toolchain_version(const fs::path& folder) {

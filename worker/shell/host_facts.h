@@ -3,6 +3,7 @@
 // files; package versions once per process.  Thread-safe.  What cannot be read is left out.
 #include <map>
 #include <string>
+#include <vector>
 
 #include "common/base/files.h"
 
@@ -29,5 +30,9 @@ std::map<std::string, std::string> packages_of(std::string_view dpkg_status);
 // `version` of pyvenv.cfg (Python), else the name of the folder it resolves to ("3.11.7",
 // "stable-x86_64-unknown-linux-gnu").
 std::string toolchain_version(const fs::path& folder);
+
+// What a bubblewrap sandbox shows of this host, in words that change when it is changed by the
+// usual ways: a package, something put into /usr/local or into one of these toolchains.
+std::vector<std::string> shown_host(const std::vector<fs::path>& toolchains);
 
 }  // namespace proctor

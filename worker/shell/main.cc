@@ -40,7 +40,8 @@ struct Options {
   std::string docker_socket = "/var/run/docker.sock";
   fs::path image_store = default_image_store();
   ImageRunner images = ImageRunner::kAuto;
-  bool no_overlay = false, allow_null = false, once = false, die_with_parent = false;
+  bool no_overlay = false, no_setup_cache = false, allow_null = false, once = false,
+       die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
   std::string cache_max = "0";
@@ -70,7 +71,7 @@ void declare(CLI::App& app, Options& o) {
       "           --server-key coordinator.pub --key build7.key");
   app.footer(
       "Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.\n"
-      "proctor-worker gc: makes room among mirrors and trees.");
+      "proctor-worker gc: makes room among mirrors, trees and kept setups.");
   CLI::Option* connect =
       app.add_option("--connect", o.connect, "coordinator: tcp://HOST:PORT or ipc://PATH");
   app.add_option("--slots", o.slots, "attempts at a time")
@@ -98,8 +99,8 @@ void declare(CLI::App& app, Options& o) {
       ->envname(kImageStoreVariable)
       ->capture_default_str();
   app.add_option("--cache-max", o.cache_max,
-                 "what mirrors and trees of the root may take (20GiB); the least recently used go "
-                 "when a new one is made; 0: all there is")
+                 "what mirrors, trees and kept setups of the root may take (20GiB); the least "
+                 "recently used go when a new one is made; 0: all there is")
       ->capture_default_str();
   app.add_option("--engine-wait", o.engine_wait,
                  "seconds an attempt waits for a Docker Engine that is away")
@@ -107,6 +108,9 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
   app.add_flag("--no-overlay", o.no_overlay, "copy trees instead of mounting overlays");
+  app.add_flag("--no-setup-cache", o.no_setup_cache,
+               "run setup in every workspace, keep nothing of it and use nothing that was kept")
+      ->envname("PROCTOR_NO_SETUP_CACHE");
   app.add_flag("--allow-null", o.allow_null, "accept the null sandbox: benchmarks only");
   app.add_flag("--once", o.once, "leave when something was done and nothing is left to do");
   app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
@@ -266,8 +270,8 @@ int serve(const Options& o) {
   clear_bundles(home / "bundles", left);
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
-  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name)}, **store, engines,
-                       *spool);
+  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), !o.no_setup_cache},
+                       **store, engines, *spool);
 
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/folder_use.h"
 #include "worker/workspace/eviction.h"
 
 namespace proctor {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr const char* kUse = "use";
 constexpr const char* kDotUse = ".use";
+constexpr const char* kDotNew = ".new";
 
 void touch(const fs::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
@@ -27,19 +29,6 @@ std::int64_t used_ms(const fs::path& stamp, const fs::path& otherwise) {
   return st.st_mtim.tv_sec * kMillis + st.st_mtim.tv_nsec / kNanosInMilli;
 }
 
-// On disk, links not followed; what vanishes meanwhile counts for nothing.
-std::uint64_t bytes_of(const fs::path& dir) {
-  constexpr std::uint64_t kBlock = 512;
-  std::uint64_t out = 0;
-  std::error_code ec;
-  for (fs::recursive_directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
-    struct stat st {};
-    if (::lstat(it->path().c_str(), &st) == 0)
-      out += static_cast<std::uint64_t>(st.st_blocks) * kBlock;
-  }
-  return out;
-}
-
 fs::path use_of(const fs::path& tree) {
   return tree.string() + kDotUse;
 }
@@ -49,17 +38,36 @@ struct Found {
   fs::path dir;
 };
 
-std::vector<Found> trees_of(const fs::path& root) {
+// Trees, and the layers that setup left: both are locked and stamped beside their folder.
+constexpr const char* kKept[] = {"trees", "layers"};
+
+std::vector<Found> kept_of(const fs::path& root) {
   std::vector<Found> out;
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(root / "trees", ec)) {
-    const fs::path& dir = entry.path();
-    if (!entry.is_directory() || dir.extension() == ".new") continue;
-    out.push_back({{"trees/" + dir.filename().string(), bytes_of(dir), used_ms(use_of(dir), dir),
-                    !FileLock::try_acquire(use_of(dir)).ok()},
-                   dir});
+  for (const char* kind : kKept) {
+    for (const auto& entry : fs::directory_iterator(root / kind, ec)) {
+      const fs::path& dir = entry.path();
+      if (!entry.is_directory() || dir.extension() == kDotNew) continue;
+      out.push_back({{kind + ("/" + dir.filename().string()), folder_use(dir).bytes,
+                      used_ms(use_of(dir), dir), !FileLock::try_acquire(use_of(dir)).ok()},
+                     dir});
+    }
   }
   return out;
+}
+
+// Half of something, whose maker was killed.
+Status remove_unfinished(const fs::path& root) {
+  std::error_code ec;
+  for (const char* kind : kKept) {
+    for (const auto& entry : fs::directory_iterator(root / kind, ec)) {
+      fs::path dir = entry.path();
+      if (!entry.is_directory() || dir.extension() != kDotNew) continue;
+      const auto making = FileLock::try_acquire(fs::path(dir).replace_extension(".lock"));
+      if (making.ok()) PROCTOR_CHECK_OK(remove_tree(dir));
+    }
+  }
+  return ok_status();
 }
 
 std::vector<Found> mirrors_of(const fs::path& root, bool in_use) {
@@ -68,16 +76,16 @@ std::vector<Found> mirrors_of(const fs::path& root, bool in_use) {
   for (const auto& entry : fs::directory_iterator(root / "mirrors", ec)) {
     const fs::path& dir = entry.path();
     if (!fs::is_directory(dir / "repo.git")) continue;
-    out.push_back(
-        {{"mirrors/" + dir.filename().string(), bytes_of(dir), used_ms(dir / kUse, dir), in_use},
-         dir});
+    out.push_back({{"mirrors/" + dir.filename().string(), folder_use(dir).bytes,
+                    used_ms(dir / kUse, dir), in_use},
+                   dir});
   }
   return out;
 }
 
 // Under the lock of its makers too: nobody makes it while it goes.
 Status remove_one(const fs::path& root, const Found& found) {
-  if (found.dir.parent_path() == root / "trees") {
+  if (found.dir.parent_path() != root / "mirrors") {
     PROCTOR_TRY(const FileLock making, FileLock::try_acquire(found.dir.string() + ".lock"));
     PROCTOR_TRY(const FileLock use, FileLock::try_acquire(use_of(found.dir)));
     return remove_tree(found.dir);
@@ -94,7 +102,8 @@ Result<FileLock> use_tree(const fs::path& tree) {
   PROCTOR_TRY(FileLock lock, FileLock::share(use_of(tree)));
   std::error_code ec;
   if (!fs::is_directory(tree, ec))
-    return Error{Errc::kUnavailable, "tree " + tree.filename().string() + " was evicted"};
+    return Error{Errc::kUnavailable, tree.parent_path().filename().string() + "/" +
+                                         tree.filename().string() + " was evicted"};
   touch(use_of(tree));
   return lock;
 }
@@ -113,7 +122,8 @@ Result<CacheReport> make_room(const fs::path& root, std::uint64_t bytes_max) {
   if (!fs::is_directory(root, ec)) return Error{Errc::kNotFound, root.string() + ": no such root"};
   PROCTOR_CHECK_OK(make_dirs(root / "mirrors"));
   auto no_reader = FileLock::try_acquire(root / "mirrors" / kDotUse);
-  std::vector<Found> all = trees_of(root);
+  PROCTOR_CHECK_OK(remove_unfinished(root));
+  std::vector<Found> all = kept_of(root);
   for (Found& mirror : mirrors_of(root, !no_reader.ok())) all.push_back(std::move(mirror));
   std::vector<CachedItem> items;
   std::map<std::string, const Found*> by_name;

@@ -1,10 +1,11 @@
 #pragma once
-// The mirrors and trees of one root, which all its workers share: who uses what, when it was used
-// last, and making room.  Uses locks between processes, so any worker or `proctor-worker gc` may
-// make room at any time.  Blocking.  Thread-safe (values).
-//   <root>/trees/<tree>.use     held shared by every workspace of the tree; its mtime is the last
-//   use <root>/mirrors/.use         held shared while a tree is made from mirrors
-//   <root>/mirrors/<key>/use    its mtime is the last use
+// The mirrors, trees and setup layers of one root, which all its workers share: who uses what, when
+// it was used last, and making room.  Uses locks between processes, so any worker or
+// `proctor-worker gc` may make room at any time.  Blocking.  Thread-safe (values).
+//   <root>/trees/<tree>.use     held shared by every workspace of the tree; its mtime: last used
+//   <root>/layers/<key>.use     the same, of a layer that setup left
+//   <root>/mirrors/.use         held shared while a tree is made from mirrors
+//   <root>/mirrors/<key>/use    its mtime: last used
 #include <cstdint>
 #include <string>
 
@@ -14,8 +15,8 @@
 
 namespace proctor {
 
-// Says that this tree (the folder of a snapshot, above its checkout) is in use as long as the lock
-// lives.  kUnavailable: it has been evicted; a new snapshot makes it again.
+// Says that this tree (the folder of a snapshot, above its checkout), or this layer, is in use as
+// long as the lock lives.  kUnavailable: it has been evicted; whoever needs it makes it again.
 Result<FileLock> use_tree(const fs::path& tree);
 // Likewise of all mirrors below `mirrors`.
 Result<FileLock> use_mirrors(const fs::path& mirrors);
@@ -25,10 +26,10 @@ void touch_mirror(const fs::path& mirror);
 struct CacheReport {
   std::uint64_t items = 0, bytes = 0;  // there were
   std::uint64_t removed = 0, removed_bytes = 0;
-  std::uint64_t in_use = 0;  // trees that have workspaces, mirrors that are being read
+  std::uint64_t in_use = 0;  // trees and layers that have workspaces, mirrors that are being read
 };
-// Removes the least recently used until mirrors and trees take at most `bytes_max`, and mirrors
-// that were set aside as damaged.
+// Removes the least recently used until all together take at most `bytes_max`, mirrors that were
+// set aside as damaged, and what killed makers left.
 Result<CacheReport> make_room(const fs::path& root, std::uint64_t bytes_max);
 
 }  // namespace proctor

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
@@ -17,24 +18,29 @@ namespace proctor {
 namespace {
 
 using Lower = std::map<std::string, GitTreeEntry>;
+// One folder as its layers show it, the topmost first; more than one only over a setup layer.
+using Pile = std::vector<UniqueFd>;
+using Below = std::span<const UniqueFd>;
 
 class Scanner {
  public:
   Scanner(ObjectDb& db, const ScanInput& in) : db_(db), in_(in) {}
 
-  // `full`: `dir` shows everything there is, so what it lacks is deleted.
-  Status folder(int dir, const ObjectId* lower_tree, const std::string& prefix, bool full,
+  // `full`: `dirs` show everything there is, so what they lack is deleted.
+  Status folder(const Pile& dirs, const ObjectId* lower_tree, const std::string& prefix, bool full,
                 std::size_t depth) {
     if (kChangedDepthMax < depth) return Error{Errc::kExhausted, "workspace: nested too deep"};
     PROCTOR_TRY(const Lower lower, load(lower_tree));
-    PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
-    std::set<std::string_view> seen;
-    for (const std::string& name : inside) {
-      if (prefix.empty() && name == ".git") continue;
-      seen.insert(name);
-      const auto low = lower.find(name);
-      PROCTOR_CHECK_OK(
-          entry(dir, name, prefix, low == lower.end() ? nullptr : &low->second, full, depth));
+    std::set<std::string> seen;
+    for (const UniqueFd& dir : dirs) {
+      PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
+      for (const std::string& name : inside) {
+        if (prefix.empty() && name == ".git") continue;
+        if (!seen.insert(name).second) continue;  // the layer above has the say
+        const auto low = lower.find(name);
+        PROCTOR_CHECK_OK(entry(from(dirs, dir), name, prefix,
+                               low == lower.end() ? nullptr : &low->second, full, depth));
+      }
     }
     if (!full) return ok_status();
     for (const auto& [name, e] : lower) {
@@ -87,39 +93,80 @@ class Scanner {
     return ok_status();
   }
 
-  Status entry(int dir, const std::string& name, const std::string& prefix, const GitTreeEntry* low,
-               bool full, std::size_t depth) {
+  static Below from(const Pile& dirs, const UniqueFd& dir) {
+    return Below(dirs).subspan(static_cast<std::size_t>(&dir - dirs.data()));
+  }
+
+  // `dirs`: the layer that has it, then those below.
+  Status entry(Below dirs, const std::string& name, const std::string& prefix,
+               const GitTreeEntry* low, bool full, std::size_t depth) {
     const std::string path = prefix + name;
+    const int dir = dirs.front().get();
     struct stat st {};
     if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
       return errno_error("look at " + printable(path), errno);
     }
-    const bool whiteout = in_.overlay && S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
-    if (whiteout) return low == nullptr ? ok_status() : deleted(path, *low);
+    if (is_whiteout(st)) return low == nullptr ? ok_status() : deleted(path, *low);
     if (is_dot_git(name)) return refuse(path);
-    if (S_ISDIR(st.st_mode)) return sub_folder(dir, name, path, low, full, depth);
+    if (S_ISDIR(st.st_mode)) return sub_folder(dirs, name, path, low, full, depth);
     const bool plain = S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) == 0;
     if (low != nullptr && low->mode == git_mode::kGitlink) return refuse(path);
     if (!plain && !S_ISLNK(st.st_mode)) return refuse(path);
     return file(dir, name, path, low, st);
   }
 
-  Status sub_folder(int dir, const std::string& name, const std::string& path,
-                    const GitTreeEntry* low, bool full, std::size_t depth) {
-    PROCTOR_TRY(const UniqueFd child, beneath::open_dir(dir, name));
-    if (low != nullptr && low->mode == git_mode::kGitlink) {
-      PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(child.get()));
-      for (const std::string& n : inside) PROCTOR_CHECK_OK(refuse(path + '/' + n));
-      return ok_status();
+  // The layers of one folder, from its topmost down to the one that hides what is below.
+  Result<Pile> open_pile(Below dirs, const std::string& name, bool& hides) const {
+    Pile out;
+    for (const UniqueFd& dir : dirs) {
+      struct stat st {};
+      if (!out.empty()) {
+        if (::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+          if (errno == ENOENT) continue;
+          return errno_error("look at " + printable(name), errno);
+        }
+        hides = !S_ISDIR(st.st_mode);
+        if (hides) break;
+      }
+      PROCTOR_TRY(UniqueFd child, beneath::open_dir(dir.get(), name));
+      hides = in_.overlay && is_opaque(child.get());
+      out.push_back(std::move(child));
+      if (hides) break;
     }
+    return out;
+  }
+
+  Status sub_folder(Below dirs, const std::string& name, const std::string& path,
+                    const GitTreeEntry* low, bool full, std::size_t depth) {
+    bool hides = false;
+    PROCTOR_TRY(const Pile pile, open_pile(dirs, name, hides));
+    if (low != nullptr && low->mode == git_mode::kGitlink) return refuse_inside(pile, path);
     const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
     if (low != nullptr && !was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
     if (!was_folder) {
       PROCTOR_TRY(const bool wanted, in_.wanted(path, true));
       if (!wanted) return ok_status();
     }
-    const bool hides = full || (in_.overlay && is_opaque(child.get()));
-    return folder(child.get(), was_folder ? &low->id : nullptr, path + '/', hides, depth + 1);
+    return folder(pile, was_folder ? &low->id : nullptr, path + '/', full || hides, depth + 1);
+  }
+
+  Status refuse_inside(const Pile& dirs, const std::string& path) {
+    std::set<std::string> seen;
+    for (const UniqueFd& dir : dirs) {
+      PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
+      for (const std::string& name : inside) {
+        if (!seen.insert(name).second) continue;
+        struct stat st {};
+        if (::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+          return errno_error("look at " + printable(path), errno);
+        if (!is_whiteout(st)) PROCTOR_CHECK_OK(refuse(path + '/' + name));
+      }
+    }
+    return ok_status();
+  }
+
+  bool is_whiteout(const struct stat& st) const {
+    return in_.overlay && S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
   }
 
   bool untouched(const std::string& path, const struct stat& st) const {
@@ -236,9 +283,14 @@ Result<std::optional<ObjectId>> rewrite(ObjectDb& db, const ObjectId* tree,
 }  // namespace
 
 Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
-  PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
+  Pile roots;
+  for (const fs::path* dir : {&input.dir, &input.setup}) {
+    if (dir->empty()) continue;
+    PROCTOR_TRY(UniqueFd root, beneath::open_root(dir->string()));
+    roots.push_back(std::move(root));
+  }
   Scanner scanner(db, input);
-  PROCTOR_CHECK_OK(scanner.folder(root.get(), &input.tree, "", !input.overlay, 0));
+  PROCTOR_CHECK_OK(scanner.folder(roots, &input.tree, "", !input.overlay, 0));
   return scanner.take();
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // What differs between a workspace and its snapshot, read from the upper layer of an overlay (cost:
-// what was changed) or from a whole copy.  Nothing of the workspace's own .git is looked at, no
-// symlink is followed and nothing is executed.  One thread; blocking.
-// Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
+// what was changed) and the layer that its setup left, or from a whole copy.  Nothing of the
+// workspace's own .git is looked at, no symlink is followed and nothing is executed.  One thread;
+// blocking. Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
 #include <functional>
 #include <map>
 #include <string>
@@ -33,6 +33,7 @@ struct ChangeSet {
 struct ScanInput {
   fs::path dir;                         // the upper layer, or the whole copy
   bool overlay = true;                  // `dir` is an upper layer
+  fs::path setup{};                     // a further layer of that kind below it; empty: none
   const CopiedFiles* copied = nullptr;  // of a copy: what need not be read again
   ObjectId tree;                        // of the snapshot
   std::uint64_t content_max = 0;        // bytes of changed files, all together

@@ -8,7 +8,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
@@ -43,9 +45,29 @@ Status copy_bytes(int in, int out, off_t size, const std::string& path) {
 
 struct Copier {
   CopiedFiles& copied;
+  int root;                                                 // of the copy
+  std::map<std::pair<dev_t, ino_t>, std::string> linked{};  // files of several names: the first
+
+  // A further name of what was copied before?
+  Result<bool> further_name(int to, const std::string& name, const std::string& path,
+                            const struct stat& st) {
+    if (st.st_nlink < 2) return false;
+    const auto [first, is_new] = linked.emplace(std::pair(st.st_dev, st.st_ino), path);
+    if (is_new) return false;
+    PROCTOR_TRY(const auto parent,
+                beneath::open_parent(root, first->second, beneath::Missing::kFail));
+    struct stat now {};
+    if (::linkat(parent.dir.get(), parent.name.c_str(), to, name.c_str(), 0) != 0 ||
+        ::fstatat(to, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0)
+      return errno_error("link " + printable(path), errno);
+    copied[path] = copied[first->second] = {now.st_ino, now.st_size, now.st_ctim};
+    return true;
+  }
 
   Status file(int from, int to, const std::string& name, const std::string& path,
               const struct stat& st) {
+    PROCTOR_TRY(const bool done, further_name(to, name, path, st));
+    if (done) return ok_status();
     const UniqueFd in(::openat(from, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     const UniqueFd out(
         ::openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -71,6 +93,14 @@ struct Copier {
     return ok_status();
   }
 
+  // Last of all of a folder: what is put into it moves its times.
+  static Status like(int folder, const struct stat& st, const std::string& path) {
+    const timespec times[2] = {st.st_atim, st.st_mtim};
+    if (::fchmod(folder, st.st_mode & 07777U) == 0 && ::futimens(folder, times) == 0)
+      return ok_status();
+    return errno_error("copy " + printable(path), errno);
+  }
+
   Status folder(int from, int to, const std::string& prefix) {
     PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(from));
     for (const std::string& name : inside) {
@@ -86,6 +116,7 @@ struct Copier {
         PROCTOR_TRY(const UniqueFd below, beneath::open_dir(from, name));
         PROCTOR_TRY(const UniqueFd target, beneath::open_dir(to, name));
         PROCTOR_CHECK_OK(folder(below.get(), target.get(), path + '/'));
+        PROCTOR_CHECK_OK(like(target.get(), st, path));
       } else if (S_ISLNK(st.st_mode)) {
         PROCTOR_CHECK_OK(link(from, to, name, st));
       } else {
@@ -121,7 +152,7 @@ Status wait_for_next_tick(int dir) {
 Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied) {
   PROCTOR_TRY(const UniqueFd in, beneath::open_root(from.string()));
   PROCTOR_TRY(const UniqueFd out, beneath::open_root(to.string()));
-  Copier copier{copied};
+  Copier copier{copied, out.get()};
   PROCTOR_CHECK_OK(copier.folder(in.get(), out.get(), ""));
   return wait_for_next_tick(out.get());
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What to remove when mirrors and trees together take more than they may: the least recently used
-// first, never what is in use.  Pure; any thread.
+// What to remove when mirrors, trees and setup layers together take more than they may: the least
+// recently used first, never what is in use.  Pure; any thread.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -12,6 +12,7 @@
 #include "worker/workspace/cache.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/ignore_rules.h"
+#include "worker/workspace/layer_overlap.h"
 #include "worker/workspace/patch.h"
 #include "worker/workspace/restore.h"
 #include "worker/workspace/snapshot.h"
@@ -40,13 +41,15 @@ MountedWorkspace::MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<Ove
 Result<std::unique_ptr<Workspace>> MountedWorkspace::create(const Snapshot& snapshot,
                                                             std::shared_ptr<OverlayPool> overlays,
                                                             const GitProgram& git,
-                                                            WorkspaceSetup setup) {
+                                                            WorkspaceSetup setup,
+                                                            const SetupLayer* layer) {
   PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
   // From here on the destructor cleans up, whatever fails.
   std::unique_ptr<MountedWorkspace> ws(
       new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
   ws->use_ = std::move(use);
+  if (layer != nullptr) ws->layer_ = *layer;
   PROCTOR_CHECK_OK(ws->prepare());
   return std::unique_ptr<Workspace>(std::move(ws));
 }
@@ -63,6 +66,9 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
   std::unique_ptr<MountedWorkspace> ws(
       new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
   ws->use_ = std::move(use);
+  if (const fs::path& below = mount->layers().setup; !below.empty()) {
+    PROCTOR_TRY(ws->layer_, open_setup_layer(below.parent_path()));
+  }
   ws->merged_ = mount->merged();
   ws->mount_ = std::move(mount);
   ws->has_volume_ = volume == Volume::kMade;
@@ -74,12 +80,18 @@ std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
   return LeftWorkspace{mount_->dir(), has_volume_ ? setup_.volume_name : ""};
 }
 
+OverlayLayers MountedWorkspace::layers() const {
+  return {snapshot_git_layer(snapshot_), snapshot_.tree_dir, layer_ ? layer_->work() : fs::path()};
+}
+
 Status MountedWorkspace::prepare() {
-  if (overlays_) {
-    PROCTOR_TRY(mount_, overlays_->take({snapshot_git_layer(snapshot_), snapshot_.tree_dir}));
-    merged_ = mount_->merged();
-    return ok_status();
-  }
+  if (!overlays_) return prepare_copy();
+  PROCTOR_TRY(mount_, overlays_->take(layers()));
+  merged_ = mount_->merged();
+  return ok_status();
+}
+
+Status MountedWorkspace::prepare_copy() {
   if (::mkdir(setup_.dir.c_str(), 0755) != 0) {
     if (errno != EEXIST) return errno_error("make " + setup_.dir.string(), errno);
     return Error{Errc::kConflict, "workspace " + setup_.dir.string() + " exists"};
@@ -87,6 +99,8 @@ Status MountedWorkspace::prepare() {
   merged_ = setup_.dir / "merged";
   PROCTOR_CHECK_OK(make_dirs(merged_));
   CopiedFiles git_files;
+  // Nothing is known of its files: each is compared with the snapshot when a patch is made.
+  if (layer_) return copy_tree(layer_->work(), merged_, git_files);
   PROCTOR_CHECK_OK(copy_tree(snapshot_git_layer(snapshot_), merged_, git_files));
   return copy_tree(snapshot_.tree_dir, merged_, copied_);
 }
@@ -128,6 +142,7 @@ ScanInput MountedWorkspace::scan_input() const {
   ScanInput scan;
   scan.dir = mount_ ? mount_->upper() : merged_;
   scan.overlay = mount_ != nullptr;
+  if (mount_ && layer_) scan.setup = layer_->work();
   scan.copied = mount_ ? nullptr : &copied_;
   scan.tree = content_;
   return scan;
@@ -193,8 +208,29 @@ Result<std::vector<std::string>> MountedWorkspace::changed_under(
   return changed_paths(db, RestoreInput{merged_, scan_input(), globs, {}});
 }
 
+Result<fs::path> MountedWorkspace::surrender() {
+  if (has_volume_) {
+    PROCTOR_CHECK_OK(DockerVolumes(setup_.docker_socket).remove(setup_.volume_name));
+    has_volume_ = false;
+  }
+  if (mount_) return mount_->surrender();
+  return merged_;
+}
+
+Result<bool> MountedWorkspace::lay_below(const SetupLayer& layer) {
+  if (!mount_ || layer_ || has_volume_) return false;
+  PROCTOR_TRY(const bool meet, layers_meet(mount_->upper(), layer.work()));
+  if (meet) return false;
+  layer_ = layer;
+  PROCTOR_CHECK_OK(mount_->lay_below(layer.work()));
+  return true;
+}
+
 Workspace::Written MountedWorkspace::written() const {
+  if (mount_ && layer_)
+    return {mount_->upper(), 0, 0, layer_->work(), layer_->bytes, layer_->files};
   if (mount_) return {mount_->upper(), 0, 0};
+  if (layer_) return {merged_, layer_->bytes_before, layer_->files_before};
   Written out{merged_, 0, copied_.size()};
   for (const auto& [path, file] : copied_)
     out.bytes_before += static_cast<std::uint64_t>(file.size) + kCopiedFileSlack;

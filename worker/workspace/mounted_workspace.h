@@ -32,7 +32,8 @@ class MountedWorkspace final : public Workspace {
   // `overlays`: where its overlay comes from and goes back to; null: it is a copy.
   static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                    std::shared_ptr<OverlayPool> overlays,
-                                                   const GitProgram& git, WorkspaceSetup setup);
+                                                   const GitProgram& git, WorkspaceSetup setup,
+                                                   const SetupLayer* layer);
   // The workspace of an overlay that was left mounted, and of the volume that `setup` names.
   enum class Volume { kNone, kMade };
   static Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot,
@@ -49,6 +50,8 @@ class MountedWorkspace final : public Workspace {
   std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
   Written written() const override;
+  Result<fs::path> surrender() override;
+  Result<bool> lay_below(const SetupLayer& layer) override;
   Result<std::string> docker_volume() override;
   Result<Patch> extract_patch(std::size_t bytes_max) override;
   Status apply(const std::string& diff) override;
@@ -62,6 +65,8 @@ class MountedWorkspace final : public Workspace {
   MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
                    const GitProgram& git, const ObjectId& content, WorkspaceSetup setup);
   Status prepare();
+  Status prepare_copy();
+  OverlayLayers layers() const;
   Result<ObjectDb> objects() const;
   ScanInput scan_input() const;
 
@@ -72,6 +77,7 @@ class MountedWorkspace final : public Workspace {
   GitProgram git_;
   ObjectId content_;
   WorkspaceSetup setup_;
+  std::optional<SetupLayer> layer_;
   fs::path merged_;
   std::unique_ptr<OverlayMount> mount_;
   CopiedFiles copied_;

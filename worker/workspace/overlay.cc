@@ -25,12 +25,13 @@ constexpr std::array<const char*, 3> kOptions = {
 }  // namespace
 
 Status mount_overlay(const OverlayDirs& dirs) {
-  for (const fs::path* p : {&dirs.git, &dirs.tree, &dirs.upper, &dirs.work}) {
+  for (const fs::path* p : {&dirs.setup, &dirs.git, &dirs.tree, &dirs.upper, &dirs.work}) {
     if (p->string().find_first_of(kSpecial) != std::string::npos) {
       return Error{Errc::kInvalid, "overlay: path with one of , : \\ or a quote: " + p->string()};
     }
   }
-  const std::string layers = "lowerdir=" + dirs.git.string() + ":" + dirs.tree.string() +
+  const std::string layers = "lowerdir=" + (dirs.setup.empty() ? "" : dirs.setup.string() + ":") +
+                             dirs.git.string() + ":" + dirs.tree.string() +
                              ",upperdir=" + dirs.upper.string() + ",workdir=" + dirs.work.string();
   int e = 0;
   for (const char* options : kOptions) {
@@ -51,6 +52,11 @@ Status unmount(const fs::path& merged) {
     return ok_status();
   }
   if (errno == EINVAL || errno == ENOENT) return ok_status();  // not a mount point
+  return errno_error("unmount " + merged.string(), errno);
+}
+
+Status unmount_strictly(const fs::path& merged) {
+  if (::umount2(merged.c_str(), UMOUNT_NOFOLLOW) == 0) return ok_status();
   return errno_error("unmount " + merged.string(), errno);
 }
 

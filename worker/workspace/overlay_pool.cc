@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,6 +15,8 @@
 namespace proctor {
 namespace {
 
+constexpr const char* kSetupNote = "setup-layer";  // beside upper and merged
+constexpr std::size_t kPathBytes = 4096;
 constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
 
 Status make_dir(const fs::path& dir) {
@@ -63,6 +66,10 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayL
   std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers)));
   left->adopted_ = true;
   PROCTOR_TRY(left->use_, use_tree(left->layers_.tree.parent_path()));
+  if (auto setup = read_file(left->dir_ / kSetupNote, kPathBytes); setup.ok()) {
+    left->layers_.setup = std::move(setup).value();
+    PROCTOR_TRY(left->use_setup_, use_tree(left->layers_.setup.parent_path()));
+  }
   // Nothing but an overlay is ever mounted there; a folder that is none was unmounted.
   struct stat merged {
   }, above{};
@@ -72,11 +79,40 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayL
   return left;
 }
 
+// A workspace with a layer must look as if setup had just run in it: the top folder is the upper
+// layer's, so it gets the mode and the owner that setup left it with.
+Status OverlayMount::mount_layers(const fs::path& work) {
+  if (!layers_.setup.empty()) {
+    PROCTOR_TRY(use_setup_, use_tree(layers_.setup.parent_path()));
+    PROCTOR_CHECK_OK(write_file(dir_ / kSetupNote, layers_.setup.string(), Durability::kLazy));
+    struct stat st {};
+    if (::lstat(layers_.setup.c_str(), &st) != 0 ||
+        ::chown(upper_.c_str(), st.st_uid, st.st_gid) != 0 ||
+        ::chmod(upper_.c_str(), st.st_mode & 07777U) != 0)
+      return errno_error("folder as in " + layers_.setup.string(), errno);
+  }
+  return mount_overlay({layers_.git, layers_.tree, upper_, work, merged_, layers_.setup});
+}
+
+Result<fs::path> OverlayMount::surrender() {
+  PROCTOR_CHECK_OK(unmount_strictly(merged_));
+  return upper_;
+}
+
+Status OverlayMount::lay_below(const fs::path& setup) {
+  PROCTOR_CHECK_OK(unmount_strictly(merged_));
+  layers_.setup = setup;
+  adopted_ = true;                        // never handed on
+  const fs::path work = dir_ / "work-2";  // the first one's mount was volatile
+  PROCTOR_CHECK_OK(make_dir(work));
+  return mount_layers(work);
+}
+
 Status OverlayMount::mount() {
   PROCTOR_TRY(use_, use_tree(layers_.tree.parent_path()));
   const fs::path work = dir_ / "work";
   for (const fs::path& dir : {merged_, upper_, work}) PROCTOR_CHECK_OK(make_dir(dir));
-  PROCTOR_CHECK_OK(mount_overlay({layers_.git, layers_.tree, upper_, work, merged_}));
+  PROCTOR_CHECK_OK(mount_layers(work));
   // After mounting, which may leave its own attributes there.
   if (::lstat(upper_.c_str(), &as_made_) != 0) return errno_error(upper_.string(), errno);
   attributes_as_made_ = attribute_names(upper_).value_or("?");

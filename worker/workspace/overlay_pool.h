@@ -19,10 +19,11 @@
 
 namespace proctor {
 
-// The two read-only layers of a workspace; equal layers make equal workspaces.
+// The read-only layers of a workspace; equal layers make equal workspaces.
 struct OverlayLayers {
-  fs::path git;   // holds ".git" only
-  fs::path tree;  // the checkout
+  fs::path git;      // holds ".git" only
+  fs::path tree;     // the checkout
+  fs::path setup{};  // what setup made of it; empty: none
   friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
 };
 
@@ -30,7 +31,8 @@ class OverlayMount {
  public:
   // `dir` must not exist; kConflict when it does.
   static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers);
-  // One that another process mounted in `dir` and left.  kNotFound: nothing is mounted there.
+  // One that another process mounted in `dir` and left; it knows the setup layer itself.
+  // kNotFound: nothing is mounted there.
   static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers);
   OverlayMount(const OverlayMount&) = delete;
   OverlayMount& operator=(const OverlayMount&) = delete;
@@ -44,14 +46,21 @@ class OverlayMount {
   // the same times, owner, mode and extended attributes: any change to it moves its ctime, which
   // nobody can set back.  Of an adopted one nobody knows.
   bool untouched() const;
+  // Unmounts it for good: the upper layer is the caller's to move away.  kUnavailable while
+  // something uses it; it is then as it was.
+  Result<fs::path> surrender();
+  // Mounts it anew with what it has, and the layer below that.  Requires: nothing uses it.  After
+  // an error it is of no use any more.
+  Status lay_below(const fs::path& setup);
 
  private:
   OverlayMount(fs::path dir, OverlayLayers layers);
   Status mount();
+  Status mount_layers(const fs::path& work);
   fs::path dir_;
   OverlayLayers layers_;
   fs::path upper_, merged_;
-  std::optional<FileLock> use_;  // of the tree below
+  std::optional<FileLock> use_, use_setup_;  // of the layers below
   bool adopted_ = false;
   struct stat as_made_ {};
   std::string attributes_as_made_;

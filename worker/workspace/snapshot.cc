@@ -42,13 +42,6 @@ Status build_tree(const GitProgram& git, const Content& content, const fs::path&
       {git, content.objects, content.tree, work, dir / "git" / ".git"});
 }
 
-Status move_dir(const fs::path& from, const fs::path& to) {
-  std::error_code ec;
-  fs::rename(from, to, ec);
-  if (ec) return errno_error("rename " + from.string(), ec.value());
-  return ok_status();
-}
-
 // Beside the tree: "<commit> <path>" and a NUL for each; a path may hold anything else.
 constexpr const char* kSubmodules = "submodules";
 constexpr std::size_t kSubmodulesBytes = std::size_t{1} << 20;
@@ -158,7 +151,7 @@ Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repo
   PROCTOR_CHECK_OK(write_submodules(fresh, submodules));
   PROCTOR_CHECK_OK(write_file(fresh / "boot", boot_, Durability::kLazy));
   PROCTOR_CHECK_OK(remove_tree(dir));
-  PROCTOR_CHECK_OK(move_dir(fresh, dir));
+  PROCTOR_CHECK_OK(rename_path(fresh, dir));
   return made();
 }
 

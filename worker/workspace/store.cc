@@ -39,11 +39,12 @@ Status check_name(std::string_view what, std::string_view name) {
 class Store final : public WorkspaceStore {
  public:
   Store(WorkspaceStoreOptions options, WorkspaceKind kind, MirrorStore mirrors, TreeStore trees,
-        Life life)
+        SetupLayers layers, Life life)
       : options_(std::move(options)),
         kind_(kind),
         mirrors_(std::move(mirrors)),
         trees_(std::move(trees)),
+        layers_(std::move(layers)),
         life_(std::move(life)) {
     if (kind_ == WorkspaceKind::kOverlay) overlays_ = std::make_shared<OverlayPool>(life_.dir());
   }
@@ -59,15 +60,28 @@ class Store final : public WorkspaceStore {
       if (const auto it = known_.find(key); it != known_.end()) return it->second;
     }
     PROCTOR_TRY(Snapshot made, trees_.snapshot(mirrors_, repository, base));
-    if (0 < options_.cache_max) make_room_beside(made);
+    const auto use = use_tree(made.tree_dir.parent_path());  // what was just made stays
+    make_room();
     const std::lock_guard guard(mutex_);
     return known_.emplace(std::move(key), std::move(made)).first->second;
   }
 
-  Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
-                                            const std::string& label) override {
+  const SetupLayers& layers() const override { return layers_; }
+
+  void make_room() const override {
+    if (options_.cache_max == 0) return;
+    const auto room = proctor::make_room(options_.root, options_.cache_max);
+    if (!room.ok()) log::warn("make room: " + room.error().detail);
+    if (room.ok() && 0 < room->removed)
+      log::info("evicted " + std::to_string(room->removed) + " mirrors, trees and layers of " +
+                std::to_string(room->removed_bytes >> 20U) + " MiB");
+  }
+
+  Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, const std::string& label,
+                                            const SetupLayer* setup) override {
     PROCTOR_CHECK_OK(check_name("workspace label", label));
-    auto made = MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), setup_for(label));
+    auto made =
+        MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), setup_for(label), setup);
     std::error_code ec;
     if (made.ok() || fs::is_directory(snapshot.tree_dir, ec)) return made;
     // Evicted by a sibling since we saw it: the next attempt makes it again.
@@ -141,16 +155,6 @@ class Store final : public WorkspaceStore {
     return setup;
   }
 
-  // What was just made stays, whatever it takes.
-  void make_room_beside(const Snapshot& made) const {
-    const auto use = use_tree(made.tree_dir.parent_path());
-    const auto room = make_room(options_.root, options_.cache_max);
-    if (!room.ok()) log::warn("make room: " + room.error().detail);
-    if (room.ok() && 0 < room->removed)
-      log::info("evicted " + std::to_string(room->removed) + " mirrors and trees of " +
-                std::to_string(room->removed_bytes >> 20U) + " MiB");
-  }
-
   // Two stores of one owner name in different folders know nothing of each other's lives.
   DockerLabels owner_labels() const {
     return {{"proctor.owner", options_.owner},
@@ -161,6 +165,7 @@ class Store final : public WorkspaceStore {
   const WorkspaceKind kind_;
   const MirrorStore mirrors_;
   const TreeStore trees_;
+  const SetupLayers layers_;
   const Life life_;
   std::shared_ptr<OverlayPool> overlays_;  // null: workspaces are copies
   std::vector<std::string> living_;        // other lives of this owner, at the start
@@ -194,6 +199,7 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
   if (ec) return errno_error("open " + given.root.string(), ec.value());
   PROCTOR_TRY(MirrorStore mirrors, MirrorStore::create(options.root / "mirrors"));
   PROCTOR_TRY(TreeStore trees, TreeStore::create(options.root / "trees"));
+  PROCTOR_TRY(SetupLayers layers, SetupLayers::create(options.root / "layers"));
   PROCTOR_TRY(Life life, Life::begin(options.root / "workspaces" / options.owner));
   PROCTOR_CHECK_OK(prepare_apply(options.root / "apply.git"));
   WorkspaceKind kind = WorkspaceKind::kCopy;
@@ -203,8 +209,9 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
     if (probe.ok()) kind = WorkspaceKind::kOverlay;
     if (!probe.ok()) log::info("workspaces are copies: " + probe.error().detail);
   }
-  return std::unique_ptr<WorkspaceStore>(std::make_unique<Store>(
-      std::move(options), kind, std::move(mirrors), std::move(trees), std::move(life)));
+  return std::unique_ptr<WorkspaceStore>(
+      std::make_unique<Store>(std::move(options), kind, std::move(mirrors), std::move(trees),
+                              std::move(layers), std::move(life)));
 }
 
 }  // namespace proctor

@@ -13,6 +13,7 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "common/contract/contract.h"
+#include "worker/workspace/setup_layer.h"
 
 namespace proctor {
 
@@ -54,8 +55,19 @@ class Workspace {
   struct Written {
     fs::path dir;
     std::uint64_t bytes_before = 0, files_before = 0;
+    // What setup made lies in a layer of its own, which `dir` may hide parts of; empty: it does
+    // not.
+    fs::path below{};
+    std::uint64_t bytes_below = 0, files_below = 0;
   };
   virtual Written written() const = 0;
+  // For a layer: everything that was written, in a folder that the caller moves away.  Nothing may
+  // use the workspace, which is good for nothing but its end afterwards.  After an error it is as
+  // it was, but for its volume, which the next docker_volume() makes again.
+  virtual Result<fs::path> surrender() = 0;
+  // Lays what setup made below all that was changed, as if setup had run before it.  False: they
+  // touch the same paths, or this kind cannot; it is then as it was.  Before docker_volume() only.
+  virtual Result<bool> lay_below(const SetupLayer& layer) = 0;
   // A named Docker volume of the same tree (local driver, labelled), made on first call and
   // removed with the workspace.  Host-side calls below stay valid between containers.
   virtual Result<std::string> docker_volume() = 0;
@@ -86,8 +98,14 @@ class WorkspaceStore {
   // a pinned commit that is there is never fetched again.  `base` resolves relative sources.
   virtual Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) = 0;
   // `label` (an attempt id with a phase: "17.2-agent") names folders and volumes.
+  // `setup`: what it made of this snapshot is there already.
   virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
-                                                    const std::string& label) = 0;
+                                                    const std::string& label,
+                                                    const SetupLayer* setup = nullptr) = 0;
+  // What setups made, of all workers of the root.
+  virtual const SetupLayers& layers() const = 0;
+  // After something was made: what was used longest ago may have to go.
+  virtual void make_room() const = 0;
   virtual WorkspaceKind kind() const = 0;
   // Removes what earlier lives of this worker left: mounts, folders, volumes; but for `keep`, which
   // are this life's from now on, until adopt() or the end.  Once, before the first workspace.
@@ -99,11 +117,12 @@ class WorkspaceStore {
 };
 
 struct WorkspaceStoreOptions {
-  fs::path root;      // of mirrors/, trees/, workspaces/
+  fs::path root;      // of mirrors/, trees/, layers/, workspaces/
   std::string owner;  // worker name, in labels
   bool allow_overlay = true;
   std::string docker_socket;  // empty: docker_volume() is kUnavailable
-  // What mirrors and trees may take; the least recently used go when a new one is made.  0: all.
+  // What mirrors, trees and layers may take; the least recently used go when a new one is made.
+  // 0: all.
   std::uint64_t cache_max = 0;
 };
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <fstream>
 #include <regex>
 
 #include "common/base/file_lock.h"
 #include "tests/integration/workspace/fixture.h"
+#include "worker/git/object_db.h"
 
 namespace proctor {
 namespace {
@@ -34,6 +36,18 @@ struct Setup {
     return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
   }
 };
+
+// The name of the pack of these objects, made beside `base`.
+std::string name_of_pack(const fs::path& repo, const fs::path& ids, const std::string& base) {
+  CommandSpec spec;
+  spec.argv = {"git", "pack-objects", "-q", "--window=0", "--index-version=2", base};
+  spec.cwd = repo;
+  spec.stdin_bytes = slurp(ids);
+  auto name = run_for_output(spec);
+  REQUIRE_MESSAGE(name.ok(), (name.ok() ? "" : name.error().detail));
+  while (!name->empty() && name->back() == '\n') name->pop_back();
+  return *name;
+}
 
 TEST_SUITE("git") {
   TEST_CASE("a pinned commit is fetched once and survives its source") {
@@ -130,6 +144,74 @@ TEST_SUITE("git") {
     const auto got = s.ensure("bare.git", s.repo.commit);
     CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().detail));
     CHECK_FALSE(fs::exists(mark));
+  }
+
+  // A pack of four GiB, most of it a hole between its two objects: the offset of the second has its
+  // place in the table for those that 31 bits cannot hold.
+  TEST_CASE("an object beyond 4 GiB of a pack is read") {
+    const TempDir temp = temp_dir();
+    const fs::path repo = temp.path() / "repo";
+    REQUIRE(make_dirs(repo).ok());
+    git(repo, {"init", "-q"});
+    put(repo / "one", "one of them\n");
+    put(repo / "two", "the other\n");
+    git(repo, {"add", "-A"});
+    const std::map<std::string, std::string> content = {
+        {git(repo, {"rev-parse", ":one"}), "one of them\n"},
+        {git(repo, {"rev-parse", ":two"}), "the other\n"}};
+    put(temp.path() / "ids", content.begin()->first + "\n" + content.rbegin()->first + "\n");
+    const std::string base = (temp.path() / "small").string();
+    const std::string name = name_of_pack(repo, temp.path() / "ids", base);
+    const std::string pack = slurp(base + "-" + name + ".pack");
+    std::string index = slurp(base + "-" + name + ".idx");
+    // magic, version, fan-out; ids, checksums, offsets of two; hashes of pack and index.
+    constexpr std::size_t kHash = 20, kWord = 4, kCount = 2;
+    constexpr std::size_t kOffsets = 8 + 256 * kWord + kCount * (kHash + kWord);
+    constexpr std::size_t kEnd = kOffsets + kCount * kWord;
+    REQUIRE(index.size() == kEnd + 2 * kHash);
+    std::size_t second = 0, place = 0;
+    for (std::size_t at = kOffsets; at < kEnd; at += kWord) {
+      std::size_t offset = 0;
+      for (std::size_t k = 0; k < kWord; ++k)
+        offset = offset << 8 | static_cast<unsigned char>(index[at + k]);
+      if (second < offset) {
+        second = offset;
+        place = at;
+      }
+    }
+    REQUIRE(second < pack.size());
+    const std::uint64_t far = (std::uint64_t{4} << 30) + second;
+    index.replace(place, kWord, std::string("\x80\0\0\0", kWord));
+    std::string far_offset;
+    for (int shift = 56; 0 <= shift; shift -= 8)
+      far_offset += static_cast<char>((far >> shift) & 0xFFU);
+    index.insert(kEnd, far_offset);
+
+    const fs::path objects = temp.path() / "objects";
+    const fs::path large = objects / "pack" / ("pack-" + name + ".pack");
+    put(objects / "pack" / ("pack-" + name + ".idx"), index);
+    put(large, pack.substr(0, second));
+    fs::resize_file(large, far);
+    {
+      std::ofstream file(large, std::ios::binary | std::ios::app);
+      file << pack.substr(second);  // the object, and the hash of the pack
+    }
+    {
+      const auto db = ObjectDb::open({objects});
+      REQUIRE(db.ok());
+      for (const auto& [id, bytes] : content) {
+        const auto blob = db->blob(ObjectId::from_hex(id).value());
+        REQUIRE_MESSAGE(blob.ok(), (blob.ok() ? "" : blob.error().detail));
+        CHECK(*blob == bytes);
+      }
+    }
+    // Cut off before it, as by a disk that was full: an error, and no crash.
+    fs::resize_file(large, std::uint64_t{1} << 30);
+    const auto cut = ObjectDb::open({objects});
+    REQUIRE(cut.ok());
+    const bool both = cut->blob(ObjectId::from_hex(content.begin()->first).value()).ok() &&
+                      cut->blob(ObjectId::from_hex(content.rbegin()->first).value()).ok();
+    CHECK_FALSE(both);
   }
 
   TEST_CASE("a dirty source is fine and only its commits are read") {

@@ -144,6 +144,39 @@ TEST_SUITE("sandbox bubblewrap") {
           "/no/such/runtime: mount what it starts in: Device or resource busy");
   }
 
+  TEST_CASE("without control groups the memory of all processes together is watched") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    SandboxOptions options;
+    options.owner = "no-groups";
+    options.cgroups = false;
+    auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, options);
+    REQUIRE_MESSAGE(engine.ok(), (engine.ok() ? "" : engine.error().detail));
+    CHECK((*engine)->enforcement().at("memory") == "rlimit");
+    CHECK((*engine)->enforcement().at("memory_sum") == "monitor");
+    // Each stays far below the limit; the eight together do not.
+    const std::string hog =
+        "for i in 1 2 3 4 5 6 7 8; do (x=$(head -c 40000000 /dev/zero | tr '\\0' x); "
+        "while :; do sleep 1; done) & done; wait";
+    SandboxSpec spec = bench->spec();
+    spec.memory_bytes = std::uint64_t{192} << 20;
+    auto sandbox = (*engine)->open(spec);
+    REQUIRE(sandbox.ok());
+    ExecSpec exec;
+    exec.command = hog;
+    exec.timeout = std::chrono::seconds(20);
+    auto outcome = (*sandbox)->run(exec, {});
+    REQUIRE_MESSAGE(outcome.ok(), (outcome.ok() ? "" : outcome.error().detail));
+    CHECK(outcome->end == ExecOutcome::End::kMemory);
+    CHECK(outcome->wall < std::chrono::seconds(15));
+    // What they share counts once, and what fits runs.
+    exec.command = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 0.4; true";
+    outcome = (*sandbox)->run(exec, {});
+    REQUIRE(outcome.ok());
+    CHECK(outcome->end == ExecOutcome::End::kExited);
+    CHECK(outcome->exit_code == 0);
+  }
+
   TEST_CASE("no descriptor of the worker reaches the command") {
     const auto bench = make_bench();
     if (!bench) return;

@@ -91,6 +91,7 @@ TEST_SUITE("worker") {
     REQUIRE(coordinator.syncs[0].running.size() == 1);
     CHECK(coordinator.syncs[0].running[0].stage == wire::Stage::kAgent);
     const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CAPTURE(e.result.rationale);
     CHECK(e.result.outcome == RunOutcome::kSuccess);
     CHECK(e.said == "begun\ndone\n");
     CHECK(LeftScene::count(e.events, "\"type\":\"agent.start\"") == 1);

@@ -80,10 +80,10 @@ TEST_SUITE("worker") {
     };
     const CommandOutcome kept = gc({"--max", "1GiB"});
     CHECK(kept.success());
-    CHECK(kept.out.starts_with("2 mirrors and trees, "));
+    CHECK(kept.out.starts_with("2 mirrors, trees and setups, "));
     CHECK(kept.out.find("; removed 0, 0.0 MiB; 0 in use\n") != std::string::npos);
     CHECK(gc({}).out.find("; removed 2, ") != std::string::npos);
-    CHECK(gc({}).out == "0 mirrors and trees, 0.0 MiB; removed 0, 0.0 MiB; 0 in use\n");
+    CHECK(gc({}).out == "0 mirrors, trees and setups, 0.0 MiB; removed 0, 0.0 MiB; 0 in use\n");
     const CommandOutcome bad = gc({"--max", "much"});
     CHECK(bad.exit_code == 2);
     CHECK(bad.err.find("--max much") != std::string::npos);

@@ -145,10 +145,21 @@ inline Snapshot snapshot_of(WorkspaceStore& store, const Repository& repository)
 }
 
 inline std::unique_ptr<Workspace> create(WorkspaceStore& store, const Snapshot& snapshot,
-                                         const std::string& label) {
-  auto ws = store.create(snapshot, label);
+                                         const std::string& label,
+                                         const SetupLayer* setup = nullptr) {
+  auto ws = store.create(snapshot, label, setup);
   REQUIRE_MESSAGE(ws.ok(), (ws.ok() ? "" : ws.error().detail));
   return std::move(ws).value();
+}
+
+// What lies in this workspace, as the layer of a setup; the workspace is used up.
+inline Result<SetupLayer> keep_setup(WorkspaceStore& store, std::unique_ptr<Workspace> workspace,
+                                     const fs::path& home, const Digest& key) {
+  PROCTOR_TRY(const SetupMaking making, store.layers().begin(key));
+  SetupLayer made;
+  made.steps = Json::array();
+  PROCTOR_TRY(const fs::path work, workspace->surrender());
+  return making.keep(work, home, std::move(made));
 }
 
 inline Patch extract(Workspace& ws) {

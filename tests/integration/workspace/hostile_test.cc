@@ -2,6 +2,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/integration/workspace/fixture.h"
 #include "worker/git/object_db.h"
 
@@ -128,6 +131,85 @@ TEST_SUITE("workspace") {
           f.outside.string() + "\n\\ No newline at end of file\n";
       CHECK_FALSE(other->apply(plant + new_file_patch("l/new")).ok());
       f.check_outside();
+    }
+  }
+
+  // In a run nothing lives any more when a patch is made; should something do, then what it swaps
+  // under our hands leads nowhere, and what comes out is a patch that applies, or an error.
+  TEST_CASE("files that change while a patch is made give a patch that applies or an error") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    const fs::path outside = temp.path() / "outside";
+    put(outside / "main.py", "THE SECRET\n");
+    put(outside / "deep/er/file.txt", "THE SECRET\n");
+    for (const bool overlay : kinds(temp.path())) {
+      for (const bool layered : {false, true}) {
+        CAPTURE(overlay);
+        CAPTURE(layered);
+        auto store = open_store(temp.path() / "store", overlay);
+        const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+        std::optional<SetupLayer> layer;
+        if (layered) {
+          auto maker = create(*store, snapshot, "maker");
+          put(maker->dir() / "src/made.py", "made\n");
+          REQUIRE(make_dirs(temp.path() / "home").ok());
+          auto kept = keep_setup(*store, std::move(maker), temp.path() / "home",
+                                 sha256(std::to_string(overlay) + "toctou"));
+          REQUIRE(kept.ok());
+          layer = *kept;
+        }
+        auto ws = create(*store, snapshot, "agent", layer ? &*layer : nullptr);
+        const fs::path dir = ws->dir();
+        put(dir / "src/main.py", "mine\n");
+        std::atomic<std::uint64_t> turns{0};
+        std::jthread swapper([&](const std::stop_token& stop) {
+          std::error_code ec;
+          while (!stop.stop_requested()) {
+            fs::remove(dir / "f", ec);
+            fs::create_symlink(outside / "main.py", dir / "f", ec);
+            fs::remove(dir / "f", ec);
+            ::mkfifo((dir / "f").c_str(), 0600);
+            fs::remove(dir / "f", ec);
+            (void)write_file(dir / "f", std::string(turns % 70'000, 'x'), Durability::kLazy).ok();
+            fs::resize_file(dir / "f", 3, ec);
+            fs::remove_all(dir / "d", ec);
+            fs::create_directory_symlink(outside, dir / "d", ec);
+            fs::remove(dir / "d", ec);
+            fs::create_directories(dir / "d/deep/er", ec);
+            (void)write_file(dir / "d/deep/er/file.txt", "mine\n", Durability::kLazy).ok();
+            fs::remove_all(dir / "d", ec);
+            fs::rename(dir / "src/main.py", dir / "src/other.py", ec);
+            fs::create_symlink(outside / "main.py", dir / "src/main.py", ec);
+            fs::remove(dir / "src/main.py", ec);
+            fs::rename(dir / "src/other.py", dir / "src/main.py", ec);
+            ++turns;
+          }
+        });
+        std::uint64_t patches = 0, errors = 0;
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while ((turns < 50 || patches + errors < 60) && std::chrono::steady_clock::now() < until) {
+          const auto patch = ws->extract_patch(std::size_t{1} << 20);
+          const auto changed = ws->changed_under({"**"});
+          if (!patch.ok()) {
+            ++errors;
+            continue;
+          }
+          ++patches;
+          CHECK(patch->diff.find("THE SECRET") == std::string::npos);
+          auto fresh = create(*store, snapshot, "fresh");
+          const Status applied = fresh->apply(patch->diff);
+          CHECK_MESSAGE(applied.ok(), (applied.ok() ? "" : applied.error().detail + patch->diff));
+        }
+        swapper.request_stop();
+        swapper.join();
+        MESSAGE("patches: " << patches << ", errors: " << errors << ", turns: " << turns.load());
+        CHECK(50 <= turns);
+        CHECK(60 <= patches + errors);
+        CHECK(slurp(outside / "main.py") == "THE SECRET\n");
+        CHECK(slurp(outside / "deep/er/file.txt") == "THE SECRET\n");
+        // Quiet again: what is there.
+        CHECK(extract(*ws).diff.find("mine") != std::string::npos);
+      }
     }
   }
 

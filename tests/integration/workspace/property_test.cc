@@ -8,7 +8,9 @@ using namespace testing;
 
 class Agent {
  public:
-  Agent(fs::path dir, unsigned seed) : dir_(std::move(dir)), random_(seed) {}
+  // `names_from`: of its new files, so that two of them meet nowhere by chance.
+  Agent(fs::path dir, unsigned seed, int names_from = 0)
+      : dir_(std::move(dir)), random_(seed), count_(names_from) {}
 
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
 
@@ -176,7 +178,7 @@ class Agent {
 
   fs::path dir_;
   std::mt19937_64 random_;
-  int count_ = 0;
+  int count_;
 };
 
 void check_same(const std::map<std::string, std::string>& a,
@@ -189,13 +191,22 @@ void check_same(const std::map<std::string, std::string>& a,
   for (const auto& [path, content] : b) CHECK_MESSAGE(a.contains(path), "extra: " << path);
 }
 
+struct Seeds {
+  unsigned first, last;
+  bool chosen;  // by PROCTOR_WORKSPACE_SEED, to see one again
+};
+Seeds seeds_up_to(unsigned last) {
+  const char* const one = std::getenv("PROCTOR_WORKSPACE_SEED");
+  if (one == nullptr) return {1, last, false};
+  const auto seed = static_cast<unsigned>(std::atoi(one));
+  return {seed, seed, true};
+}
+
 TEST_SUITE("workspace") {
   TEST_CASE("the snapshot and the patch make the agent's tree on both kinds") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    const char* const fixed = std::getenv("PROCTOR_WORKSPACE_SEED");
-    const unsigned first = fixed == nullptr ? 1 : static_cast<unsigned>(std::atoi(fixed));
-    const unsigned last = fixed == nullptr ? 40 : first;
+    const Seeds seeds = seeds_up_to(40);
     std::uint64_t changed = 0;
     std::uint64_t renamed = 0;
     std::uint64_t binary = 0;
@@ -203,7 +214,7 @@ TEST_SUITE("workspace") {
       auto store = open_store(temp.path() / "store", overlay);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       const auto pristine = tree_of(snapshot.tree_dir);
-      for (unsigned seed = first; seed <= last; ++seed) {
+      for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
         CAPTURE(overlay);
         CAPTURE(seed);
         auto ws = create(*store, snapshot, "agent");
@@ -224,10 +235,68 @@ TEST_SUITE("workspace") {
       }
     }
     CHECK(0 < changed);
-    if (fixed == nullptr) {
+    if (!seeds.chosen) {
       CHECK(0 < renamed);
       CHECK(0 < binary);
     }
+  }
+
+  // A setup edits as wildly as an agent; then what was kept of it is compared with having run it.
+  TEST_CASE("over what a setup left the patch is what it would be if setup had just run") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    const Seeds seeds = seeds_up_to(60);
+    std::uint64_t of_setup = 0, deleted = 0;
+    for (const bool overlay : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", overlay);
+      const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+      for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
+        CAPTURE(overlay);
+        CAPTURE(seed);
+        const auto set_up = [&](Workspace& ws) {
+          Agent setup(ws.dir(), seed * 1000, 1000);
+          for (std::uint64_t n = setup.below(25); 0 < n; --n) setup.edit();
+          put(ws.dir() / "build/out.o", "object\n");  // ignored
+          put(ws.dir() / "generated/a.txt", "generated\n");
+        };
+        auto straight = create(*store, snapshot, "straight");
+        set_up(*straight);
+        auto maker = create(*store, snapshot, "maker");
+        set_up(*maker);
+        const fs::path home = temp.path() / "home";
+        REQUIRE(make_dirs(home).ok());
+        const auto layer = keep_setup(*store, std::move(maker), home,
+                                      sha256(std::to_string(overlay) + std::to_string(seed)));
+        REQUIRE_MESSAGE(layer.ok(), (layer.ok() ? "" : layer.error().detail));
+        const auto kept = tree_of(layer->work());
+
+        auto ws = create(*store, snapshot, "agent", &*layer);
+        check_same(tree_of(straight->dir()), tree_of(ws->dir()));
+        const Patch before = extract(*ws);
+        CHECK(before.diff == extract(*straight).diff);
+        of_setup += before.paths.size();
+        for (Workspace* one : {straight.get(), ws.get()}) {
+          Agent agent(one->dir(), seed);
+          for (std::uint64_t n = 1 + agent.below(25); 0 < n; --n) agent.edit();
+          fs::remove_all(one->dir() / "generated");
+          if (seed % 2 == 0) put(one->dir() / "generated/b.txt", "another\n");
+        }
+        const Patch patch = extract(*ws);
+        CHECK(patch.refused.empty());
+        CHECK(patch.diff == extract(*straight).diff);
+        CHECK(ws->changed_under({"**"}).value() == straight->changed_under({"**"}).value());
+        deleted += patch.deletions;
+        auto fresh = create(*store, snapshot, "fresh");
+        const Status applied = fresh->apply(patch.diff);
+        REQUIRE_MESSAGE(applied.ok(), (applied.ok() ? "" : applied.error().detail));
+        auto seen = tree_of(ws->dir());
+        std::erase_if(seen, [](const auto& one) { return one.first.starts_with("build/"); });
+        check_same(seen, tree_of(fresh->dir()));
+        CHECK_MESSAGE(tree_of(layer->work()) == kept, "an agent wrote to a layer");
+      }
+    }
+    CHECK(0 < of_setup);
+    CHECK(0 < deleted);
   }
 
   TEST_CASE("the patch applies with plain git in a fresh clone") {

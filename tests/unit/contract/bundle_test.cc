@@ -97,6 +97,8 @@ TEST_SUITE("contract") {
         {"make deps", "make deps2"},
         {"timeout: 2m", "timeout: 3m"},
         {"network: true", "network: false"},
+        {"network: true", "network: true\n    cache: false"},
+        {"network: true", "network: true\n    inputs: [deps]"},
         {"kind: build", "kind: static"},
         {"gate: functional", "gate: safety"},
         {"unit.xml", "unit2.xml"},
@@ -154,6 +156,9 @@ TEST_SUITE("contract") {
     CHECK(good_contract(replaced(kContractYaml, "# every key once\n", "")).digest == original);
     CHECK(good_contract(replaced(kContractYaml, "id: fix-sum\ntitle: The sum is one too small\n",
                                  "title:   'The sum is one too small' # x\nid: \"fix-sum\"\n"))
+              .digest == original);
+    CHECK(good_contract(replaced(kContractYaml, "network: true",
+                                 "network: true\n    cache: true\n    inputs: []"))
               .digest == original);
     CHECK(good_contract(replaced(kContractYaml, "timeout: 90s", "timeout: 1m30s")).digest ==
           original);

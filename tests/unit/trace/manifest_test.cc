@@ -41,6 +41,29 @@ TEST_SUITE("trace") {
     CHECK(source("https://h/x@y") == "https://h/x@y");
   }
 
+  TEST_CASE("what was kept of setup is said in one way only") {
+    ManifestInputs m = sample_inputs();
+    CHECK_FALSE(make_manifest(m)["environment"].contains("setup_cache"));
+    for (const ManifestSetupCache& good :
+         {ManifestSetupCache{"off", "", ""}, ManifestSetupCache{"miss", "k", ""},
+          ManifestSetupCache{"hit", "k", "l"}}) {
+      m.setup_cache = good;
+      const auto back = read_manifest(make_manifest(m));
+      REQUIRE(back.ok());
+      REQUIRE(back->setup_cache.has_value());
+      CHECK(back->setup_cache->use == good.use);
+      CHECK(back->setup_cache->layer == good.layer);
+      CHECK(make_manifest(*back) == make_manifest(m));
+    }
+    for (const ManifestSetupCache& bad :
+         {ManifestSetupCache{"off", "k", ""}, ManifestSetupCache{"miss", "", ""},
+          ManifestSetupCache{"miss", "k", "l"}, ManifestSetupCache{"hit", "k", ""},
+          ManifestSetupCache{"perhaps", "k", "l"}}) {
+      m.setup_cache = bad;
+      CHECK_FALSE(read_manifest(make_manifest(m)).ok());
+    }
+  }
+
   TEST_CASE("every field that is taken away is named") {
     const Json whole = sample_manifest();
     std::size_t fields = 0;

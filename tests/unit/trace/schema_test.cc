@@ -43,6 +43,11 @@ TEST_SUITE("trace") {
   TEST_CASE("the manifest schema takes what is written and nothing less or more") {
     const JsonSchema schema("manifest");
     CHECK(schema.accepts(sample_manifest()));
+    Json with_cache = sample_manifest();
+    with_cache["environment"]["setup_cache"] = {{"use", "hit"}, {"key", "k"}, {"layer", "l"}};
+    CHECK(schema.accepts(with_cache));
+    with_cache["environment"]["setup_cache"].erase("layer");
+    CHECK_FALSE(schema.accepts(with_cache));
     check_closed(schema, sample_manifest(), "",
                  {"enforcement", "variables", "package_managers", "limits"});
   }

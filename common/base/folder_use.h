@@ -1,0 +1,60 @@
+#pragma once
+// How much of the disk lies below a folder: the one walk for limits, caches and messages.  What it
+// reads may change meanwhile and be hostile, so it follows no link, stays on one file system, and
+// gives up at a depth.  A file of several names counts once; what vanishes counts for nothing.
+// Blocking.  One object, one thread.
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "common/base/files.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+
+// Deeper than this is beyond every limit: nothing that builds or installs goes there.
+inline constexpr int kFolderDepthMax = 128;
+
+struct FolderUse {
+  std::uint64_t bytes = 0, files = 0;  // files: entries of every kind
+};
+// What bytes are: blocks on disk, of every entry; or the sizes of the regular files.
+enum class FolderMeasure { kBlocks, kSizes };
+// All of one folder, in blocks.
+FolderUse folder_use(const fs::path& dir);
+
+class FolderCount {
+ public:
+  // Above these it stops counting; 0: no limit.
+  explicit FolderCount(FolderUse most = {}, FolderMeasure measure = FolderMeasure::kBlocks)
+      : most_(most), measure_(measure) {}
+
+  void add(const fs::path& dir);
+  // The upper layer of an overlay over another one that holds `there`: together, without what the
+  // upper hides of the other.
+  void add_over(const fs::path& upper, const fs::path& below, FolderUse there);
+  // A file that no folder shows.
+  void add_nameless(const struct stat& st);
+
+  bool passed() const {
+    return too_deep_ || (0 < most_.bytes && most_.bytes < so_far_.bytes) ||
+           (0 < most_.files && most_.files < so_far_.files);
+  }
+  FolderUse so_far() const { return so_far_; }
+
+ private:
+  void count(const struct stat& st);
+  void folder(UniqueFd fd, UniqueFd below, int depth);
+  void hide(const UniqueFd& below, const char* name, const struct stat& upper);
+
+  const FolderUse most_;
+  const FolderMeasure measure_;
+  FolderUse so_far_, hidden_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
+  dev_t device_ = 0;
+  bool too_deep_ = false;
+};
+
+}  // namespace proctor

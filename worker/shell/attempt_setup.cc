@@ -1,0 +1,257 @@
+// AttemptRun: setup, run in the workspace or taken from what an earlier run of this host kept of it
+// (R014).  A run of the untouched snapshot makes the layer, before its agent begins, and then works
+// on it as every later one does; acceptance never makes one, and uses it only where setup would do
+// again what it did (setup_key.h).
+#include <condition_variable>
+
+#include "common/base/log.h"
+#include "worker/shell/attempt_run.h"
+#include "worker/shell/host_facts.h"
+#include "worker/shell/run_events.h"
+#include "worker/shell/sandbox_dress.h"
+#include "worker/shell/setup_key.h"
+#include "worker/workspace/copy_tree.h"
+#include "worker/workspace/snapshot.h"
+
+namespace proctor {
+namespace {
+
+constexpr const char* kOut = ".stdout";
+constexpr const char* kErr = ".stderr";
+
+std::string setup_name(Room room) {
+  return "setup-" + std::string(to_string(room));
+}
+
+// How long another run may take to make a layer.
+std::chrono::milliseconds patience(const Contract& contract) {
+  std::chrono::milliseconds out = std::chrono::minutes(1);
+  for (const SetupStep& step : contract.setup) out += step.timeout;
+  return out;
+}
+
+std::uint64_t count_of(const Json& step, const char* name) {
+  const auto it = step.find(name);
+  return it != step.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+}
+
+std::chrono::milliseconds time_of(const Json& step, const char* name) {
+  return std::chrono::milliseconds(count_of(step, name));
+}
+
+Status copy_output(const fs::path& from, const fs::path& to) {
+  std::error_code ec;
+  if (!fs::exists(from, ec)) return ok_status();
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
+  if (ec) return Error{Errc::kUnavailable, "copy " + from.string() + ": " + ec.message()};
+  return ok_status();
+}
+
+}  // namespace
+
+std::optional<ManifestSetupCache> AttemptRun::setup_cache() const {
+  if (contract().setup.empty()) return std::nullopt;
+  if (!setup_key_) return ManifestSetupCache{"off", "", ""};
+  if (!setup_hit_) return ManifestSetupCache{"miss", setup_key_->hex(), ""};
+  return ManifestSetupCache{"hit", setup_key_->hex(), layer_->content.hex()};
+}
+
+// Held from now on: what the manifest names is what is used.
+void AttemptRun::look_for_layer() {
+  if (!tools_.setup_cache || engine_ == nullptr || !setup_is_cacheable(contract())) return;
+  const Result<ObjectId> content = snapshot_content(snapshot_);
+  if (!content.ok()) return;
+  SetupPlace place;
+  place.content = content->hex();
+  place.sandbox = to_string(engine_->kind());
+  place.workspace = to_string(tools_.store.kind());
+  std::vector<fs::path> toolchains;
+  for (const Toolchain& t : contract().environment.toolchains) toolchains.emplace_back(t.path);
+  if (!runs_images(engine_->kind()) || !toolchains.empty()) place.host = shown_host(toolchains);
+  setup_key_ = setup_key(contract(), place);
+  auto found = tools_.store.layers().find(*setup_key_);
+  setup_hit_ = found.ok();
+  if (found.ok()) layer_ = std::move(found).value();
+}
+
+// Without either this run does its setup for itself alone.
+void AttemptRun::find_or_make_layer() {
+  if (!setup_key_ || layer_) return;
+  constexpr std::chrono::milliseconds kPoll{20};
+  const auto until = std::chrono::steady_clock::now() + patience(contract());
+  std::mutex nobody_elses;
+  std::condition_variable_any woken;
+  while (!watch_.token().stop_requested() && std::chrono::steady_clock::now() < until) {
+    auto making = tools_.store.layers().begin(*setup_key_);
+    if (!making.ok() && making.error().code != Errc::kConflict) {
+      log::warn("setup is not kept: " + making.error().detail);
+      return;
+    }
+    // Whoever had it in his hands may have finished it.
+    if (auto found = tools_.store.layers().find(*setup_key_); found.ok()) {
+      layer_ = std::move(found).value();
+      return;
+    }
+    if (making.ok()) {
+      setup_making_.emplace(std::move(making).value());
+      setup_steps_ = Json::array();
+      return;
+    }
+    std::unique_lock lock(nobody_elses);
+    woken.wait_for(lock, watch_.token(), kPoll, [] { return false; });
+  }
+}
+
+Status AttemptRun::open_on_layer(Room room) {
+  PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room)), &*layer_));
+  layered_ = true;
+  PROCTOR_TRY(const fs::path home, fresh_dir("home-" + std::string(to_string(room))));
+  std::error_code ec;
+  if (fs::is_empty(layer_->home(), ec)) return ok_status();
+  CopiedFiles unused;
+  return copy_tree(layer_->home(), home, unused);
+}
+
+// In acceptance, after the patch: only where setup cannot tell the difference.
+Status AttemptRun::lay_layer_below() {
+  PROCTOR_TRY(const std::vector<std::string> touched, workspace_->changed_under({"**"}));
+  if (touched.empty()) {
+    workspace_.reset();
+    return open_on_layer(Room::kAcceptance);
+  }
+  if (!setup_reads_none_of(contract(), touched)) return ok_status();
+  PROCTOR_TRY(layered_, workspace_->lay_below(*layer_));
+  if (!layered_) return ok_status();
+  PROCTOR_TRY(const fs::path home, fresh_dir("home-acceptance"));
+  CopiedFiles unused;
+  return copy_tree(layer_->home(), home, unused);
+}
+
+AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
+  if (c.room == Room::kAcceptance && c.index == 0 && layer_) {
+    if (Status laid = lay_layer_below(); !laid.ok())
+      return StepFailed{in_context("kept setup", std::move(laid).error()), 0};
+  }
+  Result<LifecycleEvent> ended = layered_ ? setup_as_kept(c) : run_setup(c);
+  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  return std::move(ended).value();
+}
+
+Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
+  const SetupStep& step = contract().setup[c.index];
+  const std::string name = setup_name(c.room);
+  const std::uint32_t seed = setup_is_cacheable(contract()) ? kSetupSeed : input_.assignment.seed;
+  PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name), seed));
+  PROCTOR_CHECK_OK(show_contract_files(spec));
+  PROCTOR_TRY(auto network, give_network(spec, step.network, name));
+  if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+  PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
+  ExecSpec exec;
+  exec.command = step.command;
+  exec.timeout = step.timeout;
+  exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + kOut);
+  exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + kErr);
+  PROCTOR_TRY(const ExecOutcome outcome,
+              execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
+  network.reset();
+  Json payload =
+      exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
+  payload["room"] = to_string(c.room);
+  payload["step"] = c.index;
+  payload["network"] = network_payload(step.network);
+  const SetupEnded ended{end_of(outcome), note("setup", Actor::kHarness, payload)};
+  if (!setup_making_) return LifecycleEvent(ended);
+  if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0) {
+    setup_making_.reset();
+    return LifecycleEvent(ended);
+  }
+  record_step(c, outcome);
+  if (setup_making_ && c.index + 1 == contract().setup.size()) PROCTOR_CHECK_OK(keep_setup());
+  return LifecycleEvent(ended);
+}
+
+void AttemptRun::record_step(const RunSetup& c, const ExecOutcome& outcome) {
+  setup_steps_.push_back({{"wall_ms", static_cast<std::uint64_t>(outcome.wall.count())},
+                          {"cpu_ms", static_cast<std::uint64_t>(outcome.cpu.count())},
+                          {"memory_peak", outcome.memory_peak},
+                          {"stdout_bytes", outcome.stdout_bytes},
+                          {"stderr_bytes", outcome.stderr_bytes}});
+  for (const char* stream : {kOut, kErr}) {
+    const std::string file = std::to_string(c.index) + stream;
+    const Status kept =
+        copy_output(recorder_->dir() / setup_name(c.room) / file, setup_making_->output() / file);
+    if (kept.ok()) continue;
+    log::warn("setup is not kept: " + kept.error().detail);
+    setup_making_.reset();
+    return;
+  }
+}
+
+// Charged as if it had run: neither a cap nor a comparison depends on which run came first.
+Result<LifecycleEvent> AttemptRun::setup_as_kept(const RunSetup& c) {
+  const SetupStep& step = contract().setup[c.index];
+  const std::string name = setup_name(c.room);
+  if (layer_->steps.size() <= c.index)
+    return Error{Errc::kUnavailable, "layer " + layer_->dir.string() + ": lacks a step"};
+  const Json& was = layer_->steps[c.index];
+  ExecOutcome outcome;
+  outcome.wall = time_of(was, "wall_ms");
+  outcome.cpu = time_of(was, "cpu_ms");
+  outcome.memory_peak = count_of(was, "memory_peak");
+  outcome.stdout_bytes = count_of(was, "stdout_bytes");
+  outcome.stderr_bytes = count_of(was, "stderr_bytes");
+  network_used_ = network_used_ || step.network.any();
+  PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
+  for (const char* stream : {kOut, kErr}) {
+    const std::string file = std::to_string(c.index) + stream;
+    PROCTOR_CHECK_OK(copy_output(layer_->output() / file, recorder_->dir() / name / file));
+  }
+  meter_.executed(MeterPhase::kSetup, {outcome.wall, outcome.cpu, outcome.memory_peak});
+  Json payload = exec_payload(step.command, outcome, step.timeout,
+                              recorder_->dir() / name / (std::to_string(c.index) + kOut),
+                              recorder_->dir() / name / (std::to_string(c.index) + kErr));
+  payload["room"] = to_string(c.room);
+  payload["step"] = c.index;
+  payload["network"] = network_payload(step.network);
+  payload["layer"] = layer_->content.hex();
+  return LifecycleEvent(SetupEnded{end_of(outcome), note("setup", Actor::kHarness, payload)});
+}
+
+// The workspace that setup ran in becomes the layer, and this run goes on with another on top of
+// it.  What a layer cannot hold stays where it is.
+Status AttemptRun::keep_setup() {
+  const SetupMaking making = *std::exchange(setup_making_, std::nullopt);
+  const fs::path home = dir_ / "home-agent";
+  const Workspace::Written written = workspace_->written();
+  const auto not_kept = [](const Error& why) {
+    log::info("setup is not kept: " + why.detail);
+    return ok_status();
+  };
+  if (const Status can = SetupMaking::keepable(written.dir, home); !can.ok())
+    return not_kept(can.error());
+  const FolderUse use = folder_use(written.dir);
+  SetupLayer made;
+  made.bytes = use.bytes;
+  made.files = use.files;
+  made.bytes_before = written.bytes_before;
+  made.files_before = written.files_before;
+  made.steps = std::exchange(setup_steps_, Json::array());
+  const Result<fs::path> work = workspace_->surrender();
+  if (!work.ok()) return not_kept(work.error());
+  auto kept = making.keep(*work, home, std::move(made));
+  if (!kept.ok()) {  // the workspace is no more, whatever the code of the error says
+    return Error{Errc::kUnavailable, "keep setup: " + kept.error().detail};
+  }
+  layer_ = std::move(kept).value();
+  note("setup.kept", Actor::kHarness,
+       Json{{"key", setup_key_->hex()},
+            {"layer", layer_->content.hex()},
+            {"bytes", layer_->bytes},
+            {"files", layer_->files}});
+  workspace_.reset();
+  PROCTOR_CHECK_OK(open_on_layer(Room::kAgent));
+  tools_.store.make_room();
+  return ok_status();
+}
+
+}  // namespace proctor

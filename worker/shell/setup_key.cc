@@ -1,0 +1,92 @@
+#include "worker/shell/setup_key.h"
+
+#include <algorithm>
+
+#include "common/base/json.h"
+#include "worker/workspace/glob.h"
+
+namespace proctor {
+namespace {
+
+// Of layers and of this key; another one makes every layer anew.
+constexpr int kFormat = 1;
+
+// JSON that is hashed holds no floating point, and a command any bytes.
+std::string hashed(std::string_view text) {
+  return sha256(text).hex();
+}
+
+Json network_of(const NetworkAccess& network) {
+  return {{"open", network.open}, {"allow", network.allow}};
+}
+
+Json steps_of(const Contract& c) {
+  Json out = Json::array();
+  for (const SetupStep& s : c.setup)
+    out.push_back({{"command", hashed(s.command)},
+                   {"timeout_ms", s.timeout.count()},
+                   {"network", network_of(s.network)}});
+  return out;
+}
+
+Json environment_of(const Environment& e) {
+  Json variables = Json::object(), toolchains = Json::array();
+  for (const auto& [name, value] : e.variables) variables[name] = hashed(value);
+  for (const Toolchain& t : e.toolchains)
+    toolchains.push_back({{"path", hashed(t.path)}, {"at", hashed(t.at)}});
+  return {{"image", e.image},
+          {"variables", std::move(variables)},
+          {"locale", e.locale},
+          {"timezone", e.timezone},
+          {"toolchains", toolchains}};
+}
+
+// A setup that fits into one set of limits need not fit into another.
+Json limits_of(const Policy& p) {
+  return {{"memory", p.memory_bytes},
+          {"processes", p.processes},
+          {"disk", p.disk_bytes},
+          {"cpu_ms", p.cpu.count()},
+          {"cpus", std::to_string(p.cpus)}};
+}
+
+// As setup finds them at $PROCTOR_CONTRACT: without the answer.
+Json files_of(const Contract& c) {
+  Json out = Json::array();
+  for (const ReferencedFile& f : c.files)
+    if (f.path != c.reference_patch)
+      out.push_back({{"path", hashed(f.path)}, {"mode", f.mode}, {"bytes", hashed(f.bytes)}});
+  return out;
+}
+
+}  // namespace
+
+bool setup_is_cacheable(const Contract& contract) {
+  return !contract.setup.empty() && contract.environment.secrets.empty() &&
+         std::ranges::all_of(contract.setup, &SetupStep::cache);
+}
+
+Digest setup_key(const Contract& contract, const SetupPlace& place) {
+  Json host = Json::array();
+  for (const std::string& word : place.host) host.push_back(hashed(word));
+  const Json all = {
+      {"format", kFormat},           {"tree", place.content},
+      {"sandbox", place.sandbox},    {"workspace", place.workspace},
+      {"host", std::move(host)},     {"environment", environment_of(contract.environment)},
+      {"setup", steps_of(contract)}, {"limits", limits_of(contract.policy)},
+      {"files", files_of(contract)}};
+  return sha256(
+      all.dump(-1, ' ', true));  // keys are sorted, and all of it is text or whole numbers
+}
+
+bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched) {
+  if (touched.empty()) return true;
+  for (const SetupStep& step : contract.setup) {
+    if (step.inputs.empty()) return false;
+    for (const std::string& path : touched)
+      if (any_glob_covers(step.inputs, path)) return false;
+  }
+  return true;
+}
+
+}  // namespace proctor

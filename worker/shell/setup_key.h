@@ -1,0 +1,32 @@
+#pragma once
+// When may what setup made once stand for running it again?  The key names everything that a setup
+// of the untouched snapshot can depend on; two setups of one key make the same, as far as setup is
+// a function at all (R021).  Pure; any thread.
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/contract/contract.h"
+
+namespace proctor {
+
+// Not with secrets: what they let setup fetch is not for every run's eyes.
+bool setup_is_cacheable(const Contract& contract);
+// What a cacheable setup sees instead of its run's seed.
+inline constexpr std::uint32_t kSetupSeed = 0;
+
+struct SetupPlace {
+  std::string content;    // id of the tree that is checked out, with submodules and large files
+  std::string sandbox;    // the kind that runs it
+  std::string workspace;  // the kind; layers of one are of no use to another
+  // What else the sandbox shows of this host, in words that change when it does.
+  std::vector<std::string> host;
+};
+Digest setup_key(const Contract& contract, const SetupPlace& place);
+
+// May acceptance use the layer where `touched` is all that the workspace differs from the snapshot
+// in, before setup?  Nothing at all: setup sees what it saw.  Else every step has to have named
+// what it reads, and nothing of that is touched.
+bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched);
+
+}  // namespace proctor

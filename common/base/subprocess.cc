@@ -160,6 +160,10 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) break;
+    if (!exited && spec.cancelled && spec.cancelled()) {
+      result.cancelled = true;
+      break;
+    }
     constexpr std::int64_t kTick = 20;  // how late we may notice the exit of a quiet child
     const bool open = out.read.valid() || err.read.valid();
     (void)::poll(fds.data(), fds.size(), static_cast<int>(std::min(left, open ? 50 : kTick)));
@@ -174,12 +178,12 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
       if (n < 0 && errno != EAGAIN && errno != EINTR) in.write.reset();
       if (0 < n) to_write.remove_prefix(static_cast<std::size_t>(n));
     }
-    if (!exited && ::waitpid(pid, &status, open ? WNOHANG : 0) == pid) {
+    if (!exited && ::waitpid(pid, &status, open || spec.cancelled ? WNOHANG : 0) == pid) {
       exited = true;
       until = std::min(deadline, Clock::now() + kAfterExit);
     }
   }
-  result.timed_out = !exited;
+  result.timed_out = !exited && !result.cancelled;
   ::kill(-pid, SIGKILL);
   if (!exited) ::waitpid(pid, &status, 0);
   result.exit_code = exit_code_of(status, &result.signal);

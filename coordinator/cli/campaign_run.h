@@ -18,6 +18,8 @@ struct RunOptions {
   bool insecure_loopback = false;
   // kEither: go on where something has begun.
   enum class Begin { kFresh, kGoOn, kEither } begin = Begin::kFresh;
+  // How local workers reach single-shot models; empty: PROCTOR_MODELS, or none are known.
+  std::string models{};
   bool show_report = true;  // on standard output; it is written in any case
 };
 

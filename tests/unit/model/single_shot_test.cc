@@ -7,6 +7,7 @@
 #include "common/base/overload.h"
 #include "common/cvdp/single_shot.h"
 #include "tests/support/chat_server.h"
+#include "tests/support/fake_workspace.h"
 #include "worker/model/call_rules.h"
 
 using namespace proctor;
@@ -14,40 +15,6 @@ using namespace proctor::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-class FakeWorkspace final : public Workspace {
- public:
-  WorkspaceKind kind() const override { return WorkspaceKind::kCopy; }
-  const fs::path& dir() const override { return dir_; }
-  Result<std::string> docker_volume() override { return surprise(); }
-  Result<Patch> extract_patch(std::size_t) override { return surprise(); }
-  Status apply(const std::string& diff) override {
-    applied.push_back(diff);
-    return ok_status();
-  }
-  Status put_file(const std::string& path, std::string_view bytes, std::uint32_t) override {
-    if (path.starts_with(".git/")) return Error{Errc::kInvalid, "inside .git"};
-    files[path] = bytes;
-    return ok_status();
-  }
-  Written written() const override { return {}; }
-  Result<std::vector<std::string>> restore_again(const std::vector<std::string>&,
-                                                 const std::vector<std::string>&) override {
-    return surprise();
-  }
-  Result<std::vector<std::string>> changed_under(const std::vector<std::string>&) override {
-    return surprise();
-  }
-  Result<std::vector<std::string>> restore(const std::vector<std::string>&) override {
-    return surprise();
-  }
-  std::vector<std::string> applied;
-  std::map<std::string, std::string> files;
-
- private:
-  static Error surprise() { return {Errc::kCorrupt, "a model has no business here"}; }
-  fs::path dir_ = "/nowhere";
-};
 
 struct NoEngine final : SandboxEngine {
   SandboxKind kind() const override { return SandboxKind::kBubblewrap; }

@@ -108,6 +108,23 @@ int exit_code_of(int status, int* signal_out) {
   return WEXITSTATUS(status);
 }
 
+// Without the signal that ends us where the child no longer reads: a pipe has no MSG_NOSIGNAL.
+ssize_t write_quietly(int fd, std::string_view bytes) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+  const int error = errno;
+  if (n < 0 && error == EPIPE && sigismember(&before, SIGPIPE) == 0) {
+    const timespec now{0, 0};
+    (void)::sigtimedwait(&pipe, nullptr, &now);  // ours, pending for this thread
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return n;
+}
+
 // Takes what is there; false at the end of the stream.
 bool drain(int fd, std::string& into, std::size_t max, bool& cut) {
   std::array<char, 65536> buffer;  // NOLINT: filled by read
@@ -174,7 +191,7 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
         !drain(err.read.get(), result.err, spec.output_max, result.output_cut))
       err.read.reset();
     if (fds[2].revents != 0 && in.write.valid()) {
-      const ssize_t n = ::write(in.write.get(), to_write.data(), to_write.size());
+      const ssize_t n = write_quietly(in.write.get(), to_write);
       if (n < 0 && errno != EAGAIN && errno != EINTR) in.write.reset();
       if (0 < n) to_write.remove_prefix(static_cast<std::size_t>(n));
     }

@@ -141,6 +141,12 @@ TEST_SUITE("model over HTTP") {
     CHECK(run("echo full >&2; exit 75").end == End::kBusy);
     CHECK_FALSE(run("exit 75").billed);
     CHECK(run("exit 3").end == End::kFailed);
+    // One that does not read what it is asked: more than a pipe holds.
+    ModelAccess deaf;
+    deaf.program = {"sh", "-c", "exec <&-; echo '{\"text\": \"x\"}'; sleep 0.1"};
+    ModelRequest much = question();
+    much.user.assign(1'000'000, 'u');
+    CHECK(open_model(deaf)->ask(much, {}).text == "x");
     CHECK(run("echo nonsense").why == "the program wrote no JSON object with a text");
     CHECK(run("sleep 60", {}, 100ms).end == End::kFailed);
     std::stop_source stopped;

@@ -108,6 +108,23 @@ int exit_code_of(int status, int* signal_out) {
   return WEXITSTATUS(status);
 }
 
+// Without the signal that ends us where the child no longer reads: a pipe has no MSG_NOSIGNAL.
+ssize_t write_quietly(int fd, std::string_view bytes) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+  const int error = errno;
+  if (n < 0 && error == EPIPE && sigismember(&before, SIGPIPE) == 0) {
+    const timespec now{0, 0};
+    (void)::sigtimedwait(&pipe, nullptr, &now);  // ours, pending for this thread
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return n;
+}
+
 // Takes what is there; false at the end of the stream.
 bool drain(int fd, std::string& into, std::size_t max, bool& cut) {
   std::array<char, 65536> buffer;  // NOLINT: filled by read
@@ -160,6 +177,10 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) break;
+    if (!exited && spec.cancelled && spec.cancelled()) {
+      result.cancelled = true;
+      break;
+    }
     constexpr std::int64_t kTick = 20;  // how late we may notice the exit of a quiet child
     const bool open = out.read.valid() || err.read.valid();
     (void)::poll(fds.data(), fds.size(), static_cast<int>(std::min(left, open ? 50 : kTick)));
@@ -170,16 +191,16 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
         !drain(err.read.get(), result.err, spec.output_max, result.output_cut))
       err.read.reset();
     if (fds[2].revents != 0 && in.write.valid()) {
-      const ssize_t n = ::write(in.write.get(), to_write.data(), to_write.size());
+      const ssize_t n = write_quietly(in.write.get(), to_write);
       if (n < 0 && errno != EAGAIN && errno != EINTR) in.write.reset();
       if (0 < n) to_write.remove_prefix(static_cast<std::size_t>(n));
     }
-    if (!exited && ::waitpid(pid, &status, open ? WNOHANG : 0) == pid) {
+    if (!exited && ::waitpid(pid, &status, open || spec.cancelled ? WNOHANG : 0) == pid) {
       exited = true;
       until = std::min(deadline, Clock::now() + kAfterExit);
     }
   }
-  result.timed_out = !exited;
+  result.timed_out = !exited && !result.cancelled;
   ::kill(-pid, SIGKILL);
   if (!exited) ::waitpid(pid, &status, 0);
   result.exit_code = exit_code_of(status, &result.signal);

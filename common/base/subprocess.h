@@ -23,17 +23,19 @@ struct CommandSpec {
   std::string stdin_bytes;
   std::chrono::milliseconds timeout{60'000};
   std::size_t output_max = std::size_t{1} << 20;  // of each stream; the rest is read and dropped
+  std::function<bool()> cancelled{};  // asked now and then by run_command; true kills it
 };
 
 struct CommandOutcome {
   int exit_code = -1;  // 128 + signal when a signal ended it
   int signal = 0;
   bool timed_out = false;
+  bool cancelled = false;
   bool output_cut = false;
   std::string out;
   std::string err;
   std::chrono::milliseconds wall{0};
-  bool success() const { return exit_code == 0 && !timed_out; }
+  bool success() const { return exit_code == 0 && !timed_out && !cancelled; }
   // "exit 128: fatal: not a git repository": for error texts.
   std::string describe() const;
 };

@@ -19,8 +19,18 @@ namespace proctor {
 
 inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
 
+// Of a method that asks a model once and writes what it answers (docs/single-shot.md).
+struct ModelCall {
+  std::string model;     // as the worker's models file has it; empty: answers are in the contract
+  std::string provider;  // as the price table names it; may be empty
+  std::uint32_t attempts = 4;                 // calls at most, while no answer can be used
+  std::uint64_t max_output_tokens = 16'384;   // asked for, and what a call is reserved at
+  std::chrono::milliseconds timeout{60'000};  // of a call
+  friend bool operator==(const ModelCall&, const ModelCall&) = default;
+};
+
 struct Method {
-  enum class Kind { kNoop, kReference, kCommand };
+  enum class Kind { kNoop, kReference, kCommand, kSingleShot };
   std::string name;
   Kind kind = Kind::kNoop;
   std::string command;  // kCommand: for /bin/sh -c in the workspace; of a container: its words
@@ -33,7 +43,8 @@ struct Method {
   // run is tried again later; 0: none.  The campaign's word, not the agent's: whoever has it could
   // take another try.
   int overload_exit = 0;
-  Digest digest;  // of the canonical form, like a contract's
+  ModelCall call{};  // kSingleShot
+  Digest digest;     // of the canonical form, like a contract's
 };
 
 struct Stage {

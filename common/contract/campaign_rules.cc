@@ -40,6 +40,7 @@ class Rules {
       if (!is_whole(contract)) continue;
       strata(contract);
       reference(contract);
+      single_shot(contract);
       caps(contract);
     }
   }
@@ -140,6 +141,14 @@ class Rules {
       if (m.kind == Method::Kind::kReference)
         complain(contract.origin, {"reference_patch", "id"}, "no reference_patch",
                  "one, because the method " + m.name + " applies it");
+  }
+
+  void single_shot(const Contract& contract) {
+    if (!contract.single_shot.empty()) return;
+    for (const Method& m : c_.methods)
+      if (m.kind == Method::Kind::kSingleShot)
+        complain(contract.origin, {"single_shot", "id"}, "no single_shot",
+                 "one, because the method " + m.name + " answers it");
   }
 
   void caps(const Contract& contract) {

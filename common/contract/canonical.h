@@ -9,10 +9,11 @@
 
 namespace proctor {
 
-inline constexpr std::array<Word<Method::Kind>, 3> kMethodWords{
+inline constexpr std::array<Word<Method::Kind>, 4> kMethodWords{
     {{"noop", Method::Kind::kNoop},
      {"reference", Method::Kind::kReference},
-     {"command", Method::Kind::kCommand}}};
+     {"command", Method::Kind::kCommand},
+     {"single_shot", Method::Kind::kSingleShot}}};
 
 Json caps_json(const Caps& caps);
 // Asserts that the value has a canonical form.

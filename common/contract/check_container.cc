@@ -11,7 +11,11 @@ namespace {
 constexpr TextRule kContainerImageRule{500, "an image by digest: name@sha256:<64 hex digits>",
                                        is_image};
 constexpr TextRule kPlaceRule{kPathBytes, "an absolute path", is_absolute};
-constexpr TextRule kFromRule{kPathBytes, "a path of the workspace", is_file_path};
+bool is_workspace_path(std::string_view text) {
+  return text == "." || is_file_path(text);
+}
+constexpr TextRule kFromRule{kPathBytes, "a path of the workspace, or \".\" for all of it",
+                             is_workspace_path};
 constexpr std::size_t kWordsMax = 1000, kMountsMax = 100;
 
 // A word may be empty, and the same word may come twice.

@@ -112,6 +112,7 @@ Json contract_json(const Contract& c) {
               {"checks", Json::array()}};
   put(out, "title", c.title);
   put(out, "reference_patch", c.reference_patch);
+  put(out, "single_shot", c.single_shot);
   for (const SetupStep& s : c.setup) {
     Json step = {{"command", s.command},
                  {"timeout", format_duration(s.timeout)},
@@ -137,6 +138,13 @@ Json method_json(const Method& m) {
   if (!m.variables.empty()) out["variables"] = m.variables;
   for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
   if (m.overload_exit != 0) out["overload_exit"] = m.overload_exit;
+  if (m.kind == Method::Kind::kSingleShot && !m.call.model.empty()) {
+    out["model"] = m.call.model;
+    put(out, "provider", m.call.provider);
+    out["attempts"] = m.call.attempts;
+    out["max_output_tokens"] = m.call.max_output_tokens;
+    out["call_timeout"] = format_duration(m.call.timeout);
+  }
   return out;
 }
 

@@ -100,6 +100,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
   if (const Node* n = f.find("reference_patch"))
     c.reference_patch = files.add(*n, "reference_patch");
+  if (const Node* n = f.find("single_shot")) c.single_shot = files.add(*n, "single_shot");
   f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
   c.files = files.take();
   if (out.count() == before) c.digest = digest_of(c);

@@ -34,6 +34,30 @@ void read_command_method(const Fields& f, const FileSource& source, Method& out)
   read_overload_exit(f, out);
 }
 
+// How a model is reached is the worker's own affair (its models file); here is what is asked of it.
+void read_single_shot(const Fields& f, Method& out) {
+  constexpr std::uint64_t kAttemptsMost = 20, kTokensMost = 10'000'000;
+  ModelCall& call = out.call;
+  call.model = f.text("model", Need::kOptional, kValueRule);
+  if (call.model.empty()) {
+    for (const std::string_view key : {"provider", "attempts", "max_output_tokens", "call_timeout"})
+      if (const Node* n = f.find(key))
+        f.problems().wrong(*n, f.path(key), "a model beside it: without one nothing is called");
+    return;
+  }
+  call.provider = f.text("provider", Need::kOptional, kValueRule);
+  call.attempts = static_cast<std::uint32_t>(f.count("attempts", call.attempts, 1, kAttemptsMost));
+  call.max_output_tokens = f.count("max_output_tokens", call.max_output_tokens, 1, kTokensMost);
+  call.timeout = f.duration("call_timeout", call.timeout, std::chrono::milliseconds(1));
+}
+
+void only_of(const Fields& f, std::initializer_list<std::string_view> keys, const char* kind) {
+  for (const std::string_view key : keys)
+    if (const Node* n = f.find(key))
+      f.problems().wrong(*n, f.path(key),
+                         std::string("nothing: only the kind \"") + kind + "\" has it");
+}
+
 }  // namespace
 
 Method read_method(const Node& node, const std::string& path, const FileSource& files,
@@ -54,17 +78,20 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
     out.name = f.text("name", Need::kRequired, kIdRule);
     const bool has_command = f.find("command") != nullptr || f.find("script") != nullptr ||
                              f.find("container") != nullptr;
-    if (!has_command && f.find("kind") == nullptr) f.missing("kind", "noop, reference or command");
+    if (!has_command && f.find("kind") == nullptr)
+      f.missing("kind", "noop, reference, command or single_shot");
     out.kind =
         f.choice("kind", has_command ? Method::Kind::kCommand : Method::Kind::kNoop, kMethodWords);
-    if (out.kind == Method::Kind::kCommand) {
+    if (out.kind == Method::Kind::kCommand)
       read_command_method(f, files, out);
-    } else {
-      for (const std::string_view key :
-           {"command", "script", "files", "variables", "overload_exit", "container"})
-        if (const Node* n = f.find(key))
-          problems.wrong(*n, f.path(key), "nothing: only the kind \"command\" has it");
-    }
+    else
+      only_of(f, {"command", "script", "files", "variables", "overload_exit", "container"},
+              "command");
+    if (out.kind == Method::Kind::kSingleShot)
+      read_single_shot(f, out);
+    else
+      only_of(f, {"model", "provider", "attempts", "max_output_tokens", "call_timeout"},
+              "single_shot");
   }
   if (problems.count() == before) out.digest = digest_of(out);
   return out;

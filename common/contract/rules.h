@@ -86,10 +86,10 @@ struct KeyTable {
   Keys keys;
 };
 using KeyName = std::string_view;
-inline constexpr std::array<KeyName, 17> kContractKeys{
-    "$schema", "id",         "title",           "briefing", "briefing_file", "type",
-    "strata",  "repository", "environment",     "setup",    "checks",        "acceptance_files",
-    "policy",  "caps",       "reference_patch", "files",    "services"};
+inline constexpr std::array<KeyName, 18> kContractKeys{
+    "$schema", "id",         "title",           "briefing",    "briefing_file", "type",
+    "strata",  "repository", "environment",     "setup",       "checks",        "acceptance_files",
+    "policy",  "caps",       "reference_patch", "single_shot", "files",         "services"};
 inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tree", "submodules"};
 inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
     "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
@@ -128,8 +128,10 @@ inline constexpr std::array<KeyName, 18> kCampaignKeys{
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
     "task_caps", "rates",          "retries"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 8> kMethodKeys{
-    "name", "kind", "command", "script", "files", "variables", "overload_exit", "container"};
+inline constexpr std::array<KeyName, 13> kMethodKeys{
+    "name",          "kind",      "command", "script",   "files",    "variables",
+    "overload_exit", "container", "model",   "provider", "attempts", "max_output_tokens",
+    "call_timeout"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 9> kBudgetKeys{
     "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};

@@ -6,8 +6,10 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/cvdp/dockerfile.h"
+#include "common/cvdp/heavy.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/patch.h"
+#include "common/cvdp/prompt.h"
 #include "common/cvdp/python_text.h"
 #include "common/cvdp/yaml.h"
 
@@ -115,18 +117,48 @@ bool is_host_label(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
 }
 
+// Whether there is an answer; how good it is, its score says.
+Array answered(const std::string& file) {
+  Object check;
+  check.append("id", "answered");
+  check.append("command", "test -s " + file);
+  check.append("kind", "script");
+  check.append("timeout", "60s");
+  return {Value(std::move(check))};
+}
+
+Object strata_of(std::string_view category, std::string_view difficulty, std::string_view kind) {
+  Object strata;
+  strata.append("language", "verilog");
+  strata.append("runtime", "simulator");
+  strata.append("dependencies", "none");
+  strata.append("category", category);
+  strata.append("difficulty", difficulty);
+  strata.append("dataset_kind", kind);
+  return strata;
+}
+
+Object source_of(const std::string& repository, const std::string& commit) {
+  Object r;
+  r.append("source", repository);
+  r.append("commit", commit);
+  return r;
+}
+
 class ContractMaker {
  public:
   ContractMaker(const Record& record, const ImportSettings& settings)
       : record_(record), settings_(settings), id_(contract_id(record)) {}
 
   Result<std::vector<ContractFile>> run(const std::string& repository, const std::string& commit) {
-    if (is_comprehension(category_number(record_.category)))
+    const bool in_words = is_comprehension(category_number(record_.category));
+    if (in_words && !settings_.single_shot)
       return Error{Errc::kInvalid, "answers in words are scored by a text metric, not by a check"};
     if (needs_eda(record_.value)) return Error{Errc::kInvalid, "needs licensed tools"};
-    if (record_.id.heavy)
-      return Error{Errc::kInvalid, "its context is a commit of another repository"};
-    PROCTOR_TRY(const Array checks, checks_of());
+    PROCTOR_TRY(const auto heavy, heavy_source(record_, settings_.repo_url, settings_.commit_hash));
+    heavy_ = heavy.has_value();
+    PROCTOR_TRY(const Array checks,
+                in_words ? Result<Array>(answered("subjective.txt")) : checks_of());
     Object contract = head(repository, commit);
     if (!image_.empty()) {
       Object environment;
@@ -135,15 +167,22 @@ class ContractMaker {
     }
     if (!services_.empty()) contract.append("services", services_);
     contract.append("checks", checks);
-    contract.append("acceptance_files", acceptance_files());
-    Array protected_globs = {Value("src/**"), Value("prompt.json")};
+    if (!in_words) contract.append("acceptance_files", acceptance_files());
+    if (settings_.single_shot) {
+      PROCTOR_TRY(const SingleShotTask task, settings_.single_shot(record_));
+      put("single-shot.json", write_task(task));
+      contract.append("single_shot", id_ + "/single-shot.json");
+    }
+    // The payload of a heavy record may have a src of its own.
+    Array protected_globs = {Value(heavy_ ? std::string(kHarnessFolder) + "/**" : "src/**"),
+                             Value("prompt.json")};
     Object policy;
     policy.append("protected", std::move(protected_globs));
     if (settings_.network) policy.append("network", true);
     policy.append("wall", std::to_string(settings_.agent_limit.count()) + "s");
     policy.append("disk", std::to_string(settings_.disk_mebibytes) + "MiB");
     contract.append("policy", std::move(policy));
-    PROCTOR_CHECK_OK(reference(contract));
+    if (!in_words) PROCTOR_CHECK_OK(reference(contract));
     files_.insert(files_.begin(), {id_ + ".yaml", write_yaml(Value(std::move(contract))), 0644});
     return std::move(files_);
   }
@@ -156,18 +195,8 @@ class ContractMaker {
     c.append("type", "feature");
     put("briefing.md", *prompt_of(record_));
     c.append("briefing_file", id_ + "/briefing.md");
-    Object strata;
-    strata.append("language", "verilog");
-    strata.append("runtime", "simulator");
-    strata.append("dependencies", "none");
-    strata.append("category", record_.category);
-    strata.append("difficulty", record_.difficulty);
-    strata.append("dataset_kind", to_string(record_.shape));
-    c.append("strata", std::move(strata));
-    Object r;
-    r.append("source", repository);
-    r.append("commit", commit);
-    c.append("repository", std::move(r));
+    c.append("strata", strata_of(record_.category, record_.difficulty, to_string(record_.shape)));
+    c.append("repository", source_of(repository, commit));
     return c;
   }
 
@@ -270,7 +299,7 @@ class ContractMaker {
   Result<Object> container_of(const ServicePlan& plan, const EnvPairs& environment,
                               const Object& harness) {
     PROCTOR_TRY(Object c, bare_container_of(plan, environment, harness));
-    c.append("working_dir", "/code/rundir");
+    c.append("working_dir", heavy_ ? "/rundir" : "/code/rundir");
     const Value* given = c.find("variables");
     Object variables = given == nullptr ? Object() : *given->object();
     variables.set("HOME", Value("/code/rundir"));
@@ -304,17 +333,25 @@ class ContractMaker {
   // `upstreams`: with the folders that its command line adds.
   Result<Array> mounts_of(const ServicePlan& plan, bool upstreams) {
     Array out;
-    const auto mount = [&out, this](const std::string& from, const std::string& at, bool writable) {
+    const std::string root = heavy_ ? std::string(kHarnessFolder) + "/" : "";
+    const auto mount = [&](const std::string& from, const std::string& at, bool writable) {
       Object m;
-      m.append("from", from);
+      m.append("from", from == "." ? from : root + from);
       m.append("at", at);
       if (!writable) m.append("writable", false);
       out.emplace_back(std::move(m));
       shown_.insert(from.substr(0, from.find('/')));
     };
-    if (upstreams)
+    if (!upstreams) {
+      // Its own alone.
+    } else if (heavy_) {
+      mount(".", "/code", true);
+      mount("src", "/src", true);
+      mount("rundir", "/rundir", true);
+    } else {
       for (const char* folder : {"docs", "rundir", "rtl", "verif", "src"})
         mount(folder, std::string("/code/") + folder, true);
+    }
     for (const ServicePlan::Mount& m : plan.mounts) {
       std::string from = m.source;
       if (!from.starts_with("./"))
@@ -329,7 +366,10 @@ class ContractMaker {
       if (!is_safe_relative(from))
         return Error{Errc::kInvalid, "service " + printable(plan.name) + ": the volume \"" +
                                          printable(m.source) + "\" is no folder of the harness"};
-      mount(from, trim(m.target), !m.read_only);
+      // As upstream's command line has them, whatever the file says.
+      const std::string at = trim(m.target);
+      if (!heavy_ || (at != "/src" && at != "/rundir" && at != "/code"))
+        mount(from, at, !m.read_only);
     }
     return out;
   }
@@ -403,19 +443,21 @@ class ContractMaker {
   Array acceptance_files() {
     Array out;
     for (const Member& m : *harness_files(record_)) {
+      const std::string to = heavy_ ? std::string(kHarnessFolder) + "/" + m.key : m.key;
       const bool seen =
           m.key.starts_with("src/") || shown_.contains(m.key.substr(0, m.key.find('/')));
       if (!seen || m.value.string() == nullptr) continue;
       put("harness/" + m.key, substitute(*m.value.string(), settings_.names));
       Object o;
       o.append("from", id_ + "/harness/" + m.key);
-      o.append("to", m.key);
+      o.append("to", to);
       out.push_back(std::move(o));
     }
     return out;
   }
 
   Status reference(Object& contract) {
+    if (heavy_) return heavy_patch(contract);
     const bool have = !record_.redacted && solution_files(record_) != nullptr;
     if (!have && !settings_.golden_of_redacted) return ok_status();
     std::string diff;
@@ -425,6 +467,14 @@ class ContractMaker {
           return ok_status();
         PROCTOR_CHECK_OK(add_difference(m, diff));
       }
+    if (diff.empty() && !settings_.golden_of_redacted) return ok_status();
+    put("reference.patch", std::move(diff));
+    contract.append("reference_patch", id_ + "/reference.patch");
+    return ok_status();
+  }
+
+  Status heavy_patch(Object& contract) {
+    PROCTOR_TRY(std::string diff, heavy_reference(record_));
     if (diff.empty() && !settings_.golden_of_redacted) return ok_status();
     put("reference.patch", std::move(diff));
     contract.append("reference_patch", id_ + "/reference.patch");
@@ -451,7 +501,8 @@ class ContractMaker {
   std::string id_;
   std::string image_;            // the environment's
   Array services_;               // that others depend on
-  std::set<std::string> shown_;  // folders of the workspace that containers see
+  std::set<std::string> shown_;  // top folders of the harness that containers see
+  bool heavy_ = false;
   std::vector<ContractFile> files_;
 };
 
@@ -464,6 +515,25 @@ Result<std::vector<ContractFile>> make_contract(const Record& record, const std:
   return ContractMaker(record, settings).run(repository, commit);
 }
 
+std::vector<ContractFile> make_judgement(const JudgeCase& judged, const std::string& repository,
+                                         const std::string& commit) {
+  const JudgePrompt prompt = judge_prompt(judged.problem, judged.reference, judged.candidate);
+  SingleShotTask task;
+  task.answer = AnswerKind::kJudgement;
+  task.system = prompt.system;
+  task.user = prompt.user;
+  Object c;
+  c.append("id", judged.name);
+  c.append("type", "judgement");
+  c.append("briefing", "Judge an answer in words against its reference.");
+  c.append("strata", strata_of(judged.category, judged.difficulty, judged.kind));
+  c.append("repository", source_of(repository, commit));
+  c.append("checks", answered(kJudgementFile));
+  c.append("single_shot", judged.name + "/single-shot.json");
+  return {{judged.name + ".yaml", write_yaml(Value(std::move(c))), 0644},
+          {judged.name + "/single-shot.json", write_task(task), 0644}};
+}
+
 std::string contract_id(const Record& record) {
   std::string out = record.id.text;
   for (char& c : out)
@@ -471,7 +541,8 @@ std::string contract_id(const Record& record) {
   return out;
 }
 
-Result<std::string> commit_stream(const Record& record, std::uint64_t mark) {
+Result<std::string> commit_stream(const Record& record, std::uint64_t mark,
+                                  const CommitExtras& extras) {
   const std::string message = record.id.text + "\n";
   std::string out = "commit refs/heads/" + contract_id(record) + "\nmark :" + std::to_string(mark) +
                     "\ncommitter cvdp <cvdp@localhost> 0 +0000\ndata " +
@@ -484,9 +555,16 @@ Result<std::string> commit_stream(const Record& record, std::uint64_t mark) {
            "\n";
     return ok_status();
   };
-  if (const Object* context = context_files(record))
+  if (!extras.tree.empty()) out += "M 040000 " + extras.tree + " \"\"\n";
+  if (const Object* context = context_files(record); context != nullptr && extras.tree.empty())
     for (const Member& m : *context)
       PROCTOR_CHECK_OK(file(m.key, m.value.string() == nullptr ? "" : *m.value.string()));
+  if (extras.golden) PROCTOR_CHECK_OK(file(kGoldenPatchFile, golden_patch_text(record)));
+  if (const Object* harness = harness_files(record); harness != nullptr && extras.harness)
+    for (const Member& m : *harness)
+      if (m.value.string() != nullptr &&
+          (m.key.starts_with("src/") || m.key == "docker-compose.yml"))
+        PROCTOR_CHECK_OK(file(m.key, *m.value.string()));
   Object prompt;
   prompt.append("prompt", prompt_of(record) == nullptr ? Value() : Value(*prompt_of(record)));
   PROCTOR_CHECK_OK(file("prompt.json", write_json(Value(std::move(prompt)))));

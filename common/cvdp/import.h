@@ -12,15 +12,22 @@
 #include "common/cvdp/compose.h"
 #include "common/cvdp/prepare.h"
 #include "common/cvdp/record.h"
+#include "common/cvdp/single_shot.h"
 
 namespace proctor::cvdp {
 
 // "cvdp_copilot_H.264_0001" as a contract is named: lower case.
 std::string contract_id(const Record& record);
 
+// What an agent sees beside the context.
+struct CommitExtras {
+  std::string tree;  // of a heavy record: its payload, an object of the same repository
+  bool golden = false, harness = false;
+};
 // One commit of `git fast-import` on refs/heads/<contract id>, marked `mark`: the context and
-// prompt.json.  Its id depends on the record alone.
-Result<std::string> commit_stream(const Record& record, std::uint64_t mark);
+// prompt.json.  Its id depends on the record and the extras alone.
+Result<std::string> commit_stream(const Record& record, std::uint64_t mark,
+                                  const CommitExtras& extras = {});
 
 // What an image that a harness builds is made of.
 struct BuildContext {
@@ -42,6 +49,10 @@ struct ImportSettings {
   // A problem without a solution gets what upstream's golden run applies then: empty new files.
   bool golden_of_redacted = false;
   bool network = false;
+  std::string repo_url, commit_hash;  // of heavy records, instead of their own
+  // What a single-shot method is asked of a problem, or hands in (single_shot.h).  With it answers
+  // in words have a contract too; an error leaves the problem out.  Called more than once.
+  std::function<Result<SingleShotTask>(const Record& record)> single_shot{};
   std::chrono::seconds harness_limit{600}, agent_limit{600};  // upstream's
   std::uint64_t disk_mebibytes = 200;                         // upstream's
 };
@@ -55,5 +66,15 @@ struct ContractFile {
 Result<std::vector<ContractFile>> make_contract(const Record& record, const std::string& repository,
                                                 const std::string& commit,
                                                 const ImportSettings& settings);
+
+// A judge's question about one answer, as a contract of its own (no repository of the problem's):
+// the run that answers it is metered, kept and gone on with like any other.
+struct JudgeCase {
+  std::string name;  // of the contract
+  std::string category, difficulty, kind;
+  std::string problem, reference, candidate;
+};
+std::vector<ContractFile> make_judgement(const JudgeCase& judged, const std::string& repository,
+                                         const std::string& commit);
 
 }  // namespace proctor::cvdp

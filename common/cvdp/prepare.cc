@@ -142,6 +142,16 @@ class Preparation {
   Prepared out_;
 };
 
+std::string response_line(const Record& record, Object input, Object output, bool obj) {
+  Object line;
+  Object inner;
+  inner.append("input", std::move(input));
+  inner.append("output", std::move(output));
+  inner.append("obj", obj);
+  line.append(record.id.text, std::move(inner));
+  return write_json(Value(std::move(line)));
+}
+
 }  // namespace
 
 Result<Prepared> prepare(const Record& record, const PrepareSettings& settings) {
@@ -159,13 +169,22 @@ std::string prompt_response_line(const Record& record, const Prepared* prepared)
       const Value* before = input.find(f.path);
       if (before == nullptr || *before != Value(f.bytes)) output.append(f.path, f.bytes);
     }
-  Object line;
-  Object inner;
-  inner.append("input", std::move(input));
-  inner.append("output", std::move(output));
-  inner.append("obj", prepared != nullptr && prepared->harness);
-  line.append(record.id.text, std::move(inner));
-  return write_json(Value(std::move(line)));
+  return response_line(record, std::move(input), std::move(output),
+                       prepared != nullptr && prepared->harness);
+}
+
+std::string answered_response_line(const Record& record, const std::vector<AnsweredFile>* answer) {
+  Object input;
+  Object output;
+  if (answer != nullptr && context_files(record) != nullptr) input = *context_files(record);
+  if (answer != nullptr)
+    for (const AnsweredFile& f : *answer) {
+      const Value* before = input.find(f.path);
+      if (before == nullptr || *before != Value(f.text)) output.set(f.path, f.text);
+    }
+  const Object* harness = harness_files(record);
+  const bool runs = record.shape == Shape::kAgentic || (harness != nullptr && !harness->empty());
+  return response_line(record, std::move(input), std::move(output), answer != nullptr && runs);
 }
 
 }  // namespace proctor::cvdp

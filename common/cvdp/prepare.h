@@ -10,6 +10,7 @@
 
 #include "common/cvdp/compose.h"
 #include "common/cvdp/record.h"
+#include "common/cvdp/response.h"
 
 namespace proctor::cvdp {
 
@@ -43,5 +44,7 @@ Result<Prepared> prepare(const Record& record, const PrepareSettings& settings);
 // One line of prompt_response.jsonl, without its newline: the starting files and those the solution
 // changed.  Upstream writes either version of a changed file by chance, Proctor the new one.
 std::string prompt_response_line(const Record& record, const Prepared* prepared);
+// The same of what a model answered; null: it gave no answer.
+std::string answered_response_line(const Record& record, const std::vector<AnsweredFile>* answer);
 
 }  // namespace proctor::cvdp

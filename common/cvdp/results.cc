@@ -40,11 +40,16 @@ Value item_json(std::string_view category, std::string_view difficulty,
   std::int64_t errors = 0;
   for (const TestResult& t : tests) {
     Object test;
-    test.append("result", t.result);
+    // Upstream writes a truth value for what a model judged.
+    if (t.judged && t.judged->score)
+      test.append("result", t.result != 0);
+    else
+      test.append("result", t.result);
     test.append("log", or_null(t.log));
     test.append("error_msg", or_null(t.error));
     test.append("execution", real(t.seconds));
     if (t.bleu) test.append("bleu_score", real(*t.bleu));
+    if (t.judged) test.append("llm_score", t.judged->score ? real(*t.judged->score) : Value());
     errors += t.result;
     list.emplace_back(std::move(test));
   }
@@ -52,7 +57,8 @@ Value item_json(std::string_view category, std::string_view difficulty,
   item.append("category", category);
   item.append("difficulty", difficulty);
   item.append("tests", std::move(list));
-  item.append("errors", errors);
+  const bool judged = tests.size() == 1 && tests[0].judged && tests[0].judged->score;
+  item.append("errors", judged ? Value(errors != 0) : Value(errors));
   return item;
 }
 
@@ -63,6 +69,31 @@ bool passes(const std::vector<TestResult>& tests) {
 bool needs_judge(const Record& record) {
   const int category = category_number(record.category);
   return category == 9 || category == 10;
+}
+
+std::string_view problem_of(const Record& record) {
+  if (const std::string* s = text_at(record.value, "prompt")) return *s;
+  if (const std::string* s = prompt_of(record)) return *s;
+  const Object* input = object_at(record.value, "input");
+  const std::string* s = input == nullptr ? nullptr : text_at(*input, "text");
+  return s == nullptr ? std::string_view() : std::string_view(*s);
+}
+
+ScoredAnswer judged_answer(const Record& record, const std::string& answer,
+                           const Result<Judgement>& judgement) {
+  TestResult test;
+  test.judged.emplace();
+  std::string log = "problem:\n" + std::string(problem_of(record)) + "\n\nreference:\n" +
+                    std::string(reference_of(record)) + "\n\nanswer:\n" + answer + "\n\n";
+  if (judgement.ok()) {
+    test.judged->score = judgement->score;
+    test.result = judgement->pass ? 0 : 1;
+    log += "score: " + python_repr(judgement->score) + "\n" + judgement->reasoning + "\n";
+  } else {
+    test.error = "Failed to execute subjective tests: " + judgement.error().detail;
+    log += *test.error + "\n";
+  }
+  return {{std::move(test)}, {std::move(log)}};
 }
 
 ScoredAnswer score_answer(const Record& record, const std::optional<std::string>& answer) {

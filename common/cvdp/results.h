@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/cvdp/record.h"
+#include "common/cvdp/response.h"
 
 namespace proctor::cvdp {
 
@@ -29,6 +30,11 @@ struct TestResult {
   std::optional<std::string> error;
   double seconds = 0;
   std::optional<double> bleu{};
+  // By a model: its score, or none where it gave none.
+  struct Judged {
+    std::optional<double> score;
+  };
+  std::optional<Judged> judged{};
 };
 TestResult test_result(const ServiceEnd& end);
 
@@ -46,5 +52,10 @@ struct ScoredAnswer {
 // Upstream's reports count these as failed where no model judges, whatever their tests say.
 bool needs_judge(const Record& record);
 ScoredAnswer score_answer(const Record& record, const std::optional<std::string>& answer);
+// The same by a model's word.  An error: it gave no score, and why.
+ScoredAnswer judged_answer(const Record& record, const std::string& answer,
+                           const Result<Judgement>& judgement);
+// What a judge is told the problem was: upstream's order of members.
+std::string_view problem_of(const Record& record);
 
 }  // namespace proctor::cvdp

@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/contract/models_file.h"
 #include "common/ledger/journal_ledger.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
@@ -238,12 +239,19 @@ Result<int> run_it(const RunOptions& options) {
   for (const std::string& endpoint : coordinator->endpoints())
     log::info("campaign " + frozen.id + ", epoch " + std::to_string(coordinator->epoch().raw()) +
               ", listening on " + endpoint);
+  std::vector<std::string> extra = options.worker_arguments;
+  if (!options.models.empty()) {
+    // A worker that cannot read it would be started again and again.
+    PROCTOR_TRY([[maybe_unused]] const ModelsFile models, load_models(options.models));
+  }
+  if (!options.models.empty())
+    extra.insert(extra.end(), {"--models", fs::absolute(options.models).string()});
   PROCTOR_TRY(workers,
               LocalWorkers::start({.folder = frozen.folder,
                                    .endpoint = local,
                                    .workers = options.workers.value_or(frozen.campaign.workers),
                                    .slots = options.slots.value_or(frozen.campaign.slots),
-                                   .extra = options.worker_arguments}));
+                                   .extra = extra}));
   const Coordinator::Outcome outcome = coordinator->run();
   display.end();
   workers->stop();

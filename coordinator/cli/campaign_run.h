@@ -19,7 +19,9 @@ struct RunOptions {
   // kEither: go on where something has begun.
   enum class Begin { kFresh, kGoOn, kEither } begin = Begin::kFresh;
   std::vector<std::string> worker_arguments{};  // of each local worker, beside its own
-  bool show_report = true;                      // on standard output; it is written in any case
+  // How local workers reach single-shot models; empty: PROCTOR_MODELS, or none are known.
+  std::string models{};
+  bool show_report = true;  // on standard output; it is written in any case
 };
 
 // The exit code.

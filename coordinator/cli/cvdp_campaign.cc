@@ -1,10 +1,12 @@
 #include "coordinator/cli/cvdp_campaign.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
+#include "coordinator/cli/cvdp_heavy.h"
 #include "coordinator/cli/cvdp_images.h"
 
 namespace proctor::cli {
@@ -16,7 +18,7 @@ name: @NAME@
 # noop has to fail and reference to succeed on every task: then the tasks are sound.
 methods: @METHODS@
 replicates: @REPLICATES@
-budget: {global: "@GLOBAL@.00", run: "1.00"}
+budget: {global: "@GLOBAL@.00", run: "@RUN@"}
 strata: [category, difficulty, dataset_kind]
 )";
 
@@ -76,6 +78,8 @@ class ImportWork {
       : options_(options),
         folder_(options.campaign),
         contexts_(folder_ / "repos" / "cvdp.git"),
+        heavy_(folder_ / "repos" / "cvdp.git", variable("CVDP_HEAVY_REPOS_PATH"),
+               std::getenv("CLONE_HTTP") != nullptr),
         images_(options.settings.network),
         settings_(options.settings) {
     settings_.image_id = [this](const std::string& name) { return images_.id_of(name); };
@@ -97,6 +101,7 @@ class ImportWork {
     put("@NAME@", campaign_name(fs::absolute(folder_).lexically_normal()));
     put("@METHODS@", options_.methods);
     put("@REPLICATES@", std::to_string(options_.replicates));
+    put("@RUN@", options_.run_usd);
     put("@GLOBAL@", std::to_string(options_.global_usd));
     return write_file(campaign, text);
   }
@@ -105,8 +110,10 @@ class ImportWork {
     const std::string none(40, '0');
     const auto possible = cvdp::make_contract(record, kRepository, none, settings_);
     const std::string id = cvdp::contract_id(record);
-    Result<std::string> stream = cvdp::commit_stream(record, batch_.size() + 1);
     if (!possible.ok()) return leave_out(record, possible.error());
+    const Result<cvdp::CommitExtras> extras = extras_of(record);
+    if (!extras.ok()) return leave_out(record, extras.error());
+    Result<std::string> stream = cvdp::commit_stream(record, batch_.size() + 1, *extras);
     if (!stream.ok()) return leave_out(record, stream.error());
     if (!ids_.emplace(id, record.id.text).second && ids_[id] != record.id.text)
       return leave_out(record, {Errc::kInvalid, "its name differs from \"" + ids_[id] +
@@ -125,6 +132,25 @@ class ImportWork {
 
  private:
   static constexpr const char* kRepository = "../repos/cvdp.git";
+
+  static std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  }
+
+  Result<cvdp::CommitExtras> extras_of(const cvdp::Record& record) {
+    cvdp::CommitExtras out;
+    out.golden = options_.include_golden;
+    out.harness = options_.include_harness;
+    PROCTOR_TRY(const auto source,
+                cvdp::heavy_source(record, settings_.repo_url, settings_.commit_hash));
+    if (!source) return out;
+    PROCTOR_TRY(out.tree, heavy_.payload(*source));
+    PROCTOR_TRY(const std::string diff, cvdp::heavy_reference(record));
+    PROCTOR_CHECK_OK(heavy_.applies(out.tree, diff));  // one that does not would stop the others
+    out.harness = false;  // upstream shows it to agents of other records alone
+    return out;
+  }
 
   Status leave_out(const cvdp::Record& record, const Error& why) {
     out_.left_out.push_back({record.id.text, record.category, record.difficulty, why.detail});
@@ -159,6 +185,7 @@ class ImportWork {
   const ImportOptions& options_;
   fs::path folder_;
   Contexts contexts_;
+  HeavyRepos heavy_;
   HostImages images_;
   cvdp::ImportSettings settings_;
   std::string stream_;

@@ -18,7 +18,9 @@ struct ImportOptions {
   // Of a campaign.yaml that is not there yet.
   std::string methods = "[noop, reference]";
   std::uint32_t replicates = 1;
+  bool include_golden = false, include_harness = false;  // an agent sees them too
   std::uint64_t global_usd = 1000;
+  std::string run_usd = "1.00";
 };
 struct Imported {
   std::size_t written = 0;  // contracts

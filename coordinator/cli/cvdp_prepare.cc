@@ -9,10 +9,7 @@
 #include "coordinator/cli/cvdp_prepare.h"
 
 namespace proctor::cli {
-namespace {
 
-// Writes below `root` without following a symbolic link that is there: a folder of an earlier run
-// may hold what an agent left.
 Status write_below(const fs::path& root, const std::string& relative, std::string_view bytes) {
   fs::path at = root;
   const fs::path path(relative);
@@ -25,6 +22,8 @@ Status write_below(const fs::path& root, const std::string& relative, std::strin
   }
   return write_file(root / path, bytes, Durability::kLazy);
 }
+
+namespace {
 
 class PrepareWork {
  public:

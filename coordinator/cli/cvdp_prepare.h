@@ -21,6 +21,9 @@ struct PreparedCount {
   std::uint64_t prepared = 0, refused = 0;
   std::uint64_t errors = 0;  // records that are none
 };
+// Writes below `root` without following a symbolic link that is there: a folder of an earlier run
+// may hold what an agent left.
+Status write_below(const fs::path& root, const std::string& relative, std::string_view bytes);
 // Refusals and warnings are told on standard error.
 Result<PreparedCount> prepare_problems(const PrepareOptions& options);
 

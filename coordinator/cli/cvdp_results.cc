@@ -3,10 +3,13 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/cvdp/json_writer.h"
+#include "common/cvdp/prompt.h"
 #include "common/cvdp/results.h"
 #include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/cvdp.h"
+#include "coordinator/cli/cvdp_evidence.h"
+#include "coordinator/cli/cvdp_prepare.h"
 
 namespace proctor::cli {
 namespace {
@@ -14,6 +17,7 @@ namespace {
 using cvdp::TestResult;
 
 constexpr std::size_t kLogBytes = std::size_t{16} << 20;
+constexpr std::size_t kAnswerBytes = std::size_t{128} << 20;  // escaped
 
 TestResult failed(const std::string& why) {
   TestResult out;
@@ -60,6 +64,22 @@ class ResultGatherer::Sample {
  public:
   Sample(const ResultGatherer& all, const SampleRequest& request) : all_(all), r_(request) {}
 
+  // Nothing: a judge has nothing to say about it.
+  Result<std::optional<cvdp::JudgeCase>> judge_case(const cvdp::Record& record) const {
+    std::optional<cvdp::JudgeCase> out;
+    if (!cvdp::needs_judge(record)) return out;
+    PROCTOR_TRY(const std::optional<std::string> text, candidate_of(record));
+    if (text && !text->empty())
+      out = cvdp::JudgeCase{judge_name(record),
+                            record.category,
+                            record.difficulty,
+                            std::string(cvdp::to_string(record.shape)),
+                            std::string(cvdp::problem_of(record)),
+                            std::string(cvdp::reference_of(record)),
+                            *text};
+    return out;
+  }
+
   Status add(const cvdp::Record& record) {
     const fs::path reports = fs::absolute(r_.folder) / record.id.repository / "reports";
     if (cvdp::is_comprehension(cvdp::category_number(record.category)))
@@ -69,11 +89,9 @@ class ResultGatherer::Sample {
         return outside(record, it->second);
     if (const auto it = all_.left_out_.find(record.id.text); it != all_.left_out_.end())
       return no_verdict(record, "th_prepare: " + it->second->why);
-    const std::string name =
-        cvdp::contract_id(record) + "/" + r_.method + "/r" + std::to_string(r_.replicate);
-    const auto it = all_.runs_.find(name);
-    if (it == all_.runs_.end()) return no_verdict(record, "th_run: it is not in the campaign");
-    return run(record, *it->second, reports);
+    const RunRecord* found = run_of(record);
+    if (found == nullptr) return no_verdict(record, "th_run: it is not in the campaign");
+    return run(record, *found, reports);
   }
 
   Result<SampleResults> finish() {
@@ -81,6 +99,8 @@ class ResultGatherer::Sample {
     for (cvdp::Member& m : then_.members()) raw.append(std::move(m.key), std::move(m.value));
     out_.raw = cvdp::Value(std::move(raw));
     PROCTOR_CHECK_OK(make_dirs(r_.folder));
+    if (r_.single_shot)
+      PROCTOR_CHECK_OK(write_file(r_.folder / "prompt_response.jsonl", responses_));
     PROCTOR_CHECK_OK(write_file(r_.folder / "raw_result.json", cvdp::write_json(out_.raw)));
     return std::move(out_);
   }
@@ -107,19 +127,102 @@ class ResultGatherer::Sample {
     then_.append(record.id.text, cvdp::item_json(record.category, record.difficulty, tests));
   }
 
-  Status answer(const cvdp::Record& record, const fs::path& reports) {
+  std::string judge_name(const cvdp::Record& record) const {
+    return cvdp::contract_id(record) + "-" + r_.method + "-s" + std::to_string(r_.replicate);
+  }
+
+  const RunRecord* run_of(const cvdp::Record& record) const {
+    const auto it = all_.runs_.find(cvdp::contract_id(record) + "/" + r_.method + "/r" +
+                                    std::to_string(r_.replicate));
+    return it == all_.runs_.end() ? nullptr : it->second;
+  }
+
+  // What a single-shot method wrote; nothing: it has not answered.
+  Result<std::optional<cvdp::AnsweredFiles>> answer_of(const cvdp::Record& record) const {
+    std::optional<cvdp::AnsweredFiles> out;
+    const RunRecord* run = run_of(record);
+    if (run == nullptr || run->state != RunRecord::State::kEnded) return out;
+    const Result<fs::path> evidence = evidence_of(*all_.frozen_, *run);
+    if (!evidence.ok()) return out;
+    const Result<std::string> text = read_file(*evidence / kAnswerFile, kAnswerBytes);
+    if (!text.ok()) return out;
+    PROCTOR_TRY(out, cvdp::read_answer(*text));
+    return out;
+  }
+
+  Result<std::optional<std::string>> candidate_of(const cvdp::Record& record) const {
     std::optional<std::string> text;
     if (r_.golden) text = std::string(cvdp::reference_of(record));
-    cvdp::ScoredAnswer scored = cvdp::score_answer(record, text);
+    if (!r_.single_shot) return text;
+    PROCTOR_TRY(const std::optional<cvdp::AnsweredFiles> answer, answer_of(record));
+    if (!answer) return text;
+    for (const char* path : {"docs/subjective.txt", "subjective.txt"})
+      for (const cvdp::AnsweredFile& f : answer->files)
+        if (f.path == path) text = f.text;
+    return text;
+  }
+
+  // The folders as upstream leaves them after a model has answered.
+  Status show_answer(const cvdp::Record& record) {
+    if (!r_.single_shot) return ok_status();
+    PROCTOR_TRY(const std::optional<cvdp::AnsweredFiles> answer, answer_of(record));
+    responses_ += cvdp::answered_response_line(record, answer ? &answer->files : nullptr) + "\n";
+    const std::string number = std::to_string(record.id.issue);
+    const fs::path harness = r_.folder / record.id.repository / "harness" / number;
+    if (answer)
+      for (const cvdp::AnsweredFile& f : answer->files) show_file(record, harness, f);
+    const auto prompt = cvdp::prompt_for(record);
+    if (!prompt.ok()) return ok_status();
+    const std::string line(40, '-');
+    return write_below(r_.folder, record.id.repository + "/prompts/" + number + ".md",
+                       prompt->system + "\n\n" + line + "\n" + prompt->user);
+  }
+
+  // A name that no file can have here is the answer's fault, not the report's.
+  static void show_file(const cvdp::Record& record, const fs::path& folder,
+                        const cvdp::AnsweredFile& file) {
+    if (const Status shown = write_below(folder, file.path, file.text); !shown.ok())
+      std::fprintf(stderr, "%s: an answered file is not shown: %s\n", record.id.text.c_str(),
+                   printable(shown.error().detail, 500).c_str());
+  }
+
+  // Why there is no answer to score; empty: there is one, or none was to be had.
+  std::string no_answer(const cvdp::Record& record) const {
+    if (!r_.single_shot) return {};
+    if (const auto it = all_.left_out_.find(record.id.text); it != all_.left_out_.end())
+      return "th_prepare: " + it->second->why;
+    const RunRecord* run = run_of(record);
+    if (run == nullptr) return "th_run: it is not in the campaign";
+    if (run->state != RunRecord::State::kEnded) return "th_run: the run has not ended";
+    return {};
+  }
+
+  Status answer(const cvdp::Record& record, const fs::path& reports) {
+    PROCTOR_CHECK_OK(show_answer(record));
+    if (const std::string why = no_answer(record); !why.empty()) return no_verdict(record, why);
+    PROCTOR_TRY(const std::optional<std::string> text, candidate_of(record));
+    const bool judged =
+        r_.judgements != nullptr && cvdp::needs_judge(record) && text && !text->empty();
+    Result<cvdp::Judgement> judgement = Error{Errc::kUnavailable, "no judge has answered"};
+    if (judged)
+      if (const auto it = r_.judgements->find(judge_name(record)); it != r_.judgements->end())
+        judgement = it->second;
+    cvdp::ScoredAnswer scored =
+        judged ? cvdp::judged_answer(record, *text, judgement) : cvdp::score_answer(record, text);
     constexpr const char* kNames[] = {"_rouge.txt", "_bleu.txt"};
-    for (std::size_t i = 0; i < scored.tests.size() && 1 < scored.tests.size(); ++i) {
-      const fs::path log = reports / (std::to_string(record.id.issue) + kNames[i]);
+    for (std::size_t i = 0; i < scored.tests.size(); ++i) {
+      if (scored.logs[i].empty()) continue;
+      const fs::path log =
+          reports / (std::to_string(record.id.issue) + (judged ? "_llm_score.txt" : kNames[i]));
       PROCTOR_CHECK_OK(make_dirs(reports));
       PROCTOR_CHECK_OK(write_file(log, scored.logs[i], Durability::kLazy));
       scored.tests[i].log = log.string();
     }
     put(record, scored.tests);
-    if (cvdp::needs_judge(record)) {
+    if (judged && !judgement.ok()) {
+      out_.passed.erase(record.id.text);
+      out_.no_verdict[record.id.text] = judgement.error().detail;
+    } else if (cvdp::needs_judge(record) && !judged && r_.judgements == nullptr) {
       out_.passed.erase(record.id.text);
       out_.no_verdict[record.id.text] = "its answers are judged by a model";
     }
@@ -130,11 +233,12 @@ class ResultGatherer::Sample {
     if (run.state != RunRecord::State::kEnded)
       return no_verdict(record, "th_run: the run has not ended");
     constexpr const char* kFault = "Failed to execute objective harness: ";
-    const Result<fs::path> evidence = evidence_of(run);
+    const Result<fs::path> evidence = evidence_of(*all_.frozen_, run);
     if (!evidence.ok()) return no_verdict(record, kFault + evidence.error().detail);
     PROCTOR_TRY(const std::string bytes, read_file(*evidence / kReportFile, kReportBytes));
     PROCTOR_TRY(const RunReport report, parse_report(bytes));
     if (r_.agent) PROCTOR_CHECK_OK(show_agent(record, *evidence, reports));
+    PROCTOR_CHECK_OK(show_answer(record));
     if (report.outcome == RunOutcome::kInvalid)
       return no_verdict(record, kFault + report.rationale);
     const std::vector<std::string> services = services_of(record, all_.dataset_.settings.names);
@@ -174,16 +278,6 @@ class ResultGatherer::Sample {
     return write_file(harness / "agent_changes.patch", *patch, Durability::kLazy);
   }
 
-  // The attempt whose report the journal names.
-  Result<fs::path> evidence_of(const RunRecord& run) const {
-    for (std::uint32_t n = run.attempts; 0 < n; --n) {
-      const fs::path folder = all_.frozen_->folder.attempt(run.name, AttemptNo(n));
-      const Result<std::string> bytes = read_file(folder / kReportFile, kReportBytes);
-      if (bytes.ok() && sha256(*bytes) == run.report) return folder;
-    }
-    return Error{Errc::kNotFound, "no attempt left evidence (proctor explain " + run.name + ")"};
-  }
-
   // What went to standard output, as upstream; the rest beside it, which upstream loses.
   static Result<std::string> copy_logs(const fs::path& from, const fs::path& to) {
     PROCTOR_CHECK_OK(make_dirs(to.parent_path()));
@@ -199,6 +293,7 @@ class ResultGatherer::Sample {
   const ResultGatherer& all_;
   const SampleRequest& r_;
   cvdp::Object first_, then_;
+  std::string responses_;  // prompt_response.jsonl
   SampleResults out_;
 };
 
@@ -211,19 +306,35 @@ ResultGatherer::ResultGatherer(const ImportOptions& dataset,
   for (const RunRecord& run : report->runs) runs_[run.name] = &run;
 }
 
-Result<SampleResults> ResultGatherer::gather(const SampleRequest& request) const {
+Status ResultGatherer::each(const std::function<Status(const cvdp::Record&)>& visit) const {
   PROCTOR_TRY(const LastLines last, last_lines(dataset_.file));
-  Sample sample(*this, request);
   PROCTOR_TRY([[maybe_unused]] const cvdp::DatasetSummary summary,
               read_dataset(
                   dataset_.file,
                   [&](const cvdp::Record& record) {
-                    return last.holds(record) && dataset_.selection.holds(record)
-                               ? sample.add(record)
-                               : ok_status();
+                    return last.holds(record) && dataset_.selection.holds(record) ? visit(record)
+                                                                                  : ok_status();
                   },
                   Findings::kKnown));
+  return ok_status();
+}
+
+Result<SampleResults> ResultGatherer::gather(const SampleRequest& request) const {
+  Sample sample(*this, request);
+  PROCTOR_CHECK_OK(each([&](const cvdp::Record& record) { return sample.add(record); }));
   return sample.finish();
+}
+
+Result<std::vector<cvdp::JudgeCase>> ResultGatherer::judge_cases(
+    const SampleRequest& request) const {
+  const Sample sample(*this, request);
+  std::vector<cvdp::JudgeCase> out;
+  PROCTOR_CHECK_OK(each([&](const cvdp::Record& record) -> Status {
+    PROCTOR_TRY(std::optional<cvdp::JudgeCase> one, sample.judge_case(record));
+    if (one) out.push_back(*std::move(one));
+    return ok_status();
+  }));
+  return out;
 }
 
 }  // namespace proctor::cli

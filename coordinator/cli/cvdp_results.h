@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/cvdp/compose.h"
+#include "common/cvdp/import.h"
 #include "common/cvdp/results.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
@@ -23,6 +24,9 @@ struct SampleRequest {
   bool agent = false;           // what it said and changed is shown too
   // Of problems that were run outside the campaign; null: there are none.
   const std::map<std::string, std::vector<cvdp::TestResult>>* harness = nullptr;
+  bool single_shot = false;  // what it answered is
+  // What a judge said, by judge_name(); empty: nobody was asked.
+  const std::map<std::string, Result<cvdp::Judgement>>* judgements = nullptr;
 };
 struct SampleResults {
   cvdp::Value raw;                                // raw_result.json
@@ -40,9 +44,12 @@ class ResultGatherer {
                  const FrozenCampaign* frozen, const CampaignReport* report);
   // Writes the logs and raw_result.json.
   Result<SampleResults> gather(const SampleRequest& request) const;
+  // The answers in words that a judge is to be asked about.
+  Result<std::vector<cvdp::JudgeCase>> judge_cases(const SampleRequest& request) const;
 
  private:
   class Sample;
+  Status each(const std::function<Status(const cvdp::Record&)>& visit) const;
   const ImportOptions& dataset_;
   const FrozenCampaign* frozen_;
   std::map<std::string, const RunRecord*> runs_;              // by name

@@ -19,7 +19,14 @@ void tell_sample(const SampleResults& sample, const std::string& name) {
 
 Result<int> run_problems(const CvdpFlags& flags) {
   PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
-  if (!flags.agent.empty())
+  if (flags.model.model == kLocalExport) {
+    PROCTOR_TRY([[maybe_unused]] const auto asked, model_mode(flags.model, plan));
+    return export_prompts(plan, flags.model.responses_file);
+  }
+  PROCTOR_TRY(const std::optional<CvdpMode> model, model_mode(flags.model, plan));
+  if (model)
+    plan.modes.push_back(*model);
+  else if (!flags.agent.empty())
     plan.modes.push_back({"agent", "agent", "", false, flags.agent});
   else if (flags.no_patch)
     plan.modes.push_back({"no-patch", "noop", "", false});
@@ -41,6 +48,7 @@ void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
   command->footer(
       "Example:\n  proctor images build cvdp-sim --by ops/images/cvdp-sim/build\n"
       "  proctor cvdp run problems.jsonl --golden --image-sim cvdp-sim --prefix work\n"
+      "  proctor cvdp run problems.jsonl --model gpt-4o --judge gpt-4o --prefix model\n"
       "  proctor cvdp run problems.jsonl --agent my-agent:1 -n 5 -k 1 --workers 2 --prefix agent\n"
       "Writes raw_result.json, report.json and report.txt into the prefix, with several samples "
       "into its sample_1,\nsample_2, ... and the composite report. Interrupted, the same command "
@@ -49,6 +57,7 @@ void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
   auto flags = std::make_shared<CvdpFlags>();
   add_cvdp_common_flags(*command, *flags);
   add_cvdp_upstream_flags(*command, *flags);
+  add_model_flags(*command, flags->model);
   command->callback([=, &exit_code] {
     const Result<int> done = run_problems(*flags);
     exit_code = done.ok() ? *done : complain(done.error());

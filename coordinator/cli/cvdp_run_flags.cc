@@ -15,20 +15,15 @@ struct Refused {
 };
 // In upstream's order.
 constexpr Refused kRefused[] = {
-    {"-a,--answers", true, "replaying answers is not here yet"},
-    {"-m,--model", true, "models are not here yet: --agent, --golden or --no-patch"},
-    {"--prompts-responses-file", true, "models are not here yet"},
     {"-q,--queue-timeout", true,
      "it does nothing upstream, and no problem is dropped here; stop with Ctrl-C and go on later"},
-    {"-c,--custom-factory", true, "a Python class of upstream's program cannot be loaded here"},
+    {"-c,--custom-factory", true,
+     "a Python class of upstream's program cannot be loaded here: --model-program runs any "
+     "program"},
     {"--network-name", true,
      "services have no network in common here; --external-network gives each its own"},
-    {"--force-agentic-include-golden", false, "an agent gets the problem alone here"},
-    {"--force-agentic-include-harness", false, "an agent gets the problem alone here"},
     {"--copilot-refine", true,
-     "models are not here yet; proctor cvdp refine merges what one wrote"},
-    {"--repo-url", true, "records whose context is a commit of a repository are not run"},
-    {"--commit-hash", true, "records whose context is a commit of a repository are not run"},
+     "prompts are not rewritten during a run; proctor cvdp refine merges what a model wrote"},
 };
 
 std::string without_quotes(std::string text) {
@@ -42,6 +37,7 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
   constexpr std::uint32_t kSamplesMost = 1000, kThreadsMost = 256, kWorkersMost = 64;
   constexpr std::uint64_t kDay = 86'400, kTebibyte = std::uint64_t{1} << 20;
   cvdp::ImportSettings& s = flags.plan.dataset.settings;
+  flags.plan.dataset.global_usd = 1'000'000;  // no run is parked for the price of time
   flags.plan.slots = std::max(1U, std::thread::hardware_concurrency());
   command.add_option("FILE", flags.file, "the dataset");
   command.add_option("-f,--filename", flags.filename, "the same, as upstream names it");
@@ -76,13 +72,19 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
                                             {"oci", CvdpEngine::kOci},
                                             {"compose", CvdpEngine::kCompose}}))
       ->option_text("auto|api|oci|compose");
+  command.add_option("--prices", flags.plan.prices, "price table of the campaign (a CSV file)")
+      ->check(CLI::ExistingFile);
+  command.add_option("--usd", flags.plan.dataset.global_usd, "what all runs may cost (1000000)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  command.add_option("--run-usd", flags.plan.dataset.run_usd, "what one run may cost (1.00)");
   command.add_flag("-e,--external-network", s.network, "give services and builds a network");
 }
 
 void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
   command.add_flag("--golden,--no-llm", flags.golden, "apply the reference solutions (default)");
   command.add_flag("-d,--no-patch", flags.no_patch, "apply nothing");
-  command.add_flag("-l,--llm", flags.llm, "upstream's word for --agent; that alone is enough");
+  command.add_flag("-l,--llm", flags.llm,
+                   "upstream's word for --agent or --model; those alone are enough");
   command.add_option("-g,--agent", flags.agent, "the image of an agent that works on each problem");
   command.add_option("--agent-timeout", flags.agent_seconds, "seconds for the agent (600)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
@@ -95,6 +97,14 @@ void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
       command.add_flag("--force-agentic", flags.force_agentic, "run the dataset as an agentic one");
   command.add_flag("--force-copilot", flags.force_copilot, "run the dataset as a non-agentic one")
       ->excludes(agentic);
+  command.add_flag("--force-agentic-include-golden", flags.plan.dataset.include_golden,
+                   "show agents the reference solution");
+  command.add_flag("--force-agentic-include-harness", flags.plan.dataset.include_harness,
+                   "show agents src and docker-compose.yml");
+  command.add_option("--repo-url", flags.plan.dataset.settings.repo_url,
+                     "the repository of heavy records, instead of their own");
+  command.add_option("--commit-hash", flags.plan.dataset.settings.commit_hash,
+                     "their commit, instead of their own");
   for (const Refused& r : kRefused) {
     const auto refuse = [&flags, &r] {
       flags.refused.push_back(std::string(r.option) + ": " + r.why);
@@ -116,17 +126,29 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
     return Error{Errc::kInvalid, "--golden and --no-patch exclude each other"};
   if (!flags.agent.empty() && (flags.golden || flags.no_patch))
     return Error{Errc::kInvalid, "--agent excludes --golden and --no-patch"};
-  if (flags.llm && flags.agent.empty())
-    return Error{Errc::kInvalid, "--llm needs --agent: models are not here yet"};
-  if (!flags.agent.empty() && flags.plan.engine == CvdpEngine::kCompose)
-    return Error{Errc::kInvalid, "--engine compose runs golden and no-patch harnesses, no agents"};
+  const bool model = !flags.model.model.empty() || !flags.model.answers.empty();
+  if (model && (flags.golden || flags.no_patch))
+    return Error{Errc::kInvalid, "--model and --answers exclude --golden and --no-patch"};
+  if (model && !flags.agent.empty())
+    return Error{Errc::kInvalid, "a model or an agent, not both: --model, --answers or --agent"};
+  if (flags.llm && flags.agent.empty() && !model)
+    return Error{Errc::kInvalid, "--llm needs --model or --agent"};
+  if (!flags.agent.empty() && !flags.model.responses_file.empty())
+    return Error{Errc::kInvalid, "--prompts-responses-file does not go with --agent"};
+  if (flags.plan.engine == CvdpEngine::kCompose && (model || !flags.agent.empty()))
+    return Error{Errc::kInvalid,
+                 "--engine compose runs golden and no-patch harnesses, no agents and no models"};
   CvdpPlan plan = flags.plan;
   plan.prefix = flags.prefix;
   plan.dataset.file = without_quotes(flags.file.empty() ? flags.filename : flags.file);
   plan.dataset.settings.harness_limit = std::chrono::seconds(flags.harness_seconds);
   plan.dataset.settings.agent_limit = std::chrono::seconds(flags.agent_seconds);
   plan.dataset.settings.golden_of_redacted = true;
+  PROCTOR_CHECK_OK(check_models(flags.model));
+  PROCTOR_CHECK_OK(take_models(flags.model, plan));
   plan.metadata.force_agentic = flags.force_agentic;
+  plan.metadata.force_agentic_include_golden = plan.dataset.include_golden;
+  plan.metadata.force_agentic_include_harness = plan.dataset.include_harness;
   plan.metadata.force_copilot = flags.force_copilot;
   if (!flags.force_agentic && !flags.force_copilot) return plan;
   PROCTOR_CHECK_OK(make_dirs(plan.prefix));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cli/cvdp_model.h"
 #include "coordinator/cli/cvdp_run_work.h"
 
 namespace proctor::cli {
@@ -17,6 +18,7 @@ struct CvdpFlags {
   std::uint64_t harness_seconds = 600, agent_seconds = 600;
   bool golden = false, no_patch = false, llm = false;
   std::string agent;  // an image
+  ModelFlags model;
   bool force_agentic = false, force_copilot = false;
   // What was given of the options that cannot be had, with the reason.
   std::vector<std::string> refused;

@@ -5,9 +5,12 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "common/contract/campaign_parser.h"
+#include "common/cvdp/heavy.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/cvdp_compose.h"
 #include "coordinator/cli/cvdp_images.h"
+#include "coordinator/cli/cvdp_judge.h"
 #include "coordinator/cli/cvdp_prepare.h"
 #include "coordinator/cli/cvdp_report_files.h"
 #include "coordinator/cli/report_files.h"
@@ -52,8 +55,10 @@ Result<Json> question_of(const CvdpPlan& plan) {
   PROCTOR_TRY(const std::string digest, digest_of_file(d.file));
   Json modes = Json::array();
   for (const CvdpMode& mode : plan.modes)
-    modes.push_back(mode.agent.empty() ? mode.name : mode.name + " " + mode.agent);
-  Json out = {
+    modes.push_back(mode.single_shot     ? mode.single_shot->question
+                    : mode.agent.empty() ? mode.name
+                                         : mode.name + " " + mode.agent);
+  Json question = {
       {"dataset", digest},
       {"modes", std::move(modes)},
       {"samples", plan.samples},
@@ -64,8 +69,19 @@ Result<Json> question_of(const CvdpPlan& plan) {
       {"harness_seconds", d.settings.harness_limit.count()},
       {"agent_seconds", d.settings.agent_limit.count()},
       {"disk_mebibytes", d.settings.disk_mebibytes}};
-  if (plan.engine != CvdpEngine::kAuto) out["engine"] = word_of(plan.engine);
-  return out;
+  const auto also = [&question](const char* key, const std::string& value) {
+    if (!value.empty()) question[key] = value;
+  };
+  also("repo_url", d.settings.repo_url);
+  also("commit_hash", d.settings.commit_hash);
+  if (d.include_golden) question["include_golden"] = true;
+  if (d.include_harness) question["include_harness"] = true;
+  if (!plan.judge.empty()) question["judge"] = plan.judge_method;
+  if (!plan.prices.empty()) {
+    PROCTOR_TRY(question["prices"], digest_of_file(plan.prices));
+  }
+  if (plan.engine != CvdpEngine::kAuto) question["engine"] = word_of(plan.engine);
+  return question;
 }
 
 Json json_of(const std::vector<Imported::LeftOut>& left_out) {
@@ -93,15 +109,15 @@ class CvdpWork {
     if (!known && plan_.reports_only)
       return Error{Errc::kNotFound, plan_.prefix.string() + ": nothing has run here yet"};
     if (!known) PROCTOR_CHECK_OK(import());
+    if (!plan_.models_text.empty()) {
+      plan_.models_file = (plan_.prefix / "models.json").string();
+      PROCTOR_CHECK_OK(write_file(plan_.models_file, plan_.models_text));
+    }
     CvdpOutcome out;
     if (0 < contracts_ && !plan_.reports_only) {
-      out.exit_code = run_campaign({.folder = plan_.dataset.campaign,
-                                    .workers = plan_.workers,
-                                    .slots = plan_.slots,
-                                    .listen = {},
-                                    .begin = RunOptions::Begin::kEither,
-                                    .worker_arguments = worker_arguments(plan_.engine),
-                                    .show_report = false});
+      RunOptions run = how_to_run();
+      run.folder = plan_.dataset.campaign;
+      out.exit_code = run_campaign(run);
       out.stopped = out.exit_code == kJobFailed;
       if (out.stopped)
         std::fprintf(stderr, "(or the same proctor cvdp command again, which reports too)\n");
@@ -112,6 +128,17 @@ class CvdpWork {
   }
 
  private:
+  RunOptions how_to_run() const {
+    return {.folder = {},
+            .workers = plan_.workers,
+            .slots = plan_.slots,
+            .listen = {},
+            .begin = RunOptions::Begin::kEither,
+            .worker_arguments = worker_arguments(plan_.engine),
+            .models = plan_.models_file,
+            .show_report = false};
+  }
+
   std::string folder_of(const CvdpMode& mode, std::uint32_t sample) const {
     fs::path folder = mode.folder.empty() ? plan_.prefix : plan_.prefix / mode.folder;
     if (1 < plan_.samples) folder /= "sample_" + std::to_string(sample);
@@ -146,13 +173,46 @@ class CvdpWork {
   }
 
   // What upstream shows an agent: CVDP.md 6.2.
+  // Heavy records show a whole tree, the others five places: one method cannot do both.
+  Result<bool> is_heavy() const {
+    const ImportOptions& d = plan_.dataset;
+    std::size_t heavy = 0, plain = 0;
+    PROCTOR_TRY([[maybe_unused]] const auto summary,
+                read_dataset(
+                    d.file,
+                    [&](const cvdp::Record& record) {
+                      if (!d.selection.holds(record)) return ok_status();
+                      const auto source =
+                          cvdp::heavy_source(record, d.settings.repo_url, d.settings.commit_hash);
+                      ++(source.ok() && !*source ? plain : heavy);
+                      return ok_status();
+                    },
+                    Findings::kKnown));
+    if (0 < heavy && 0 < plain)
+      return Error{Errc::kInvalid,
+                   "an agent's image runs heavy records or others, not both at once: --filter or "
+                   "--id selects"};
+    return 0 < heavy;
+  }
+
   Result<std::string> method_of(const CvdpMode& mode) const {
+    if (mode.single_shot) return mode.single_shot->method;
     if (mode.agent.empty()) return mode.method;
     HostImages images(plan_.dataset.settings.network);
     PROCTOR_TRY(const std::string id, images.id_of(mode.agent));
     Json mounts = Json::array();
-    for (const char* path : {"docs", "rtl", "verif", "rundir", "prompt.json"})
-      mounts.push_back({{"from", path}, {"at", std::string("/code/") + path}});
+    PROCTOR_TRY(const bool heavy, is_heavy());
+    const auto show = [&mounts](const std::string& path) {
+      mounts.push_back({{"from", path}, {"at", "/code/" + path}});
+    };
+    if (heavy) {
+      mounts.push_back({{"from", "."}, {"at", "/code"}});
+    } else {
+      for (const char* path : {"docs", "rtl", "verif", "rundir", "prompt.json"}) show(path);
+      if (plan_.dataset.include_golden) show(cvdp::kGoldenPatchFile);
+      if (plan_.dataset.include_harness)
+        for (const char* path : {"src", "docker-compose.yml"}) show(path);
+    }
     return Json{{"name", mode.method},
                 {"container", {{"image", id}, {"working_dir", "/code"}, {"mounts", mounts}}}}
         .dump();
@@ -165,12 +225,17 @@ class CvdpWork {
     d.methods = "[";
     for (const CvdpMode& mode : plan_.modes) {
       PROCTOR_TRY(const std::string method, method_of(mode));
+      if (mode.single_shot) d.settings.single_shot = mode.single_shot->task;
       d.methods += (d.methods.size() == 1 ? "" : ", ") + method;
     }
     d.methods += "]";
     d.replicates = plan_.samples;
-    constexpr std::uint64_t kMost = 1'000'000;  // no run is parked for the price of time
-    d.global_usd = kMost;
+    if (!plan_.prices.empty()) {
+      constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+      PROCTOR_TRY(const std::string prices, read_file(plan_.prices, kMostBytes));
+      PROCTOR_CHECK_OK(make_dirs(d.campaign));
+      PROCTOR_CHECK_OK(write_file(fs::path(d.campaign) / kCostModelFile, prices));
+    }
     if (plan_.engine != CvdpEngine::kCompose) {
       PROCTOR_TRY(Imported imported, import_problems(d));
       contracts_ = imported.written;
@@ -205,6 +270,12 @@ class CvdpWork {
     }
     const ResultGatherer gatherer(plan_.dataset, left_out_, frozen ? &*frozen : nullptr,
                                   runs ? &*runs : nullptr);
+    if (!plan_.judge.empty()) {
+      PROCTOR_TRY(judged_, judge(gatherer));
+      out.exit_code = std::max(out.exit_code, judged_->exit_code);
+      out.stopped = judged_->stopped;
+      if (out.stopped || judged_->exit_code == kBadInput) return ok_status();
+    }
     for (const CvdpMode& mode : plan_.modes) {
       PROCTOR_TRY(std::vector<SampleResults> samples, report_mode(gatherer, mode));
       out.samples.push_back(std::move(samples));
@@ -227,13 +298,47 @@ class CvdpWork {
                            }});
   }
 
+  SampleRequest request_of(const CvdpMode& mode, std::uint32_t sample) const {
+    SampleRequest out;
+    out.method = mode.method;
+    out.replicate = sample;
+    out.golden = mode.golden;
+    out.folder = folder_of(mode, sample);
+    out.agent = !mode.agent.empty();
+    out.single_shot = mode.single_shot.has_value();
+    if (judged_) out.judgements = &judged_->judgements;
+    return out;
+  }
+
+  // After the runs, because it is their answers that are judged.
+  Result<Judged> judge(const ResultGatherer& gatherer) const {
+    std::vector<cvdp::JudgeCase> cases;
+    for (const CvdpMode& mode : plan_.modes)
+      for (std::uint32_t sample = 1; sample <= plan_.samples; ++sample) {
+        PROCTOR_TRY(const std::vector<cvdp::JudgeCase> some,
+                    gatherer.judge_cases(request_of(mode, sample)));
+        cases.insert(cases.end(), some.begin(), some.end());
+      }
+    JudgeOptions options;
+    options.folder = plan_.prefix / "judging";
+    options.method = plan_.judge_method;
+    options.run_usd = plan_.dataset.run_usd;
+    options.global_usd = plan_.dataset.global_usd;
+    options.prices = plan_.prices;
+    options.run = how_to_run();
+    options.reports_only = plan_.reports_only;
+    return judge_answers(options, cases);
+  }
+
   Result<std::vector<SampleResults>> report_mode(const ResultGatherer& gatherer,
                                                  const CvdpMode& mode) {
     cvdp::ReportMetadata metadata = plan_.metadata;
     metadata.dataset_path = plan_.dataset.file;
     metadata.timestamp = local_time();
-    metadata.golden_mode = mode.agent.empty();  // upstream's word for all without a model
-    metadata.disable_patch = mode.agent.empty() && !mode.golden;
+    const bool plain = mode.agent.empty() && !mode.single_shot;
+    metadata.golden_mode = plain;  // upstream's word for all without a model
+    metadata.disable_patch = plain && !mode.golden;
+    if (mode.single_shot) metadata.model_agent = mode.name;
     if (!mode.agent.empty()) metadata.model_agent = mode.agent;
     std::vector<SampleResults> all;
     std::vector<cvdp::Value> reports;
@@ -243,8 +348,9 @@ class CvdpWork {
     for (std::uint32_t sample = 1; sample <= plan_.samples; ++sample) {
       const std::string folder = folder_of(mode, sample);
       PROCTOR_TRY(const HarnessResults by_compose, run_outside(mode, folder));
-      PROCTOR_TRY(SampleResults results, gatherer.gather({mode.method, sample, mode.golden, folder,
-                                                          !mode.agent.empty(), &by_compose}));
+      SampleRequest request = request_of(mode, sample);
+      request.harness = &by_compose;
+      PROCTOR_TRY(SampleResults results, gatherer.gather(request));
       PROCTOR_TRY(cvdp::Report report, cvdp::make_report(results.raw, metadata));
       for (const std::string& left : report.left_out)
         std::fprintf(stderr, "left out of the report: %s\n", left.c_str());
@@ -264,6 +370,7 @@ class CvdpWork {
   Json question_;
   std::size_t contracts_ = 0;
   std::vector<Imported::LeftOut> left_out_;
+  std::optional<Judged> judged_;
 };
 
 }  // namespace

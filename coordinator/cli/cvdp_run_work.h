@@ -23,6 +23,13 @@ struct CvdpMode {
   bool golden = false;
   // Of an agent: its image, as it was named; the method's name is `method` then.
   std::string agent{};
+  // Of a single-shot method.
+  struct SingleShot {
+    std::string method;    // as campaign.yaml has it, in JSON
+    std::string question;  // what decides its results
+    std::function<Result<cvdp::SingleShotTask>(const cvdp::Record&)> task;
+  };
+  std::optional<SingleShot> single_shot{};
 };
 // Who runs harnesses: OCI for images of the store and the Engine API for others; one of these
 // alone; `docker compose`.  kAuto leaves to compose what is beyond the subset of the others.
@@ -37,6 +44,10 @@ struct CvdpPlan {
   std::uint32_t workers = 1, slots = 1;
   bool reports_only = false;  // nothing is run
   CvdpEngine engine = CvdpEngine::kAuto;
+  // How models are reached: a file, or the text of the prefix's models.json.
+  std::string models_file, models_text;
+  std::string judge, judge_method;  // a model; empty: nobody judges
+  std::string prices;               // a price table; empty: the abstract one
   cvdp::ReportMetadata metadata;
 };
 struct CvdpOutcome {

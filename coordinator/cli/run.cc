@@ -20,6 +20,10 @@ void add_common(CLI::App* command, const std::shared_ptr<Flags>& flags) {
       ->check(CLI::Range(1U, kSlotsMost));
   command->add_option("--listen", flags->options.listen,
                       "also let workers join at tcp://HOST:PORT");
+  command
+      ->add_option("--models", flags->options.models,
+                   "file that says how local workers reach single-shot models")
+      ->envname("PROCTOR_MODELS");
   command->add_flag("--insecure-loopback", flags->options.insecure_loopback,
                     "plain TCP without keys, on this machine only");
 }

@@ -105,6 +105,8 @@ std::unique_ptr<Agent> make_agent(Method::Kind kind) {
       return std::make_unique<ReferenceAgent>();
     case Method::Kind::kCommand:
       return std::make_unique<CommandAgent>();
+    case Method::Kind::kSingleShot:
+      break;  // worker/model/single_shot.h: it needs more than a job
   }
   PROCTOR_ASSERT(false);
 }

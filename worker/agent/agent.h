@@ -73,6 +73,7 @@ class Agent {
   virtual Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) = 0;
 };
 
+// Of every kind but kSingleShot, whose agent is worker/model's.
 std::unique_ptr<Agent> make_agent(Method::Kind kind);
 
 // $PROCTOR_BRIEFING holds at most this much, so that the program can still be started (one string

@@ -1,6 +1,7 @@
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
 #include <signal.h>
 
+#include "worker/model/single_shot.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/disk_watch.h"
 #include "worker/shell/run_events.h"
@@ -72,6 +73,15 @@ Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
   return report;
 }
 
+Result<AgentReport> AttemptRun::work_with(const AgentJob& job) {
+  const Method& method = *input_.method;
+  if (method.container) return work_in_container(job, *method.container);
+  if (method.kind != Method::Kind::kSingleShot)
+    return make_agent(method.kind)->work(job, agent_stop_.get_token());
+  const auto meter = [this](const MeteredCall& call) { return meter_.act(call); };
+  return make_single_shot({&tools_.models, meter})->work(job, agent_stop_.get_token());
+}
+
 // `server` lives until the last word of the agent is read, which is after this returns.
 Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   const Method& method = *input_.method;
@@ -91,6 +101,12 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_TRY(server, show_meter(spec));
     PROCTOR_TRY(network, give_network(spec, contract().policy.agent_network, "agent"));
+  } else if (method.kind == Method::Kind::kSingleShot) {
+    PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
+    // Shown to nobody: the model is asked by the worker itself.  Its thread keeps the meter's
+    // clock.
+    SandboxSpec nobody;
+    PROCTOR_TRY(server, show_meter(nobody));
   }
   std::uint64_t evidence = 0;
   if (left_program_ == nullptr)
@@ -105,9 +121,7 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   } else {
     disk_.go_on(left_program_->checkpoint.program->disk_free);
   }
-  PROCTOR_TRY(const AgentReport report,
-              method.container ? work_in_container(job, *method.container)
-                               : make_agent(method.kind)->work(job, agent_stop_.get_token()));
+  PROCTOR_TRY(const AgentReport report, work_with(job));
   if (report.program && report.program->host_disk_full) disk_.seen_full();
   if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
     return *std::move(full);

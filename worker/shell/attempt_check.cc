@@ -102,8 +102,9 @@ Status AttemptRun::show_contract_files(SandboxSpec& spec) {
   if (!fs::exists(dir)) {
     std::vector<ReferencedFile> shown = contract().files;
     // Checks and the setup before them run the candidate's code, which must not find the answer.
-    std::erase_if(shown,
-                  [this](const ReferencedFile& f) { return f.path == contract().reference_patch; });
+    std::erase_if(shown, [this](const ReferencedFile& f) {
+      return f.path == contract().reference_patch || f.path == contract().single_shot;
+    });
     PROCTOR_CHECK_OK(write_referenced_files(dir, shown));
   }
   spec.mounts.push_back({dir, kContractAt, false});

@@ -43,6 +43,12 @@ Status drop_special_files(const fs::path& folder) {
   return ok_status();
 }
 
+// Beside the folders that single mounts have: "." is all of them.
+fs::path shown_as(const fs::path& root, const ProgramContainer::Mount& mount) {
+  constexpr const char* kWhole = ".proctor-whole";
+  return root / (mount.from == "." ? kWhole : mount.from);
+}
+
 Status open_to_all(const fs::path& path) {
   if (::chmod(path.c_str(), 0777) == 0) return ok_status();
   return Error{Errc::kUnavailable, "chmod " + path.string()};
@@ -65,7 +71,7 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
   const fs::path root = container_root(room);
   PROCTOR_CHECK_OK(make_dirs(root));
   for (const ProgramContainer::Mount& mount : container.mounts) {
-    const fs::path to = root / mount.from;
+    const fs::path to = shown_as(root, mount);
     std::error_code ec;
     if (fs::exists(fs::symlink_status(to, ec))) continue;
     PROCTOR_CHECK_OK(make_dirs(to.parent_path()));
@@ -78,6 +84,7 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
     PROCTOR_CHECK_OK(make_dirs(to));
     CopiedFiles unused;
     if (!from.empty()) PROCTOR_CHECK_OK(copy_tree(from, to, unused));
+    if (mount.from == ".") PROCTOR_CHECK_OK(remove_tree(to / ".git"));  // the workspace's own
     PROCTOR_CHECK_OK(open_to_all(to));
   }
   return root;
@@ -106,7 +113,7 @@ Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container
   spec.env = container.variables;
   spec.program = {container.entrypoint, container.command, container.working_dir};
   for (const ProgramContainer::Mount& mount : container.mounts)
-    spec.mounts.push_back({folder / mount.from, mount.at, mount.writable});
+    spec.mounts.push_back({shown_as(folder, mount), mount.at, mount.writable});
   spec.memory_bytes = policy.memory_bytes;
   spec.processes = policy.processes;
   spec.cpus = policy.cpus;
@@ -116,6 +123,17 @@ Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container
   return spec;
 }
 
+// A repository of the program's own making would be no part of a patch.
+Status AttemptRun::take_all_back(int workspace, const fs::path& from) {
+  PROCTOR_CHECK_OK(remove_tree(from / ".git"));
+  PROCTOR_CHECK_OK(drop_special_files(from));
+  PROCTOR_TRY(const std::vector<std::string> old, beneath::names(workspace));
+  for (const std::string& name : old)
+    if (name != ".git") PROCTOR_CHECK_OK(beneath::remove(workspace, name));
+  CopiedFiles unused;
+  return copy_tree(from, workspace_->dir(), unused);
+}
+
 // Into the workspace, in place of what lies there: nothing runs in either any more.
 Status AttemptRun::take_back(const ProgramContainer& container) {
   constexpr std::size_t kFileMost = std::size_t{64} << 20;
@@ -123,7 +141,11 @@ Status AttemptRun::take_back(const ProgramContainer& container) {
   PROCTOR_TRY(const UniqueFd workspace, beneath::open_root(workspace_->dir().string()));
   for (const ProgramContainer::Mount& mount : container.mounts) {
     if (!mount.writable) continue;
-    const fs::path from = root / mount.from;
+    const fs::path from = shown_as(root, mount);
+    if (mount.from == ".") {
+      PROCTOR_CHECK_OK(take_all_back(workspace.get(), from));
+      continue;
+    }
     PROCTOR_TRY(
         const beneath::Parent parent,
         beneath::open_parent(workspace.get(), mount.from, beneath::Missing::kMakeAndReplace));

@@ -36,6 +36,8 @@ std::string_view name_of(Method::Kind kind) {
       return "reference";
     case Method::Kind::kCommand:
       return "command";
+    case Method::Kind::kSingleShot:
+      return "single_shot";
   }
   PROCTOR_ASSERT(false);
 }
@@ -108,6 +110,7 @@ Json AttemptRun::manifest() const {
   m.agent = input_.method->kind == Method::Kind::kCommand
                 ? input_.method->command
                 : std::string(name_of(input_.method->kind));
+  if (!input_.method->call.model.empty()) m.agent += " " + input_.method->call.model;
   for (const Check& check : c.checks) m.acceptance.push_back({check.id, check.command});
   m.limits = {{"wall_ms", ms(agent_wall())},
               {"memory_bytes", c.policy.memory_bytes},

@@ -40,7 +40,6 @@ Json operation_json(const MeterRequest& request) {
                                  }},
                         request.operation);
   out["id"] = request.id;
-  out["self_reported"] = true;
   return out;
 }
 
@@ -103,13 +102,47 @@ std::string AttemptMeter::answer(std::string_view line) {
     const std::lock_guard lock(mutex_);
     r = reply(line);
   }
-  if (!r.event.is_null()) {
-    const std::uint64_t seq = hooks_.record(r.event);
-    const std::lock_guard lock(mutex_);
-    if (meter_.stop() && evidence_ == 0) evidence_ = seq;
-  }
+  recorded(r.event);
   publish();
   return std::move(r.line);
+}
+
+void AttemptMeter::recorded(const Json& event) {
+  if (event.is_null()) return;
+  const std::uint64_t seq = hooks_.record(event);
+  const std::lock_guard lock(mutex_);
+  if (meter_.stop() && evidence_ == 0) evidence_ = seq;
+}
+
+Json AttemptMeter::applied(Json event, const MeterAnswer& answer) {
+  // What reaches a cap is evidence of how the run ended: always an event.
+  const bool reaches = meter_.stop() && evidence_ == 0;
+  if (kEventsMax < ++operations_ && !reaches) return nullptr;
+  event["answer"] = answer_json(answer);
+  return event;
+}
+
+Result<MeterAnswer> AttemptMeter::act(
+    const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation) {
+  const std::string id = std::visit([](const auto& o) { return o.id; }, operation);
+  Json event;
+  std::optional<MeterAnswer> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    PROCTOR_TRY(
+        answer,
+        std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
+                            [&](const MeterCharge& r) { return meter_.charge(r); },
+                            [&](const MeterRelease& r) { return meter_.release(r); }},
+                   operation));
+    keep();  // before the call is made
+    MeterRequest request{"", id, {}};
+    std::visit([&](const auto& o) { request.operation = o; }, operation);
+    event = applied(operation_json(request), *answer);
+  }
+  recorded(event);
+  publish();
+  return *answer;
 }
 
 AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
@@ -135,14 +168,9 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
     return {meter_error_line(request->id, answer.error().detail), nullptr};
   }
   keep();  // before the agent hears of it
-  Reply out{meter_line(request->id, *answer), nullptr};
-  // What reaches a cap is evidence of how the run ended: always an event.
-  const bool reaches = meter_.stop() && evidence_ == 0;
-  if (++operations_ <= kEventsMax || reaches) {
-    out.event = operation_json(*request);
-    out.event["answer"] = answer_json(*answer);
-  }
-  return out;
+  Json event = operation_json(*request);
+  event["self_reported"] = true;
+  return {meter_line(request->id, *answer), applied(std::move(event), *answer)};
 }
 
 Millis AttemptMeter::running_for() const {

@@ -43,6 +43,9 @@ class AttemptMeter final : public MeterServer::Meter {
   // agent's that still runs, or did until somebody looks; none: the agent is done.
   void go_on(const Usage& so_far, const std::optional<MeterBook::Command>& program);
 
+  // The worker's own word on a call of a model that it makes itself.
+  Result<MeterAnswer> act(const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation);
+
   // MeterServer's thread.
   std::string answer(std::string_view line) override;
   std::string tick() override;
@@ -70,6 +73,9 @@ class AttemptMeter final : public MeterServer::Meter {
     Json event;  // null: none
   };
   Reply reply(std::string_view line);
+  // Under the lock.  The event, or null where there are too many already.
+  Json applied(Json event, const MeterAnswer& answer);
+  void recorded(const Json& event);
   Millis running_for() const;
   void publish();
   void keep();  // in the book; under the lock

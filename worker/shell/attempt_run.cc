@@ -9,6 +9,7 @@
 #include "common/base/system_clock.h"
 #include "common/score/result_reader.h"
 #include "worker/agent/briefing.h"
+#include "worker/model/call_rules.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/glob.h"
@@ -35,6 +36,10 @@ EffectiveCaps caps_of(const AttemptInput& input) {
                         input.contract->contract);
 }
 
+int overload_exit(const Method& method) {
+  return method.kind == Method::Kind::kSingleShot ? kModelBusyExit : method.overload_exit;
+}
+
 }  // namespace
 
 AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch,
@@ -46,7 +51,7 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       disk_(dir_),
       caps_(caps_of(input)),
       lifecycle_(
-          lifecycle_plan(input.contract->contract, *caps_.caps.wall, input.method->overload_exit)),
+          lifecycle_plan(input.contract->contract, *caps_.caps.wall, overload_exit(*input.method))),
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
               acceptance_worst_case(input.contract->contract),
               [gate = input.gate, rates = input.settings->rates](

@@ -19,6 +19,7 @@
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
+#include "worker/model/model.h"
 #include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
@@ -51,6 +52,7 @@ class AttemptRun {
     WorkspaceStore& store;
     Engines& engines;
     WorkerId worker;
+    const ModelsFile& models;
     bool setup_cache = true;  // keep what setup makes, and use what was kept
   };
   // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`
@@ -158,6 +160,7 @@ class AttemptRun {
   Result<fs::path> container_folder(const ProgramContainer& container, Room room);
   Result<AgentReport> work_in_container(const AgentJob& job, const ProgramContainer& container);
   Status take_back(const ProgramContainer& container);
+  Status take_all_back(int workspace, const fs::path& from);
   Result<SandboxEngine*> container_engine(const ProgramContainer& container);
   Result<SandboxEngine*> agent_engine();
   Result<SandboxSpec> container_spec(const ProgramContainer& container, Room room,
@@ -173,6 +176,7 @@ class AttemptRun {
   Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
                                                      const std::string& phase);
   Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
+  Result<AgentReport> work_with(const AgentJob& job);
   AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
                      std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.

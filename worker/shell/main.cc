@@ -45,6 +45,7 @@ struct Options {
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
   std::string cache_max = "0";
+  fs::path models;
 };
 
 int fail(const Error& e, int code) {
@@ -102,6 +103,9 @@ void declare(CLI::App& app, Options& o) {
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")
       ->capture_default_str();
+  app.add_option("--models", o.models,
+                 "file that says how single-shot models are reached from here")
+      ->envname("PROCTOR_MODELS");
   app.add_option("--engine-wait", o.engine_wait,
                  "seconds an attempt waits for a Docker Engine that is away")
       ->capture_default_str();
@@ -223,6 +227,9 @@ int serve(const Options& o) {
   Result<wire::ZmqPort::Options> port = wire::ZmqPort::Options{};
   if (!o.clean_up) port = port_options(o);
   if (!port.ok()) return fail(port.error(), kBadInput);
+  Result<ModelsFile> models = ModelsFile{};
+  if (!o.models.empty()) models = load_models(o.models);
+  if (!models.ok()) return fail(in_context("--models", models.error()), kBadInput);
   const fs::path home = o.root / "workers" / o.name;
   if (const Status made = make_dirs(home); !made.ok()) return fail(made.error(), kInfrastructure);
   ::chmod(home.c_str(), 0700);  // foreign code writes below it
@@ -270,8 +277,9 @@ int serve(const Options& o) {
   clear_bundles(home / "bundles", left);
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
-  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), !o.no_setup_cache},
-                       **store, engines, *spool);
+  RunExecutor executor(
+      {home / "runs", home / "meters", WorkerId(o.name), *models, !o.no_setup_cache}, **store,
+      engines, *spool);
 
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);

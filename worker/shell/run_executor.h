@@ -16,6 +16,7 @@ class RunExecutor {
     fs::path runs;    // scratch, there and empty, on the spool's file system
     fs::path meters;  // one book per attempt that runs (meter_book.h)
     WorkerId worker;
+    ModelsFile models{};  // how single-shot models are reached
     bool setup_cache = true;
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, Spool& spool)

@@ -136,6 +136,14 @@ fs::path agent_layer(const fs::path& dir, const std::string& script) {
 
 }  // namespace
 
+void import_agent(Runner runner, const fs::path& dir, const std::string& script) {
+  const TestImage agent = must(write_program_image(dir, "proctor-cvdp-agent:latest",
+                                                   {agent_layer(dir, script)}, {"/agent/work"}));
+  std::vector<std::string> import = {"images", "import", agent.archive.string()};
+  if (runner == Runner::kDocker) import.insert(import.begin() + 2, "--engine");
+  REQUIRE(run_proctor(import).exit_code == 0);
+}
+
 void agent_sees_what_upstream_shows(Runner runner) {
   const RunScene scene(runner);
   const TempDir dir = must(TempDir::create("proctor-cvdp-agent"));
@@ -144,11 +152,7 @@ void agent_sees_what_upstream_shows(Runner runner) {
       "echo y > /code/rtl/a.sv; echo lost > /code/elsewhere; rm -r /code/verif/*\n"
       "mkdir /code/docs/deep; echo new > /code/docs/deep/note; echo lie > /code/prompt.json\n"
       "ln -s /etc/passwd /code/docs/link; exit 9\n";
-  const TestImage agent = must(write_program_image(
-      dir.path(), "proctor-cvdp-agent:latest", {agent_layer(dir.path(), script)}, {"/agent/work"}));
-  std::vector<std::string> import = {"images", "import", agent.archive.string()};
-  if (runner == Runner::kDocker) import.insert(import.begin() + 2, "--engine");
-  REQUIRE(run_proctor(import).exit_code == 0);
+  import_agent(runner, dir.path(), script);
   ShellProblem p;
   p.compose = service(kImage, std::string(kIsY) +
                                   " && cat /code/docs/deep/note && ls /code/verif && test -L "

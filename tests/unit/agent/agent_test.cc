@@ -2,44 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/fake_workspace.h"
+
 namespace {
 
 using namespace proctor;
-
-// Takes patches; anything else would be a surprise.
-class FakeWorkspace final : public Workspace {
- public:
-  WorkspaceKind kind() const override { return WorkspaceKind::kCopy; }
-  const fs::path& dir() const override { return dir_; }
-  Result<std::string> docker_volume() override { return surprise(); }
-  Result<Patch> extract_patch(std::size_t) override { return surprise(); }
-  Status apply(const std::string& diff) override {
-    applied.push_back(diff);
-    if (refuse) return Error{Errc::kInvalid, "hunk 1 does not match"};
-    return ok_status();
-  }
-  Status put_file(const std::string&, std::string_view, std::uint32_t) override {
-    return surprise();
-  }
-  Written written() const override { return {}; }
-  Result<std::vector<std::string>> restore_again(const std::vector<std::string>&,
-                                                 const std::vector<std::string>&) override {
-    return std::vector<std::string>{};
-  }
-  Result<std::vector<std::string>> changed_under(const std::vector<std::string>&) override {
-    return std::vector<std::string>{};
-  }
-  Result<std::vector<std::string>> restore(const std::vector<std::string>&) override {
-    return surprise();
-  }
-
-  std::vector<std::string> applied;
-  bool refuse = false;
-
- private:
-  static Error surprise() { return {Errc::kCorrupt, "an agent has no business here"}; }
-  fs::path dir_ = "/nowhere";
-};
+using proctor::testing::FakeWorkspace;
 
 struct FakeEngine final : SandboxEngine {
   struct Box final : Sandbox {

@@ -2,6 +2,7 @@
 
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
+#include "common/contract/bundle.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/scaffold.h"
 #include "tests/unit/contract/support.h"
@@ -74,6 +75,43 @@ TEST_SUITE("contract") {
           std::string::npos);
     folder.change(kYaml, "overload_exit: 126\n", "overload_exit: 75\n    kind: noop\n");
     CHECK(folder.errors().find("overload_exit") != std::string::npos);
+  }
+
+  TEST_CASE("a method may ask a model, and what it asks is the contracts' to say") {
+    Folder folder;
+    folder.change(kYaml, "  - name: scripted\n",
+                  "  - {name: gpt, kind: single_shot, model: m, attempts: 2, call_timeout: 5s}\n"
+                  "  - name: scripted\n");
+    CHECK(folder.errors().find("no single_shot, expected one, because the method gpt answers it") !=
+          std::string::npos);
+    folder.change(kTask, "reference_patch: fix-greeting.patch",
+                  "reference_patch: fix-greeting.patch\nsingle_shot: fix-greeting.patch");
+    Diagnostics out;
+    const auto campaign = load_campaign(folder.path(), out);
+    REQUIRE_MESSAGE(out.empty(), out.text());
+    const Method& m = campaign.value().methods[2];
+    CHECK(m.kind == Method::Kind::kSingleShot);
+    CHECK(m.call.attempts == 2);
+    CHECK(m.call.timeout == std::chrono::seconds(5));
+    CHECK(m.call.max_output_tokens == ModelCall().max_output_tokens);
+    CHECK(campaign.value().contracts[0].single_shot == "fix-greeting.patch");
+    const auto again = open_method_bundle(make_bundle(m), m.digest);
+    REQUIRE(again.ok());
+    CHECK(again->call == m.call);
+    struct Row {
+      const char* yaml;
+      const char* why;
+    };
+    for (const Row& row : {Row{"kind: single_shot, attempts: 2", "a model beside it"},
+                           Row{"kind: single_shot, model: m, attempts: 0", "attempts"},
+                           Row{"kind: single_shot, model: m, command: x", "command"},
+                           Row{"kind: noop, model: m", "only the kind \"single_shot\" has it"}}) {
+      CAPTURE(row.yaml);
+      Folder other;
+      other.change(kYaml, "  - name: scripted\n",
+                   "  - {name: gpt, " + std::string(row.yaml) + "}\n  - name: scripted\n");
+      CHECK_MESSAGE(other.errors().find(row.why) != std::string::npos, other.errors());
+    }
   }
 
   TEST_CASE("a scaffolded campaign loads without a complaint") {

@@ -1,0 +1,295 @@
+#include "worker/model/single_shot.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "common/base/text.h"
+#include "common/cvdp/single_shot.h"
+#include "worker/model/call_rules.h"
+#include "worker/model/chat_protocol.h"
+
+namespace proctor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using End = ExecOutcome::End;
+
+// One attempt at the answer of one problem.
+class Asking {
+ public:
+  Asking(const AgentJob& job, const SingleShotTools& tools, const cvdp::SingleShotTask& task,
+         const ModelAccess& access, std::chrono::milliseconds time, std::stop_token stop)
+      : job_(job),
+        call_(job.method.call),
+        tools_(tools),
+        task_(task),
+        access_(access),
+        model_(open_model(access)),
+        begin_(Clock::now()),
+        deadline_(begin_ + time),
+        stop_(std::move(stop)) {}
+
+  struct Ended {
+    ExecOutcome outcome;
+    std::optional<cvdp::AnsweredFiles> answer;
+    std::string text, complaints;
+  };
+
+  Result<Ended> run() {
+    Result<End> end = ask();
+    if (!end.ok()) return std::move(end).error();
+    out_.outcome.end = *end;
+    out_.outcome.wall =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
+    return std::move(out_);
+  }
+
+ private:
+  Result<End> ask() {
+    std::uint32_t failures = 0;
+    for (std::uint32_t attempt = 1;; ++attempt) {
+      if (stop_.stop_requested()) return End::kCancelled;
+      const std::optional<std::chrono::milliseconds> left = time_left();
+      if (!left) return End::kTimedOut;
+      PROCTOR_TRY(const Leave leave, take_leave());
+      if (leave == Leave::kNever) return exit(1);
+      if (leave == Leave::kLater) {
+        --attempt;  // no call was made
+        continue;
+      }
+      PROCTOR_TRY(const ModelReply reply, call(std::min(*left, call_.timeout)));
+      if (reply.end == ModelReply::End::kStopped) return End::kCancelled;
+      if (reply.end == ModelReply::End::kRefused) return Error{Errc::kInvalid, said(reply.why)};
+      if (reply.end == ModelReply::End::kAnswered && read(reply.text)) return exit(0);
+      const bool answered =
+          reply.end == ModelReply::End::kAnswered || reply.end == ModelReply::End::kUnreadable;
+      failures = answered ? 0 : failures + 1;
+      if (attempt == call_.attempts) return give_up(reply);
+      if (0 < failures) wait(wait_before_next(failures, access_.backoff, reply.retry_after));
+    }
+  }
+
+  Result<End> give_up(const ModelReply& last) {
+    if (last.end == ModelReply::End::kBusy) return exit(kModelBusyExit);
+    if (last.end == ModelReply::End::kFailed)
+      return time_left() ? Result<End>(Error{Errc::kUnavailable, said(last.why)})
+                         : Result<End>(End::kTimedOut);
+    out_.answer = cvdp::files_of_no_reply(task_);
+    return exit(0);
+  }
+
+  End exit(int code) {
+    out_.outcome.exit_code = code;
+    return End::kExited;
+  }
+
+  std::string said(const std::string& why) const {
+    return "model " + call_.model + ", call " + std::to_string(calls_) + ": " + why;
+  }
+
+  void complain(const std::string& why) { out_.complaints += said(why) + "\n"; }
+
+  std::optional<std::chrono::milliseconds> time_left() const {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
+    if (left <= std::chrono::milliseconds(0)) return std::nullopt;
+    return left;
+  }
+
+  // Until then, the end of the run's time, or until somebody stops the run.
+  void wait(std::chrono::milliseconds time) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any never;
+    never.wait_until(lock, stop_, std::min(Clock::now() + time, deadline_), [] { return false; });
+  }
+
+  ModelRequest request(std::chrono::milliseconds timeout) const {
+    return {access_.send_as.empty() ? call_.model : access_.send_as,
+            job_.contract.id,
+            job_.replicate,
+            task_.system,
+            task_.user,
+            call_.max_output_tokens,
+            timeout};
+  }
+
+  enum class Leave { kGranted, kLater, kNever };
+  Result<Leave> take_leave() {
+    MeterReserve reserve;
+    reserve.id = "call-" + std::to_string(++reservations_);
+    reserve.action = {std::string(kLlmRequest), call_.provider, call_.model};
+    reserve.most = {input_ceiling(request({})), call_.max_output_tokens};
+    reserve.witness = Witness::kMeasured;
+    held_ = reserve;
+    PROCTOR_TRY(const MeterAnswer answer, tools_.meter(reserve));
+    const auto* denied = std::get_if<MeterDenied>(&answer);
+    if (denied == nullptr) return Leave::kGranted;
+    if (denied->final) {
+      out_.complaints += denied->reason + "\n";
+      return Leave::kNever;
+    }
+    if (denied->retry_after_ms == 0)
+      return Error{Errc::kInvalid, "one call may cost more than the run's cap: " + denied->reason};
+    wait(std::chrono::milliseconds(denied->retry_after_ms));
+    return Leave::kLater;
+  }
+
+  Result<ModelReply> call(std::chrono::milliseconds timeout) {
+    const ModelRequest asked = request(timeout);
+    const fs::path stem = job_.logs / ("call-" + std::to_string(++calls_));
+    PROCTOR_CHECK_OK(write_file(
+        stem.string() + ".request.json",
+        access_.program.empty() ? chat_body(asked, access_.output_limit) : program_request(asked),
+        Durability::kLazy));
+    ModelReply reply = model_->ask(asked, stop_);
+    PROCTOR_CHECK_OK(settle(reply));
+    PROCTOR_CHECK_OK(write_file(stem.string() + ".reply", reply.raw, Durability::kLazy));
+    if (reply.end != ModelReply::End::kAnswered) complain(reply.why);
+    return reply;
+  }
+
+  Status settle(const ModelReply& reply) const {
+    MeteredCall operation = MeterRelease{held_.id};
+    if (reply.usage)
+      operation = MeterCharge{held_.id, {reply.usage->input_tokens, reply.usage->output_tokens}};
+    else if (reply.billed)
+      operation = MeterCharge{held_.id, held_.most};
+    PROCTOR_TRY([[maybe_unused]] const MeterAnswer answer, tools_.meter(operation));
+    return ok_status();
+  }
+
+  bool read(const std::string& text) {
+    Result<cvdp::AnsweredFiles> files = cvdp::files_of_reply(task_, text);
+    out_.text = text;
+    if (!files.ok()) {
+      complain("the answer cannot be read: " + files.error().detail);
+      return false;
+    }
+    out_.answer = std::move(files).value();
+    return true;
+  }
+
+  const AgentJob& job_;
+  const ModelCall& call_;
+  const SingleShotTools& tools_;
+  const cvdp::SingleShotTask& task_;
+  const ModelAccess& access_;
+  std::unique_ptr<Model> model_;
+  Clock::time_point begin_, deadline_;
+  std::stop_token stop_;
+  std::uint32_t reservations_ = 0, calls_ = 0;
+  MeterReserve held_;
+  Ended out_;
+};
+
+// Longer names would be a fault of the host where they are one of the answer.
+bool fits(const std::string& path) {
+  constexpr std::size_t kPathMost = 2000, kNameMost = 255;
+  if (kPathMost < path.size()) return false;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t slash = std::min(path.find('/', at), path.size());
+    if (kNameMost < slash - at) return false;
+    if (slash == path.size()) return true;
+    at = slash + 1;
+  }
+}
+
+// A name that the workspace will not have is the answer's fault, and the rest of it counts.
+Result<std::string> put_files(const AgentJob& job, const cvdp::AnsweredFiles& answer) {
+  constexpr std::size_t kFilesMost = 10'000;
+  std::string complaints;
+  for (const std::string& name : answer.refused)
+    complaints += "refused: " + printable(name) + " leads outside\n";
+  for (std::size_t i = 0; i < answer.files.size(); ++i) {
+    if (i == kFilesMost) {
+      complaints += "refused: more than " + std::to_string(kFilesMost) + " files\n";
+      break;
+    }
+    const std::string& path = answer.files[i].path;
+    const Status put = fits(path) ? job.workspace.put_file(path, answer.files[i].text, 0644)
+                                  : Status(Error{Errc::kInvalid, printable(path) + ": too long"});
+    if (!put.ok() && put.error().code != Errc::kInvalid) return put.error();
+    if (!put.ok()) complaints += "refused: " + printable(put.error().detail, 500) + "\n";
+  }
+  PROCTOR_CHECK_OK(
+      write_file(job.logs / "answer.json", cvdp::write_answer(answer), Durability::kLazy));
+  return complaints;
+}
+
+class SingleShot final : public Agent {
+ public:
+  explicit SingleShot(SingleShotTools tools) : tools_(std::move(tools)) {}
+
+  Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
+    PROCTOR_TRY(const cvdp::SingleShotTask task, task_of(job.contract));
+    if (job.method.call.model.empty()) return hand_in(job, task);
+    const auto access = tools_.models->find(job.method.call.model);
+    if (access == tools_.models->end())
+      return Error{Errc::kUnavailable, "this worker's models file has no model " +
+                                           printable(job.method.call.model) +
+                                           " (proctor-worker --models)"};
+    const std::optional<std::chrono::milliseconds> time =
+        job.start_program ? job.start_program() : job.wall;
+    if (!time) return AgentReport{};
+    job.on_sandbox();
+    PROCTOR_TRY(Asking::Ended ended,
+                Asking(job, tools_, task, access->second, *time, std::move(cancel)).run());
+    if (ended.answer) {
+      PROCTOR_TRY(const std::string refused, put_files(job, *ended.answer));
+      ended.complaints += refused;
+    }
+    ended.outcome.stdout_bytes = ended.text.size();
+    ended.outcome.stderr_bytes = ended.complaints.size();
+    const fs::path out = job.logs / "stdout", err = job.logs / "stderr";
+    PROCTOR_CHECK_OK(write_file(out, ended.text, Durability::kLazy));
+    PROCTOR_CHECK_OK(write_file(err, ended.complaints, Durability::kLazy));
+    job.on_tool({"model", job.method.call.model, ended.outcome, *time, out, err});
+    return AgentReport{ended.outcome};
+  }
+
+ private:
+  static Result<cvdp::SingleShotTask> task_of(const Contract& contract) {
+    const auto file =
+        std::ranges::find(contract.files, contract.single_shot, &ReferencedFile::path);
+    if (contract.single_shot.empty() || file == contract.files.end())
+      return Error{Errc::kInvalid, "contract " + contract.id + " has no single_shot"};
+    Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
+    if (!task.ok()) return in_context(file->path, task.error());
+    return task;
+  }
+
+  static Result<AgentReport> hand_in(const AgentJob& job, const cvdp::SingleShotTask& task) {
+    if (task.given.size() < job.replicate || job.replicate == 0)
+      return Error{Errc::kInvalid, "no answer is given for sample " +
+                                       std::to_string(job.replicate) + ", and no model is named"};
+    const cvdp::GivenAnswer& given = task.given[job.replicate - 1];
+    if (const auto* patch = std::get_if<cvdp::GivenPatch>(&given)) {
+      const Status applied = patch->diff.empty() ? ok_status() : job.workspace.apply(patch->diff);
+      if (!applied.ok()) return in_context("the given patch", applied.error());
+      return AgentReport{};  // the run's own patch says what it was
+    }
+    cvdp::AnsweredFiles answer;
+    if (const auto* files = std::get_if<cvdp::GivenFiles>(&given)) {
+      answer.files = files->files;
+    } else {
+      auto read = cvdp::files_of_reply(task, std::get<cvdp::GivenText>(given).text);
+      answer = read.ok() ? std::move(read).value() : cvdp::files_of_no_reply(task);
+    }
+    PROCTOR_TRY(const std::string refused, put_files(job, answer));
+    PROCTOR_CHECK_OK(write_file(job.logs / "stderr", refused, Durability::kLazy));
+    return AgentReport{};
+  }
+
+  SingleShotTools tools_;
+};
+
+}  // namespace
+
+std::unique_ptr<Agent> make_single_shot(SingleShotTools tools) {
+  return std::make_unique<SingleShot>(std::move(tools));
+}
+
+}  // namespace proctor

@@ -290,7 +290,8 @@ class CvdpWork {
     for (const Imported::LeftOut& l : left_out_)
       if (l.why.find(cvdp::kNeedsCompose) != std::string::npos) beyond.insert(l.id);
     const bool fall_back = !plan_.reports_only && plan_.engine == CvdpEngine::kAuto &&
-                           mode.agent.empty() && !beyond.empty() && find_compose().ok();
+                           mode.agent.empty() && !mode.single_shot && !beyond.empty() &&
+                           find_compose().ok();
     if (!all && !fall_back) return HarnessResults{};
     PROCTOR_CHECK_OK(prepare(mode, folder));  // nothing an earlier run left decides this one
     return run_by_compose({plan_.dataset, folder, plan_.slots, [&](const cvdp::Record& record) {

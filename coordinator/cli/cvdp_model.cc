@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/base/json.h"
 #include "common/contract/models_file.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/prompt.h"

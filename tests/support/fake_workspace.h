@@ -13,6 +13,8 @@ class FakeWorkspace final : public Workspace {
   WorkspaceKind kind() const override { return WorkspaceKind::kCopy; }
   const fs::path& dir() const override { return dir_; }
   Result<std::string> docker_volume() override { return surprise(); }
+  Result<fs::path> surrender() override { return surprise(); }
+  Result<bool> lay_below(const SetupLayer&) override { return surprise(); }
   Result<Patch> extract_patch(std::size_t) override { return surprise(); }
   Status apply(const std::string& diff) override {
     applied.push_back(diff);

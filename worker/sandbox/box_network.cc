@@ -71,12 +71,12 @@ int exit_of(pid_t pid) {
 }
 
 // The process in which the namespaces are made, and which lives until they have been opened.
-class Maker {
+class NetworkMaker {
  public:
-  Maker() = default;
-  Maker(const Maker&) = delete;
-  Maker& operator=(const Maker&) = delete;
-  ~Maker() {
+  NetworkMaker() = default;
+  NetworkMaker(const NetworkMaker&) = delete;
+  NetworkMaker& operator=(const NetworkMaker&) = delete;
+  ~NetworkMaker() {
     stay_.reset();
     if (0 < pid_) exit_of(pid_);
   }
@@ -130,11 +130,11 @@ Result<std::shared_ptr<BoxNetwork>> BoxNetwork::make() {
   // Of our own user namespace where we may; that is cheaper to enter, and who runs inside has no
   // right over it at all.
   bool user = ::geteuid() != 0;
-  auto maker = std::make_unique<Maker>();
+  auto maker = std::make_unique<NetworkMaker>();
   Status made = maker->begin(maps, user);
   if (!made.ok() && !user) {
     user = true;
-    maker = std::make_unique<Maker>();
+    maker = std::make_unique<NetworkMaker>();
     made = maker->begin(maps, user);
   }
   if (!made.ok())

@@ -24,9 +24,9 @@ std::string place(const char* kind, std::size_t i) {
 }
 
 // Everything below works in a folder that becomes the root of a namespace of this thread's own.
-class Maker {
+class HostMaker {
  public:
-  explicit Maker(fs::path root) : root_(std::move(root)) {}
+  explicit HostMaker(fs::path root) : root_(std::move(root)) {}
 
   Status run(const HostView& host) {
     PROCTOR_CHECK_OK(call("unshare", ::unshare(CLONE_FS | CLONE_NEWNS)));
@@ -87,7 +87,7 @@ Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
   std::optional<Error> failed;
   // A namespace belongs to a thread; the descriptor keeps this one when its thread is gone.
   std::thread([&] {
-    if (Status made = Maker(scratch).run(host); !made.ok()) {
+    if (Status made = HostMaker(scratch).run(host); !made.ok()) {
       failed = std::move(made).error();
       return;
     }

@@ -138,7 +138,8 @@ void measure_extract(Scene& scene) {
   std::printf("figure workspace.extract_per_s %.0f 1/s\n", last);
 }
 
-// What a setup of 2,000 files costs: made and kept by the first workspace, and below each later one.
+// What a setup of 2,000 files costs: made and kept by the first workspace, and below each later
+// one.
 void measure_setup(Scene& scene) {
   constexpr int kMade = 2'000, kRounds = 10;
   const fs::path home = scene.temp.path() / "home";

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/local_server.h"
@@ -40,15 +41,29 @@ struct Scene {
     REQUIRE(make_dirs(dir).ok());
     FilterProxy::Options options;
     options.allow = std::move(allow);
-    return must(WayOut::open(dir, options, [this](const ProxyRecord& r) { records.push_back(r); }));
+    return must(WayOut::open(dir, options, [this](const ProxyRecord& r) {
+      const std::lock_guard lock(mutex);
+      records.push_back(r);
+    }));
   }
 
   Said ask(const SandboxSpec& s, const std::string& questions) const {
     return run(bench, s, exec_of(bench, std::string(kProbe) + " " + questions));
   }
 
+  // Once there are so many, or the time is over.
+  std::vector<ProxyRecord> recorded(std::size_t n) {
+    const auto all = [this] {
+      const std::lock_guard lock(mutex);
+      return records;
+    };
+    (void)eventually([&] { return n <= all().size(); });
+    return all();
+  }
+
   Bench& bench;
-  std::vector<ProxyRecord> records;
+  std::mutex mutex;
+  std::vector<ProxyRecord> records;  // by the proxy's threads, after the answers
 };
 
 }  // namespace
@@ -73,14 +88,15 @@ TEST_SUITE("sandbox network") {
                             "get http://localhost:" + port + "/c: 200 connection: close\n" +
                             "tunnel LocalHost.:" + port + ": 200 there and back\n");
     }
-    REQUIRE(scene.records.size() == 4);
-    for (const ProxyRecord& r : scene.records) {
+    const std::vector<ProxyRecord> records = scene.recorded(4);
+    REQUIRE(records.size() == 4);
+    for (const ProxyRecord& r : records) {
       CHECK(r.verdict == ProxyRecord::Verdict::kAllowed);
       CHECK(r.port == server.port());
       CHECK(r.address == "127.0.0.1");
       CHECK(0 < r.received);
     }
-    const auto tunnel = std::ranges::find(scene.records, "CONNECT", &ProxyRecord::method);
+    const auto tunnel = std::ranges::find(records, "CONNECT", &ProxyRecord::method);
     CHECK(tunnel->sent == std::string("there and back").size());
     CHECK(tunnel->received == tunnel->sent);
     CHECK(server.heard().front().starts_with("GET /a?b HTTP/1.1\r\nhost: " + server.at() + "\r\n"));
@@ -127,11 +143,12 @@ TEST_SUITE("sandbox network") {
     CHECK(other.heard().empty());
     CHECK(run(*bench, spec, exec_of(*bench, "tail -n +3 /proc/net/dev | sed 's/:.*//; s/ //g'"))
               .out == "lo\n");
-    for (const ProxyRecord& r : scene.records) {
+    const std::vector<ProxyRecord> records = scene.recorded(9);
+    for (const ProxyRecord& r : records) {
       CHECK(r.verdict != ProxyRecord::Verdict::kAllowed);
       CHECK_FALSE(contains(r.why, "u:p"));
     }
-    CHECK(scene.records.size() == 9);
+    CHECK(records.size() == 9);
   }
 
   TEST_CASE("a phase without permission has nothing while another has") {

@@ -64,6 +64,7 @@ class FakeCoordinator {
   bool drain = false;
   std::map<Digest, std::string> bundles;
   std::vector<wire::Sync> syncs;
+  std::set<BootId> buried;                      // workers that a test has killed
   std::vector<wire::ResultMessage> deliveries;  // in order, repeated ones too
   std::map<AttemptId, wire::ResultMessage> results;
   std::map<AttemptId, std::string> archives;
@@ -84,6 +85,7 @@ class FakeCoordinator {
                *message);
   }
   void answer(const wire::Sync& s) {
+    if (buried.contains(s.boot)) return;  // on its way when its worker was killed
     syncs.push_back(s);
     wire::SyncReply reply;
     reply.epoch = Epoch(epoch);

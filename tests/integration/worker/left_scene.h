@@ -20,6 +20,7 @@ struct LeftScene : Scene {
     REQUIRE_MESSAGE(c.until([&] { return seen(c) != nullptr && there(*seen(c)); }), log());
     worker.signal(SIGKILL);
     CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+    c.buried.insert(c.syncs.back().boot);
     c.syncs.clear();
   }
   // A worker is given this one attempt, and killed once it is there.

@@ -23,6 +23,7 @@ TEST_SUITE("worker") {
     }
     const BootId boot = coordinator.syncs.back().boot;
     const std::string archive = coordinator.archives.at(id(4));
+    coordinator.buried.insert(boot);
     coordinator.syncs.clear();
     coordinator.results.clear();
     coordinator.archives.clear();
@@ -57,6 +58,7 @@ TEST_SUITE("worker") {
       worker.signal(SIGKILL);
       CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
     }
+    coordinator.buried.insert(coordinator.syncs.back().boot);
     coordinator.syncs.clear();
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());

@@ -41,7 +41,8 @@ class FakeGroups {
   }
   void version1(const std::string& controller, const std::string& at = "") {
     put(controller + at + "/proctor/me/cgroup.procs");
-    put(controller + at + "/proctor/me/run/cgroup.procs");
+    for (const char* file : {"cgroup.procs", "tasks"})
+      put(controller + at + "/proctor/me/run/" + file);
   }
 
  private:

@@ -257,6 +257,8 @@ Status DockerApi::set_paused(const std::string& id, const char* word) {
               call("POST", "/containers/" + id + "/" + word, "", kQuick, kBodyMax));
   // 404 and 409: gone, not running, or so already (some engines say 500 to the last).
   if (reply.status == 204 || reply.status == 404 || reply.status == 409) return ok_status();
+  for (const char* already : {"is not paused", "is already paused"})
+    if (reply.status == 500 && reply.body.find(already) != std::string::npos) return ok_status();
   return refused(std::string(word) + " a container", reply);
 }
 Status DockerApi::pause(const std::string& id) {

@@ -14,7 +14,7 @@ std::string line(const std::string& id, const std::string& harness, const std::s
 }
 // Passes when the context's x has become y.
 constexpr const char* kGrep =
-    R"(services:\n  direct:\n    image: none\n    env_file: ./src/.env\n    command: sh -c 'grep -q y \"$A\"'\n)";
+    R"(services:\n  direct:\n    image: none\n    env_file: ./src/.env\n    command: sh -c 'grep -q y \"$$A\"'\n)";
 constexpr const char* kHostile = R"(services:\n  direct:\n    image: x\n    privileged: true\n)";
 }  // namespace
 

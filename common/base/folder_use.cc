@@ -12,13 +12,13 @@
 namespace proctor {
 namespace {
 
-constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME;
+constexpr int kWalkFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME;
 constexpr std::uint64_t kBlock = 512;  // of st_blocks
 
 // Of the process's own files only root may ask for no access time.
 UniqueFd open_folder(int at, const char* name) {
-  UniqueFd fd(::openat(at, name, kFolderFlags));
-  if (!fd.valid() && errno == EPERM) fd.reset(::openat(at, name, kFolderFlags & ~O_NOATIME));
+  UniqueFd fd(::openat(at, name, kWalkFlags));
+  if (!fd.valid() && errno == EPERM) fd.reset(::openat(at, name, kWalkFlags & ~O_NOATIME));
   return fd;
 }
 

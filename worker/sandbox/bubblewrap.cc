@@ -194,6 +194,7 @@ class BubblewrapEngine final : public SandboxEngine {
             {"cpu", "monitor"},
             {"disk", "monitor"},
             {"memory_sum", of("memory", "monitor")},
+            {"memory_files", of("memory", "none")},
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},

@@ -150,6 +150,7 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
                                             {"cpu", "monitor"},
                                             {"disk", "monitor"},
                                             {"memory_sum", offered("MemoryLimit")},
+                                            {"memory_files", offered("MemoryLimit")},
                                             {"open_files", "engine"},
                                             {"file", "rlimit"},
                                             {"network", "namespace"},

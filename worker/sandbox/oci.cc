@@ -171,12 +171,17 @@ class OciEngine final : public SandboxEngine {
     const auto of = [&c](const char* controller) {
       return c.has(controller) ? c.version(controller) : std::string("none");
     };
-    return {
-        {"memory", of("memory")}, {"processes", of("pids")},
-        {"cpus", of("cpu")},      {"cpu", "monitor"},
-        {"disk", "monitor"},      {"memory_sum", c.has("memory") ? c.version("memory") : "monitor"},
-        {"open_files", "rlimit"}, {"file", "rlimit"},
-        {"network", "namespace"}, {"seccomp", "filter"}};
+    return {{"memory", of("memory")},
+            {"processes", of("pids")},
+            {"cpus", of("cpu")},
+            {"cpu", "monitor"},
+            {"disk", "monitor"},
+            {"memory_sum", c.has("memory") ? c.version("memory") : "monitor"},
+            {"memory_files", of("memory")},
+            {"open_files", "rlimit"},
+            {"file", "rlimit"},
+            {"network", "namespace"},
+            {"seccomp", "filter"}};
   }
 
   Status clean_up(const std::set<std::string>&) override {

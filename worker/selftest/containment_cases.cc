@@ -41,7 +41,7 @@ const std::vector<ContainmentCase>& containment_cases() {
                                  "fill-memory-folders mib=256");
       one.ends = {End::kExited, End::kMemory, End::kSignalled};
       one.done = false;
-      one.limit = "memory_sum";
+      one.limit = "memory_files";
     }
     stopped("kill-all", "signals reach nothing but the attack itself", "kill-all", nullptr,
             {End::kSignalled, End::kExited});

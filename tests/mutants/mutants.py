@@ -47,8 +47,8 @@ MUTANTS = [
     ("a settlement counts twice", M,
      "if (a == nullptr || a->state != State::kSettling) continue;", "if (a == nullptr) continue;"),
     ("an attempt of a silent worker is voided", W,
-     "for (const AttemptId& id : theirs) lose(*live(id), why, text);",
-     "for (const AttemptId& id : theirs) void_attempt(*live(id), why);"),
+     'if (Attempt& a = *live(id); assigned_to(a, w)) lose(a, why, text);',
+     "void_attempt(*live(id), text);"),
     ("a lost attempt costs nothing", F, ".execution = a.ask,", ".execution = {},"),
     ("a restored lost attempt costs nothing", T, "a.cost.execution = r.ask;", ""),
     ("a scope is missing in the reservation", S,
@@ -82,7 +82,7 @@ MUTANTS = [
     ("a restarted worker counts as the same life", W,
      "reborn ? Life::kNew : Life::kSame", "reborn ? Life::kSame : Life::kSame"),
     ("attempts nobody claims are never lost", W,
-     'lose(*live(id), Loss::kUnclaimed, "no worker claimed it after the restart")', "static_cast<void>(id)"),
+     'lose(it->second, Loss::kUnclaimed, "no worker claimed it after the restart")', "static_cast<void>(it)"),
     ("unknown attempts are not cancelled on sync", W,
      "reply.cancel.push_back(r.attempt);  // another", "// another"),
     # ---- restarts of the coordinator
@@ -139,7 +139,7 @@ MUTANTS = [
     ("the ledger never hears of a raise", O, "    raised_ = heard_caps_;\n", ""),
     # ---- failures that are not the agent's
     ("nobody waits before the next attempt", A, "if (a.wait == Millis::zero()) {", "if (true) {"),
-    ("blamed for what had not begun", F, " || !a.begun", ""),
+    ("blamed for what had not begun", F, " || !a.begun_in || !a.worker", " || !a.worker"),
     ("a blame is never withdrawn", P, "if (b.worker == worker && b.boot == boot)", "if (false && b.boot == boot)"),
     ("worker losses are forgotten on resume", T,
      "    poison_.blame(fact.attempt, fact.worker, fact.boot);\n", "    static_cast<void>(fact);\n"),

@@ -1,9 +1,8 @@
 #include "worker/model/single_shot.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
+#include "common/base/pause.h"
 #include "common/base/text.h"
 #include "common/cvdp/single_shot.h"
 #include "worker/model/call_rules.h"
@@ -99,10 +98,7 @@ class Asking {
 
   // Until then, the end of the run's time, or until somebody stops the run.
   void wait(std::chrono::milliseconds time) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any never;
-    never.wait_until(lock, stop_, std::min(Clock::now() + time, deadline_), [] { return false; });
+    pause_until(std::min(Clock::now() + time, deadline_), stop_);
   }
 
   ModelRequest request(std::chrono::milliseconds timeout) const {

@@ -1,9 +1,7 @@
 #include "worker/shell/disk_watch.h"
 
-#include <condition_variable>
-#include <mutex>
-
 #include "common/base/folder_use.h"
+#include "common/base/pause.h"
 
 namespace proctor {
 
@@ -17,16 +15,13 @@ DiskWatch::DiskWatch(fs::path folder, std::uint64_t bytes_max, std::stop_source&
     : folder_(std::move(folder)),
       bytes_max_(bytes_max),
       thread_([this, &stop](const std::stop_token& ended) {
-        std::mutex nobody_elses;
-        std::condition_variable_any woken;
-        std::unique_lock lock(nobody_elses);
         while (!ended.stop_requested()) {
           if (bytes_max_ < folder_bytes(folder_)) {
             passed_ = true;
             stop.request_stop();
             return;
           }
-          woken.wait_for(lock, ended, std::chrono::seconds(1), [] { return false; });
+          pause_for(std::chrono::seconds(1), ended);
         }
       }) {}
 

@@ -1,10 +1,10 @@
 #include "worker/shell/engines.h"
 
-#include <condition_variable>
 #include <utility>
 
 #include "common/base/assert.h"
 #include "common/base/log.h"
+#include "common/base/pause.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/oci.h"
 
@@ -89,8 +89,6 @@ Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
 Result<SandboxEngine*> Engines::wait_for(const Environment& environment, std::stop_token cancel) {
   constexpr std::chrono::milliseconds kPoll{500};
   const auto until = std::chrono::steady_clock::now() + engine_wait_;
-  std::mutex nobody_elses;
-  std::condition_variable_any woken;
   for (bool said = false;; said = true) {
     Result<SandboxEngine*> engine = engine_for(environment);
     if (engine.ok()) {
@@ -102,8 +100,7 @@ Result<SandboxEngine*> Engines::wait_for(const Environment& environment, std::st
     if (!away || cancel.stop_requested() || until <= std::chrono::steady_clock::now())
       return engine;
     if (!said) log::warn(engine.error().detail + ": waiting for it");
-    std::unique_lock lock(nobody_elses);
-    woken.wait_for(lock, cancel, kPoll, [] { return false; });
+    pause_for(kPoll, cancel);
   }
 }
 

@@ -147,7 +147,7 @@ Status sync_path(const fs::path& path) {
 Status rename_path(const fs::path& from, const fs::path& to) {
   std::error_code ec;
   fs::rename(from, to, ec);
-  if (ec) return errno_error("rename " + from.string(), ec.value());
+  if (ec) return errno_error("rename " + from.string() + " to " + to.string(), ec.value());
   return ok_status();
 }
 

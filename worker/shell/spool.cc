@@ -23,13 +23,6 @@ fs::path with(const fs::path& parent, const std::string& name, std::string_view 
   return parent / (name + std::string(ending));
 }
 
-Status move_path(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) {
-    return errno_error("rename " + from.string() + " to " + to.string(), errno);
-  }
-  return ok_status();
-}
-
 Status remove_file(const fs::path& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return ok_status();
   return errno_error("remove " + path.string(), errno);
@@ -96,7 +89,7 @@ Result<Spool::Entry> Spool::put(const std::string& campaign, const wire::ResultM
   fs::path kept;
   if (!archive.empty()) {
     kept = with(parent, name, kArchive);
-    PROCTOR_CHECK_OK(move_path(archive, kept));
+    PROCTOR_CHECK_OK(rename_path(archive, kept));
   }
   // Syncs the folder too, and with it the archive's name.
   PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), wire::encode(result)));
@@ -134,10 +127,10 @@ Result<std::vector<Spool::Entry>> Spool::load(const std::string& campaign) {
       continue;
     }
     log::error("spool: set aside: " + entry.error().detail);
-    PROCTOR_CHECK_OK(move_path(file, file.string() + std::string(kCorrupt)));
+    PROCTOR_CHECK_OK(rename_path(file, file.string() + std::string(kCorrupt)));
     const fs::path archive = with(parent, *name, kArchive);
     if (fs::exists(archive))
-      PROCTOR_CHECK_OK(move_path(archive, archive.string() + std::string(kCorrupt)));
+      PROCTOR_CHECK_OK(rename_path(archive, archive.string() + std::string(kCorrupt)));
   }
   std::sort(found.begin(), found.end(),
             [](const Entry& a, const Entry& b) { return a.result.attempt < b.result.attempt; });

@@ -124,7 +124,7 @@ class NetworkMaker {
 
 }  // namespace
 
-Result<std::shared_ptr<BoxNetwork>> BoxNetwork::make() {
+Result<std::shared_ptr<SharedNetwork>> BoxNetwork::make() {
   const auto of = [](std::uint64_t id) { return "0 " + std::to_string(id) + " 1"; };
   const Maps maps{of(::geteuid()), of(::getegid())};
   // Of our own user namespace where we may; that is cheaper to enter, and who runs inside has no
@@ -144,7 +144,7 @@ Result<std::shared_ptr<BoxNetwork>> BoxNetwork::make() {
     PROCTOR_TRY(users, maker->open("user"));
   }
   PROCTOR_TRY(UniqueFd network, maker->open("net"));
-  return std::shared_ptr<BoxNetwork>(new BoxNetwork(std::move(users), std::move(network)));
+  return std::shared_ptr<SharedNetwork>(new BoxNetwork(std::move(users), std::move(network)));
 }
 
 bool BoxNetwork::enter() const {

@@ -13,7 +13,7 @@ namespace proctor {
 
 class BoxNetwork final : public SharedNetwork {
  public:
-  static Result<std::shared_ptr<BoxNetwork>> make();
+  static Result<std::shared_ptr<SharedNetwork>> make();
   Result<bool> accepts(std::uint16_t port) override;
   // The calling process is in it from now on.  Async-signal-safe; for a child between fork and
   // exec.

@@ -178,23 +178,19 @@ class BubblewrapEngine final : public SandboxEngine {
 
   Result<std::shared_ptr<SharedNetwork>> open_network(const std::string&,
                                                       const std::string&) override {
-    PROCTOR_TRY(auto network, BoxNetwork::make());
-    return std::shared_ptr<SharedNetwork>(std::move(network));
+    return BoxNetwork::make();
   }
 
   std::map<std::string, std::string> enforcement() const override {
     const CgroupHost& c = shared_->cgroups;
-    const auto of = [&c](const char* controller, const char* otherwise) {
-      return c.has(controller) ? c.version(controller) : std::string(otherwise);
-    };
-    return {{"memory", of("memory", "rlimit")},
+    return {{"memory", c.keeper("memory", "rlimit")},
             // The kernel exempts its own root from the count of processes.
-            {"processes", of("pids", ::geteuid() == 0 ? "none" : "rlimit")},
-            {"cpus", of("cpu", "none")},
+            {"processes", c.keeper("pids", ::geteuid() == 0 ? "none" : "rlimit")},
+            {"cpus", c.keeper("cpu", "none")},
             {"cpu", "monitor"},
             {"disk", "monitor"},
-            {"memory_sum", of("memory", "monitor")},
-            {"memory_files", of("memory", "none")},
+            {"memory_sum", c.keeper("memory", "monitor")},
+            {"memory_files", c.keeper("memory", "none")},
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},

@@ -72,6 +72,10 @@ class CgroupHost {
   bool has(std::string_view controller) const { return parents_.contains(controller); }
   // "cgroup1", "cgroup2" or "" for "memory", "pids", "cpu".
   std::string version(std::string_view controller) const;
+  // Who keeps its limit: the version, or `otherwise`.
+  std::string keeper(std::string_view controller, const char* otherwise) const {
+    return has(controller) ? version(controller) : otherwise;
+  }
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
   // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters
   // and limits it in every hierarchy; we read, freeze, empty and remove it.

@@ -1,8 +1,9 @@
 #pragma once
 // How much memory some processes hold together, where no control group counts it.  What several of
 // them share counts once (proportional set size); of a process that may not be looked at so
-// closely, what it has to itself.  Files of a tmpfs that nobody maps are not in it: each of those
-// has its own limit.  Blocking.  Thread-safe.  Source: proc(5), smaps_rollup and statm.
+// closely, what it has to itself.  Files of a tmpfs that nobody maps are not in it, and
+// nobody limits those (`memory_files`).  Blocking.  Thread-safe.  Source: proc(5), smaps_rollup and
+// statm.
 #include <sys/types.h>
 
 #include <cstdint>

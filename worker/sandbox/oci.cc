@@ -162,22 +162,18 @@ class OciEngine final : public SandboxEngine {
 
   Result<std::shared_ptr<SharedNetwork>> open_network(const std::string&,
                                                       const std::string&) override {
-    PROCTOR_TRY(auto network, BoxNetwork::make());
-    return std::shared_ptr<SharedNetwork>(std::move(network));
+    return BoxNetwork::make();
   }
 
   std::map<std::string, std::string> enforcement() const override {
     const CgroupHost& c = shared_->cgroups;
-    const auto of = [&c](const char* controller) {
-      return c.has(controller) ? c.version(controller) : std::string("none");
-    };
-    return {{"memory", of("memory")},
-            {"processes", of("pids")},
-            {"cpus", of("cpu")},
+    return {{"memory", c.keeper("memory", "none")},
+            {"processes", c.keeper("pids", "none")},
+            {"cpus", c.keeper("cpu", "none")},
             {"cpu", "monitor"},
             {"disk", "monitor"},
-            {"memory_sum", c.has("memory") ? c.version("memory") : "monitor"},
-            {"memory_files", of("memory")},
+            {"memory_sum", c.keeper("memory", "monitor")},
+            {"memory_files", c.keeper("memory", "none")},
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},

@@ -4,10 +4,11 @@
 #include <cstdlib>
 #include <map>
 
-#include "common/base/subprocess.h"
 #include "common/base/text.h"
+#include "common/contract/campaign_parser.h"
 #include "coordinator/cli/cvdp_heavy.h"
 #include "coordinator/cli/cvdp_images.h"
+#include "coordinator/cli/cvdp_repository.h"
 
 namespace proctor::cli {
 namespace {
@@ -31,46 +32,6 @@ std::string campaign_name(const fs::path& folder) {
   while (out.starts_with('-')) out.erase(0, 1);
   return out.empty() ? "cvdp" : out;
 }
-
-// All contexts in one repository, a branch each.
-class Contexts {
- public:
-  explicit Contexts(fs::path repository) : repository_(std::move(repository)) {}
-  Status open() const {
-    PROCTOR_CHECK_OK(make_dirs(repository_.parent_path()));
-    CommandSpec init;
-    init.argv = {"git", "init", "--quiet", "--bare", repository_.string()};
-    PROCTOR_TRY(const std::string out, run_for_output(init));
-    static_cast<void>(out);
-    return ok_status();
-  }
-  // Commit ids by mark.
-  Result<std::map<std::uint64_t, std::string>> add(std::string stream) const {
-    PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
-    const fs::path marks = scratch.path() / "marks";
-    CommandSpec git;
-    git.argv = {"git",     "--git-dir=" + repository_.string(), "fast-import", "--quiet",
-                "--force", "--export-marks=" + marks.string()};
-    git.stdin_bytes = std::move(stream);
-    git.timeout = std::chrono::minutes(10);
-    PROCTOR_TRY(const std::string out, run_for_output(git));
-    static_cast<void>(out);
-    PROCTOR_TRY(const std::string text, read_file(marks, std::size_t{64} << 20));
-    std::map<std::uint64_t, std::string> ids;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      const std::string line = text.substr(at, end - at);
-      const std::size_t blank = line.find(' ');
-      if (line.starts_with(':') && blank != std::string::npos)
-        ids[std::strtoull(line.c_str() + 1, nullptr, 10)] = line.substr(blank + 1);
-      at = end + 1;
-    }
-    return ids;
-  }
-
- private:
-  fs::path repository_;
-};
 
 class ImportWork {
  public:
@@ -184,7 +145,7 @@ class ImportWork {
 
   const ImportOptions& options_;
   fs::path folder_;
-  Contexts contexts_;
+  ContextRepository contexts_;
   HeavyRepos heavy_;
   HostImages images_;
   cvdp::ImportSettings settings_;
@@ -195,6 +156,13 @@ class ImportWork {
 };
 
 }  // namespace
+
+Status take_prices(const fs::path& table, const fs::path& campaign) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  PROCTOR_TRY(const std::string prices, read_file(table, kMostBytes));
+  PROCTOR_CHECK_OK(make_dirs(campaign));
+  return write_file(campaign / kCostModelFile, prices);
+}
 
 Result<Imported> import_problems(const ImportOptions& options) {
   PROCTOR_TRY(const LastLines last, last_lines(options.file));

@@ -30,6 +30,8 @@ struct Imported {
   std::vector<LeftOut> left_out;  // told on standard error too
   std::uint64_t errors = 0;       // records that are none
 };
+// The price table of a campaign, from a file of somebody's.
+Status take_prices(const fs::path& table, const fs::path& campaign);
 // kConflict: the campaign is frozen.
 Result<Imported> import_problems(const ImportOptions& options);
 

@@ -1,10 +1,10 @@
 #include "coordinator/cli/cvdp_judge.h"
 
 #include "common/base/json.h"
-#include "common/base/subprocess.h"
-#include "common/contract/campaign_parser.h"
 #include "common/cvdp/single_shot.h"
+#include "coordinator/cli/cvdp_campaign.h"
 #include "coordinator/cli/cvdp_evidence.h"
+#include "coordinator/cli/cvdp_repository.h"
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
@@ -12,27 +12,17 @@ namespace {
 
 constexpr std::size_t kTextBytes = std::size_t{64} << 20;
 
-Result<std::string> git(const fs::path& repository, std::vector<std::string> args,
-                        std::string input = {}) {
-  CommandSpec spec;
-  spec.argv = {"git", "--git-dir=" + repository.string()};
-  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
-  spec.stdin_bytes = std::move(input);
-  return run_for_output(spec);
-}
-
 // A judge needs a prompt and no files: one commit of one line for all.
-Result<std::string> make_repository(const fs::path& repository) {
-  PROCTOR_CHECK_OK(make_dirs(repository));
-  PROCTOR_TRY([[maybe_unused]] const std::string made,
-              git(repository, {"init", "--quiet", "--bare"}));
-  PROCTOR_TRY([[maybe_unused]] const std::string imported,
-              git(repository, {"fast-import", "--quiet", "--force"},
-                  "commit refs/heads/judging\ncommitter cvdp <cvdp@localhost> 0 +0000\ndata 8\n"
-                  "judging\nM 100644 inline README\ndata 8\njudging\n"));
-  PROCTOR_TRY(std::string commit, git(repository, {"rev-parse", "refs/heads/judging"}));
-  while (commit.ends_with('\n')) commit.pop_back();
-  return commit;
+Result<std::string> make_repository(const fs::path& path) {
+  const ContextRepository repository(path);
+  PROCTOR_CHECK_OK(repository.open());
+  PROCTOR_TRY(const auto commits,
+              repository.add("commit refs/heads/judging\nmark :1\n"
+                             "committer cvdp <cvdp@localhost> 0 +0000\ndata 8\njudging\n"
+                             "M 100644 inline README\ndata 8\njudging\n"));
+  const auto made = commits.find(1);
+  if (made == commits.end()) return Error{Errc::kCorrupt, "git fast-import made no commit"};
+  return made->second;
 }
 
 std::string digest_of(const std::vector<cvdp::JudgeCase>& cases) {
@@ -54,10 +44,7 @@ Status write_campaign(const JudgeOptions& options, const std::vector<cvdp::Judge
       PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
       PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
     }
-  if (!options.prices.empty()) {
-    PROCTOR_TRY(const std::string prices, read_file(options.prices, kTextBytes));
-    PROCTOR_CHECK_OK(write_file(options.folder / kCostModelFile, prices));
-  }
+  if (!options.prices.empty()) PROCTOR_CHECK_OK(take_prices(options.prices, options.folder));
   PROCTOR_CHECK_OK(write_file(
       options.folder / "campaign.yaml",
       "name: judging\nmethods: [" + options.method + "]\nreplicates: 1\nbudget: {global: \"" +

@@ -5,7 +5,6 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
-#include "common/contract/campaign_parser.h"
 #include "common/cvdp/heavy.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/cvdp_compose.h"
@@ -230,12 +229,7 @@ class CvdpWork {
     }
     d.methods += "]";
     d.replicates = plan_.samples;
-    if (!plan_.prices.empty()) {
-      constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-      PROCTOR_TRY(const std::string prices, read_file(plan_.prices, kMostBytes));
-      PROCTOR_CHECK_OK(make_dirs(d.campaign));
-      PROCTOR_CHECK_OK(write_file(fs::path(d.campaign) / kCostModelFile, prices));
-    }
+    if (!plan_.prices.empty()) PROCTOR_CHECK_OK(take_prices(plan_.prices, d.campaign));
     if (plan_.engine != CvdpEngine::kCompose) {
       PROCTOR_TRY(Imported imported, import_problems(d));
       contracts_ = imported.written;

@@ -101,10 +101,8 @@ Status AttemptRun::show_contract_files(SandboxSpec& spec) {
   const fs::path dir = dir_ / "contract";
   if (!fs::exists(dir)) {
     std::vector<ReferencedFile> shown = contract().files;
-    // Checks and the setup before them run the candidate's code, which must not find the answer.
-    std::erase_if(shown, [this](const ReferencedFile& f) {
-      return f.path == contract().reference_patch || f.path == contract().single_shot;
-    });
+    std::erase_if(shown,
+                  [this](const ReferencedFile& f) { return !shown_to_commands(contract(), f); });
     PROCTOR_CHECK_OK(write_referenced_files(dir, shown));
   }
   spec.mounts.push_back({dir, kContractAt, false});

@@ -115,6 +115,9 @@ class AttemptRun {
   Result<LifecycleEvent> run_setup(const RunSetup& c);
   Result<LifecycleEvent> setup_as_kept(const RunSetup& c);
   void record_step(const RunSetup& c, const ExecOutcome& outcome);
+  // Where a step's output lies in the evidence, and what its event says.
+  fs::path setup_output(const RunSetup& c, const char* stream) const;
+  Json setup_payload(const RunSetup& c, const ExecOutcome& outcome) const;
   Status keep_setup();
   // The contract's files for setup and checks, without the reference patch.
   Status show_contract_files(SandboxSpec& spec);

@@ -2,9 +2,8 @@
 // (R014).  A run of the untouched snapshot makes the layer, before its agent begins, and then works
 // on it as every later one does; acceptance never makes one, and uses it only where setup would do
 // again what it did (setup_key.h).
-#include <condition_variable>
-
 #include "common/base/log.h"
+#include "common/base/pause.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/run_events.h"
@@ -79,8 +78,6 @@ void AttemptRun::find_or_make_layer() {
   if (!setup_key_ || layer_) return;
   constexpr std::chrono::milliseconds kPoll{20};
   const auto until = std::chrono::steady_clock::now() + patience(contract());
-  std::mutex nobody_elses;
-  std::condition_variable_any woken;
   while (!watch_.token().stop_requested() && std::chrono::steady_clock::now() < until) {
     auto making = tools_.store.layers().begin(*setup_key_);
     if (!making.ok() && making.error().code != Errc::kConflict) {
@@ -97,8 +94,7 @@ void AttemptRun::find_or_make_layer() {
       setup_steps_ = Json::array();
       return;
     }
-    std::unique_lock lock(nobody_elses);
-    woken.wait_for(lock, watch_.token(), kPoll, [] { return false; });
+    pause_for(kPoll, watch_.token());
   }
 }
 
@@ -137,6 +133,20 @@ AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
   return std::move(ended).value();
 }
 
+fs::path AttemptRun::setup_output(const RunSetup& c, const char* stream) const {
+  return recorder_->dir() / setup_name(c.room) / (std::to_string(c.index) + stream);
+}
+
+Json AttemptRun::setup_payload(const RunSetup& c, const ExecOutcome& outcome) const {
+  const SetupStep& step = contract().setup[c.index];
+  Json out = exec_payload(step.command, outcome, step.timeout, setup_output(c, kOut),
+                          setup_output(c, kErr));
+  out["room"] = to_string(c.room);
+  out["step"] = c.index;
+  out["network"] = network_payload(step.network);
+  return out;
+}
+
 Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
   const std::string name = setup_name(c.room);
@@ -149,17 +159,13 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   ExecSpec exec;
   exec.command = step.command;
   exec.timeout = step.timeout;
-  exec.stdout_file = recorder_->dir() / name / (std::to_string(c.index) + kOut);
-  exec.stderr_file = recorder_->dir() / name / (std::to_string(c.index) + kErr);
+  exec.stdout_file = setup_output(c, kOut);
+  exec.stderr_file = setup_output(c, kErr);
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
   network.reset();
-  Json payload =
-      exec_payload(exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file);
-  payload["room"] = to_string(c.room);
-  payload["step"] = c.index;
-  payload["network"] = network_payload(step.network);
-  const SetupEnded ended{end_of(outcome), note("setup", Actor::kHarness, payload)};
+  const SetupEnded ended{end_of(outcome),
+                         note("setup", Actor::kHarness, setup_payload(c, outcome))};
   if (!setup_making_) return LifecycleEvent(ended);
   if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0) {
     setup_making_.reset();
@@ -177,9 +183,8 @@ void AttemptRun::record_step(const RunSetup& c, const ExecOutcome& outcome) {
                           {"stdout_bytes", outcome.stdout_bytes},
                           {"stderr_bytes", outcome.stderr_bytes}});
   for (const char* stream : {kOut, kErr}) {
-    const std::string file = std::to_string(c.index) + stream;
-    const Status kept =
-        copy_output(recorder_->dir() / setup_name(c.room) / file, setup_making_->output() / file);
+    const fs::path file = setup_output(c, stream);
+    const Status kept = copy_output(file, setup_making_->output() / file.filename());
     if (kept.ok()) continue;
     log::warn("setup is not kept: " + kept.error().detail);
     setup_making_.reset();
@@ -190,7 +195,6 @@ void AttemptRun::record_step(const RunSetup& c, const ExecOutcome& outcome) {
 // Charged as if it had run: neither a cap nor a comparison depends on which run came first.
 Result<LifecycleEvent> AttemptRun::setup_as_kept(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
-  const std::string name = setup_name(c.room);
   if (layer_->steps.size() <= c.index)
     return Error{Errc::kUnavailable, "layer " + layer_->dir.string() + ": lacks a step"};
   const Json& was = layer_->steps[c.index];
@@ -201,18 +205,13 @@ Result<LifecycleEvent> AttemptRun::setup_as_kept(const RunSetup& c) {
   outcome.stdout_bytes = count_of(was, "stdout_bytes");
   outcome.stderr_bytes = count_of(was, "stderr_bytes");
   network_used_ = network_used_ || step.network.any();
-  PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
+  PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / setup_name(c.room)));
   for (const char* stream : {kOut, kErr}) {
-    const std::string file = std::to_string(c.index) + stream;
-    PROCTOR_CHECK_OK(copy_output(layer_->output() / file, recorder_->dir() / name / file));
+    const fs::path file = setup_output(c, stream);
+    PROCTOR_CHECK_OK(copy_output(layer_->output() / file.filename(), file));
   }
   meter_.executed(MeterPhase::kSetup, {outcome.wall, outcome.cpu, outcome.memory_peak});
-  Json payload = exec_payload(step.command, outcome, step.timeout,
-                              recorder_->dir() / name / (std::to_string(c.index) + kOut),
-                              recorder_->dir() / name / (std::to_string(c.index) + kErr));
-  payload["room"] = to_string(c.room);
-  payload["step"] = c.index;
-  payload["network"] = network_payload(step.network);
+  Json payload = setup_payload(c, outcome);
   payload["layer"] = layer_->content.hex();
   return LifecycleEvent(SetupEnded{end_of(outcome), note("setup", Actor::kHarness, payload)});
 }

@@ -40,6 +40,10 @@ Status add_secrets(std::map<std::string, std::string>& env, const Environment& e
   return ok_status();
 }
 
+bool shown_to_commands(const Contract& contract, const ReferencedFile& file) {
+  return file.path != contract.reference_patch && file.path != contract.single_shot;
+}
+
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed) {
   SandboxSpec spec;
   spec.image = runs_images(kind) ? contract.environment.image : "";

@@ -22,6 +22,10 @@ std::map<std::string, std::string> sandbox_environment(const Environment& enviro
 // Adds the declared secrets.  kUnavailable: one of them is not set on this worker.
 Status add_secrets(std::map<std::string, std::string>& env, const Environment& environment);
 
+// Is this file of a contract at kContractAt?  All but the answers and what a model is asked: setup
+// and checks run the candidate's code.
+bool shown_to_commands(const Contract& contract, const ReferencedFile& file);
+
 // Limits and toolchains; the workspace, label, network and further mounts are the phase's.
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed);
 

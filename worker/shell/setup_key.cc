@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/json.h"
+#include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/glob.h"
 
 namespace proctor {
@@ -50,11 +51,11 @@ Json limits_of(const Policy& p) {
           {"cpus", std::to_string(p.cpus)}};
 }
 
-// As setup finds them at $PROCTOR_CONTRACT: without the answer.
+// As setup finds them at $PROCTOR_CONTRACT.
 Json files_of(const Contract& c) {
   Json out = Json::array();
   for (const ReferencedFile& f : c.files)
-    if (f.path != c.reference_patch)
+    if (shown_to_commands(c, f))
       out.push_back({{"path", hashed(f.path)}, {"mode", f.mode}, {"bytes", hashed(f.bytes)}});
   return out;
 }

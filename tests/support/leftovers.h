@@ -2,6 +2,7 @@
 // What a folder's processes leave on the machine: everything that names the folder is ours.
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ std::vector<pid_t> sandboxed_of(const fs::path& folder);
 // One line for each process, mount and listening socket that names `folder`, and each control group
 // of a worker whose root is `worker_root`.  Empty: nothing is left over.
 std::string leftovers_of(const fs::path& folder, const fs::path& worker_root);
+
+// From now on leftovers_of() asks this too, for what workers whose owner labels end with `mark` (of
+// their root) have left elsewhere; one line for each.  Before any test runs.
+void look_also(std::function<std::string(const std::string& mark)> elsewhere);
 
 // Kills and unmounts them, whatever happened: for the end of a test that failed.
 void clear_away(const fs::path& folder);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "common/base/files.h"
+#include "common/base/json.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/docker_http.h"
 
@@ -48,6 +49,26 @@ Result<std::string> docker_call(const std::string& method, const std::string& ta
     return Error{Errc::kUnavailable, std::to_string(reply.status) + ": " + reply.body};
   }
   return std::move(reply.body);
+}
+
+std::string left_in_engine(const std::string& mark) {
+  const auto left_of = [&](const char* what, const Json& objects) {
+    std::string out;
+    for (const Json& object : objects) {
+      if (!object.contains("Labels") || !object["Labels"].is_object()) continue;
+      if (object["Labels"].value("proctor.owner", "").ends_with(mark))
+        out += what + object.dump() + "\n";
+    }
+    return out;
+  };
+  const auto ask = [](const char* target) -> Result<Json> {
+    PROCTOR_TRY(const std::string body, docker_call("GET", target));
+    return parse_json(body, {std::size_t{16} << 20, 64});
+  };
+  const Result<Json> containers = ask("/containers/json?all=1"), volumes = ask("/volumes");
+  if (!containers.ok()) return "engine: " + containers.error().detail + "\n";
+  if (!volumes.ok()) return "engine: " + volumes.error().detail + "\n";
+  return left_of("container ", *containers) + left_of("volume ", volumes->at("Volumes"));
 }
 
 Result<std::string> test_image() {

@@ -14,6 +14,10 @@ std::string docker_socket();
 Result<std::string> docker_call(const std::string& method, const std::string& target,
                                 const std::string& body = {});
 
+// One line for each container and volume of a worker whose owner label ends with `mark`, that the
+// engine has.
+std::string left_in_engine(const std::string& mark);
+
 // What it is called there.
 std::string test_image_name();
 // The id of the test image, made on first use and removed when the process ends.

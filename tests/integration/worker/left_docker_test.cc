@@ -25,21 +25,7 @@ struct DockerScene : LeftScene {
       return r.stage == wire::Stage::kAgent && text.ok() && !text->empty();
     });
   }
-  // Of this test: containers and volumes that the engine still has.
-  std::string left_in_engine() const {
-    std::string out;
-    for (const std::string what : {"/containers/json?all=1", "/volumes"}) {
-      const auto body = docker_call("GET", what);
-      REQUIRE(body.ok());
-      const Json all = parse_json(*body, {std::size_t{16} << 20, 64}).value();
-      const Json& list = all.is_array() ? all : all["Volumes"];
-      for (const Json& one : list) {
-        const std::string text = one.dump();
-        if (text.find(owner_) != std::string::npos) out += text + "\n";
-      }
-    }
-    return out;
-  }
+  std::string left_in_engine() const { return testing::left_in_engine(owner_); }
   std::string owner_ = "w1-" + sha256(fs::absolute(temp.path() / "root").string()).short_hex();
 };
 
@@ -83,6 +69,7 @@ TEST_SUITE("worker") {
     agent.container->command = {
         "echo begun; sleep 4; echo 'echo $(($1 + $2))' > /given/calc.sh; echo done"};
     agent.container->mounts = {{"calc.sh", "/given/calc.sh", true}};
+    agent.container->variables["PATH"] = "/usr/bin:/bin";  // the image's own has no sleep
     agent.digest = digest_of(agent);
     FakeCoordinator coordinator(scene.socket, 3);
     scene.leave_at_work(coordinator, agent);

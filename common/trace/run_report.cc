@@ -175,22 +175,7 @@ Status read_ending(JsonFields& f, RunReport& r) {
 }
 
 Status read_money(JsonFields& f, RunReport& r) {
-  JsonFields u(f, "usage");
-  r.usage.setup_ms = u.count("setup_ms");
-  r.usage.agent_ms = u.count("agent_ms");
-  r.usage.acceptance_ms = u.count("acceptance_ms");
-  r.usage.cpu_ms = u.count("cpu_ms");
-  r.usage.tool_calls = u.count("tool_calls");
-  r.usage.input_tokens = u.count("input_tokens");
-  r.usage.output_tokens = u.count("output_tokens");
-  r.usage.model_calls = u.count("model_calls");
-  r.usage.stored_bytes = u.count("stored_bytes");
-  if (u.has("metered")) {
-    JsonFields m(u, "metered");
-    for (const auto& [key, field] : kMeteredCounters) r.usage.*field = m.count(key);
-    PROCTOR_CHECK_OK(m.finish());
-  }
-  PROCTOR_CHECK_OK(u.finish());
+  PROCTOR_TRY(r.usage, usage_from(f, "usage"));
   JsonFields c(f, "cost");
   const auto micros = [&c](const char* key) { return MicroUsd::from_micros(c.integer(key)); };
   r.cost.model = micros("model_micros");
@@ -226,6 +211,27 @@ Status read_evidence(JsonFields& f, RunReport& r) {
 }
 
 }  // namespace
+
+Result<Usage> usage_from(JsonFields& parent, const char* key) {
+  JsonFields in(parent, key);
+  Usage u;
+  u.setup_ms = in.count("setup_ms");
+  u.agent_ms = in.count("agent_ms");
+  u.acceptance_ms = in.count("acceptance_ms");
+  u.cpu_ms = in.count("cpu_ms");
+  u.tool_calls = in.count("tool_calls");
+  u.input_tokens = in.count("input_tokens");
+  u.output_tokens = in.count("output_tokens");
+  u.model_calls = in.count("model_calls");
+  u.stored_bytes = in.count("stored_bytes");
+  if (in.has("metered")) {
+    JsonFields metered(in, "metered");
+    for (const auto& [name, field] : kMeteredCounters) u.*field = metered.count(name);
+    PROCTOR_CHECK_OK(metered.finish());
+  }
+  PROCTOR_CHECK_OK(in.finish());
+  return u;
+}
 
 Json to_json(const Usage& u) {
   Json out = {{"acceptance_ms", num(u.acceptance_ms)},

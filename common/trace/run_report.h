@@ -18,6 +18,8 @@
 
 namespace proctor {
 
+class JsonFields;
+
 struct CheckReport {
   std::string id{};
   std::string kind{}, gate{};
@@ -98,6 +100,8 @@ Result<RunReport> parse_report(std::string_view bytes);
 
 Json to_json(const CheckReport& check);
 Json to_json(const Usage& usage);
+// What that wrote, as field `key` of `parent`; 2^53 - 1 at most of each.
+Result<Usage> usage_from(JsonFields& parent, const char* key);
 Json to_json(const Cost& cost);
 
 }  // namespace proctor

@@ -45,20 +45,20 @@ class CommandAgent final : public Agent {
  public:
   Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
     if (job.left) {
-      PROCTOR_TRY(const auto sandbox, job.engine.adopt(job.sandbox, job.left->command));
-      return follow(job, *sandbox, job.left->time, cancel);
+      PROCTOR_TRY(auto sandbox, job.engine.adopt(job.sandbox, job.left->command));
+      return follow(job, std::move(sandbox), job.left->time, cancel);
     }
     // A container finds what its contract says, and nothing of ours.
     PROCTOR_TRY(const SandboxSpec spec, job.method.container ? job.sandbox : dressed(job));
     const std::optional<std::chrono::milliseconds> time =
         job.start_program ? job.start_program() : job.wall;
     if (!time) return AgentReport{};
-    PROCTOR_TRY(const auto sandbox, job.engine.open(spec));
-    return follow(job, *sandbox, *time, cancel);
+    PROCTOR_TRY(auto sandbox, job.engine.open(spec));
+    return follow(job, std::move(sandbox), *time, cancel);
   }
 
  private:
-  static Result<AgentReport> follow(const AgentJob& job, Sandbox& sandbox,
+  static Result<AgentReport> follow(const AgentJob& job, std::unique_ptr<Sandbox> sandbox,
                                     std::chrono::milliseconds time, std::stop_token cancel) {
     ExecSpec exec;
     exec.command = job.method.command;
@@ -67,9 +67,9 @@ class CommandAgent final : public Agent {
     exec.stderr_file = job.logs / "stderr";
     exec.outlives = job.outlives;
     job.on_sandbox();
-    PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(exec, cancel));
+    PROCTOR_TRY(const ExecOutcome outcome, sandbox->run(exec, cancel));
     job.on_tool({"shell", exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file});
-    return AgentReport{outcome};
+    return AgentReport{outcome, std::move(sandbox)};
   }
 
   static Result<SandboxSpec> dressed(const AgentJob& job) {

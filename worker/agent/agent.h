@@ -65,6 +65,8 @@ struct AgentJob {
 
 struct AgentReport {
   std::optional<ExecOutcome> program;  // how its program ended; noop and reference have none
+  // What it ran in: kept until a killed worker would no longer have to look into it.
+  std::unique_ptr<Sandbox> sandbox{};
 };
 
 class Agent {

@@ -51,10 +51,8 @@ class ContainerGuard {
       owed_.add(id_);
     }
   }
-  Status remove() {
-    const std::string id = std::exchange(id_, {});
-    return api_.remove(id);
-  }
+  Status remove() { return api_.remove(release()); }
+  std::string release() { return std::exchange(id_, {}); }
 
  private:
   DockerApi& api_;
@@ -142,6 +140,7 @@ class DockerSandbox final : public Sandbox {
   DockerSandbox& operator=(const DockerSandbox&) = delete;
   ~DockerSandbox() override {
     if (left_) const ContainerGuard guard(api_, owed_, left_->name);
+    if (!ended_.empty()) const ContainerGuard guard(api_, owed_, ended_);
   }
 
   Result<ExecOutcome> run(const ExecSpec& exec, std::stop_token cancel) override {
@@ -184,11 +183,18 @@ class DockerSandbox final : public Sandbox {
     outcome.stderr_bytes = err.total();
     PROCTOR_CHECK_OK(out.status());
     PROCTOR_CHECK_OK(err.status());
-    PROCTOR_CHECK_OK(guard.remove());
+    PROCTOR_CHECK_OK(let_go(guard, exec));
     return outcome;
   }
 
  private:
+  // What outlived us once may have to again, until whoever wants its work has it.
+  Status let_go(ContainerGuard& guard, const ExecSpec& exec) {
+    if (!exec.outlives) return guard.remove();
+    ended_ = guard.release();
+    return ok_status();
+  }
+
   // A command that an earlier life of ours began.  Its output is in the container's log.
   Result<ExecOutcome> go_on(const ExecSpec& exec, const std::stop_token& cancel,
                             const LeftCommand& left) {
@@ -219,7 +225,7 @@ class DockerSandbox final : public Sandbox {
         }));
     PROCTOR_TRY(outcome.stdout_bytes, out.finish());
     PROCTOR_TRY(outcome.stderr_bytes, err.finish());
-    PROCTOR_CHECK_OK(guard.remove());
+    PROCTOR_CHECK_OK(let_go(guard, exec));
     return outcome;
   }
 
@@ -276,6 +282,7 @@ class DockerSandbox final : public Sandbox {
   DockerImage image_;
   fs::path init_;
   std::optional<LeftCommand> left_;
+  std::string ended_;  // a container that nobody needs when we go
 };
 
 class DockerEngine final : public SandboxEngine {

@@ -93,7 +93,8 @@ struct ExecSpec {
   fs::path stdout_file, stderr_file;              // where the bounded output is written
   std::size_t output_max = std::size_t{8} << 20;  // of each stream
   // Where a command can outlive this process (Docker): called once it is there, before it begins,
-  // with the name by which adopt() finds it.  Absent: the command is nobody's but ours.
+  // with the name by which adopt() finds it, until the Sandbox is destroyed and not only until the
+  // command has ended.  Absent: the command is nobody's but ours.
   std::function<void(const std::string& name)> outlives{};
   // Called once, on the thread of run(), when the command has begun.  Absent: nobody asks.
   std::function<void()> begun{};

@@ -121,7 +121,8 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   } else {
     disk_.go_on(left_program_->checkpoint.program->disk_free);
   }
-  PROCTOR_TRY(const AgentReport report, work_with(job));
+  PROCTOR_TRY(AgentReport report, work_with(job));
+  agent_sandbox_ = std::move(report.sandbox);
   if (report.program && report.program->host_disk_full) disk_.seen_full();
   if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
     return *std::move(full);

@@ -174,6 +174,7 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
 }
 
 Millis AttemptMeter::running_for() const {
+  if (program_end_) return program_end_->wall;
   return program_since_ ? hooks_.now() - *program_since_ : Millis(0);
 }
 
@@ -252,35 +253,34 @@ void AttemptMeter::program_runs() {
 }
 
 void AttemptMeter::program_ended(const Execution& e) {
+  const std::lock_guard lock(mutex_);
+  program_end_ = e;
+}
+
+void AttemptMeter::agent_gone() {
   {
     const std::lock_guard lock(mutex_);
-    Execution whole = e;
-    whole.wall = std::max(e.wall, published_);  // totals never go back; a container's start counts
-    meter_.program_ended(whole);
-    program_ = false;
-    program_since_.reset();
-    published_ = Millis(0);
-    command_.reset();
-    keep();
+    if (program_) {
+      Execution whole = program_end_.value_or(Execution{running_for(), Millis(0), 0});
+      // Totals never go back; a container's start counts.
+      whole.wall = std::max(whole.wall, published_);
+      meter_.program_ended(whole);
+      program_ = false;
+      program_since_.reset();
+      program_end_.reset();
+      published_ = Millis(0);
+    }
+    meter_.agent_gone();
+    if (!command_) keep();
   }
   publish();
 }
 
-void AttemptMeter::agent_gone() {
-  bool lost = false;
-  Millis until_now{0};
-  {
-    const std::lock_guard lock(mutex_);
-    lost = program_;
-    until_now = running_for();
-  }
-  if (lost) program_ended({until_now, Millis(0), 0});
-  {
-    const std::lock_guard lock(mutex_);
-    meter_.agent_gone();
-    keep();
-  }
-  publish();
+void AttemptMeter::agent_kept() {
+  const std::lock_guard lock(mutex_);
+  if (!command_ || command_->phase != MeterPhase::kAgent) return;
+  command_.reset();
+  keep();
 }
 
 std::optional<MeterStop> AttemptMeter::time_is_up(bool wall_is_policy) {

@@ -58,9 +58,12 @@ class AttemptMeter final : public MeterServer::Meter {
   // The agent's program, in such a sandbox.
   std::optional<Millis> start_program(bool docker);
   void program_runs();  // its sandbox is there: its time counts from now on
+  // Counted by agent_gone(); until agent_kept() the book says that it runs.
   void program_ended(const Execution& e);
   // After the socket is gone.  A program whose end nobody measured is charged until now.
   void agent_gone();
+  // A later life would know how the agent ended.
+  void agent_kept();
   std::optional<MeterStop> time_is_up(bool wall_is_policy);
   void stored(std::uint64_t bytes);
   Usage usage() const;
@@ -88,6 +91,7 @@ class AttemptMeter final : public MeterServer::Meter {
   MeterBook* const book_;
   std::optional<MeterBook::Command> command_;  // under way
   bool program_ = false;
+  std::optional<Execution> program_end_;  // of it
   std::optional<Instant> program_since_;
   Millis published_{0};   // of the present program
   bool ordered_ = false;  // the tick's thread alone

@@ -16,8 +16,7 @@ std::vector<LifecycleCommand> AttemptRun::tell(const LifecycleEvent& event) {
 }
 
 // Without one the attempt is merely lost with this worker, as it was before there was one.
-void AttemptRun::keep_checkpoint(std::optional<Checkpoint::Program> program) {
-  Checkpoint c;
+void AttemptRun::keep_checkpoint(Checkpoint c) {
   c.campaign = input_.campaign;
   c.epoch = input_.epoch;
   c.settings = input_.settings_digest;
@@ -25,7 +24,6 @@ void AttemptRun::keep_checkpoint(std::optional<Checkpoint::Program> program) {
   c.lives = lives_;
   c.told = told_;
   c.setup_makes = setup_makes_;
-  c.program = std::move(program);
   Status kept = ok_status();
   {
     const std::lock_guard lock(trace_mutex_);
@@ -39,8 +37,22 @@ void AttemptRun::keep_checkpoint(std::optional<Checkpoint::Program> program) {
 }
 
 void AttemptRun::outlives(const std::string& container) {
-  if (const auto workspace = workspace_->left_to_others())
-    keep_checkpoint(Checkpoint::Program{container, *workspace, disk_.free_at_begin()});
+  const auto workspace = workspace_->left_to_others();
+  if (!workspace) return;
+  Checkpoint c;
+  c.program = Checkpoint::Program{container, *workspace, disk_.free_at_begin()};
+  keep_checkpoint(std::move(c));
+}
+
+// A program's hours, or a model's answer: neither is paid for twice.
+void AttemptRun::agent_ended() {
+  const Method::Kind kind = input_.method->kind;
+  if (kind != Method::Kind::kCommand && kind != Method::Kind::kSingleShot) return;
+  if (const auto workspace = workspace_->left_to_others()) {
+    Checkpoint c;
+    c.ended = Checkpoint::Ended{*workspace, meter_.usage()};
+    keep_checkpoint(std::move(c));
+  }
 }
 
 std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
@@ -65,7 +77,7 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
 Status AttemptRun::restore(const LeftAttempt& left) {
   const Checkpoint& c = left.checkpoint;
   const bool agent = c.program.has_value();
-  watch_.enter(agent ? wire::Stage::kAgent : wire::Stage::kAcceptance);
+  watch_.enter(c.stage());
   watch_.sandbox_started();
   Usage usage = left.book.so_far.usage;
   if (!agent && left.book.command)
@@ -85,10 +97,10 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   for (const SetupStep& step : contract().setup)
     network_used_ = network_used_ || step.network.any();
   look_for_layer();
-  if (!agent) return clear_acceptance();
-  left_program_ = &left;
+  if (c.workspace() == nullptr) return clear_acceptance();
+  if (agent) left_program_ = &left;
   PROCTOR_TRY(workspace_,
-              tools_.store.adopt(snapshot_, label(to_string(Room::kAgent)), c.program->workspace));
+              tools_.store.adopt(snapshot_, label(to_string(Room::kAgent)), *c.workspace()));
   return ok_status();
 }
 
@@ -96,15 +108,16 @@ Status AttemptRun::restore(const LeftAttempt& left) {
 void AttemptRun::give_up(const LeftAttempt& left) {
   left_program_ = nullptr;
   meter_.agent_gone();
-  if (!left.checkpoint.program) return;
-  const Checkpoint::Program& program = *left.checkpoint.program;
+  meter_.agent_kept();
+  const Checkpoint& c = left.checkpoint;
+  if (c.workspace() == nullptr) return;
   SandboxSpec spec;
   spec.label = label("agent");
-  if (engine_ != nullptr)  // else there was none to be had a moment ago
+  if (c.program && engine_ != nullptr)  // else there was none to be had a moment ago
     if (const auto runs_it = agent_engine(); runs_it.ok())
       (void)(*runs_it)->adopt(spec, left.command()).ok();
   if (workspace_) return;
-  auto workspace = tools_.store.adopt(snapshot_, spec.label, program.workspace);
+  auto workspace = tools_.store.adopt(snapshot_, spec.label, *c.workspace());
   if (workspace.ok()) workspace_ = std::move(workspace).value();
 }
 

@@ -101,12 +101,15 @@ AttemptRun::Outcome AttemptRun::run() {
       cancelled = true;
       answer = RunCancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
     }
-    const bool extracted = std::holds_alternative<PatchExtracted>(*answer);
     commands = tell(*answer);
-    if (extracted) keep_checkpoint(std::nullopt);
+    if (std::holds_alternative<AgentEnded>(*answer)) agent_ended();
+    if (std::holds_alternative<PatchExtracted>(*answer)) keep_checkpoint({});
+    meter_.agent_kept();
+    agent_sandbox_.reset();
   }
   out_.verdict = lifecycle_.verdict();
   out_.usage = meter_.usage();
+  agent_sandbox_.reset();
   workspace_.reset();
   return out_;
 }

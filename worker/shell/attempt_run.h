@@ -95,9 +95,10 @@ class AttemptRun {
   Status restore(const LeftAttempt& left);
   void give_up(const LeftAttempt& left);
   Status clear_acceptance();
-  // For a later life: the agent's program has a container, or its patch is extracted.
-  void keep_checkpoint(std::optional<Checkpoint::Program> program);
+  // For a later life: the agent's program has a container; it has ended; its patch is extracted.
+  void keep_checkpoint(Checkpoint where);
   void outlives(const std::string& container);
+  void agent_ended();
 
   Status write_manifest();
   Json manifest() const;
@@ -209,6 +210,8 @@ class AttemptRun {
   SandboxEngine* engine_ = nullptr;
   Snapshot snapshot_;
   std::unique_ptr<Workspace> workspace_;  // of the present room
+  // The agent's, from its end until a later life would do without.
+  std::unique_ptr<Sandbox> agent_sandbox_;
   Patch patch_;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;

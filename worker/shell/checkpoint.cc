@@ -5,6 +5,7 @@
 
 #include "common/base/digest.h"
 #include "common/trace/json_fields.h"
+#include "common/trace/run_report.h"
 #include "worker/core/lifecycle_codec.h"
 #include "worker/shell/host_facts.h"
 
@@ -90,8 +91,23 @@ Result<Checkpoint> parse(std::string_view text) {
     PROCTOR_CHECK_OK(program.finish());
     c.program = std::move(p);
   }
+  if (in.has("ended")) {
+    JsonFields ended(in, "ended");
+    Checkpoint::Ended e;
+    e.workspace = {ended.text("workspace"), ended.text("volume")};
+    PROCTOR_TRY(e.usage, usage_from(ended, "usage"));
+    PROCTOR_CHECK_OK(ended.finish());
+    c.ended = std::move(e);
+  }
   PROCTOR_CHECK_OK(in.finish());
   return c;
+}
+
+// What this life and the next say together: was the agent's program under way?
+bool fits(const Checkpoint& c, const std::optional<MeterBook::Command>& command) {
+  const bool agent = command && command->phase == MeterPhase::kAgent;
+  if (c.ended) return agent || !command;
+  return c.program.has_value() == agent;
 }
 
 }  // namespace
@@ -117,6 +133,11 @@ Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
                        {"workspace", c.program->workspace.dir.string()},
                        {"volume", c.program->workspace.volume},
                        {"disk_free", c.program->disk_free}};
+  }
+  if (c.ended) {
+    json["ended"] = {{"workspace", c.ended->workspace.dir.string()},
+                     {"volume", c.ended->workspace.volume},
+                     {"usage", to_json(c.ended->usage)}};
   }
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return write_file(dir / kCheckpoint, sha256(text).hex() + "\n" + text, Durability::kLazy);
@@ -147,9 +168,13 @@ std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::str
     if (!c.ok() || c->campaign != campaign || c->assignment.attempt != book.so_far.attempt ||
         kLivesMax <= ++c->lives)
       return false;
-    // The agent may have ended, or its patch been extracted, since: that would be in the other one.
-    const bool agent = book.command && book.command->phase == MeterPhase::kAgent;
-    if (c->program.has_value() != agent) return false;
+    // The one that could not be written any more says what was before.
+    if (!fits(*c, book.command)) return false;
+    // Nothing is counted between the agent's end and its checkpoint.
+    if (c->ended && book.command) {
+      book.so_far.usage = c->ended->usage;
+      book.command.reset();
+    }
     // First of all, so that one that kills its workers at once is counted too.
     if (!write_checkpoint(runs / name, *c).ok()) return false;
     out.push_back({std::move(c).value(), std::move(book)});

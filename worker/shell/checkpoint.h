@@ -1,7 +1,8 @@
 #pragma once
-// Checkpoint: what a worker that was killed has to know to go on with an attempt.  Written twice:
-// when the agent's program has a container that outlives the worker, and when its patch is
-// extracted, from where acceptance can begin again in any sandbox.
+// Checkpoint: what a worker that was killed has to know to go on with an attempt.  Written when the
+// agent's program has a container that outlives the worker, when it has ended in any sandbox and
+// its patch still lies in its workspace, and when that is extracted, from where acceptance can
+// begin again.
 //   RUNS/<campaign>-<run>.<attempt>/checkpoint: a digest, a newline, JSON
 // Not synced: a kill -9 loses nothing that was written, and a checkpoint of another kernel boot is
 // not believed.  What was spent is in the attempt's meter book.  Adapter; any thread.
@@ -32,12 +33,26 @@ struct Checkpoint {
   RunRecorder::Mark trace;
   // Of what is protected, that which setup changes on the untouched snapshot; sorted.
   std::vector<std::string> setup_makes{};
-  struct Program {  // of the agent; absent: the patch is extracted
+  struct Program {  // of the agent
     std::string container;
     LeftWorkspace workspace;
     std::uint64_t disk_free = 0;  // bytes of this host, when it began
   };
+  struct Ended {  // what it left
+    LeftWorkspace workspace;
+    Usage usage;  // with its own; the book may still say that it runs
+  };
+  // At most one; neither: the patch is extracted.
   std::optional<Program> program;
+  std::optional<Ended> ended{};
+  const LeftWorkspace* workspace() const {
+    if (program) return &program->workspace;
+    return ended ? &ended->workspace : nullptr;
+  }
+  wire::Stage stage() const {
+    if (program) return wire::Stage::kAgent;
+    return ended ? wire::Stage::kExtracting : wire::Stage::kAcceptance;
+  }
 };
 
 // kInvalid: it holds what has no form in JSON.

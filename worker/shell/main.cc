@@ -199,9 +199,8 @@ void clean_up(const fs::path& home, const std::vector<LeftAttempt>& left, Engine
   for (const LeftAttempt& one : left) {
     const Checkpoint& c = one.checkpoint;
     runs.insert(c.campaign + "-" + to_string(c.assignment.attempt));
-    if (!c.program) continue;
-    containers.insert(c.program->container);
-    workspaces.push_back(c.program->workspace);
+    if (c.program) containers.insert(c.program->container);
+    if (c.workspace() != nullptr) workspaces.push_back(*c.workspace());
   }
   engines.clean_up(containers);
   if (const Status cleaned = store.clean_up(workspaces); !cleaned.ok())

@@ -133,7 +133,7 @@ void WorkerLoop::go_on(LeftAttempt left) {
   local.assignment = left.checkpoint.assignment;
   local.settings = left.checkpoint.settings;
   local.epoch = left.checkpoint.epoch;
-  local.watch->enter(left.checkpoint.program ? wire::Stage::kAgent : wire::Stage::kAcceptance);
+  local.watch->enter(left.checkpoint.stage());
   local.watch->sandbox_started();
   local.watch->meter(left.book.so_far.usage, 0);
   local.left = std::make_shared<const LeftAttempt>(std::move(left));

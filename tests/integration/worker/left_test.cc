@@ -39,6 +39,38 @@ TEST_SUITE("worker") {
     scene.stop(coordinator, worker);
   }
 
+  TEST_CASE("an agent that had ended is judged by its workspace and not paid twice") {
+    LeftScene scene;
+    // So many that its patch is still being made when the worker is killed.
+    const Method fix = scene.method("fix", Method::Kind::kCommand,
+                                    "echo once; echo 'echo $(($1 + $2))' > calc.sh; i=0; while [ "
+                                    "$i -lt 5000 ]; do : > f$i; i=$((i + 1)); done");
+    FakeCoordinator coordinator(scene.socket, 3);
+    const fs::path file = scene.temp.path() / "root/workers/w1/runs/camp1-4.1/checkpoint";
+    const auto says_ended = [&file] {
+      const auto text = read_file(file, 1 << 20);
+      return text.ok() && text->find("\"ended\"") != std::string::npos;
+    };
+    scene.leave(coordinator, fix, [&](const wire::RunningAttempt&) { return says_ended(); });
+    REQUIRE(says_ended());
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    REQUIRE(coordinator.syncs[0].running.size() == 1);
+    CHECK(coordinator.syncs[0].running[0].stage == wire::Stage::kExtracting);
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK_FALSE(e.result.infrastructure);
+    CHECK(e.result.usage.tool_calls == 1);
+    CHECK(0 < e.result.usage.agent_ms);
+    CHECK(0 < e.result.usage.memory_peak);
+    CHECK(e.said == "once\n");
+    CHECK(LeftScene::count(e.events, "\"type\":\"agent.start\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"tool\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"meter.closed\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"mutation\"") == 1);
+    scene.stop(coordinator, worker);
+  }
+
   TEST_CASE("a killed worker finds its coordinator at another address") {
     LeftScene scene;
     scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));

@@ -1,9 +1,14 @@
 // `proctor cvdp run` with single-shot models: real programs, a provider of our own, and containers
 // of this machine's shell as harness.
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
+#include <sstream>
 
+#include "common/base/subprocess.h"
 #include "tests/integration/cvdp/run_cases.h"
 #include "tests/support/chat_server.h"
+#include "tests/support/leftovers.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -139,6 +144,82 @@ TEST_SUITE("cvdp model") {
     CHECK(replay["cvdp_agentic_good_0001"]["errors"] == 0);
     CHECK(replay["cvdp_agentic_bad_0002"]["errors"] == 1);
     CHECK(replay["cvdp_copilot_w_0004"]["tests"][1]["bleu_score"] == 1.0);
+    // And from a prefix of upstream's, which has no campaign.
+    const fs::path theirs = scene.dir.path() / "theirs", third = scene.dir.path() / "third";
+    for (const std::string sample : {"sample_1", "sample_2"}) {
+      must(make_dirs(theirs / sample));
+      fs::copy_file(scene.dir.path() / "work" / sample / "prompt_response.jsonl",
+                    theirs / sample / "prompt_response.jsonl");
+    }
+    const CommandOutcome upstream =
+        run_proctor({"cvdp", "run", (scene.dir.path() / "problems.jsonl").string(), "--answers",
+                     theirs.string(), "-n", "2", "-p", third.string()},
+                    std::chrono::minutes(2));
+    INFO(upstream.err);
+    CHECK(upstream.exit_code == 0);
+    CHECK(server.heard().size() == asked);
+    for (const std::string sample : {"sample_1", "sample_2"}) {
+      const Json raw =
+          must(parse_json(must(read_file(third / sample / "raw_result.json", 1 << 20))));
+      CHECK(raw["cvdp_agentic_good_0001"]["errors"] == 0);
+      CHECK(raw["cvdp_agentic_bad_0002"]["errors"] == 1);
+    }
+  }
+
+  TEST_CASE("a call that was under way when its worker was killed is charged at its ceiling") {
+    if (!have_oci("a worker killed in a model's call")) return;
+    const RunScene scene(Runner::kOci);
+    std::atomic<bool> asked = false;
+    const ChatServer server([&](const Json&, std::size_t call) {
+      asked = true;
+      ChatAnswer answer = chat_says("```\ny\n```", 100, 20);
+      answer.hang = call == 0;
+      return answer;
+    });
+    const fs::path prices = scene.dir.path() / "prices.csv", work = scene.dir.path() / "work";
+    must(write_file(prices,
+                    "action_type,unit,unit_price,notes\nllm_request,output_token,0.0001,\n"
+                    "llm_request,input_token,0,\nllm_request,call,0,\n"));
+    CommandSpec spec;
+    spec.argv = {proctor_program().string(),
+                 "cvdp",
+                 "run",
+                 scene.dataset(problem("cvdp_agentic_a_0001")).string(),
+                 "-p",
+                 work.string(),
+                 "--model",
+                 "m",
+                 "--model-url",
+                 server.url(),
+                 "--max-output-tokens",
+                 "1000",
+                 "--prices",
+                 prices.string(),
+                 "--run-usd",
+                 "1"};
+    Child child =
+        must(Child::start(spec, scene.dir.path() / "said", Child::Lifetime::kDiesWithParent));
+    REQUIRE(eventually([&] { return asked.load(); }));
+    const std::vector<pid_t> workers = processes_of(work / "campaign/.proctor/workers");
+    REQUIRE(workers.size() == 1);
+    REQUIRE(::kill(workers[0], SIGKILL) == 0);
+    CHECK(child.wait(std::chrono::seconds(90)) == 0);
+    CHECK(server.heard().size() == 2);  // once more, and not twice
+    CHECK(scene.raw()["cvdp_agentic_a_0001"]["errors"] == 0);
+    const std::string charged = must(
+        run_for_output({.argv = {"sqlite3", (work / "campaign/.proctor/journal.sqlite").string(),
+                                 "SELECT charged FROM attempts ORDER BY attempt"},
+                        .cwd = {},
+                        .env = {},
+                        .stdin_bytes = {}}));
+    std::istringstream lines(charged);
+    std::int64_t first = 0, second = 0;
+    lines >> first >> second;
+    REQUIRE_MESSAGE(!lines.fail(), charged);
+    CHECK(100'000 <= first);  // 1,000 tokens of output, though nobody knows whether there were any
+    CHECK(2'000 <= second);
+    CHECK(second < 100'000);
+    CHECK(run_proctor({"verify", (work / "campaign").string()}).exit_code == 0);
   }
 
   TEST_CASE("a run's cap holds for the calls of its model") {

@@ -121,8 +121,13 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
 
 void AttemptRun::note_services(const Check& check, const fs::path& evidence,
                                const std::vector<ServiceGroup::End>& ends) {
-  for (const ServiceGroup::End& end : ends)
+  for (const ServiceGroup::End& end : ends) {
     note("service", Actor::kHarness, end_payload(check, evidence, end));
+    // Their time is that of the check, which is counted; what else they used is theirs.
+    if (end.outcome)
+      meter_.executed(MeterPhase::kAcceptance,
+                      {Millis(0), end.outcome->cpu, end.outcome->memory_peak});
+  }
 }
 
 Result<AttemptRun::CheckEnd> AttemptRun::run_served(const Check& check, const fs::path& results,

@@ -2,6 +2,7 @@
 // Campaigns whose check asks a service, on whatever runs them: the service says what the
 // candidate's calc.sh makes of 2 and 3, and does not begin where that fails.
 #include <csignal>
+#include <sstream>
 
 #include "tests/support/books.h"
 #include "tests/support/campaign_scene.h"
@@ -19,7 +20,8 @@ inline constexpr const char* kCalcService =
     "    depends_on: [log]\n"
     "    ready: {port: 80, interval: 20ms, timeout: 20s}\n"
     "  - name: log\n"
-    "    command: echo logging; exec sleep 1000\n"
+    "    command: echo logging; while [ ${i:-0} -lt 200000 ]; do i=$((${i:-0} + 1)); done; "
+    "exec sleep 1000\n"
     "    ready: {command: 'echo asked', timeout: 20s}\n"
     "    memory: 64MiB\n"
     "    processes: 8\n"
@@ -88,6 +90,18 @@ inline void run_services(const std::string& environment) {
   const std::string events = scene.read(run / "events.jsonl");
   CHECK(contains(events, R"("by_itself":false,"check":"asks")"));
   CHECK(contains(events, R"("service":"calc")"));
+  // What services use beside their time is used by the run.
+  std::uint64_t cpu_ms = 0, memory = 0;
+  std::istringstream each(events);
+  for (std::string line; std::getline(each, line);) {
+    const Json payload = must(parse_json(line)).at("payload");
+    if (!payload.contains("service")) continue;
+    cpu_ms += payload.value("cpu_ms", std::uint64_t{0});
+    memory = std::max(memory, payload.value("memory_peak", std::uint64_t{0}));
+  }
+  const Json& usage = reports["reference"]["usage"];
+  CHECK(cpu_ms <= usage["cpu_ms"]);
+  CHECK(memory <= usage["metered"].value("memory_peak", std::uint64_t{0}));
   scene.require_nothing_left();
 }
 

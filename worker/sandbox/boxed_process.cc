@@ -285,7 +285,8 @@ class Running {
     constexpr milliseconds kLongest{60'000};
     auto left =
         killed_at_ ? *killed_at_ + kKillGrace - Clock::now() : begun_ + launch_.timeout - now();
-    if (suspended_) left = kLongest;  // a change wakes us
+    // A change wakes us; so does the end of what we have killed, however long its disk hangs.
+    if (suspended_ || runtime_killed_) left = kLongest;
     if (launch_.over_limit && !killed_at_ && !suspended_)
       left = std::min<Clock::duration>(left, kSample);
     return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<milliseconds>(left).count(),

@@ -29,8 +29,9 @@ struct UnpackBounds {
   Durability durability = Durability::kSync;
 };
 // Makes the folder `into`, which must not exist, with everything in it or not at all: entries go
-// to a new folder beside it that is renamed at the end.  kInvalid names the entry: a path that is
-// not safe (files.h) or comes twice, a link, device or other kind, a file that is cut.
+// to a new folder beside it that is renamed at the end; what is in it is synced, its name is on
+// disk once the caller syncs the folder it finally lies in.  kInvalid names the entry: a path that
+// is not safe (files.h) or comes twice, a link, device or other kind, a file that is cut.
 // kExhausted: a bound.  kConflict: `into` is there.
 Status unpack_archive(const fs::path& archive, const fs::path& into,
                       const UnpackBounds& bounds = {});

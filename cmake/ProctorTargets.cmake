@@ -26,8 +26,13 @@ function(proctor_test name)
     PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT} SKIP_REGULAR_EXPRESSION "MESSAGE: not run:")
 endfunction()
 
-# proctor_carried_program(ROOM PROGRAM SOURCE HEADER FUNCTION)
+# musl's way of being linked with, for programs whose start is most of what they do.
+string(REPLACE "gnu" "musl" PROCTOR_MUSL "${CMAKE_LIBRARY_ARCHITECTURE}")
+find_file(PROCTOR_MUSL_SPECS musl-gcc.specs PATHS "/usr/lib/${PROCTOR_MUSL}" NO_DEFAULT_PATH)
+
+# proctor_carried_program(ROOM PROGRAM SOURCE HEADER FUNCTION [MUSL])
 # A small static program that ROOM carries inside itself: FUNCTION, declared in HEADER, gives its bytes.
+# MUSL: it needs C's headers only, and is linked with musl where that is.
 function(proctor_carried_program room program source header function)
   add_executable(${program} ${source})
   if(NOT PROCTOR_SANITIZE)  # a sanitizer cannot be linked into a static program
@@ -37,6 +42,10 @@ function(proctor_carried_program room program source header function)
   target_compile_features(${program} PRIVATE cxx_std_20)
   target_compile_options(${program} PRIVATE -Os)
   target_link_options(${program} PRIVATE -static -s)
+  if("MUSL" IN_LIST ARGN AND PROCTOR_MUSL_SPECS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${program} PRIVATE -specs=${PROCTOR_MUSL_SPECS} -fno-exceptions -fno-rtti)
+    target_link_options(${program} PRIVATE -specs=${PROCTOR_MUSL_SPECS})
+  endif()
   set(file ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program})
   set(carrier ${CMAKE_CURRENT_BINARY_DIR}/${program}.cc)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/carried_program.cc.in ${carrier} @ONLY)

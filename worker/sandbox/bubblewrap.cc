@@ -127,8 +127,6 @@ HostView look_at_host() {
   for (const char* dir : kEtcShown)
     if (fs::is_directory(dir, ec)) v.etc_shown.emplace_back(dir);
   if (fs::exists("/etc/resolv.conf", ec)) v.resolver = "/etc/resolv.conf";
-  for (const char* at : kReadOnlyProc)
-    if (fs::exists(at, ec)) v.proc_read_only.emplace_back(at);
   for (const char* at : kMaskedProc)
     if (fs::exists(at, ec))
       (fs::is_directory(at, ec) ? v.proc_masked_dirs : v.proc_masked_files).emplace_back(at);

@@ -36,12 +36,13 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   // bwrap reads the whole table of mounts for each one it binds or makes read-only: first what
   // needs many of those, while the table is short.
   add({"--proc", "/proc"});
-  // bwrap thinks of some of these, but not where its user is the host's root under another name.
-  for (const std::string& at : host.proc_read_only) add({"--ro-bind", at, at});
+  // bwrap thinks of some of kReadOnlyProc, but not where its user is the host's root under another
+  // name. All of it read-only is one mount instead of eight, which were a quarter of bwrap's time;
+  // a process loses the words about itself (oom_score_adj, the names of its other threads).
   for (const std::string& at : host.proc_masked_files) add({"--ro-bind", "/dev/null", at});
   for (const std::string& at : host.proc_masked_dirs)
     add({"--perms", "0555", "--tmpfs", at, "--remount-ro", at});
-  add({"--dev", "/dev"});
+  add({"--remount-ro", "/proc", "--dev", "/dev"});
   for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});
   for (const auto& [link, target] : host.links) add({"--symlink", target, link});
   add({"--ro-bind", host.etc.string(), "/etc"});

@@ -19,7 +19,6 @@ struct HostView {
   std::vector<std::string> dirs;                           // "/usr", and "/bin" where it is real
   fs::path etc;                                            // our /etc
   fs::path init;                                           // our first process, shown at /init
-  std::vector<std::string> proc_read_only;                 // of kReadOnlyProc, those that are there
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
   std::vector<std::string> etc_shown;  // folders of the host's /etc that are shown in ours
   std::string resolver;                // what is shown as /etc/resolv.conf; empty: there is none

@@ -33,7 +33,6 @@ HostView some_host() {
   h.dirs = {"/usr"};
   h.etc = "/tmp/etc";
   h.init = "/tmp/init";
-  h.proc_read_only = {"/proc/sys"};
   h.proc_masked_files = {"/proc/kcore"};
   h.proc_masked_dirs = {"/proc/scsi"};
   return h;
@@ -59,7 +58,7 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--bind", "/tmp", "/workspace"}));
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/tmp"}));
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/dev/shm"}));
-    CHECK(has_run(argv, {"--ro-bind", "/proc/sys", "/proc/sys"}));
+    CHECK(has_run(argv, {"--remount-ro", "/proc"}));
     CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
     CHECK(has_run(argv, {"--tmpfs", "/proc/scsi", "--remount-ro", "/proc/scsi"}));
     CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init", "--", "/bin/sh",

@@ -87,6 +87,40 @@ TEST_SUITE("worker") {
     CHECK(leftovers_of(scene.temp.path() / "root", scene.temp.path() / "root") == "");
   }
 
+  TEST_CASE("an agent over a kept setup survives the death of its worker") {
+    DockerScene scene;
+    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(20)});
+    const Method agent =
+        scene.method("agent", Method::Kind::kCommand,
+                     "echo begun; sleep 3; cat made.txt; echo 'echo $(($1 + $2))' > calc.sh");
+    FakeCoordinator coordinator(scene.socket, 3);
+    const fs::path patch = scene.temp.path() / "got/patch.diff";
+    std::string undisturbed;
+    {
+      Child first = scene.start_worker();  // which keeps what setup makes
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, agent, 3)}, scene.settings_digest());
+      CHECK(scene.ended(coordinator, id(3)).result.outcome == RunOutcome::kSuccess);
+      undisturbed = read_file(patch, 1 << 20).value();
+      CHECK(undisturbed.find("calc.sh") != std::string::npos);
+      scene.stop(coordinator, first);
+      coordinator.leaves = 0;
+      coordinator.syncs.clear();
+      REQUIRE(remove_tree(scene.temp.path() / "got").ok());
+    }
+    scene.leave_at_work(coordinator, agent);
+    Child worker = scene.start_worker();
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.said == "begun\nmade\n");
+    const std::string manifest =
+        read_file(scene.temp.path() / "got/manifest.json", 1 << 20).value();
+    CHECK(manifest.find("\"use\":\"hit\"") != std::string::npos);
+    CHECK(read_file(patch, 1 << 20).value() == undisturbed);
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+  }
+
   TEST_CASE("an agent that ended while nobody looked is judged by what it left") {
     DockerScene scene;
     const Method agent =

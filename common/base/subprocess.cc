@@ -4,11 +4,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "common/base/unique_fd.h"
@@ -168,12 +171,15 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
   const auto deadline = begin + spec.timeout;
   bool exited = false;
   int status = 0;
+  const UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // none before Linux 5.3
   constexpr std::chrono::milliseconds kAfterExit(200);  // a left-over child may hold the pipes
   auto until = deadline;
   while (out.read.valid() || err.read.valid() || !exited) {
     if (in.write.valid() && to_write.empty()) in.write.reset();
-    std::array<pollfd, 3> fds{
-        {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}}};
+    std::array<pollfd, 4> fds{{{out.read.get(), POLLIN, 0},
+                               {err.read.get(), POLLIN, 0},
+                               {in.write.get(), POLLOUT, 0},
+                               {exited ? -1 : end.get(), POLLIN, 0}}};
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) break;
@@ -181,9 +187,10 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
       result.cancelled = true;
       break;
     }
-    constexpr std::int64_t kTick = 20;  // how late we may notice the exit of a quiet child
-    const bool open = out.read.valid() || err.read.valid();
-    (void)::poll(fds.data(), fds.size(), static_cast<int>(std::min(left, open ? 50 : kTick)));
+    constexpr std::int64_t kTick = 20;  // how late we may notice what nothing tells
+    const bool told = end.valid() && !spec.cancelled;
+    const std::int64_t longest = told ? std::numeric_limits<int>::max() : kTick;
+    (void)::poll(fds.data(), fds.size(), static_cast<int>(std::min(left, longest)));
     if (fds[0].revents != 0 &&
         !drain(out.read.get(), result.out, spec.output_max, result.output_cut))
       out.read.reset();
@@ -195,7 +202,7 @@ Result<CommandOutcome> run_command(const CommandSpec& spec) {
       if (n < 0 && errno != EAGAIN && errno != EINTR) in.write.reset();
       if (0 < n) to_write.remove_prefix(static_cast<std::size_t>(n));
     }
-    if (!exited && ::waitpid(pid, &status, open || spec.cancelled ? WNOHANG : 0) == pid) {
+    if (!exited && ::waitpid(pid, &status, WNOHANG) == pid) {
       exited = true;
       until = std::min(deadline, Clock::now() + kAfterExit);
     }

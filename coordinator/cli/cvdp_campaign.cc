@@ -165,7 +165,7 @@ Status take_prices(const fs::path& table, const fs::path& campaign) {
 }
 
 Result<Imported> import_problems(const ImportOptions& options) {
-  PROCTOR_TRY(const LastLines last, last_lines(options.file));
+  PROCTOR_TRY(const LastLines last, last_lines(options.file, options.selection));
   ImportWork work(options);
   PROCTOR_CHECK_OK(work.open());
   PROCTOR_TRY(

@@ -221,7 +221,7 @@ Result<std::vector<std::string>> find_compose() {
 
 Result<HarnessResults> run_by_compose(const ComposeRequest& request) {
   PROCTOR_TRY(std::vector<std::string> compose, find_compose());
-  PROCTOR_TRY(const LastLines last, last_lines(request.dataset.file));
+  PROCTOR_TRY(const LastLines last, last_lines(request.dataset.file, request.dataset.selection));
   std::vector<Problem> problems;
   const auto add = [&](const cvdp::Record& record) {
     const bool words = cvdp::is_comprehension(cvdp::category_number(record.category));

@@ -175,7 +175,7 @@ Status take_models(const ModelFlags& flags, CvdpPlan& plan) {
 }
 
 Result<int> export_prompts(const CvdpPlan& plan, const std::string& file) {
-  PROCTOR_TRY(const LastLines last, last_lines(plan.dataset.file));
+  PROCTOR_TRY(const LastLines last, last_lines(plan.dataset.file, plan.dataset.selection));
   PROCTOR_TRY(OutputFile out, OutputFile::open(file));
   std::size_t written = 0;
   PROCTOR_TRY(const cvdp::DatasetSummary summary,

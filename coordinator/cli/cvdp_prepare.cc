@@ -82,7 +82,7 @@ class PrepareWork {
 }  // namespace
 
 Result<PreparedCount> prepare_problems(const PrepareOptions& options) {
-  PROCTOR_TRY(const LastLines last, last_lines(options.file));
+  PROCTOR_TRY(const LastLines last, last_lines(options.file, options.selection));
   PrepareWork work(options);
   const auto add = [&](const cvdp::Record& record) {
     return last.holds(record) && options.selection.holds(record) ? work.record(record)

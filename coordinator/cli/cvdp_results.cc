@@ -307,7 +307,7 @@ ResultGatherer::ResultGatherer(const ImportOptions& dataset,
 }
 
 Status ResultGatherer::each(const std::function<Status(const cvdp::Record&)>& visit) const {
-  PROCTOR_TRY(const LastLines last, last_lines(dataset_.file));
+  PROCTOR_TRY(const LastLines last, last_lines(dataset_.file, dataset_.selection));
   PROCTOR_TRY([[maybe_unused]] const cvdp::DatasetSummary summary,
               read_dataset(
                   dataset_.file,

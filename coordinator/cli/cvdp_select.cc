@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/text.h"
+
 namespace proctor::cli {
 namespace {
 
@@ -63,15 +65,26 @@ bool LastLines::holds(const cvdp::Record& record) const {
   return it != line.end() && it->second == record.line;
 }
 
-Result<LastLines> last_lines(const std::string& file) {
+Result<LastLines> last_lines(const std::string& file, const Selection& selection) {
   LastLines out;
-  cvdp::DatasetReader reader([&](const cvdp::Record& r) { out.line[r.id.text] = r.line; },
-                             [](const cvdp::Finding&) {});
+  bool any = selection.ids.empty() && selection.filter.empty();
+  cvdp::DatasetReader reader(
+      [&](const cvdp::Record& r) {
+        out.line[r.id.text] = r.line;
+        any = any || selection.holds(r);
+      },
+      [](const cvdp::Finding&) {});
   PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
     reader.feed(piece);
     return ok_status();
   }));
   reader.finish();
+  for (const std::string& id : selection.ids)
+    if (!out.line.contains(id))
+      return Error{Errc::kInvalid,
+                   "--id " + printable(id) + ": " + file +
+                       " has no problem of this name that can be used (see proctor cvdp check)"};
+  if (!any) return Error{Errc::kInvalid, "--filter and --id leave no problem of " + file};
   return out;
 }
 

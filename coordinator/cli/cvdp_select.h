@@ -23,6 +23,7 @@ struct LastLines {
   std::map<std::string, std::uint64_t> line;
   bool holds(const cvdp::Record& record) const;
 };
-Result<LastLines> last_lines(const std::string& file);
+// kInvalid: --id names a problem that `file` has not, or the selection holds for none of it.
+Result<LastLines> last_lines(const std::string& file, const Selection& selection);
 
 }  // namespace proctor::cli

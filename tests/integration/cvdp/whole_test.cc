@@ -48,6 +48,21 @@ TEST_SUITE("cvdp") {
     CHECK(must(read_file(a / "rtl/a.sv", 100)) == "x\n");
     CHECK_FALSE(fs::exists(a / "rtl/left.sv"));
     CHECK(run_proctor({"cvdp", "prepare", file, "--filter", "nonsense"}).exit_code == 2);
+    const auto selects_nothing = [&](std::vector<std::string> args, const char* why) {
+      args.insert(args.begin(), "cvdp");
+      const CommandOutcome nothing = run_proctor(args);
+      CAPTURE(Json(args).dump());
+      CHECK(nothing.exit_code == 2);
+      CHECK_MESSAGE(contains(nothing.err, why), nothing.err);
+    };
+    const std::string camp = dir.path() / "camp";
+    selects_nothing({"prepare", file, "--prefix", work, "--id", "cvdp_agentic_e_0009"},
+                    "d.jsonl has no problem of this name that can be used");
+    selects_nothing({"import", file, "--into", camp, "--filter", "category=cid099"},
+                    "leave no problem of");
+    selects_nothing({"run", file, "--golden", "-p", camp, "--id", "cvdp_agentic_e_0009"},
+                    "--id cvdp_agentic_e_0009");
+    CHECK((!fs::exists(camp) || fs::is_empty(camp)));
   }
 
   TEST_CASE("a folder that an agent made a symbolic link is not written through") {

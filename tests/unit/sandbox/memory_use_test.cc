@@ -14,7 +14,8 @@ using namespace proctor;
 
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{32} << 20;
+// Large beside the text of this program, which it may share with its neighbours meanwhile.
+constexpr std::size_t kBlock = std::size_t{128} << 20;
 
 char* touched(int flags) {
   void* const at = ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);

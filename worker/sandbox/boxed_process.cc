@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include "worker/sandbox/raw_calls.h"
+
 #if defined(__SANITIZE_THREAD__)
 // The same, of which ThreadSanitizer does not believe that the child has memory of its own.
 extern "C" int __clone(int (*)(void*), void*, int, void*, ...);  // NOLINT: glibc's name
@@ -97,13 +99,13 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
   // bwrap asks for this itself, but only when it has set all up, and runc never.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) give_up(plan, "find its parent");
-  for (int s = 1; s < SIGRTMIN; ++s) ::signal(s, SIG_DFL);
+  for (int s = 1; s < SIGRTMIN; ++s) raw::forget_handler(s);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (launch.doors != nullptr) {
     for (const UniqueFd& door : *launch.doors) {
-      if (::write(door.get(), "0", 1) != 1) give_up(plan, "enter its control groups");
+      if (!raw::write(door.get(), "0", 1)) give_up(plan, "enter its control groups");
     }
   }
   if (launch.network && !launch.network->enter()) give_up(plan, "enter its network");
@@ -114,7 +116,7 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
   static_assert(kBoxStatusFd == 3 && kBoxSeccompFd == 4);
   for (int i = 0; i < 5; ++i) {
-    if (::dup2(from[static_cast<std::size_t>(i)], i) < 0) give_up(plan, "take its descriptors");
+    if (!raw::dup_to(from[static_cast<std::size_t>(i)], i)) give_up(plan, "take its descriptors");
   }
   ::close_range(5, ~0U, 0);
   for (const auto& [resource, value] : launch.rlimits) {

@@ -12,6 +12,8 @@
 #include <optional>
 #include <thread>
 
+#include "worker/sandbox/raw_calls.h"
+
 namespace proctor {
 namespace {
 
@@ -147,7 +149,7 @@ bool LeanHost::enter(const Shown& shown) const {
   for (std::size_t i = 0; i < shown.from.size(); ++i) {
     if (::move_mount(trees.at(i), "", AT_FDCWD, shown.at[i].c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
       return false;
-    ::close(trees.at(i));
+    raw::close(trees.at(i));
   }
   return true;
 }

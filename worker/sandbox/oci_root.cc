@@ -1,10 +1,10 @@
 #include "worker/sandbox/oci_root.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "worker/sandbox/raw_calls.h"
 
 namespace proctor {
 namespace {
@@ -46,9 +46,7 @@ bool OciRoot::enter() const {
           0 ||
       ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
     return false;
-  const int marker = ::open(marker_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kFolder);
-  if (marker < 0) return false;
-  ::close(marker);
+  if (!raw::make_file(marker_.c_str(), kFolder)) return false;
   return ::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options_.c_str()) == 0;
 }
 

@@ -3,6 +3,7 @@
 // A sanitizer's own versions of these functions keep accounts there (descriptors, signal
 // handlers), and what the child does to its copies would be booked as the parent's.
 // Async-signal-safe. Source: vfork(2), clone(2), rt_sigaction(2).
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,11 @@ namespace proctor::raw {
 
 inline bool close(int fd) {
   return ::syscall(SYS_close, fd) == 0;
+}
+// An empty one, if there is none yet.
+inline bool make_file(const char* path, unsigned mode) {
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, mode);
+  return 0 <= fd && close(static_cast<int>(fd));
 }
 inline bool dup_to(int from, int to) {
   return ::syscall(SYS_dup3, from, to, 0) == to;

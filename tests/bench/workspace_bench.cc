@@ -2,6 +2,7 @@
 // run: `git clone --shared`, `git worktree add`, `cp -a`.  `workspace_bench [FILES...]`: sizes of
 // the repositories, 2000 20000 200000 by default.  Prints lines "figure NAME VALUE UNIT".
 //   workspace.cycle_*_ms      create, change 10 files, extract the patch, destroy; median
+//   workspace.bounded_ms      the same on a disk of its own that ends at a limit, where asked for
 //   workspace.cycle_growth    the largest over the smallest
 //   workspace.extract_per_s   changed files per second, 10,000 of them; and how that grows
 //   workspace.disk_kib        of an open workspace, beyond what was changed
@@ -68,11 +69,16 @@ void change(const fs::path& dir, int files, int of) {
     must(write_file(dir / Scene::path(i * (of / files)), "changed\n", Durability::kLazy));
 }
 
-void cycle(Scene& scene, const std::string& label) {
-  const auto ws = must(scene.store->create(scene.snapshot, label));
+void cycle(Scene& scene, WorkspaceStore& store, const std::string& label) {
+  constexpr DiskBound kBound{std::uint64_t{2} << 30, 1'000'000};  // counts where the store's do
+  const auto ws = must(store.create(scene.snapshot, label, nullptr, kBound));
   change(ws->dir(), kChanged, scene.files);
   if (must(ws->extract_patch(std::size_t{1} << 20)).files != kChanged)
     bench::give_up("another patch than was made");
+}
+
+void cycle(Scene& scene, const std::string& label) {
+  cycle(scene, *scene.store, label);
 }
 
 // Milliseconds of `what`, each time.
@@ -123,6 +129,25 @@ double measure_cycle(Scene& scene) {
               most);
   std::printf("figure workspace.cycle_%dk_ms %.2f ms\n", scene.files / 1000, median(seen));
   return median(seen);
+}
+
+void measure_bounded(Scene& scene) {
+  WorkspaceStoreOptions options;
+  options.root = scene.temp.path() / "store";
+  options.owner = "bounded";
+  options.bounded_disks = true;
+  const auto store = open_workspace_store(options);
+  if (!store.ok()) {
+    std::printf("no bounded disks: %s\n", store.error().detail.c_str());
+    return;
+  }
+  cycle(scene, **store, "warm");
+  const auto seen =
+      times(kCycles, [&](std::size_t i) { cycle(scene, **store, "b" + std::to_string(i)); });
+  const auto [least, most] = std::ranges::minmax(seen);
+  std::printf("on a bounded disk a cycle takes %.2f ms (%.2f to %.2f)\n", median(seen), least,
+              most);
+  std::printf("figure workspace.bounded_ms %.2f ms\n", median(seen));
 }
 
 void measure_extract(Scene& scene) {
@@ -238,6 +263,7 @@ int main(int argc, char** argv) {
     last = measure_cycle(scene);
     if (files == sizes.front()) {
       first = last;
+      measure_bounded(scene);
       measure_disk(scene);
       measure_setup(scene);
       measure_parallel(scene);

@@ -254,11 +254,20 @@ ObjectId hash_object(ObjectType type, std::string_view bytes) {
 }
 
 std::string encode_tree(std::vector<GitTreeEntry> entries) {
-  const auto key = [](const GitTreeEntry& e) {
-    return e.mode == git_mode::kTree ? e.name + '/' : e.name;
+  // As if the name of a folder ended in '/'.
+  const auto byte = [](const GitTreeEntry& e, std::size_t at) {
+    if (at < e.name.size()) return int{static_cast<unsigned char>(e.name[at])};
+    return at == e.name.size() && e.mode == git_mode::kTree ? int{'/'} : -1;
   };
-  std::sort(entries.begin(), entries.end(),
-            [&](const GitTreeEntry& a, const GitTreeEntry& b) { return key(a) < key(b); });
+  std::ranges::sort(entries, [&](const GitTreeEntry& a, const GitTreeEntry& b) {
+    const std::size_t shared = std::min(a.name.size(), b.name.size());
+    const int order = a.name.compare(0, shared, b.name, 0, shared);
+    if (order != 0) return order < 0;
+    for (std::size_t at = shared;; ++at) {
+      const int x = byte(a, at), y = byte(b, at);
+      if (x != y || x < 0) return x < y;
+    }
+  });
   std::string out;
   for (const GitTreeEntry& e : entries) {
     char mode[12];

@@ -10,6 +10,7 @@
 #include "worker/sandbox/cgroup_layout.h"
 #include "worker/sandbox/docker_http.h"
 #include "worker/selftest/attack_image.h"
+#include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
@@ -61,6 +62,11 @@ class LoadedImage {
   AttackImage image_;
   bool loaded_ = false;
 };
+
+std::string disks(const fs::path& dir) {
+  const auto bounded = BoundedDisks::open(dir / "disks", dir);
+  return bounded.ok() ? "can be bounded (--bounded-disks)" : bounded.error().detail;
+}
 
 class Selftest {
  public:
@@ -148,6 +154,7 @@ Result<SelftestReport> run_selftest(const SelftestOptions& options) {
   report.root = ::geteuid() == 0;
   report.cgroups = control_groups();
   report.workspaces = workspaces(dir.path());
+  report.disks = disks(dir.path());
   Selftest selftest(options, dir.path());
   report.kinds = {selftest.bubblewrap(), selftest.oci(), selftest.docker()};
   report.took = std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -33,6 +33,7 @@ struct SelftestReport {
   bool root = false;
   std::string cgroups;     // "version 1", "version 2", "none"
   std::string workspaces;  // "overlay", or "copy" and why
+  std::string disks;       // "can be bounded ...", or why they cannot
   std::vector<KindReport> kinds;
   std::chrono::milliseconds took{0};
   bool untrusted_allowed() const;  // by one kind at least

@@ -77,7 +77,7 @@ std::string SelftestReport::verdict() const {
 std::string selftest_text(const SelftestReport& report) {
   std::string text = "user: " + std::string(report.root ? "root" : "not root") +
                      "\ncontrol groups: " + report.cgroups + "\nworkspaces: " + report.workspaces +
-                     "\n";
+                     "\ndisks: " + report.disks + "\n";
   for (const KindReport& kind : report.kinds) text += text_of(kind);
   return text + "\n" + report.verdict() + "\n";
 }
@@ -101,6 +101,7 @@ Json selftest_json(const SelftestReport& report) {
   return {{"root", report.root},
           {"control_groups", report.cgroups},
           {"workspaces", report.workspaces},
+          {"disks", report.disks},
           {"kinds", std::move(kinds)},
           {"ms", report.took.count()},
           {"untrusted_agents", report.untrusted_allowed()},

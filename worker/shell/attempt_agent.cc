@@ -123,6 +123,7 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   }
   PROCTOR_TRY(AgentReport report, work_with(job));
   agent_sandbox_ = std::move(report.sandbox);
+  if (report.program) look_at_disk(*report.program);
   if (report.program && report.program->host_disk_full) disk_.seen_full();
   if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
     return *std::move(full);

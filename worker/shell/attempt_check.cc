@@ -18,7 +18,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   CheckReport report = lifecycle_plan(contract(), {}).checks[index];
   const std::string name = "check-" + std::to_string(index);
   // Fresh and outside the workspace: neither the patch nor an earlier check can have put it there.
-  PROCTOR_TRY(const fs::path results, fresh_dir(name + "-results"));
+  PROCTOR_TRY(const fs::path results, writable_dir(name + "-results"));
   PROCTOR_TRY(const fs::path evidence, recorder_->check_dir(check.id));
   ExecSpec exec;
   exec.command = check.command;

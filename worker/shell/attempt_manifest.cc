@@ -89,6 +89,8 @@ Json AttemptRun::manifest() const {
   if (engine_ != nullptr) {
     m.sandbox = to_string(engine_->kind());
     m.enforcement = engine_->enforcement();
+    if (tools_.store.bounds_disks() && 0 < c.policy.disk_bytes)
+      m.enforcement["disk"] = "filesystem";
   } else {
     m.sandbox = to_string(wanted_sandbox(c.environment));
   }

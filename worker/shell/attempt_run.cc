@@ -127,13 +127,38 @@ std::string AttemptRun::label(std::string_view phase) const {
   return to_string(input_.assignment.attempt) + "-" + std::string(phase);
 }
 
-Result<fs::path> AttemptRun::fresh_dir(const std::string& name) {
-  fs::path path = dir_ / name;
+Result<fs::path> AttemptRun::open_dir(const fs::path& in, const std::string& name) {
+  fs::path path = in / name;
   if (Status made = make_dirs(path); !made.ok()) return as_host_error(std::move(made).error());
   // The user inside a container is not ours; only the attempt's own folder, closed to others, leads
   // here.
   if (::chmod(path.c_str(), 0777) != 0) return Error{Errc::kUnavailable, "chmod " + path.string()};
   return path;
+}
+
+fs::path AttemptRun::beside_workspace() const {
+  const auto bounded = workspace_ ? workspace_->bounded() : std::nullopt;
+  return bounded ? bounded->beside : dir_;
+}
+
+// The limit is kept by those who look, ten times a second; this is how far it can be passed.
+DiskBound AttemptRun::disk_bound(Room room) const {
+  // In acceptance what the agent left does not count, and containers see copies.
+  std::uint64_t times = room == Room::kAcceptance ? 2 : 1;
+  if (input_.method->container || std::ranges::any_of(contract().checks, [](const Check& c) {
+        return c.container.has_value();
+      }))
+    ++times;
+  return {contract().policy.disk_bytes * times, limits::kSandboxFiles * times};
+}
+
+// At the end of a bounded disk a command fails in a way of its own; why is known here.
+void AttemptRun::look_at_disk(ExecOutcome& outcome) const {
+  using End = ExecOutcome::End;
+  if (!workspace_ || !workspace_->bounded()) return;
+  const bool by_itself = outcome.end == End::kExited || outcome.end == End::kSignalled;
+  if (by_itself && (outcome.host_disk_full || workspace_->used_up())) outcome.end = End::kDisk;
+  outcome.host_disk_full = false;
 }
 
 AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
@@ -176,7 +201,8 @@ Status AttemptRun::open_workspace(Room room) {
   if (room == Room::kAgent && layer_) {
     PROCTOR_CHECK_OK(open_on_layer(room));
   } else {
-    PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room))));
+    PROCTOR_TRY(workspace_,
+                tools_.store.create(snapshot_, label(to_string(room)), nullptr, disk_bound(room)));
   }
   note("workspace.opened", Actor::kHarness,
        Json{{"room", to_string(room)},
@@ -205,11 +231,13 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, st
                               at.files_before + before.files, at.below, at.bytes_below,
                               at.files_below});
   // One home per room: what setup installs outlives its step, and nothing of the agent's crosses.
-  PROCTOR_TRY(const fs::path home, fresh_dir("home-" + std::string(to_string(room))));
+  PROCTOR_TRY(const fs::path home, writable_dir("home-" + std::string(to_string(room))));
   spec.mounts.push_back({home, kHomeAt, true});
   spec.disk.places.push_back({home, 0, 0});
   spec.disk.bytes = contract().policy.disk_bytes;
   spec.disk.files = limits::kSandboxFiles;
+  if (const auto bounded = workspace_->bounded())
+    spec.disk.files = std::min(spec.disk.files, bounded->entries);
   return spec;
 }
 
@@ -221,6 +249,7 @@ Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
   meter_.command_begins(phase, exec.timeout, engine.kind() == SandboxKind::kDocker);
   disk_.begin();
   Result<ExecOutcome> outcome = sandbox->run(exec, std::move(cancel));
+  if (outcome.ok()) look_at_disk(*outcome);
   if (outcome.ok())
     meter_.executed(phase, {outcome->wall, outcome->cpu, outcome->memory_peak});
   else

@@ -159,7 +159,7 @@ class AttemptRun {
                                                                const std::string& phase);
   // Where the paths of the workspace lie that containers of a room see.
   fs::path container_root(Room room) const {
-    return dir_ / ("container-" + std::string(to_string(room)));
+    return beside_workspace() / ("container-" + std::string(to_string(room)));
   }
   Result<fs::path> container_folder(const ProgramContainer& container, Room room);
   Result<AgentReport> work_in_container(const AgentJob& job, const ProgramContainer& container);
@@ -174,7 +174,16 @@ class AttemptRun {
   // What its commands have put on the disk since it was opened.
   static std::uint64_t written_in(const SandboxSpec& spec);
   Status place_acceptance_files();
-  Result<fs::path> fresh_dir(const std::string& name);
+  Result<fs::path> fresh_dir(const std::string& name) { return open_dir(dir_, name); }
+  // The same for what commands of the present room write: on its bounded disk, if it has one.
+  Result<fs::path> writable_dir(const std::string& name) {
+    return open_dir(beside_workspace(), name);
+  }
+  static Result<fs::path> open_dir(const fs::path& in, const std::string& name);
+  fs::path beside_workspace() const;
+  // What a bounded disk of this room must have room for.
+  DiskBound disk_bound(Room room) const;
+  void look_at_disk(ExecOutcome& outcome) const;
   std::string label(std::string_view phase) const;
   // What this phase may reach, given to its sandbox for as long as the object lives.
   Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,

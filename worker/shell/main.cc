@@ -40,8 +40,8 @@ struct Options {
   std::string docker_socket = "/var/run/docker.sock";
   fs::path image_store = default_image_store();
   ImageRunner images = ImageRunner::kAuto;
-  bool no_overlay = false, no_setup_cache = false, allow_null = false, once = false,
-       die_with_parent = false;
+  bool no_overlay = false, bounded_disks = false, no_setup_cache = false, allow_null = false,
+       once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
   std::string cache_max = "0";
@@ -112,6 +112,11 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
   app.add_flag("--no-overlay", o.no_overlay, "copy trees instead of mounting overlays");
+  app.add_flag(
+         "--bounded-disks", o.bounded_disks,
+         "every workspace on a file system of its own that ends where its contract's limit on "
+         "disk does; needs root and loop devices, and some 10 ms per workspace")
+      ->envname("PROCTOR_BOUNDED_DISKS");
   app.add_flag("--no-setup-cache", o.no_setup_cache,
                "run setup in every workspace, keep nothing of it and use nothing that was kept")
       ->envname("PROCTOR_NO_SETUP_CACHE");
@@ -242,6 +247,7 @@ int serve(const Options& o) {
   store_options.root = o.root;
   store_options.owner = owner;
   store_options.allow_overlay = !o.no_overlay;
+  store_options.bounded_disks = o.bounded_disks;
   store_options.docker_socket = o.docker_socket;  // there may be an engine later
   if (o.cache_max != "0") {
     const Result<std::uint64_t> bytes = parse_size(o.cache_max);

@@ -17,7 +17,6 @@
 namespace proctor {
 namespace {
 
-using Lower = std::map<std::string, GitTreeEntry>;
 // One folder as its layers show it, the topmost first; more than one only over a setup layer.
 using Pile = std::vector<UniqueFd>;
 using Below = std::span<const UniqueFd>;
@@ -30,21 +29,26 @@ class Scanner {
   Status folder(const Pile& dirs, const ObjectId* lower_tree, const std::string& prefix, bool full,
                 std::size_t depth) {
     if (kChangedDepthMax < depth) return Error{Errc::kExhausted, "workspace: nested too deep"};
-    PROCTOR_TRY(const Lower lower, load(lower_tree));
+    TreeCache::Folder snapshot = std::make_shared<const std::vector<GitTreeEntry>>();
+    if (lower_tree != nullptr) {
+      PROCTOR_TRY(snapshot, in_.folders->folder(db_, *lower_tree));
+    }
+    const std::vector<GitTreeEntry>& lower = *snapshot;
     std::set<std::string> seen;
     for (const UniqueFd& dir : dirs) {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
         if (prefix.empty() && name == ".git") continue;
         if (!seen.insert(name).second) continue;  // the layer above has the say
-        const auto low = lower.find(name);
-        PROCTOR_CHECK_OK(entry(from(dirs, dir), name, prefix,
-                               low == lower.end() ? nullptr : &low->second, full, depth));
+        const auto low = std::ranges::lower_bound(lower, name, {}, &GitTreeEntry::name);
+        const bool known = low != lower.end() && low->name == name;
+        PROCTOR_CHECK_OK(
+            entry(from(dirs, dir), name, prefix, known ? &*low : nullptr, full, depth));
       }
     }
     if (!full) return ok_status();
-    for (const auto& [name, e] : lower) {
-      if (!seen.contains(name)) PROCTOR_CHECK_OK(deleted(prefix + name, e));
+    for (const GitTreeEntry& e : lower) {
+      if (!seen.contains(e.name)) PROCTOR_CHECK_OK(deleted(prefix + e.name, e));
     }
     return ok_status();
   }
@@ -55,17 +59,6 @@ class Scanner {
   }
 
  private:
-  Result<Lower> load(const ObjectId* tree) {
-    Lower lower;
-    if (tree == nullptr) return lower;
-    PROCTOR_TRY(std::vector<GitTreeEntry> entries, db_.tree(*tree));
-    for (GitTreeEntry& e : entries) {
-      const std::string name = e.name;
-      lower.emplace(name, std::move(e));
-    }
-    return lower;
-  }
-
   Status put(const std::string& path, const Change& change) {
     if (kChangedFilesMax <= out_.changed.size()) {
       return Error{Errc::kExhausted,
@@ -77,7 +70,7 @@ class Scanner {
 
   Status deleted(const std::string& path, const GitTreeEntry& e) {
     if (e.mode == git_mode::kGitlink) return ok_status();  // an empty folder: git does not mind
-    if (e.mode != git_mode::kTree) return put(path, Change{});
+    if (e.mode != git_mode::kTree) return put(path, {{e.mode, e.id}, {}});
     PROCTOR_TRY(const std::vector<GitTreeEntry> entries, db_.tree(e.id));
     for (const GitTreeEntry& below : entries) {
       PROCTOR_CHECK_OK(deleted(path + '/' + below.name, below));
@@ -190,18 +183,19 @@ class Scanner {
     const bool link = S_ISLNK(st.st_mode);
     if (!in_.contents) {
       PROCTOR_TRY(const bool differs, differs_by_size(was_folder ? nullptr : low, st));
-      if (differs) return put(path, Change{git_mode::kBlob, {}});
+      if (differs) return put(path, {{}, {git_mode::kBlob}});
     }
     PROCTOR_TRY(const std::string bytes,
                 link ? beneath::read_link(dir, name) : read_content(dir, name, path));
     Change change;
-    change.mode = link                           ? git_mode::kSymlink
-                  : (st.st_mode & S_IXUSR) != 0U ? git_mode::kExecutable
-                                                 : git_mode::kBlob;
-    change.id = hash_object(ObjectType::kBlob, bytes);
-    if (low != nullptr && low->id == change.id && low->mode == change.mode) return ok_status();
+    if (low != nullptr && !was_folder) change.was = {low->mode, low->id};
+    change.now.mode = link                           ? git_mode::kSymlink
+                      : (st.st_mode & S_IXUSR) != 0U ? git_mode::kExecutable
+                                                     : git_mode::kBlob;
+    change.now.id = hash_object(ObjectType::kBlob, bytes);
+    if (change.was.id == change.now.id && change.was.mode == change.now.mode) return ok_status();
     if (in_.contents) {
-      PROCTOR_TRY(change.id, db_.write(ObjectType::kBlob, bytes));
+      PROCTOR_TRY(change.now.id, db_.write(ObjectType::kBlob, bytes));
     }
     return put(path, change);
   }
@@ -233,51 +227,37 @@ class Scanner {
 };
 
 using Changes = std::map<std::string, Change>;
+using Side = FileState Change::*;
 
-// The changes below one prefix, by their next component.
-struct Grouped {
-  const Change* self = nullptr;
-  bool below = false;
-};
-
-Result<std::optional<ObjectId>> rewrite(ObjectDb& db, const ObjectId* tree,
-                                        const std::string& prefix, const Changes& all) {
-  std::map<std::string, Grouped> groups;
-  for (auto it = all.lower_bound(prefix); it != all.end() && it->first.starts_with(prefix); ++it) {
-    const std::size_t slash = it->first.find('/', prefix.size());
-    Grouped& g = groups[it->first.substr(prefix.size(), slash - prefix.size())];
-    if (slash == std::string::npos) {
-      g.self = &it->second;
-    } else {
-      g.below = true;
+// One side of the changes below one prefix, from `at` on, which moves past them; none: nothing was
+// or is there.
+Result<std::optional<ObjectId>> write_side(ObjectDb& db, Changes::const_iterator& at,
+                                           const Changes& all, const std::string& prefix,
+                                           Side side) {
+  std::vector<GitTreeEntry> entries;
+  while (at != all.end() && at->first.starts_with(prefix)) {
+    const std::size_t slash = at->first.find('/', prefix.size());
+    std::string name = at->first.substr(prefix.size(), slash - prefix.size());
+    if (slash != std::string::npos) {
+      const std::string folder = prefix + name + '/';
+      PROCTOR_TRY(const std::optional<ObjectId> id, write_side(db, at, all, folder, side));
+      if (id) entries.push_back({git_mode::kTree, std::move(name), *id});
+      continue;
     }
-  }
-  std::map<std::string, GitTreeEntry> entries;
-  if (tree != nullptr) {
-    PROCTOR_TRY(std::vector<GitTreeEntry> old, db.tree(*tree));
-    for (GitTreeEntry& e : old) entries[e.name] = e;
-  }
-  for (const auto& [name, g] : groups) {
-    const auto it = entries.find(name);
-    const bool was_folder = it != entries.end() && it->second.mode == git_mode::kTree;
-    std::optional<ObjectId> sub;
-    if (g.below) {
-      const ObjectId old = was_folder ? it->second.id : ObjectId{};
-      PROCTOR_TRY(sub, rewrite(db, was_folder ? &old : nullptr, prefix + name + '/', all));
-    }
-    if (g.self != nullptr && g.self->mode != 0) {
-      entries[name] = {g.self->mode, name, g.self->id};
-    } else if (sub) {
-      entries[name] = {git_mode::kTree, name, *sub};
-    } else {
-      entries.erase(name);
-    }
+    const FileState& file = at->second.*side;
+    if (file.mode != 0) entries.push_back({file.mode, std::move(name), file.id});
+    ++at;
   }
   if (entries.empty()) return std::optional<ObjectId>();
-  std::vector<GitTreeEntry> list;
-  for (auto& [name, e] : entries) list.push_back(std::move(e));
-  PROCTOR_TRY(const ObjectId id, db.write_tree(std::move(list)));
+  PROCTOR_TRY(const ObjectId id, db.write_tree(std::move(entries)));
   return std::optional<ObjectId>(id);
+}
+
+Result<ObjectId> write_side(ObjectDb& db, const Changes& all, Side side) {
+  auto at = all.begin();
+  PROCTOR_TRY(const std::optional<ObjectId> id, write_side(db, at, all, "", side));
+  if (id) return *id;
+  return db.write_tree({});
 }
 
 }  // namespace
@@ -294,11 +274,10 @@ Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
   return scanner.take();
 }
 
-Result<ObjectId> tree_with_changes(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes) {
-  if (changes.changed.empty()) return tree;
-  PROCTOR_TRY(const std::optional<ObjectId> id, rewrite(db, &tree, "", changes.changed));
-  if (id) return *id;
-  return db.write_tree({});
+Result<ChangedTrees> write_changed(ObjectDb& db, const ChangeSet& changes) {
+  PROCTOR_TRY(const ObjectId before, write_side(db, changes.changed, &Change::was));
+  PROCTOR_TRY(const ObjectId after, write_side(db, changes.changed, &Change::now));
+  return ChangedTrees{before, after};
 }
 
 }  // namespace proctor

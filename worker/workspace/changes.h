@@ -11,6 +11,7 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/git/object_db.h"
+#include "worker/git/tree_cache.h"
 #include "worker/workspace/copy_tree.h"
 
 namespace proctor {
@@ -18,9 +19,12 @@ namespace proctor {
 inline constexpr std::size_t kChangedFilesMax = 200'000;
 inline constexpr std::size_t kChangedDepthMax = 100;
 
+struct FileState {
+  std::uint32_t mode = 0;  // 0: not there
+  ObjectId id{};           // of its content
+};
 struct Change {
-  std::uint32_t mode = 0;  // 0: deleted
-  ObjectId id;             // of the new content, written to the ObjectDb
+  FileState was, now;  // now.id is written to the ObjectDb
 };
 
 struct ChangeSet {
@@ -36,6 +40,7 @@ struct ScanInput {
   fs::path setup{};                     // a further layer of that kind below it; empty: none
   const CopiedFiles* copied = nullptr;  // of a copy: what need not be read again
   ObjectId tree;                        // of the snapshot
+  TreeCache* folders = nullptr;         // of snapshots; not null
   std::uint64_t content_max = 0;        // bytes of changed files, all together
   // false: say which files differ without keeping what they hold; new ones are not even read.
   bool contents = true;
@@ -46,7 +51,11 @@ struct ScanInput {
 // `db` holds the snapshot's objects and takes the new ones.
 Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input);
 
-// The tree with the changes made; nothing else is touched.
-Result<ObjectId> tree_with_changes(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes);
+// Trees of the changed files alone, as they were and as they are, written to the ObjectDb: they
+// differ as the whole trees do, at the cost of what was changed.
+struct ChangedTrees {
+  ObjectId before, after;
+};
+Result<ChangedTrees> write_changed(ObjectDb& db, const ChangeSet& changes);
 
 }  // namespace proctor

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
@@ -13,7 +14,9 @@ constexpr const char* kLock = ".lock";
 Status bury(const fs::path& dir) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(dir, ec)) {
-    if (entry.is_directory()) PROCTOR_CHECK_OK(unmount(entry.path() / "merged"));
+    if (!entry.is_directory()) continue;
+    PROCTOR_CHECK_OK(unmount(entry.path() / "merged"));
+    PROCTOR_CHECK_OK(unmount_bounded(entry.path()));
   }
   return remove_tree(dir);
 }

@@ -81,7 +81,8 @@ std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
 }
 
 OverlayLayers MountedWorkspace::layers() const {
-  return {snapshot_git_layer(snapshot_), snapshot_.tree_dir, layer_ ? layer_->work() : fs::path()};
+  return {snapshot_git_layer(snapshot_), snapshot_.tree_dir, layer_ ? layer_->work() : fs::path(),
+          setup_.bound};
 }
 
 Status MountedWorkspace::prepare() {
@@ -145,6 +146,7 @@ ScanInput MountedWorkspace::scan_input() const {
   if (mount_ && layer_) scan.setup = layer_->work();
   scan.copied = mount_ ? nullptr : &copied_;
   scan.tree = content_;
+  scan.folders = setup_.folders.get();
   return scan;
 }
 
@@ -158,7 +160,7 @@ Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max) {
     return !ignored;
   };
   PROCTOR_TRY(const ChangeSet changes, scan_changes(db, scan));
-  return make_patch(db, content_, changes, bytes_max);
+  return make_patch(db, changes, bytes_max);
 }
 
 Status MountedWorkspace::apply(const std::string& diff) {
@@ -224,6 +226,16 @@ Result<bool> MountedWorkspace::lay_below(const SetupLayer& layer) {
   layer_ = layer;
   PROCTOR_CHECK_OK(mount_->lay_below(layer.work()));
   return true;
+}
+
+std::optional<Workspace::Bounded> MountedWorkspace::bounded() const {
+  const auto beside = mount_ ? mount_->beside() : std::nullopt;
+  if (!beside) return std::nullopt;
+  return Bounded{*beside, entries_of(*beside)};
+}
+
+bool MountedWorkspace::used_up() const {
+  return mount_ && mount_->beside() && is_used_up(bounded_folder(mount_->dir()));
 }
 
 Workspace::Written MountedWorkspace::written() const {

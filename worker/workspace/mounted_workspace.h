@@ -23,8 +23,10 @@ struct WorkspaceSetup {
   std::shared_ptr<Owed> owed_volumes;  // the store's: what an absent engine keeps
   // Before the first volume: removes those of earlier lives, if the engine was away until now.
   std::function<void()> clean_volumes{};
+  std::shared_ptr<TreeCache> folders;  // the store's
   std::string volume_name;
   DockerLabels volume_labels;
+  DiskBound bound{};
 };
 
 class MountedWorkspace final : public Workspace {
@@ -50,6 +52,8 @@ class MountedWorkspace final : public Workspace {
   std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
   Written written() const override;
+  std::optional<Bounded> bounded() const override;
+  bool used_up() const override;
   Result<fs::path> surrender() override;
   Result<bool> lay_below(const SetupLayer& layer) override;
   Result<std::string> docker_volume() override;

@@ -42,6 +42,11 @@ bool is_empty_folder(const fs::path& path) {
   return errno == 0 && entries <= 2;  // "." and ".."
 }
 
+// Of what commands wrote beside the workspace.
+bool clear_folder(const fs::path& path) {
+  return remove_tree(path).ok() && make_dir(path).ok();
+}
+
 bool same_time(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
@@ -52,13 +57,26 @@ OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers)
     : dir_(std::move(dir)),
       layers_(std::move(layers)),
       upper_(dir_ / "upper"),
+      work_(dir_ / "work"),
       merged_(dir_ / "merged") {}
 
-Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, OverlayLayers layers) {
+void OverlayMount::use_bounded_disk() {
+  bounded_ = true;
+  upper_ = bounded_folder(dir_) / "upper";
+  work_ = bounded_folder(dir_) / "work";
+}
+
+std::optional<fs::path> OverlayMount::beside() const {
+  if (!bounded_) return std::nullopt;
+  return bounded_folder(dir_) / "beside";
+}
+
+Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, OverlayLayers layers,
+                                                           const BoundedDisks* disks) {
   PROCTOR_CHECK_OK(make_dir(dir));
   // From here on the destructor cleans up, whatever fails.
   std::unique_ptr<OverlayMount> made(new OverlayMount(std::move(dir), std::move(layers)));
-  PROCTOR_CHECK_OK(made->mount());
+  PROCTOR_CHECK_OK(made->mount(disks));
   return made;
 }
 
@@ -76,6 +94,8 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayL
   if (::lstat(left->merged_.c_str(), &merged) != 0 || ::lstat(left->dir_.c_str(), &above) != 0 ||
       merged.st_dev == above.st_dev)
     return Error{Errc::kNotFound, "workspace " + left->dir_.string() + ": not mounted any more"};
+  std::error_code ec;
+  if (fs::is_directory(bounded_folder(left->dir_), ec)) left->use_bounded_disk();
   return left;
 }
 
@@ -102,17 +122,21 @@ Result<fs::path> OverlayMount::surrender() {
 Status OverlayMount::lay_below(const fs::path& setup) {
   PROCTOR_CHECK_OK(unmount_strictly(merged_));
   layers_.setup = setup;
-  adopted_ = true;                        // never handed on
-  const fs::path work = dir_ / "work-2";  // the first one's mount was volatile
+  adopted_ = true;                              // never handed on
+  const fs::path work = work_.string() + "-2";  // the first one's mount was volatile
   PROCTOR_CHECK_OK(make_dir(work));
   return mount_layers(work);
 }
 
-Status OverlayMount::mount() {
+Status OverlayMount::mount(const BoundedDisks* disks) {
   PROCTOR_TRY(use_, use_tree(layers_.tree.parent_path()));
-  const fs::path work = dir_ / "work";
-  for (const fs::path& dir : {merged_, upper_, work}) PROCTOR_CHECK_OK(make_dir(dir));
-  PROCTOR_CHECK_OK(mount_layers(work));
+  if (0 < layers_.bound.bytes && disks != nullptr) {
+    use_bounded_disk();
+    PROCTOR_CHECK_OK(disks->mount(dir_, layers_.bound));
+    PROCTOR_CHECK_OK(make_dir(*beside()));
+  }
+  for (const fs::path& dir : {merged_, upper_, work_}) PROCTOR_CHECK_OK(make_dir(dir));
+  PROCTOR_CHECK_OK(mount_layers(work_));
   // After mounting, which may leave its own attributes there.
   if (::lstat(upper_.c_str(), &as_made_) != 0) return errno_error(upper_.string(), errno);
   attributes_as_made_ = attribute_names(upper_).value_or("?");
@@ -124,7 +148,7 @@ OverlayMount::~OverlayMount() {
     if (!s.ok()) log::warn("workspace " + dir_.string() + ": " + s.error().detail);
     return s.ok();
   };
-  if (report(unmount(merged_))) report(remove_tree(dir_));
+  if (report(unmount(merged_)) && report(unmount_bounded(dir_))) report(remove_tree(dir_));
 }
 
 bool OverlayMount::untouched() const {
@@ -147,11 +171,13 @@ Result<std::unique_ptr<OverlayMount>> OverlayPool::take(const OverlayLayers& lay
       return mount;
     }
   }
-  return OverlayMount::create(dir_ / ("overlay-" + std::to_string(next_++)), layers);
+  return OverlayMount::create(dir_ / ("overlay-" + std::to_string(next_++)), layers,
+                              disks_ ? &*disks_ : nullptr);
 }
 
 void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
   if (!mount->untouched()) return;
+  if (const auto beside = mount->beside(); beside && !clear_folder(*beside)) return;
   std::unique_ptr<OverlayMount> leaves;  // unmounted without the lock
   const std::lock_guard guard(mutex_);
   if (closed_) {

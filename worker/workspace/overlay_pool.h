@@ -1,8 +1,9 @@
 #pragma once
 // Overlays that nobody changed, kept mounted for the next workspace of the same tree: a run whose
 // method or checks leave a workspace as it was costs neither folders nor mounts.
-// OverlayMount owns <dir>/{upper,work,merged} and the mount; one thread at a time.
-// OverlayPool is thread-safe; it owns what is at rest in it.  Blocking.
+// OverlayMount owns <dir>/{upper,work,merged} and the mount; one thread at a time.  On a bounded
+// disk upper and work lie in <dir>/disk, and beside them what else its commands write. OverlayPool
+// is thread-safe; it owns what is at rest in it.  Blocking.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -16,21 +17,25 @@
 #include "common/base/file_lock.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "worker/workspace/bounded_disk.h"
 
 namespace proctor {
 
-// The read-only layers of a workspace; equal layers make equal workspaces.
+// The read-only layers of a workspace, and how much may lie above them; equal ones make equal
+// workspaces.
 struct OverlayLayers {
   fs::path git;      // holds ".git" only
   fs::path tree;     // the checkout
   fs::path setup{};  // what setup made of it; empty: none
+  DiskBound bound{};
   friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
 };
 
 class OverlayMount {
  public:
-  // `dir` must not exist; kConflict when it does.
-  static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers);
+  // `dir` must not exist; kConflict when it does.  `disks`: for layers with a bound.
+  static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers,
+                                                      const BoundedDisks* disks = nullptr);
   // One that another process mounted in `dir` and left; it knows the setup layer itself.
   // kNotFound: nothing is mounted there.
   static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers);
@@ -42,6 +47,8 @@ class OverlayMount {
   const fs::path& dir() const { return dir_; }
   const fs::path& merged() const { return merged_; }
   const fs::path& upper() const { return upper_; }
+  // On its bounded disk, for homes and results; none: it has no such disk.
+  std::optional<fs::path> beside() const;
   // Is it exactly as it was mounted?  Nothing in the upper layer, and the layer's own folder with
   // the same times, owner, mode and extended attributes: any change to it moves its ctime, which
   // nobody can set back.  Of an adopted one nobody knows.
@@ -55,11 +62,13 @@ class OverlayMount {
 
  private:
   OverlayMount(fs::path dir, OverlayLayers layers);
-  Status mount();
+  Status mount(const BoundedDisks* disks);
+  void use_bounded_disk();
   Status mount_layers(const fs::path& work);
   fs::path dir_;
   OverlayLayers layers_;
-  fs::path upper_, merged_;
+  bool bounded_ = false;
+  fs::path upper_, work_, merged_;
   std::optional<FileLock> use_, use_setup_;  // of the layers below
   bool adopted_ = false;
   struct stat as_made_ {};
@@ -68,7 +77,8 @@ class OverlayMount {
 
 class OverlayPool {
  public:
-  explicit OverlayPool(fs::path dir) : dir_(std::move(dir)) {}
+  explicit OverlayPool(fs::path dir, std::optional<BoundedDisks> disks = {})
+      : dir_(std::move(dir)), disks_(std::move(disks)) {}
   // One at rest, else a new one.
   Result<std::unique_ptr<OverlayMount>> take(const OverlayLayers& layers);
   // Keeps it if it is untouched and there is room; else it is gone when this returns.
@@ -78,6 +88,7 @@ class OverlayPool {
 
  private:
   const fs::path dir_;
+  const std::optional<BoundedDisks> disks_;
   std::mutex mutex_;
   std::map<OverlayLayers, std::vector<std::unique_ptr<OverlayMount>>> resting_;
   std::size_t count_ = 0;

@@ -99,16 +99,16 @@ Result<GitDiff> diff_trees(git_repository* repository, const ObjectId& from, con
 
 }  // namespace
 
-Result<Patch> make_patch(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes,
-                         std::size_t bytes_max) {
+Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t bytes_max) {
   Patch patch;
   patch.refused = changes.refused;
   if (changes.changed.empty()) return patch;
-  PROCTOR_TRY(const ObjectId after, tree_with_changes(db, tree, changes));
+  // libgit2 reads every folder of what it compares, changed or not.
+  PROCTOR_TRY(const ChangedTrees trees, write_changed(db, changes));
   GitRepository repository;
   int rc = git_repository_wrap_odb(OutPtr(repository), db.raw());
   if (rc != 0) return libgit2_error("patch", rc);
-  PROCTOR_TRY(const GitDiff diff, diff_trees(repository.get(), tree, after));
+  PROCTOR_TRY(const GitDiff diff, diff_trees(repository.get(), trees.before, trees.after));
   Output out{{}, bytes_max};
   PROCTOR_CHECK_OK(print(diff.get(), out));
   GitDiffStats stats;

@@ -9,7 +9,6 @@
 
 namespace proctor {
 
-Result<Patch> make_patch(ObjectDb& db, const ObjectId& tree, const ChangeSet& changes,
-                         std::size_t bytes_max);
+Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t bytes_max);
 
 }  // namespace proctor

@@ -5,8 +5,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <vector>
 
+#include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
@@ -121,6 +124,18 @@ Result<SetupLayer> read_record(const fs::path& dir) {
   return out;
 }
 
+// Off a bounded disk it is copied: with whiteouts, opaque folders and all else that a layer has.
+Status move_tree(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return ok_status();
+  if (errno != EXDEV) return errno_error("rename " + from.string() + " to " + to.string(), errno);
+  constexpr std::chrono::minutes kMost{30};
+  CommandSpec copy;
+  copy.argv = {"cp", "--archive", "--no-target-directory", "--", from.string(), to.string()};
+  copy.timeout = kMost;
+  PROCTOR_TRY(const std::string said, run_for_output(copy));
+  return ok_status();
+}
+
 bool of_this_boot(const fs::path& dir) {
   const auto then = read_file(dir / "boot", kBootBytes), now = boot_id();
   return then.ok() && now.ok() && *then == *now;
@@ -147,8 +162,8 @@ Result<SetupLayer> SetupMaking::keep(const fs::path& work, const fs::path& home,
                                      SetupLayer made) const {
   PROCTOR_CHECK_OK(keepable(work, home));
   made.dir = fresh_;
-  PROCTOR_CHECK_OK(rename_path(work, made.work()));
-  PROCTOR_CHECK_OK(rename_path(home, made.home()));
+  PROCTOR_CHECK_OK(move_tree(work, made.work()));
+  PROCTOR_CHECK_OK(move_tree(home, made.home()));
   Sha256 digest;
   PROCTOR_CHECK_OK(read_both(made.work(), made.home(), &digest));
   made.content = digest.finish();

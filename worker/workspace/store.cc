@@ -39,14 +39,15 @@ Status check_name(std::string_view what, std::string_view name) {
 class Store final : public WorkspaceStore {
  public:
   Store(WorkspaceStoreOptions options, WorkspaceKind kind, MirrorStore mirrors, TreeStore trees,
-        SetupLayers layers, Life life)
+        SetupLayers layers, Life life, std::optional<BoundedDisks> disks)
       : options_(std::move(options)),
         kind_(kind),
         mirrors_(std::move(mirrors)),
         trees_(std::move(trees)),
         layers_(std::move(layers)),
         life_(std::move(life)) {
-    if (kind_ == WorkspaceKind::kOverlay) overlays_ = std::make_shared<OverlayPool>(life_.dir());
+    if (kind_ == WorkspaceKind::kOverlay)
+      overlays_ = std::make_shared<OverlayPool>(life_.dir(), std::move(disks));
   }
   ~Store() override {
     if (overlays_) overlays_->close();
@@ -78,10 +79,13 @@ class Store final : public WorkspaceStore {
   }
 
   Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, const std::string& label,
-                                            const SetupLayer* setup) override {
+                                            const SetupLayer* setup,
+                                            const DiskBound& bound) override {
     PROCTOR_CHECK_OK(check_name("workspace label", label));
+    WorkspaceSetup wanted = setup_for(label);
+    if (options_.bounded_disks) wanted.bound = bound;
     auto made =
-        MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), setup_for(label), setup);
+        MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), std::move(wanted), setup);
     std::error_code ec;
     if (made.ok() || fs::is_directory(snapshot.tree_dir, ec)) return made;
     // Evicted by a sibling since we saw it: the next attempt makes it again.
@@ -106,6 +110,7 @@ class Store final : public WorkspaceStore {
   }
 
   WorkspaceKind kind() const override { return kind_; }
+  bool bounds_disks() const override { return options_.bounded_disks; }
 
   Status clean_up(const std::vector<LeftWorkspace>& keep) override {
     for (const LeftWorkspace& left : keep) {
@@ -144,6 +149,7 @@ class Store final : public WorkspaceStore {
     setup.apply_scratch = options_.root / "apply.git";
     setup.docker_socket = options_.docker_socket;
     setup.owed_volumes = owed_volumes_;
+    setup.folders = folders_;
     setup.clean_volumes = [this] {
       if (!volumes_unclean_.exchange(false)) return;
       if (const Status s = remove_left_volumes(); !s.ok()) log::warn(s.error().detail);
@@ -171,6 +177,7 @@ class Store final : public WorkspaceStore {
   std::vector<std::string> living_;        // other lives of this owner, at the start
   std::set<std::string> volumes_kept_;     // of this owner's dead lives
   mutable std::atomic<bool> volumes_unclean_{false};
+  const std::shared_ptr<TreeCache> folders_ = std::make_shared<TreeCache>();
   const std::shared_ptr<Owed> owed_volumes_ = std::make_shared<Owed>();
   std::map<fs::path, fs::path> kept_;  // where it was left: where it is; not changed later
   std::mutex mutex_;
@@ -209,9 +216,15 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
     if (probe.ok()) kind = WorkspaceKind::kOverlay;
     if (!probe.ok()) log::info("workspaces are copies: " + probe.error().detail);
   }
+  std::optional<BoundedDisks> disks;
+  if (options.bounded_disks) {
+    if (kind != WorkspaceKind::kOverlay)
+      return Error{Errc::kUnavailable, "bounded disks: workspaces are no overlays here"};
+    PROCTOR_TRY(disks, BoundedDisks::open(options.root / "disks", life.dir()));
+  }
   return std::unique_ptr<WorkspaceStore>(
       std::make_unique<Store>(std::move(options), kind, std::move(mirrors), std::move(trees),
-                              std::move(layers), std::move(life)));
+                              std::move(layers), std::move(life), std::move(disks)));
 }
 
 }  // namespace proctor

@@ -13,6 +13,7 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "common/contract/contract.h"
+#include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/setup_layer.h"
 
 namespace proctor {
@@ -61,6 +62,14 @@ class Workspace {
     std::uint64_t bytes_below = 0, files_below = 0;
   };
   virtual Written written() const = 0;
+  // The bounded disk that all of it is on.
+  struct Bounded {
+    fs::path beside;        // a folder on it for what else commands of this workspace write
+    std::uint64_t entries;  // files and folders that it has room for
+  };
+  virtual std::optional<Bounded> bounded() const { return std::nullopt; }
+  // Have its commands reached the end of that disk?
+  virtual bool used_up() const { return false; }
   // For a layer: everything that was written, in a folder that the caller moves away.  Nothing may
   // use the workspace, which is good for nothing but its end afterwards.  After an error it is as
   // it was, but for its volume, which the next docker_volume() makes again.
@@ -98,15 +107,18 @@ class WorkspaceStore {
   // a pinned commit that is there is never fetched again.  `base` resolves relative sources.
   virtual Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) = 0;
   // `label` (an attempt id with a phase: "17.2-agent") names folders and volumes.
-  // `setup`: what it made of this snapshot is there already.
+  // `setup`: what it made of this snapshot is there already.  `bound`: where the store's disks are
+  // bounded, what there must be room for.
   virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                     const std::string& label,
-                                                    const SetupLayer* setup = nullptr) = 0;
+                                                    const SetupLayer* setup = nullptr,
+                                                    const DiskBound& bound = {}) = 0;
   // What setups made, of all workers of the root.
   virtual const SetupLayers& layers() const = 0;
   // After something was made: what was used longest ago may have to go.
   virtual void make_room() const = 0;
   virtual WorkspaceKind kind() const = 0;
+  virtual bool bounds_disks() const = 0;
   // Removes what earlier lives of this worker left: mounts, folders, volumes; but for `keep`, which
   // are this life's from now on, until adopt() or the end.  Once, before the first workspace.
   virtual Status clean_up(const std::vector<LeftWorkspace>& keep = {}) = 0;
@@ -117,13 +129,16 @@ class WorkspaceStore {
 };
 
 struct WorkspaceStoreOptions {
-  fs::path root;      // of mirrors/, trees/, layers/, workspaces/
+  fs::path root;      // of mirrors/, trees/, layers/, disks/, workspaces/
   std::string owner;  // worker name, in labels
   bool allow_overlay = true;
   std::string docker_socket;  // empty: docker_volume() is kUnavailable
   // What mirrors, trees and layers may take; the least recently used go when a new one is made.
   // 0: all.
   std::uint64_t cache_max = 0;
+  // Every workspace on a file system of its own that ends where its bound does.  kUnavailable where
+  // this host cannot.
+  bool bounded_disks = false;
 };
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);
 

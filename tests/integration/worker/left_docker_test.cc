@@ -3,6 +3,7 @@
 #include "tests/integration/worker/left_scene.h"
 #include "tests/integration/worker/small_disk.h"
 #include "tests/support/leftovers.h"
+#include "worker/workspace/workspace.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -18,12 +19,28 @@ struct DockerScene : LeftScene {
     contract.environment.variables["PATH"] = "/usr/bin:/bin";
   }
   // Kills the worker once the agent has said its first word.
-  void leave_at_work(FakeCoordinator& c, const Method& m) {
+  void leave_at_work(FakeCoordinator& c, const Method& m,
+                     const std::vector<std::string>& options = {}) {
     const fs::path said = temp.path() / "root/workers/w1/runs/camp1-4.1/run/agent/stdout";
-    leave(c, m, [&](const wire::RunningAttempt& r) {
-      const auto text = read_file(said, 1 << 20);
-      return r.stage == wire::Stage::kAgent && text.ok() && !text->empty();
-    });
+    leave(
+        c, m,
+        [&](const wire::RunningAttempt& r) {
+          const auto text = read_file(said, 1 << 20);
+          return r.stage == wire::Stage::kAgent && text.ok() && !text->empty();
+        },
+        options);
+  }
+  // What works in an image of its own: a program that is given one file.
+  Method in_own_image(const std::string& command) {
+    Method agent = method("agent", Method::Kind::kCommand, "image");
+    agent.container = ProgramContainer{};
+    agent.container->image = std::exchange(contract.environment.image, "");
+    agent.container->entrypoint = {"/bin/sh", "-c"};
+    agent.container->command = {command};
+    agent.container->mounts = {{"calc.sh", "/given/calc.sh", true}};
+    agent.container->variables["PATH"] = "/usr/bin:/bin";  // the image's own has no sleep
+    agent.digest = digest_of(agent);
+    return agent;
   }
   std::string left_in_engine() const { return testing::left_in_engine(owner_); }
   std::string owner_ = "w1-" + sha256(fs::absolute(temp.path() / "root").string()).short_hex();
@@ -62,15 +79,8 @@ TEST_SUITE("worker") {
 
   TEST_CASE("an agent in an image of its own survives the death of its worker") {
     DockerScene scene;
-    Method agent = scene.method("agent", Method::Kind::kCommand, "image");
-    agent.container = ProgramContainer{};
-    agent.container->image = std::exchange(scene.contract.environment.image, "");
-    agent.container->entrypoint = {"/bin/sh", "-c"};
-    agent.container->command = {
-        "echo begun; sleep 4; echo 'echo $(($1 + $2))' > /given/calc.sh; echo done"};
-    agent.container->mounts = {{"calc.sh", "/given/calc.sh", true}};
-    agent.container->variables["PATH"] = "/usr/bin:/bin";  // the image's own has no sleep
-    agent.digest = digest_of(agent);
+    const Method agent = scene.in_own_image(
+        "echo begun; sleep 4; echo 'echo $(($1 + $2))' > /given/calc.sh; echo done");
     FakeCoordinator coordinator(scene.socket, 3);
     scene.leave_at_work(coordinator, agent);
     Child worker = scene.start_worker();
@@ -119,6 +129,51 @@ TEST_SUITE("worker") {
     CHECK(read_file(patch, 1 << 20).value() == undisturbed);
     scene.stop(coordinator, worker);
     CHECK(scene.left_in_engine() == "");
+  }
+
+  TEST_CASE("a container on a bounded disk ends at its limit and outlives its worker") {
+    {
+      const TempDir temp = TempDir::create("bounded").value();
+      WorkspaceStoreOptions options;
+      options.root = temp.path();
+      options.owner = "probe";
+      options.bounded_disks = true;
+      const auto store = open_workspace_store(options);
+      if (!store.ok()) {
+        MESSAGE("not run: " << store.error().detail);
+        return;
+      }
+    }
+    DockerScene scene;
+    scene.contract.policy.disk_bytes = std::uint64_t{32} << 20;
+    FakeCoordinator coordinator(scene.socket, 3);
+    {
+      Child first = scene.start_worker({"--bounded-disks"});
+      REQUIRE(coordinator.connected());
+      const Method glutton =
+          scene.method("glutton", Method::Kind::kCommand,
+                       "while head -c 8000000 /dev/zero > $HOME/f$((i += 1)); do :; done; exit 1");
+      coordinator.assign({scene.assignment(coordinator, glutton, 1)}, scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+      const wire::ResultMessage& r = coordinator.results.at(id(1));
+      CAPTURE(r.rationale);
+      CHECK(r.termination == Termination::kResourceLimit);
+      CHECK_FALSE(r.infrastructure);
+      scene.stop(coordinator, first);
+      coordinator.leaves = 0;
+      coordinator.syncs.clear();
+    }
+    const Method agent = scene.in_own_image(
+        "echo begun; sleep 4; echo 'echo $(($1 + $2))' > /given/calc.sh; echo done");
+    scene.leave_at_work(coordinator, agent, {"--bounded-disks"});
+    Child worker = scene.start_worker({"--bounded-disks"});
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CAPTURE(e.result.rationale);
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.said == "begun\ndone\n");
+    scene.stop(coordinator, worker);
+    CHECK(scene.left_in_engine() == "");
+    CHECK(leftovers_of(scene.temp.path() / "root", scene.temp.path() / "root") == "");
   }
 
   TEST_CASE("an agent that ended while nobody looked is judged by what it left") {

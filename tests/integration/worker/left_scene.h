@@ -25,20 +25,21 @@ struct LeftScene : Scene {
   }
   // A worker is given this one attempt, and killed once it is there.
   void leave(FakeCoordinator& c, const Method& m,
-             const std::function<bool(const wire::RunningAttempt&)>& there) {
-    Child worker = start_worker();
+             const std::function<bool(const wire::RunningAttempt&)>& there,
+             const std::vector<std::string>& options = {}) {
+    Child worker = start_worker(options);
     REQUIRE(c.connected());
     c.assign({assignment(c, m, 4)}, settings_digest());
     kill_when(c, std::move(worker), there);
   }
   struct Ended {
     wire::ResultMessage result;
-    std::string said, events;  // by the agent; the trace
+    std::string said, events, manifest;  // by the agent; the trace
   };
   // The run directory, which must verify.
   Ended ended(FakeCoordinator& c, AttemptId attempt) {
     REQUIRE_MESSAGE(c.has_result(attempt), log());
-    Ended out{c.results.at(attempt), "", ""};
+    Ended out{c.results.at(attempt), "", "", ""};
     CAPTURE(out.result.rationale);
     CAPTURE(log());
     const fs::path file = temp.path() / "got.tar.zst", dir = temp.path() / "got";
@@ -49,6 +50,7 @@ struct LeftScene : Scene {
     for (const VerifyProblem& problem : verified.problems) FAIL_CHECK(to_string(problem));
     if (auto said = read_file(dir / "agent/stdout", 1 << 20); said.ok()) out.said = *said;
     out.events = read_file(dir / kEventsFile, 1 << 24).value();
+    out.manifest = read_file(dir / kManifestFile, 1 << 20).value();
     return out;
   }
   void stop(FakeCoordinator& c, Child& worker) {

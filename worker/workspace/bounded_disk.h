@@ -1,0 +1,46 @@
+#pragma once
+// A file system of a bounded size in a sparse file of the host's disk: however fast a command
+// writes, and wherever in it, it takes no more of the host than this.  ext4 without a journal, on a
+// loop device that goes with its last mount.  Needs root and loop devices.  Blocking.  Thread-safe.
+// Source: loop(4), ext4(5), mkfs.ext4(8).
+#include <cstdint>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+// What must have room, in blocks and in entries; no bytes: no bound.
+struct DiskBound {
+  std::uint64_t bytes = 0, files = 0;
+  friend auto operator<=>(const DiskBound&, const DiskBound&) = default;
+};
+
+class BoundedDisks {
+ public:
+  // `root`: of the empty images that all others are copies of, shared by the workers of a host.
+  // kUnavailable: not on this host, with the reason.  Tried for real, with a small one in
+  // `scratch`.
+  static Result<BoundedDisks> open(const fs::path& root, const fs::path& scratch);
+  // Mounts a new one on `dir`/disk; its file is `dir`/disk.ext4.  `dir` stays the caller's, also
+  // after an error.
+  Status mount(const fs::path& dir, const DiskBound& bound) const;
+
+ private:
+  explicit BoundedDisks(fs::path root) : root_(std::move(root)) {}
+  // An empty one of this size, made when it is asked for first.
+  Result<fs::path> blank(const DiskBound& bound) const;
+  fs::path root_;
+};
+
+// Where mount() put it.
+fs::path bounded_folder(const fs::path& dir);
+// What commands may have there before entries run out, which a small one has fewer of than was
+// asked for; 0: that cannot be said.
+std::uint64_t entries_of(const fs::path& folder);
+// Has a command reached the end of it?  False where nothing is mounted.
+bool is_used_up(const fs::path& folder);
+// Lazily when something still uses it.  Not mounted is fine.
+Status unmount_bounded(const fs::path& dir);
+
+}  // namespace proctor

@@ -69,7 +69,11 @@ Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
     report.program->end = ExecOutcome::End::kSignalled;
     report.program->signal = SIGKILL;
   }
-  PROCTOR_CHECK_OK(take_back(container));
+  const bool full = workspace_->used_up();
+  Status taken = take_back(container);
+  // Not the host's failure, for which there is another attempt.
+  if (!taken.ok() && full) return Error{Errc::kInvalid, taken.error().detail};
+  PROCTOR_CHECK_OK(taken);
   return report;
 }
 

@@ -236,7 +236,7 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, st
   spec.disk.places.push_back({home, 0, 0});
   spec.disk.bytes = contract().policy.disk_bytes;
   spec.disk.files = limits::kSandboxFiles;
-  if (const auto bounded = workspace_->bounded())
+  if (const auto bounded = workspace_->bounded(); bounded && 0 < bounded->entries)
     spec.disk.files = std::min(spec.disk.files, bounded->entries);
   return spec;
 }

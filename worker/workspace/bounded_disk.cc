@@ -22,15 +22,18 @@ constexpr std::uint64_t kBlock = 4096, kInode = 256;
 // A command that is looked at ten times a second shall be told by the one who looks that it has
 // reached its limit, so there is some room beyond that; and the file system needs some itself.
 constexpr std::uint64_t kSlack = std::uint64_t{64} << 20;
-// Folders of our own, and those that mkfs keeps.
-constexpr std::uint64_t kSpareInodes = 64;
+// What the worker itself goes on with once commands have used all they could.
+constexpr const char* kBallast = "ballast";
+constexpr std::uint64_t kBallastBytes = std::uint64_t{16} << 20, kBallastFiles = 256;
+// That, folders of our own, and what mkfs keeps.
+constexpr std::uint64_t kSpareInodes = kBallastFiles + 64;
 
 struct Size {
   std::uint64_t blocks, inodes;
 };
 
 Size size_of(const DiskBound& bound) {
-  const std::uint64_t room = (bound.bytes + bound.bytes / 8 + kSlack) / kBlock;
+  const std::uint64_t room = (bound.bytes + bound.bytes / 8 + kSlack + kBallastBytes) / kBlock;
   const std::uint64_t inodes = std::min(bound.files + kSpareInodes, room);  // ext4: a block each
   return {room + inodes * kInode / kBlock, inodes};
 }
@@ -91,6 +94,21 @@ Status mount_image(const fs::path& image, const fs::path& at) {
   return ok_status();
 }
 
+Status lay_ballast(const fs::path& at) {
+  const fs::path ballast = at / kBallast;
+  PROCTOR_CHECK_OK(make_dirs(ballast));
+  for (std::uint64_t i = 0; i < kBallastFiles; ++i) {
+    const std::string name = (ballast / std::to_string(i)).string();
+    const UniqueFd fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd.valid()) return errno_error("make " + name, errno);
+    if (i == 0 && ::fallocate(fd.get(), 0, 0, off_t{kBallastBytes}) != 0)
+      return errno_error("reserve " + name, errno);
+  }
+  // What fsck would need; in the way of whoever counts.
+  if (::rmdir((at / "lost+found").c_str()) != 0) return errno_error(at.string(), errno);
+  return ok_status();
+}
+
 }  // namespace
 
 fs::path bounded_folder(const fs::path& dir) {
@@ -126,6 +144,12 @@ Result<fs::path> BoundedDisks::blank(const DiskBound& bound) const {
                                   std::to_string(size.blocks)})
     mkfs.argv.push_back(word);
   PROCTOR_TRY(const std::string said, run_for_output(mkfs));
+  const fs::path at = dir.path() / "at";
+  PROCTOR_CHECK_OK(make_dirs(at));
+  PROCTOR_CHECK_OK(mount_image(made, at));
+  const Status laid = lay_ballast(at);
+  PROCTOR_CHECK_OK(unmount_strictly(at));
+  PROCTOR_CHECK_OK(laid);
   // It is there for all later boots.
   const UniqueFd fd(::open(made.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid() || ::fsync(fd.get()) != 0) return errno_error("sync " + made.string(), errno);
@@ -138,10 +162,7 @@ Status BoundedDisks::mount(const fs::path& dir, const DiskBound& bound) const {
   const fs::path image = dir / "disk.ext4", at = bounded_folder(dir);
   PROCTOR_CHECK_OK(copy_image(empty, image));
   PROCTOR_CHECK_OK(make_dirs(at));
-  PROCTOR_CHECK_OK(mount_image(image, at));
-  // What fsck would need; in the way of whoever counts.
-  if (::rmdir((at / "lost+found").c_str()) != 0) return errno_error(at.string(), errno);
-  return ok_status();
+  return mount_image(image, at);
 }
 
 std::uint64_t entries_of(const fs::path& folder) {
@@ -151,15 +172,15 @@ std::uint64_t entries_of(const fs::path& folder) {
 }
 
 bool is_used_up(const fs::path& folder) {
-  struct stat here {
-  }, above{};
+  std::error_code ec;
+  if (!fs::exists(folder / kBallast, ec)) return true;
   struct statvfs st {};
-  if (::stat(folder.c_str(), &here) != 0 || ::stat(folder.parent_path().c_str(), &above) != 0 ||
-      here.st_dev == above.st_dev || ::statvfs(folder.c_str(), &st) != 0)
-    return false;
+  if (::statvfs(folder.c_str(), &st) != 0) return false;
   // ext4 refuses before it has nothing left.
   constexpr std::uint64_t kFewBytes = std::uint64_t{1} << 20, kFewEntries = 16;
-  return st.f_bavail * st.f_frsize < kFewBytes || st.f_favail < kFewEntries;
+  if (kFewBytes <= st.f_bavail * st.f_frsize && kFewEntries <= st.f_favail) return false;
+  (void)remove_tree(folder / kBallast).ok();  // what cannot be removed is tried again
+  return true;
 }
 
 Status unmount_bounded(const fs::path& dir) {

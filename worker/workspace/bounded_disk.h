@@ -38,7 +38,8 @@ fs::path bounded_folder(const fs::path& dir);
 // What commands may have there before entries run out, which a small one has fewer of than was
 // asked for; 0: that cannot be said.
 std::uint64_t entries_of(const fs::path& folder);
-// Has a command reached the end of it?  False where nothing is mounted.
+// Has a command reached the end of it?  Then and from then on, there is some room for us again.
+// Nothing of a command may run there.
 bool is_used_up(const fs::path& folder);
 // Lazily when something still uses it.  Not mounted is fine.
 Status unmount_bounded(const fs::path& dir);

@@ -234,7 +234,7 @@ std::optional<Workspace::Bounded> MountedWorkspace::bounded() const {
   return Bounded{*beside, entries_of(*beside)};
 }
 
-bool MountedWorkspace::used_up() const {
+bool MountedWorkspace::used_up() {
   return mount_ && mount_->beside() && is_used_up(bounded_folder(mount_->dir()));
 }
 

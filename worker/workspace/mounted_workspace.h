@@ -53,7 +53,7 @@ class MountedWorkspace final : public Workspace {
   const fs::path& dir() const override { return merged_; }
   Written written() const override;
   std::optional<Bounded> bounded() const override;
-  bool used_up() const override;
+  bool used_up() override;
   Result<fs::path> surrender() override;
   Result<bool> lay_below(const SetupLayer& layer) override;
   Result<std::string> docker_volume() override;

@@ -177,7 +177,9 @@ Result<std::unique_ptr<OverlayMount>> OverlayPool::take(const OverlayLayers& lay
 
 void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
   if (!mount->untouched()) return;
-  if (const auto beside = mount->beside(); beside && !clear_folder(*beside)) return;
+  if (const auto beside = mount->beside();
+      beside && (is_used_up(bounded_folder(mount->dir())) || !clear_folder(*beside)))
+    return;
   std::unique_ptr<OverlayMount> leaves;  // unmounted without the lock
   const std::lock_guard guard(mutex_);
   if (closed_) {

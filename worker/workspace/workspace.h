@@ -68,8 +68,9 @@ class Workspace {
     std::uint64_t entries;  // files and folders that it has room for
   };
   virtual std::optional<Bounded> bounded() const { return std::nullopt; }
-  // Have its commands reached the end of that disk?
-  virtual bool used_up() const { return false; }
+  // Have its commands reached the end of that disk?  Then a little room is made for what is still
+  // to be done by us.  Nothing may run in it.
+  virtual bool used_up() { return false; }
   // For a layer: everything that was written, in a folder that the caller moves away.  Nothing may
   // use the workspace, which is good for nothing but its end afterwards.  After an error it is as
   // it was, but for its volume, which the next docker_volume() makes again.

@@ -100,6 +100,11 @@ TEST_SUITE("bounded disk") {
       CHECK(kSmall.bytes < all);
       CHECK(all < kSmall.bytes + kSmall.bytes / 8 + 65 * kMiB);
       CHECK(ws->used_up());
+      // The worker itself can go on: tests are put back, results have a folder.
+      fs::remove(ws->dir() / "tests/test_a.py");
+      CHECK(ws->restore({"tests/**"}).value() == std::vector<std::string>{"tests/test_a.py"});
+      CHECK(make_dirs(bounded->beside / "results").ok());
+      CHECK(ws->used_up());
       CHECK(folder_use(s.root / "workspaces").bytes < all + 8 * kMiB);
     }
     s.store.reset();
@@ -119,8 +124,10 @@ TEST_SUITE("bounded disk") {
       if (!fd.valid()) break;
       ++made;
     }
-    CHECK(180 <= made);
+    CHECK(200 <= made);
     CHECK(made < 1000);
+    CHECK(ws->used_up());
+    CHECK(ws->put_file("after/all", "x\n", 0644).ok());
     CHECK(ws->used_up());
   }
 
@@ -160,6 +167,10 @@ TEST_SUITE("bounded disk") {
     CHECK(folder_use(again->bounded()->beside).files == 0);
     auto larger = s.open({16 * kMiB, 200});
     CHECK(larger->dir() != where);
+    fill(larger->bounded()->beside / "home", 1000 * kMiB);
+    const fs::path filled = larger->dir();
+    larger.reset();
+    CHECK(s.open({16 * kMiB, 200})->dir() != filled);
   }
 
   TEST_CASE("what setup made on such a disk becomes a layer with its deletions") {

@@ -115,11 +115,11 @@ fs::path bounded_folder(const fs::path& dir) {
   return dir / "disk";
 }
 
-Result<BoundedDisks> BoundedDisks::open(const fs::path& root, const fs::path& scratch) {
+Result<BoundedDisks> BoundedDisks::open(const fs::path& root, const fs::path& life) {
   if (::geteuid() != 0) return Error{Errc::kUnavailable, "bounded disks: not root"};
   PROCTOR_CHECK_OK(make_dirs(root));
-  BoundedDisks out(root);
-  PROCTOR_TRY(const TempDir dir, TempDir::create("probe", scratch));
+  BoundedDisks out(root, life);
+  PROCTOR_TRY(const TempDir dir, TempDir::create("probe", life));
   const Status tried = out.mount(dir.path(), {1, 1});
   const Status undone = unmount_bounded(dir.path());
   if (!tried.ok()) return Error{Errc::kUnavailable, "bounded disks: " + tried.error().detail};
@@ -133,7 +133,7 @@ Result<fs::path> BoundedDisks::blank(const DiskBound& bound) const {
   fs::path image = root_ / (std::to_string(size.blocks) + "-" + inodes + ".ext4");
   std::error_code ec;
   if (fs::exists(image, ec)) return image;
-  PROCTOR_TRY(const TempDir dir, TempDir::create("new", root_));
+  PROCTOR_TRY(const TempDir dir, TempDir::create("new", life_));
   const fs::path made = dir.path() / "image";
   CommandSpec mkfs;
   mkfs.argv = {"/sbin/mkfs.ext4", "-q", "-F", "-b", std::to_string(kBlock)};
@@ -144,7 +144,7 @@ Result<fs::path> BoundedDisks::blank(const DiskBound& bound) const {
                                   std::to_string(size.blocks)})
     mkfs.argv.push_back(word);
   PROCTOR_TRY(const std::string said, run_for_output(mkfs));
-  const fs::path at = dir.path() / "at";
+  const fs::path at = bounded_folder(dir.path());
   PROCTOR_CHECK_OK(make_dirs(at));
   PROCTOR_CHECK_OK(mount_image(made, at));
   const Status laid = lay_ballast(at);

@@ -19,18 +19,18 @@ struct DiskBound {
 class BoundedDisks {
  public:
   // `root`: of the empty images that all others are copies of, shared by the workers of a host.
-  // kUnavailable: not on this host, with the reason.  Tried for real, with a small one in
-  // `scratch`.
-  static Result<BoundedDisks> open(const fs::path& root, const fs::path& scratch);
+  // They are made in `life`, whose next one removes what a killed one left (lives.h).
+  // kUnavailable: not on this host, with the reason.  Tried for real, with a small one.
+  static Result<BoundedDisks> open(const fs::path& root, const fs::path& life);
   // Mounts a new one on `dir`/disk; its file is `dir`/disk.ext4.  `dir` stays the caller's, also
   // after an error.
   Status mount(const fs::path& dir, const DiskBound& bound) const;
 
  private:
-  explicit BoundedDisks(fs::path root) : root_(std::move(root)) {}
+  BoundedDisks(fs::path root, fs::path life) : root_(std::move(root)), life_(std::move(life)) {}
   // An empty one of this size, made when it is asked for first.
   Result<fs::path> blank(const DiskBound& bound) const;
-  fs::path root_;
+  fs::path root_, life_;
 };
 
 // Where mount() put it.

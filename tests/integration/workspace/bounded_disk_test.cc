@@ -3,10 +3,13 @@
 #include "worker/workspace/bounded_disk.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "common/base/folder_use.h"
 #include "tests/integration/workspace/fixture.h"
@@ -240,6 +243,30 @@ TEST_SUITE("bounded disk") {
       CHECK((*mine)->used_up());
     }
     CHECK(left_of(root).empty());
+  }
+
+  // A sandbox that begins has a copy of all mounts, until it has thrown them off.
+  TEST_CASE("a disk is whole where others hold its mounts while it is made") {
+    Bounded s;
+    if (!s) return;
+    std::jthread others([](const std::stop_token& stop) {
+      std::vector<pid_t> children;
+      while (!stop.stop_requested()) {
+        const pid_t pid = ::fork();
+        if (pid == 0) {
+          (void)::unshare(CLONE_NEWNS);
+          ::usleep(100'000);
+          ::_exit(0);
+        }
+        children.push_back(pid);
+        ::usleep(1000);
+      }
+      for (const pid_t pid : children) ::waitpid(pid, nullptr, 0);
+    });
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      auto ws = s.open({(8 + i) * kMiB, 200});  // each is the first of its size
+      CHECK_FALSE(ws->used_up());
+    }
   }
 
   TEST_CASE("a store that cannot bound its disks says so and opens not at all") {

@@ -11,7 +11,7 @@
 #include "worker/sandbox/docker_http.h"
 #include "worker/selftest/attack_image.h"
 #include "worker/workspace/bounded_disk.h"
-#include "worker/workspace/overlay.h"
+#include "worker/workspace/probe.h"
 
 namespace proctor {
 namespace {
@@ -29,8 +29,14 @@ std::string control_groups() {
 }
 
 std::string workspaces(const fs::path& dir) {
-  const Status overlay = probe_overlay(dir);
-  return overlay.ok() ? "overlay" : "copy (" + overlay.error().detail + ")";
+  std::string works, does_not;
+  for (const WorkspaceKind kind : kWorkspaceKinds) {
+    const Status probe = probe_workspaces(dir, kind);
+    const std::string name(to_string(kind));
+    if (probe.ok()) works += (works.empty() ? "" : ", ") + name;
+    if (!probe.ok()) does_not += "; no " + name + ": " + probe.error().detail;
+  }
+  return works + does_not;
 }
 
 // The attack's image in an engine, and out of it again.

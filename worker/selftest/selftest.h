@@ -32,7 +32,7 @@ struct KindReport {
 struct SelftestReport {
   bool root = false;
   std::string cgroups;     // "version 1", "version 2", "none"
-  std::string workspaces;  // "overlay", or "copy" and why
+  std::string workspaces;  // the kinds that work, the one that is used first; why others do not
   std::string disks;       // "can be bounded ...", or why they cannot
   std::vector<KindReport> kinds;
   std::chrono::milliseconds took{0};

@@ -192,6 +192,10 @@ AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
   return done_or_failed(open_workspace(c.room));
 }
 
+ShownTo AttemptRun::shown_to() const {
+  return engine_->kind() == SandboxKind::kDocker ? ShownTo::kDockerEngine : ShownTo::kNobody;
+}
+
 Status AttemptRun::open_workspace(Room room) {
   workspace_.reset();  // the agent's is gone before the fresh one exists
   layered_ = false;
@@ -201,8 +205,8 @@ Status AttemptRun::open_workspace(Room room) {
   if (room == Room::kAgent && layer_) {
     PROCTOR_CHECK_OK(open_on_layer(room));
   } else {
-    PROCTOR_TRY(workspace_,
-                tools_.store.create(snapshot_, label(to_string(room)), nullptr, disk_bound(room)));
+    PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room)), nullptr,
+                                                disk_bound(room), shown_to()));
   }
   note("workspace.opened", Actor::kHarness,
        Json{{"room", to_string(room)},
@@ -331,7 +335,7 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
 AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   const Status placed = place_acceptance_files();
   // Of a copy, all of it is counted as it was copied.
-  if (workspace_->kind() == WorkspaceKind::kOverlay)
+  if (is_overlay(workspace_->kind()))
     patched_ = folder_use(workspace_->written().dir);
   else
     patched_ = {patch_.diff.size(), patch_.files};

@@ -182,6 +182,7 @@ class AttemptRun {
   static Result<fs::path> open_dir(const fs::path& in, const std::string& name);
   fs::path beside_workspace() const;
   // What a bounded disk of this room must have room for.
+  ShownTo shown_to() const;
   DiskBound disk_bound(Room room) const;
   void look_at_disk(ExecOutcome& outcome) const;
   std::string label(std::string_view phase) const;

@@ -63,7 +63,7 @@ void AttemptRun::look_for_layer() {
   SetupPlace place;
   place.content = content->hex();
   place.sandbox = to_string(engine_->kind());
-  place.workspace = to_string(tools_.store.kind());
+  place.workspace = to_string(tools_.store.kind(shown_to()));
   std::vector<fs::path> toolchains;
   for (const Toolchain& t : contract().environment.toolchains) toolchains.emplace_back(t.path);
   if (!runs_images(engine_->kind()) || !toolchains.empty()) place.host = shown_host(toolchains);
@@ -99,8 +99,8 @@ void AttemptRun::find_or_make_layer() {
 }
 
 Status AttemptRun::open_on_layer(Room room) {
-  PROCTOR_TRY(workspace_,
-              tools_.store.create(snapshot_, label(to_string(room)), &*layer_, disk_bound(room)));
+  PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room)), &*layer_,
+                                              disk_bound(room), shown_to()));
   layered_ = true;
   PROCTOR_TRY(const fs::path home, writable_dir("home-" + std::string(to_string(room))));
   std::error_code ec;

@@ -16,6 +16,7 @@
 #include "common/base/host_lock.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/own_mounts.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
 #include "common/contract/scalar.h"
@@ -40,6 +41,8 @@ struct Options {
   std::string docker_socket = "/var/run/docker.sock";
   fs::path image_store = default_image_store();
   ImageRunner images = ImageRunner::kAuto;
+  std::string workspaces = "auto";
+  std::optional<WorkspaceKind> kind{};  // of `workspaces`; none: auto
   bool no_overlay = false, bounded_disks = false, no_setup_cache = false, allow_null = false,
        once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
@@ -111,7 +114,12 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
-  app.add_flag("--no-overlay", o.no_overlay, "copy trees instead of mounting overlays");
+  app.add_option("--workspaces", o.workspaces,
+                 "kind of workspaces: overlay (root), user-overlay, fuse-overlay, reflink or copy; "
+                 "auto: the first of them that works here")
+      ->envname("PROCTOR_WORKSPACES")
+      ->capture_default_str();
+  app.add_flag("--no-overlay", o.no_overlay, "the same as --workspaces copy");
   app.add_flag(
          "--bounded-disks", o.bounded_disks,
          "every workspace on a file system of its own that ends where its contract's limit on "
@@ -246,7 +254,7 @@ int serve(const Options& o) {
   WorkspaceStoreOptions store_options;
   store_options.root = o.root;
   store_options.owner = owner;
-  store_options.allow_overlay = !o.no_overlay;
+  store_options.kind = o.kind;
   store_options.bounded_disks = o.bounded_disks;
   store_options.docker_socket = o.docker_socket;  // there may be an engine later
   if (o.cache_max != "0") {
@@ -317,6 +325,17 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kOk : kBadInput;
   }
+  if (o.no_overlay) o.workspaces = to_string(WorkspaceKind::kCopy);
+  o.kind = parse_workspace_kind(o.workspaces);
+  if (!o.kind && o.workspaces != "auto") {
+    return fail(
+        {Errc::kInvalid, "--workspaces " + o.workspaces +
+                             ": auto, overlay, user-overlay, fuse-overlay, reflink or copy"},
+        kBadInput);
+  }
+  // Before any thread.  Without it there are other kinds.
+  Status own_mounts = ok_status();
+  if (::geteuid() != 0 && (!o.kind || is_overlay(*o.kind))) own_mounts = enter_own_mounts();
   if (o.die_with_parent) {
     const pid_t parent = ::getppid();
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -331,6 +350,7 @@ int run(int argc, char** argv) {
   if (o.root.empty()) o.root = default_worker_root();
   o.root = fs::absolute(o.root);
   log::init("worker " + o.name, o.verbose ? log::Level::kDebug : log::Level::kInfo);
+  if (!own_mounts.ok()) log::info(own_mounts.error().detail);
   return serve(o);
 }
 

@@ -1,9 +1,12 @@
 #include "worker/shell/selftest_command.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/log.h"
+#include "common/base/own_mounts.h"
 #include "worker/selftest/selftest.h"
 
 namespace proctor {
@@ -38,6 +41,7 @@ int selftest(int argc, char** argv) {
     return app.exit(e) == 0 ? kYes : kBadInput;
   }
   log::init("selftest", log::Level::kError);
+  if (::geteuid() != 0) (void)enter_own_mounts();  // as a worker does; the report says what works
   const Result<SelftestReport> report = run_selftest(options);
   if (!report.ok()) {
     std::fprintf(stderr, "proctor-worker selftest: %s\n", report.error().detail.c_str());

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +11,7 @@
 
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/overlay.h"
+#include "worker/workspace/layer_marks.h"
 
 namespace proctor {
 namespace {
@@ -39,11 +38,13 @@ class Scanner {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
         if (prefix.empty() && name == ".git") continue;
-        if (!seen.insert(name).second) continue;  // the layer above has the say
-        const auto low = std::ranges::lower_bound(lower, name, {}, &GitTreeEntry::name);
-        const bool known = low != lower.end() && low->name == name;
-        PROCTOR_CHECK_OK(
-            entry(from(dirs, dir), name, prefix, known ? &*low : nullptr, full, depth));
+        const bool mark = is_mark(name, in_.kind);
+        const std::optional<std::string> removed = mark ? removed_by(name) : name;
+        if (!removed || !seen.insert(*removed).second) continue;  // the layer above has the say
+        const auto it = std::ranges::lower_bound(lower, *removed, {}, &GitTreeEntry::name);
+        const GitTreeEntry* low = it != lower.end() && it->name == *removed ? &*it : nullptr;
+        if (mark && low != nullptr) PROCTOR_CHECK_OK(deleted(prefix + *removed, *low));
+        if (!mark) PROCTOR_CHECK_OK(entry(from(dirs, dir), name, prefix, low, full, depth));
       }
     }
     if (!full) return ok_status();
@@ -99,7 +100,7 @@ class Scanner {
     if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
       return errno_error("look at " + printable(path), errno);
     }
-    if (is_whiteout(st)) return low == nullptr ? ok_status() : deleted(path, *low);
+    if (removed(st)) return low == nullptr ? ok_status() : deleted(path, *low);
     if (is_dot_git(name)) return refuse(path);
     if (S_ISDIR(st.st_mode)) return sub_folder(dirs, name, path, low, full, depth);
     const bool plain = S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) == 0;
@@ -122,7 +123,7 @@ class Scanner {
         if (hides) break;
       }
       PROCTOR_TRY(UniqueFd child, beneath::open_dir(dir.get(), name));
-      hides = in_.overlay && is_opaque(child.get());
+      hides = is_opaque(child.get(), in_.kind);
       out.push_back(std::move(child));
       if (hides) break;
     }
@@ -148,19 +149,17 @@ class Scanner {
     for (const UniqueFd& dir : dirs) {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
-        if (!seen.insert(name).second) continue;
+        if (is_mark(name, in_.kind) || !seen.insert(name).second) continue;
         struct stat st {};
         if (::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
           return errno_error("look at " + printable(path), errno);
-        if (!is_whiteout(st)) PROCTOR_CHECK_OK(refuse(path + '/' + name));
+        if (!removed(st)) PROCTOR_CHECK_OK(refuse(path + '/' + name));
       }
     }
     return ok_status();
   }
 
-  bool is_whiteout(const struct stat& st) const {
-    return in_.overlay && S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
-  }
+  bool removed(const struct stat& st) const { return is_overlay(in_.kind) && is_whiteout(st); }
 
   bool untouched(const std::string& path, const struct stat& st) const {
     if (in_.copied == nullptr) return false;
@@ -270,7 +269,7 @@ Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
     roots.push_back(std::move(root));
   }
   Scanner scanner(db, input);
-  PROCTOR_CHECK_OK(scanner.folder(roots, &input.tree, "", !input.overlay, 0));
+  PROCTOR_CHECK_OK(scanner.folder(roots, &input.tree, "", !is_overlay(input.kind), 0));
   return scanner.take();
 }
 

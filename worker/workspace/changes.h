@@ -13,6 +13,7 @@
 #include "worker/git/object_db.h"
 #include "worker/git/tree_cache.h"
 #include "worker/workspace/copy_tree.h"
+#include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
 
@@ -36,7 +37,7 @@ struct ChangeSet {
 
 struct ScanInput {
   fs::path dir;                         // the upper layer, or the whole copy
-  bool overlay = true;                  // `dir` is an upper layer
+  WorkspaceKind kind;                   // of an overlay: `dir` is its upper layer
   fs::path setup{};                     // a further layer of that kind below it; empty: none
   const CopiedFiles* copied = nullptr;  // of a copy: what need not be read again
   ObjectId tree;                        // of the snapshot

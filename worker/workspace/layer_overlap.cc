@@ -5,21 +5,25 @@
 
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/overlay.h"
+#include "worker/workspace/layer_marks.h"
 
 namespace proctor {
 namespace {
 
 constexpr int kMeetDepthMax = 128;
 
-Result<bool> folders_meet(int upper, int setup, int depth) {
-  if (kMeetDepthMax < depth || is_opaque(upper) || is_opaque(setup)) return true;
+Result<bool> folders_meet(int upper, int setup, WorkspaceKind kind, int depth) {
+  if (kMeetDepthMax < depth || is_opaque(upper, kind) || is_opaque(setup, kind)) return true;
   PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(upper));
   for (const std::string& name : inside) {
+    if (is_mark(name, kind)) return true;
     struct stat mine {
     }, theirs{};
     if (::fstatat(upper, name.c_str(), &mine, AT_SYMLINK_NOFOLLOW) != 0)
       return errno_error("look at " + printable(name), errno);
+    if (kind == WorkspaceKind::kFuseOverlay &&
+        ::fstatat(setup, mark_of_removed(name).c_str(), &theirs, AT_SYMLINK_NOFOLLOW) == 0)
+      return true;
     if (::fstatat(setup, name.c_str(), &theirs, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;
       return errno_error("look at " + printable(name), errno);
@@ -29,7 +33,7 @@ Result<bool> folders_meet(int upper, int setup, int depth) {
       return true;
     PROCTOR_TRY(const UniqueFd below, beneath::open_dir(upper, name));
     PROCTOR_TRY(const UniqueFd of_setup, beneath::open_dir(setup, name));
-    PROCTOR_TRY(const bool meet, folders_meet(below.get(), of_setup.get(), depth + 1));
+    PROCTOR_TRY(const bool meet, folders_meet(below.get(), of_setup.get(), kind, depth + 1));
     if (meet) return true;
   }
   return false;
@@ -37,10 +41,10 @@ Result<bool> folders_meet(int upper, int setup, int depth) {
 
 }  // namespace
 
-Result<bool> layers_meet(const fs::path& upper, const fs::path& setup) {
+Result<bool> layers_meet(const fs::path& upper, const fs::path& setup, WorkspaceKind kind) {
   PROCTOR_TRY(const UniqueFd mine, beneath::open_root(upper.string()));
   PROCTOR_TRY(const UniqueFd theirs, beneath::open_root(setup.string()));
-  return folders_meet(mine.get(), theirs.get(), 0);
+  return folders_meet(mine.get(), theirs.get(), kind, 0);
 }
 
 }  // namespace proctor

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "common/base/log.h"
+#include "common/base/own_mounts.h"
 #include "common/base/text.h"
 #include "worker/workspace/apply.h"
 #include "worker/workspace/beneath.h"
@@ -76,7 +77,8 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
 }
 
 std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
-  if (!mount_) return std::nullopt;
+  // Of other kinds the mounts or their servers are gone with this life.
+  if (!mount_ || mount_->kind() != WorkspaceKind::kOverlay) return std::nullopt;
   return LeftWorkspace{mount_->dir(), has_volume_ ? setup_.volume_name : ""};
 }
 
@@ -124,6 +126,8 @@ Result<std::string> MountedWorkspace::docker_volume() {
   if (setup_.docker_socket.empty()) {
     return Error{Errc::kUnavailable, "docker volume: this worker has no docker engine"};
   }
+  if (mount_ && has_own_mounts())
+    return Error{Errc::kUnavailable, "docker volume: what is mounted here no engine sees"};
   if (!has_volume_) {
     if (setup_.clean_volumes) setup_.clean_volumes();
     const DockerVolumes docker(setup_.docker_socket);
@@ -135,6 +139,7 @@ Result<std::string> MountedWorkspace::docker_volume() {
 }
 
 Result<ObjectDb> MountedWorkspace::objects() const {
+  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
   // The lower layer's objects: the agent's own are never read.
   return ObjectDb::open({snapshot_git_layer(snapshot_) / ".git" / "objects"});
 }
@@ -142,7 +147,7 @@ Result<ObjectDb> MountedWorkspace::objects() const {
 ScanInput MountedWorkspace::scan_input() const {
   ScanInput scan;
   scan.dir = mount_ ? mount_->upper() : merged_;
-  scan.overlay = mount_ != nullptr;
+  scan.kind = kind();
   if (mount_ && layer_) scan.setup = layer_->work();
   scan.copied = mount_ ? nullptr : &copied_;
   scan.tree = content_;
@@ -221,7 +226,7 @@ Result<fs::path> MountedWorkspace::surrender() {
 
 Result<bool> MountedWorkspace::lay_below(const SetupLayer& layer) {
   if (!mount_ || layer_ || has_volume_) return false;
-  PROCTOR_TRY(const bool meet, layers_meet(mount_->upper(), layer.work()));
+  PROCTOR_TRY(const bool meet, layers_meet(mount_->upper(), layer.work(), mount_->kind()));
   if (meet) return false;
   layer_ = layer;
   PROCTOR_CHECK_OK(mount_->lay_below(layer.work()));

@@ -27,6 +27,7 @@ struct WorkspaceSetup {
   std::string volume_name;
   DockerLabels volume_labels;
   DiskBound bound{};
+  WorkspaceKind copies = WorkspaceKind::kCopy;  // what copies are called here
 };
 
 class MountedWorkspace final : public Workspace {
@@ -46,9 +47,7 @@ class MountedWorkspace final : public Workspace {
   MountedWorkspace& operator=(const MountedWorkspace&) = delete;
   ~MountedWorkspace() override;
 
-  WorkspaceKind kind() const override {
-    return overlays_ ? WorkspaceKind::kOverlay : WorkspaceKind::kCopy;
-  }
+  WorkspaceKind kind() const override { return overlays_ ? overlays_->kind() : setup_.copies; }
   std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
   Written written() const override;

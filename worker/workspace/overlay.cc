@@ -1,9 +1,8 @@
 #include "worker/workspace/overlay.h"
 
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -21,10 +20,20 @@ constexpr std::string_view kSpecial = ",:\\\"'";
 constexpr std::array<const char*, 3> kOptions = {
     ",redirect_dir=nofollow,metacopy=off,index=off,volatile",
     ",redirect_dir=off,metacopy=off,index=off", ""};
+// Without root its marks are attributes that everybody may write; through the overlay nobody can.
+constexpr const char* kUserMarks = ",userxattr";
+
+bool is_mount_point(const fs::path& path) {
+  struct statx st {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &st) != 0)
+    return errno != ENOENT;
+  return (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0 ||
+         (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
 
 }  // namespace
 
-Status mount_overlay(const OverlayDirs& dirs) {
+Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind) {
   for (const fs::path* p : {&dirs.setup, &dirs.git, &dirs.tree, &dirs.upper, &dirs.work}) {
     if (p->string().find_first_of(kSpecial) != std::string::npos) {
       return Error{Errc::kInvalid, "overlay: path with one of , : \\ or a quote: " + p->string()};
@@ -35,7 +44,8 @@ Status mount_overlay(const OverlayDirs& dirs) {
                              ",upperdir=" + dirs.upper.string() + ",workdir=" + dirs.work.string();
   int e = 0;
   for (const char* options : kOptions) {
-    const std::string data = layers + options;
+    const std::string data =
+        layers + options + (kind == WorkspaceKind::kUserOverlay ? kUserMarks : "");
     if (::mount("proctor", dirs.merged.c_str(), "overlay", MS_NODEV | MS_NOATIME, data.c_str()) ==
         0) {
       return ok_status();
@@ -51,42 +61,16 @@ Status unmount(const fs::path& merged) {
   if (errno == EBUSY && ::umount2(merged.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0) {
     return ok_status();
   }
-  if (errno == EINVAL || errno == ENOENT) return ok_status();  // not a mount point
-  return errno_error("unmount " + merged.string(), errno);
+  const int e = errno;
+  if (e == EINVAL || e == ENOENT) return ok_status();  // not a mount point
+  // Who may not unmount is told so before anybody looks whether there is something.
+  if (e == EPERM && !is_mount_point(merged)) return ok_status();
+  return errno_error("unmount " + merged.string(), e);
 }
 
 Status unmount_strictly(const fs::path& merged) {
   if (::umount2(merged.c_str(), UMOUNT_NOFOLLOW) == 0) return ok_status();
   return errno_error("unmount " + merged.string(), errno);
-}
-
-bool is_opaque(int dir) {
-  std::array<char, 8> value{};
-  const ssize_t n = ::fgetxattr(dir, "trusted.overlay.opaque", value.data(), value.size());
-  return n == 1 && value[0] == 'y';
-}
-
-Status probe_overlay(const fs::path& root) {
-  if (::geteuid() != 0) return Error{Errc::kUnavailable, "overlay: not root"};
-  PROCTOR_TRY(const TempDir dir, TempDir::create("probe", root));
-  const fs::path& at = dir.path();
-  const OverlayDirs dirs{at / "git", at / "tree", at / "upper", at / "work", at / "merged"};
-  for (const fs::path* p : {&dirs.git, &dirs.tree, &dirs.upper, &dirs.work, &dirs.merged}) {
-    PROCTOR_CHECK_OK(make_dirs(*p));
-  }
-  PROCTOR_CHECK_OK(write_file(dirs.tree / "gone", "x", Durability::kLazy));
-  PROCTOR_CHECK_OK(write_file(dirs.tree / "mode", "data", Durability::kLazy));
-  PROCTOR_CHECK_OK(mount_overlay(dirs));
-  const bool changed = ::unlink((dirs.merged / "gone").c_str()) == 0 &&
-                       ::chmod((dirs.merged / "mode").c_str(), 0755) == 0;
-  PROCTOR_CHECK_OK(unmount(dirs.merged));
-  struct stat st {};
-  const auto copied = read_file(dirs.upper / "mode", 16);
-  if (!changed || ::lstat((dirs.upper / "gone").c_str(), &st) != 0 || !S_ISCHR(st.st_mode) ||
-      st.st_rdev != 0 || !copied.ok() || *copied != "data") {
-    return Error{Errc::kUnavailable, "overlay: the upper layer is not as expected"};
-  }
-  return ok_status();
 }
 
 }  // namespace proctor

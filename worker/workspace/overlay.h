@@ -1,9 +1,11 @@
 #pragma once
 // overlayfs: read-only lower layers (what setup made, the .git of a tree, its checkout) under one
-// upper layer that holds exactly what was changed.  Needs root.  Blocking.
+// upper layer that holds exactly what was changed.  Needs root, or mounts of one's own
+// (common/base/own_mounts.h).  Blocking.
 // Fails with errno_error of mount(2).  Source: Documentation/filesystems/overlayfs.rst of Linux.
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
 
@@ -16,16 +18,11 @@ struct OverlayDirs {
   fs::path setup{};  // top one of the lower layers: the upper layer that a setup left; empty: none
 };
 
-Status mount_overlay(const OverlayDirs& dirs);
+// `kind`: one of the kernel's.
+Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind = WorkspaceKind::kOverlay);
 // Lazily (MNT_DETACH) when something still uses it.  Not mounted is fine.
 Status unmount(const fs::path& merged);
 // Now or not at all: kUnavailable while something uses it.
 Status unmount_strictly(const fs::path& merged);
-// Can overlays be mounted with layers under `root`, and are their upper layers as we read them?
-// Tried for real, in a folder that is removed again.
-Status probe_overlay(const fs::path& root);
-
-// Was the folder made anew over one of the lower layers, which it hides?
-bool is_opaque(int dir);
 
 }  // namespace proctor

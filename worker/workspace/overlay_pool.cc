@@ -1,6 +1,7 @@
 #include "worker/workspace/overlay_pool.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -9,13 +10,14 @@
 #include <optional>
 
 #include "common/base/log.h"
+#include "common/base/unique_fd.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
 namespace {
 
-constexpr const char* kSetupNote = "setup-layer";  // beside upper and merged
+constexpr const char *kSetupNote = "setup-layer", *kServerLog = "server.log";  // beside merged
 constexpr std::size_t kPathBytes = 4096;
 constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
 
@@ -53,12 +55,14 @@ bool same_time(const timespec& a, const timespec& b) {
 
 }  // namespace
 
-OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers)
+OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers, const OverlayMeans& means)
     : dir_(std::move(dir)),
       layers_(std::move(layers)),
       upper_(dir_ / "upper"),
       work_(dir_ / "work"),
-      merged_(dir_ / "merged") {}
+      merged_(dir_ / "merged"),
+      kind_(means.kind),
+      servers_(means.servers) {}
 
 void OverlayMount::use_bounded_disk() {
   bounded_ = true;
@@ -72,16 +76,16 @@ std::optional<fs::path> OverlayMount::beside() const {
 }
 
 Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, OverlayLayers layers,
-                                                           const BoundedDisks* disks) {
+                                                           const OverlayMeans& means) {
   PROCTOR_CHECK_OK(make_dir(dir));
   // From here on the destructor cleans up, whatever fails.
-  std::unique_ptr<OverlayMount> made(new OverlayMount(std::move(dir), std::move(layers)));
-  PROCTOR_CHECK_OK(made->mount(disks));
+  std::unique_ptr<OverlayMount> made(new OverlayMount(std::move(dir), std::move(layers), means));
+  PROCTOR_CHECK_OK(made->mount(means.disks));
   return made;
 }
 
 Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayLayers layers) {
-  std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers)));
+  std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers), {}));
   left->adopted_ = true;
   PROCTOR_TRY(left->use_, use_tree(left->layers_.tree.parent_path()));
   if (auto setup = read_file(left->dir_ / kSetupNote, kPathBytes); setup.ok()) {
@@ -111,16 +115,29 @@ Status OverlayMount::mount_layers(const fs::path& work) {
         ::chmod(upper_.c_str(), st.st_mode & 07777U) != 0)
       return errno_error("folder as in " + layers_.setup.string(), errno);
   }
-  return mount_overlay({layers_.git, layers_.tree, upper_, work, merged_, layers_.setup});
+  const OverlayDirs dirs{layers_.git, layers_.tree, upper_, work, merged_, layers_.setup};
+  if (kind_ != WorkspaceKind::kFuseOverlay) return mount_overlay(dirs, kind_);
+  PROCTOR_TRY(Child server, servers_->mount(dirs, dir_ / kServerLog));
+  server_.emplace(std::move(server));
+  return ok_status();
+}
+
+Status OverlayMount::settle() const {
+  if (kind_ != WorkspaceKind::kFuseOverlay) return ok_status();  // the kernel writes to it directly
+  const UniqueFd fd(::open(merged_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::syncfs(fd.get()) != 0) return errno_error("sync " + merged_.string(), errno);
+  return ok_status();
 }
 
 Result<fs::path> OverlayMount::surrender() {
   PROCTOR_CHECK_OK(unmount_strictly(merged_));
+  server_.reset();
   return upper_;
 }
 
 Status OverlayMount::lay_below(const fs::path& setup) {
   PROCTOR_CHECK_OK(unmount_strictly(merged_));
+  server_.reset();
   layers_.setup = setup;
   adopted_ = true;                              // never handed on
   const fs::path work = work_.string() + "-2";  // the first one's mount was volatile
@@ -148,7 +165,9 @@ OverlayMount::~OverlayMount() {
     if (!s.ok()) log::warn("workspace " + dir_.string() + ": " + s.error().detail);
     return s.ok();
   };
-  if (report(unmount(merged_)) && report(unmount_bounded(dir_))) report(remove_tree(dir_));
+  const bool unmounted = report(unmount(merged_));
+  server_.reset();
+  if (unmounted && report(unmount_bounded(dir_))) report(remove_tree(dir_));
 }
 
 bool OverlayMount::untouched() const {
@@ -159,6 +178,11 @@ bool OverlayMount::untouched() const {
          now.st_mode == as_made_.st_mode && now.st_uid == as_made_.st_uid &&
          now.st_gid == as_made_.st_gid && attribute_names(upper_) == attributes_as_made_ &&
          is_empty_folder(upper_);
+}
+
+OverlayPool::OverlayPool(fs::path dir, WorkspaceKind kind, std::optional<BoundedDisks> disks)
+    : dir_(std::move(dir)), kind_(kind), disks_(std::move(disks)) {
+  if (kind_ == WorkspaceKind::kFuseOverlay) servers_ = std::make_unique<FuseServers>();
 }
 
 Result<std::unique_ptr<OverlayMount>> OverlayPool::take(const OverlayLayers& layers) {
@@ -172,7 +196,7 @@ Result<std::unique_ptr<OverlayMount>> OverlayPool::take(const OverlayLayers& lay
     }
   }
   return OverlayMount::create(dir_ / ("overlay-" + std::to_string(next_++)), layers,
-                              disks_ ? &*disks_ : nullptr);
+                              {kind_, disks_ ? &*disks_ : nullptr, servers_.get()});
 }
 
 void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {

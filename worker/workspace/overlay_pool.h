@@ -18,6 +18,8 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/workspace/bounded_disk.h"
+#include "worker/workspace/fuse_overlay.h"
+#include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
 
@@ -31,13 +33,20 @@ struct OverlayLayers {
   friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
 };
 
+// What mounts them.
+struct OverlayMeans {
+  WorkspaceKind kind = WorkspaceKind::kOverlay;
+  const BoundedDisks* disks = nullptr;  // for layers with a bound
+  FuseServers* servers = nullptr;       // of kFuseOverlay; outlives the mounts
+};
+
 class OverlayMount {
  public:
-  // `dir` must not exist; kConflict when it does.  `disks`: for layers with a bound.
+  // `dir` must not exist; kConflict when it does.
   static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers,
-                                                      const BoundedDisks* disks = nullptr);
-  // One that another process mounted in `dir` and left; it knows the setup layer itself.
-  // kNotFound: nothing is mounted there.
+                                                      const OverlayMeans& means = {});
+  // One of kOverlay that another process mounted in `dir` and left; it knows the setup layer
+  // itself. kNotFound: nothing is mounted there.
   static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers);
   OverlayMount(const OverlayMount&) = delete;
   OverlayMount& operator=(const OverlayMount&) = delete;
@@ -47,6 +56,9 @@ class OverlayMount {
   const fs::path& dir() const { return dir_; }
   const fs::path& merged() const { return merged_; }
   const fs::path& upper() const { return upper_; }
+  WorkspaceKind kind() const { return kind_; }
+  // Everything written through merged() is in upper() when this returns.
+  Status settle() const;
   // On its bounded disk, for homes and results; none: it has no such disk.
   std::optional<fs::path> beside() const;
   // Is it exactly as it was mounted?  Nothing in the upper layer, and the layer's own folder with
@@ -61,7 +73,7 @@ class OverlayMount {
   Status lay_below(const fs::path& setup);
 
  private:
-  OverlayMount(fs::path dir, OverlayLayers layers);
+  OverlayMount(fs::path dir, OverlayLayers layers, const OverlayMeans& means);
   Status mount(const BoundedDisks* disks);
   void use_bounded_disk();
   Status mount_layers(const fs::path& work);
@@ -69,6 +81,9 @@ class OverlayMount {
   OverlayLayers layers_;
   bool bounded_ = false;
   fs::path upper_, work_, merged_;
+  WorkspaceKind kind_;
+  FuseServers* servers_;
+  std::optional<Child> server_;              // of kFuseOverlay: ends when merged_ is unmounted
   std::optional<FileLock> use_, use_setup_;  // of the layers below
   bool adopted_ = false;
   struct stat as_made_ {};
@@ -77,8 +92,9 @@ class OverlayMount {
 
 class OverlayPool {
  public:
-  explicit OverlayPool(fs::path dir, std::optional<BoundedDisks> disks = {})
-      : dir_(std::move(dir)), disks_(std::move(disks)) {}
+  explicit OverlayPool(fs::path dir, WorkspaceKind kind = WorkspaceKind::kOverlay,
+                       std::optional<BoundedDisks> disks = {});
+  WorkspaceKind kind() const { return kind_; }
   // One at rest, else a new one.
   Result<std::unique_ptr<OverlayMount>> take(const OverlayLayers& layers);
   // Keeps it if it is untouched and there is room; else it is gone when this returns.
@@ -88,7 +104,9 @@ class OverlayPool {
 
  private:
   const fs::path dir_;
+  const WorkspaceKind kind_;
   const std::optional<BoundedDisks> disks_;
+  std::unique_ptr<FuseServers> servers_;  // of kFuseOverlay
   std::mutex mutex_;
   std::map<OverlayLayers, std::vector<std::unique_ptr<OverlayMount>>> resting_;
   std::size_t count_ = 0;

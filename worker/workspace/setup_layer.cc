@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <vector>
@@ -13,7 +13,7 @@
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
-#include "worker/workspace/overlay.h"
+#include "worker/workspace/layer_marks.h"
 
 namespace proctor {
 namespace {
@@ -34,7 +34,10 @@ class Reader {
   Status folder(int dir, const std::string& prefix, int depth) {
     if (kLayerDepthMax < depth)
       return Error{Errc::kInvalid, printable(prefix) + ": nested too deep"};
-    if (digest_ != nullptr && is_opaque(dir)) digest_->update("opaque\n");
+    if (digest_ != nullptr && std::ranges::any_of(kWorkspaceKinds, [&](WorkspaceKind kind) {
+          return is_opaque(dir, kind);
+        }))
+      digest_->update("opaque\n");
     PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
     for (const std::string& name : inside) PROCTOR_CHECK_OK(entry(dir, name, prefix + name, depth));
     return ok_status();
@@ -45,7 +48,7 @@ class Reader {
     struct stat st {};
     if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
       return errno_error("look at " + printable(path), errno);
-    const bool whiteout = S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
+    const bool whiteout = is_whiteout(st);
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !whiteout)
       return Error{Errc::kInvalid, printable(path) + ": neither file, link nor folder"};
     if (digest_ != nullptr)

@@ -7,13 +7,16 @@
 
 #include "common/base/digest.h"
 #include "common/base/log.h"
+#include "common/base/own_mounts.h"
 #include "common/base/text.h"
 #include "worker/git/mirror.h"
+#include "worker/git/tree_list.h"
 #include "worker/workspace/apply.h"
 #include "worker/workspace/cache.h"
+#include "worker/workspace/layer_marks.h"
 #include "worker/workspace/lives.h"
 #include "worker/workspace/mounted_workspace.h"
-#include "worker/workspace/overlay.h"
+#include "worker/workspace/probe.h"
 #include "worker/workspace/snapshot.h"
 #include "worker/workspace/workspace.h"
 
@@ -36,18 +39,41 @@ Status check_name(std::string_view what, std::string_view name) {
                                    "\" must be letters, digits, '-', '_', '.', at most 100"};
 }
 
+struct Kinds {
+  WorkspaceKind mine, copies;  // copies: where an engine must see it, or an overlay will not do
+};
+
+// `wanted`: this one or none.
+Result<Kinds> kinds_that_work(const fs::path& dir, std::optional<WorkspaceKind> wanted) {
+  Kinds out{WorkspaceKind::kCopy, WorkspaceKind::kCopy};
+  if (!wanted || *wanted != WorkspaceKind::kCopy)
+    if (probe_workspaces(dir, WorkspaceKind::kReflink).ok()) out.copies = WorkspaceKind::kReflink;
+  std::string missing;
+  for (const WorkspaceKind kind : kWorkspaceKinds) {
+    if (wanted && kind != *wanted) continue;
+    out.mine = kind;
+    const Status probe = probe_workspaces(dir, kind);
+    if (probe.ok()) break;
+    const std::string why = std::string(to_string(kind)) + ": " + probe.error().detail;
+    if (wanted) return Error{Errc::kUnavailable, "workspaces: " + why};
+    missing += "; no " + why;
+  }
+  if (!missing.empty()) log::info("workspaces: " + std::string(to_string(out.mine)) + missing);
+  return out;
+}
+
 class Store final : public WorkspaceStore {
  public:
-  Store(WorkspaceStoreOptions options, WorkspaceKind kind, MirrorStore mirrors, TreeStore trees,
+  Store(WorkspaceStoreOptions options, Kinds kinds, MirrorStore mirrors, TreeStore trees,
         SetupLayers layers, Life life, std::optional<BoundedDisks> disks)
       : options_(std::move(options)),
-        kind_(kind),
+        kinds_(kinds),
         mirrors_(std::move(mirrors)),
         trees_(std::move(trees)),
         layers_(std::move(layers)),
         life_(std::move(life)) {
-    if (kind_ == WorkspaceKind::kOverlay)
-      overlays_ = std::make_shared<OverlayPool>(life_.dir(), std::move(disks));
+    if (is_overlay(kinds_.mine))
+      overlays_ = std::make_shared<OverlayPool>(life_.dir(), kinds_.mine, std::move(disks));
   }
   ~Store() override {
     if (overlays_) overlays_->close();
@@ -79,13 +105,14 @@ class Store final : public WorkspaceStore {
   }
 
   Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot, const std::string& label,
-                                            const SetupLayer* setup,
-                                            const DiskBound& bound) override {
+                                            const SetupLayer* setup, const DiskBound& bound,
+                                            ShownTo shown) override {
     PROCTOR_CHECK_OK(check_name("workspace label", label));
     WorkspaceSetup wanted = setup_for(label);
     if (options_.bounded_disks) wanted.bound = bound;
-    auto made =
-        MountedWorkspace::create(snapshot, overlays_, mirrors_.git(), std::move(wanted), setup);
+    PROCTOR_TRY(const bool copied, needs_copy(snapshot, shown));
+    auto made = MountedWorkspace::create(snapshot, copied ? nullptr : overlays_, mirrors_.git(),
+                                         std::move(wanted), setup);
     std::error_code ec;
     if (made.ok() || fs::is_directory(snapshot.tree_dir, ec)) return made;
     // Evicted by a sibling since we saw it: the next attempt makes it again.
@@ -109,7 +136,9 @@ class Store final : public WorkspaceStore {
                                    kept->second, volume);
   }
 
-  WorkspaceKind kind() const override { return kind_; }
+  WorkspaceKind kind(ShownTo shown) const override {
+    return shown == ShownTo::kDockerEngine && has_own_mounts() ? kinds_.copies : kinds_.mine;
+  }
   bool bounds_disks() const override { return options_.bounded_disks; }
 
   Status clean_up(const std::vector<LeftWorkspace>& keep) override {
@@ -125,6 +154,26 @@ class Store final : public WorkspaceStore {
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, bool>;
+
+  // fuse-overlayfs has names of its own, which it would take files of the tree for.
+  Result<bool> needs_copy(const Snapshot& snapshot, ShownTo shown) {
+    if (!is_overlay(kind(shown))) return true;
+    if (kinds_.mine != WorkspaceKind::kFuseOverlay) return false;
+    const std::lock_guard guard(mutex_);
+    const auto known = has_marks_.find(snapshot.tree_dir);
+    if (known != has_marks_.end()) return known->second;
+    PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
+    PROCTOR_TRY(const ObjectDb db,
+                ObjectDb::open({snapshot_git_layer(snapshot) / ".git" / "objects"}));
+    PROCTOR_TRY(const std::vector<ListedEntry> files, list_tree(db, content));
+    const bool has = std::ranges::any_of(files, [&](const ListedEntry& file) {
+      return std::ranges::any_of(fs::path(file.path), [&](const fs::path& name) {
+        return is_mark(name.string(), kinds_.mine);
+      });
+    });
+    has_marks_.emplace(snapshot.tree_dir, has);
+    return has;
+  }
 
   // Those of dead lives; later, if there is no engine now.
   Status remove_left_volumes() const {
@@ -145,6 +194,7 @@ class Store final : public WorkspaceStore {
 
   WorkspaceSetup setup_for(const std::string& label) const {
     WorkspaceSetup setup;
+    setup.copies = kinds_.copies;
     setup.dir = life_.dir() / label;
     setup.apply_scratch = options_.root / "apply.git";
     setup.docker_socket = options_.docker_socket;
@@ -168,7 +218,7 @@ class Store final : public WorkspaceStore {
   }
 
   const WorkspaceStoreOptions options_;
-  const WorkspaceKind kind_;
+  const Kinds kinds_;
   const MirrorStore mirrors_;
   const TreeStore trees_;
   const SetupLayers layers_;
@@ -181,20 +231,11 @@ class Store final : public WorkspaceStore {
   const std::shared_ptr<Owed> owed_volumes_ = std::make_shared<Owed>();
   std::map<fs::path, fs::path> kept_;  // where it was left: where it is; not changed later
   std::mutex mutex_;
-  std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
+  std::map<Key, Snapshot> known_;       // snapshots made or seen in this life
+  std::map<fs::path, bool> has_marks_;  // by tree_dir: needs_copy()
 };
 
 }  // namespace
-
-std::string_view to_string(WorkspaceKind k) {
-  switch (k) {
-    case WorkspaceKind::kOverlay:
-      return "overlay";
-    case WorkspaceKind::kCopy:
-      return "copy";
-  }
-  PROCTOR_ASSERT(false);
-}
 
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& given) {
   WorkspaceStoreOptions options = given;
@@ -209,21 +250,16 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
   PROCTOR_TRY(SetupLayers layers, SetupLayers::create(options.root / "layers"));
   PROCTOR_TRY(Life life, Life::begin(options.root / "workspaces" / options.owner));
   PROCTOR_CHECK_OK(prepare_apply(options.root / "apply.git"));
-  WorkspaceKind kind = WorkspaceKind::kCopy;
-  if (options.allow_overlay) {
-    // Below our life: buried with it if we are killed meanwhile.
-    const Status probe = probe_overlay(life.dir());
-    if (probe.ok()) kind = WorkspaceKind::kOverlay;
-    if (!probe.ok()) log::info("workspaces are copies: " + probe.error().detail);
-  }
+  // Below our life: buried with it if we are killed meanwhile.
+  PROCTOR_TRY(const Kinds kinds, kinds_that_work(life.dir(), options.kind));
   std::optional<BoundedDisks> disks;
   if (options.bounded_disks) {
-    if (kind != WorkspaceKind::kOverlay)
-      return Error{Errc::kUnavailable, "bounded disks: workspaces are no overlays here"};
+    if (kinds.mine != WorkspaceKind::kOverlay)
+      return Error{Errc::kUnavailable, "bounded disks: workspaces are no overlays of root here"};
     PROCTOR_TRY(disks, BoundedDisks::open(options.root / "disks", life.dir()));
   }
   return std::unique_ptr<WorkspaceStore>(
-      std::make_unique<Store>(std::move(options), kind, std::move(mirrors), std::move(trees),
+      std::make_unique<Store>(std::move(options), kinds, std::move(mirrors), std::move(trees),
                               std::move(layers), std::move(life), std::move(disks)));
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Workspaces: the tree of one pinned commit, writable for one run, at the cost of what is changed.
 // A commit is checked out once per host into a read-only tree; a workspace is an overlay on it,
-// or a plain copy where the kernel offers no overlay.  Blocking; call from slot threads.
+// or a copy where no kind of overlay works.  Blocking; call from slot threads.
 // One Workspace belongs to one thread at a time; the store is thread-safe.
 #include <cstdint>
 #include <map>
@@ -15,11 +15,9 @@
 #include "common/contract/contract.h"
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/setup_layer.h"
+#include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
-
-enum class WorkspaceKind { kOverlay, kCopy };
-std::string_view to_string(WorkspaceKind k);
 
 // A checked-out commit, ready to be used as the lower layer of workspaces.
 struct Snapshot {
@@ -101,6 +99,9 @@ class Workspace {
   virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;
 };
 
+// Who is to be shown a workspace, beside this process and what it starts.
+enum class ShownTo { kNobody, kDockerEngine };
+
 class WorkspaceStore {
  public:
   virtual ~WorkspaceStore() = default;
@@ -109,16 +110,18 @@ class WorkspaceStore {
   virtual Result<Snapshot> snapshot(const Repository& repository, const fs::path& base) = 0;
   // `label` (an attempt id with a phase: "17.2-agent") names folders and volumes.
   // `setup`: what it made of this snapshot is there already.  `bound`: where the store's disks are
-  // bounded, what there must be room for.
+  // bounded, what there must be room for.  Without kDockerEngine docker_volume() may fail.
   virtual Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                     const std::string& label,
                                                     const SetupLayer* setup = nullptr,
-                                                    const DiskBound& bound = {}) = 0;
+                                                    const DiskBound& bound = {},
+                                                    ShownTo shown = ShownTo::kDockerEngine) = 0;
   // What setups made, of all workers of the root.
   virtual const SetupLayers& layers() const = 0;
   // After something was made: what was used longest ago may have to go.
   virtual void make_room() const = 0;
-  virtual WorkspaceKind kind() const = 0;
+  // Of those that create() makes, but for the few trees that its overlays cannot show.
+  virtual WorkspaceKind kind(ShownTo shown = ShownTo::kNobody) const = 0;
   virtual bool bounds_disks() const = 0;
   // Removes what earlier lives of this worker left: mounts, folders, volumes; but for `keep`, which
   // are this life's from now on, until adopt() or the end.  Once, before the first workspace.
@@ -130,10 +133,10 @@ class WorkspaceStore {
 };
 
 struct WorkspaceStoreOptions {
-  fs::path root;      // of mirrors/, trees/, layers/, disks/, workspaces/
-  std::string owner;  // worker name, in labels
-  bool allow_overlay = true;
-  std::string docker_socket;  // empty: docker_volume() is kUnavailable
+  fs::path root;                        // of mirrors/, trees/, layers/, disks/, workspaces/
+  std::string owner;                    // worker name, in labels
+  std::optional<WorkspaceKind> kind{};  // none: the first of kWorkspaceKinds that works
+  std::string docker_socket;            // empty: docker_volume() is kUnavailable
   // What mirrors, trees and layers may take; the least recently used go when a new one is made.
   // 0: all.
   std::uint64_t cache_max = 0;

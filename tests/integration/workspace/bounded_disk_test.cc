@@ -274,7 +274,7 @@ TEST_SUITE("bounded disk") {
     WorkspaceStoreOptions options;
     options.root = temp.path() / "store";
     options.owner = "w1";
-    options.allow_overlay = false;
+    options.kind = WorkspaceKind::kCopy;
     options.bounded_disks = true;
     const auto store = open_workspace_store(options);
     REQUIRE_FALSE(store.ok());

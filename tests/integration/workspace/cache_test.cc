@@ -29,9 +29,9 @@ TEST_SUITE("workspace") {
     const fs::path root = temp.path() / "store";
     const Repo one = make_repo(temp.path() / "one");
     const Repo two = make_other_repo(temp.path() / "two");
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(root, overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(root, kind);
       const Snapshot a = snapshot_of(*store, one.pinned()), b = snapshot_of(*store, two.pinned());
       auto in_a = create(*store, a, "a");
       REQUIRE(folders_in(root / "trees") == 2);
@@ -67,7 +67,7 @@ TEST_SUITE("workspace") {
     WorkspaceStoreOptions options;
     options.root = temp.path() / "store";
     options.owner = "w";
-    options.allow_overlay = false;
+    options.kind = WorkspaceKind::kCopy;
     options.cache_max = 1;
     auto store = open_workspace_store(options);
     REQUIRE(store.ok());

@@ -30,7 +30,7 @@ TEST_SUITE("docker volumes") {
     const Repo repo = make_repo(temp.path() / "repo");
     const DockerVolumes docker(socket_path());
     const std::string owner = "test-" + std::to_string(::getpid());
-    WorkspaceStoreOptions options{temp.path() / "store", owner, true, socket_path()};
+    WorkspaceStoreOptions options{temp.path() / "store", owner, std::nullopt, socket_path()};
     auto opened = open_workspace_store(options);
     REQUIRE(opened.ok());
     auto store = std::move(opened).value();
@@ -57,13 +57,13 @@ TEST_SUITE("docker volumes") {
   TEST_CASE("no engine is an error that may pass") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    WorkspaceStoreOptions options{temp.path() / "store", "w1", true,
+    WorkspaceStoreOptions options{temp.path() / "store", "w1", std::nullopt,
                                   (temp.path() / "no.sock").string()};
     auto opened = open_workspace_store(options);
     REQUIRE(opened.ok());
     auto ws = create(**opened, snapshot_of(**opened, repo.pinned()), "a");
     CHECK(ws->docker_volume().error().code == Errc::kUnavailable);
-    auto plain = open_store(temp.path() / "store", true, "w2");
+    auto plain = open_store(temp.path() / "store", std::nullopt, "w2");
     CHECK(create(*plain, snapshot_of(*plain, repo.pinned()), "a")->docker_volume().error().code ==
           Errc::kUnavailable);
   }

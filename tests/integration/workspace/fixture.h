@@ -10,7 +10,9 @@
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/own_mounts.h"
 #include "common/base/subprocess.h"
+#include "worker/workspace/probe.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor::testing {
@@ -42,7 +44,8 @@ inline std::string git(const fs::path& dir, std::vector<std::string> args) {
 }
 
 inline void put(const fs::path& path, std::string_view bytes, unsigned mode = 0644) {
-  REQUIRE(make_dirs(path.parent_path()).ok());
+  const Status made = make_dirs(path.parent_path());
+  REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().detail));
   REQUIRE(write_file(path, bytes, Durability::kLazy, mode).ok());
 }
 
@@ -127,12 +130,13 @@ inline Repo make_repo(const fs::path& dir) {
   return repo;
 }
 
-inline std::unique_ptr<WorkspaceStore> open_store(const fs::path& root, bool overlay,
+inline std::unique_ptr<WorkspaceStore> open_store(const fs::path& root,
+                                                  std::optional<WorkspaceKind> kind = {},
                                                   const std::string& owner = "w1") {
   WorkspaceStoreOptions options;
   options.root = root;
   options.owner = owner;
-  options.allow_overlay = overlay;
+  options.kind = kind;
   auto store = open_workspace_store(options);
   REQUIRE_MESSAGE(store.ok(), (store.ok() ? "" : store.error().detail));
   return std::move(store).value();
@@ -147,7 +151,7 @@ inline Snapshot snapshot_of(WorkspaceStore& store, const Repository& repository)
 inline std::unique_ptr<Workspace> create(WorkspaceStore& store, const Snapshot& snapshot,
                                          const std::string& label,
                                          const SetupLayer* setup = nullptr) {
-  auto ws = store.create(snapshot, label, setup);
+  auto ws = store.create(snapshot, label, setup, {}, ShownTo::kNobody);
   REQUIRE_MESSAGE(ws.ok(), (ws.ok() ? "" : ws.error().detail));
   return std::move(ws).value();
 }
@@ -174,12 +178,22 @@ inline TempDir temp_dir() {
   return std::move(dir).value();
 }
 
-// The kinds this machine can do; says so when it cannot do overlays.
-inline std::vector<bool> kinds(const fs::path& scratch) {
-  if (open_store(scratch / "probe", true)->kind() == WorkspaceKind::kOverlay) return {true, false};
-  MESSAGE(
-      "left out: overlayfs does not work here, overlay workspaces are NOT tested on this machine");
-  return {false};
+// The kinds that whoever runs this can have here; says by name which overlays are left out.
+inline std::vector<WorkspaceKind> kinds(const fs::path& scratch) {
+  const bool root = ::geteuid() == 0;
+  std::string left_out;
+  if (const Status own = root ? ok_status() : enter_own_mounts(); !own.ok())
+    left_out = " (" + own.error().detail + ")";
+  std::vector<WorkspaceKind> out;
+  for (const WorkspaceKind kind : kWorkspaceKinds) {
+    if (kind == (root ? WorkspaceKind::kUserOverlay : WorkspaceKind::kOverlay)) continue;
+    const Status probe = probe_workspaces(scratch, kind);
+    if (probe.ok()) out.push_back(kind);
+    if (!probe.ok() && is_overlay(kind))
+      MESSAGE("left out: " << to_string(kind) << " workspaces are NOT tested on this machine: "
+                           << probe.error().detail << left_out);
+  }
+  return out;
 }
 
 }  // namespace proctor::testing

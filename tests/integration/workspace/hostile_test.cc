@@ -31,9 +31,9 @@ std::string new_file_patch(const std::string& path) {
 TEST_SUITE("workspace") {
   TEST_CASE("nothing the agent planted in .git or attributes is executed") {
     Fixture f;
-    for (const bool overlay : kinds(f.temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(f.temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(f.temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(f.temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, f.repo.pinned());
       auto ws = create(*store, snapshot, "a");
       const fs::path dir = ws->dir();
@@ -71,9 +71,9 @@ TEST_SUITE("workspace") {
 
   TEST_CASE("devices and sockets and set-id files and nested repositories are reported") {
     Fixture f;
-    for (const bool overlay : kinds(f.temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(f.temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(f.temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(f.temp.path() / "store", kind);
       auto ws = create(*store, snapshot_of(*store, f.repo.pinned()), "a");
       const fs::path dir = ws->dir();
       REQUIRE(::mkfifo((dir / "src/fifo").c_str(), 0600) == 0);
@@ -100,9 +100,9 @@ TEST_SUITE("workspace") {
 
   TEST_CASE("symlinks never lead out of a workspace") {
     Fixture f;
-    for (const bool overlay : kinds(f.temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(f.temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(f.temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(f.temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, f.repo.pinned());
       auto ws = create(*store, snapshot, "a");
       const fs::path dir = ws->dir();
@@ -142,11 +142,11 @@ TEST_SUITE("workspace") {
     const fs::path outside = temp.path() / "outside";
     put(outside / "main.py", "THE SECRET\n");
     put(outside / "deep/er/file.txt", "THE SECRET\n");
-    for (const bool overlay : kinds(temp.path())) {
+    for (const WorkspaceKind kind : kinds(temp.path())) {
       for (const bool layered : {false, true}) {
-        CAPTURE(overlay);
+        CAPTURE(to_string(kind));
         CAPTURE(layered);
-        auto store = open_store(temp.path() / "store", overlay);
+        auto store = open_store(temp.path() / "store", kind);
         const Snapshot snapshot = snapshot_of(*store, repo.pinned());
         std::optional<SetupLayer> layer;
         if (layered) {
@@ -154,7 +154,7 @@ TEST_SUITE("workspace") {
           put(maker->dir() / "src/made.py", "made\n");
           REQUIRE(make_dirs(temp.path() / "home").ok());
           auto kept = keep_setup(*store, std::move(maker), temp.path() / "home",
-                                 sha256(std::to_string(overlay) + "toctou"));
+                                 sha256(std::string(to_string(kind)) + "toctou"));
           REQUIRE(kept.ok());
           layer = *kept;
         }
@@ -215,7 +215,7 @@ TEST_SUITE("workspace") {
 
   TEST_CASE("unsafe paths are refused by every way in") {
     Fixture f;
-    auto store = open_store(f.temp.path() / "store", true);
+    auto store = open_store(f.temp.path() / "store");
     auto ws = create(*store, snapshot_of(*store, f.repo.pinned()), "a");
     const auto before = tree_of(ws->dir());
     for (const std::string path : {"../evil", "/tmp/evil", "a/../../evil", ".git/hooks/pre-commit",
@@ -247,7 +247,7 @@ TEST_SUITE("workspace") {
          {{git_mode::kSymlink, "a", blob},
           {git_mode::kTree, "a", *db->write_tree({{git_mode::kBlob, "b", blob}})}}},
     };
-    auto store = open_store(f.temp.path() / "store", true);
+    auto store = open_store(f.temp.path() / "store");
     for (const Row& row : rows) {
       CAPTURE(row.what);
       const ObjectId tree = *db->write_tree(row.entries);

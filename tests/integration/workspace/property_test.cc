@@ -210,12 +210,12 @@ TEST_SUITE("workspace") {
     std::uint64_t changed = 0;
     std::uint64_t renamed = 0;
     std::uint64_t binary = 0;
-    for (const bool overlay : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       const auto pristine = tree_of(snapshot.tree_dir);
       for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
-        CAPTURE(overlay);
+        CAPTURE(to_string(kind));
         CAPTURE(seed);
         auto ws = create(*store, snapshot, "agent");
         Agent agent(ws->dir(), seed);
@@ -247,11 +247,11 @@ TEST_SUITE("workspace") {
     const Repo repo = make_repo(temp.path() / "repo");
     const Seeds seeds = seeds_up_to(60);
     std::uint64_t of_setup = 0, deleted = 0;
-    for (const bool overlay : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
-        CAPTURE(overlay);
+        CAPTURE(to_string(kind));
         CAPTURE(seed);
         const auto set_up = [&](Workspace& ws) {
           Agent setup(ws.dir(), seed * 1000, 1000);
@@ -266,7 +266,7 @@ TEST_SUITE("workspace") {
         const fs::path home = temp.path() / "home";
         REQUIRE(make_dirs(home).ok());
         const auto layer = keep_setup(*store, std::move(maker), home,
-                                      sha256(std::to_string(overlay) + std::to_string(seed)));
+                                      sha256(std::string(to_string(kind)) + std::to_string(seed)));
         REQUIRE_MESSAGE(layer.ok(), (layer.ok() ? "" : layer.error().detail));
         const auto kept = tree_of(layer->work());
 
@@ -302,7 +302,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("the patch applies with plain git in a fresh clone") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    auto store = open_store(temp.path() / "store", true);
+    auto store = open_store(temp.path() / "store");
     const Snapshot snapshot = snapshot_of(*store, repo.pinned());
     for (unsigned seed = 100; seed < 115; ++seed) {
       CAPTURE(seed);

@@ -12,7 +12,7 @@ namespace {
 using namespace testing;
 
 struct Scene {
-  explicit Scene(bool overlay) : store(open_store(temp.path() / "store", overlay)) {
+  explicit Scene(WorkspaceKind kind) : store(open_store(temp.path() / "store", kind)) {
     snapshot = snapshot_of(*store, make_repo(temp.path() / "repo").pinned());
   }
   fs::path home(const std::string& name) const {
@@ -40,9 +40,9 @@ const Digest kKey = sha256("a key");
 TEST_SUITE("setup layer") {
   TEST_CASE("a layer is found by its key, with its home and what its maker said") {
     const TempDir probe = temp_dir();
-    for (const bool overlay : kinds(probe.path())) {
-      CAPTURE(overlay);
-      Scene s(overlay);
+    for (const WorkspaceKind kind : kinds(probe.path())) {
+      CAPTURE(to_string(kind));
+      Scene s(kind);
       CHECK(s.store->layers().find(kKey).error().code == Errc::kNotFound);
       const SetupLayer made = s.layer(kKey);
       const auto found = s.store->layers().find(kKey);
@@ -68,9 +68,9 @@ TEST_SUITE("setup layer") {
 
   TEST_CASE("one maker at a time, and half a layer is none") {
     const TempDir probe = temp_dir();
-    for (const bool overlay : kinds(probe.path())) {
-      CAPTURE(overlay);
-      Scene s(overlay);
+    for (const WorkspaceKind kind : kinds(probe.path())) {
+      CAPTURE(to_string(kind));
+      Scene s(kind);
       const pid_t maker = ::fork();
       if (maker == 0) {  // killed in the middle of its work, the lock in its hands
         const auto making = s.store->layers().begin(kKey);
@@ -98,7 +98,7 @@ TEST_SUITE("setup layer") {
   }
 
   TEST_CASE("a layer of another boot, or one that cannot be read, is made again") {
-    Scene s(false);
+    Scene s(WorkspaceKind::kCopy);
     const fs::path dir = s.layer(kKey).dir;
     put(dir / "boot", "another boot\n");
     CHECK(s.store->layers().find(kKey).error().code == Errc::kNotFound);
@@ -111,9 +111,9 @@ TEST_SUITE("setup layer") {
 
   TEST_CASE("what no layer can hold is refused, and everything stays where it was") {
     const TempDir probe = temp_dir();
-    for (const bool overlay : kinds(probe.path())) {
-      CAPTURE(overlay);
-      Scene s(overlay);
+    for (const WorkspaceKind kind : kinds(probe.path())) {
+      CAPTURE(to_string(kind));
+      Scene s(kind);
       const fs::path home = s.home("home");
       REQUIRE(::mkfifo((home / "pipe").c_str(), 0600) == 0);
       auto ws = create(*s.store, s.snapshot, "setup");
@@ -133,9 +133,9 @@ TEST_SUITE("setup layer") {
 
   TEST_CASE("layers count, and go when nobody uses them") {
     const TempDir probe = temp_dir();
-    for (const bool overlay : kinds(probe.path())) {
-      CAPTURE(overlay);
-      Scene s(overlay);
+    for (const WorkspaceKind kind : kinds(probe.path())) {
+      CAPTURE(to_string(kind));
+      Scene s(kind);
       const fs::path root = s.temp.path() / "store";
       std::optional<SetupLayer> layer = s.layer(kKey);
       auto ws = create(*s.store, s.snapshot, "a", &*layer);
@@ -155,44 +155,45 @@ TEST_SUITE("setup layer") {
   }
 
   TEST_CASE("below what was changed it lies as if it had been there before, or not at all") {
-    Scene s(true);
-    if (s.store->kind() != WorkspaceKind::kOverlay) {
-      MESSAGE("not run: overlays do not work here");
-      return;
-    }
-    const SetupLayer layer = s.layer(kKey);
-    auto ws = create(*s.store, s.snapshot, "patched");
-    put(ws->dir() / "src/main.py", "patched\n");
-    put(ws->dir() / "src/new.py", "new\n");
-    fs::remove(ws->dir() / "run.sh");
-    auto below = ws->lay_below(layer);
-    REQUIRE(below.ok());
-    CHECK(*below);
-    CHECK(slurp(ws->dir() / "src/main.py") == "patched\n");
-    CHECK(slurp(ws->dir() / "src/new.py") == "new\n");
-    CHECK_FALSE(fs::exists(ws->dir() / "run.sh"));
-    CHECK(slurp(ws->dir() / "build/lib.o") == "object\n");
-    CHECK_FALSE(fs::exists(ws->dir() / "crlf.txt"));
-    put(ws->dir() / "later", "x\n");
-    CHECK(extract(*ws).paths == std::vector<std::string>{"crlf.txt", "later", "made.txt", "run.sh",
-                                                         "src/main.py", "src/new.py"});
+    const TempDir probe = temp_dir();
+    for (const WorkspaceKind kind : kinds(probe.path())) {
+      if (!is_overlay(kind)) continue;
+      CAPTURE(to_string(kind));
+      Scene s(kind);
+      const SetupLayer layer = s.layer(kKey);
+      auto ws = create(*s.store, s.snapshot, "patched");
+      put(ws->dir() / "src/main.py", "patched\n");
+      put(ws->dir() / "src/new.py", "new\n");
+      fs::remove(ws->dir() / "run.sh");
+      auto below = ws->lay_below(layer);
+      REQUIRE(below.ok());
+      CHECK(*below);
+      CHECK(slurp(ws->dir() / "src/main.py") == "patched\n");
+      CHECK(slurp(ws->dir() / "src/new.py") == "new\n");
+      CHECK_FALSE(fs::exists(ws->dir() / "run.sh"));
+      CHECK(slurp(ws->dir() / "build/lib.o") == "object\n");
+      CHECK_FALSE(fs::exists(ws->dir() / "crlf.txt"));
+      put(ws->dir() / "later", "x\n");
+      CHECK(extract(*ws).paths == std::vector<std::string>{"crlf.txt", "later", "made.txt",
+                                                           "run.sh", "src/main.py", "src/new.py"});
 
-    // Whichever of the two would come last: they have a path in common.
-    const auto meets = [&](const std::function<void(const fs::path&)>& change) {
-      auto one = create(*s.store, s.snapshot, "meets");
-      change(one->dir());
-      const auto before = tree_of(one->dir());
-      const auto laid = one->lay_below(layer);
-      REQUIRE(laid.ok());
-      if (!*laid) CHECK(tree_of(one->dir()) == before);
-      return !*laid;
-    };
-    CHECK(meets([](const fs::path& dir) { put(dir / "made.txt", "by the patch\n"); }));
-    CHECK(meets([](const fs::path& dir) { put(dir / "crlf.txt", "edited\n"); }));
-    CHECK(meets([](const fs::path& dir) { put(dir / "build", "a file\n"); }));
-    CHECK(meets([](const fs::path& dir) { put(dir / "made.txt/inside", "a folder\n"); }));
-    CHECK(meets([](const fs::path& dir) { put(dir / "build/lib.o", "object\n"); }));
-    CHECK_FALSE(meets([](const fs::path& dir) { put(dir / "build/other.o", "object\n"); }));
+      // Whichever of the two would come last: they have a path in common.
+      const auto meets = [&](const std::function<void(const fs::path&)>& change) {
+        auto one = create(*s.store, s.snapshot, "meets");
+        change(one->dir());
+        const auto before = tree_of(one->dir());
+        const auto laid = one->lay_below(layer);
+        REQUIRE(laid.ok());
+        if (!*laid) CHECK(tree_of(one->dir()) == before);
+        return !*laid;
+      };
+      CHECK(meets([](const fs::path& dir) { put(dir / "made.txt", "by the patch\n"); }));
+      CHECK(meets([](const fs::path& dir) { put(dir / "crlf.txt", "edited\n"); }));
+      CHECK(meets([](const fs::path& dir) { put(dir / "build", "a file\n"); }));
+      CHECK(meets([](const fs::path& dir) { put(dir / "made.txt/inside", "a folder\n"); }));
+      CHECK(meets([](const fs::path& dir) { put(dir / "build/lib.o", "object\n"); }));
+      CHECK_FALSE(meets([](const fs::path& dir) { put(dir / "build/other.o", "object\n"); }));
+    }
   }
 }
 

@@ -14,7 +14,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("a snapshot is the commit's tree byte for byte") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    auto store = open_store(temp.path() / "store", true);
+    auto store = open_store(temp.path() / "store");
     const Snapshot snapshot = snapshot_of(*store, repo.pinned());
     CHECK(snapshot.commit == repo.commit);
     CHECK(snapshot.tree == git(repo.dir, {"rev-parse", repo.commit + "^{tree}"}));
@@ -30,7 +30,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("an unexpected tree id is refused by name") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    auto store = open_store(temp.path() / "store", true);
+    auto store = open_store(temp.path() / "store");
     Repository r = repo.pinned();
     r.tree = std::string(40, 'a');
     const auto got = store->snapshot(r, "/");
@@ -44,12 +44,12 @@ TEST_SUITE("workspace") {
   TEST_CASE("the agent's repository has one commit and is clean") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       auto ws = create(*store, snapshot, "a");
-      CHECK((ws->kind() == WorkspaceKind::kOverlay) == overlay);
+      CHECK(ws->kind() == kind);
       CHECK(git(ws->dir(), {"status", "--porcelain"}) == "");
       CHECK(git(ws->dir(), {"rev-list", "--all", "--count"}) == "1");
       CHECK(git(ws->dir(), {"rev-parse", "HEAD^{tree}"}) == snapshot.tree);
@@ -67,8 +67,8 @@ TEST_SUITE("workspace") {
   TEST_CASE("no later commit leaks into a workspace") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", kind);
       auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
       const fs::path dir = ws->dir();
       CHECK(git(dir, {"remote"}) == "");
@@ -89,9 +89,9 @@ TEST_SUITE("workspace") {
   TEST_CASE("an unchanged workspace has an empty patch and build products stay out") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
       auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
       CHECK(extract(*ws).diff.empty());
       put(ws->dir() / "build/out.o", "x");
@@ -112,7 +112,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("a patch that is too large is an error and not a cut patch") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    auto store = open_store(temp.path() / "store", true);
+    auto store = open_store(temp.path() / "store");
     auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
     put(ws->dir() / "big", std::string(100'000, 'x') + "\n");
     const auto patch = ws->extract_patch(1000);
@@ -123,8 +123,8 @@ TEST_SUITE("workspace") {
   TEST_CASE("a patch that does not apply changes nothing and names the place") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       auto ws = create(*store, snapshot, "a");
       put(ws->dir() / "README.md", "hello\nthere\n");
@@ -146,9 +146,9 @@ TEST_SUITE("workspace") {
   TEST_CASE("protected files are put and restored whatever the agent left there") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       auto ws = create(*store, snapshot, "a");
       const fs::path dir = ws->dir();
@@ -182,9 +182,9 @@ TEST_SUITE("workspace") {
   TEST_CASE("protected files are put back again and what setup makes beside them stays") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
       auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
       const fs::path dir = ws->dir();
       put(dir / "tests/made-by-setup", "x\n");
@@ -228,17 +228,16 @@ TEST_SUITE("workspace") {
     Repository r;
     r.source = "super";
     r.commit = git(super, {"rev-parse", "HEAD"});
-    for (const bool overlay : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      auto store = open_store(temp.path() / "store", kind);
       r.submodules = true;
       auto full = store->snapshot(r, temp.path());
       REQUIRE_MESSAGE(full.ok(), (full.ok() ? "" : full.error().detail));
       CHECK(full->tree == git(super, {"rev-parse", "HEAD^{tree}"}));
       const std::map<std::string, std::string> recorded = {{"third/lib", lib.commit}};
       CHECK(full->submodules == recorded);
-      CHECK(
-          open_store(temp.path() / "store", overlay)->snapshot(r, temp.path()).value().submodules ==
-          recorded);  // of the tree that is there already
+      CHECK(open_store(temp.path() / "store", kind)->snapshot(r, temp.path()).value().submodules ==
+            recorded);  // of the tree that is there already
       auto ws = create(*store, *full, "full");
       CHECK(slurp(ws->dir() / "third/lib/README.md") == "hello\nworld\n");
       CHECK_FALSE(fs::exists(ws->dir() / "third/lib/answer.txt"));
@@ -268,9 +267,9 @@ TEST_SUITE("workspace") {
     Repository r;
     r.source = repo.string();
     r.commit = make_lfs_repo(repo);
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      auto store = open_store(temp.path() / "store", overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, r);
       CHECK(snapshot.tree == git(repo, {"rev-parse", "HEAD^{tree}"}));
       auto ws = create(*store, snapshot, "a");
@@ -298,7 +297,7 @@ TEST_SUITE("workspace") {
       fs::create_symlink("/usr/bin/git", bin / "git");
       const std::string path = ::getenv("PATH");
       REQUIRE(::setenv("PATH", bin.c_str(), 1) == 0);
-      auto store = open_store(temp.path() / "store", false);
+      auto store = open_store(temp.path() / "store", WorkspaceKind::kCopy);
       const auto got = store->snapshot(r, "/");
       REQUIRE(::setenv("PATH", path.c_str(), 1) == 0);
       REQUIRE_FALSE(got.ok());
@@ -308,7 +307,7 @@ TEST_SUITE("workspace") {
     }
     SUBCASE("the server does not have it") {
       REQUIRE(remove_tree(repo / ".git/lfs").ok());
-      auto store = open_store(temp.path() / "store", false);
+      auto store = open_store(temp.path() / "store", WorkspaceKind::kCopy);
       const auto got = store->snapshot(r, "/");
       REQUIRE_FALSE(got.ok());
       CHECK(got.error().code == Errc::kUnavailable);
@@ -321,7 +320,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("a damaged mirror is set aside and fetched anew") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    (void)snapshot_of(*open_store(temp.path() / "store", false), repo.pinned());
+    (void)snapshot_of(*open_store(temp.path() / "store", WorkspaceKind::kCopy), repo.pinned());
     fs::path pack;
     for (const auto& file : fs::recursive_directory_iterator(temp.path() / "store/mirrors"))
       if (file.path().extension() == ".pack") pack = file.path();
@@ -339,7 +338,8 @@ TEST_SUITE("workspace") {
     }
     fs::permissions(pack, fs::perms::owner_all);
     put(pack, bytes);
-    const Snapshot snapshot = snapshot_of(*open_store(temp.path() / "store", false), repo.pinned());
+    const Snapshot snapshot =
+        snapshot_of(*open_store(temp.path() / "store", WorkspaceKind::kCopy), repo.pinned());
     CHECK(slurp(snapshot.tree_dir / "README.md") == "hello\nworld\n");
   }
 
@@ -384,10 +384,10 @@ TEST_SUITE("workspace") {
   TEST_CASE("what a killed life left is cleaned up and a living sibling is not") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
-      CAPTURE(overlay);
-      const fs::path root = temp.path() / (overlay ? "o" : "c");
-      auto sibling = open_store(root, overlay);
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      const fs::path root = temp.path() / to_string(kind);
+      auto sibling = open_store(root, kind);
       const Snapshot snapshot = snapshot_of(*sibling, repo.pinned());
       auto living = create(*sibling, snapshot, "alive");
       int ready[2];
@@ -395,7 +395,7 @@ TEST_SUITE("workspace") {
       const pid_t pid = ::fork();
       REQUIRE(0 <= pid);
       if (pid == 0) {
-        WorkspaceStoreOptions options{root, "w1", overlay, ""};
+        WorkspaceStoreOptions options{root, "w1", kind, ""};
         auto store = open_workspace_store(options);
         auto ws = (*store)->create(snapshot, "dead");
         (void)write_file((*ws)->dir() / "left", "x", Durability::kLazy, 0400);
@@ -410,7 +410,7 @@ TEST_SUITE("workspace") {
       CHECK(fs::exists(fs::path(where) / "left"));  // still alive
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
-      auto next = open_store(root, overlay);
+      auto next = open_store(root, kind);
       CHECK(next->clean_up().ok());
       CHECK_FALSE(fs::exists(where));
       CHECK_FALSE(fs::exists(fs::path(where).parent_path()));
@@ -423,13 +423,13 @@ TEST_SUITE("workspace") {
   TEST_CASE("a destroyed workspace leaves nothing even when its files were read-only") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    for (const bool overlay : kinds(temp.path())) {
+    for (const WorkspaceKind kind : kinds(temp.path())) {
       fs::path dir;
       {
-        auto store = open_store(temp.path() / "store", overlay);
+        auto store = open_store(temp.path() / "store", kind);
         const Snapshot snapshot = snapshot_of(*store, repo.pinned());
         auto ws = create(*store, snapshot, "a");
-        if (!overlay) CHECK_FALSE(store->create(snapshot, "a").ok());
+        if (!is_overlay(kind)) CHECK_FALSE(store->create(snapshot, "a").ok());
         CHECK_FALSE(store->create(snapshot, "../a").ok());
         dir = ws->dir();
         put(dir / "locked/file", "x", 0400);

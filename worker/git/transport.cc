@@ -1,11 +1,13 @@
 #include "worker/git/transport.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
+#include "common/base/own_mounts.h"
 #include "common/base/text.h"
 #include "worker/git/source.h"
 
@@ -58,6 +60,22 @@ GitProgram::Settings users_credentials() {
   return out;
 }
 
+// In a user namespace root's files belong to nobody, and ssh ends at the first one that the host's
+// own configuration includes ("Bad owner or permissions"): there it reads the user's alone.
+std::string ssh_command() {
+  const std::string ssh = "ssh -oBatchMode=yes";
+  if (!has_own_mounts()) return ssh;
+  std::array<char, 16384> buffer;  // NOLINT: filled by getpwuid_r
+  passwd entry{};
+  passwd* found = nullptr;
+  std::error_code ec;
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found ||
+      std::string_view(entry.pw_dir).find('\'') != std::string_view::npos)
+    return ssh + " -F none";
+  const fs::path config = fs::path(entry.pw_dir) / ".ssh/config";
+  return ssh + (fs::exists(config, ec) ? " -F '" + config.string() + "'" : " -F none");
+}
+
 }  // namespace
 
 Result<GitProgram> GitProgram::create(const fs::path& home) {
@@ -83,7 +101,7 @@ CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string
                                             {"GIT_ATTR_NOSYSTEM", "1"},
                                             {"GIT_TERMINAL_PROMPT", "0"},
                                             {"GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"},
-                                            {"GIT_SSH_COMMAND", "ssh -oBatchMode=yes"},
+                                            {"GIT_SSH_COMMAND", ssh_command()},
                                             {"GIT_OPTIONAL_LOCKS", "0"},
                                             {"LC_ALL", "C"}};
   for (const char* name : kPassed) {

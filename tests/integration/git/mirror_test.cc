@@ -1,12 +1,16 @@
 #include "worker/git/mirror.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <regex>
 
 #include "common/base/file_lock.h"
+#include "common/base/own_mounts.h"
 #include "tests/integration/workspace/fixture.h"
 #include "worker/git/object_db.h"
 
@@ -144,6 +148,32 @@ TEST_SUITE("git") {
     const auto got = s.ensure("bare.git", s.repo.commit);
     CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().detail));
     CHECK_FALSE(fs::exists(mark));
+  }
+
+  TEST_CASE("among mounts of one's own ssh reads nothing that is root's") {
+    const TempDir temp = temp_dir();
+    REQUIRE(::chmod(temp.path().c_str(), 0777) == 0);
+    const auto command = [&] {
+      const auto git = GitProgram::create(temp.path() / std::to_string(::geteuid()));
+      return git.ok() ? git->command("", {"version"}).env->at("GIT_SSH_COMMAND") : "";
+    };
+    const std::string plain = command();
+    CHECK(plain.find(" -F ") == std::string::npos);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      constexpr uid_t kNoUser = 54'321;  // of no name: it has no configuration
+      if (::geteuid() == 0 && ::setresuid(kNoUser, kNoUser, kNoUser) != 0) ::_exit(1);
+      ::prctl(PR_SET_DUMPABLE, 1);
+      if (!enter_own_mounts().ok()) ::_exit(2);
+      ::_exit(command().find(plain + " -F ") == 0 ? 0 : 3);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+      MESSAGE("not run: no mounts of one's own on this host");
+    else
+      CHECK(WEXITSTATUS(status) == 0);
   }
 
   // A pack of four GiB, most of it a hole between its two objects: the offset of the second has its

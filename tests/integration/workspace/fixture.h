@@ -196,4 +196,47 @@ inline std::vector<WorkspaceKind> kinds(const fs::path& scratch) {
   return out;
 }
 
+// A file system whose files can share blocks.
+class XfsDisk {
+ public:
+  explicit XfsDisk(const fs::path& dir) : image_(dir / "xfs.img"), at_(dir / "xfs") {
+    constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;  // a hole, most of it
+    put(image_, "");
+    fs::create_directory(at_);
+    fs::resize_file(image_, kBytes);
+    mounted_ = ::geteuid() == 0 && run({"mkfs.xfs", "-q", "-m", "reflink=1", image_.string()}) &&
+               run({"mount", "-o", "loop", image_.string(), at_.string()});
+  }
+  XfsDisk(const XfsDisk&) = delete;
+  XfsDisk& operator=(const XfsDisk&) = delete;
+  ~XfsDisk() {
+    if (mounted_) run({"umount", "-d", at_.string()});
+  }
+  explicit operator bool() const { return mounted_; }
+  const fs::path& path() const { return at_; }
+
+ private:
+  static bool run(std::vector<std::string> argv) {
+    CommandSpec spec;
+    spec.argv = std::move(argv);
+    return run_for_output(spec).ok();
+  }
+  fs::path image_, at_;
+  bool mounted_ = false;
+};
+
+// kinds(), and copies that share blocks where `scratch` has none and a file system for them can be
+// mounted: test(kind, folder).
+template <class Test>
+void on_every_kind(const fs::path& scratch, const Test& test) {
+  const std::vector<WorkspaceKind> here = kinds(scratch);
+  for (const WorkspaceKind kind : here) test(kind, scratch);
+  if (std::ranges::count(here, WorkspaceKind::kReflink) != 0) return;
+  const XfsDisk xfs(scratch);
+  if (xfs)
+    test(WorkspaceKind::kReflink, xfs.path());
+  else
+    MESSAGE("left out: no XFS for workspaces of kind reflink");
+}
+
 }  // namespace proctor::testing

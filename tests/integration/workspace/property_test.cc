@@ -203,15 +203,15 @@ Seeds seeds_up_to(unsigned last) {
 }
 
 TEST_SUITE("workspace") {
-  TEST_CASE("the snapshot and the patch make the agent's tree on both kinds") {
+  TEST_CASE("the snapshot and the patch make the agent's tree on every kind") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
     const Seeds seeds = seeds_up_to(40);
     std::uint64_t changed = 0;
     std::uint64_t renamed = 0;
     std::uint64_t binary = 0;
-    for (const WorkspaceKind kind : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", kind);
+    on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root) {
+      auto store = open_store(root / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       const auto pristine = tree_of(snapshot.tree_dir);
       for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
@@ -233,7 +233,7 @@ TEST_SUITE("workspace") {
         CHECK(extract(*fresh).diff == patch.diff);
         CHECK(tree_of(snapshot.tree_dir) == pristine);
       }
-    }
+    });
     CHECK(0 < changed);
     if (!seeds.chosen) {
       CHECK(0 < renamed);
@@ -247,8 +247,8 @@ TEST_SUITE("workspace") {
     const Repo repo = make_repo(temp.path() / "repo");
     const Seeds seeds = seeds_up_to(60);
     std::uint64_t of_setup = 0, deleted = 0;
-    for (const WorkspaceKind kind : kinds(temp.path())) {
-      auto store = open_store(temp.path() / "store", kind);
+    on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root) {
+      auto store = open_store(root / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
         CAPTURE(to_string(kind));
@@ -294,7 +294,7 @@ TEST_SUITE("workspace") {
         check_same(seen, tree_of(fresh->dir()));
         CHECK_MESSAGE(tree_of(layer->work()) == kept, "an agent wrote to a layer");
       }
-    }
+    });
     CHECK(0 < of_setup);
     CHECK(0 < deleted);
   }

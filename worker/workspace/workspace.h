@@ -115,7 +115,7 @@ class WorkspaceStore {
                                                     const std::string& label,
                                                     const SetupLayer* setup = nullptr,
                                                     const DiskBound& bound = {},
-                                                    ShownTo shown = ShownTo::kDockerEngine) = 0;
+                                                    ShownTo shown = ShownTo::kNobody) = 0;
   // What setups made, of all workers of the root.
   virtual const SetupLayers& layers() const = 0;
   // After something was made: what was used longest ago may have to go.

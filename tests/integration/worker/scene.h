@@ -109,17 +109,13 @@ struct Scene {
 
   Child start_worker(std::vector<std::string> more = {}) {
     CommandSpec spec;
-    spec.argv = {PROCTOR_WORKER,
-                 "--connect",
-                 "ipc://" + socket.string(),
-                 "--slots",
-                 "2",
-                 "--name",
-                 "w1",
-                 "--root",
-                 (temp.path() / "root").string(),
-                 "--docker-socket",
-                 docker.string()};
+    spec.argv = before;
+    for (const std::string& word :
+         {program.string(), std::string("--connect"), "ipc://" + socket.string(),
+          std::string("--slots"), std::string("2"), std::string("--name"), std::string("w1"),
+          std::string("--root"), (temp.path() / "root").string(), std::string("--docker-socket"),
+          docker.string()})
+      spec.argv.push_back(word);
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());
     auto child = Child::start(spec, temp.path() / "worker.log", Child::Lifetime::kDiesWithParent);
     REQUIRE_MESSAGE(child.ok(), (child.ok() ? "" : child.error().detail));
@@ -135,6 +131,8 @@ struct Scene {
   fs::path repository = temp.path() / "repository";
   fs::path socket = temp.path() / "s";
   fs::path docker = temp.path() / "no-engine";
+  fs::path program = PROCTOR_WORKER;
+  std::vector<std::string> before;  // of what starts it
   Contract contract;
   Settings settings;
 };

@@ -151,7 +151,7 @@ inline Snapshot snapshot_of(WorkspaceStore& store, const Repository& repository)
 inline std::unique_ptr<Workspace> create(WorkspaceStore& store, const Snapshot& snapshot,
                                          const std::string& label,
                                          const SetupLayer* setup = nullptr) {
-  auto ws = store.create(snapshot, label, setup, {}, ShownTo::kNobody);
+  auto ws = store.create(snapshot, label, setup);
   REQUIRE_MESSAGE(ws.ok(), (ws.ok() ? "" : ws.error().detail));
   return std::move(ws).value();
 }

@@ -13,6 +13,7 @@
 #include "worker/sandbox/oci_config.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/oci_root.h"
+#include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
 
 namespace proctor {
@@ -26,14 +27,14 @@ constexpr std::size_t kLogMax = std::size_t{64} << 10;
 
 struct Shared {
   Shared(fs::path program, TempDir folder, ImageStore store, CgroupHost groups)
-      : runc(std::move(program)),
+      : runtime(std::move(program)),
         dir(std::move(folder)),
         images(std::move(store)),
         cgroups(std::move(groups)) {}
   fs::path init() const { return dir.path() / "init"; }
   fs::path etc() const { return dir.path() / "etc"; }
-  fs::path state() const { return dir.path() / "state"; }  // runc's own
-  fs::path runc;
+  fs::path state() const { return dir.path() / "state"; }  // the runtime's own
+  fs::path runtime;
   TempDir dir;
   ImageStore images;
   CgroupHost cgroups;
@@ -49,10 +50,11 @@ struct OciBox final : Box {
   std::string complaint(const std::string& said) const override {
     const Result<std::string> log = read_file(bundle / "log", kLogMax);
     const std::string& text = log.ok() && !log->empty() ? *log : said;
-    return "runc did not start the command: " +
+    return runtime + " did not start the command: " +
            (text.empty() ? std::string("it ended without a word") : printable(text, 600));
   }
   fs::path bundle, state;
+  std::string runtime;  // its name
   std::optional<OciRoot> root;
 };
 
@@ -71,6 +73,7 @@ class OciSandbox final : public BoxedSandbox {
     const std::string group = spec().label + ".oci" + std::to_string(number);
     auto box = std::make_unique<OciBox>();
     box->cpu_by_group = true;
+    box->runtime = shared_->runtime.filename();
     box->watch_memory = !shared_->cgroups.has("memory");
     box->bundle = shared_->dir.path() / name;
     box->state = shared_->state() / name;
@@ -82,7 +85,7 @@ class OciSandbox final : public BoxedSandbox {
     box->group = shared_->cgroups.runtime_group(group);
     // Kept after its end: the counts are read, then all of it is removed here, which costs less
     // than a second runtime.
-    box->launch.argv = {shared_->runc.string(),
+    box->launch.argv = {shared_->runtime.string(),
                         "--root",
                         shared_->state().string(),
                         "--log",
@@ -205,23 +208,19 @@ Status fill_etc(const fs::path& etc) {
 }
 
 Result<fs::path> find_runtime(const SandboxOptions& options) {
-  if (::geteuid() != 0) return Error{Errc::kUnavailable, "oci: containers by runc need root"};
+  if (::geteuid() != 0) return Error{Errc::kUnavailable, "oci: its containers need root"};
   if (options.images.empty()) return Error{Errc::kUnavailable, "oci: no image store was named"};
-  fs::path runc = find_on_path("runc");
-  if (runc.empty()) {
-    return Error{Errc::kUnavailable, "oci: no runc on PATH (on Debian: apt-get install runc)"};
-  }
-  return runc;
+  return find_oci_runtime(options.oci_runtime);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& options) {
   if (options.owner.empty()) return Error{Errc::kInvalid, "oci sandbox: an owner without name"};
-  PROCTOR_TRY(fs::path runc, find_runtime(options));
+  PROCTOR_TRY(fs::path runtime, find_runtime(options));
   PROCTOR_TRY(ImageStore images, ImageStore::open(options.images));
   PROCTOR_TRY(TempDir dir, make_runtime_folder(kFolderPrefix));
-  auto shared = std::make_shared<Shared>(std::move(runc), std::move(dir), std::move(images),
+  auto shared = std::make_shared<Shared>(std::move(runtime), std::move(dir), std::move(images),
                                          CgroupHost::detect(options.owner));
   PROCTOR_CHECK_OK(fill_etc(shared->etc()));
   PROCTOR_CHECK_OK(

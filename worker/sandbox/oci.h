@@ -1,6 +1,7 @@
 #pragma once
 // The OCI engine: every run() is one container by the low-level runtime that the Docker Engine uses
-// too (runc), without an engine, over an image that was unpacked into this host's store
+// too (runc; or crun, oci_runtime.h), without an engine, over an image that was unpacked into this
+// host's store
 // (`proctor images import`).  What a command sees is what it sees under Docker (image_rules.h).
 //
 // The image's root is the read-only lower layer of an overlay that exists only in the runtime's own
@@ -8,8 +9,8 @@
 // runtime's state, in a folder that names our process) is removed by clean_up().  The container
 // itself ends with the worker: its init sees that nobody reads its status any more.
 //
-// Needs root.  Thread-safe.  Fails with kUnavailable (no runc, not root, no image store), kInvalid
-// (no such image, the spec).
+// Needs root.  Thread-safe.  Fails with kUnavailable (no runtime, not root, no image store),
+// kInvalid (no such image, the spec).
 #include <memory>
 
 #include "worker/sandbox/sandbox.h"

@@ -14,7 +14,8 @@ namespace proctor {
 
 struct SelftestOptions {
   std::string docker_socket;
-  fs::path scratch;  // where to make a folder for it; empty: the system's place for such
+  std::string oci_runtime;  // as SandboxOptions has it
+  fs::path scratch;         // where to make a folder for it; empty: the system's place for such
 };
 
 struct KindReport {

@@ -40,6 +40,7 @@ struct Options {
   fs::path root;
   std::string docker_socket = "/var/run/docker.sock";
   fs::path image_store = default_image_store();
+  std::string oci_runtime;
   ImageRunner images = ImageRunner::kAuto;
   std::string workspaces = "auto";
   std::optional<WorkspaceKind> kind{};  // of `workspaces`; none: auto
@@ -102,6 +103,11 @@ void declare(CLI::App& app, Options& o) {
                  "folder of the unpacked images that oci runs (see proctor images)")
       ->envname(kImageStoreVariable)
       ->capture_default_str();
+  app.add_option("--oci-runtime", o.oci_runtime,
+                 "runc or crun (1.15, and control groups of version 2 alone); default: runc, and "
+                 "crun where there is none")
+      ->envname("PROCTOR_OCI_RUNTIME")
+      ->check(CLI::IsMember({"runc", "crun"}));
   app.add_option("--cache-max", o.cache_max,
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")
@@ -263,7 +269,7 @@ int serve(const Options& o) {
       return fail(in_context("--cache-max " + o.cache_max, bytes.error()), kBadInput);
     store_options.cache_max = *bytes;
   }
-  Engines engines({owner, o.docker_socket, o.image_store},
+  Engines engines({owner, o.docker_socket, o.image_store, true, o.oci_runtime},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden, o.images,
                   std::chrono::seconds(o.engine_wait));
   // Each waits for processes and mounts of its own, and a first run for all of them.

@@ -32,6 +32,10 @@ int selftest(int argc, char** argv) {
   app.add_option("--docker-socket", options.docker_socket, "of the Docker Engine")
       ->envname("PROCTOR_DOCKER_SOCKET")
       ->capture_default_str();
+  app.add_option("--oci-runtime", options.oci_runtime,
+                 "runc or crun; default: the first that works")
+      ->envname("PROCTOR_OCI_RUNTIME")
+      ->check(CLI::IsMember({"runc", "crun"}));
   app.add_option(
       "--scratch", options.scratch,
       "folder to work in, best on the disk of the worker's root (default: the system's)");

@@ -162,7 +162,7 @@ void WorkerLoop::tick() {
       suspend(false);
     }
   }
-  outbox_.pump(now);
+  deliver();
   leave_if_done();
   if (end_) return;
   timer_.expires_after(kTick);
@@ -212,7 +212,7 @@ void WorkerLoop::on_link(wire::ZmqPort::Link link, const std::string& detail) {
       break;
     case wire::ZmqPort::Link::kDown:
       if (linked_) log::warn("the coordinator is away; what runs goes on, results wait on disk");
-      linked_ = false;
+      linked_ = introduced_ = false;
       break;
     case wire::ZmqPort::Link::kRefused:
       log::error("the coordinator refused the handshake: " + detail);
@@ -233,7 +233,7 @@ void WorkerLoop::on_bytes(const std::string& bytes) {
   }
   std::visit([this](const auto& m) { handle(m); }, *message);
   if (end_) return;
-  outbox_.pump(mono_now());
+  deliver();
   leave_if_done();
 }
 
@@ -412,8 +412,13 @@ void WorkerLoop::sync() {
     m.calls = word.calls;
     m.campaign = campaign_;
   }
-  send(m);
+  introduced_ = send(m) || introduced_;
   want_missing();
+}
+
+// Whoever has not said who he is, is not heard: nothing overtakes the Sync that names it.
+void WorkerLoop::deliver() {
+  if (introduced_) outbox_.pump(mono_now());
 }
 
 void WorkerLoop::leave_if_done() {

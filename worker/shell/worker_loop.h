@@ -93,6 +93,7 @@ class WorkerLoop {
   AttemptInput input_of(const Key& key, const Local& local);
   void forget(AttemptId attempt);
   void on_signal();
+  void deliver();
   void leave_if_done();
   void finish(End end);
   std::vector<wire::RunningAttempt> running() const;
@@ -138,7 +139,7 @@ class WorkerLoop {
   std::map<Digest, Wanted> wanted_;
   bool draining_ = false;
   bool suspended_ = false;  // the campaign's sandboxes stand still, by its coordinator's last word
-  bool linked_ = false;
+  bool linked_ = false, introduced_ = false;  // introduced: by a Sync, on this link
   std::uint64_t ended_ = 0;
   std::optional<Instant> leave_by_;
   std::optional<End> end_;

@@ -152,7 +152,7 @@ void WorkerLoop::attempt_ended(const Key& key, Result<Spool::Entry> entry) {
     if (key.first == campaign_) {  // else it waits in that campaign's spool
       done_.insert(key.second);
       outbox_.add(std::move(entry).value());
-      outbox_.pump(mono_now());
+      deliver();
     }
   }
   leave_if_done();

@@ -73,6 +73,7 @@ struct ChildFds {
 
 struct ChildPlan {
   const BoxLaunch* launch;
+  const char* program;
   char* const* argv;
   char* const* env;
   ChildFds fds;
@@ -124,7 +125,7 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
       give_up(plan, "set its limits");
   }
-  if (::chdir("/") == 0) ::execve(plan.argv[0], plan.argv, plan.env);
+  if (::chdir("/") == 0) ::execve(plan.program, plan.argv, plan.env);
   give_up(plan, "run it");
 }
 
@@ -193,6 +194,7 @@ class Running {
     held_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!cancel_.valid() || !held_.valid()) return errno_error("eventfd", errno);
     std::vector<std::string> words = launch_.argv, variables = launch_.env;
+    if (!launch_.label.empty()) words[0] = launch_.label;
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> all;
       for (std::string& text : texts) all.push_back(text.data());
@@ -202,6 +204,7 @@ class Running {
     const std::vector<char*> argv = pointers(words), env = pointers(variables);
     ChildPlan plan{
         &launch_,
+        launch_.argv[0].c_str(),
         argv.data(),
         env.data(),
         {nothing.get(), out.write.get(), err.write.get(), status.write.get(), seccomp.get()},

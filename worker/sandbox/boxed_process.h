@@ -30,6 +30,7 @@ inline constexpr int kBoxSeccompFd = 4;
 
 struct BoxLaunch {
   std::vector<std::string> argv;  // argv[0] is a path
+  std::string label{};            // given to it as its argv[0] (orphans.h); empty: the path
   std::vector<std::string> env;   // the runtime's own, not the command's
   std::string seccomp;            // a program to be read from kBoxSeccompFd, or empty
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups

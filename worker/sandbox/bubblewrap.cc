@@ -13,6 +13,7 @@
 #include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/lean_host.h"
 #include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/orphans.h"
 #include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/sandbox/seccomp_filter.h"
@@ -30,11 +31,15 @@ constexpr std::array<const char*, 2> kEtcShown = {"/etc/ssl/certs", "/etc/altern
 constexpr std::uint32_t kOwnProcesses = 2;
 
 struct Shared {
-  Shared(HostView v, std::string program, CgroupHost groups)
-      : view(std::move(v)), seccomp(std::move(program)), cgroups(std::move(groups)) {}
+  Shared(HostView v, std::string program, CgroupHost groups, const std::string& owner)
+      : view(std::move(v)),
+        seccomp(std::move(program)),
+        cgroups(std::move(groups)),
+        label(runtime_label(view.bwrap.string(), owner)) {}
   HostView view;
   std::string seccomp;
   CgroupHost cgroups;
+  std::string label;
   std::optional<LeanHost> lean;  // where bwrap is started; none: on the host as it is
   std::atomic<std::uint64_t> next{1};
 };
@@ -89,6 +94,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     if (shared_->lean && shared_->lean->show(seen, view, box.shown))
       launch.enter = [lean = &*shared_->lean, shown = &box.shown] { return lean->enter(*shown); };
     launch.argv = bubblewrap_argv(view, seen, exec.command);
+    launch.label = shared_->label;
     launch.seccomp = shared_->seccomp;
     launch.doors = &box.group.doors();
     rlimit files{};
@@ -197,6 +203,7 @@ class BubblewrapEngine final : public SandboxEngine {
 
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
+    kill_orphans(shared_->label);
     remove_stale_runtime_folders(kEtcPrefix);
     return ok_status();
   }
@@ -239,7 +246,7 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
   PROCTOR_TRY(std::string seccomp, make_seccomp_program());
   auto shared = std::make_shared<Shared>(
       std::move(view), std::move(seccomp),
-      options.cgroups ? CgroupHost::detect(options.owner) : CgroupHost::none());
+      options.cgroups ? CgroupHost::detect(options.owner) : CgroupHost::none(), options.owner);
   const fs::path root = files.path() / "root";
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);

@@ -11,6 +11,7 @@
 #include "tests/integration/sandbox/engine_under_test.h"
 #include "worker/sandbox/boxed_process.h"
 #include "worker/sandbox/lean_host.h"
+#include "worker/sandbox/orphans.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -145,6 +146,45 @@ TEST_SUITE("sandbox bubblewrap") {
     REQUIRE_FALSE(barred.ok());
     CHECK(barred.error().detail ==
           "/no/such/runtime: mount what it starts in: Device or resource busy");
+  }
+
+  // As bwrap's first process inside is, where its worker is killed before that has set all up.
+  TEST_CASE("what a killed worker's runtimes left running is found by its label") {
+    const std::string label =
+        runtime_label("/usr/bin/bwrap", "orphan-test-" + std::to_string(::getpid()));
+    const auto start = [](const std::string& shown) {
+      const pid_t parent = ::fork();
+      if (parent == 0) {
+        if (::fork() == 0) {
+          ::execl("/bin/sleep", shown.c_str(), "60", nullptr);
+          ::_exit(1);
+        }
+        ::_exit(0);  // and leaves a child of nobody's
+      }
+      ::waitpid(parent, nullptr, 0);
+    };
+    const auto alive = [](const std::string& shown) {
+      std::size_t n = 0;
+      for (const auto& process : fs::directory_iterator("/proc")) {
+        const auto words = read_file(process.path() / "cmdline", 4096);
+        if (words.ok() && words->starts_with(shown + '\0')) ++n;
+      }
+      return n;
+    };
+    const std::string other = label + "0";
+    start(label);
+    start(label);
+    start(other);
+    // fork() is not exec() yet.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (alive(label) + alive(other) < 3 && std::chrono::steady_clock::now() < until)
+      ::usleep(1000);
+    CHECK(alive(label) == 2);
+    kill_orphans(label);
+    CHECK(alive(label) == 0);
+    CHECK(alive(other) == 1);
+    kill_orphans(other);
+    CHECK(alive(other) == 0);
   }
 
   TEST_CASE("without control groups the memory of all processes together is watched") {

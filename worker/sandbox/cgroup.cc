@@ -268,10 +268,13 @@ bool CgroupHost::add(const std::string& controller, const fs::path& base,
   return true;
 }
 
+CgroupLayout cgroups_here() {
+  return parse_cgroup_layout(read_control("/proc/self/mountinfo"),
+                             read_control("/proc/self/cgroup"));
+}
+
 CgroupHost CgroupHost::detect(std::string_view owner) {
-  return at(
-      parse_cgroup_layout(read_control("/proc/self/mountinfo"), read_control("/proc/self/cgroup")),
-      owner);
+  return at(cgroups_here(), owner);
 }
 
 CgroupHost CgroupHost::at(const CgroupLayout& layout, std::string_view owner) {

@@ -20,6 +20,9 @@
 
 namespace proctor {
 
+// As /proc shows them to this process.
+CgroupLayout cgroups_here();
+
 struct CgroupLimits {
   std::uint64_t memory_bytes = 0;  // 0: none
   std::uint64_t processes = 0;

@@ -1,13 +1,11 @@
 #include "worker/sandbox/oci_runtime.h"
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
-#include "worker/sandbox/cgroup_layout.h"
+#include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/runtime_files.h"
 
 namespace proctor {
@@ -16,15 +14,8 @@ namespace {
 constexpr std::pair<int, int> kKeeps{1, 15};
 constexpr std::string_view kSays = "crun version ";
 
-// read_file() would ask for the size, and files of /proc say none.
-std::string read_proc(const char* path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 bool only_version_2() {
-  const CgroupLayout layout =
-      parse_cgroup_layout(read_proc("/proc/self/mountinfo"), read_proc("/proc/self/cgroup"));
+  const CgroupLayout layout = cgroups_here();
   return layout.v1.empty() && !layout.v2.mount.empty();
 }
 
@@ -65,7 +56,8 @@ Result<fs::path> find_oci_runtime(const std::string& wanted) {
       return Error{Errc::kUnavailable, "oci: no runc on PATH (on Debian: apt-get install runc)"};
   }
   auto crun = find_crun();
-  if (crun.ok() || wanted == "crun") return crun.ok() ? crun : in_context("oci", crun.error());
+  if (crun.ok()) return crun;
+  if (wanted == "crun") return in_context("oci", std::move(crun).error());
   return Error{Errc::kUnavailable, "oci: no runc on PATH (on Debian: apt-get install runc), and " +
                                        crun.error().detail};
 }

@@ -5,14 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <map>
-#include <string_view>
 #include <thread>
 
-#include "common/base/files.h"
 #include "common/base/unique_fd.h"
+#include "worker/sandbox/suspension.h"
 
 namespace proctor {
 namespace {
@@ -21,40 +19,22 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMost{2};
 constexpr std::chrono::milliseconds kPoll{5};
+constexpr pid_t kNobody = 0;  // the parent of init, so that all are below it
 
-// The beginning of a file of /proc; empty: there is none any more.
-std::string beginning(const std::string& file, std::size_t bytes) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text(bytes, '\0');
-  const ssize_t n = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : 0;
-  text.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
-  return text;
-}
-
-// proc(5), stat: "pid (name) state ppid"; a name may hold anything.
-pid_t parent_of(const std::string& dir) {
-  constexpr std::size_t kStat = 512;
-  const std::string stat = beginning(dir + "/stat", kStat);
-  const std::size_t name = stat.rfind(')');
-  pid_t out = 0;
-  if (name == std::string::npos || stat.size() < name + 4) return out;
-  std::from_chars(stat.data() + name + 4, stat.data() + stat.size(), out);
-  return out;
+bool bears(pid_t pid, const std::string& label) {
+  const std::string dir = "/proc/" + std::to_string(pid);
+  const UniqueFd fd(::open((dir + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string words(label.size() + 1, '?');
+  struct stat st {};
+  return fd.valid() && ::read(fd.get(), words.data(), words.size()) == ssize_t(words.size()) &&
+         words == label + '\0' && ::stat(dir.c_str(), &st) == 0 && st.st_uid == ::geteuid();
 }
 
 // Who bears the label, by his parent.
 std::map<pid_t, pid_t> bearers(const std::string& label) {
   std::map<pid_t, pid_t> out;
-  std::error_code ec;
-  for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string(), dir = it->path().string();
-    pid_t pid = 0;
-    struct stat st {};
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
-    if (::stat(dir.c_str(), &st) != 0 || st.st_uid != ::geteuid()) continue;
-    const std::string words = beginning(dir + "/cmdline", label.size() + 1);
-    if (words == label + '\0') out.emplace(pid, parent_of(dir));
-  }
+  for (const TreeMember& member : tree_below(kNobody))
+    if (bears(member.pid, label)) out.emplace(member.pid, member.parent);
   return out;
 }
 

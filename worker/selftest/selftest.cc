@@ -2,12 +2,10 @@
 
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "common/images/image_store.h"
-#include "worker/sandbox/cgroup_layout.h"
+#include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/docker_http.h"
 #include "worker/selftest/attack_image.h"
 #include "worker/workspace/bounded_disk.h"
@@ -16,14 +14,8 @@
 namespace proctor {
 namespace {
 
-std::string read_stream(const char* path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 std::string control_groups() {
-  const CgroupLayout layout =
-      parse_cgroup_layout(read_stream("/proc/self/mountinfo"), read_stream("/proc/self/cgroup"));
+  const CgroupLayout layout = cgroups_here();
   if (!layout.v1.empty()) return "version 1";
   return layout.v2.mount.empty() ? "none" : "version 2";
 }

@@ -46,8 +46,6 @@ struct Kinds {
 // `wanted`: this one or none.
 Result<Kinds> kinds_that_work(const fs::path& dir, std::optional<WorkspaceKind> wanted) {
   Kinds out{WorkspaceKind::kCopy, WorkspaceKind::kCopy};
-  if (!wanted || *wanted != WorkspaceKind::kCopy)
-    if (probe_workspaces(dir, WorkspaceKind::kReflink).ok()) out.copies = WorkspaceKind::kReflink;
   std::string missing;
   for (const WorkspaceKind kind : kWorkspaceKinds) {
     if (wanted && kind != *wanted) continue;
@@ -59,6 +57,12 @@ Result<Kinds> kinds_that_work(const fs::path& dir, std::optional<WorkspaceKind> 
     missing += "; no " + why;
   }
   if (!missing.empty()) log::info("workspaces: " + std::string(to_string(out.mine)) + missing);
+  // Beside overlays of root there are no copies.
+  if (!is_overlay(out.mine))
+    out.copies = out.mine;
+  else if (out.mine != WorkspaceKind::kOverlay &&
+           probe_workspaces(dir, WorkspaceKind::kReflink).ok())
+    out.copies = WorkspaceKind::kReflink;
   return out;
 }
 

@@ -110,12 +110,18 @@ struct Scene {
   Child start_worker(std::vector<std::string> more = {}) {
     CommandSpec spec;
     spec.argv = before;
-    for (const std::string& word :
-         {program.string(), std::string("--connect"), "ipc://" + socket.string(),
-          std::string("--slots"), std::string("2"), std::string("--name"), std::string("w1"),
-          std::string("--root"), (temp.path() / "root").string(), std::string("--docker-socket"),
-          docker.string()})
-      spec.argv.push_back(word);
+    const std::vector<std::string> words = {program.string(),
+                                            "--connect",
+                                            "ipc://" + socket.string(),
+                                            "--slots",
+                                            "2",
+                                            "--name",
+                                            "w1",
+                                            "--root",
+                                            (temp.path() / "root").string(),
+                                            "--docker-socket",
+                                            docker.string()};
+    spec.argv.insert(spec.argv.end(), words.begin(), words.end());
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());
     auto child = Child::start(spec, temp.path() / "worker.log", Child::Lifetime::kDiesWithParent);
     REQUIRE_MESSAGE(child.ok(), (child.ok() ? "" : child.error().detail));

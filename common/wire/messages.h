@@ -107,7 +107,7 @@ struct SyncReply {
   // Since 3.  Running there: their agents must go (the dominance rule), what they left is judged.
   std::vector<AttemptId> stop{};
   // Since 4.  Calls it may grant in any minute, by bucket, until kRateLease after the Sync of this
-  // ticket went out; nothing: no word about rates.
+  // ticket went out; no shares: no word about rates.  The ticket is of the Sync that is answered.
   std::uint64_t ticket = 0;
   std::vector<std::uint64_t> shares{};
   // Since 4.  The desired state of everything that runs there: it stands still, and its clocks too.

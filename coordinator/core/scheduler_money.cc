@@ -149,8 +149,8 @@ void Scheduler::watch_run(Attempt& a, const wire::RunningAttempt& said) {
 // Its share of the calls per minute.  A worker of before rates asks for none: it refuses the
 // settings of a campaign that has any.
 void Scheduler::share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply) {
+  reply.ticket = sync.ticket;  // says which Sync this answers, also where there are no rates
   if (rates_.none() || sync.ticket == 0) return;
-  reply.ticket = sync.ticket;
   reply.shares = rates_.renew(
       sync.worker, sync.boot,
       {sync.ticket, sync.obeyed, sync.calls, sync.slots, roster_.at(w).held}, now_.mono);

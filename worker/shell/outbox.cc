@@ -43,12 +43,13 @@ void Outbox::on_link_up() {
   }
 }
 
-void Outbox::on_resend(AttemptId attempt, Instant now) {
+void Outbox::on_resend(AttemptId attempt, std::uint64_t ticket, Instant now) {
   const auto it = items_.find(attempt);
   if (it == items_.end()) return;
   Item& item = it->second;
   const bool moving = item.state == State::kReading || item.state == State::kAwaitingChunkAck;
   if (moving && now - item.moved < kStalled) return;
+  if (item.state == State::kSent && ticket != 0 && ticket <= item.behind) return;
   restart(item);
 }
 
@@ -90,6 +91,7 @@ void Outbox::chunk_read(AttemptId attempt, std::uint64_t turn, Result<std::strin
   if (!bytes.ok()) {
     log::error("archive of " + to_string(attempt) + ": " + bytes.error().detail);
     item.state = State::kSent;  // stays unacknowledged; the next resend tries again
+    item.behind = 0;
     return;
   }
   const wire::ResultMessage& result = item.entry.result;
@@ -112,6 +114,7 @@ void Outbox::chunk_read(AttemptId attempt, std::uint64_t turn, Result<std::strin
 void Outbox::send_result(Item& item) {
   if (io_.send(item.entry.result)) {
     item.state = State::kSent;
+    item.behind = said_;
   } else {
     restart(item);
   }

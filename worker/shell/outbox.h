@@ -27,7 +27,10 @@ class Outbox {
   explicit Outbox(Io io) : io_(std::move(io)) {}
 
   void add(Spool::Entry entry);
-  void clear() { items_.clear(); }
+  void clear() {
+    items_.clear();
+    said_ = 0;
+  }
   bool empty() const { return items_.empty(); }
   bool holds(AttemptId attempt) const { return items_.contains(attempt); }
   // At most kBatchItems of them, oldest first.
@@ -36,8 +39,13 @@ class Outbox {
   void on_chunk_ack(const wire::ChunkAck& ack, Instant now);
   // True: it was here, and the spool may drop it.
   bool on_acked(AttemptId attempt) { return items_.erase(attempt) != 0; }
-  // The coordinator lacks it.  A transfer that moved lately is left alone.
-  void on_resend(AttemptId attempt, Instant now);
+  // A Sync with this ticket goes out; tickets grow, 0 is none.
+  void on_sync(std::uint64_t ticket) { said_ = ticket; }
+  // The coordinator lacks it, says the answer to the Sync of this ticket (0: it does not say
+  // which). A transfer that moved lately is left alone, and so is a result that was sent behind
+  // that Sync: one connection keeps the order, so the answer was written before the result could be
+  // read.
+  void on_resend(AttemptId attempt, std::uint64_t ticket, Instant now);
   // A connection came up: transfers that the old one cut start again.
   void on_link_up();
   // Starts what waits, within the window.  After every event and with every Sync.
@@ -51,6 +59,7 @@ class Outbox {
     std::uint64_t offset = 0;
     std::uint64_t turn = 0;  // grows with each restart: late reads of an old turn are dropped
     Instant moved{};
+    std::uint64_t behind = 0;  // kSent: ticket of the last Sync before the result; 0: none
   };
   void read_chunk(AttemptId attempt, Item& item, Instant now);
   void chunk_read(AttemptId attempt, std::uint64_t turn, Result<std::string> bytes, Instant now);
@@ -60,6 +69,7 @@ class Outbox {
   Io io_;
   std::map<AttemptId, Item> items_;
   std::uint64_t turns_ = 0;
+  std::uint64_t said_ = 0;  // the ticket of the last Sync; 0: none went out
 };
 
 }  // namespace proctor

@@ -260,7 +260,7 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
   gate_of(campaign_)->obey(m.ticket, m.shares);
   suspend(m.suspended);
   for (const AttemptId id : m.acked) forget(id);
-  for (const AttemptId id : m.resend) outbox_.on_resend(id, last_word_);
+  for (const AttemptId id : m.resend) outbox_.on_resend(id, m.ticket, last_word_);
   for (const AttemptId id : m.stop)
     if (const auto it = attempts_.find({campaign_, id});
         it != attempts_.end() && !it->second.waiting)
@@ -411,6 +411,7 @@ void WorkerLoop::sync() {
     m.obeyed = word.obeyed;
     m.calls = word.calls;
     m.campaign = campaign_;
+    outbox_.on_sync(m.ticket);
   }
   introduced_ = send(m) || introduced_;
   want_missing();

@@ -92,6 +92,7 @@ class FakeCoordinator {
     reply.campaign = campaign;
     reply.next_sync_ms = 100;
     reply.drain = drain;
+    reply.ticket = s.ticket;
     for (const AttemptId id : s.unacked) {
       if (durable.contains(id)) {
         reply.acked.push_back(id);

@@ -111,13 +111,33 @@ TEST_SUITE("outbox") {
     desk.pump();
     desk.read();
     desk.take<wire::ArchiveChunk>();
-    desk.outbox.on_resend(kId, desk.now + Millis(1000));
+    desk.outbox.on_resend(kId, 0, desk.now + Millis(1000));
     desk.pump();
     CHECK(desk.reads.empty());
-    desk.outbox.on_resend(kId, desk.now + Millis(6000));
+    desk.outbox.on_resend(kId, 0, desk.now + Millis(6000));
     desk.pump();
     REQUIRE(desk.reads.size() == 1);
     CHECK(desk.reads[0].offset == 0);
+  }
+
+  TEST_CASE("a resend written before the result could arrive asks for nothing") {
+    Desk desk;
+    desk.outbox.add(Desk::entry(1, 0));
+    desk.outbox.on_sync(7);
+    desk.pump();
+    CHECK(desk.take<wire::ResultMessage>().attempt == kId);
+    desk.outbox.on_resend(kId, 7, desk.now);  // the answer to the Sync before it
+    desk.pump();
+    CHECK(desk.sent.empty());
+    desk.outbox.on_sync(8);
+    desk.outbox.on_resend(kId, 8,
+                          desk.now);  // written by somebody who had read the result, or lost it
+    desk.pump();
+    CHECK(desk.take<wire::ResultMessage>().attempt == kId);
+    desk.outbox.on_resend(kId, 0,
+                          desk.now);  // by a coordinator that does not say which Sync it answers
+    desk.pump();
+    CHECK(desk.take<wire::ResultMessage>().attempt == kId);
   }
 
   TEST_CASE("a read that comes back after a restart is dropped") {

@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 
+#include "common/base/digest.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
 
@@ -165,6 +166,18 @@ std::string plain_image_name(std::string name) {
   const std::size_t last = slash == std::string::npos ? 0 : slash + 1;
   if (name.find_first_of(":@", last) == std::string::npos) name += ":latest";
   return name;
+}
+
+std::string image_feature(const std::string& reference) {
+  constexpr std::size_t kKeyMax = 90;
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/_@+-";
+  const std::size_t at = reference.find("sha256:");
+  const bool by_digest = at == 0 || (at != std::string::npos && reference[at - 1] == '@');
+  std::string key = by_digest ? reference.substr(at) : plain_image_name(reference);
+  if (kKeyMax < key.size() || key.find_first_not_of(kPlain) != std::string::npos)
+    key = sha256(key).hex();
+  return "image:" + key;
 }
 
 Result<std::vector<ListedImage>> list_images(const ImageArchive& archive) {

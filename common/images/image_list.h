@@ -40,6 +40,10 @@ Result<std::vector<ListedImage>> list_images(const ImageArchive& archive);
 
 // "base" -> "base:latest": one spelling for each name.
 std::string plain_image_name(std::string name);
+// How a worker says that it can run this image, and a coordinator that a run needs it: "image:" and
+// the digest of a reference that has one, else its plain name.  At most 100 bytes, all printable:
+// of what is longer, or odd, the SHA-256 stands for it.
+std::string image_feature(const std::string& reference);
 // What images for this host call its architecture: "amd64".
 std::string host_architecture();
 

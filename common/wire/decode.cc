@@ -120,7 +120,8 @@ Sync read_sync(Reader& r) {
   m.version = r.name("version", limits::kNameBytes);
   m.epoch_seen = Epoch(r.u64("epoch_seen"));
   m.slots = r.u32("slots", std::uint32_t{limits::kSlotsMax});
-  m.features = r.names("features", kFeaturesMax, limits::kNameBytes);
+  m.features =
+      r.names("features", r.version() < 6 ? kFeaturesMaxUntil5 : kFeaturesMax, limits::kNameBytes);
   m.running = r.list("running", limits::kSlotsMax, read_running);
   m.unacked = r.attempts("unacked", limits::kBatchItems);
   if (r.version() < 4) return m;
@@ -128,6 +129,7 @@ Sync read_sync(Reader& r) {
   m.obeyed = r.u64("obeyed");
   m.calls = r.counts("calls", kRateBucketsMax, kCallsPerMinuteMax);
   if (5 <= r.version()) m.campaign = r.text("campaign", limits::kNameBytes);
+  if (6 <= r.version()) m.declined = r.attempts("declined", limits::kBatchItems);
   return m;
 }
 
@@ -184,6 +186,7 @@ Leave read_leave(Reader& r) {
   Leave m;
   m.worker = WorkerId(r.name("worker", limits::kNameBytes));
   m.boot = BootId(r.u64("boot"));
+  if (6 <= r.version()) m.spooled = r.attempts("spooled", limits::kBatchItems);
   return m;
 }
 

@@ -115,13 +115,13 @@ class Writer {
 };
 
 void body(Writer& w, const Sync& m) {
-  w.array(5 <= w.version() ? 12 : 11);
+  w.array(w.version() < 5 ? 11 : w.version() < 6 ? 12 : 13);
   w.name(m.worker.raw(), limits::kNameBytes);
   w.u(m.boot.raw());
   w.name(m.version, limits::kNameBytes);
   w.u(m.epoch_seen.raw());
   w.u(m.slots, limits::kSlotsMax);
-  PROCTOR_ASSERT(m.features.size() <= kFeaturesMax);
+  PROCTOR_ASSERT(m.features.size() <= (w.version() < 6 ? kFeaturesMaxUntil5 : kFeaturesMax));
   w.array(m.features.size());
   for (const std::string& f : m.features) w.name(f, limits::kNameBytes);
   w.running(m.running);
@@ -130,6 +130,7 @@ void body(Writer& w, const Sync& m) {
   w.u(m.obeyed);
   w.counts(m.calls);
   if (5 <= w.version()) w.str(m.campaign, limits::kNameBytes);
+  if (6 <= w.version()) w.attempts(m.declined);
 }
 
 void body(Writer& w, const Progress& m) {
@@ -176,9 +177,10 @@ void body(Writer& w, const ResultMessage& m) {
 }
 
 void body(Writer& w, const Leave& m) {
-  w.array(2);
+  w.array(w.version() < 6 ? 2 : 3);
   w.name(m.worker.raw(), limits::kNameBytes);
   w.u(m.boot.raw());
+  if (6 <= w.version()) w.attempts(m.spooled);
 }
 
 void body(Writer& w, const SyncReply& m) {

@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
 // That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing
@@ -57,6 +57,8 @@ struct Sync {
   // Since 5.  What all of the above is of; empty: it has been told of none.  Attempts' numbers
   // repeat between campaigns.
   std::string campaign{};
+  // Since 6.  Assigned to it, not started, and never will be: they cost nothing.
+  std::vector<AttemptId> declined{};
 };
 struct Progress {
   Epoch epoch;
@@ -93,6 +95,8 @@ struct ResultMessage {
 struct Leave {  // an orderly goodbye: nothing is running here any more
   WorkerId worker;
   BootId boot;
+  // Since 6.  Results that its spool still holds: brought by its next life, if there is one.
+  std::vector<AttemptId> spooled{};
 };
 
 // ---- coordinator to worker

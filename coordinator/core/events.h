@@ -2,6 +2,7 @@
 // What happens to a campaign (events, past tense) and what is to be done about it (commands).
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,6 +22,8 @@ struct WorkerSynced {
 struct WorkerLeft {
   WorkerId worker;
   BootId boot;
+  // Attempts whose results its spool still holds; nothing: it does not say (wire version 5).
+  std::optional<std::set<AttemptId>> spooled{};
 };
 // The connection of that life of it is no more.  It may come back on another.
 struct WorkerDisconnected {

@@ -7,24 +7,46 @@
 namespace proctor {
 
 namespace capability {
-std::uint32_t from_features(const std::vector<std::string>& features) {
+std::uint32_t image_bit(std::size_t index) {
+  constexpr std::size_t kOwnBits = 19;  // the twentieth is of all others
+  return kImageFirst << std::min(index, kOwnBits);
+}
+
+std::uint32_t from_features(const std::vector<std::string>& features,
+                            const std::vector<std::string>& images) {
   std::uint32_t has = 0;
   for (const std::string& f : features) {
     if (f == "sandbox:bubblewrap") has |= kBubblewrap;
-    if (f == "sandbox:docker") has |= kDocker;
+    if (f == "sandbox:docker") has |= kDocker | kImages;
     if (f == "sandbox:null") has |= kNull;
+    if (!f.starts_with("image:")) continue;
+    const auto at = std::ranges::find(images, f);
+    if (at != images.end()) has |= image_bit(static_cast<std::size_t>(at - images.begin()));
   }
   return has;
 }
-std::string describe(std::uint32_t needs) {
+
+namespace {
+std::string in_words(std::uint32_t bits, const char* image) {
   std::string out;
-  const auto add = [&](std::uint32_t bit, const char* name) {
-    if ((needs & bit) != 0) out += (out.empty() ? "" : " and ") + std::string(name);
+  const auto add = [&](std::uint32_t of, const char* name) {
+    if ((bits & of) != 0) out += (out.empty() ? "" : " and ") + std::string(name);
   };
   add(kBubblewrap, "bubblewrap");
-  add(kDocker, "Docker");
+  if ((bits & kDocker) != 0)
+    add(kDocker, "Docker");
+  else
+    add(kImages, image);
   add(kNull, "the null sandbox");
   return out.empty() ? "nothing special" : out;
+}
+}  // namespace
+
+std::string describe(std::uint32_t needs) {
+  return in_words(needs, "Docker");
+}
+std::string describe_offer(std::uint32_t has) {
+  return in_words(has, "stored images");
 }
 }  // namespace capability
 

@@ -19,10 +19,18 @@ namespace capability {
 inline constexpr std::uint32_t kBubblewrap = 1;
 inline constexpr std::uint32_t kDocker = 2;
 inline constexpr std::uint32_t kNull = 4;
+// One bit for each image of the campaign, in the order of PlanView::images; those beyond share the
+// last.  A worker with an engine has them all, one without has those of its store.
+inline constexpr std::uint32_t kImageFirst = 0x100;
+inline constexpr std::uint32_t kImages = 0x0fff'ff00;
+std::uint32_t image_bit(std::size_t index);
 // Of no worker and no task: a suspected run needs the whole worker, and an empty one offers it.
 inline constexpr std::uint32_t kAlone = 0x8000'0000;
-std::uint32_t from_features(const std::vector<std::string>& features);
-std::string describe(std::uint32_t needs);
+// `images`: the campaign's, as features name them ("image:base:latest").
+std::uint32_t from_features(const std::vector<std::string>& features,
+                            const std::vector<std::string>& images = {});
+std::string describe(std::uint32_t needs);      // of a task: "Docker"
+std::string describe_offer(std::uint32_t has);  // of a worker: "bubblewrap and stored images"
 }  // namespace capability
 
 // A worker's place in the roster.  Stable for the campaign: names are never forgotten.

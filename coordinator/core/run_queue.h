@@ -33,6 +33,8 @@ struct PlanView {
   // By method; scope 0 (or nothing) where a method has no envelope of its own.
   std::vector<ScopeId> method_scopes;
   std::vector<ScopeSpec> scopes;  // scopes[0] is the campaign's own
+  // The images that tasks run in, as workers' features name them; a task's `needs` has their bits.
+  std::vector<std::string> images;
   // By scope: it has no cap of its own and holds what the campaign's holds.  May be shorter.
   std::vector<bool> follows;
   // By run: it spreads waits (retry_rules.h).  May be shorter: then its number does.

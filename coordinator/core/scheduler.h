@@ -228,6 +228,7 @@ class Scheduler {
   void wait_before_next(Attempt& attempt, RetryClass of);
   void hold_for_decision(RunId run, const std::string& reason);
   void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
+  void count_host_failure(WorkerIndex w);
   void quarantine(WorkerIndex w);
   void end_quarantines();
   void release_due();
@@ -260,6 +261,7 @@ class Scheduler {
   void reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,
                          const std::set<AttemptId>& known);
   void reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
+  void take_back(WorkerIndex w, const wire::Sync& sync);
   std::size_t worker_gone(WorkerIndex w, Loss why, const std::string& text);  // lost attempts
   void suspect(WorkerIndex w, const std::string& why);
   void end_run(RunId run, RunOutcome outcome);

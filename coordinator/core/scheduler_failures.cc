@@ -135,10 +135,12 @@ void Scheduler::in_line(RunId run) {
 
 void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
-  roster_.edit(w, [&](WorkerState& s) {
-    s.failures = r.infrastructure ? s.failures + 1 : 0;
-    if (!r.infrastructure) s.quarantines = 0;
-  });
+  if (r.infrastructure) return count_host_failure(w);
+  roster_.edit(w, [](WorkerState& s) { s.failures = s.quarantines = 0; });
+}
+
+void Scheduler::count_host_failure(WorkerIndex w) {
+  roster_.edit(w, [](WorkerState& s) { ++s.failures; });
   const WorkerState& s = roster_.at(w);
   if (settings_.retries.quarantine_after <= s.failures &&
       s.quarantine == WorkerState::Quarantine::kNone)

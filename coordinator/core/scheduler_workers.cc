@@ -18,13 +18,15 @@ void Scheduler::handle(const WorkerSynced& e) {
   const bool reborn = before.present && before.boot != e.sync.boot;
   const bool joined = !before.present;
   const std::uint32_t slots = before.kicked == e.sync.boot ? 0 : e.sync.slots;
-  roster_.update(w, e.sync.boot, slots, capability::from_features(e.sync.features), now_.mono);
+  roster_.update(w, e.sync.boot, slots, capability::from_features(e.sync.features, plan_.images),
+                 now_.mono);
   if (joined || reborn)
     note(reborn ? "worker_restarted" : "worker_joined", std::nullopt,
          e.sync.worker.raw() + " with " + std::to_string(slots) + " slots");
   if (before.suspect) note("worker_back", std::nullopt, e.sync.worker.raw());
   for (const AttemptId& id : poison_.heard_of(e.sync.worker, e.sync.boot))
     withdraw_blame(id, e.sync.worker, e.sync.boot);
+  take_back(w, e.sync);
   wire::SyncReply reply = desired(w);
   reconcile(w, reborn ? Life::kNew : Life::kSame, e.sync, reply);
   reconcile_unacked(w, e.sync, reply);
@@ -40,6 +42,24 @@ wire::SyncReply Scheduler::desired(WorkerIndex w) const {
   reply.drain = mode_ != Mode::kRun || (s.kicked != BootId(0) && s.kicked == s.boot);
   reply.suspended = suspended_;
   return reply;
+}
+
+// Attempts that were assigned to the worker and that it never began: their money comes back.  A
+// worker that has slots and gives attempts back said that it could run them, and could not: that
+// counts like a failure of its host, so that nobody is offered the same run for ever.
+void Scheduler::take_back(WorkerIndex w, const wire::Sync& sync) {
+  bool any = false;
+  for (const AttemptId& id : sync.declined) {
+    Attempt* a = live(id);
+    if (a == nullptr || a->begun_in) continue;
+    const bool sent = assigned_to(*a, w) && a->sent_to.value_or(sync.boot) == sync.boot;
+    const bool unclaimed = a->state == State::kAssigned && !a->worker && a->granted_to == w &&
+                           a->granted_boot == sync.boot;
+    if (!sent && !unclaimed) continue;
+    void_attempt(*a, "worker " + sync.worker.raw() + " gave it back");
+    any = true;
+  }
+  if (any && 0 < sync.slots) count_host_failure(w);
 }
 
 // Compares what the worker says it runs with what we think it runs, and heals either side.
@@ -164,7 +184,13 @@ void Scheduler::handle(const ProgressReceived& e) {
 void Scheduler::handle(const WorkerLeft& e) {
   const WorkerIndex w = roster_.index_of(e.worker);
   if (!roster_.at(w).present || roster_.at(w).boot != e.boot) return;  // an older life's goodbye
-  worker_gone(w, Loss::kGone, "worker " + e.worker.raw() + " left");
+  const std::string left = "worker " + e.worker.raw() + " left";
+  // What it never began costs nothing, though its Assign was lost or came too late.
+  if (e.spooled)
+    for (const AttemptId& id : attempts_at(w))
+      if (Attempt& a = *live(id); assigned_to(a, w) && !a.begun_in && !e.spooled->contains(id))
+        void_attempt(a, left + " before it began");
+  worker_gone(w, Loss::kGone, left);
 }
 
 std::size_t Scheduler::worker_gone(WorkerIndex w, Loss why, const std::string& text) {

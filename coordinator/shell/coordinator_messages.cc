@@ -224,7 +224,10 @@ void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) 
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Leave m) {
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr || *worker != m.worker) return;
-  feed(WorkerLeft{m.worker, m.boot});
+  WorkerLeft left{m.worker, m.boot};
+  if (6 <= wire::peek_version(from.bytes))
+    left.spooled = std::set<AttemptId>(m.spooled.begin(), m.spooled.end());
+  feed(left);
   by_routing_id_.erase({port, from.peer});
   peers_.erase(m.worker);
   if (outcome_ && peers_.empty()) io_.stop();

@@ -85,7 +85,8 @@ StatusSnapshot Coordinator::snapshot() const {
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);
-    s.workers.push_back({w.id.raw(), w.slots, w.held, standing(w), capability::describe(w.has)});
+    s.workers.push_back(
+        {w.id.raw(), w.slots, w.held, standing(w), capability::describe_offer(w.has)});
   }
   s.lag = lag_.figures();
   s.floods = floods_.refused();

@@ -3,21 +3,30 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/images/image_list.h"
 #include "coordinator/core/roster.h"
 
 namespace proctor {
 namespace {
 
-std::uint32_t needs_of(const Contract& contract) {
+std::uint32_t needs_image(PlanView& view, const std::string& image) {
+  const std::string feature = image_feature(image);
+  auto at = std::ranges::find(view.images, feature);
+  if (at == view.images.end()) at = view.images.insert(at, feature);
+  return capability::image_bit(static_cast<std::size_t>(at - view.images.begin()));
+}
+
+std::uint32_t needs_of(PlanView& view, const Contract& contract) {
+  const std::string& image = contract.environment.image;
   switch (contract.environment.sandbox) {
     case Environment::Sandbox::kDocker:
-      return capability::kDocker;
+      return needs_image(view, image);
     case Environment::Sandbox::kBubblewrap:
       return capability::kBubblewrap;
     case Environment::Sandbox::kNull:
       return capability::kNull;
     case Environment::Sandbox::kAuto:
-      return contract.environment.image.empty() ? capability::kBubblewrap : capability::kDocker;
+      return image.empty() ? capability::kBubblewrap : needs_image(view, image);
   }
   return capability::kBubblewrap;
 }
@@ -58,7 +67,7 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
     const Contract* contract = campaign.find_contract(task.id);
     PROCTOR_ASSERT(contract != nullptr);
     view.tasks.push_back({add_scope("task:" + task.id, task_cap(campaign, task.id)),
-                          campaign.run_cap(*contract), needs_of(*contract)});
+                          campaign.run_cap(*contract), needs_of(view, *contract)});
   }
   const Envelopes& e = campaign.envelopes;
   for (const std::string& method : plan.shape().methods) {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <set>
 
 #include "common/base/text.h"
+#include "common/images/image_list.h"
 #include "common/images/image_store.h"
 #include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/image_rules.h"
@@ -241,6 +244,21 @@ bool oci_offers_any(const SandboxOptions& options) {
   if (!images.ok()) return false;
   const auto all = images->list();
   return all.ok() && !all->empty();
+}
+
+std::vector<std::string> oci_images(const SandboxOptions& options) {
+  std::set<std::string> out;
+  const auto images = ImageStore::open(options.images);
+  if (!images.ok()) return {};
+  const auto all = images->list();
+  if (!all.ok()) return {};
+  for (const StoredImage& image : *all) {
+    out.insert(image_feature(image.id));
+    if (!image.manifest.empty()) out.insert(image_feature(image.manifest));
+    for (const std::string& name : image.names) out.insert(image_feature(name));
+  }
+  const auto end = kOciImagesMost < out.size() ? std::next(out.begin(), kOciImagesMost) : out.end();
+  return {out.begin(), end};
 }
 
 }  // namespace proctor

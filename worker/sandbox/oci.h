@@ -23,5 +23,9 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
 bool oci_offers(const SandboxOptions& options, const std::string& image);
 // Can they be started, and does it hold any?
 bool oci_offers_any(const SandboxOptions& options);
+// What the store holds, as features name it: each image by its id, its manifest and its names.
+// Sorted; the first kOciImagesMost.
+inline constexpr std::size_t kOciImagesMost = 240;
+std::vector<std::string> oci_images(const SandboxOptions& options);
 
 }  // namespace proctor

@@ -143,7 +143,6 @@ void Engines::clean_up(const std::set<std::string>& keep) {
 
 std::vector<std::string> Engines::features() {
   std::vector<std::string> out;
-  bool images = false;
   for (const SandboxKind kind :
        {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
     if (!offers(kind)) continue;
@@ -152,10 +151,10 @@ std::vector<std::string> Engines::features() {
       not_to_be_had(kind, engine.error());
       continue;
     }
-    images = images || runs_images(kind);
-    if (kind != SandboxKind::kDocker) out.push_back("sandbox:" + std::string(to_string(kind)));
+    out.push_back("sandbox:" + std::string(to_string(kind)));
+    if (kind == SandboxKind::kOci)
+      for (std::string& image : oci_images(options_)) out.push_back(std::move(image));
   }
-  if (images) out.push_back("sandbox:docker");
   return out;
 }
 

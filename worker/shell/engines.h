@@ -41,7 +41,8 @@ class Engines {
   // back, before anything new begins there.
   void clean_up(const std::set<std::string>& keep = {});
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
-  // "sandbox:docker" is what contracts with an image ask for, also where OCI runs them.
+  // "sandbox:docker" runs every image, "sandbox:oci" those that follow, each as "image:NAME" and by
+  // its id.
   std::vector<std::string> features();
   // Opens this kind, which takes a while, before anybody needs it.
   void open_ahead(SandboxKind kind) { static_cast<void>(get(kind).ok()); }

@@ -48,6 +48,7 @@ struct Options {
        once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
+  std::optional<std::uint32_t> leave_grace;
   std::string cache_max = "0";
   fs::path models;
 };
@@ -120,6 +121,9 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
+  app.add_option("--leave-grace", o.leave_grace,
+                 "seconds that a worker which is leaving waits for the coordinator to take its "
+                 "results (default: until it has them)");
   app.add_option("--workspaces", o.workspaces,
                  "kind of workspaces: overlay (root), user-overlay, fuse-overlay, reflink or copy; "
                  "auto: the first of them that works here")
@@ -313,6 +317,7 @@ int serve(const Options& o) {
   loop.once = o.once;
   loop.left = std::move(left);
   if (0 < o.give_up_after) loop.give_up_after = std::chrono::seconds(o.give_up_after);
+  if (o.leave_grace) loop.leave_grace = std::chrono::seconds(*o.leave_grace);
   Result<WorkerLoop::End> end = WorkerLoop(std::move(loop), executor, bundles, *spool).run();
   if (!end.ok()) return fail(end.error(), code_of(end.error()));
   std::error_code ec;

@@ -32,6 +32,7 @@ class Outbox {
     said_ = 0;
   }
   bool empty() const { return items_.empty(); }
+  std::size_t size() const { return items_.size(); }
   bool holds(AttemptId attempt) const { return items_.contains(attempt); }
   // At most kBatchItems of them, oldest first.
   std::vector<AttemptId> unacked() const;

@@ -32,6 +32,13 @@ void lose_evidence(wire::ResultMessage& result, const std::string& why) {
 
 }  // namespace
 
+Status RunExecutor::can_begin(const AttemptInput& input) {
+  if (input.left) return ok_status();  // it has begun, and is paid for
+  Result<SandboxEngine*> engine = engines_.engine_for(input.contract->contract.environment);
+  if (!engine.ok() && engine.error().code == Errc::kUnavailable) return engine.error();
+  return ok_status();
+}
+
 Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatch& watch) {
   const std::string name = to_string(input.assignment.attempt);
   const fs::path dir = options_.runs / (input.campaign + "-" + name);

@@ -22,6 +22,9 @@ class RunExecutor {
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, Spool& spool)
       : options_(std::move(options)), store_(store), engines_(engines), spool_(spool) {}
 
+  // kUnavailable: this host does not have now what the attempt needs, and nothing of it was begun.
+  // May take a second.
+  Status can_begin(const AttemptInput& input);
   Result<Spool::Entry> execute(const AttemptInput& input, AttemptWatch& watch);
   // The result of one that this worker cannot begin; of `input` only what names the attempt counts.
   Result<Spool::Entry> decline(const AttemptInput& input, const std::string& why);

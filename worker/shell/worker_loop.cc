@@ -26,7 +26,6 @@ namespace {
 constexpr Millis kTick{200};
 constexpr Millis kProgress{3'000};     // of silence between Syncs
 constexpr Millis kLook{2'000};         // between two looks at what the host offers
-constexpr Millis kLeaveGrace{10'000};  // for acknowledgements once nothing runs any more
 constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
 constexpr Millis kSyncMin{50};
 constexpr Millis kSyncMax{60'000};
@@ -130,12 +129,13 @@ void WorkerLoop::on_signal() {
     if (error) return;
     if (!draining_) {
       log::info("draining: finishing what runs, starting nothing; once more to cancel it");
-      draining_ = true;
+      drain();
       sync();
+    } else if (attempts_.empty()) {
+      leave_by_ = mono_now();  // results stay in the spool
     } else {
       log::info("cancelling what runs");
       for (auto& [key, local] : attempts_) local.watch->shut_down();
-      std::erase_if(attempts_, [](const auto& item) { return item.second.waiting; });
     }
     leave_if_done();
     on_signal();
@@ -183,7 +183,10 @@ void WorkerLoop::look_at_host(Instant now) {
 void WorkerLoop::host_seen(std::vector<std::string> features) {
   looking_ = false;
   next_look_ = mono_now() + kLook;
-  if (features == features_) return;
+  if (features == features_) {
+    if (!declined_.empty()) sync();
+    return;
+  }
   const auto holds = [](const std::vector<std::string>& all, const std::string& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };
@@ -253,10 +256,11 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
   epoch_ = m.epoch;
   if (m.drain && !draining_) {
     log::info("draining: the coordinator asks for it");
-    draining_ = true;
+    drain();
   }
   if (other)
     return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
+  heard(m.ticket);
   gate_of(campaign_)->obey(m.ticket, m.shares);
   suspend(m.suspended);
   for (const AttemptId id : m.acked) forget(id);
@@ -267,6 +271,7 @@ void WorkerLoop::handle(const wire::SyncReply& m) {
       it->second.watch->stop_agent(
           "budget_exceeded: dominance: much of the run's money was used without a milestone");
   for (const AttemptId id : m.cancel) cancel(id, "the coordinator does not want it any more");
+  if (draining_ && drain_said_ == 0) sync();  // it assigns nothing more once it has heard that
 }
 
 void WorkerLoop::enter_campaign(const std::string& campaign) {
@@ -275,6 +280,7 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   campaign_ = campaign;
   spool_ready_ = false;
   done_.clear();
+  declined_.clear();
   early_.clear();
   wanted_.clear();
   // Never started, and from here their bundles do not come.
@@ -313,17 +319,25 @@ void WorkerLoop::handle(const wire::Assign& m) {
     if (epoch_ < m.epoch) sync();
     return;
   }
-  if (draining_) return;  // the next Sync says slots 0 and does not list them
   for (const wire::Assignment& a : m.runs) {
     const Key key{campaign_, a.attempt};
     if (attempts_.contains(key) || outbox_.holds(a.attempt) || done_.contains(a.attempt)) continue;
-    if (limits::kSlotsMax <= attempts_.size()) break;
+    if (draining_ || limits::kSlotsMax <= attempts_.size()) {
+      give_back(a.attempt);
+      continue;
+    }
+    if (declined_.contains(a.attempt)) continue;  // sent again because our word was lost
     Local local;
     local.assignment = a;
     local.settings = m.settings;
     local.epoch = m.epoch;
     local.watch->hold()->set(suspended_);
     attempts_.emplace(key, std::move(local));
+  }
+  if (draining_) {
+    drain_said_ = 0;  // this was under way when we said it
+    drain_heard_ = false;
+    return sync();
   }
   start_ready();
 }
@@ -360,7 +374,8 @@ void WorkerLoop::cancel(AttemptId attempt, const std::string& reason) {
   const auto it = attempts_.find({campaign_, attempt});
   if (it == attempts_.end()) return;
   if (it->second.waiting) {
-    attempts_.erase(it);  // never started: the next Sync does not list it
+    attempts_.erase(it);
+    give_back(attempt);
   } else {
     it->second.watch->cancel(reason);
   }
@@ -412,6 +427,12 @@ void WorkerLoop::sync() {
     m.calls = word.calls;
     m.campaign = campaign_;
     outbox_.on_sync(m.ticket);
+    for (auto& [attempt, said] : declined_) {
+      if (m.declined.size() == limits::kBatchItems) break;
+      m.declined.push_back(attempt);
+      if (said == 0) said = m.ticket;
+    }
+    if (draining_ && drain_said_ == 0) drain_said_ = m.ticket;
   }
   introduced_ = send(m) || introduced_;
   want_missing();
@@ -420,17 +441,6 @@ void WorkerLoop::sync() {
 // Whoever has not said who he is, is not heard: nothing overtakes the Sync that names it.
 void WorkerLoop::deliver() {
   if (introduced_) outbox_.pump(mono_now());
-}
-
-void WorkerLoop::leave_if_done() {
-  if (end_ || !spool_ready_) return;
-  if (options_.once && 0 < ended_ && attempts_.empty() && outbox_.empty()) draining_ = true;
-  if (!draining_ || !attempts_.empty()) return;
-  const Instant now = mono_now();
-  if (!leave_by_) leave_by_ = now + kLeaveGrace;
-  if (!outbox_.empty() && linked_ && now < *leave_by_) return;
-  send(wire::Leave{options_.worker, boot_});
-  finish(End::kLeft);
 }
 
 }  // namespace proctor

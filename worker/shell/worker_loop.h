@@ -34,6 +34,9 @@ struct WorkerLoopOptions {
   fs::path home;      // of this worker: spool/, bundles/, runs/
   bool once = false;  // leave as soon as something was done and nothing is left to do
   std::optional<std::chrono::seconds> give_up_after;  // without a word from the coordinator
+  // How long one that is leaving waits for the coordinator to take its results; nothing: until it
+  // has them.
+  std::optional<std::chrono::seconds> leave_grace;
   // Of the last campaign: what an earlier life left and this one goes on with.
   std::vector<LeftAttempt> left{};
 };
@@ -95,6 +98,12 @@ class WorkerLoop {
   void on_signal();
   void deliver();
   void leave_if_done();
+  void say_what_waits();
+  void heard(std::uint64_t ticket);
+  void give_back(AttemptId attempt);
+  void give_back_waiting();
+  void drain();
+  void cannot_begin(const Key& key, const std::string& why);
   void finish(End end);
   std::vector<wire::RunningAttempt> running() const;
   void on_disk(std::function<void()> work);
@@ -137,7 +146,12 @@ class WorkerLoop {
     bool storing = false;
   };
   std::map<Digest, Wanted> wanted_;
+  // Of this campaign: given back, with the ticket of the first Sync that said so; 0: not said yet.
+  std::map<AttemptId, std::uint64_t> declined_;
   bool draining_ = false;
+  std::uint64_t drain_said_ = 0;  // the ticket of the first Sync without slots; 0: not said yet
+  bool drain_heard_ = false;      // and the coordinator has answered it
+  bool said_what_waits_ = false;
   bool suspended_ = false;  // the campaign's sandboxes stand still, by its coordinator's last word
   bool linked_ = false, introduced_ = false;  // introduced: by a Sync, on this link
   std::uint64_t ended_ = 0;

@@ -114,13 +114,22 @@ void WorkerLoop::start(const Key& key) {
   local.waiting = false;
   asio::post(slots_, [this, key, input = input_of(key, local), settings = local.settings,
                       watch = local.watch]() mutable {
-    const auto work = [&]() -> Result<Spool::Entry> {
+    // Nothing: given back.
+    const auto work = [&]() -> Result<std::optional<Spool::Entry>> {
       PROCTOR_TRY(input.contract, bundles_.contract({key.first, input.assignment.contract}));
       PROCTOR_TRY(input.method, bundles_.method({key.first, input.assignment.method}));
       PROCTOR_TRY(input.settings, bundles_.settings({key.first, settings}));
-      return executor_.execute(input, *watch);
+      if (Status can = executor_.can_begin(input); !can.ok()) {
+        asio::post(io_, [this, key, why = can.error().detail] { cannot_begin(key, why); });
+        return std::optional<Spool::Entry>();
+      }
+      PROCTOR_TRY(Spool::Entry entry, executor_.execute(input, *watch));
+      return std::optional(std::move(entry));
     };
-    auto entry = std::make_shared<Result<Spool::Entry>>(work());
+    Result<std::optional<Spool::Entry>> done = work();
+    if (done.ok() && !done->has_value()) return;
+    auto entry = std::make_shared<Result<Spool::Entry>>(
+        done.ok() ? Result<Spool::Entry>(std::move(**done)) : Result<Spool::Entry>(done.error()));
     asio::post(io_, [this, key, entry] { attempt_ended(key, std::move(*entry)); });
   });
 }

@@ -70,6 +70,7 @@ class FakeCoordinator {
   std::map<AttemptId, std::string> archives;
   std::set<AttemptId> durable;
   std::size_t chunks = 0, wants = 0, leaves = 0;
+  std::vector<AttemptId> spooled;  // by the last Leave
 
  private:
   void on(const wire::PeerMessage& m) {
@@ -80,7 +81,11 @@ class FakeCoordinator {
                         [this](const wire::Want& w) { answer(w); },
                         [this](const wire::ArchiveChunk& c) { answer(c); },
                         [this](const wire::ResultMessage& r) { answer(r); },
-                        [this](const wire::Leave&) { ++leaves; }, [](const wire::Progress&) {},
+                        [this](const wire::Leave& l) {
+                          ++leaves;
+                          spooled = l.spooled;
+                        },
+                        [](const wire::Progress&) {},
                         [](const auto&) { FAIL("a coordinator's word from a worker"); }},
                *message);
   }

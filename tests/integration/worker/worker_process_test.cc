@@ -311,19 +311,26 @@ TEST_SUITE("worker") {
     CHECK_MESSAGE(result.rationale.find("aftertime") != std::string::npos, result.rationale);
   }
 
-  TEST_CASE("an image without an engine is infrastructure and names the image") {
+  TEST_CASE(
+      "an attempt whose image cannot run here now is given back before anything of it began") {
     Scene scene;
     scene.contract.environment.image = "sha256:" + std::string(64, 'b');
     FakeCoordinator coordinator(scene.socket, 1);
-    Child worker = scene.start_worker({"--engine-wait", "1"});
+    Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
     const Method noop = scene.method("noop", Method::Kind::kNoop);
     coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
-    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
-    CHECK(coordinator.results.at(id(0)).infrastructure);
-    CHECK(coordinator.results.at(id(0)).rationale.find(scene.contract.environment.image) !=
-          std::string::npos);
-    CHECK(scene.log().find("waiting for it") != std::string::npos);
+    const auto given_back = [&] {
+      return coordinator.syncs.back().declined == std::vector<AttemptId>{id(0)};
+    };
+    REQUIRE_MESSAGE(coordinator.until(given_back), scene.log());
+    CHECK(coordinator.syncs.back().slots == 2);  // it takes others
+    CHECK(coordinator.syncs.back().running.empty());
+    CHECK(scene.log().find("is given back: no Docker Engine answers") != std::string::npos);
+    CHECK(scene.log().find(scene.contract.environment.image) != std::string::npos);
+    // The answer to that Sync was read: it is not said for ever.
+    REQUIRE(coordinator.until([&] { return coordinator.syncs.back().declined.empty(); }));
+    CHECK(coordinator.results.empty());
   }
 
   TEST_CASE("a worker that is refused leaves with exit code 2") {

@@ -1,6 +1,7 @@
 // What survives: a killed worker's results, a coordinator that goes away and comes back.
 #include "tests/integration/worker/meter_scene.h"
 #include "tests/integration/worker/small_disk.h"
+#include "tests/support/programs.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -162,13 +163,67 @@ TEST_SUITE("worker") {
     REQUIRE(coordinator.connected());
     const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 1");
     coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
-    REQUIRE(coordinator.until([&] { return !coordinator.syncs.back().running.empty(); }));
+    REQUIRE(coordinator.until([&] {
+      const auto& running = coordinator.syncs.back().running;
+      return running.size() == 1 && running[0].stage == wire::Stage::kAgent;
+    }));
     coordinator.drain = true;
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kFailure);
     CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(20)) == 0);
     CHECK(coordinator.syncs.back().slots == 0);
+  }
+
+  TEST_CASE(
+      "an assignment that was under way to a draining worker is given back before it leaves") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 2");
+    coordinator.assign({scene.assignment(coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE(coordinator.until([&] {
+      const auto& running = coordinator.syncs.back().running;
+      return running.size() == 1 && running[0].stage == wire::Stage::kAgent;
+    }));
+    worker.signal(SIGTERM);
+    REQUIRE(coordinator.until([&] { return coordinator.syncs.back().slots == 0; }));
+    coordinator.assign({scene.assignment(coordinator, slow, 1)}, scene.settings_digest());
+    const auto given_back = [&] {
+      return coordinator.syncs.back().declined == std::vector<AttemptId>{id(1)};
+    };
+    REQUIRE_MESSAGE(coordinator.until(given_back), scene.log());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
+    CHECK(coordinator.spooled.empty());
+    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK_FALSE(coordinator.results.contains(id(1)));
+  }
+
+  TEST_CASE("a worker that leaves brings its results first, however long the coordinator is away") {
+    Scene scene;
+    auto coordinator = std::make_unique<FakeCoordinator>(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator->connected());
+    const Method slow = scene.method("slow", Method::Kind::kCommand, "sleep 1");
+    coordinator->assign({scene.assignment(*coordinator, slow, 0)}, scene.settings_digest());
+    REQUIRE(coordinator->until([&] {
+      const auto& running = coordinator->syncs.back().running;
+      return running.size() == 1 && running[0].stage == wire::Stage::kAgent;
+    }));
+    coordinator.reset();
+    worker.signal(SIGTERM);
+    REQUIRE_MESSAGE(eventually([&] {
+                      return scene.log().find("1 results wait for a coordinator that is away") !=
+                             std::string::npos;
+                    }),
+                    scene.log());
+    CHECK(worker.running());
+    coordinator = std::make_unique<FakeCoordinator>(scene.socket, 2);
+    REQUIRE_MESSAGE(coordinator->has_result(id(0)), scene.log());
+    REQUIRE(coordinator->until([&] { return coordinator->leaves == 1; }));
+    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
   }
 
   TEST_CASE("a second interrupt cancels and the run may be tried elsewhere") {

@@ -42,7 +42,7 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
   // Where one run kills its workers nothing else does: else nobody could tell who is innocent.
   if (below(3) == 0) {
     poison_ = RunId(static_cast<std::uint32_t>(below(plan_.runs.size())));
-    ranges_.worker_dies = 0;
+    ranges_.worker_dies = ranges_.leaves = 0;
     constexpr std::uint64_t kShorterThanTwoLeases = 24'000;
     ranges_.cut_off_ms = std::min(ranges_.cut_off_ms, kShorterThanTwoLeases);
   }
@@ -154,6 +154,10 @@ void World::faults() {
     wall_offset_ = some(2 * kDay) - Millis(kDay);
   }
   for (auto& [id, w] : workers_) {
+    if (w.alive && !w.leaving && chance(ranges_.leaves)) {
+      ++seen_.leaves;
+      w.leaving = true;
+    }
     if (w.alive && chance(ranges_.worker_dies)) {
       ++seen_.worker_deaths;
       socket_closed(w);

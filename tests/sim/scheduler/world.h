@@ -17,7 +17,7 @@
 namespace proctor::sim {
 
 struct Ranges {  // percent per message or per second
-  unsigned lose = 5, repeat = 5, worker_dies = 2, coordinator_dies = 1, partition = 2;
+  unsigned lose = 5, repeat = 5, worker_dies = 2, leaves = 2, coordinator_dies = 1, partition = 2;
   unsigned infrastructure = 3;  // of results
   unsigned ledger_slow = 3;     // of batches: Redis answers after seconds
   unsigned dies_on_answer = 1;  // of batches: the ledger acted, the coordinator died at once
@@ -38,6 +38,7 @@ struct Exercised {
   std::uint64_t lost = 0, repeated = 0, worker_deaths = 0, coordinator_deaths = 0, partitions = 0;
   std::uint64_t denials = 0, parked = 0, voided = 0, attempts_lost = 0, late_results = 0;
   std::uint64_t infrastructure = 0, adopted = 0, reassigned = 0, cancelled_on_sync = 0, resent = 0;
+  std::uint64_t leaves = 0, declined = 0, given_back = 0;
   std::uint64_t drains = 0, ledger_repeats = 0, runs = 0, slow_answers = 0;
   std::uint64_t answers_lost = 0, gone_for_good = 0, ended_by_limit = 0;
   std::uint64_t across = 0, short_across = 0, alerts = 0, dominant = 0;
@@ -72,6 +73,9 @@ class World {
     std::map<AttemptId, Usage> left;  // by an earlier life, for the next one to go on with
     std::set<AttemptId> done;         // in this life
     std::map<AttemptId, wire::ResultMessage> spool;
+    bool leaving = false;                         // of its own accord, or by a signal
+    std::map<AttemptId, std::uint64_t> declined;  // with the ticket of the Sync that said so
+    std::uint64_t ticket = 0, leave_said = 0;     // of its last Sync; of the first without slots
   };
 
   // time
@@ -122,6 +126,7 @@ class World {
   void send_result(SimWorker& w, const wire::ResultMessage& r);
   void kill_worker(SimWorker& w);
   void leave(SimWorker& w);
+  static void stay(SimWorker& w);  // its next life does not leave
   void faults();
   void socket_closed(const SimWorker& w);
   std::string stuck() const;

@@ -233,6 +233,12 @@ void World::check_durable(const JournalWrite& write) {
           [&](const AttemptSettled& w) { check_settled(w); },
           [&](const AttemptVoided& w) {
             ++seen_.voided;
+            if (w.reason.find("gave it back") != std::string::npos ||
+                w.reason.find("before it began") != std::string::npos)
+              ++seen_.given_back;
+            if (const auto begun = begun_in_.find(w.attempt);
+                begun != begun_in_.end() && begun->second == durable_.at(w.attempt).at.boot)
+              fail("voided though its worker had begun it: " + to_string(w.attempt));
             durable_.at(w.attempt).at.state = S::kVoided;
             durable_.at(w.attempt).terminal = true;
           },

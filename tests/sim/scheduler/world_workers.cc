@@ -31,7 +31,13 @@ void World::sync(SimWorker& w) {
   s.worker = w.id;
   s.boot = w.boot;
   s.epoch_seen = w.epoch_seen;
-  s.slots = w.slots;
+  s.slots = w.leaving ? 0 : w.slots;
+  s.ticket = ++w.ticket;
+  for (auto& [id, said] : w.declined) {
+    s.declined.push_back(id);
+    if (said == 0) said = w.ticket;
+  }
+  if (w.leaving && w.leave_said == 0) w.leave_said = w.ticket;
   s.features = {"sandbox:null"};
   for (const auto& [id, usage] : w.running)
     s.running.push_back({id, wire::Stage::kAgent, true, usage});
@@ -52,7 +58,12 @@ void World::perform(const ReplySync& c) {
       if (const auto it = w.spool.find(id); it != w.spool.end()) send_result(w, it->second);
     for (const AttemptId& id : reply.cancel) w.running.erase(id);
     for (const AttemptId& id : reply.stop) stop_agent(w, id);
-    if (reply.drain && w.running.empty() && w.spool.empty()) leave(w);
+    if (w.ticket < reply.ticket) return;  // of an earlier life
+    std::erase_if(w.declined,
+                  [&](const auto& one) { return one.second != 0 && one.second <= reply.ticket; });
+    const bool heard = w.leave_said != 0 && w.leave_said <= reply.ticket;
+    const bool may = reply.drain || (w.leaving && heard && w.declined.empty());
+    if (may && w.running.empty() && w.spool.empty()) leave(w);
   });
 }
 
@@ -73,9 +84,12 @@ void World::perform(const AssignRuns& c) {
     if (outcome_of_.contains(r.attempt.run))
       fail("assigned after its run ended: " + to_string(r.attempt));
   }
-  to_worker(c.worker, [this, runs = c.runs, epoch = epoch_](SimWorker& w) {
-    for (const AssignRuns::Run& r : runs) start_attempt(w, epoch, r.attempt);
-  });
+  // On the connection of the life that was heard of: the next one never sees it.
+  to_worker(c.worker,
+            [this, runs = c.runs, epoch = epoch_, to = boot_heard_[c.worker]](SimWorker& w) {
+              if (w.boot != to) return;
+              for (const AssignRuns::Run& r : runs) start_attempt(w, epoch, r.attempt);
+            });
 }
 
 void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
@@ -83,6 +97,11 @@ void World::start_attempt(SimWorker& w, Epoch epoch, AttemptId id) {
   w.epoch_seen = epoch;
   if (w.running.contains(id) || w.spool.contains(id) || w.done.contains(id)) {
     ++seen_.reassigned;
+    return;
+  }
+  if (w.leaving) {
+    if (w.declined.emplace(id, 0).second) ++seen_.declined;
+    w.leave_said = 0;
     return;
   }
   Usage u;
@@ -172,10 +191,11 @@ void World::perform(const CancelAttempts& c) {
 
 // It was told to; somebody starts it again.
 void World::leave(SimWorker& w) {
-  to_coordinator(w, WorkerLeft{w.id, w.boot});
+  to_coordinator(w, WorkerLeft{w.id, w.boot, std::set<AttemptId>()});
   w.alive = false;
   ++w.life;
   w.done.clear();
+  stay(w);
   at(some(20'000), [this, &w] {
     w.alive = true;
     w.boot = BootId(rng_());
@@ -184,9 +204,17 @@ void World::leave(SimWorker& w) {
   });
 }
 
+void World::stay(SimWorker& w) {
+  w.leaving = false;
+  w.declined.clear();
+  w.leave_said = 0;
+  w.ticket = 0;
+}
+
 void World::kill_worker(SimWorker& w) {
   w.alive = false;
   ++w.life;
+  stay(w);
   if (!w.spool.empty() && chance(ranges_.torn)) {
     ++seen_.torn;
     w.spool.erase(std::next(w.spool.begin(), static_cast<std::ptrdiff_t>(below(w.spool.size()))));

@@ -69,6 +69,17 @@ class Desk {
     s.unacked = std::move(unacked);
     feed(WorkerSynced{std::move(s)});
   }
+  // A Sync that gives `id` back and mentions nothing else.
+  void decline(const char* worker, AttemptId id, std::uint32_t slots) {
+    wire::Sync s;
+    s.worker = WorkerId(worker);
+    s.boot = BootId(1);
+    s.epoch_seen = Epoch(2);
+    s.slots = slots;
+    s.features = {"sandbox:null"};
+    s.declined = {id};
+    feed(WorkerSynced{std::move(s)});
+  }
   void result(const char* worker, AttemptId id, std::uint64_t cost,
               Termination termination = Termination::kCompleted) {
     wire::ResultMessage r;

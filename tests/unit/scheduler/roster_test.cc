@@ -6,6 +6,7 @@ using namespace proctor;
 
 namespace {
 constexpr std::uint32_t kBoth = capability::kNull | capability::kDocker;
+constexpr std::uint32_t kEngine = kBoth | capability::kImages;  // a Docker Engine runs every image
 WorkerIndex join(Roster& roster, const char* name, std::uint32_t slots, std::uint32_t has) {
   const WorkerIndex i = roster.index_of(WorkerId(name));
   roster.update(i, BootId(1), slots, has, Instant{});
@@ -63,8 +64,23 @@ TEST_SUITE("roster") {
 
   TEST_CASE("features become capabilities and capabilities become words") {
     CHECK(capability::from_features({"sandbox:docker", "workspace:overlay", "sandbox:null"}) ==
-          kBoth);
+          kEngine);
+    CHECK(capability::describe_offer(kEngine) == "Docker and the null sandbox");
     CHECK(capability::describe(kBoth) == "Docker and the null sandbox");
     CHECK(capability::describe(0) == "nothing special");
+  }
+
+  TEST_CASE("a store of images offers those that are in it, an engine all of them") {
+    const std::vector<std::string> images{"image:base:latest", "image:sha256:aa"};
+    const std::uint32_t base = capability::image_bit(0), other = capability::image_bit(1);
+    const std::uint32_t stored =
+        capability::from_features({"sandbox:oci", "image:sha256:aa", "image:unknown"}, images);
+    CHECK(stored == other);
+    CHECK(capability::describe_offer(stored) == "stored images");
+    CHECK(capability::describe(base) == "Docker");
+    CHECK((capability::from_features({"sandbox:docker"}, images) & (base | other)) ==
+          (base | other));
+    CHECK(capability::image_bit(19) == capability::image_bit(400));  // those beyond share one
+    CHECK((capability::image_bit(400) & capability::kImages) != 0);
   }
 }

@@ -258,6 +258,63 @@ TEST_SUITE("scheduler") {
     CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2), attempt_of(1)});
   }
 
+  TEST_CASE("what a worker gives back costs nothing and is tried elsewhere") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("w", 1);
+    REQUIRE(desk.assigned == Attempts{attempt_of(0)});
+    desk.decline("other", attempt_of(0), 0);  // it is not the one that has it
+    CHECK(desk.facts<AttemptVoided>().empty());
+    desk.decline("w", attempt_of(0), 0);
+    REQUIRE(desk.facts<AttemptVoided>().size() == 1);
+    CHECK(desk.facts<AttemptVoided>()[0].reason == "worker w gave it back");
+    CHECK(desk.facts<AttemptLost>().empty());
+    CHECK(desk.core.balances()[0].spent == micro(0));
+    CHECK(desk.core.balances()[0].reserved == micro(0));
+    CHECK(desk.core.roster().at(0).failures == 0);  // it is leaving: that says nothing of its host
+    desk.sync("v", 1);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2)});
+  }
+
+  TEST_CASE("what has begun cannot be given back") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.sync("w", 1, {attempt_of(0)});  // its sandbox has started
+    desk.decline("w", attempt_of(0), 1);
+    CHECK(desk.facts<AttemptVoided>().empty());
+    REQUIRE(desk.facts<AttemptLost>().size() == 1);  // it no longer has it: charged
+    CHECK(desk.core.balances()[0].spent == micro(10));
+  }
+
+  TEST_CASE("a worker that has room and gives back what it is given is set aside after a while") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("w", 1);
+    for (std::uint32_t no = 1; desk.core.roster().at(0).takes_new(); ++no) {
+      REQUIRE(no < 20);
+      REQUIRE(desk.assigned.back() == attempt_of(0, no));
+      desk.decline("w", attempt_of(0, no), 1);
+    }
+    CHECK(desk.core.roster().at(0).failures == settings().retries.quarantine_after);
+    CHECK(desk.core.balances()[0].spent == micro(0));
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kQueued);
+  }
+
+  TEST_CASE("a goodbye loses what had begun and nothing else") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    desk.sync("w", 3);
+    REQUIRE(desk.assigned.size() == 3);
+    desk.sync("w", 0, {attempt_of(0)});
+    // The first ran and is nowhere, the second never came, the third's result is in the spool.
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1), std::set<AttemptId>{attempt_of(2)}});
+    REQUIRE(desk.facts<AttemptVoided>().size() == 1);
+    CHECK(desk.facts<AttemptVoided>()[0].attempt == attempt_of(1));
+    CHECK(desk.facts<AttemptLost>().size() == 2);
+    CHECK(desk.core.balances()[0].spent == micro(20));
+  }
+
   TEST_CASE("a queued run costs at most 64 bytes of the plan and the scheduler together") {
     constexpr std::size_t kRuns = 100'000;
     static_assert(sizeof(PlanView::Run) == 8);

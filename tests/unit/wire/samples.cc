@@ -50,6 +50,7 @@ std::vector<Message> one_of_each() {
   sync.ticket = 41;
   sync.obeyed = 40;
   sync.calls = {7, 0};
+  sync.declined = {id(18, 1)};
   ResultMessage result;
   result.epoch = Epoch(3);
   result.attempt = id(17, 2);
@@ -77,7 +78,7 @@ std::vector<Message> one_of_each() {
       Want{{digest_of("contract"), digest_of("method")}},
       ArchiveChunk{Epoch(3), id(17, 2), digest_of("archive"), 65'536, 65'541, "tail!"},
       result,
-      Leave{WorkerId("w1"), BootId(0xfeedULL << 40)},
+      Leave{WorkerId("w1"), BootId(0xfeedULL << 40), {id(300, 1)}},
       SyncReply{Epoch(3),
                 "pilot",
                 2000,
@@ -194,6 +195,7 @@ Sync sync(std::mt19937_64& rng) {
   m.obeyed = rng();
   m.calls = counts(rng);
   m.campaign = letters(rng, 0, limits::kNameBytes);
+  m.declined = attempts(rng);
   return m;
 }
 
@@ -238,7 +240,7 @@ Message random_message(std::mt19937_64& rng) {
     case 4:
       return result(rng);
     case 5:
-      return Leave{WorkerId(letters(rng, 1, limits::kNameBytes)), BootId(rng())};
+      return Leave{WorkerId(letters(rng, 1, limits::kNameBytes)), BootId(rng()), attempts(rng)};
     case 6:
       return SyncReply{Epoch(rng()),
                        letters(rng, 1, 64),

@@ -1,0 +1,74 @@
+// WorkerLoop: what is given back without having begun, and an orderly goodbye.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "worker/shell/worker_loop.h"
+
+namespace proctor {
+
+// The coordinator has read the Sync of this ticket (0: it does not say which): it knows what was
+// declined in it, and assigns nothing more to a worker that has no slots.
+void WorkerLoop::heard(std::uint64_t ticket) {
+  const auto in_it = [ticket](std::uint64_t said) {
+    return said != 0 && (ticket == 0 || said <= ticket);
+  };
+  std::erase_if(declined_, [&](const auto& item) { return in_it(item.second); });
+  drain_heard_ = drain_heard_ || in_it(drain_said_);
+}
+
+// Never started here, and never will be: the next Sync says so, and it costs nothing.
+void WorkerLoop::give_back(AttemptId attempt) {
+  declined_.emplace(attempt, 0);
+}
+
+// What the host offered when the attempt was assigned it offers no more: first a look at what it
+// does offer, so that the Sync that gives the attempt back says that too.
+void WorkerLoop::cannot_begin(const Key& key, const std::string& why) {
+  log::warn("attempt " + to_string(key.second) + " is given back: " + why);
+  attempts_.erase(key);
+  if (key.first == campaign_) give_back(key.second);
+  look_at_host(next_look_ = mono_now());
+  leave_if_done();
+}
+
+void WorkerLoop::drain() {
+  draining_ = true;
+  give_back_waiting();
+}
+
+void WorkerLoop::give_back_waiting() {
+  std::erase_if(attempts_, [this](const auto& item) {
+    if (!item.second.waiting) return false;
+    if (item.first.first == campaign_) give_back(item.first.second);
+    return true;
+  });
+}
+
+void WorkerLoop::leave_if_done() {
+  if (end_ || !spool_ready_) return;
+  if (options_.once && 0 < ended_ && attempts_.empty() && outbox_.empty() && !draining_) {
+    drain();
+    sync();
+  }
+  if (!draining_ || !attempts_.empty()) return;
+  const Instant now = mono_now();
+  if (options_.leave_grace && !leave_by_) leave_by_ = now + *options_.leave_grace;
+  const bool untold = linked_ && (!drain_heard_ || !declined_.empty());
+  if ((untold || !outbox_.empty()) && (!leave_by_ || now < *leave_by_)) return say_what_waits();
+  send(wire::Leave{options_.worker, boot_, outbox_.unacked()});
+  finish(End::kLeft);
+}
+
+void WorkerLoop::say_what_waits() {
+  if (linked_ || outbox_.empty() || std::exchange(said_what_waits_, true)) return;
+  log::info(
+      fmt::format("{} results wait for a coordinator that is away; SIGINT or SIGTERM leaves "
+                  "now, and the next worker with this --root and --name brings them",
+                  outbox_.size()));
+}
+
+}  // namespace proctor

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "common/base/text.h"
+
 namespace proctor::log {
 namespace {
 spdlog::level::level_enum level_of(Level l) {
@@ -20,6 +22,20 @@ spdlog::level::level_enum level_of(Level l) {
   }
   return spdlog::level::info;
 }
+
+// Whatever a message quotes, it is one message: no control byte reaches a terminal, and a line end
+// inside it does not begin a line that looks like another's.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (;;) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    out += printable(line, 4 * line.size() + 1);
+    if (end == std::string_view::npos) return out;
+    out += "\n    ";
+    text.remove_prefix(end + 1);
+  }
+}
 }  // namespace
 
 void init(std::string_view who, Level least) {
@@ -31,16 +47,16 @@ void init(std::string_view who, Level least) {
   spdlog::set_default_logger(std::move(logger));
 }
 void debug(std::string_view text) {
-  spdlog::debug("{}", text);
+  spdlog::debug("{}", shown(text));
 }
 void info(std::string_view text) {
-  spdlog::info("{}", text);
+  spdlog::info("{}", shown(text));
 }
 void warn(std::string_view text) {
-  spdlog::warn("{}", text);
+  spdlog::warn("{}", shown(text));
 }
 void error(std::string_view text) {
-  spdlog::error("{}", text);
+  spdlog::error("{}", shown(text));
 }
 
 }  // namespace proctor::log

@@ -40,6 +40,28 @@ std::size_t sequence_length(std::string_view s) {
   return 0;
 }
 
+// Controls, and what changes how the characters beside it are shown: line ends of Unicode, marks
+// and overrides of direction, characters without width that make two names look the same.  Joiners
+// of U+200C and U+200D stay: scripts and emoji are spelled with them.
+bool misleads(std::string_view sequence) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  switch (sequence.size()) {
+    case 1:
+      return at(0) < 0x20 || at(0) == 0x7F;
+    case 2:
+      return (at(0) == 0xC2 && at(1) < 0xA0) ||  // C1: terminals obey them too
+             (at(0) == 0xD8 && at(1) == 0x9C);   // U+061C
+    case 3: {
+      const unsigned code = (at(0) & 15U) << 12 | (at(1) & 63U) << 6 | (at(2) & 63U);
+      return code == 0x200B || code == 0x200E || code == 0x200F ||
+             (0x2028 <= code && code <= 0x202E) || (0x2060 <= code && code <= 0x206F) ||
+             code == 0xFEFF;
+    }
+    default:
+      return at(0) == 0xF3 && at(1) == 0xA0;  // U+E0000 to U+E0FFF: tags, of no width
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> nearest_word(std::string_view word,
@@ -64,14 +86,14 @@ std::string printable(std::string_view bytes, std::size_t bytes_max) {
   while (!bytes.empty()) {
     if (bytes_max <= out.size()) return out + "...";
     const std::size_t n = sequence_length(bytes);
-    const auto c = static_cast<unsigned char>(bytes.front());
-    // C1 controls arrive as C2 80..C2 9F: terminals obey them too.
-    const bool c1 = n == 2 && c == 0xC2 && static_cast<unsigned char>(bytes[1]) < 0xA0;
-    if (n == 0 || c < 0x20 || c == 0x7F || c1) {
-      out += "\\x";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
-      bytes.remove_prefix(1);
+    if (n == 0 || misleads(bytes.substr(0, n))) {
+      for (const char byte : bytes.substr(0, std::max<std::size_t>(n, 1))) {
+        const auto c = static_cast<unsigned char>(byte);
+        out += "\\x";
+        out += kHex[c >> 4];
+        out += kHex[c & 15];
+      }
+      bytes.remove_prefix(std::max<std::size_t>(n, 1));
       continue;
     }
     out += bytes.substr(0, n);

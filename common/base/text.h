@@ -12,8 +12,8 @@ namespace proctor {
 std::optional<std::string> nearest_word(std::string_view word,
                                         std::span<const std::string_view> candidates);
 
-// Safe to print on a terminal: control bytes and broken UTF-8 become \xNN, cut after `bytes_max`
-// with "...".
+// Safe to print on a terminal: control bytes, broken UTF-8 and characters that reorder or hide
+// others (U+202E and its like) become \xNN, cut after `bytes_max` with "...".
 std::string printable(std::string_view bytes, std::size_t bytes_max = 200);
 
 bool is_utf8(std::string_view bytes);

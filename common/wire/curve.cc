@@ -9,9 +9,9 @@
 #include <array>
 #include <cerrno>
 
-#include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
+#include "common/base/worker_name.h"
 
 namespace proctor::wire {
 namespace {
@@ -49,15 +49,6 @@ Status each_line(const fs::path& path, std::string_view text, F use) {
     PROCTOR_CHECK_OK(use(number, first, second));
   }
   return ok_status();
-}
-
-bool is_name(std::string_view text) {
-  const auto fine = [](char c) {
-    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
-  return !text.empty() && text.size() <= limits::kNameBytes &&
-         std::all_of(text.begin(), text.end(), fine);
 }
 
 // The checks are made on the open file, so that it cannot be exchanged after them.
@@ -180,9 +171,9 @@ Status AllowList::add(std::string_view public_z85, std::string_view name) {
                  "`" + printable(public_z85, 60) + "` is not a public key of 40 characters of Z85"};
   if (public_z85.starts_with('#'))
     return Error{Errc::kInvalid, "a key that begins with a hash would read as a comment"};
-  if (!is_name(name))
-    return Error{Errc::kInvalid, "`" + printable(name, 60) +
-                                     "` is not a name (1 to 100 letters, digits, '.', '_', '-')"};
+  if (!is_worker_name(name))
+    return Error{Errc::kInvalid, "`" + printable(name, 60) + "` is not a worker's name (" +
+                                     std::string(kWorkerNameRule) + ")"};
   if (names_.contains(public_z85)) return Error{Errc::kConflict, "this key is listed already"};
   if (keys_.contains(name))
     return Error{Errc::kConflict, "`" + std::string(name) + "` has a key already"};

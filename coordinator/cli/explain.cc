@@ -172,7 +172,7 @@ Result<int> explain_json(const std::string& folder, const std::string& run_name)
     PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
     for (const AttemptRecord& a : attempts) out["attempts"].push_back(attempt_json(a));
   }
-  std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", out.dump(1, ' ', true, Json::error_handler_t::replace).c_str());
   return kOk;
 }
 

@@ -11,10 +11,23 @@ namespace {
 
 Status keygen(const std::string& folder, const std::vector<std::string>& workers) {
   const StateFolder state{fs::absolute(folder)};
+  std::error_code ec;
+  std::string allow;
+  wire::AllowList list;
+  if (fs::exists(state.allow_list(), ec)) {
+    PROCTOR_TRY(list, wire::load_allow_list(state.allow_list()));
+    PROCTOR_TRY(allow, read_file(state.allow_list(), limits::kConfigFileBytes));
+  }
+  // All names are looked at before any file is written.
+  std::vector<wire::KeyPair> pairs;
+  for (const std::string& name : workers) {
+    PROCTOR_TRY(wire::KeyPair pair, wire::generate_key());
+    PROCTOR_CHECK_OK(list.add(pair.public_z85, name));
+    pairs.push_back(std::move(pair));
+  }
   PROCTOR_CHECK_OK(make_dirs(state.keys()));
   const fs::path secret = state.keys() / "coordinator.key",
                  shared = state.keys() / "coordinator.pub";
-  std::error_code ec;
   if (!fs::exists(secret, ec)) {
     PROCTOR_TRY(const wire::KeyPair pair, wire::generate_key());
     PROCTOR_CHECK_OK(wire::save_key(pair, secret));
@@ -22,20 +35,15 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
     std::printf("coordinator: %s (keep it here), %s (give it to workers)\n", secret.c_str(),
                 shared.c_str());
   }
-  std::string allow;
-  if (fs::exists(state.allow_list(), ec)) {
-    PROCTOR_TRY(allow, read_file(state.allow_list(), limits::kConfigFileBytes));
-  }
-  for (const std::string& name : workers) {
-    PROCTOR_TRY(const wire::KeyPair pair, wire::generate_key());
-    const fs::path path = state.keys() / (name + ".key");
-    PROCTOR_CHECK_OK(wire::save_key(pair, path));
-    allow += pair.public_z85 + " " + name + "\n";
-    std::printf("worker %s: %s (move it to that machine)\n", name.c_str(), path.c_str());
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const fs::path path = state.keys() / (workers[i] + ".key");
+    PROCTOR_CHECK_OK(wire::save_key(pairs[i], path));
+    allow += pairs[i].public_z85 + " " + workers[i] + "\n";
+    std::printf("worker %s: %s (move it to that machine)\n", workers[i].c_str(), path.c_str());
   }
   constexpr unsigned kOwnerOnly = 0600;
   PROCTOR_CHECK_OK(write_file(state.allow_list(), allow, Durability::kSync, kOwnerOnly));
-  PROCTOR_TRY(const wire::AllowList list, wire::load_allow_list(state.allow_list()));
+  PROCTOR_TRY(list, wire::load_allow_list(state.allow_list()));
   std::printf("%zu workers may join (%s)\n", list.size(), state.allow_list().c_str());
   return ok_status();
 }

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "common/base/limits.h"
+#include "common/base/text.h"
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
@@ -18,8 +20,9 @@ struct Tally {
   std::uint64_t runs = 0, files = 0, events = 0, problems = 0;
   std::string first;
   void problem(const std::string& where, const std::string& what) {
-    if (problems++ == 0) first = where + ": " + what;
-    std::printf("%s: %s\n", where.c_str(), what.c_str());
+    constexpr std::size_t kShown = 2 * limits::kDetailBytes;
+    if (problems++ == 0) first = printable(where, kShown) + ": " + printable(what, kShown);
+    std::printf("%s: %s\n", printable(where, kShown).c_str(), printable(what, kShown).c_str());
   }
 };
 

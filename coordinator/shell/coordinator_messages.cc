@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/base/worker_name.h"
 #include "common/wire/codec.h"
 #include "coordinator/shell/coordinator.h"
 
@@ -60,8 +61,8 @@ const WorkerId* Coordinator::worker_of(std::size_t port, const std::string& rout
   return it == by_routing_id_.end() ? nullptr : &it->second;
 }
 
-// A key may speak for the worker it is named after, and for "NAME-anything"; a name that a living
-// worker has is refused to a second one.
+// A key speaks for the worker it is registered as and for nobody else; a name that a living worker
+// has is refused to a second one.
 bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
                                const wire::Sync& m) {
   const std::string& name = m.worker.raw();
@@ -70,7 +71,8 @@ bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
     ports_[port]->send(from.peer, wire::encode(wire::Refuse{why}));
     return false;
   };
-  if (!from.user.empty() && name != from.user && !name.starts_with(from.user + "-"))
+  if (!is_worker_name(name)) return refuse("a worker's name is " + std::string(kWorkerNameRule));
+  if (!from.user.empty() && name != from.user)
     return refuse("its key is registered as " + from.user);
   const auto it = peers_.find(m.worker);
   if (it == peers_.end()) {

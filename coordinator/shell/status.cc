@@ -82,7 +82,7 @@ std::string to_json(const StatusSnapshot& s) {
                             {"held", w.held},
                             {"state", w.state},
                             {"offers", w.offers}});
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 Result<StatusSnapshot> parse_status(std::string_view text) try {
@@ -144,14 +144,15 @@ std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
   if (!s.envelopes.empty())
     line += " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) +
             " " + s.unit;
-  if (s.state != "running") line += " | " + s.state;
+  if (s.state != "running") line += " | " + printable(s.state, limits::kDetailBytes);
   if (0 <= s.eta_ms) line += " | ETA " + duration(s.eta_ms);
   if (0 < columns && columns < line.size()) line.resize(columns);
   return line;
 }
 
 std::string describe(const StatusSnapshot& s) {
-  std::string out = "campaign " + s.campaign + ": " + s.state + " (as of " + to_rfc3339(s.at) +
+  std::string out = "campaign " + printable(s.campaign) + ": " +
+                    printable(s.state, limits::kDetailBytes) + " (as of " + to_rfc3339(s.at) +
                     ", coordinator " + std::to_string(s.pid) + ")\n";
   out += progress_line(s, 0) +
          "\n\nenvelope                        cap        spent     reserved      metered  used\n";
@@ -159,7 +160,7 @@ std::string describe(const StatusSnapshot& s) {
     const auto column = [](const std::string& text, std::size_t width) {
       return (text.size() < width ? std::string(width - text.size(), ' ') : " ") + text;
     };
-    std::string name = e.name;
+    std::string name = printable(e.name);
     name.resize(std::max<std::size_t>(name.size(), 22), ' ');
     constexpr std::size_t kMoney = 13;
     constexpr std::uint64_t kBarWidth = 20;
@@ -175,8 +176,9 @@ std::string describe(const StatusSnapshot& s) {
     out += "  " + to_rfc3339(a.at) + "  " + printable(a.text, limits::kDetailBytes) + "\n";
   out += "\nworkers\n";
   for (const auto& w : s.workers)
-    out += "  " + w.name + ": " + w.state + ", " + std::to_string(w.held) + " of " +
-           std::to_string(w.slots) + " slots in use, offers " + w.offers + "\n";
+    out += "  " + printable(w.name) + ": " + printable(w.state, limits::kDetailBytes) + ", " +
+           std::to_string(w.held) + " of " + std::to_string(w.slots) + " slots in use, offers " +
+           printable(w.offers) + "\n";
   if (s.workers.empty()) out += "  none has joined\n";
   return out;
 }

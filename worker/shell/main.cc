@@ -18,7 +18,9 @@
 #include "common/base/log.h"
 #include "common/base/own_mounts.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "common/base/version.h"
+#include "common/base/worker_name.h"
 #include "common/contract/scalar.h"
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
@@ -66,7 +68,7 @@ std::string default_name() {
   char host[limits::kNameBytes / 2] = {};
   ::gethostname(host, sizeof host - 1);
   std::string name = std::string(host) + "-" + std::to_string(::getpid());
-  return is_plain_name(name) ? name : "worker-" + std::to_string(::getpid());
+  return is_worker_name(name) ? name : "worker-" + std::to_string(::getpid());
 }
 
 void declare(CLI::App& app, Options& o) {
@@ -84,7 +86,8 @@ void declare(CLI::App& app, Options& o) {
       ->check(CLI::Range(1U, 256U))
       ->capture_default_str();
   app.add_option("--name", o.name,
-                 "unique among the campaign's workers; keep it to find results again");
+                 "unique among the campaign's workers; keep it to find results again; with a key, "
+                 "the name that the key is registered under");
   app.add_option("--root", o.root,
                  "folder of mirrors, trees, workspaces and spool (default: XDG state)");
   app.add_option("--server-key", o.server_key, "the coordinator's public key file (CURVE)");
@@ -353,9 +356,9 @@ int run(int argc, char** argv) {
     if (::getppid() != parent) return kInfrastructure;  // it went before we asked
   }
   if (o.name.empty()) o.name = default_name();
-  if (!is_plain_name(o.name)) {
-    return fail({Errc::kInvalid,
-                 "--name " + o.name + ": letters, digits, '.', '_' and '-', not a dot first"},
+  if (!is_worker_name(o.name)) {
+    return fail({Errc::kInvalid, "--name " + printable(o.name) + ": a worker's name is " +
+                                     std::string(kWorkerNameRule)},
                 kBadInput);
   }
   if (o.root.empty()) o.root = default_worker_root();

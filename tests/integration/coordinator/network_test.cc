@@ -7,6 +7,7 @@
 #include <random>
 
 #include "common/base/unique_fd.h"
+#include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"
 
 using namespace proctor;
@@ -97,15 +98,77 @@ TEST_SUITE("coordinator") {
     scene.require_nothing_left();
   }
 
-  TEST_CASE("a key may not speak for a worker of another name") {
+  TEST_CASE("a key speaks for exactly the name it is registered under") {
     const CampaignScene scene(gated());
-    REQUIRE(scene.run("keygen", {"--worker", "w1", "--worker", "w2"}).exit_code == 0);
+    REQUIRE(
+        scene.run("keygen", {"--worker", "w1", "--worker", "w2", "--worker", "w1-a"}).exit_code ==
+        0);
     Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0"});
-    Child liar =
-        scene.start_worker(with_keys(scene, (scene.state() / "keys/w1.key").string()), "w2");
-    CHECK_MESSAGE(liar.wait(20s) == 2, scene.said("w2"));
-    CHECK(contains(scene.said(), "its key is registered as w1"));
+    // Another's name, another's that begins with its own, and one that is nobody's.
+    for (const std::string name : {"w2", "w1-a", "w1-more"}) {
+      CAPTURE(name);
+      Child liar =
+          scene.start_worker(with_keys(scene, (scene.state() / "keys/w1.key").string()), name);
+      CHECK_MESSAGE(liar.wait(20s) == 2, scene.said(name));
+      CHECK(contains(scene.said(name), "its key is registered as w1"));
+    }
     CHECK(serve.running());
+    CHECK(scene.sql("SELECT name FROM workers").empty());
+  }
+
+  TEST_CASE("a name that is none is refused, and never printed as it is") {
+    const CampaignScene scene(gated());
+    Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"});
+    RawNetwork network;
+    for (const std::string name : {"w\xe2\x80\xae"
+                                   "1",
+                                   "two words", "../w1", ".w1", "-w1", "_w1", "w1/a", "\xc3\xa4"}) {
+      CAPTURE(name);
+      RawWorker liar(network, endpoint_of(scene));
+      REQUIRE(network.until([&] { return liar.connected; }));
+      wire::Sync sync = RawWorker::sync(name);
+      sync.slots = 1;
+      REQUIRE(liar.say(sync));
+      REQUIRE(network.until([&] { return !liar.refusals.empty() || !liar.replies.empty(); }));
+      REQUIRE(liar.refusals.size() == 1);
+      CHECK_MESSAGE(contains(liar.refusals[0], "a worker's name is"), liar.refusals[0]);
+    }
+    RawWorker fine(network, endpoint_of(scene));
+    REQUIRE(network.until([&] { return fine.connected; }));
+    wire::Sync sync = RawWorker::sync("0.W_1-a");
+    sync.slots = 1;
+    REQUIRE(fine.say(sync));
+    REQUIRE(network.until([&] { return !fine.assigned.empty(); }));
+    REQUIRE(eventually([&] { return contains(scene.run("status").out, "0.W_1-a"); }));
+    CHECK_FALSE(contains(scene.run("status").out, "\xe2\x80\xae"));
+    CHECK_FALSE(contains(scene.run("status", {"--json"}).out, "\xe2\x80\xae"));
+    CHECK_FALSE(contains(scene.said(), "\xe2\x80\xae"));
+    CHECK(scene.sql("SELECT name FROM workers") == Json::array({{{"name", "0.W_1-a"}}}));
+    CHECK(serve.running());
+  }
+
+  TEST_CASE("keygen makes keys for names only, and nothing at all beside a wrong one") {
+    const CampaignScene scene(gated());
+    for (const std::string name : {"../w1", "two words", "-w1", ".w1",
+                                   "w\xe2\x80\xae"
+                                   "1"}) {
+      CAPTURE(name);
+      const CommandOutcome wrong = scene.run("keygen", {"--worker", "good", "--worker=" + name});
+      CHECK(wrong.exit_code == 2);
+      CHECK_MESSAGE(contains(wrong.err, "is not a worker's name"), wrong.err);
+      CHECK_FALSE(contains(wrong.err, "\xe2\x80\xae"));
+      CHECK_FALSE(fs::exists(scene.state() / "keys/good.key"));
+      CHECK_FALSE(fs::exists(scene.state() / "keys/workers.allow"));
+    }
+    CHECK_FALSE(fs::exists(scene.state() / "w1.key"));
+    REQUIRE(scene.run("keygen", {"--worker", "w1"}).exit_code == 0);
+    const std::string list = scene.read(scene.state() / "keys/workers.allow");
+    fs::remove(scene.state() / "keys/w1.key");  // moved to its machine
+    const CommandOutcome twice = scene.run("keygen", {"--worker", "w2", "--worker", "w1"});
+    CHECK(twice.exit_code == 2);
+    CHECK_MESSAGE(contains(twice.err, "`w1` has a key already"), twice.err);
+    CHECK(scene.read(scene.state() / "keys/workers.allow") == list);
+    CHECK_FALSE(fs::exists(scene.state() / "keys/w2.key"));
   }
 
   TEST_CASE("plain TCP is for this machine and has to be asked for") {

@@ -130,11 +130,17 @@ TEST_SUITE("wire") {
       const char* expected;
     } rows[] = {
         {"short w1\n", ":1: `short` is not a public key"},
-        {a + "\n", ":1: `` is not a name"},
+        {a + "\n", ":1: `` is not a worker's name"},
         {a + " w1 extra\n", ":1: more than two words"},
         {a + " w1\n" + a + " w2\n", ":2: this key is listed already"},
         {a + " w1\n\n" + b + " w1\n", ":3: `w1` has a key already"},
-        {a + " ../w1\n", ":1: `../w1` is not a name"},
+        {a + " ../w1\n", ":1: `../w1` is not a worker's name"},
+        {a + " -w1\n", ":1: `-w1` is not a worker's name"},
+        {a + " .w1\n", ":1: `.w1` is not a worker's name"},
+        {a + " w\xe2\x80\xae"
+             "1\n",
+         ":1: `w\\xe2\\x80\\xae1` is not a worker's name"},
+        {a + " " + std::string(101, 'w') + "\n", "is not a worker's name"},
         {std::string(40, '%') + " w1\n", "is not a public key"},  // more than 32 bits a group
     };
     for (const auto& row : rows) {

@@ -1,0 +1,19 @@
+#pragma once
+// What must hold when a campaign is over in which one worker lied.
+#include <string>
+#include <vector>
+
+#include "tests/fault/liar/lies.h"
+
+namespace proctor::liar {
+
+// A sentence for each violation.  Reads the campaign's journal and folders.
+std::vector<std::string> judge(const fs::path& scene, const Played& played,
+                               const Liar::Workers& honest);
+// Of runs/.incoming, at any time: how much lies there.
+struct Incoming {
+  std::uint64_t files = 0, bytes = 0;
+};
+Incoming incoming_of(const fs::path& folder);
+
+}  // namespace proctor::liar

@@ -31,7 +31,7 @@ class Scene {
   Result<Outcome> play() {
     PROCTOR_CHECK_OK(set_up());
     PROCTOR_CHECK_OK(play_campaign());
-    if (out_.violations.empty()) PROCTOR_CHECK_OK(play_end());
+    if (out_.violations.empty() && !ended_) PROCTOR_CHECK_OK(play_end());
     out_.cpu_ms = server_.cpu_ms();
     for (auto& h : honest_) {
       h->close();
@@ -111,7 +111,13 @@ class Scene {
       turn();
       look_at_incoming();
       if (!out_.violations.empty()) return ok_status();
-      if (const auto code = server_.poll(); code && !over())
+      const auto code = server_.poll();
+      // All was done before these came back to hear of it.
+      if (code == 0) {
+        ended_ = true;
+        return ok_status();
+      }
+      if (code)
         return stop("the coordinator ended by itself, exit " + std::to_string(*code) + ": " +
                     last_words());
       if (until < Clock::now()) return stop("the campaign did not end: " + last_words());

@@ -8,6 +8,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/verify_evidence.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
 #include "coordinator/journal/journal_reader.h"
@@ -44,19 +45,22 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   MoneyAudit money(
       view, frozen.campaign.cost_model, state,
       [&](const std::string& where, const std::string& what) { tally.problem(where, what); });
-  const PriceFunction price_it = [&](const Usage& usage) {
-    return price(frozen.campaign.cost_model, usage);
+  const auto tell = [&](const std::string& where, const std::string& what) {
+    tally.problem(where, what);
   };
+  EvidenceAudit evidence(
+      frozen, [&](const Usage& usage) { return price(frozen.campaign.cost_model, usage); }, tell);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
-    const bool kept =
-        a.core.has_result && 0 < a.archive_bytes && a.core.attempt.run.raw() < frozen.plan.size();
-    if (!kept) return money.add(a, std::nullopt);
-    const fs::path dir =
-        frozen.folder.attempt(frozen.plan.run_name(a.core.attempt.run), a.core.attempt.no);
-    const VerifyResult result = verify_run(dir, a.report, price_it);
-    money.add(a, result.report);
-    count(dir, result, tally);
+    const std::optional<VerifyResult> result = evidence.add(a);
+    money.add(a, result ? result->report : std::nullopt);
+    if (!result) return;
+    count(frozen.folder.attempt(frozen.plan.run_name(a.core.attempt.run), a.core.attempt.no),
+          *result, tally);
   }));
+  PROCTOR_CHECK_OK(evidence.finish(journal));
+  if (evidence.without() != 0)
+    std::printf("evidence: %llu attempts ended before there was any\n",
+                static_cast<unsigned long long>(evidence.without()));
   money.finish();
   if (frozen.registration.analysis.contains("budget_alerts"))
     money.check_told(frozen.campaign.watch);

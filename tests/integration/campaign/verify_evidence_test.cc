@@ -1,0 +1,134 @@
+// `proctor verify`: evidence that is missing, changed, elsewhere or nobody's is a problem, counted.
+#include <doctest/doctest.h>
+
+#include "tests/support/books.h"
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+CampaignShape small() {
+  CampaignShape shape;
+  shape.methods = {"noop", "reference"};
+  shape.replicates = 1;
+  shape.ledger = "journal";
+  return shape;
+}
+
+// Exit code 1, and this stands in a line of its own beside what it is about.
+void finds(const CampaignScene& scene, const std::string& text) {
+  const CommandOutcome verified = scene.run("verify");
+  CHECK_MESSAGE(verified.exit_code == 1, verified.out);
+  CHECK_MESSAGE(contains(verified.out, text), verified.out);
+  CHECK_FALSE(contains(verified.out, " events: 0 problems"));
+}
+void finds_nothing(const CampaignScene& scene) {
+  const CommandOutcome verified = scene.run("verify");
+  CHECK_MESSAGE(verified.exit_code == 0, verified.out << verified.err);
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("verify counts evidence that is missing") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    finds_nothing(scene);
+    const fs::path runs = scene.folder() / "runs", kept = scene.temp() / "kept";
+    fs::rename(runs, kept);
+    finds(scene, "reference/r1/attempt-1: the run directory is missing; the journal says success");
+    CHECK(contains(scene.run("verify").out, " events: 4 problems"));
+    fs::rename(kept, runs);
+    const fs::path archive = runs / "add/reference/r1/attempt-1.tar.zst";
+    fs::rename(archive, kept);
+    finds(scene, "attempt-1.tar.zst: the archive is missing");
+    fs::rename(kept, archive);
+    finds_nothing(scene);
+    // A row that was decided without any: as a lying worker would have it.
+    const std::string where = " WHERE run = 0";
+    const Json row = scene.sql("SELECT outcome, hex(report) AS report FROM attempts" + where);
+    scene.sql("UPDATE attempts SET archive = NULL, archive_bytes = 0, report = NULL" + where);
+    finds(scene, "the journal says " + row[0]["outcome"].get<std::string>() +
+                     ", and names no evidence for it");
+  }
+
+  TEST_CASE("verify finds an archive that was changed, cut or replaced") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path archive = scene.folder() / "runs/add/reference/r1/attempt-1.tar.zst";
+    const std::string bytes = scene.read(archive);
+    for (const std::size_t at : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ 1);
+      scene.write(archive, changed);
+      finds(scene, "attempt-1.tar.zst: " + std::to_string(bytes.size()) + " bytes with digest ");
+    }
+    scene.write(archive, bytes.substr(0, bytes.size() - 1));
+    finds(scene, "attempt-1.tar.zst: ");
+    scene.write(archive, scene.read(scene.folder() / "runs/add/noop/r1/attempt-1.tar.zst"));
+    finds(scene, "attempt-1.tar.zst: ");
+    fs::remove(archive);
+    scene.write(scene.temp() / "elsewhere", bytes);
+    fs::create_symlink(scene.temp() / "elsewhere", archive);
+    finds(scene, "attempt-1.tar.zst: a link, where the archive must be");
+    fs::remove(archive);
+    scene.write(archive, bytes);
+    finds_nothing(scene);
+  }
+
+  TEST_CASE("verify refuses run directories that are links, at every level") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path runs = scene.folder() / "runs", elsewhere = scene.temp() / "elsewhere";
+    for (const char* part :
+         {"add", "add/reference", "add/reference/r1", "add/reference/r1/attempt-1"}) {
+      CAPTURE(part);
+      fs::rename(runs / part, elsewhere);
+      fs::create_symlink(elsewhere, runs / part);
+      finds(scene, std::string(part) + ": a link, where the run directory must be");
+      fs::remove(runs / part);
+      fs::rename(elsewhere, runs / part);
+      finds_nothing(scene);
+    }
+  }
+
+  TEST_CASE("verify finds what lies under runs/ and is nobody's") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path runs = scene.folder() / "runs";
+    const std::string nobody = ": the journal knows nothing that could have left it";
+    fs::copy(runs / "add/reference/r1/attempt-1", runs / "add/reference/r1/attempt-2",
+             fs::copy_options::recursive);
+    finds(scene, "add/reference/r1/attempt-2" + nobody);
+    fs::remove_all(runs / "add/reference/r1/attempt-2");
+    for (const char* name :
+         {"add/noop/r1/attempt-2.tar.zst", "add/noop/r2", "add/other", "sub/noop", "x"}) {
+      fs::create_directories((runs / name).parent_path());
+      scene.write(runs / name, "x");
+      finds(scene, nobody);
+      fs::remove_all(runs / name);
+    }
+    fs::remove_all(runs / "sub");
+    finds_nothing(scene);
+    // One of another run under this one's name, the digest in the journal changed with it.
+    const fs::path one = runs / "add/reference/r1/attempt-1",
+                   other = runs / "add/noop/r1/attempt-1";
+    fs::remove_all(one);
+    fs::copy(other, one, fs::copy_options::recursive);
+    finds(scene, "its report is of run add/noop/r1");
+  }
+
+  TEST_CASE("verify asks nothing of attempts that are under way") {
+    const CampaignScene scene(gated_shape(3));
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    finds_nothing(scene);
+    scene.open_gate();
+    for (int i = 0; i < 20 && run.running(); ++i) finds_nothing(scene);
+    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    finds_nothing(scene);
+  }
+}

@@ -1,10 +1,11 @@
-// proctor journal check, recover: is the campaign's journal whole, and what can be saved if it is
-// not.
+// proctor journal check, head, recover: is the campaign's journal whole, what stands for it
+// elsewhere, and what can be saved if it is damaged.
 #include <cstdio>
 
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_commands.h"
 #include "coordinator/cli/journal_recover.h"
+#include "coordinator/cli/verify_seal.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/shell/state_folder.h"
@@ -39,6 +40,13 @@ int check(const std::string& folder) {
   return kJobFailed;
 }
 
+int head(const std::string& folder) {
+  const Result<JournalHead> head = present_head(StateFolder{folder}.journal());
+  if (!head.ok()) return complain(head.error());
+  std::printf("%s\n", to_string(*head).c_str());
+  return kOk;
+}
+
 int recover(const std::string& folder) {
   const Result<int> code = recover_journal(folder);
   return code.ok() ? *code : complain(code.error());
@@ -47,8 +55,8 @@ int recover(const std::string& folder) {
 }  // namespace
 
 void add_journal(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("journal", "look after the campaign's journal: export, check, recover");
+  auto* command = app.add_subcommand(
+      "journal", "look after the campaign's journal: export, check, head, recover");
   command->require_subcommand(1);
   command->footer("Example:\n  proctor journal check my-campaign");
   add_journal_export(*command, exit_code);
@@ -64,6 +72,11 @@ void add_journal(CLI::App& app, int& exit_code) {
        "Example:\n  proctor journal check my-campaign\nChanges nothing. Exit code 1 when something "
        "is damaged.",
        check);
+  verb("head", "one line that stands for all that is final in it now, to be kept elsewhere",
+       "Example:\n  proctor journal head my-campaign >> /elsewhere/heads\n"
+       "  proctor verify my-campaign --head /elsewhere/heads\n"
+       "A journal whose rows were rewritten since does not extend it, whoever rewrote them.",
+       head);
   verb("recover", "rebuild a damaged journal from what is readable and from runs/",
        "Example:\n  proctor journal recover my-campaign && proctor resume my-campaign\n"
        "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "

@@ -17,7 +17,6 @@
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
-#include "coordinator/journal/row_seals.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
@@ -102,9 +101,7 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh) {
   for (const JournalWrite& fact : rebuilt.facts) PROCTOR_CHECK_OK(write(fact));
   PROCTOR_CHECK_OK(write(note_of(salvage, rebuilt)));
   // Over what is there now, however it came there.
-  PROCTOR_CHECK_OK(store->db().exec("DELETE FROM seals"));
-  PROCTOR_TRY(const journal::Blocks blocks, journal::seal_all(store->db()));
-  PROCTOR_CHECK_OK(journal::store_seals(store->db(), blocks));
+  PROCTOR_CHECK_OK(store->seal_again());
   PROCTOR_CHECK_OK(transaction.commit());
   PROCTOR_CHECK_OK(store->checkpoint());
   tell(salvage, rebuilt);

@@ -11,6 +11,7 @@
 #include "coordinator/cli/verify_evidence.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
+#include "coordinator/cli/verify_seal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/plan_view.h"
 
@@ -34,7 +35,12 @@ void count(const fs::path& dir, const VerifyResult& result, Tally& tally) {
   for (const VerifyProblem& p : result.problems) tally.problem(dir.string(), to_string(p));
 }
 
-Result<Tally> verify_campaign(const fs::path& folder) {
+struct VerifyArgs {
+  std::string path, seal_key, head;
+};
+
+Result<Tally> verify_campaign(const VerifyArgs& args) {
+  const fs::path folder = args.path;
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   Tally tally;
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
@@ -73,6 +79,8 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   PROCTOR_TRY(const std::optional<Digest> head, journal.head());
   std::printf("journal: %s\n",
               head ? ("head " + head->hex()).c_str() : "written before rows were sealed");
+  PROCTOR_CHECK_OK(verify_keyed_seal(journal, args.seal_key, tell));
+  if (!args.head.empty()) PROCTOR_CHECK_OK(verify_heads(journal, args.head, args.seal_key, tell));
   const std::string redis = verify_redis(
       frozen, view, journal,
       [&](const std::string& where, const std::string& what) { tally.problem(where, what); });
@@ -80,13 +88,13 @@ Result<Tally> verify_campaign(const fs::path& folder) {
   return tally;
 }
 
-int verify(const std::string& path) {
+int verify(const VerifyArgs& args) {
   std::error_code ec;
   Tally tally;
-  if (fs::exists(fs::path(path) / "report.json", ec)) {
-    count(path, verify_run(path, std::nullopt), tally);
+  if (fs::exists(fs::path(args.path) / "report.json", ec)) {
+    count(args.path, verify_run(args.path, std::nullopt), tally);
   } else {
-    Result<Tally> campaign = verify_campaign(path);
+    Result<Tally> campaign = verify_campaign(args);
     if (!campaign.ok()) return complain(campaign.error());
     tally = *campaign;
   }
@@ -108,10 +116,16 @@ void add_verify(CLI::App& app, int& exit_code) {
       "Example:\n  proctor verify my-campaign\n"
       "  proctor verify my-campaign/runs/json-lib/noop/r1/attempt-1\n"
       "Exit code 1 when anything does not fit; each problem is a line.\n"
-      "A Redis that holds the campaign is compared too, where one answers.");
-  auto path = std::make_shared<std::string>();
-  command->add_option("PATH", *path, "a campaign's folder or one run directory")->required();
-  command->callback([=, &exit_code] { exit_code = verify(*path); });
+      "A Redis that holds the campaign is compared too, where one answers; the journal's seal "
+      "where\nthe key of the coordinator's host is at hand; heads that were kept elsewhere with "
+      "--head.");
+  auto args = std::make_shared<VerifyArgs>();
+  command->add_option("PATH", args->path, "a campaign's folder or one run directory")->required();
+  command->add_option("--seal-key", args->seal_key,
+                      "the seal key of the coordinator's host (default: this host's)");
+  command->add_option("--head", args->head,
+                      "what `proctor journal head` printed then, or a file of such lines");
+  command->callback([=, &exit_code] { exit_code = verify(*args); });
 }
 
 }  // namespace proctor::cli

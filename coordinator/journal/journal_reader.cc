@@ -100,6 +100,22 @@ Result<std::vector<std::string>> JournalReader::check_seals() {
   return broken;
 }
 
+Result<std::optional<journal::KeyedSeal>> JournalReader::keyed_seal() {
+  return journal::read_keyed_seal(*db_);
+}
+Result<journal::SealFinding> JournalReader::check_keyed_seal(const HostKey& key) {
+  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(*db_, "BEGIN"));
+  PROCTOR_TRY(auto found, journal::check_keyed_seal(*db_, key));
+  PROCTOR_CHECK_OK(snapshot.commit());
+  return found;
+}
+Result<std::optional<WallTime>> JournalReader::last_fact() {
+  return journal::last_fact(*db_);
+}
+Result<JournalHead> JournalReader::head_until(WallTime until) {
+  return journal::head_until(*db_, until);
+}
+
 Result<std::optional<Digest>> JournalReader::head() {
   PROCTOR_TRY(const bool sealed, journal::has_seals(*db_));
   if (!sealed) return std::optional<Digest>();

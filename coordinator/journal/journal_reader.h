@@ -13,7 +13,9 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "coordinator/core/records.h"
+#include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/journal_story.h"
+#include "coordinator/journal/keyed_seal.h"
 
 namespace proctor {
 
@@ -43,6 +45,11 @@ class JournalReader {
   Result<std::vector<std::string>> check_seals();
   // The head of their seals; nothing: the journal is older than those (schema 4).
   Result<std::optional<Digest>> head();
+  // keyed_seal.h, journal_head.h
+  Result<std::optional<journal::KeyedSeal>> keyed_seal();
+  Result<journal::SealFinding> check_keyed_seal(const HostKey& key);
+  Result<std::optional<WallTime>> last_fact();
+  Result<JournalHead> head_until(WallTime until);
 
  private:
   explicit JournalReader(std::unique_ptr<sqlite::Database> db);

@@ -9,7 +9,7 @@ namespace proctor::journal {
 namespace {
 
 // Columns are never renamed or reused; a new one comes with the next schema version.
-constexpr const char* kTables = R"sql(
+constexpr const char* kFirstTables = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE scopes(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cap INTEGER NOT NULL) STRICT;
 CREATE TABLE epochs(epoch INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
@@ -51,6 +51,13 @@ CREATE TABLE seals(part TEXT NOT NULL, block INTEGER NOT NULL, rows INTEGER NOT 
   PRIMARY KEY(part, block)) STRICT, WITHOUT ROWID;
 )sql";
 
+// Schema 5.  See keyed_seal.h.
+constexpr const char* kKeyedSeal = R"sql(
+CREATE TABLE keyed_seal(id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, since_ms INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL, commits INTEGER NOT NULL, rows INTEGER NOT NULL, sum BLOB NOT NULL, mac BLOB NOT NULL)
+  STRICT;
+)sql";
+
 // For people with a sqlite3 shell.
 constexpr const char* kViews = R"sql(
 CREATE VIEW attempt_story(run, attempt, at_ms, at, fact, detail) AS
@@ -87,9 +94,10 @@ CREATE VIEW balance(spent, reserved, overrun, cap) AS
 
 Status create(sqlite::Database& db) {
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
-  PROCTOR_CHECK_OK(db.exec(kTables));
+  PROCTOR_CHECK_OK(db.exec(kFirstTables));
   PROCTOR_CHECK_OK(db.exec(kReviews));
   PROCTOR_CHECK_OK(db.exec(kSeals));
+  PROCTOR_CHECK_OK(db.exec(kKeyedSeal));
   PROCTOR_CHECK_OK(db.exec(kViews));
   const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
                             "; PRAGMA user_version = " + std::to_string(kSchemaVersion);
@@ -98,7 +106,7 @@ Status create(sqlite::Database& db) {
 }
 
 // Schema 2: what a meter counted.  Schema 3: reviews, and views that know them.  Schema 4: seals,
-// over what is there now.
+// over what is there now.  Schema 5: the keyed one, which is made when the journal is written to.
 Status upgrade(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();
@@ -109,9 +117,12 @@ Status upgrade(sqlite::Database& db) {
     PROCTOR_CHECK_OK(db.exec("DROP VIEW IF EXISTS attempt_story; DROP VIEW IF EXISTS balance"));
     PROCTOR_CHECK_OK(db.exec(kViews));
   }
-  PROCTOR_CHECK_OK(db.exec(kSeals));
-  PROCTOR_TRY(const Blocks blocks, seal_all(db));
-  PROCTOR_CHECK_OK(store_seals(db, blocks));
+  if (version < 4) {
+    PROCTOR_CHECK_OK(db.exec(kSeals));
+    PROCTOR_TRY(const Blocks blocks, seal_all(db));
+    PROCTOR_CHECK_OK(store_seals(db, blocks));
+  }
+  PROCTOR_CHECK_OK(db.exec(kKeyedSeal));
   const std::string mark = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
   PROCTOR_CHECK_OK(db.exec(mark.c_str()));
   return transaction.commit();

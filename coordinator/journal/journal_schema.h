@@ -6,7 +6,7 @@
 namespace proctor::journal {
 
 inline constexpr std::int64_t kApplicationId = 0x50726374;  // "Prct", shown by file(1)
-inline constexpr std::int64_t kSchemaVersion = 4;
+inline constexpr std::int64_t kSchemaVersion = 5;
 
 // Sets the connection up for writing and creates the tables in a new file.
 Status prepare_for_writing(sqlite::Database& db);

@@ -26,6 +26,10 @@ class JournalStore {
   Status write(const JournalWrite& fact);
   Status commit(sqlite::Transaction& transaction);
 
+  // Between begin() and commit() of a transaction of the caller's: every row that is there,
+  // however it came there.
+  Status seal_again() { return seals_->seal_again(); }
+
   sqlite::Database& db() { return db_; }
   // Moves the WAL into the file.  The lock goes with the object.
   Status checkpoint();

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/base/text.h"
+#include "coordinator/journal/keyed_seal.h"
 
 namespace proctor::journal {
 
@@ -83,7 +84,9 @@ void preupdate(void* self, sqlite3*, int op, const char*, const char* table, sql
   static_cast<RowSeals*>(self)->changed(table, op != SQLITE_INSERT, op != SQLITE_DELETE);
 }
 
-Status seal_table(sqlite::Database& db, const SealedTable& table, Blocks& blocks) {
+using RowVisit = std::function<void(const BlockId&, const Digest&)>;
+
+Status visit_table(sqlite::Database& db, const SealedTable& table, const RowVisit& visit) {
   PROCTOR_TRY(auto rows, db.prepare(std::string("SELECT * FROM ") + table.name));
   std::string bytes;
   while (true) {
@@ -93,7 +96,7 @@ Status seal_table(sqlite::Database& db, const SealedTable& table, Blocks& blocks
     if (table.final_only && !is_final(value(kStateColumn), value(kChargedColumn))) continue;
     bytes = table.name;
     for (int c = 0; c < sqlite3_column_count(rows.handle()); ++c) append_value(bytes, c, value(c));
-    blocks[{table.name, block_of(table, rows.integer(0))}].add(sha256(bytes));
+    visit({table.name, block_of(table, rows.integer(0))}, sha256(bytes));
   }
 }
 
@@ -136,10 +139,13 @@ void BlockSeal::add(const Digest& row) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
 }
 
+RowSeals::RowSeals(sqlite::Database& db) : db_(db) {}
+
 Result<std::unique_ptr<RowSeals>> RowSeals::attach(sqlite::Database& db) {
   std::unique_ptr<RowSeals> out(new RowSeals(db));
   PROCTOR_TRY(out->read_, db.prepare("SELECT rows, sum FROM seals WHERE part = ? AND block = ?"));
   PROCTOR_TRY(out->write_, db.prepare(kWriteSeal));
+  PROCTOR_TRY(out->keyed_, SealWriter::attach(db));
   (void)sqlite3_preupdate_hook(db.handle(), preupdate, out.get());
   return out;
 }
@@ -149,6 +155,7 @@ RowSeals::~RowSeals() {
 
 void RowSeals::begin() {
   changes_.clear();
+  if (keyed_) keyed_->begin();
   broken_ = false;
 }
 
@@ -181,7 +188,9 @@ void RowSeals::note(const SealedTable& table, ValueOf value_of, BlockSeal Change
   bytes_ = table.name;
   const int columns = sqlite3_preupdate_count(db_.handle());
   for (int c = 0; c < columns && !broken_; ++c) append_value(bytes_, c, value(c));
-  (changes_[{table.name, block_of(table, key)}].*side).add(sha256(bytes_));
+  const Digest row = sha256(bytes_);
+  (changes_[{table.name, block_of(table, key)}].*side).add(row);
+  if (keyed_) keyed_->note(row, side == &Change::plus);
 }
 
 Result<BlockSeal> RowSeals::stored(const BlockId& id) {
@@ -206,8 +215,18 @@ Status RowSeals::store() {
     PROCTOR_CHECK_OK(write_seal(write_, id, seal));
     known_[id] = seal;  // if the commit fails, nothing is written after it
   }
+  const bool any = !changes_.empty();
   changes_.clear();
-  return ok_status();
+  return any && keyed_ ? keyed_->store() : ok_status();
+}
+
+Status RowSeals::seal_again() {
+  begin();
+  known_.clear();
+  PROCTOR_CHECK_OK(db_.exec("DELETE FROM seals"));
+  PROCTOR_TRY(const Blocks blocks, seal_all(db_));
+  PROCTOR_CHECK_OK(store_seals(db_, blocks));
+  return keyed_ ? keyed_->seal_all_again() : ok_status();
 }
 
 Result<bool> has_seals(sqlite::Database& db) {
@@ -215,9 +234,15 @@ Result<bool> has_seals(sqlite::Database& db) {
   return 4 <= version;
 }
 
+Status each_sealed_row(sqlite::Database& db, const RowVisit& visit) {
+  for (const SealedTable& table : kTables) PROCTOR_CHECK_OK(visit_table(db, table, visit));
+  return ok_status();
+}
+
 Result<Blocks> seal_all(sqlite::Database& db) {
   Blocks blocks;
-  for (const SealedTable& table : kTables) PROCTOR_CHECK_OK(seal_table(db, table, blocks));
+  PROCTOR_CHECK_OK(
+      each_sealed_row(db, [&](const BlockId& id, const Digest& row) { blocks[id].add(row); }));
   return blocks;
 }
 

@@ -6,10 +6,11 @@
 // and one addition (Bellare and Micciancio 1997, AdHash), so nothing is read back while the
 // campaign runs.
 //
-// Not keyed: who can change a row can change its seal.  The head of all seals stands in the
-// campaign's report; what has left the machine cannot be changed with it.
+// Not keyed: who can change a row can change its seal, but not the one over all of them that the
+// host's secret makes (keyed_seal.h).
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,6 +43,8 @@ struct BlockSeal {
 using BlockId = std::pair<std::string, std::int64_t>;  // table, block
 using Blocks = std::map<BlockId, BlockSeal>;
 
+class SealWriter;
+
 // The writing side: follows every change that this connection makes.  Lives as long as the
 // connection.
 class RowSeals {
@@ -54,6 +57,8 @@ class RowSeals {
 
   void begin();    // of a transaction: what an abandoned one left is forgotten
   Status store();  // the last thing before its commit
+  // Over every row that is there, in a transaction of the caller's: after rows were copied in.
+  Status seal_again();
 
   void changed(const char* table, bool there_was, bool there_is);  // called by SQLite
 
@@ -62,7 +67,7 @@ class RowSeals {
     BlockSeal plus, minus;
   };
 
-  explicit RowSeals(sqlite::Database& db) : db_(db) {}
+  explicit RowSeals(sqlite::Database& db);
   using ValueOf = int (*)(sqlite3*, int, sqlite3_value**);
   void note(const SealedTable& table, ValueOf value_of, BlockSeal Change::*side);
   bool may_have_been_final();
@@ -71,13 +76,17 @@ class RowSeals {
   sqlite::Database& db_;
   sqlite::Statement read_, write_;
   std::map<BlockId, Change> changes_;
-  Blocks known_;  // as stored; bounded
+  Blocks known_;                       // as stored; bounded
+  std::unique_ptr<SealWriter> keyed_;  // none: no key could be made
   std::string bytes_;
   bool broken_ = false;  // SQLite gave no value: the change cannot be sealed
 };
 
 // A journal before schema 4 has none.
 Result<bool> has_seals(sqlite::Database& db);
+// Digests of every row that is there and is sealed, with their blocks.
+Status each_sealed_row(sqlite::Database& db,
+                       const std::function<void(const BlockId&, const Digest&)>& visit);
 // Every row that is there, sealed.
 Result<Blocks> seal_all(sqlite::Database& db);
 Result<Blocks> stored_seals(sqlite::Database& db);

@@ -1,6 +1,8 @@
 // `proctor verify`: evidence that is missing, changed, elsewhere or nobody's is a problem, counted.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/books.h"
 #include "tests/support/campaign_scene.h"
 
@@ -130,5 +132,52 @@ TEST_SUITE("campaign") {
     for (int i = 0; i < 20 && run.running(); ++i) finds_nothing(scene);
     CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
     finds_nothing(scene);
+  }
+
+  TEST_CASE("verify holds the journal against the host's key and says when it cannot") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    CHECK(contains(scene.run("verify").out, "\nseal: fits key "));
+    const fs::path none = scene.temp() / "no.key";
+    CHECK(contains(scene.run("verify", {"--seal-key", none.string()}).err, "no.key"));
+    CHECK(scene.run("verify", {"--seal-key", none.string()}).exit_code != 0);
+    scene.write(none, std::string(64, '0') + "\n");
+    fs::permissions(none, fs::perms::owner_read);
+    const CommandOutcome other = scene.run("verify", {"--seal-key", none.string()});
+    CHECK_MESSAGE(other.exit_code == 1, other.out);
+    CHECK_MESSAGE(contains(other.out, "not verified against the host's seal key"), other.out);
+    // Everything that is not keyed is made again by the program itself.
+    scene.sql(
+        "UPDATE attempts SET rationale = 'as I like it'; DROP TABLE seals; DROP TABLE keyed_seal; "
+        "PRAGMA user_version = 3");
+    finds(scene, "which this host made for the campaign, was taken away");
+    REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "global",
+                                       "60.00", "--reason", "x", "--by", "Ada"})
+                .exit_code == 0);
+    finds(scene, "which this host made for the campaign, was taken away");
+  }
+
+  TEST_CASE("a head that is kept elsewhere is extended by an honest journal and by no other") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const CommandOutcome head =
+        proctor::testing::proctor({"journal", "head", scene.folder().string()});
+    REQUIRE(head.exit_code == 0);
+    CHECK(std::ranges::count(head.out, '\n') == 1);
+    const fs::path kept = scene.temp() / "heads";
+    scene.write(kept, head.out);
+    REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "global",
+                                       "60.00", "--reason", "x", "--by", "Ada"})
+                .exit_code == 0);
+    for (const std::string& given : {kept.string(), head.out}) {
+      const CommandOutcome verified = scene.run("verify", {"--head", given});
+      CHECK_MESSAGE(verified.exit_code == 0, verified.out << verified.err);
+      CHECK_MESSAGE(contains(verified.out, ": the journal extends it, "), verified.out);
+    }
+    CHECK(scene.run("verify", {"--head", "proctor-head-1 x"}).exit_code == 2);
+    scene.sql("UPDATE attempts SET rationale = 'as I like it' WHERE run = 0");
+    const CommandOutcome found = scene.run("verify", {"--head", kept.string()});
+    CHECK(found.exit_code == 1);
+    CHECK_MESSAGE(contains(found.out, "the journal has other facts of before it"), found.out);
   }
 }

@@ -181,11 +181,11 @@ TEST_SUITE("journal") {
 
     const fs::path newer = folder.dir.path() / "newer.db";
     REQUIRE(must(Journal::open(newer))->close().ok());
-    run_sql(newer, "PRAGMA user_version = 5");
+    run_sql(newer, "PRAGMA user_version = 6");
     for (const Error& error :
          {error_of(Journal::open(newer)), error_of(JournalReader::open(newer))}) {
       CHECK(error.code == Errc::kInvalid);
-      CHECK(error.detail.find("schema 5, written by a newer proctor; this one knows up to 4") !=
+      CHECK(error.detail.find("schema 6, written by a newer proctor; this one knows up to 5") !=
             std::string::npos);
     }
   }
@@ -195,7 +195,7 @@ TEST_SUITE("journal") {
     REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
     run_sql(folder.file,
             "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; DROP TABLE seals; "
-            "ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
+            "DROP TABLE keyed_seal; ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
     const auto usage_of = [&](std::uint32_t run) {
       JournalReader reader = must(JournalReader::open(folder.file));
       return must(reader.attempts_of(RunId(run))).at(0).core.usage;

@@ -1,0 +1,42 @@
+#pragma once
+// The secret of this host that journals are sealed with, and the list of the campaigns that were:
+// $XDG_STATE_HOME/proctor/seal.key (without the variable ~/.local/state/proctor/seal.key) and
+// `sealed.campaigns` beside it.  Both lie outside every campaign: who may write there and not here
+// cannot rewrite a journal unseen.  Adapter (file system); any thread.
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/files.h"
+#include "common/base/hmac.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+// kNotFound: neither variable names an absolute folder.
+Result<fs::path> host_key_file();
+
+class HostKey {
+ public:
+  // Of `file`, 64 hex digits.  kNotFound: it is not there.  kInvalid: it is not a key, a link, of
+  // another user, or readable by others.
+  static Result<HostKey> read(const fs::path& file);
+  // The same; made with mode 0600 in a folder of mode 0700 if it is not there.
+  static Result<HostKey> read_or_make(const fs::path& file);
+
+  const HmacKey& key() const { return key_; }
+  const fs::path& file() const { return file_; }
+  // Whether a journal of this campaign was ever sealed here.
+  bool has_sealed(std::string_view campaign) const;
+  // Repeatable; one line of the list for each campaign.
+  Status remember(std::string_view campaign) const;
+
+ private:
+  HostKey(fs::path file, std::string_view secret) : file_(std::move(file)), key_(secret) {}
+  fs::path list() const;
+  fs::path file_;
+  HmacKey key_;
+};
+
+}  // namespace proctor

@@ -6,6 +6,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
+#include "coordinator/cli/report_digests.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -130,33 +131,38 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
   return build_report(std::move(input));
 }
 
-Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
+Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   const Result<MoneyInput> money = read_money(frozen);
   // Before the first run there is no money to show.
   if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
   PROCTOR_TRY(CampaignReport report, read_report(frozen, money.ok() ? &*money : nullptr));
   PROCTOR_TRY(report.journal_head, journal_head(frozen));
+  RenderedReport out{std::move(report), {}, money.ok() && money->running};
+  out.files = {
+      {"report.txt", render_text(out.report)},     {"report.json", render_json(out.report)},
+      {"report.csv", render_csv(out.report)},      {"runs.csv", render_runs_csv(out.report)},
+      {"costs.csv", render_costs_csv(out.report)}, {"success.svg", render_svg(out.report)}};
+  if (out.report.projection)
+    out.files["projection.csv"] = render_projection_comparison_csv(*out.report.projection);
+  if (money.ok()) out.files["burndown.svg"] = render_burndown_svg(*money);
+  return out;
+}
+
+Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(RenderedReport made, render_report_files(frozen));
   const fs::path dir = frozen.folder.reports();
   PROCTOR_CHECK_OK(make_dirs(dir));
-  const std::string text = render_text(report);
-  PROCTOR_CHECK_OK(write_file(dir / "report.txt", text));
-  PROCTOR_CHECK_OK(write_file(dir / "report.json", render_json(report)));
-  PROCTOR_CHECK_OK(write_file(dir / "report.csv", render_csv(report)));
-  PROCTOR_CHECK_OK(write_file(dir / "runs.csv", render_runs_csv(report)));
-  PROCTOR_CHECK_OK(write_file(dir / "costs.csv", render_costs_csv(report)));
-  PROCTOR_CHECK_OK(write_file(dir / "success.svg", render_svg(report)));
-  if (report.projection)
-    PROCTOR_CHECK_OK(
-        write_file(dir / "projection.csv", render_projection_comparison_csv(*report.projection)));
-  if (money.ok()) PROCTOR_CHECK_OK(write_file(dir / "burndown.svg", render_burndown_svg(*money)));
-  std::string shown = text + "\nReport files:    " + dir.string() +
+  for (const auto& [name, bytes] : made.files) PROCTOR_CHECK_OK(write_file(dir / name, bytes));
+  PROCTOR_CHECK_OK(write_report_digests(dir, made));
+  const CampaignReport& report = made.report;
+  std::string shown = made.files["report.txt"] + "\nReport files:    " + dir.string() +
                       "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
                       (report.projection ? ", projection.csv" : "") + ")\n" +
                       "Run directories: " + frozen.folder.runs().string() +
                       "/TASK/METHOD/rN/attempt-K/\n" +
                       "Journal:         " + frozen.folder.journal().string() +
                       " (open it with sqlite3; head " + report.journal_head.substr(0, 12) + ")\n";
-  return WrittenReport{std::move(report), std::move(shown)};
+  return WrittenReport{std::move(made.report), std::move(shown)};
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,6 @@
 #pragma once
 // From a campaign's journal to its report: in the terminal and as files under reports/.
+#include <map>
 #include <string>
 
 #include "coordinator/aggregate/money.h"
@@ -11,12 +12,20 @@ namespace proctor::cli {
 // With the campaign's money, and inputs of a projection, the two stand side by side.
 Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money = nullptr);
 
+struct RenderedReport {
+  CampaignReport report;
+  std::map<std::string, std::string> files;  // name to bytes
+  bool running = false;                      // then burndown.svg ends now
+};
+// What write_report_files writes, from the journal as it is.
+Result<RenderedReport> render_report_files(const FrozenCampaign& frozen);
+
 struct WrittenReport {
   CampaignReport report;
   std::string shown;  // on the terminal
 };
 // Writes report.txt, .json and .csv, runs.csv, costs.csv, success.svg and burndown.svg; with
-// inputs of a projection also projection.csv.
+// inputs of a projection also projection.csv.  And digests.json (report_digests.h).
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen);
 
 }  // namespace proctor::cli

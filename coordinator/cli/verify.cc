@@ -8,6 +8,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/verify_evidence.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
@@ -81,6 +82,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
               head ? ("head " + head->hex()).c_str() : "written before rows were sealed");
   PROCTOR_CHECK_OK(verify_keyed_seal(journal, args.seal_key, tell));
   if (!args.head.empty()) PROCTOR_CHECK_OK(verify_heads(journal, args.head, args.seal_key, tell));
+  PROCTOR_CHECK_OK(verify_reports(frozen, args.seal_key, tell));
   const std::string redis = verify_redis(
       frozen, view, journal,
       [&](const std::string& where, const std::string& what) { tally.problem(where, what); });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/digest.h"
 #include "tests/support/books.h"
 #include "tests/support/campaign_scene.h"
 
@@ -179,5 +180,53 @@ TEST_SUITE("campaign") {
     const CommandOutcome found = scene.run("verify", {"--head", kept.string()});
     CHECK(found.exit_code == 1);
     CHECK_MESSAGE(contains(found.out, "the journal has other facts of before it"), found.out);
+  }
+
+  TEST_CASE("verify names each report that was edited after it was written") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path reports = scene.folder() / "reports";
+    CHECK(contains(scene.run("verify").out, "\nreports: 7 files as they were written at "));
+    std::vector<fs::path> files;
+    for (const fs::directory_entry& e : fs::directory_iterator(reports)) files.push_back(e.path());
+    REQUIRE(files.size() == 8);
+    for (const fs::path& file : files) {
+      CAPTURE(file);
+      const std::string bytes = scene.read(file);
+      std::string changed = bytes;
+      const std::size_t digit = changed.find_last_of("0123456789");
+      changed[digit] = changed[digit] == '9' ? '8' : '9';
+      scene.write(file, changed);
+      finds(scene, "reports/" + file.filename().string() + ": ");
+      fs::remove(file);
+      if (file.filename() != "digests.json") finds(scene, "it was written, and is missing");
+      fs::create_symlink("/etc/passwd", file);
+      finds(scene, "reports/" + file.filename().string() + ": ");
+      fs::remove(file);
+      scene.write(file, bytes);
+    }
+    finds_nothing(scene);
+    // Who edits a report and takes the digests away meets the journal.
+    fs::remove(reports / "digests.json");
+    finds(scene, "reports/digests.json: it was written, and is missing");
+    const std::string text = scene.read(reports / "report.txt");
+    scene.write(reports / "report.txt", text + "and all is well\n");
+    finds(scene, "reports/report.txt: not what the journal gives: edited after it was written");
+    // So does who makes them again without the key.
+    const std::string lied = text + "and all is well\n";
+    REQUIRE(scene.run("report").exit_code == 0);
+    finds_nothing(scene);
+    scene.write(reports / "report.txt", lied);
+    std::string digests = scene.read(reports / "digests.json");
+    digests.replace(digests.find(sha256(text).hex()), 64, sha256(lied).hex());
+    scene.write(reports / "digests.json", digests);
+    finds(scene, "reports/digests.json: it is not as this host signed it");
+    finds(scene, "reports/report.txt: not what the journal gives");
+    REQUIRE(scene.run("report").exit_code == 0);
+    // An older report is what it was, though the journal went on.
+    REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "global",
+                                       "60.00", "--reason", "x", "--by", "Ada"})
+                .exit_code == 0);
+    finds_nothing(scene);
   }
 }

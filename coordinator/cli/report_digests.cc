@@ -1,0 +1,189 @@
+#include "coordinator/cli/report_digests.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "common/base/json.h"
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/base/version.h"
+#include "common/trace/evidence.h"
+#include "coordinator/journal/host_key.h"
+#include "coordinator/journal/journal_reader.h"
+
+namespace proctor::cli {
+namespace {
+
+constexpr const char* kDigestsFormat = "proctor-reports-1";
+using ReportProblem = std::function<void(const std::string& where, const std::string& what)>;
+
+Result<HostKey> key_for_reports(const std::string& named) {
+  if (!named.empty()) return HostKey::read(named);
+  PROCTOR_TRY(const fs::path own, host_key_file());
+  return HostKey::read(own);
+}
+
+// What the MAC is over: the canonical document without its own two fields.
+Result<std::string> body_of(Json json) {
+  json.erase("key");
+  json.erase("mac");
+  return canonical_json(json);
+}
+
+enum class Vouched { kByKey, kByNobody, kForged };
+
+struct Digests {
+  std::map<std::string, Digest> files;
+  std::string head;
+  std::int64_t written_ms = 0;
+  Vouched vouched = Vouched::kByNobody;
+};
+
+Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& key) {
+  PROCTOR_TRY(const Json json, parse_json(bytes));
+  const Error bad{Errc::kInvalid, "not what is written there"};
+  if (!json.is_object() || json.value("format", "") != kDigestsFormat || !json.contains("files") ||
+      !json["files"].is_object() || !json.contains("journal_head") ||
+      !json["journal_head"].is_string() || !json.contains("written_ms") ||
+      !json["written_ms"].is_number_integer() || !json.contains("key") ||
+      !json["key"].is_string() || !json.contains("mac") || !json["mac"].is_string())
+    return bad;
+  Digests out;
+  out.head = json["journal_head"].get<std::string>();
+  out.written_ms = json["written_ms"].get<std::int64_t>();
+  for (const auto& [name, digest] : json["files"].items()) {
+    if (!digest.is_string() || !is_safe_relative(name) || name.find('/') != std::string::npos)
+      return bad;
+    PROCTOR_TRY(out.files[name], Digest::from_hex(digest.get<std::string>()));
+  }
+  if (!key.ok() || json["key"].get<std::string>() != key->key().id()) return out;
+  PROCTOR_TRY(const std::string body, body_of(json));
+  const bool fits = key->key().mac(body).hex() == json["mac"].get<std::string>();
+  out.vouched = fits ? Vouched::kByKey : Vouched::kForged;
+  return out;
+}
+
+void compare_files(const fs::path& dir, const std::map<std::string, Digest>& files,
+                   const std::string& what, const ReportProblem& problem) {
+  for (const auto& [name, digest] : files) {
+    const Result<EvidenceFile> found = hash_file(dir, name);
+    const std::string where = "reports/" + printable(name, 100);
+    if (!found.ok() && found.error().code == Errc::kNotFound)
+      problem(where, "it was written, and is missing");
+    else if (!found.ok())
+      problem(where, found.error().detail);
+    else if (found->digest != digest)
+      problem(where, what);
+  }
+}
+
+// The journal is the record: what it gives now must be what lies there.
+Status make_again(const FrozenCampaign& frozen, const std::map<std::string, Digest>* listed,
+                  const ReportProblem& problem) {
+  PROCTOR_TRY(const RenderedReport made, render_report_files(frozen));
+  std::map<std::string, Digest> files;
+  for (const auto& [name, bytes] : made.files)
+    if (name != "burndown.svg" && (listed == nullptr || listed->contains(name)))
+      files[name] = sha256(bytes);
+  compare_files(frozen.folder.reports(), files,
+                "not what the journal gives: edited after it was "
+                "written",
+                problem);
+  return ok_status();
+}
+
+Result<std::string> head_now(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
+  return head ? head->hex() : std::string();
+}
+
+// Then no report of it was ever written without its digests.
+Result<bool> sealed_from_birth(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const auto seal, journal.keyed_seal());
+  PROCTOR_TRY(const auto epochs, journal.epochs());
+  return seal && !epochs.empty() && seal->since <= epochs.front().at;
+}
+
+void say_of_reports(const std::string& line) {
+  std::printf("reports: %s\n", line.c_str());
+}
+
+// Of a proctor that wrote no digests, or of somebody who took them away.
+Status verify_without(const FrozenCampaign& frozen, const ReportProblem& problem) {
+  constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
+  const fs::path file = frozen.folder.reports() / "report.json";
+  std::error_code ec;
+  if (!fs::exists(file, ec)) {
+    say_of_reports("none were written");
+    return ok_status();
+  }
+  PROCTOR_TRY(const bool must, sealed_from_birth(frozen));
+  std::error_code there;
+  if (must && !fs::exists(frozen.folder.reports() / kReportDigests, there))
+    problem(std::string("reports/") + kReportDigests, "it was written, and is missing");
+  const Result<std::string> bytes = read_file(file, kReportJsonBytes);
+  PROCTOR_TRY(const std::string now, head_now(frozen));
+  if (bytes.ok() && !now.empty() && bytes->find(now) != std::string::npos) {
+    say_of_reports("made again from the journal and compared");
+    return make_again(frozen, nullptr, problem);
+  }
+  say_of_reports(
+      "nothing says what was written, and the journal went on since: proctor report "
+      "makes them anew");
+  return ok_status();
+}
+
+}  // namespace
+
+Status write_report_digests(const fs::path& dir, const RenderedReport& made) {
+  Json files = Json::object();
+  for (const auto& [name, bytes] : made.files) files[name] = sha256(bytes).hex();
+  Json json = {{"campaign", made.report.campaign},
+               {"files", std::move(files)},
+               {"format", kDigestsFormat},
+               {"journal_head", made.report.journal_head},
+               {"tool", kVersion},
+               {"written_ms", wall_now().raw()}};
+  PROCTOR_TRY(const std::string body, body_of(json));
+  const Result<HostKey> key = key_for_reports("");
+  json["key"] = key.ok() ? key->key().id() : "";
+  json["mac"] = key.ok() ? key->key().mac(body).hex() : "";
+  PROCTOR_TRY(const std::string text, canonical_json(json));
+  return write_file(dir / kReportDigests, text + "\n");
+}
+
+Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
+                      const ReportProblem& problem) {
+  const fs::path dir = frozen.folder.reports();
+  const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
+  if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return verify_without(frozen, problem);
+  const std::string where = std::string("reports/") + kReportDigests;
+  const Result<HostKey> key = key_for_reports(key_file);
+  const Result<Digests> digests =
+      bytes.ok() ? parse_digests(*bytes, key) : Result<Digests>(bytes.error());
+  if (!digests.ok()) {
+    problem(where, digests.error().detail);
+    return verify_without(frozen, problem);
+  }
+  compare_files(dir, digests->files, "edited after it was written", problem);
+  if (digests->vouched == Vouched::kForged)
+    problem(where, "it is not as this host signed it: edited after it was written");
+  PROCTOR_TRY(const std::string now, head_now(frozen));
+  const bool same = digests->head == now;
+  const std::string then = to_rfc3339(WallTime(digests->written_ms));
+  if (digests->vouched == Vouched::kByKey) {
+    say_of_reports(fmt::format("{} files as they were written at {}{}", digests->files.size(), then,
+                               same ? "" : ", before the journal went on"));
+    return ok_status();
+  }
+  say_of_reports(fmt::format(
+      "{} files of {}, not verified against the host's seal key{}", digests->files.size(), then,
+      same ? ": made again from the journal and compared" : "; the journal went on since"));
+  return same ? make_again(frozen, &digests->files, problem) : ok_status();
+}
+
+}  // namespace proctor::cli

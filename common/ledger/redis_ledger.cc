@@ -1,6 +1,7 @@
 #include "common/ledger/redis_ledger.h"
 
 #include <hiredis/hiredis.h>
+#include <charconv>
 
 #include <algorithm>
 #include <array>
@@ -142,6 +143,19 @@ Result<RedisLedger::Stored> RedisLedger::read_all() {
   return out;
 }
 
+namespace {
+
+bool is_raise(const std::string& held, const ScopeBalance& now) {
+  const std::string rest = " " + micros(now.spent) + " " + micros(now.reserved);
+  if (!held.ends_with(rest)) return false;
+  const std::string_view cap = std::string_view(held).substr(0, held.size() - rest.size());
+  std::int64_t was = 0;
+  const auto [end, ec] = std::from_chars(cap.data(), cap.data() + cap.size(), was);
+  return ec == std::errc() && end == cap.data() + cap.size() && 0 <= was && was < now.cap.micros();
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> RedisLedger::differences(const std::vector<ScopeSpec>& scopes,
                                                           const std::vector<ScopeBalance>& journal,
                                                           const std::vector<ReserveOp>& pending) {
@@ -164,7 +178,9 @@ Result<std::vector<std::string>> RedisLedger::differences(const std::vector<Scop
     const std::string name =
         known ? scopes[std::stoul(index)].name : "unknown envelope " + printable(index, 40);
     const std::string want = known ? known.mapped() : "nothing";
-    if (text != want) differ(name + " (cap spent reserved)", printable(text, 100), want);
+    // A lower cap and nothing else is a raise that Redis has not heard of: this tells it.
+    const bool raised = known && text != want && is_raise(text, journal[std::stoul(index)]);
+    if (text != want && !raised) differ(name + " (cap spent reserved)", printable(text, 100), want);
   }
   for (const auto& [index, text] : book) differ(scopes[std::stoul(index)].name, "nothing", text);
   book.clear();

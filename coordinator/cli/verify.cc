@@ -84,7 +84,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   if (!args.head.empty()) PROCTOR_CHECK_OK(verify_heads(journal, args.head, args.seal_key, tell));
   PROCTOR_CHECK_OK(verify_reports(frozen, args.seal_key, tell));
   const std::string redis = verify_redis(
-      frozen, view, journal,
+      frozen, journal,
       [&](const std::string& where, const std::string& what) { tally.problem(where, what); });
   std::printf("redis: %s\n", redis.c_str());
   return tally;

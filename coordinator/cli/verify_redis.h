@@ -26,7 +26,7 @@ bool compare_redis(const PlanView& view, const RestoredState& before,
 
 // Finds the server and compares, or says why it did not; the value is that one line.  A server
 // that is not there is no problem: the journal is the record.
-std::string verify_redis(const FrozenCampaign& frozen, const PlanView& view, JournalReader& journal,
+std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
                          const MoneyProblem& problem);
 
 }  // namespace proctor::cli

@@ -251,6 +251,10 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
     return {Verdict::kRefused, "the cap of " + scope.name + " is " + format_usd(scope.cap) +
                                    " USD: it can only be raised, to " + format_usd(kLedgerMax) +
                                    " at most"};
+  if (const ScopeSpec& global = plan_.scopes[0]; act.scope != ScopeId(0) && global.cap < act.to)
+    return {Verdict::kRefused, "the envelope around " + scope.name + ", global, holds only " +
+                                   format_usd(global.cap) + " " + money_word(settings_.cost_model) +
+                                   "; raise that first"};
   std::vector<ScopeId> raised;
   if (heard_caps_.empty()) heard_caps_ = plan_.scopes;
   ++caps_;

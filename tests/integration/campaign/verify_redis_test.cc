@@ -32,6 +32,11 @@ void finds(const CampaignScene& scene, const std::string& first) {
   CHECK_MESSAGE(contains(at, "\n" + first), verified.out);
 }
 
+void finds_no_problem(const CampaignScene& scene) {
+  const CommandOutcome verified = scene.run("verify");
+  CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+}
+
 }  // namespace
 
 TEST_SUITE("campaign") {
@@ -145,5 +150,47 @@ TEST_SUITE("campaign") {
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
     CHECK(contains(verified.out, "redis: 3 envelopes"));
+  }
+
+  TEST_CASE("verify of a campaign that was raised while it ran fits, running and ended") {
+    for (const bool configured : {true, false}) {
+      CAPTURE(configured);
+      RedisServer redis;
+      CampaignShape shape = gated_shape(2);
+      if (configured) shape.redis = redis.address();
+      const CampaignScene scene(shape);
+      Child run = scene.start("run");
+      REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+      const auto raise = [&](const std::string& envelope, const std::string& usd) {
+        return proctor::testing::proctor({"budget", "raise", scene.folder().string(), envelope, usd,
+                                          "--reason", "x", "--by", "Ada"});
+      };
+      for (const char* usd : {"60.00", "70.00"}) {
+        REQUIRE(raise("global", usd).exit_code == 0);
+        const CommandOutcome verified = scene.run("verify");
+        CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+        CHECK_MESSAGE(contains(verified.out, " envelopes and "), verified.out);
+      }
+      const CommandOutcome beyond = raise("task:add", "70.000001");
+      CHECK(beyond.exit_code == 2);
+      CHECK_MESSAGE(contains(beyond.err + beyond.out, "global, holds only 70.00"),
+                    beyond.err << beyond.out);
+      REQUIRE(raise("task:add", "70.00").exit_code == 0);
+      CHECK_FALSE(contains(scene.said(), "Redis held"));
+      scene.open_gate();
+      CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+      CHECK_FALSE(contains(scene.said(), "Redis held"));
+      finds_no_problem(scene);
+      // Later raises, of a campaign that stands, come on top.
+      REQUIRE(raise("global", "80.00").exit_code == 0);
+      finds_no_problem(scene);
+      if (configured) {
+        const std::string scopes = key_of(redis.address(), "scopes");
+        const std::string text = cli(redis.address(), {"HGET", scopes, "0"});
+        REQUIRE(text.starts_with("70000000 "));
+        cli(redis.address(), {"HSET", scopes, "0", "60000000" + text.substr(8)});
+        finds(scene, "redis: envelope global: holds 60000000 ");
+      }
+    }
   }
 }

@@ -195,6 +195,18 @@ TEST_SUITE("scheduler") {
     CHECK(desk.facts<ScopeDefined>()[0].raised_from == micro(15));
   }
 
+  TEST_CASE("a raise of an inner envelope beyond the campaign's own is refused") {
+    Desk desk(plan_of({0, 0, 0}, 40, 15));
+    desk.start();
+    const OperatorAnswer beyond = desk.act(raise_to(2, 41));
+    CHECK(beyond.verdict == Verdict::kRefused);
+    CHECK(beyond.text.find("raise that first") != std::string::npos);
+    CHECK(desk.facts<ScopeDefined>().empty());
+    CHECK(desk.act(raise_to(2, 40)).verdict == Verdict::kDone);
+    CHECK(desk.act(raise_to(0, 50)).verdict == Verdict::kDone);
+    CHECK(desk.act(raise_to(2, 50)).verdict == Verdict::kDone);
+  }
+
   TEST_CASE("a run without an attempt left waits for a decision where the campaign says so") {
     SchedulerSettings s = settings();
     s.infrastructure_retries = 0;

@@ -11,9 +11,13 @@ const std::string kTestsTouched = "protected: tests/t.sh";
 
 // Judged by an exit code and by a result file; setup and the first check run what the agent wrote.
 const std::map<std::string, std::string> kFiles = {
+    {".gitignore", "out/\n"},
+    {"tests/t.sh",
+     "for d in out node_modules/.bin; do [ -e tests/$d/sum ] && exec sh tests/$d/sum; done; "
+     "[ \"$(sh calc.sh 2 3)\" = 5 ]\n"},
     {"build.sh", "mkdir -p out && cat calc.sh > out/calc.sh\n"},
     {"tests/tap.sh",
-     "if [ \"$(sh calc.sh 2 3)\" = 5 ]; then echo 'ok 1 - sums'; else echo 'not ok 1 - sums'; fi > "
+     "if sh tests/t.sh; then echo 'ok 1 - sums'; else echo 'not ok 1 - sums'; fi > "
      "$PROCTOR_RESULTS/sums.tap\necho 1..1 >> $PROCTOR_RESULTS/sums.tap\n"}};
 const std::string kContract =
     "setup: [{command: sh build.sh, timeout: 20s}]\n"
@@ -62,6 +66,23 @@ const std::vector<HostileAgent> kAgents = {
      "echo '[core]\n fsmonitor = echo exit 0 > tests/t.sh\n' >> .git/config; "
      "echo '* filter=evil' > .gitattributes; echo 'tests/' > .gitignore; echo exit 0 > tests/t.sh",
      kWrong, "completed", kTestsTouched},
+    // What a rule of the repository or of every tool ignores is no more welcome than other plants.
+    {"setup-plants-modules",
+     "echo 'mkdir -p tests/node_modules/.bin; echo exit 0 > tests/node_modules/.bin/sum' >> "
+     "build.sh",
+     kWrong, "completed", "protected: tests/node_modules"},
+    {"setup-plants-products", "echo 'mkdir -p tests/out; echo exit 0 > tests/out/sum' >> build.sh",
+     kWrong, "completed", "protected: tests/out"},
+    {"makes-the-tests-a-pipe", "echo 'rm -r tests; mkfifo tests' >> build.sh", kWrong, "completed",
+     kTestsTouched},
+    {"moves-the-tests",
+     "echo 'mv tests evil; ln -s evil tests; echo exit 0 > evil/t.sh; "
+     "echo exit 0 > evil/tap.sh' >> build.sh",
+     kWrong, "completed", kTestsTouched},
+    {"digs-below-the-tests",
+     "echo 'cd tests; for i in $(seq 110); do mkdir d; cd d; done; "
+     "echo exit 0 > t.sh' >> build.sh",
+     kWrong, "completed", "protected: tests/d"},
     {"case-twins", "mkdir Tests; echo exit 0 > Tests/t.sh; mkdir tests2; echo exit 0 > TESTS",
      kWrong}};
 
@@ -113,9 +134,96 @@ const std::vector<HostileAgent> kPythonAgents = {
      ".env; cp ld.so.preload /etc/ld.so.preload; true",
      kWrong}};
 
+// Byte code that the candidate's code leaves beside protected tests, from setup or from an earlier
+// check; the judge is told to believe nothing that the workspace says, and imports what it finds.
+const std::map<std::string, std::string> kByteCodeFiles = {
+    {".gitignore", "__pycache__/\n*.pyc\n"},
+    {"build.py", "print('built')\n"},
+    {"first.py", "print('first')\n"},
+    {"calc.py", "import sys\nprint(int(sys.argv[1]) - int(sys.argv[2]))\n"},
+    {"tests/expected.py", "SUM = b'5\\n'\n"},
+    {"tests/test_calc.py",
+     "import subprocess, sys\nimport expected\n\n\ndef test_sum():\n"
+     "    out = subprocess.run([sys.executable, '-I', 'calc.py', '2', '3'], capture_output=True)\n"
+     "    assert out.stdout == expected.SUM\n"}};
+
+std::string byte_code_contract(const std::string& globs) {
+  return "setup: [{command: /usr/bin/python3 -I build.py, timeout: 20s}]\n"
+         "checks:\n"
+         "  - {id: first, kind: script, timeout: 60s, command: /usr/bin/python3 -I first.py}\n"
+         "  - {id: tests, kind: unit, timeout: 60s, command: \"/usr/bin/python3 -I -m pytest -q "
+         "--noconftest -p no:cacheprovider -c $PROCTOR_CONTRACT/pytest.ini --rootdir /workspace "
+         "--junitxml=$PROCTOR_RESULTS/r.xml tests\", result: junit, result_file: r.xml, "
+         "fail_to_pass: [\"tests.test_calc::test_sum\"]}\n"
+         "policy:\n  protected: [" +
+         globs +
+         "]\n  wall: 20s\n  memory: 512MiB\n  processes: 64\n"
+         "files: [pytest.ini]\n";
+}
+
+// Python that plants, appended to a program that setup or the first check runs.
+const std::string kUncheckedHash =
+    "import importlib._bootstrap_external as b, os, sys\n"
+    "c = compile(\"SUM = b'-1\\\\n'\", 'tests/expected.py', 'exec')\n"
+    "os.makedirs('tests/__pycache__', exist_ok=True)\n"
+    "open('tests/__pycache__/expected.' + sys.implementation.cache_tag + '.pyc', 'wb').write(\n"
+    "    b._code_to_hash_pyc(c, b'12345678', False))\n";
+const std::string kTimeAndSize =
+    "import importlib.util, marshal, os, struct, sys\n"
+    "sys.path.insert(0, '/usr/lib/python3/dist-packages')\n"
+    "from _pytest.assertion.rewrite import PYC_TAIL\n"
+    "st = os.stat('tests/test_calc.py')\n"
+    "c = compile('def test_sum(): pass\\n', 'tests/test_calc.py', 'exec')\n"
+    "os.makedirs('tests/__pycache__', exist_ok=True)\n"
+    "open('tests/__pycache__/test_calc' + PYC_TAIL, 'wb').write(importlib.util.MAGIC_NUMBER +\n"
+    "    struct.pack('<LLL', 0, int(st.st_mtime) & 0xFFFFFFFF, st.st_size & 0xFFFFFFFF) +\n"
+    "    marshal.dumps(c))\n";
+std::vector<HostileAgent> byte_code_agents() {
+  const auto plants = [](const std::string& program, const std::string& code) {
+    return "cat >> " + program + " <<'END'\n" + code + "END\n";
+  };
+  return {
+      {"honest", "printf 'import sys\\nprint(int(sys.argv[1]) + int(sys.argv[2]))\\n' > calc.py",
+       "success"},
+      {"setup-unchecked", plants("build.py", kUncheckedHash), kWrong, "completed",
+       "protected: tests/__pycache__/expected"},
+      {"check-unchecked", plants("first.py", kUncheckedHash), kWrong, "completed",
+       "protected: tests/__pycache__/expected"},
+      {"setup-rewritten", plants("build.py", kTimeAndSize), kWrong, "completed",
+       "protected: tests/__pycache__/test_calc"},
+      {"check-rewritten", plants("first.py", kTimeAndSize), kWrong, "completed",
+       "protected: tests/__pycache__/test_calc"}};
+}
+
+bool has_pytest(const Kind& kind) {
+  if (!kind.image().empty()) {
+    MESSAGE("not run: the test image holds no python");
+    return false;
+  }
+  CommandSpec pytest;
+  pytest.argv = {"/usr/bin/python3", "-I", "-c", "import pytest"};
+  const auto there = run_command(pytest);
+  if (there.ok() && there->success()) return true;
+  MESSAGE("not run: no pytest on this machine");
+  return false;
+}
+
 }  // namespace
 
 TEST_SUITE("hostile") {
+  TEST_CASE("byte code planted beside protected tests is gone before the next check") {
+    const auto kind = make_kind();
+    if (!kind || !has_pytest(*kind)) return;
+    // Globs that name the sources alone speak for the byte code of those too.
+    for (const std::string globs : {"\"tests/**\"", "\"tests/*.py\""}) {
+      CAPTURE(globs);
+      const auto agents = byte_code_agents();
+      const auto scene = hostile_scene(*kind, agents, kByteCodeFiles, byte_code_contract(globs));
+      scene->write(scene->folder() / "contracts/pytest.ini", "[pytest]\n");
+      run_hostile(*scene, agents);
+    }
+  }
+
   TEST_CASE("no forged acceptance is a success and every one is judged by what it left") {
     const auto kind = make_kind();
     if (!kind) return;
@@ -125,18 +233,7 @@ TEST_SUITE("hostile") {
 
   TEST_CASE("no forged acceptance of a pytest suite is a success") {
     const auto kind = make_kind();
-    if (!kind) return;
-    if (!kind->image().empty()) {
-      MESSAGE("not run: the test image holds no python");
-      return;
-    }
-    CommandSpec pytest;
-    pytest.argv = {"/usr/bin/python3", "-I", "-c", "import pytest"};
-    const auto there = run_command(pytest);
-    if (!there.ok() || !there->success()) {
-      MESSAGE("not run: no pytest on this machine");
-      return;
-    }
+    if (!kind || !has_pytest(*kind)) return;
     const auto scene = hostile_scene(*kind, kPythonAgents, kPythonFiles, kPythonContract);
     scene->write(scene->folder() / "contracts/pytest.ini", "[pytest]\n");
     run_hostile(*scene, kPythonAgents);

@@ -1,7 +1,7 @@
 """What `durable` breaks: (room, name, file, old text, new text).  The old text must stand exactly once in the file.
 
-Rooms are those of ROOMS in `durable`: the journal against real SQLite files, the worker's lifecycle of a run, and what
-a worker keeps of its attempts (spool, meter books, outbox).
+Rooms are those of ROOMS in `durable`: the journal against real SQLite files, the worker's lifecycle of a run, protected
+paths in a workspace, and what a worker keeps of its attempts (spool, meter books, outbox).
 """
 
 J = "coordinator/journal/journal.cc"
@@ -13,6 +13,9 @@ C = "worker/core/lifecycle_codec.cc"
 K = "worker/shell/spool.cc"
 B = "worker/shell/meter_book.cc"
 O = "worker/shell/outbox.cc"
+W = "worker/workspace/changes.cc"
+T = "worker/workspace/protect.cc"
+V = "worker/workspace/protected_paths.cc"
 
 MUTANTS = [(room, *rest) for room, rows in {
     "journal": [
@@ -83,6 +86,21 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("the meter: the campaign's cap is above the run's", M,
          "if (plan_.caps.usd) limit_ = std::clamp(*plan_.caps.usd, MicroUsd::zero(), limit_);",
          "if (plan_.caps.usd) limit_ = *plan_.caps.usd;"),
+    ],
+    "protected": [
+        ("what setup made with the candidate's code is trusted", T,
+         "    PROCTOR_TRY(const bool right, is_as_kept(now, kept));", "    const bool right = now.st.has_value();"),
+        ("what setup made and is gone stays away", T, "    return now.st ? ok_status() : settle(path);", "    return ok_status();"),
+        ("folders of strangers are left", T, "  for (const std::string& path : seen.planted) PROCTOR_CHECK_OK(out.uproot(path));\n", ""),
+        ("files of strangers are left", T, "    done_.push_back(path);\n    return take_away(root_, path);", "    return ok_status();"),
+        ("a twin elsewhere is no matter", T, " && st.st_nlink == 1;", ";"),
+        ("restored files are as old as their restoring", T, "st.st_mtim.tv_sec == kCheckoutTime", "st.st_mtim.tv_sec != 0"),
+        ("a closed folder stays closed", W, "    if (was_folder && (st.st_mode & kOpen) != kOpen) out_.closed.push_back(path);\n", ""),
+        ("what stands for a folder hides what was in it", W,
+         "      if (in_.strict != nullptr && low != nullptr) PROCTOR_CHECK_OK(deleted(path, *low));\n", ""),
+        ("byte code has no source", V, "  return !source.empty() && any_glob_covers(globs_, source);", "  return false;"),
+        ("globs of sources do not reach their byte code", V, "  if (!is_cache(inside)) return false;", "  return false;"),
+        ("acceptance files stay as they were left", T, "      if (bytes == file.bytes) return ok_status();", "      return ok_status();"),
     ],
     "kept": [
         ("spool: a second result replaces the first", K,

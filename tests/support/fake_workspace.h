@@ -27,9 +27,13 @@ class FakeWorkspace final : public Workspace {
     return ok_status();
   }
   Written written() const override { return {}; }
-  Result<std::vector<std::string>> restore_again(const std::vector<std::string>&,
-                                                 const std::vector<std::string>&) override {
+  Result<std::vector<std::string>> restore_again(
+      const std::vector<std::string>&, const MadeUnder&,
+      const std::map<std::string, PlacedFile>&) override {
     return std::vector<std::string>{};
+  }
+  Result<MadeUnder> made_under(const std::vector<std::string>&, const fs::path&) override {
+    return MadeUnder{};
   }
   Result<std::vector<std::string>> changed_under(const std::vector<std::string>&) override {
     return std::vector<std::string>{};

@@ -58,10 +58,11 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   const std::vector<std::string>& globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
   if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
-  std::vector<std::string> spared = setup_makes_;
-  for (const AcceptanceFile& file : contract().acceptance_files) spared.push_back(file.to);
-  std::ranges::sort(spared);
-  Result<std::vector<std::string>> again = workspace_->restore_again(globs, spared);
+  std::map<std::string, PlacedFile> placed;
+  for (const AcceptanceFile& file : contract().acceptance_files)
+    for (const ReferencedFile& from : contract().files)
+      if (from.path == file.from) placed[file.to] = {from.bytes, from.mode};
+  Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
   if (!again.ok()) {
     // Too deep, too many: made by the candidate's code, which must not get another attempt by it.
     Error e = in_context("protected files", std::move(again).error());

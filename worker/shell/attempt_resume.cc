@@ -23,7 +23,7 @@ void AttemptRun::keep_checkpoint(Checkpoint c) {
   c.assignment = input_.assignment;
   c.lives = lives_;
   c.told = told_;
-  c.setup_makes = setup_makes_;
+  c.setup_makes = setup_makes_.paths;
   Status kept = ok_status();
   {
     const std::lock_guard lock(trace_mutex_);
@@ -58,7 +58,7 @@ void AttemptRun::agent_ended() {
 std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
   out_.started_ms = left.book.so_far.started_ms;
   lives_ = left.checkpoint.lives;
-  setup_makes_ = left.checkpoint.setup_makes;
+  setup_makes_.paths = left.checkpoint.setup_makes;
   std::vector<LifecycleCommand> next = lifecycle_.start();
   for (const LifecycleEvent& event : left.checkpoint.told) next = tell(event);
   if (const Status restored = restore(left); !restored.ok()) {
@@ -97,6 +97,13 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   for (const SetupStep& step : contract().setup)
     network_used_ = network_used_ || step.network.any();
   look_for_layer();
+  // Where the earlier life worked on a layer there are no copies; what neither has is not trusted.
+  std::error_code ec;
+  if (fs::exists(kept_made(), ec)) {
+    setup_makes_.at = kept_made();
+  } else if (layer_) {
+    setup_makes_.at = layer_->work();
+  }
   if (c.workspace() == nullptr) return clear_acceptance();
   if (agent) left_program_ = &left;
   PROCTOR_TRY(workspace_,

@@ -288,9 +288,11 @@ Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
   if (!contract().setup.empty()) {
-    auto made = workspace_->changed_under(contract().policy.protected_);
+    auto made =
+        workspace_->made_under(contract().policy.protected_, layered_ ? fs::path() : kept_made());
     if (!made.ok()) return StepFailed{std::move(made).error(), 0};
     setup_makes_ = std::move(made).value();
+    if (layered_) setup_makes_.at = layer_->work();
   }
   briefing_ = briefing_text(contract(), agent_wall(), caps_.caps);
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068

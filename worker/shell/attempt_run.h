@@ -174,6 +174,8 @@ class AttemptRun {
   // What its commands have put on the disk since it was opened.
   static std::uint64_t written_in(const SandboxSpec& spec);
   Status place_acceptance_files();
+  // Copies of what setup makes, where no layer holds it.
+  fs::path kept_made() const { return dir_ / "made"; }
   Result<fs::path> fresh_dir(const std::string& name) { return open_dir(dir_, name); }
   // The same for what commands of the present room write: on its bounded disk, if it has one.
   Result<fs::path> writable_dir(const std::string& name) {
@@ -225,7 +227,7 @@ class AttemptRun {
   Patch patch_;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
-  std::vector<std::string> setup_makes_;  // of what is protected, on the untouched snapshot; sorted
+  MadeUnder setup_makes_;  // of what is protected, on the untouched snapshot
   bool network_used_ = false;
   std::optional<Digest> setup_key_;          // none: nothing of setup is kept
   bool setup_hit_ = false;                   // when the manifest was written

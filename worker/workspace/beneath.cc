@@ -175,14 +175,27 @@ Status write_link(int dir, const std::string& name, const std::string& target) {
   return move_over(dir, temporary, name);
 }
 
-Status remove(int dir, const std::string& name) {
+namespace {
+
+// Deeper than this nothing is removed with a folder open for each step: no snapshot goes there.
+constexpr int kRemoveDepth = 128;
+
+Status remove_at(int dir, const std::string& name, int depth) {
   if (::unlinkat(dir, name.c_str(), 0) == 0 || errno == ENOENT) return ok_status();
   if (errno != EISDIR && errno != EPERM) return errno_error("remove " + printable(name), errno);
+  if (kRemoveDepth <= depth)
+    return remove_tree(fs::path("/proc/self/fd") / std::to_string(dir) / name);
   PROCTOR_TRY(const UniqueFd child, open_dir(dir, name));
   PROCTOR_TRY(const std::vector<std::string> inside, names(child.get()));
-  for (const std::string& n : inside) PROCTOR_CHECK_OK(remove(child.get(), n));
+  for (const std::string& n : inside) PROCTOR_CHECK_OK(remove_at(child.get(), n, depth + 1));
   if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return ok_status();
   return errno_error("remove " + printable(name), errno);
+}
+
+}  // namespace
+
+Status remove(int dir, const std::string& name) {
+  return remove_at(dir, name, 0);
 }
 
 }  // namespace proctor::beneath

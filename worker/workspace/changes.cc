@@ -17,8 +17,13 @@ namespace proctor {
 namespace {
 
 // One folder as its layers show it, the topmost first; more than one only over a setup layer.
-using Pile = std::vector<UniqueFd>;
-using Below = std::span<const UniqueFd>;
+struct Layer {
+  UniqueFd fd;
+  bool setup = false;  // what the setup of the untouched snapshot made
+  int get() const { return fd.get(); }
+};
+using Pile = std::vector<Layer>;
+using Below = std::span<const Layer>;
 
 class Scanner {
  public:
@@ -34,7 +39,7 @@ class Scanner {
     }
     const std::vector<GitTreeEntry>& lower = *snapshot;
     std::set<std::string> seen;
-    for (const UniqueFd& dir : dirs) {
+    for (const Layer& dir : dirs) {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
         if (prefix.empty() && name == ".git") continue;
@@ -61,6 +66,7 @@ class Scanner {
 
  private:
   Status put(const std::string& path, const Change& change) {
+    if (in_.strict != nullptr && !in_.strict->paths.covers(path)) return ok_status();
     if (kChangedFilesMax <= out_.changed.size()) {
       return Error{Errc::kExhausted,
                    "workspace: more than " + std::to_string(kChangedFilesMax) + " changed files"};
@@ -87,7 +93,7 @@ class Scanner {
     return ok_status();
   }
 
-  static Below from(const Pile& dirs, const UniqueFd& dir) {
+  static Below from(const Pile& dirs, const Layer& dir) {
     return Below(dirs).subspan(static_cast<std::size_t>(&dir - dirs.data()));
   }
 
@@ -101,18 +107,23 @@ class Scanner {
       return errno_error("look at " + printable(path), errno);
     }
     if (removed(st)) return low == nullptr ? ok_status() : deleted(path, *low);
+    if (in_.strict != nullptr && passed_over(dirs, path, low, st)) return ok_status();
     if (is_dot_git(name)) return refuse(path);
     if (S_ISDIR(st.st_mode)) return sub_folder(dirs, name, path, low, full, depth);
     const bool plain = S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) == 0;
     if (low != nullptr && low->mode == git_mode::kGitlink) return refuse(path);
-    if (!plain && !S_ISLNK(st.st_mode)) return refuse(path);
+    if (!plain && !S_ISLNK(st.st_mode)) {
+      // What must be there again when the stranger is gone.
+      if (in_.strict != nullptr && low != nullptr) PROCTOR_CHECK_OK(deleted(path, *low));
+      return refuse(path);
+    }
     return file(dir, name, path, low, st);
   }
 
   // The layers of one folder, from its topmost down to the one that hides what is below.
   Result<Pile> open_pile(Below dirs, const std::string& name, bool& hides) const {
     Pile out;
-    for (const UniqueFd& dir : dirs) {
+    for (const Layer& dir : dirs) {
       struct stat st {};
       if (!out.empty()) {
         if (::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -124,7 +135,7 @@ class Scanner {
       }
       PROCTOR_TRY(UniqueFd child, beneath::open_dir(dir.get(), name));
       hides = is_opaque(child.get(), in_.kind);
-      out.push_back(std::move(child));
+      out.push_back({std::move(child), dir.setup});
       if (hides) break;
     }
     return out;
@@ -133,20 +144,24 @@ class Scanner {
   Status sub_folder(Below dirs, const std::string& name, const std::string& path,
                     const GitTreeEntry* low, bool full, std::size_t depth) {
     bool hides = false;
+    if (in_.strict != nullptr && is_planted(path, low, depth)) return plant(path, low);
     PROCTOR_TRY(const Pile pile, open_pile(dirs, name, hides));
     if (low != nullptr && low->mode == git_mode::kGitlink) return refuse_inside(pile, path);
     const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
     if (low != nullptr && !was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
-    if (!was_folder) {
+    if (in_.strict != nullptr) {
+      PROCTOR_CHECK_OK(look_at_mode(pile.front().get(), path, was_folder));
+    } else if (!was_folder) {
       PROCTOR_TRY(const bool wanted, in_.wanted(path, true));
       if (!wanted) return ok_status();
+      if (in_.new_folders != nullptr) in_.new_folders->push_back(path + '/');
     }
     return folder(pile, was_folder ? &low->id : nullptr, path + '/', full || hides, depth + 1);
   }
 
   Status refuse_inside(const Pile& dirs, const std::string& path) {
     std::set<std::string> seen;
-    for (const UniqueFd& dir : dirs) {
+    for (const Layer& dir : dirs) {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
         if (is_mark(name, in_.kind) || !seen.insert(name).second) continue;
@@ -159,20 +174,57 @@ class Scanner {
     return ok_status();
   }
 
+  // Of a strict look: nothing that it is asked for, or as it must be.
+  bool passed_over(Below dirs, const std::string& path, const GitTreeEntry* low,
+                   const struct stat& st) const {
+    if (S_ISDIR(st.st_mode)) return !in_.strict->paths.reaches(path);
+    // Something else may stand where a folder of protected files must be.
+    if (!in_.strict->paths.covers(path)) return low == nullptr || low->mode != git_mode::kTree;
+    return dirs.front().setup || looks_like(in_.strict->vouched, path, st) || untouched(path, st);
+  }
+
+  bool is_planted(const std::string& path, const GitTreeEntry* low, std::size_t depth) const {
+    if (low != nullptr && low->mode == git_mode::kTree) return false;
+    if (kChangedDepthMax <= depth) return true;
+    if (!in_.strict->paths.covers(path)) return false;
+    return !std::ranges::binary_search(in_.strict->made, path + '/');
+  }
+
+  Status plant(const std::string& path, const GitTreeEntry* low) {
+    if (low != nullptr) PROCTOR_CHECK_OK(deleted(path, *low));
+    if (kChangedFilesMax <= out_.planted.size())
+      return Error{Errc::kExhausted, "workspace: too many new folders"};
+    out_.planted.push_back(path);
+    return ok_status();
+  }
+
+  // A folder that cannot be read hides its tests as well as one that is gone.
+  Status look_at_mode(int dir, const std::string& path, bool was_folder) {
+    constexpr mode_t kOpen = 0500;
+    struct stat st {};
+    if (::fstat(dir, &st) != 0) return errno_error("look at " + printable(path), errno);
+    if (was_folder && (st.st_mode & kOpen) != kOpen) out_.closed.push_back(path);
+    return ok_status();
+  }
+
   bool removed(const struct stat& st) const { return is_overlay(in_.kind) && is_whiteout(st); }
 
-  bool untouched(const std::string& path, const struct stat& st) const {
-    if (in_.copied == nullptr) return false;
-    const auto it = in_.copied->find(path);
-    return it != in_.copied->end() && it->second.inode == st.st_ino &&
-           it->second.size == st.st_size && it->second.changed.tv_sec == st.st_ctim.tv_sec &&
+  static bool looks_like(const CopiedFiles& known, const std::string& path, const struct stat& st) {
+    const auto it = known.find(path);
+    return it != known.end() && it->second.inode == st.st_ino && it->second.size == st.st_size &&
+           it->second.changed.tv_sec == st.st_ctim.tv_sec &&
            it->second.changed.tv_nsec == st.st_ctim.tv_nsec;
+  }
+
+  bool untouched(const std::string& path, const struct stat& st) const {
+    return in_.copied != nullptr && looks_like(*in_.copied, path, st);
   }
 
   Status file(int dir, const std::string& name, const std::string& path, const GitTreeEntry* low,
               const struct stat& st) {
     const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
     if (was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
+    if (in_.strict != nullptr) return put(path, {{}, {git_mode::kBlob}});
     if (low == nullptr || was_folder) {
       PROCTOR_TRY(const bool wanted, in_.wanted(path, false));
       if (!wanted) return ok_status();
@@ -266,7 +318,7 @@ Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
   for (const fs::path* dir : {&input.dir, &input.setup}) {
     if (dir->empty()) continue;
     PROCTOR_TRY(UniqueFd root, beneath::open_root(dir->string()));
-    roots.push_back(std::move(root));
+    roots.push_back({std::move(root), dir == &input.setup});
   }
   Scanner scanner(db, input);
   PROCTOR_CHECK_OK(scanner.folder(roots, &input.tree, "", !is_overlay(input.kind), 0));

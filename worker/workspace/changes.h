@@ -13,6 +13,7 @@
 #include "worker/git/object_db.h"
 #include "worker/git/tree_cache.h"
 #include "worker/workspace/copy_tree.h"
+#include "worker/workspace/protected_paths.h"
 #include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
@@ -33,6 +34,17 @@ struct ChangeSet {
   // Not representable, so left as in the snapshot: devices, sockets, FIFOs, set-id files, nested
   // repositories' .git, files inside an unexpanded submodule.  Paths, sorted.
   std::vector<std::string> refused;
+  // Of a strict look: folders that nobody but strangers have made, or that are too deep to be
+  // looked into, and folders of the snapshot that are closed to some.
+  std::vector<std::string> planted, closed;
+};
+
+// A look at protected paths alone: every file and link of the layers that is not vouched for is
+// named as changed, without being read, ignored by git or not.
+struct StrictLook {
+  const ProtectedPaths& paths;
+  const std::vector<std::string>& made;  // by the setup of the untouched snapshot; see MadeUnder
+  const CopiedFiles& vouched;            // as they were when they were last found right
 };
 
 struct ScanInput {
@@ -47,6 +59,8 @@ struct ScanInput {
   bool contents = true;
   // Asked for paths that the snapshot does not have; false leaves them (and what is below) out.
   std::function<Result<bool>(const std::string& path, bool folder)> wanted;
+  std::vector<std::string>* new_folders = nullptr;  // takes those that `wanted` wants, with a '/'
+  const StrictLook* strict = nullptr;  // instead of `contents` and `wanted`; null: none
 };
 
 // `db` holds the snapshot's objects and takes the new ones.

@@ -67,10 +67,14 @@ struct Copier {
   Status file(int from, int to, const std::string& name, const std::string& path,
               const struct stat& st) {
     PROCTOR_TRY(const bool done, further_name(to, name, path, st));
-    if (done) return ok_status();
+    return done ? ok_status() : bytes(from, to, name, name, path, st);
+  }
+
+  Status bytes(int from, int to, const std::string& name, const std::string& as,
+               const std::string& path, const struct stat& st) {
     const UniqueFd in(::openat(from, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     const UniqueFd out(
-        ::openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        ::openat(to, as.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!in.valid() || !out.valid()) return errno_error("copy " + printable(path), errno);
     PROCTOR_CHECK_OK(copy_bytes(in.get(), out.get(), st.st_size, path));
     const timespec times[2] = {st.st_atim, st.st_mtim};
@@ -83,11 +87,12 @@ struct Copier {
     return ok_status();
   }
 
-  Status link(int from, int to, const std::string& name, const struct stat& st) {
+  static Status link(int from, int to, const std::string& name, const std::string& as,
+                     const struct stat& st) {
     PROCTOR_TRY(const std::string target, beneath::read_link(from, name));
     const timespec times[2] = {st.st_atim, st.st_mtim};
-    if (::symlinkat(target.c_str(), to, name.c_str()) != 0 ||
-        ::utimensat(to, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::symlinkat(target.c_str(), to, as.c_str()) != 0 ||
+        ::utimensat(to, as.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
       return errno_error("copy " + printable(name), errno);
     }
     return ok_status();
@@ -118,7 +123,7 @@ struct Copier {
         PROCTOR_CHECK_OK(folder(below.get(), target.get(), path + '/'));
         PROCTOR_CHECK_OK(like(target.get(), st, path));
       } else if (S_ISLNK(st.st_mode)) {
-        PROCTOR_CHECK_OK(link(from, to, name, st));
+        PROCTOR_CHECK_OK(link(from, to, name, name, st));
       } else {
         PROCTOR_CHECK_OK(file(from, to, name, path, st));
       }
@@ -148,6 +153,16 @@ Status wait_for_next_tick(int dir) {
 }
 
 }  // namespace
+
+Status copy_one(int from, const std::string& name, int to, const std::string& as) {
+  struct stat st {};
+  if (::fstatat(from, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno_error("copy " + printable(name), errno);
+  CopiedFiles unused;
+  Copier copier{unused, to};
+  return S_ISLNK(st.st_mode) ? Copier::link(from, to, name, as, st)
+                             : copier.bytes(from, to, name, as, as, st);
+}
 
 Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied) {
   PROCTOR_TRY(const UniqueFd in, beneath::open_root(from.string()));

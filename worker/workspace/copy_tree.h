@@ -23,4 +23,7 @@ using CopiedFiles = std::map<std::string, CopiedFile>;  // by relative path
 // moved on, so that every later write has a later ctime.
 Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied);
 
+// One file or link, not there yet in `to`, with its times and mode.
+Status copy_one(int from, const std::string& name, int to, const std::string& as);
+
 }  // namespace proctor

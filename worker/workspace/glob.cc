@@ -63,6 +63,41 @@ bool glob_covers(std::string_view glob, std::string_view path) {
   return std::any_of(reach.begin() + 1, reach.end(), [](char c) { return c != 0; });
 }
 
+namespace {
+
+// After the components of `folder`, is some part of the glob still to come, or all of it matched?
+bool glob_reaches(std::string_view glob, std::string_view folder) {
+  const std::vector<std::string_view> g = components(glob);
+  // at[i]: the first i parts match what was read of the folder.
+  std::vector<char> at(g.size() + 1, 0);
+  at[0] = 1;
+  const auto skip_stars = [&] {
+    for (std::size_t i = 0; i < g.size(); ++i)
+      if (at[i] != 0 && g[i] == "**") at[i + 1] = 1;
+  };
+  for (const std::string_view name : components(folder)) {
+    skip_stars();
+    if (at[g.size()] != 0 && !g.empty()) return true;
+    std::vector<char> next(g.size() + 1, 0);
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      if (at[i] == 0) continue;
+      if (g[i] == "**")
+        next[i] = 1;
+      else if (component_matches(g[i], name))
+        next[i + 1] = 1;
+    }
+    at = std::move(next);
+  }
+  return !g.empty() && std::any_of(at.begin(), at.end(), [](char c) { return c != 0; });
+}
+
+}  // namespace
+
+bool any_glob_reaches(const std::vector<std::string>& globs, std::string_view folder) {
+  return std::any_of(globs.begin(), globs.end(),
+                     [&](const std::string& g) { return glob_reaches(g, folder); });
+}
+
 bool any_glob_covers(const std::vector<std::string>& globs, std::string_view path) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& g) { return glob_covers(g, path); });

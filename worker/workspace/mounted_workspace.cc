@@ -15,6 +15,7 @@
 #include "worker/workspace/ignore_rules.h"
 #include "worker/workspace/layer_overlap.h"
 #include "worker/workspace/patch.h"
+#include "worker/workspace/protect.h"
 #include "worker/workspace/restore.h"
 #include "worker/workspace/snapshot.h"
 
@@ -187,32 +188,32 @@ Status MountedWorkspace::put_file(const std::string& relative, std::string_view 
 Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std::string>& globs) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  return restore_paths(db, RestoreInput{merged_, scan_input(), globs, {}});
+  return restore_paths(db, RestoreInput{merged_, scan_input(), globs});
 }
 
 Result<std::vector<std::string>> MountedWorkspace::restore_again(
-    const std::vector<std::string>& globs, const std::vector<std::string>& spared) {
+    const std::vector<std::string>& globs, const MadeUnder& made,
+    const std::map<std::string, PlacedFile>& placed) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  IgnoreRules ignore(snapshot_);
-  const auto spare = [&](const std::string& path, bool is_new) -> Result<bool> {
-    if (std::binary_search(spared.begin(), spared.end(), path)) return true;
-    if (!is_new) return false;
-    for (std::size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      PROCTOR_TRY(const bool ignored, ignore.ignored(path.substr(0, slash), true));
-      if (ignored) return true;
-    }
-    return ignore.ignored(path, false);
-  };
-  return restore_paths(db, RestoreInput{merged_, scan_input(), globs, spare});
+  return protect_paths(db, ProtectInput{merged_, scan_input(), globs, made, placed, vouched_});
+}
+
+Result<MadeUnder> MountedWorkspace::made_under(const std::vector<std::string>& globs,
+                                               const fs::path& keep) {
+  if (globs.empty()) return MadeUnder{};
+  PROCTOR_TRY(ObjectDb db, objects());
+  PROCTOR_TRY(MadeUnder made, list_made(db, RestoreInput{merged_, scan_input(), globs}));
+  if (!keep.empty() && !made.paths.empty()) PROCTOR_CHECK_OK(keep_made(merged_, made.paths, keep));
+  made.at = keep;
+  return made;
 }
 
 Result<std::vector<std::string>> MountedWorkspace::changed_under(
     const std::vector<std::string>& globs) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  return changed_paths(db, RestoreInput{merged_, scan_input(), globs, {}});
+  return changed_paths(db, RestoreInput{merged_, scan_input(), globs});
 }
 
 Result<fs::path> MountedWorkspace::surrender() {

@@ -60,8 +60,11 @@ class MountedWorkspace final : public Workspace {
   Status apply(const std::string& diff) override;
   Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode) override;
   Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) override;
-  Result<std::vector<std::string>> restore_again(const std::vector<std::string>& globs,
-                                                 const std::vector<std::string>& spared) override;
+  Result<std::vector<std::string>> restore_again(
+      const std::vector<std::string>& globs, const MadeUnder& made,
+      const std::map<std::string, PlacedFile>& placed) override;
+  Result<MadeUnder> made_under(const std::vector<std::string>& globs,
+                               const fs::path& keep) override;
   Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) override;
 
  private:
@@ -84,6 +87,7 @@ class MountedWorkspace final : public Workspace {
   fs::path merged_;
   std::unique_ptr<OverlayMount> mount_;
   CopiedFiles copied_;
+  CopiedFiles vouched_;  // protected files, as they were when they were last found right
   bool has_volume_ = false;
 };
 

@@ -1,13 +1,18 @@
 #include "worker/workspace/restore.h"
 
-#include <algorithm>
+#include <fcntl.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
+
+#include "common/base/text.h"
 #include "worker/git/tree_list.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/glob.h"
+#include "worker/workspace/checkout.h"
+#include "worker/workspace/protected_paths.h"
 
 namespace proctor {
-namespace {
 
 using beneath::Missing;
 
@@ -17,8 +22,12 @@ Status put_back(const ObjectDb& db, int root, const std::string& path, const Git
   if (entry.mode == git_mode::kSymlink) {
     return beneath::write_link(parent.dir.get(), parent.name, bytes);
   }
-  return beneath::write_file(parent.dir.get(), parent.name, bytes,
-                             entry.mode == git_mode::kExecutable ? 0755 : 0644);
+  PROCTOR_CHECK_OK(beneath::write_file(parent.dir.get(), parent.name, bytes,
+                                       entry.mode == git_mode::kExecutable ? 0755 : 0644));
+  const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
+  if (::utimensat(parent.dir.get(), parent.name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0)
+    return ok_status();
+  return errno_error("set time of " + printable(path), errno);
 }
 
 Status take_away(int root, const std::string& path) {
@@ -32,19 +41,20 @@ Status take_away(int root, const std::string& path) {
   return beneath::remove(parent->dir.get(), parent->name);
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input) {
+Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input,
+                                               std::vector<std::string>* new_folders) {
   ScanInput scan = input.scan;
+  const ProtectedPaths paths_of(input.globs);
   scan.contents = false;
+  scan.new_folders = new_folders;
   scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
-    return folder || any_glob_covers(input.globs, path);
+    return folder ? paths_of.reaches(path) : paths_of.covers(path);
   };
   PROCTOR_TRY(const ChangeSet changes, scan_changes(db, scan));
   std::vector<std::string> paths;
   for (const auto& [path, change] : changes.changed) paths.push_back(path);
   paths.insert(paths.end(), changes.refused.begin(), changes.refused.end());
-  std::erase_if(paths, [&](const std::string& p) { return !any_glob_covers(input.globs, p); });
+  std::erase_if(paths, [&](const std::string& p) { return !paths_of.covers(p); });
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;
@@ -58,10 +68,6 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
   // What the snapshot does not have goes first: it may stand where a folder must be.
   for (const std::string& path : paths) {
     auto entry = entry_at(db, input.scan.tree, path);
-    if (input.spare) {
-      PROCTOR_TRY(const bool spared, input.spare(path, !entry.ok()));
-      if (spared) continue;
-    }
     done.push_back(path);
     if (entry.ok() && entry->mode != git_mode::kTree && entry->mode != git_mode::kGitlink) {
       back.emplace_back(path, std::move(entry).value());

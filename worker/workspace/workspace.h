@@ -35,6 +35,17 @@ struct Patch {
   std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
 };
 
+// What the setup of the untouched snapshot made or changed of protected paths.
+struct MadeUnder {
+  std::vector<std::string> paths;  // sorted; new folders end in '/'
+  fs::path at{};                   // a folder that holds them; what is not there was removed
+};
+// A file that is the contract's own.
+struct PlacedFile {
+  std::string_view bytes;  // must outlive its use
+  std::uint32_t mode = 0644;
+};
+
 // A workspace that a killed life of this worker left mounted, because its agent still works.
 struct LeftWorkspace {
   fs::path dir;        // of its overlay
@@ -91,11 +102,17 @@ class Workspace {
   // Puts every path of the snapshot that matches one of the globs back as it was, and removes
   // matching paths that the snapshot does not have.  The changed ones, sorted.
   virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) = 0;
-  // The same after setup or a check, which may make things there: new paths that the snapshot's
-  // ignore rules cover, and those in `spared`, stay as they are.
+  // The same after setup or a check of the candidate's: nothing is left under the globs but what
+  // the snapshot, `made` and `placed` (by path) put there, as they did, whatever git ignores.  The
+  // changed ones, sorted; of a folder that nobody but the candidate made, its first files.
   virtual Result<std::vector<std::string>> restore_again(
-      const std::vector<std::string>& globs, const std::vector<std::string>& spared) = 0;
-  // What differs from the snapshot under the globs, as restore_again sees it; sorted.
+      const std::vector<std::string>& globs, const MadeUnder& made,
+      const std::map<std::string, PlacedFile>& placed) = 0;
+  // What setup made under the globs; `keep`: a folder, not there yet, that takes copies of it;
+  // empty: nobody needs them.
+  virtual Result<MadeUnder> made_under(const std::vector<std::string>& globs,
+                                       const fs::path& keep) = 0;
+  // What differs from the snapshot under the globs; sorted.
   virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;
 };
 

@@ -179,41 +179,6 @@ TEST_SUITE("workspace") {
     }
   }
 
-  TEST_CASE("protected files are put back again and what setup makes beside them stays") {
-    const TempDir temp = temp_dir();
-    const Repo repo = make_repo(temp.path() / "repo");
-    for (const WorkspaceKind kind : kinds(temp.path())) {
-      CAPTURE(to_string(kind));
-      auto store = open_store(temp.path() / "store", kind);
-      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
-      const fs::path dir = ws->dir();
-      put(dir / "tests/made-by-setup", "x\n");
-      put(dir / "tests/data/x.txt", "setup rewrites this\n");
-      const std::vector<std::string> made = ws->changed_under({"tests/**"}).value();
-      CHECK(made == std::vector<std::string>{"tests/data/x.txt", "tests/made-by-setup"});
-      // .gitignore of the snapshot: build/ and *.log but keep.log.
-      put(dir / "tests/build/object.o", "x\n");
-      put(dir / "tests/node_modules/a/index.js", "x\n");
-      put(dir / "tests/run.log", "x\n");
-      put(dir / "tests/keep.log", "x\n");
-      put(dir / "tests/conftest.py", "planted\n");
-      put(dir / ".gitignore", "conftest.py\n");
-      put(dir / "tests/test_a.py", "assert False\n");
-      put(dir / "src/main.py", "mine\n");
-      const auto changed = ws->restore_again({"tests/**"}, made);
-      REQUIRE_MESSAGE(changed.ok(), (changed.ok() ? "" : changed.error().detail));
-      CHECK(*changed ==
-            std::vector<std::string>{"tests/conftest.py", "tests/keep.log", "tests/test_a.py"});
-      CHECK(slurp(dir / "tests/test_a.py") == "assert True\n");
-      CHECK(slurp(dir / "tests/data/x.txt") == "setup rewrites this\n");
-      CHECK(fs::exists(dir / "tests/build/object.o"));
-      CHECK(fs::exists(dir / "tests/node_modules/a/index.js"));
-      CHECK(slurp(dir / "src/main.py") == "mine\n");
-      CHECK(ws->restore_again({"tests/**"}, made)->empty());
-      CHECK(ws->restore_again({}, {})->empty());
-    }
-  }
-
   TEST_CASE("submodules come at their recorded commits as plain files") {
     const TempDir temp = temp_dir();
     const Repo lib = make_repo(temp.path() / "lib");

@@ -1,0 +1,151 @@
+// Protected paths after the candidate's code has run: what is put back, and what goes.
+#include "tests/integration/workspace/fixture.h"
+
+namespace proctor {
+namespace {
+
+using namespace testing;
+
+TEST_SUITE("workspace") {
+  TEST_CASE("protected files are put back again with what setup made and nothing beside them") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path dir = ws->dir();
+      put(dir / "tests/made-by-setup", "x\n");
+      put(dir / "tests/build/product.o", "untouched\n");
+      put(dir / "tests/data/x.txt", "setup rewrites this\n");
+      REQUIRE(make_dirs(dir / "tests/empty").ok());
+      const fs::path keep = temp.path() / "keep" / std::string(to_string(kind));
+      const MadeUnder made = ws->made_under({"tests/**"}, keep).value();
+      CHECK(made.paths == std::vector<std::string>{"tests/build/", "tests/build/product.o",
+                                                   "tests/data/x.txt", "tests/empty/",
+                                                   "tests/made-by-setup"});
+      const std::map<std::string, PlacedFile> placed = {{"tests/own/judge.py", {"judge\n", 0644}}};
+      const auto again = [&] {
+        const auto changed = ws->restore_again({"tests/**"}, made, placed);
+        REQUIRE_MESSAGE(changed.ok(), (changed.ok() ? "" : changed.error().detail));
+        return *changed;
+      };
+      put(dir / "tests/own/judge.py", "judge\n");
+      CHECK(again().empty());
+      // What the snapshot's .gitignore (build/ and *.log but keep.log) and every tool ignore.
+      put(dir / "tests/build/object.o", "x\n");
+      put(dir / "tests/node_modules/a/index.js", "x\n");
+      put(dir / "tests/__pycache__/test_a.cpython-311.pyc", "x\n");
+      put(dir / "tests/run.log", "x\n");
+      put(dir / "tests/keep.log", "x\n");
+      put(dir / "tests/conftest.py", "planted\n");
+      put(dir / ".gitignore", "conftest.py\n");
+      put(dir / "tests/test_a.py", "assert False\n");
+      put(dir / "tests/build/product.o", "altered\n");
+      put(dir / "tests/own/judge.py", "lax\n");
+      put(dir / "tests/empty/output", "x\n");
+      fs::remove(dir / "tests/made-by-setup");
+      put(dir / "src/main.py", "mine\n");
+      put(dir / "src/__pycache__/main.pyc", "mine\n");
+      CHECK(again() == std::vector<std::string>{
+                           "tests/__pycache__/test_a.cpython-311.pyc", "tests/build/object.o",
+                           "tests/build/product.o", "tests/conftest.py", "tests/empty/output",
+                           "tests/keep.log", "tests/made-by-setup", "tests/node_modules/a/index.js",
+                           "tests/own/judge.py", "tests/run.log", "tests/test_a.py"});
+      CHECK(slurp(dir / "tests/test_a.py") == "assert True\n");
+      CHECK(slurp(dir / "tests/data/x.txt") == "setup rewrites this\n");
+      CHECK(slurp(dir / "tests/build/product.o") == "untouched\n");
+      CHECK(slurp(dir / "tests/made-by-setup") == "x\n");
+      CHECK(slurp(dir / "tests/own/judge.py") == "judge\n");
+      CHECK(fs::is_empty(dir / "tests/empty"));
+      CHECK_FALSE(fs::exists(dir / "tests/__pycache__"));
+      CHECK_FALSE(fs::exists(dir / "tests/node_modules"));
+      CHECK(slurp(dir / "src/main.py") == "mine\n");
+      CHECK(slurp(dir / "src/__pycache__/main.pyc") == "mine\n");
+      CHECK(again().empty());
+      // Nothing of the untouched setup is at hand: what it made is no more trusted than the rest.
+      const auto without = ws->restore_again({"tests/**"}, MadeUnder{}, placed);
+      REQUIRE(without.ok());
+      CHECK(slurp(dir / "tests/data/x.txt") != "setup rewrites this\n");
+      CHECK_FALSE(fs::exists(dir / "tests/made-by-setup"));
+      CHECK(ws->restore_again({}, {}, {})->empty());
+    }
+  }
+
+  TEST_CASE("whatever stands where protected files must be gives way to them") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    const fs::path outside = temp.path() / "outside";
+    put(outside / "test_a.py", "assert False\n");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      for (const std::string glob : {"tests/**", "tests/*.py"}) {
+        CAPTURE(to_string(kind));
+        CAPTURE(glob);
+        auto store = open_store(temp.path() / "store", kind);
+        auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+        const fs::path tests = ws->dir() / "tests", test = tests / "test_a.py";
+        const auto again = [&] {
+          const auto changed = ws->restore_again({glob}, {}, {});
+          REQUIRE_MESSAGE(changed.ok(), (changed.ok() ? "" : changed.error().detail));
+          CHECK(slurp(test) == "assert True\n");
+          CHECK(fs::is_directory(fs::symlink_status(tests)));
+          CHECK(fs::is_regular_file(fs::symlink_status(test)));
+          CHECK(fs::hard_link_count(test) == 1);
+          CHECK(slurp(outside / "test_a.py") == "assert False\n");
+          CHECK(ws->restore_again({glob}, {}, {})->empty());
+          return *changed;
+        };
+        const auto names = [&](const std::vector<std::string>& changed) {
+          return std::ranges::find(changed, "tests/test_a.py") != changed.end();
+        };
+        fs::remove_all(tests);
+        fs::create_directory_symlink(outside, tests);
+        CHECK(names(again()));
+        fs::remove_all(tests);
+        REQUIRE(::mkfifo(tests.c_str(), 0600) == 0);
+        CHECK(names(again()));
+        fs::remove_all(tests);
+        put(tests, "a file\n");
+        CHECK(names(again()));
+        fs::remove(test);
+        put(test / "test_a.py/deeper", "x\n");
+        CHECK(names(again()));
+        fs::create_hard_link(test, ws->dir() / "twin");
+        CHECK(names(again()));
+        fs::remove(test);
+        fs::create_symlink(outside / "test_a.py", test);
+        CHECK(names(again()));
+        // As old as the file it replaces, and as long.
+        put(test, "assert Fals\n");
+        const timespec times[2] = {{1577836800, 0}, {1577836800, 0}};
+        REQUIRE(::utimensat(AT_FDCWD, test.c_str(), times, 0) == 0);
+        CHECK(names(again()));
+        struct stat st {};
+        REQUIRE(::stat(test.c_str(), &st) == 0);
+        CHECK(st.st_mtim.tv_sec == 1577836800);
+        // Byte code that would be loaded in the place of a protected source.
+        put(tests / "__pycache__/test_a.cpython-311.pyc", "x\n");
+        put(tests / "test_a.pyc", "x\n");
+        put(tests / "test_a.abi3.so", "x\n");
+        CHECK(again() == std::vector<std::string>{"tests/__pycache__/test_a.cpython-311.pyc",
+                                                  "tests/test_a.abi3.so", "tests/test_a.pyc"});
+        if (glob == "tests/**") {
+          fs::path deep = tests;
+          for (int i = 0; i < 400; ++i) deep /= "d";
+          std::error_code ec;
+          fs::create_directories(deep, ec);
+          put(tests / "d/planted.py", "x\n");
+          CHECK_FALSE(again().empty());
+          CHECK_FALSE(fs::exists(tests / "d"));
+        }
+        // Closed, so that a search for tests finds none.
+        fs::permissions(tests, fs::perms::none);
+        CHECK(ws->restore_again({glob}, {}, {}).value() == std::vector<std::string>{"tests"});
+        CHECK((fs::status(tests).permissions() & fs::perms::owner_all) == fs::perms::owner_all);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace proctor

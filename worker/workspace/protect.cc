@@ -1,0 +1,319 @@
+#include "worker/workspace/protect.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <optional>
+
+#include "common/base/text.h"
+#include "worker/git/tree_list.h"
+#include "worker/workspace/beneath.h"
+#include "worker/workspace/checkout.h"
+#include "worker/workspace/copy_tree.h"
+
+namespace proctor {
+namespace {
+
+using beneath::Missing;
+using beneath::Parent;
+
+// Of a folder that goes as a whole this many files are named.
+constexpr std::size_t kNamedOfFolder = 1000;
+constexpr int kNamedDepth = 16;
+// File times come from a clock that moves a few milliseconds at a time: what was written just now
+// may be written again without a later time.
+constexpr std::int64_t kTickNs = 100'000'000;
+
+std::int64_t since(const timespec& then) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return (now.tv_sec - then.tv_sec) * 1'000'000'000 + (now.tv_nsec - then.tv_nsec);
+}
+
+// No component of the way is followed if it is a link; none: nothing is there.
+Result<std::optional<Parent>> parent_of(int root, const std::string& path) {
+  auto parent = beneath::open_parent(root, path, Missing::kFail);
+  if (parent.ok()) return std::optional<Parent>(std::move(parent).value());
+  if (parent.error().code == Errc::kNotFound || parent.error().code == Errc::kInvalid)
+    return std::optional<Parent>();
+  return std::move(parent).error();
+}
+
+struct Seen {
+  std::optional<Parent> parent;
+  std::optional<struct stat> st;  // none: nothing is there
+};
+Result<Seen> look(int root, const std::string& path) {
+  Seen out;
+  PROCTOR_TRY(out.parent, parent_of(root, path));
+  if (!out.parent) return out;
+  struct stat st {};
+  if (::fstatat(out.parent->dir.get(), out.parent->name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    out.st = st;
+  } else if (errno != ENOENT) {
+    return errno_error("look at " + printable(path), errno);
+  }
+  return out;
+}
+
+Result<bool> same_bytes(const Parent& a, const Parent& b) {
+  constexpr std::size_t kPiece = std::size_t{1} << 18;
+  const UniqueFd one(::openat(a.dir.get(), a.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd two(::openat(b.dir.get(), b.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!one.valid() || !two.valid()) return errno_error("read " + printable(a.name), errno);
+  std::string left(kPiece, '\0'), right(kPiece, '\0');
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(one.get(), left.data(), kPiece, at);
+    const ssize_t m = ::pread(two.get(), right.data(), kPiece, at);
+    if (n < 0 || m < 0) return errno_error("read " + printable(a.name), errno);
+    const auto got = static_cast<std::size_t>(n);
+    if (n != m || std::string_view(left).substr(0, got) != std::string_view(right).substr(0, got))
+      return false;
+    if (n == 0) return true;
+    at += n;
+  }
+}
+
+class Protector {
+ public:
+  // `kept`: the folder in.made.at; not valid: there is none.
+  Protector(ObjectDb& db, const ProtectInput& in, int root, int kept)
+      : db_(db), in_(in), root_(root), kept_(kept) {}
+
+  Status settle_missing(const std::string& path) {
+    PROCTOR_TRY(const Seen now, look(root_, path));
+    return now.st ? ok_status() : settle(path);
+  }
+
+  // In any order: what must be there makes its folders, and what must not goes with all below it.
+  Status settle(const std::string& path) {
+    PROCTOR_TRY(const Seen now, look(root_, path));
+    if (const auto file = in_.placed.find(path); file != in_.placed.end())
+      return settle_placed(path, now, file->second);
+    if (0 <= kept_ && std::ranges::binary_search(in_.made.paths, path))
+      return settle_made(path, now);
+    auto entry = entry_at(db_, in_.scan.tree, path);
+    if (!entry.ok() && entry.error().code != Errc::kNotFound) return std::move(entry).error();
+    if (entry.ok() && entry->mode != git_mode::kTree && entry->mode != git_mode::kGitlink)
+      return settle_snapshot(path, now, *entry);
+    return settle_nothing(path, now);
+  }
+
+  // A folder that nobody but the candidate made.
+  Status uproot(const std::string& path) {
+    PROCTOR_TRY(const Seen now, look(root_, path));
+    if (!now.st) return ok_status();
+    name_inside(now.parent->dir.get(), now.parent->name, path, 0, done_.size() + kNamedOfFolder);
+    return take_away(root_, path);
+  }
+
+  Status open_to_all(const std::string& path) {
+    PROCTOR_TRY(const Seen now, look(root_, path));
+    if (!now.st || !S_ISDIR(now.st->st_mode)) return ok_status();
+    constexpr mode_t kOpen = 0755;
+    if (::fchmodat(now.parent->dir.get(), now.parent->name.c_str(), kOpen, 0) != 0)
+      return errno_error("open " + printable(path), errno);
+    done_.push_back(path);
+    return ok_status();
+  }
+
+  std::vector<std::string> take() {
+    std::ranges::sort(done_);
+    done_.erase(std::unique(done_.begin(), done_.end()), done_.end());
+    return std::move(done_);
+  }
+
+ private:
+  static bool is_file(const Seen& now) { return now.st && S_ISREG(now.st->st_mode); }
+
+  // Other bits say nothing to its owner, who runs the checks.
+  static bool is_alike(const struct stat& st, mode_t mode) {
+    constexpr mode_t kOfOwner = 07500;
+    return (st.st_mode & kOfOwner) == (mode & kOfOwner) && st.st_nlink == 1;
+  }
+
+  static bool is_fresh(const struct stat& st, const GitTreeEntry& entry) {
+    const mode_t mode = entry.mode == git_mode::kExecutable ? 0755 : 0644;
+    return (S_ISLNK(st.st_mode) || (st.st_mode & 07777U) == mode) &&
+           st.st_mtim.tv_sec == kCheckoutTime && st.st_mtim.tv_nsec == 0;
+  }
+
+  Status settle_nothing(const std::string& path, const Seen& now) {
+    if (!now.st) return ok_status();
+    done_.push_back(path);
+    return take_away(root_, path);
+  }
+
+  Status settle_snapshot(const std::string& path, const Seen& now, const GitTreeEntry& entry) {
+    PROCTOR_TRY(const bool right, is_of_snapshot(now, entry));
+    if (!right) done_.push_back(path);
+    if (right && is_fresh(*now.st, entry)) {
+      vouch(path, now);
+      return ok_status();
+    }
+    return put_back(db_, root_, path, entry);
+  }
+
+  Result<bool> is_of_snapshot(const Seen& now, const GitTreeEntry& entry) {
+    const bool link = entry.mode == git_mode::kSymlink;
+    if (!now.st || !(link ? S_ISLNK(now.st->st_mode) : S_ISREG(now.st->st_mode))) return false;
+    if (!link && !is_alike(*now.st, entry.mode == git_mode::kExecutable ? 0755 : 0644))
+      return false;
+    PROCTOR_TRY(const std::uint64_t size, db_.size(entry.id));
+    if (size != static_cast<std::uint64_t>(now.st->st_size)) return false;
+    const Parent& at = *now.parent;
+    PROCTOR_TRY(const std::string bytes, link ? beneath::read_link(at.dir.get(), at.name)
+                                              : beneath::read_file(at.dir.get(), at.name, size));
+    return hash_object(ObjectType::kBlob, bytes) == entry.id;
+  }
+
+  Status settle_placed(const std::string& path, const Seen& now, const PlacedFile& file) {
+    if (is_file(now) && is_alike(*now.st, file.mode) &&
+        static_cast<std::uint64_t>(now.st->st_size) == file.bytes.size()) {
+      PROCTOR_TRY(const std::string bytes,
+                  beneath::read_file(now.parent->dir.get(), now.parent->name, file.bytes.size()));
+      if (bytes == file.bytes) return ok_status();
+    }
+    done_.push_back(path);
+    PROCTOR_TRY(const Parent parent, beneath::open_parent(root_, path, Missing::kMakeAndReplace));
+    return beneath::write_file(parent.dir.get(), parent.name, file.bytes, file.mode);
+  }
+
+  Status settle_made(const std::string& path, const Seen& now) {
+    PROCTOR_TRY(Seen kept, look(kept_, path));
+    if (kept.st && !S_ISREG(kept.st->st_mode) && !S_ISLNK(kept.st->st_mode)) kept.st.reset();
+    if (!kept.st) return settle_nothing(path, now);
+    PROCTOR_TRY(const bool right, is_as_kept(now, kept));
+    if (right) {
+      vouch(path, now);
+      return ok_status();
+    }
+    done_.push_back(path);
+    PROCTOR_TRY(const Parent to, beneath::open_parent(root_, path, Missing::kMakeAndReplace));
+    PROCTOR_CHECK_OK(beneath::remove(to.dir.get(), to.name));
+    return copy_one(kept.parent->dir.get(), kept.parent->name, to.dir.get(), to.name);
+  }
+
+  static Result<bool> is_as_kept(const Seen& now, const Seen& kept) {
+    if (!now.st || now.st->st_mode != kept.st->st_mode || now.st->st_size != kept.st->st_size)
+      return false;
+    if (S_ISREG(now.st->st_mode)) return same_bytes(*now.parent, *kept.parent);
+    PROCTOR_TRY(const std::string a, beneath::read_link(now.parent->dir.get(), now.parent->name));
+    PROCTOR_TRY(const std::string b, beneath::read_link(kept.parent->dir.get(), kept.parent->name));
+    return a == b;
+  }
+
+  // Under an overlay the scan sees the same file: its inode is that of its layer.
+  void vouch(const std::string& path, const Seen& now) {
+    if (kTickNs < since(now.st->st_ctim))
+      in_.vouched[path] = {now.st->st_ino, now.st->st_size, now.st->st_ctim};
+  }
+
+  void name_inside(int dir, const std::string& name, const std::string& path, int depth,
+                   std::size_t most) {
+    const auto child = beneath::open_dir(dir, name);
+    const auto inside = child.ok() ? beneath::names(child->get()) : child.error();
+    if (!inside.ok() || inside->empty() || kNamedDepth <= depth) {
+      if (done_.size() < most) done_.push_back(path);
+      return;
+    }
+    for (const std::string& n : *inside) {
+      if (most <= done_.size()) return;
+      struct stat st {};
+      if (::fstatat(child->get(), n.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        name_inside(child->get(), n, path + '/' + n, depth + 1, most);
+      else
+        done_.push_back(path + '/' + n);
+    }
+  }
+
+  ObjectDb& db_;
+  const ProtectInput& in_;
+  int root_;
+  int kept_;
+  std::vector<std::string> done_;
+};
+
+Result<ChangeSet> look_strictly(ObjectDb& db, const RestoreInput& input, const MadeUnder& made,
+                                const CopiedFiles& vouched) {
+  const ProtectedPaths paths(input.globs);
+  const StrictLook strict{paths, made.paths, vouched};
+  ScanInput scan = input.scan;
+  scan.contents = false;
+  scan.strict = &strict;
+  return scan_changes(db, scan);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input) {
+  // Folders that hold what the contract places are nobody's plant.
+  MadeUnder made = input.made;
+  for (const auto& [path, file] : input.placed) {
+    for (std::size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1))
+      made.paths.push_back(path.substr(0, slash + 1));
+  }
+  for (const std::string& path : input.made.paths) {
+    for (std::size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1))
+      made.paths.push_back(path.substr(0, slash + 1));
+  }
+  std::ranges::sort(made.paths);
+  made.paths.erase(std::unique(made.paths.begin(), made.paths.end()), made.paths.end());
+  PROCTOR_TRY(
+      const ChangeSet seen,
+      look_strictly(db, RestoreInput{input.dir, input.scan, input.globs}, made, input.vouched));
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
+  const ProtectedPaths paths(input.globs);
+  UniqueFd kept;
+  if (!input.made.at.empty()) {
+    auto opened = beneath::open_root(input.made.at.string());
+    if (opened.ok())
+      kept = std::move(opened).value();
+    else if (opened.error().code != Errc::kNotFound)
+      return std::move(opened).error();
+  }
+  Protector out(db, input, root.get(), kept.valid() ? kept.get() : -1);
+  for (const std::string& path : seen.planted) PROCTOR_CHECK_OK(out.uproot(path));
+  for (const std::string& path : seen.refused)
+    if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
+  for (const auto& [path, change] : seen.changed) PROCTOR_CHECK_OK(out.settle(path));
+  for (const std::string& path : input.made.paths)
+    if (!path.ends_with('/')) PROCTOR_CHECK_OK(out.settle_missing(path));
+  for (const auto& [path, file] : input.placed)
+    if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
+  for (const std::string& path : seen.closed) PROCTOR_CHECK_OK(out.open_to_all(path));
+  return out.take();
+}
+
+Result<MadeUnder> list_made(ObjectDb& db, const RestoreInput& input) {
+  MadeUnder out;
+  std::vector<std::string> folders;
+  PROCTOR_TRY(out.paths, changed_paths(db, input, &folders));
+  out.paths.insert(out.paths.end(), folders.begin(), folders.end());
+  std::ranges::sort(out.paths);
+  return out;
+}
+
+Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, const fs::path& keep) {
+  PROCTOR_CHECK_OK(remove_tree(keep));  // of an earlier life
+  PROCTOR_CHECK_OK(make_dirs(keep));
+  PROCTOR_TRY(const UniqueFd from, beneath::open_root(dir.string()));
+  PROCTOR_TRY(const UniqueFd to, beneath::open_root(keep.string()));
+  for (const std::string& path : paths) {
+    if (path.ends_with('/')) continue;
+    PROCTOR_TRY(const Seen now, look(from.get(), path));
+    if (!now.st || (!S_ISREG(now.st->st_mode) && !S_ISLNK(now.st->st_mode))) continue;
+    PROCTOR_TRY(const Parent parent, beneath::open_parent(to.get(), path, Missing::kMake));
+    PROCTOR_CHECK_OK(
+        copy_one(now.parent->dir.get(), now.parent->name, parent.dir.get(), parent.name));
+  }
+  return ok_status();
+}
+
+}  // namespace proctor

@@ -28,6 +28,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
   for (const ScopeSpec& s : plan_.scopes) balances_.push_back({s.cap, {}, {}});
   phases_.assign(plan_.runs.size(), RunPhase::kQueued);
   attempts_made_.assign(plan_.runs.size(), 0);
+  owners_.assign(plan_.runs.size(), 0);
   failures_.assign(plan_.runs.size(), 0);
 }
 

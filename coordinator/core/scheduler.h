@@ -108,6 +108,9 @@ class Scheduler {
   bool draining() const { return mode_ != Mode::kRun; }
   bool paused() const { return paused_; }
   bool suspended() const { return suspended_; }  // and what runs stands still
+  // May this worker still bring evidence of the attempt?  Its grant names it, and no result of the
+  // attempt is recorded or being recorded.
+  bool awaits(const WorkerId& worker, const AttemptId& attempt) const;
   // Why the run is where it is, and the sentence of it.
   Explanation why(RunId run) const;
   std::string explain(RunId run) const { return why(run).text; }
@@ -131,6 +134,7 @@ class Scheduler {
     std::uint32_t seq = 0;
     State state = State::kIntent;
     std::optional<WorkerIndex> worker;      // while it holds a slot there
+    std::optional<WorkerIndex> owner;       // whom the grant names: nobody else may speak of it
     std::optional<WorkerIndex> granted_to;  // by an earlier life of ours: may have started there
     BootId granted_boot;
     MicroUsd ask;
@@ -239,6 +243,16 @@ class Scheduler {
   std::optional<WorkerIndex> worker_for(RunId run) const;
   std::uint32_t needs_of(RunId run) const;
   void seat(Attempt& attempt, WorkerIndex w);
+  void set_owner(Attempt& attempt, WorkerIndex w);
+  // Whom the grant names of this attempt; nothing: nobody knows any more.
+  std::optional<WorkerIndex> owner_of(const AttemptId& attempt) const;
+  // Lost at this worker, and its result is still wanted.
+  bool is_late_of(WorkerIndex w, const AttemptId& id) const {
+    const auto it = lost_.find(id);
+    return it != lost_.end() && it->second == w;
+  }
+  bool runs_nothing(RunId run) const;
+  void refuse_result(const ResultReceived& e, const std::string& why);
   void wake(WorkerIndex w);
   void keep_for_suspects();
   bool has_lone_attempt(WorkerIndex w) const;
@@ -283,7 +297,10 @@ class Scheduler {
   std::vector<RunPhase> phases_;
   std::vector<std::uint16_t> attempts_made_;
   std::vector<std::uint16_t> failures_;  // infrastructure failures of the run so far
-  std::set<RunId> parked_rows_;          // of an earlier life, in the journal still
+  // By run: whom the grant of its latest attempt names, + 1; 0: nobody, or none that fits.  What
+  // has ended must be known too, for a result comes again when an Ack was lost.
+  std::vector<std::uint16_t> owners_;
+  std::set<RunId> parked_rows_;  // of an earlier life, in the journal still
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, AttemptNo> forgiven_;  // restored: failures up to this attempt do not count
   std::map<AttemptId, LossJudged::Verdict> judged_;  // restored
@@ -301,8 +318,9 @@ class Scheduler {
   // and perhaps some that no longer are.  What a worker says or loses must not cost a look at all.
   std::vector<std::set<RunId>> at_worker_;
   std::set<RunId> unclaimed_;  // restored as granted: no worker may have said yet that it has it
-  std::map<RunId, AskId> denied_;     // waiting with an attempt number already used for an ask
-  std::set<AttemptId> lost_;          // ended without a result: one may still come
+  std::map<RunId, AskId> denied_;  // waiting with an attempt number already used for an ask
+  // Ended without a result, with whom the grant named: one may still come, from that worker.
+  std::map<AttemptId, WorkerIndex> lost_;
   std::set<AttemptId> late_writing_;  // one came, and is being made durable
   std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
       known_short_;                      // (spent then, smallest ask denied)

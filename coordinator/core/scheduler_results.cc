@@ -24,18 +24,57 @@ AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTim
                        .at = at};
 }
 
+// Could end its run with an outcome that counts.
+bool decides(const wire::ResultMessage& r) {
+  return !r.infrastructure && r.termination != Termination::kOperatorCancel;
+}
+
+// Nobody can check what such a result says, so it decides nothing: its worker has failed.
+wire::ResultMessage without_evidence(wire::ResultMessage r) {
+  r.rationale = "no evidence came with its result, which said " +
+                std::string(to_string(r.outcome)) + ": " + r.rationale;
+  if (limits::kDetailBytes < r.rationale.size()) r.rationale.resize(limits::kDetailBytes);
+  r.outcome = RunOutcome::kInvalid;
+  r.termination = Termination::kInfrastructure;
+  r.infrastructure = true;
+  r.overload = false;
+  return r;
+}
+
 }  // namespace
+
+// Benchmarks of everything but execution keep no evidence: there is nothing to check.
+bool Scheduler::runs_nothing(RunId run) const {
+  return (plan_.task_of(run).needs & capability::kNull) != 0;
+}
+
+void Scheduler::refuse_result(const ResultReceived& e, const std::string& why) {
+  out_.push_back(Alert{"worker " + e.worker.raw() + " sent a result for attempt " +
+                       to_string(e.result.attempt) + ", " + why});
+}
+
+bool Scheduler::awaits(const WorkerId& worker, const AttemptId& id) const {
+  const std::optional<WorkerIndex> w = roster_.find(worker);
+  if (!w || plan_.runs.size() <= id.run.raw() || late_writing_.contains(id)) return false;
+  if (is_late_of(*w, id)) return true;
+  const auto it = live_.find(id.run);
+  if (it == live_.end() || it->second.id != id || it->second.owner != w) return false;
+  const State s = it->second.state;
+  return s == State::kGranting || s == State::kAssigned || s == State::kRunning;
+}
 
 void Scheduler::handle(const ResultReceived& e) {
   const wire::ResultMessage& r = e.result;
   const WorkerIndex w = roster_.index_of(e.worker);
   if (plan_.runs.size() <= r.attempt.run.raw() ||
-      attempts_made_[r.attempt.run.raw()] < r.attempt.no.raw()) {
-    out_.push_back(Alert{"worker " + e.worker.raw() + " sent a result for attempt " +
-                         to_string(r.attempt) + ", which was never made"});
-    return;
-  }
+      attempts_made_[r.attempt.run.raw()] < r.attempt.no.raw())
+    return refuse_result(e, "which was never made");
+  if (epoch_ < r.epoch) return refuse_result(e, "of an epoch that has not begun");
   Attempt* a = live(r.attempt);
+  // Money follows attempts, and nobody but the worker that a grant names may speak of its attempt:
+  // also after a restart of ours, and after the attempt was lost or has ended.
+  if (const auto owner = owner_of(r.attempt); owner && *owner != w)
+    return refuse_result(e, "which is another worker's");
   const bool known_end =
       a == nullptr || a->state == State::kSettling || a->state == State::kClosing;
   if (known_end || (a->state == State::kFinishing && lost_.contains(r.attempt))) {
@@ -55,20 +94,18 @@ void Scheduler::handle(const ResultReceived& e) {
   switch (a->state) {
     case State::kIntent:
     case State::kReserving:
-      out_.push_back(Alert{"worker " + e.worker.raw() + " sent a result for attempt " +
-                           to_string(r.attempt) + " before it was assigned"});
-      return;
+      return refuse_result(e, "before it was assigned");
     case State::kFinishing:
       a->ack_to.push_back(w);  // being made durable: acknowledged then
       return;
     case State::kGranting:
     case State::kAssigned:
     case State::kRunning:
-      if (a->worker && *a->worker != w) {
-        out_.push_back(Alert{"worker " + e.worker.raw() + " sent a result for attempt " +
-                             to_string(r.attempt) + ", which is another worker's"});
-        return;
-      }
+      // Assigned in this life of ours, and of another one: made up.
+      if (a->sent_to && !a->granted_to && r.epoch != epoch_)
+        return refuse_result(e, "of another epoch than its assignment");
+      if (decides(r) && r.archive_bytes == 0 && !runs_nothing(r.attempt.run))
+        return finish(*a, without_evidence(r), w);
       finish(*a, r, w);
       return;
     case State::kSettling:

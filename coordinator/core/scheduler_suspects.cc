@@ -16,8 +16,23 @@ std::optional<WorkerIndex> Scheduler::worker_for(RunId run) const {
   return poison_.is_suspect(run) ? roster_.pick_alone(needs) : roster_.pick(needs);
 }
 
+void Scheduler::set_owner(Attempt& a, WorkerIndex w) {
+  a.owner = w;
+  owners_[a.id.run.raw()] = w < UINT16_MAX ? static_cast<std::uint16_t>(w + 1) : 0;
+}
+
+std::optional<WorkerIndex> Scheduler::owner_of(const AttemptId& id) const {
+  if (const auto it = lost_.find(id); it != lost_.end()) return it->second;
+  if (const auto it = live_.find(id.run); it != live_.end() && it->second.id == id)
+    return it->second.owner;
+  const std::uint32_t run = id.run.raw();
+  if (attempts_made_[run] != id.no.raw() || owners_[run] == 0) return std::nullopt;
+  return owners_[run] - 1U;
+}
+
 void Scheduler::seat(Attempt& a, WorkerIndex w) {
   a.worker = w;
+  set_owner(a, w);
   list_at(w, a.id.run);
   roster_.hold(w);
   if (!a.alone) return;

@@ -71,8 +71,9 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     const bool wanted =
         a != nullptr && (a->state == State::kGranting || a->state == State::kAssigned ||
                          a->state == State::kRunning);
-    if (a != nullptr && a->worker && *a->worker != w) doubt_sender(w, r.attempt);
-    if (!wanted || (a->worker && *a->worker != w)) {
+    const bool owned = a != nullptr && a->owner == w;
+    if (a != nullptr && a->owner && !owned) doubt_sender(w, r.attempt);
+    if (!wanted || !owned) {
       reply.cancel.push_back(r.attempt);  // another attempt has its place, or nobody asked for it
       continue;
     }
@@ -140,7 +141,7 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
     if (late_writing_.contains(id)) continue;  // its acknowledgement follows the commit
     Attempt* a = live(id);
     if (a == nullptr) {
-      (lost_.contains(id) ? reply.resend : reply.acked).push_back(id);
+      (is_late_of(w, id) ? reply.resend : reply.acked).push_back(id);
       continue;
     }
     switch (a->state) {
@@ -150,6 +151,11 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
       case State::kGranting:
       case State::kAssigned:
       case State::kRunning:
+        if (a->owner != w) {
+          doubt_sender(w, id);
+          reply.acked.push_back(id);  // nobody wants it of this worker: it may drop it
+          break;
+        }
         if (!a->worker) seat(*a, w);
         reply.resend.push_back(id);
         break;
@@ -157,7 +163,7 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
         break;  // its acknowledgement follows the commit
       case State::kSettling:
       case State::kClosing:
-        (lost_.contains(id) ? reply.resend : reply.acked).push_back(id);
+        (is_late_of(w, id) ? reply.resend : reply.acked).push_back(id);
         break;
     }
   }

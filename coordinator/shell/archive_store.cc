@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <cstdio>
 
 #include "common/base/unique_fd.h"
 #include "common/trace/archive.h"
+#include "common/trace/run_report.h"
 
 namespace proctor {
 namespace {
@@ -24,19 +28,55 @@ Result<Digest> digest_of_file(const fs::path& path) {
   }
 }
 
-}  // namespace
-
-fs::path ArchiveStore::part(const AttemptId& attempt) const {
-  return folder_.incoming() / (to_string(attempt) + ".part");
+// Why the run directory is not evidence of the result; empty: it is.
+std::string contradiction(const fs::path& dir, const wire::ResultMessage& result,
+                          const ArchiveStore::Identity& identity) {
+  const Result<std::string> bytes = read_file(dir / "report.json", kReportBytes);
+  if (!bytes.ok()) return "report.json: " + bytes.error().detail;
+  if (sha256(*bytes) != result.report) return "report.json does not have the promised digest";
+  const Result<RunReport> report = parse_report(*bytes);
+  if (!report.ok()) return "report.json: " + report.error().detail;
+  if (report->campaign != identity.campaign) return "report.json is of another campaign";
+  if (report->run_name != identity.run_name || report->attempt != result.attempt)
+    return "report.json is of " + report->run_name + " attempt " + to_string(report->attempt);
+  if (report->outcome != result.outcome || report->termination != result.termination)
+    return fmt::format("report.json says {}, {}; the result says {}, {}",
+                       to_string(report->outcome), to_string(report->termination),
+                       to_string(result.outcome), to_string(result.termination));
+  if (report->usage != result.usage) return "report.json says another usage than the result";
+  return {};
 }
 
-std::uint64_t ArchiveStore::have(const AttemptId& attempt) const {
+// On disk, whole, under its name: after a crash the next call finds all of it or begins again.
+Status take_place(const fs::path& part, const fs::path& unpacked, const fs::path& target,
+                  const fs::path& archive) {
+  PROCTOR_CHECK_OK(make_dirs(target.parent_path()));
+  PROCTOR_CHECK_OK(sync_path(part));
   std::error_code ec;
-  const auto size = fs::file_size(part(attempt), ec);
+  const bool there = fs::exists(fs::symlink_status(target, ec));
+  if (::renameat2(AT_FDCWD, unpacked.c_str(), AT_FDCWD, target.c_str(),
+                  there ? RENAME_EXCHANGE : 0) != 0)
+    return errno_error("rename to " + target.string(), errno);
+  fs::rename(part, archive, ec);
+  if (ec) return errno_error("rename to " + archive.string(), ec.value());
+  PROCTOR_CHECK_OK(sync_path(target.parent_path()));
+  return remove_tree(unpacked);  // what was exchanged; else nothing
+}
+
+}  // namespace
+
+// Names of workers are ids (base/worker_name.h): safe in a path.
+fs::path ArchiveStore::part(const WorkerId& worker, const AttemptId& attempt) const {
+  return folder_.incoming() / (to_string(attempt) + "@" + worker.raw() + ".part");
+}
+
+std::uint64_t ArchiveStore::have(const WorkerId& worker, const AttemptId& attempt) const {
+  std::error_code ec;
+  const auto size = fs::file_size(part(worker, attempt), ec);
   return ec ? 0 : size;
 }
 
-Result<std::uint64_t> ArchiveStore::put(const wire::ArchiveChunk& chunk) {
+Result<std::uint64_t> ArchiveStore::put(const WorkerId& worker, const wire::ArchiveChunk& chunk) {
   if (limits::kArchiveBytes < chunk.total || chunk.total < chunk.bytes.size())
     return Error{Errc::kInvalid, "an archive of " + std::to_string(chunk.total) + " bytes"};
   std::error_code ec;
@@ -44,7 +84,7 @@ Result<std::uint64_t> ArchiveStore::put(const wire::ArchiveChunk& chunk) {
     PROCTOR_CHECK_OK(make_dirs(folder_.incoming()));
     spread_subfolders(folder_.incoming());
   }
-  const fs::path path = part(chunk.attempt);
+  const fs::path path = part(worker, chunk.attempt);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return errno_error(path.string(), errno);
   const off_t end = ::lseek(fd.get(), 0, SEEK_END);
@@ -66,38 +106,48 @@ Result<std::uint64_t> ArchiveStore::put(const wire::ArchiveChunk& chunk) {
   return at;
 }
 
-Status ArchiveStore::finish(const wire::ResultMessage& result, const std::string& run_name) {
-  const fs::path target = folder_.attempt(run_name, result.attempt.no);
+ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::ResultMessage& result,
+                                        const Identity& identity) {
+  using State = Kept::State;
+  const auto by_host = [](const Error& e) { return Kept{State::kHost, e.detail}; };
+  const fs::path target = folder_.attempt(identity.run_name, result.attempt.no);
   const fs::path archive = target.string() + ".tar.zst";
+  const fs::path path = part(worker, result.attempt);
   std::error_code ec;
   if (fs::exists(archive, ec) && fs::exists(target, ec)) {
-    PROCTOR_TRY(const Digest stored, digest_of_file(archive));
-    if (stored == result.archive) {  // sent again: it is here
-      fs::remove(part(result.attempt), ec);
-      return ok_status();
+    const Result<Digest> stored = digest_of_file(archive);
+    if (!stored.ok()) return by_host(stored.error());
+    if (*stored == result.archive) {  // sent again: it is here, if it says what the result says
+      const std::string wrong = contradiction(target, result, identity);
+      if (!wrong.empty()) return {State::kRefused, wrong};
+      fs::remove(path, ec);
+      return {State::kWhole, {}};
     }
   }
-  const fs::path path = part(result.attempt);
   const auto size = fs::file_size(path, ec);
-  if (ec || size < result.archive_bytes)
-    return Error{Errc::kNotFound,
-                 "the archive of attempt " + to_string(result.attempt) + " is not here yet"};
-  PROCTOR_TRY(const Digest found, digest_of_file(path));
-  if (size != result.archive_bytes || found != result.archive) {
+  if (ec || size < result.archive_bytes) return {State::kMissing, "it is not here yet"};
+  const Result<Digest> found = digest_of_file(path);
+  if (!found.ok()) return by_host(found.error());
+  if (size != result.archive_bytes || *found != result.archive) {
     fs::remove(path, ec);
-    return Error{Errc::kCorrupt, "the archive of attempt " + to_string(result.attempt) +
-                                     " does not have the promised digest"};
+    return {State::kDamaged, "it does not have the promised digest"};
   }
-  PROCTOR_CHECK_OK(make_dirs(target.parent_path()));
-  const fs::path unpacked = folder_.incoming() / to_string(result.attempt);
-  PROCTOR_CHECK_OK(remove_tree(unpacked));  // of an interrupted earlier try
-  PROCTOR_CHECK_OK(remove_tree(target));
-  PROCTOR_CHECK_OK(unpack_archive(path, unpacked));
-  PROCTOR_CHECK_OK(sync_path(path));
-  fs::rename(unpacked, target, ec);
-  if (!ec) fs::rename(path, archive, ec);
-  if (ec) return errno_error("rename to " + target.string(), ec.value());
-  return sync_path(target.parent_path());
+  const fs::path unpacked = path.string() + ".d";
+  if (const Status s = remove_tree(unpacked); !s.ok()) return by_host(s.error());  // interrupted
+  if (const Status s = unpack_archive(path, unpacked); !s.ok()) {
+    const Errc code = s.error().code;
+    if (code != Errc::kInvalid && code != Errc::kExhausted) return by_host(s.error());
+    fs::remove(path, ec);
+    return {State::kRefused, s.error().detail};
+  }
+  if (const std::string wrong = contradiction(unpacked, result, identity); !wrong.empty()) {
+    fs::remove(path, ec);
+    if (const Status s = remove_tree(unpacked); !s.ok()) return by_host(s.error());
+    return {State::kRefused, wrong};
+  }
+  if (const Status s = take_place(path, unpacked, target, archive); !s.ok())
+    return by_host(s.error());
+  return {State::kWhole, {}};
 }
 
 Status ArchiveStore::clear() {

@@ -105,12 +105,15 @@ class Coordinator {
   const WorkerId* worker_of(std::size_t port, const std::string& routing_id) const;
   // Says so to a peer whose version is not served; one that has no version is none.
   bool refuse_version(std::size_t port, const wire::PeerMessage& from);
+  void refuse_epoch(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void forget_silent_peers();
   void look_who_is_gone();
   bool send_bundle(const Peer& to, const Digest& digest, const std::string& bytes);
   void finish_archive(const WorkerId& worker, wire::ResultMessage m);
+  void archive_finished(const WorkerId& worker, wire::ResultMessage m,
+                        const ArchiveStore::Kept& kept, std::uint64_t have);
 
   void on_control(const std::string& line, ControlServer::Reply reply);
   ControlAnswer explained(const ControlRequest& request) const;

@@ -1,5 +1,8 @@
 // What workers say, from bytes to events.  Everything here is hostile until decoded and bound to a
 // worker that has said its name.
+#include <fmt/format.h>
+
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -134,11 +137,23 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
     ports_[port]->send(from.peer, wire::encode(greeting()));
     return;
   }
-  if (epoch_ < m.epoch_seen)
-    return fail("worker " + m.worker.raw() + " has seen epoch " +
-                std::to_string(m.epoch_seen.raw()) + ": a newer coordinator runs this campaign");
+  // Its word alone, and nobody's word ends a campaign.
+  if (epoch_ < m.epoch_seen) return refuse_epoch(port, from, m);
   heard_from(port, from, m);
   feed(WorkerSynced{std::move(m)});
+}
+
+void Coordinator::refuse_epoch(std::size_t port, const wire::PeerMessage& from,
+                               const wire::Sync& m) {
+  const std::string why = fmt::format(
+      "it has seen epoch {} of this campaign, and this coordinator is of epoch {}: a newer one was "
+      "started over another copy of the journal, or the worker is wrong",
+      m.epoch_seen.raw(), epoch_.raw());
+  ports_[port]->send(from.peer, wire::encode(wire::Refuse{why}));
+  if (!spoken_.allows()) return;
+  log::error("refused worker " + m.worker.raw() + ": " + why);
+  const Json detail = {{"reason", why}, {"worker", m.worker.raw()}};
+  journal_->append({Note{wall_now(), "worker_refused", {}, {}, detail.dump()}}, [](Status) {});
 }
 
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Progress m) {
@@ -176,11 +191,15 @@ bool Coordinator::send_bundle(const Peer& to, const Digest& digest, const std::s
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ArchiveChunk m) {
   const WorkerId* worker = worker_of(port, from.peer);
-  if (worker == nullptr || options_.plan->size() <= m.attempt.run.raw()) return;
+  if (worker == nullptr || epoch_ < m.epoch) return;
+  // Nothing touches the disk for an attempt that is not this worker's, or has its result already.
+  if (!core_->awaits(*worker, m.attempt))
+    return warn(fmt::format("worker {} sent an archive of attempt {}, which nobody awaits of it",
+                            worker->raw(), to_string(m.attempt)));
   if (kFilesWaitingMax < files_->waiting()) return;
   const std::uint64_t run = m.attempt.run.raw();
   files_->post(run, [this, worker = *worker, m = std::move(m)] {
-    Result<std::uint64_t> next = archives_.put(m);
+    Result<std::uint64_t> next = archives_.put(worker, m);
     if (!next.ok()) {
       log::error("archive of attempt " + to_string(m.attempt) + ": " + next.error().detail);
       return;
@@ -194,8 +213,11 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ResultMessage m) {
   const WorkerId* worker = worker_of(port, from.peer);
-  if (worker == nullptr || options_.plan->size() <= m.attempt.run.raw()) return;
-  if (m.archive_bytes == 0) return feed(ResultReceived{*worker, std::move(m)});
+  if (worker == nullptr) return;
+  // Whose attempt it is, is asked before its archive is looked at; what the core does not await it
+  // refuses, or acknowledges once more.
+  if (m.archive_bytes == 0 || epoch_ < m.epoch || !core_->awaits(*worker, m.attempt))
+    return feed(ResultReceived{*worker, std::move(m)});
   finish_archive(*worker, std::move(m));
 }
 
@@ -204,23 +226,44 @@ void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) 
   if (!unpacking_.insert(m.attempt).second) return;
   const std::uint64_t run = m.attempt.run.raw();
   files_->post(run, [this, worker, m = std::move(m)]() mutable {
-    Status stored = archives_.finish(m, run_name(m.attempt.run));
-    const std::uint64_t have = archives_.have(m.attempt);
-    boost::asio::post(
-        io_, [this, worker, have, m = std::move(m), stored = std::move(stored)]() mutable {
-          unpacking_.erase(m.attempt);
-          if (stored.ok()) return feed(ResultReceived{worker, std::move(m)});
-          const Errc code = stored.error().code;
-          if (code == Errc::kNotFound || code == Errc::kCorrupt)
-            return send(worker, wire::ChunkAck{m.attempt, code == Errc::kCorrupt ? 0 : have});
-          log::error("archive of attempt " + to_string(m.attempt) + ": " + stored.error().detail);
-          if (code != Errc::kInvalid) return;  // disk full, say: its next Sync offers it again
-          // Not a run directory at all: what it reports cannot be believed either.
-          m.outcome = RunOutcome::kInvalid;
-          m.rationale = "its evidence could not be read: " + stored.error().detail;
-          feed(ResultReceived{worker, std::move(m)});
-        });
+    ArchiveStore::Kept kept =
+        archives_.finish(worker, m, {options_.campaign, run_name(m.attempt.run)});
+    const std::uint64_t have = archives_.have(worker, m.attempt);
+    boost::asio::post(io_,
+                      [this, worker, have, m = std::move(m), kept = std::move(kept)]() mutable {
+                        unpacking_.erase(m.attempt);
+                        archive_finished(worker, std::move(m), kept, have);
+                      });
   });
+}
+
+void Coordinator::archive_finished(const WorkerId& worker, wire::ResultMessage m,
+                                   const ArchiveStore::Kept& kept, std::uint64_t have) {
+  using State = ArchiveStore::Kept::State;
+  switch (kept.state) {
+    case State::kWhole:
+      return feed(ResultReceived{worker, std::move(m)});
+    case State::kMissing:
+      return send(worker, wire::ChunkAck{m.attempt, have});
+    case State::kDamaged:
+      return send(worker, wire::ChunkAck{m.attempt, 0});
+    case State::kHost:  // disk full, say: its next Sync offers it again
+      return log::error("archive of attempt " + to_string(m.attempt) + ": " + kept.why);
+    case State::kRefused:
+      break;
+  }
+  // Not a run directory, or one that says something else than its result: neither is believed, and
+  // the worker that sent them has failed.
+  warn("worker " + worker.raw() + " sent evidence of attempt " + to_string(m.attempt) +
+       " that is not kept: " + printable(kept.why));
+  m.rationale = "its evidence was refused: " + printable(kept.why, limits::kDetailBytes / 2);
+  m.outcome = RunOutcome::kInvalid;
+  m.termination = Termination::kInfrastructure;
+  m.infrastructure = true;
+  m.overload = false;
+  m.report = m.archive = Digest();
+  m.archive_bytes = 0;
+  feed(ResultReceived{worker, std::move(m)});
 }
 
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Leave m) {

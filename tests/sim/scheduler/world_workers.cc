@@ -147,6 +147,7 @@ void World::end_attempt(SimWorker& w, AttemptId id, wire::ResultMessage r) {
   r.epoch = w.epoch_seen;
   r.attempt = id;
   r.usage = it->second;
+  if (!r.infrastructure) r.archive_bytes = 1;
   w.running.erase(it);
   w.done.insert(id);
   w.spool[id] = r;
@@ -230,6 +231,7 @@ void World::kill_worker(SimWorker& w) {
       wire::ResultMessage& r = w.spool[id];  // found by its next life
       r.epoch = w.epoch_seen;
       r.attempt = id;
+      r.archive_bytes = 0;
       r.termination = Termination::kInfrastructure;
       r.infrastructure = true;
       r.usage = usage;

@@ -89,6 +89,7 @@ class Desk {
     r.termination = termination;
     r.infrastructure = termination == Termination::kInfrastructure;
     r.usage.tool_calls = cost;
+    r.archive_bytes = r.infrastructure ? 0 : 1;
     feed(ResultReceived{WorkerId(worker), r});
   }
   // The answer to an act.

@@ -28,6 +28,7 @@ std::size_t losses(const Desk& desk, LossJudged::Verdict verdict) {
 }
 void overloaded(Desk& desk, const char* worker, AttemptId id) {
   wire::ResultMessage r;
+  r.epoch = Epoch(2);
   r.attempt = id;
   r.termination = Termination::kInfrastructure;
   r.infrastructure = r.overload = true;

@@ -140,6 +140,10 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
     }
     if (late_writing_.contains(id)) continue;  // its acknowledgement follows the commit
     Attempt* a = live(id);
+    if (const auto owner = owner_of(id); owner && *owner != w) {
+      doubt_sender(w, id);
+      continue;
+    }
     if (a == nullptr) {
       (is_late_of(w, id) ? reply.resend : reply.acked).push_back(id);
       continue;
@@ -153,7 +157,6 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
       case State::kRunning:
         if (a->owner != w) {
           doubt_sender(w, id);
-          reply.acked.push_back(id);  // nobody wants it of this worker: it may drop it
           break;
         }
         if (!a->worker) seat(*a, w);

@@ -77,10 +77,14 @@ TEST_SUITE("coordinator") {
     RawNetwork network;
     RawWorker worker(network, at.endpoint);
     REQUIRE(network.until([&] { return worker.connected; }));
-    REQUIRE(worker.say(RawWorker::sync("flood")));
+    wire::Sync ready = RawWorker::sync("flood");
+    ready.slots = 1;  // nothing is kept for who has no attempt
+    REQUIRE(worker.say(ready));
     REQUIRE(network.until([&] { return worker.replies.size() == 1; }));
+    REQUIRE(network.until([&] { return worker.assigned.size() == 1; }));
     // A pipe that nobody reads holds up whoever opens it for writing.
-    const fs::path incoming = at.scene.folder() / "runs/.incoming", pipe = incoming / "0.1.part";
+    const fs::path incoming = at.scene.folder() / "runs/.incoming",
+                   pipe = incoming / "0.1@flood.part";
     REQUIRE(make_dirs(incoming).ok());
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     const std::int64_t before = at.resident();
@@ -95,7 +99,7 @@ TEST_SUITE("coordinator") {
         sent += worker.say(piece) ? 1 : 0;
         REQUIRE(network.until([] { return true; }));
       }
-      REQUIRE(worker.say(RawWorker::sync("flood")));  // read after all of them
+      REQUIRE(worker.say(ready));  // read after all of them
       REQUIRE(network.until([&] { return worker.replies.size() == 1 + flown; }));
     }
     const std::int64_t grown = at.resident() - before;
@@ -108,7 +112,51 @@ TEST_SUITE("coordinator") {
       CHECK(eventually([&] { return contains(at.scene.said(), "archive of attempt 0.1"); }));
     }
     fs::remove(pipe);
+    wire::Leave leave;
+    leave.worker = WorkerId("flood");
+    leave.boot = BootId(1);
+    REQUIRE(worker.say(leave));
     at.ends_well();
+  }
+
+  TEST_CASE("a worker that has seen a later epoch is refused, and ends nothing") {
+    Serving at;
+    RawNetwork network;
+    RawWorker liar(network, at.endpoint);
+    REQUIRE(network.until([&] { return liar.connected; }));
+    wire::Sync sync = RawWorker::sync("liar");
+    sync.epoch_seen = Epoch(1'000);
+    REQUIRE(liar.say(sync));
+    CHECK(network.until([&] { return !liar.refusals.empty(); }));
+    at.ends_well();
+  }
+
+  TEST_CASE("nothing is kept of who speaks for an attempt that another has") {
+    Serving at;
+    Child worker = at.scene.start_worker(
+        {"--connect", at.endpoint, "--slots", "1", "--insecure-loopback"}, "honest");
+    REQUIRE(eventually([&] { return at.scene.agents_run(1); }));
+    RawNetwork network;
+    RawWorker liar(network, at.endpoint);
+    REQUIRE(network.until([&] { return liar.connected; }));
+    REQUIRE(liar.say(RawWorker::sync("liar")));
+    const AttemptId others{RunId(0), AttemptNo(1)};
+    REQUIRE(liar.say(wire::ArchiveChunk{Epoch(1), others, Digest(), 0, 4, "lies"}));
+    wire::ResultMessage result;
+    result.epoch = Epoch(1);
+    result.attempt = others;
+    result.archive = sha256("lies");
+    result.archive_bytes = 4;
+    REQUIRE(liar.say(result));
+    REQUIRE(liar.say(RawWorker::sync("liar")));
+    REQUIRE(network.until([&] { return liar.replies.size() == 2; }));
+    CHECK(eventually([&] { return contains(at.scene.said(), "which is another worker"); }));
+    CHECK(liar.chunk_acks.empty());
+    CHECK_FALSE(fs::exists(at.scene.folder() / "runs/.incoming/0.1.part"));
+    at.scene.open_gate();
+    CHECK_MESSAGE(at.serve.wait(40s) == 0, at.scene.said());
+    CHECK(worker.wait(20s) == 0);
+    check_books(at.scene, {.runs = 1});
   }
 
   TEST_CASE("no more workers than a coordinator has room for") {

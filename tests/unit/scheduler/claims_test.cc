@@ -1,0 +1,160 @@
+// A worker with a key that lies: it speaks of attempts that were granted to another.
+#include <doctest/doctest.h>
+
+#include "coordinator/core/scheduler.h"
+#include "tests/unit/scheduler/desk.h"
+
+using namespace proctor;
+using namespace proctor::scheduler_test;
+
+namespace {
+using Attempts = std::vector<AttemptId>;
+
+RestoredAttempt of_honest(AttemptState state) {
+  RestoredAttempt a;
+  a.attempt = attempt_of(0);
+  a.state = state;
+  a.ask = micro(10);
+  a.worker = WorkerId("honest");
+  a.boot = BootId(1);
+  return a;
+}
+}  // namespace
+
+TEST_SUITE("scheduler") {
+  TEST_CASE("after a restart only the worker that the grant names has the seat") {
+    Desk desk(plan_of({0}));
+    desk.restore(of_honest(AttemptState::kGranted), true);
+    desk.start();
+    desk.sync("liar", 0, {attempt_of(0)});
+    CHECK(desk.reply.cancel == Attempts{attempt_of(0)});
+    desk.sync("liar", 0, {}, {attempt_of(0)});
+    CHECK(desk.reply.resend.empty());
+    CHECK(desk.reply.acked.empty());
+    desk.result("liar", attempt_of(0), 4);
+    CHECK(desk.acked.empty());
+    CHECK(desk.facts<AttemptResult>().empty());
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kActive);
+    desk.sync("honest", 1, {attempt_of(0)});
+    CHECK(desk.reply.cancel.empty());
+    desk.result("honest", attempt_of(0), 4);
+    CHECK(desk.facts<AttemptResult>().size() == 1);
+    CHECK(desk.acked == Attempts{attempt_of(0)});
+  }
+
+  TEST_CASE(
+      "after a restart a new life of the worker that the grant names may deliver its result") {
+    Desk desk(plan_of({0}));
+    desk.restore(of_honest(AttemptState::kGranted), true);
+    desk.start();
+    desk.sync("honest", 1, {}, {attempt_of(0)}, 2);
+    CHECK(desk.reply.resend == Attempts{attempt_of(0)});
+    desk.result("honest", attempt_of(0), 4);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+  }
+
+  TEST_CASE("a late result of a lost attempt counts only from the worker that had it") {
+    for (const bool restored : {false, true}) {
+      CAPTURE(restored);
+      Desk desk(plan_of({0, 0}));
+      if (restored) {
+        RestoredAttempt a = of_honest(AttemptState::kLost);
+        a.settled = true;
+        desk.restore(a, false);
+      }
+      desk.start();
+      if (!restored) {
+        desk.sync("honest", 1);
+        desk.sync("honest", 1, {attempt_of(0)});
+        desk.feed(WorkerLeft{WorkerId("honest"), BootId(1)});
+        REQUIRE(desk.facts<AttemptLost>().size() == 1);
+      }
+      desk.sync("liar", 0, {}, {attempt_of(0)});
+      CHECK(desk.reply.resend.empty());
+      desk.result("liar", attempt_of(0), 4);
+      CHECK(desk.facts<AttemptResult>().empty());
+      CHECK(desk.acked.empty());
+      desk.sync("honest", 0, {}, {attempt_of(0)}, 2);
+      CHECK(desk.reply.resend == Attempts{attempt_of(0)});
+      desk.result("honest", attempt_of(0), 4);
+      CHECK(desk.facts<AttemptResult>().size() == 1);
+      CHECK(desk.acked == Attempts{attempt_of(0)});
+    }
+  }
+
+  TEST_CASE("a result of an attempt that has ended is acknowledged to its own worker alone") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    desk.sync("liar", 0);
+    desk.sync("honest", 1);
+    desk.result("honest", attempt_of(0), 4);
+    REQUIRE(desk.acked == Attempts{attempt_of(0)});
+    desk.result("liar", attempt_of(0), 4);
+    CHECK(desk.acked == Attempts{attempt_of(0)});
+    desk.result("honest", attempt_of(0), 4);
+    CHECK(desk.acked == Attempts{attempt_of(0), attempt_of(0)});
+  }
+
+  TEST_CASE("whose an attempt is, before and after its end and in the next life") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    desk.sync("liar", 0);
+    desk.sync("honest", 1);
+    const WorkerId honest("honest"), liar("liar");
+    CHECK(desk.core.awaits(honest, attempt_of(0)));
+    CHECK_FALSE(desk.core.awaits(liar, attempt_of(0)));
+    CHECK_FALSE(desk.core.awaits(WorkerId("nobody"), attempt_of(0)));
+    CHECK_FALSE(desk.core.awaits(honest, attempt_of(1)));     // of nobody yet
+    CHECK_FALSE(desk.core.awaits(honest, attempt_of(0, 2)));  // never made
+    CHECK_FALSE(desk.core.awaits(honest, attempt_of(7)));     // not of the plan
+    desk.result("honest", attempt_of(0), 4);
+    CHECK_FALSE(desk.core.awaits(honest, attempt_of(0)));  // its result is recorded
+
+    Desk next(plan_of({0, 0}));
+    next.core.restore_ended(attempt_of(0), RunOutcome::kSuccess);
+    RestoredAttempt ended = of_honest(AttemptState::kFinished);
+    ended.settled = ended.has_result = true;
+    next.restore(ended, false);
+    next.start();
+    next.sync("liar", 0);
+    next.result("liar", attempt_of(0), 4);
+    CHECK(next.acked.empty());
+    next.sync("honest", 0, {}, {attempt_of(0)}, 2);
+    CHECK(next.reply.acked == Attempts{attempt_of(0)});
+  }
+
+  TEST_CASE("a result that nobody can check ends nothing and counts against its worker") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("w", 1);
+    wire::ResultMessage r;
+    r.epoch = Epoch(2);
+    r.attempt = attempt_of(0);
+    r.outcome = RunOutcome::kSuccess;
+    desk.feed(ResultReceived{WorkerId("w"), r});
+    REQUIRE(desk.facts<AttemptResult>().size() == 1);
+    CHECK(desk.facts<AttemptResult>()[0].infrastructure);
+    CHECK(desk.facts<AttemptResult>()[0].outcome == RunOutcome::kInvalid);
+    CHECK_FALSE(desk.facts<AttemptResult>()[0].sets_outcome);
+    CHECK(desk.core.roster().at(0).failures == 1);
+    CHECK(desk.core.counts().ended_total() == 0);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2)});  // tried again
+  }
+
+  TEST_CASE("a result of an epoch that has not begun, or of another one than its assignment's") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("w", 1);
+    for (const std::uint64_t epoch : {1, 3}) {
+      wire::ResultMessage r;
+      r.epoch = Epoch(epoch);
+      r.attempt = attempt_of(0);
+      r.outcome = RunOutcome::kSuccess;
+      r.archive_bytes = 1;
+      desk.feed(ResultReceived{WorkerId("w"), r});
+      CHECK(desk.facts<AttemptResult>().empty());
+    }
+    desk.result("w", attempt_of(0), 4);
+    CHECK(desk.facts<AttemptResult>().size() == 1);
+  }
+}

@@ -10,9 +10,11 @@ namespace {
 
 constexpr TextRule kContainerImageRule{500, "an image by digest: name@sha256:<64 hex digits>",
                                        is_image};
-constexpr TextRule kPlaceRule{kPathBytes, "an absolute path", is_absolute};
+constexpr TextRule kFolderRule{kPathBytes, "an absolute path", is_absolute};
+constexpr TextRule kPlaceRule{kPathBytes, "an absolute path, not of the container's own",
+                              is_free_in_container};
 bool is_workspace_path(std::string_view text) {
-  return text == "." || is_file_path(text);
+  return text == "." || is_work_file(text);
 }
 constexpr TextRule kFromRule{kPathBytes, "a path of the workspace, or \".\" for all of it",
                              is_workspace_path};
@@ -71,7 +73,7 @@ ProgramContainer read_container(const Node& node, const std::string& path, Probl
   out.image = f.text("image", Need::kOptional, kContainerImageRule);
   out.entrypoint = read_words(f, "entrypoint");
   out.command = read_words(f, "command");
-  out.working_dir = f.text("working_dir", Need::kOptional, kPlaceRule);
+  out.working_dir = f.text("working_dir", Need::kOptional, kFolderRule);
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   out.mounts = read_container_mounts(f);
   return out;

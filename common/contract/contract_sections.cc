@@ -14,7 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kLeast{1};
 
-constexpr TextRule kSourceRule{kPathBytes, "a path, a URL or a .bundle file", is_source};
+constexpr TextRule kSourceRule{
+    kPathBytes, "a path, a URL or a .bundle file (https, http, ssh, git or file)", is_source};
 constexpr TextRule kCommitRule{64, "a full commit id: 40 or 64 lower-case hex digits", is_commit};
 constexpr TextRule kTreeRule{64, "a full tree id: 40 or 64 lower-case hex digits", is_commit};
 constexpr TextRule kImageRule{500, "an image by digest: name@sha256:<64 hex digits>", is_image};
@@ -23,6 +24,8 @@ constexpr TextRule kZoneRule{100, "a time zone such as UTC", is_locale};
 constexpr TextRule kSecretRule{100, "the name of an environment variable of the worker",
                                is_variable};
 constexpr TextRule kHostPathRule{kPathBytes, "an absolute path", is_absolute};
+constexpr TextRule kToolchainAtRule{
+    kPathBytes, "an absolute path that no part of the sandbox has for itself", is_free_place};
 constexpr TextRule kResultFileRule{100, "a file name without folder", is_flat_name};
 
 // A test that must pass belongs to one of the two lists, once.
@@ -121,8 +124,10 @@ Environment read_environment(const Node& node, Problems& problems) {
   f.each("toolchains", [&](const Node& item, const std::string& path) {
     const Fields t(item, path, kToolchainKeys, problems);
     Toolchain toolchain{t.text("path", Need::kRequired, kHostPathRule),
-                        t.text("at", Need::kOptional, kHostPathRule)};
+                        t.text("at", Need::kOptional, kToolchainAtRule)};
     if (toolchain.at.empty()) toolchain.at = toolchain.path;
+    if (t.find("at") == nullptr && !toolchain.path.empty() && !is_free_place(toolchain.path))
+      problems.wrong(*t.find("path"), t.path("path"), std::string(kToolchainAtRule.expected));
     if (!places.insert(toolchain.at).second)
       problems.wrong(item, path, "each place in the sandbox once");
     out.toolchains.push_back(std::move(toolchain));
@@ -174,6 +179,8 @@ std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCo
     AcceptanceFile file;
     if (item.kind == Node::Kind::kScalar) {
       file.from = file.to = files.add(item, path);
+      if (!file.to.empty() && !is_work_file(file.to))
+        contract.problems().wrong(item, path, std::string(kWorkFileRule.expected));
     } else {
       const Fields f(item, path, kAcceptanceFileKeys, contract.problems());
       if (const Node* from = f.find("from")) {
@@ -181,8 +188,10 @@ std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCo
       } else {
         f.missing("from", "a file beside the contract");
       }
-      file.to = f.text("to", Need::kOptional, kPathRule);
+      file.to = f.text("to", Need::kOptional, kWorkFileRule);
       if (file.to.empty()) file.to = file.from;
+      if (f.find("to") == nullptr && !file.to.empty() && !is_work_file(file.to))
+        f.problems().wrong(*f.find("from"), f.path("from"), std::string(kWorkFileRule.expected));
     }
     if (!file.to.empty() && !places.insert(file.to).second)
       contract.problems().wrong(item, path, "each place in the workspace once");
@@ -196,8 +205,8 @@ Policy read_policy(const Node& node, Problems& problems) {
   Policy out;
   constexpr std::uint64_t kMemoryLeast = std::uint64_t{1} << 20;
   read_network_of_phases(f, "network", out);
-  out.writable = f.texts("writable", kGlobRule);
-  out.protected_ = f.texts("protected", kGlobRule);
+  out.writable = f.texts("writable", kWorkGlobRule);
+  out.protected_ = f.texts("protected", kWorkGlobRule);
   out.wall = f.duration("wall", out.wall, kLeast);
   out.memory_bytes = f.size("memory", out.memory_bytes, kMemoryLeast);
   out.processes = static_cast<std::uint32_t>(f.count("processes", out.processes, 1, 1'000'000));

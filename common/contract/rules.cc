@@ -1,6 +1,7 @@
 #include "common/contract/rules.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/files.h"
 #include "common/contract/file_source.h"
@@ -26,6 +27,30 @@ bool is_control(char c) {
 }
 bool is_letter_digit_or(char c, std::string_view others) {
   return is_lower(c) || is_upper(c) || is_digit(c) || others.find(c) != std::string_view::npos;
+}
+
+bool lies_in(std::string_view path, std::string_view folder) {
+  return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
+}
+
+// ".git" as Windows' and macOS' file systems may spell it: cases, "git~1", dots and spaces behind,
+// and what follows a colon.
+bool is_git_name(std::string_view name) {
+  name = name.substr(0, name.find(':'));
+  while (name.ends_with('.') || name.ends_with(' ')) name.remove_suffix(1);
+  std::string lower(name);
+  for (char& c : lower)
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower == ".git" || lower == "git~1";
+}
+
+bool names_git(std::string_view path) {
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (is_git_name(path.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
 }
 
 }  // namespace
@@ -78,7 +103,14 @@ bool is_source(std::string_view text) {
       helper != std::string_view::npos && std::ranges::all_of(text.substr(0, helper), [](char c) {
         return is_letter_digit_or(c, "+.-");
       });
-  return !text.empty() && text.front() != '-' && is_one_line(text) && !names_helper;
+  constexpr std::array<std::string_view, 5> kSchemes{"https", "http", "ssh", "git", "file"};
+  const std::size_t scheme = text.find("://");
+  // "x/y://z" is a path.
+  const bool is_url = scheme != std::string_view::npos &&
+                      text.substr(0, scheme).find('/') == std::string_view::npos;
+  const bool known =
+      !is_url || std::ranges::find(kSchemes, text.substr(0, scheme)) != kSchemes.end();
+  return !text.empty() && text.front() != '-' && is_one_line(text) && !names_helper && known;
 }
 
 bool is_glob(std::string_view text) {
@@ -108,6 +140,37 @@ bool is_locale(std::string_view text) {
 
 bool is_flat_name(std::string_view text) {
   return is_file_path(text) && text.find('/') == std::string_view::npos;
+}
+
+bool is_work_file(std::string_view text) {
+  return is_file_path(text) && !names_git(text);
+}
+bool is_work_glob(std::string_view text) {
+  return is_glob(text) && !names_git(text);
+}
+bool is_free_place(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kOurs{"/proctor", "/workspace", "/proc", "/sys",
+                                                  "/dev"};
+  // What sandboxes make there themselves; something below may well be the task's.
+  constexpr std::array<std::string_view, 10> kWhole{"/tmp",
+                                                    "/run",
+                                                    "/home",
+                                                    "/home/proctor",
+                                                    "/etc",
+                                                    "/etc/group",
+                                                    "/etc/hosts",
+                                                    "/etc/resolv.conf",
+                                                    "/etc/nsswitch.conf",
+                                                    "/etc/passwd"};
+  return is_absolute(text) &&
+         std::ranges::none_of(kOurs, [&](auto p) { return lies_in(text, p); }) &&
+         std::ranges::find(kWhole, text) == kWhole.end() && !lies_in(text, "/sbin/docker-init");
+}
+bool is_free_in_container(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kOurs{"/proctor", "/proc", "/sys", "/dev"};
+  return is_absolute(text) &&
+         std::ranges::none_of(kOurs, [&](auto p) { return lies_in(text, p); }) &&
+         !lies_in(text, "/sbin/docker-init");
 }
 
 std::string FileCollector::add(const Node& node, const std::string& where) {

@@ -12,18 +12,29 @@
 
 namespace proctor {
 
-bool is_id(std::string_view text);         // [a-z0-9][a-z0-9._-]*
-bool is_word(std::string_view text);       // [a-z][a-z0-9_-]*
-bool is_one_line(std::string_view text);   // no control characters
-bool is_commit(std::string_view text);     // 40 or 64 lower-case hex digits
-bool is_image(std::string_view text);      // [name@]sha256:<64 hex>
-bool is_variable(std::string_view text);   // [A-Za-z_][A-Za-z0-9_]*, not PROCTOR_...
-bool is_source(std::string_view text);     // a path or URL that git cannot take for an option
+bool is_id(std::string_view text);        // [a-z0-9][a-z0-9._-]*
+bool is_word(std::string_view text);      // [a-z][a-z0-9_-]*
+bool is_one_line(std::string_view text);  // no control characters
+bool is_commit(std::string_view text);    // 40 or 64 lower-case hex digits
+bool is_image(std::string_view text);     // [name@]sha256:<64 hex>
+bool is_variable(std::string_view text);  // [A-Za-z_][A-Za-z0-9_]*, not PROCTOR_...
+// A path, host:path, or a URL of https, http, ssh, git or file; nothing that git could take for an
+// option or a program.
+bool is_source(std::string_view text);
 bool is_glob(std::string_view text);       // relative, stays below the workspace
 bool is_file_path(std::string_view text);  // safe relative, without shell metacharacters
 bool is_absolute(std::string_view text);   // absolute, without "." and "..", not "/"
 bool is_locale(std::string_view text);     // letters, digits and _ . @ + - /
 bool is_flat_name(std::string_view text);  // a file name without folder
+// A file of the workspace, or a glob over some, that is not in git's own folder, however a file
+// system may spell that: git would run what lies there.
+bool is_work_file(std::string_view text);
+bool is_work_glob(std::string_view text);
+// An absolute path that is not, does not cover and is not below a place where a sandbox keeps its
+// own: what proctor shows there (/proctor, /workspace) and what the kernel shows.
+bool is_free_place(std::string_view text);
+// The same in the container of an image, where /workspace is nobody's.
+bool is_free_in_container(std::string_view text);
 
 inline constexpr std::size_t kTextBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kCommandBytes = std::size_t{64} << 10;
@@ -49,6 +60,12 @@ inline constexpr TextRule kPathRule{
     is_file_path};
 inline constexpr TextRule kGlobRule{kPathBytes, "a glob below the workspace such as \"src/**\"",
                                     is_glob};
+inline constexpr TextRule kWorkFileRule{
+    kPathBytes,
+    "a relative path in the workspace, not in .git, without \"..\" and shell characters",
+    is_work_file};
+inline constexpr TextRule kWorkGlobRule{
+    kPathBytes, "a glob below the workspace such as \"src/**\", not in .git", is_work_glob};
 inline constexpr TextRule kTestIdRule{1000, "a test id on one line", is_one_line};
 
 // Reads the files a document refers to, each once, and keeps them ordered by path.

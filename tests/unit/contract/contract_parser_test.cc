@@ -11,6 +11,14 @@ using std::chrono::milliseconds;
 using test::kContractYaml;
 using test::parse;
 using test::replaced;
+
+std::string errors_with(std::string_view from, const std::string& to) {
+  Diagnostics out;
+  const std::string yaml = replaced(kContractYaml, from, to);
+  REQUIRE(yaml != "");
+  parse(yaml, out);
+  return out.text();
+}
 }  // namespace
 
 TEST_SUITE("contract") {
@@ -90,7 +98,7 @@ TEST_SUITE("contract") {
          "lower-case hex digits\n"},
         {"source: ../repos/sum", "source: ext::sh -c id",
          "c.yaml:9:11: repository.source: found \"ext::sh -c id\", expected a path, a URL or a "
-         ".bundle file\n"},
+         ".bundle file (https, http, ssh, git or file)\n"},
         {"usd: \"2.50\"", "usd: \"-2.50\"",
          "c.yaml:54:13: caps.usd: found \"-2.50\", expected an amount in USD such as \"5.00\": an "
          "amount cannot be negative\n"},
@@ -122,7 +130,7 @@ TEST_SUITE("contract") {
          "sandbox is docker\n"},
         {"writable: [\"src/**\"]", "writable: [\"../**\"]",
          "c.yaml:46:14: policy.writable[0]: found \"../**\", expected a glob below the workspace "
-         "such as \"src/**\"\n"},
+         "such as \"src/**\", not in .git\n"},
         {"cpus: 1.5", "cpus: -1",
          "c.yaml:53:9: policy.cpus: found \"-1\", expected a non-negative decimal with at most 3 "
          "digits after the point\n"},
@@ -202,6 +210,58 @@ TEST_SUITE("contract") {
         "with a letter\n"
         "c.yaml:1:1: repository: found nothing, expected a mapping with source and commit\n"
         "c.yaml:3:9: checks: found no check, expected a list of at least one check\n");
+  }
+
+  TEST_CASE("repositories come by a protocol that is known, or from a path") {
+    const auto source = [](const std::string& text) {
+      return errors_with("source: ../repos/sum", "source: \"" + text + "\"");
+    };
+    for (const char* good :
+         {"https://h/x.git", "ssh://git@h:22/x", "git@h:x/y.git", "h:x", "file:///x", "git://h/x",
+          "http://h/x", "../x.bundle", "/x", "a/b://c"})
+      CHECK_MESSAGE(source(good) == "", good);
+    for (const char* bad : {"ftp://h/x", "ftps://h/x", "FTP://h/x", "HTTPS://h/x", "rsync://h/x",
+                            "://h", "javascript://x", "-x", "ext::sh -c id", "ssh+x://h/x"}) {
+      const std::string said = source(bad);
+      CHECK_MESSAGE(said.starts_with("c.yaml:9:11: repository.source: found "), said);
+      CHECK(said.find("(https, http, ssh, git or file)") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("nothing of a contract is put into git's own folder") {
+    for (const std::string place :
+         {".git/hooks/post-checkout", ".git", "a/.git/config", ".GIT/x", ".Git/x", ".git./x",
+          ".git /x", "git~1/x", "GIT~1/x", ".git::$INDEX_ALLOCATION/x", "sub/.git"}) {
+      CAPTURE(place);
+      CHECK(errors_with("\"src/**\"", "\"" + place + "\"").find("policy.writable[0]: found ") !=
+            std::string::npos);
+      CHECK(errors_with("\"tests/**\"", "\"" + place + "\"").find("policy.protected[0]: found ") !=
+            std::string::npos);
+      CHECK(errors_with("to: tests/hidden_test.py", "to: \"" + place + "\"")
+                .find("acceptance_files[0].to: found ") != std::string::npos);
+    }
+    for (const std::string place :
+         {".github/x", ".gitattributes", ".gitignore", "git/x", "x.git/y", "git~2/x"})
+      CHECK_MESSAGE(errors_with("\"tests/**\"", "\"" + place + "\"") == "", place);
+  }
+
+  TEST_CASE("a toolchain never lies over what a sandbox has for itself") {
+    const auto toolchain = [](const std::string& item) {
+      return errors_with("{path: /usr/lib/go, at: /opt/go}", item);
+    };
+    for (const std::string place :
+         {"/proctor", "/proctor/home", "/proctor/contract/x", "/workspace", "/workspace/a", "/proc",
+          "/proc/self", "/sys", "/dev", "/dev/shm", "/tmp", "/run", "/home", "/home/proctor",
+          "/etc", "/etc/passwd", "/sbin/docker-init"}) {
+      CAPTURE(place);
+      CHECK(toolchain("{path: /opt/go, at: " + place + "}")
+                .find(": environment.toolchains[0].at: found ") != std::string::npos);
+      CHECK(toolchain("{path: " + place + "}").find(": environment.toolchains[0].path: found ") !=
+            std::string::npos);
+    }
+    for (const std::string place : {"/opt/go", "/proctors", "/procs", "/tmp/x", "/etc/ssl/certs",
+                                    "/home/me/.rustup", "/usr/local/go", "/devel"})
+      CHECK_MESSAGE(toolchain("{path: " + place + "}") == "", place);
   }
 }
 

@@ -260,7 +260,7 @@ TEST_SUITE("contract") {
             std::string::npos);
     }
     for (const std::string place : {"/opt/go", "/proctors", "/procs", "/tmp/x", "/etc/ssl/certs",
-                                    "/home/me/.rustup", "/usr/local/go", "/devel"})
+                                    "/var/lib/rustup", "/usr/local/go", "/devel"})
       CHECK_MESSAGE(toolchain("{path: " + place + "}") == "", place);
   }
 }

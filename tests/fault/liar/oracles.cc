@@ -1,6 +1,7 @@
 #include "tests/fault/liar/oracles.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "common/trace/run_report.h"
 
@@ -168,12 +169,24 @@ std::vector<std::string> judge(const fs::path& scene, const Played& played,
   return Judge(scene, played, honest).judge();
 }
 
+bool was_granted(const fs::path& folder, const AttemptId& attempt) {
+  Result<JournalReader> reader = JournalReader::open(StateFolder{folder}.journal());
+  if (!reader.ok()) return true;  // it is being made
+  const auto attempts = reader->attempts_of(attempt.run);
+  return !attempts.ok() || std::ranges::any_of(*attempts, [&](const AttemptRecord& a) {
+    return a.core.attempt == attempt && !a.core.worker.raw().empty();
+  });
+}
+
 Incoming incoming_of(const fs::path& folder) {
   Incoming out;
   std::error_code ec;
   for (auto it = fs::directory_iterator(StateFolder{folder}.incoming(), ec);
        !ec && it != fs::directory_iterator(); it.increment(ec)) {
     ++out.files;
+    unsigned run = 0, no = 0;
+    if (std::sscanf(it->path().filename().c_str(), "%u.%u", &run, &no) == 2)
+      out.attempts.insert({RunId(run), AttemptNo(no)});
     std::error_code gone;
     const std::uint64_t size = fs::is_regular_file(it->path(), gone) ? it->file_size(gone) : 0;
     if (!gone) out.bytes += size;  // else it was moved meanwhile

@@ -1,5 +1,6 @@
 #pragma once
 // What must hold when a campaign is over in which one worker lied.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,13 @@ namespace proctor::liar {
 // A sentence for each violation.  Reads the campaign's journal and folders.
 std::vector<std::string> judge(const fs::path& scene, const Played& played,
                                const Liar::Workers& honest);
-// Of runs/.incoming, at any time: how much lies there.
+// Of runs/.incoming, at any time: how much lies there, and of which attempts.
 struct Incoming {
   std::uint64_t files = 0, bytes = 0;
+  std::set<AttemptId> attempts;
 };
 Incoming incoming_of(const fs::path& folder);
+// Was it ever granted, to anybody?
+bool was_granted(const fs::path& folder, const AttemptId& attempt);
 
 }  // namespace proctor::liar

@@ -180,6 +180,13 @@ class Scene {
     const Incoming now = incoming_of(folder_ / "camp");
     out_.incoming_files = std::max(out_.incoming_files, now.files);
     out_.incoming_bytes = std::max(out_.incoming_bytes, now.bytes);
+    for (const AttemptId& id : now.attempts) {
+      const bool honest =
+          std::ranges::any_of(honest_, [&](const auto& h) { return h->works().contains(id); });
+      if (!honest && !granted_.contains(id) && !was_granted(folder_ / "camp", id))
+        return wrong("a piece of attempt " + to_string(id) + " was kept, which nobody was granted");
+      granted_.insert(id);
+    }
     if (kIncomingFiles < now.files)
       wrong(std::to_string(now.files) + " pieces of archives wait that nobody can need");
     if (kIncomingBytes < now.bytes)
@@ -201,6 +208,7 @@ class Scene {
   std::optional<Played> played_;
   Liar::Workers honest_;
   std::unique_ptr<Liar> liar_;
+  std::set<AttemptId> granted_;  // known to be
   bool ended_ = false;
   Outcome out_;
 };

@@ -9,7 +9,9 @@ namespace {
 const std::string kContract =
     "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
     "policy:\n  protected: [\"tests/**\"]\n  wall: 8s\n  memory: 64MiB\n  processes: 32\n"
-    "  disk: 16MiB\n  cpu: 1s\n";
+    "  disk: 16MiB\n  cpu: 1s\nfiles: [judge.sh]\n"
+    "acceptance_files: [{from: judge.sh, to: judge/own/judge.sh}, {from: judge.sh, to: "
+    "own/judge}]\n";
 const std::string kSolve = "echo 'echo $(($1 + $2))' > calc.sh; ";
 
 // What was done before the end counts: the tree is judged as it was left.  Where two limits race,
@@ -27,7 +29,25 @@ const std::vector<HostileAgent> kAgents = {
      ""},
     {"kills", kSolve + "kill -9 -1", "success"},
     {"deep", kSolve + "i=0; while [ $i -lt 300 ]; do i=$((i+1)); mkdir d && cd d || break; done",
-     "invalid", "resource_limit"},
+     "failure", "resource_limit", "unreadable: workspace: nested deeper"},
+    // Nobody who cannot solve a task gets out of the count by what he leaves.
+    {"deeper",
+     kSolve + "i=0; while [ $i -lt 101 ]; do i=$((i+1)); mkdir d && cd d || break; done; "
+              "echo x > f",
+     "failure", "resource_limit", "unreadable: workspace: nested deeper"},
+    {"long-paths",
+     kSolve + "n=$(printf '%0200d' 0); for i in $(seq 30); do mkdir $n; cd $n; done; "
+              "echo x > f",
+     "failure", "resource_limit", "unreadable: workspace: a path"},
+    {"sparse",
+     kSolve + "for i in $(seq 20); do dd if=/dev/null of=s$i bs=1 seek=15000000 "
+              "2>/dev/null; done",
+     "failure", "resource_limit", "unreadable: workspace: changed files"},
+    {"names-like-git", kSolve + "mkdir 'git~1'; echo x > 'git~1/config'", "success"},
+    {"special-files", kSolve + "for i in $(seq 3000); do mkfifo p$i; done", "success", "completed",
+     "refused: p1"},
+    {"closed", kSolve + "mkdir c; echo x > c/f; chmod 0 c/f c calc.sh", "success", "completed"},
+    {"in-the-way", kSolve + "ln -s /etc judge; echo x > own", "success"},
     {"escapes",
      kSolve + "touch \"$(printf '\\033]0;owned\\007\\033[2J')\"; touch \"$(printf 'a\\nb')\"; "
               "printf '\\033]0;owned\\007\\033[31m'; printf '\\033[2J' >&2; touch '-rf' "
@@ -45,6 +65,7 @@ TEST_SUITE("hostile") {
     const auto kind = make_kind();
     if (!kind) return;
     const auto scene = hostile_scene(*kind, kAgents, {}, kContract);
+    scene->write(scene->folder() / "contracts/judge.sh", "exit 0\n");
     run_hostile(*scene, kAgents);
   }
 }

@@ -21,7 +21,7 @@ class FakeWorkspace final : public Workspace {
     if (refuse) return Error{Errc::kInvalid, "hunk 1 does not match"};
     return ok_status();
   }
-  Status put_file(const std::string& path, std::string_view bytes, std::uint32_t) override {
+  Status put_file(const std::string& path, std::string_view bytes, std::uint32_t, Way) override {
     if (path.starts_with(".git/")) return Error{Errc::kInvalid, "inside .git"};
     files[path] = bytes;
     return ok_status();

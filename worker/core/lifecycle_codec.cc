@@ -59,7 +59,8 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
   if (type == "budget")
     return LifecycleEvent(BudgetReached{in.text("cap"), in.count("evidence"), in.text("reason")});
   if (type == "patch")
-    return LifecycleEvent(PatchExtracted{in.texts("refused"), in.texts("outside_writable")});
+    return LifecycleEvent(
+        PatchExtracted{in.texts("refused"), in.texts("outside_writable"), in.text("unreadable")});
   in.refuse("event", "no such event");
   return LifecycleEvent(StepDone{});
 }
@@ -94,10 +95,12 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
                         {"reason", e.reason}};
           },
           [](const PatchExtracted& e) -> Form {
-            if (!all_text(e.refused) || !all_text(e.outside_writable)) return std::nullopt;
+            if (!all_text(e.refused) || !all_text(e.outside_writable) || !is_utf8(e.unreadable))
+              return std::nullopt;
             return Json{{"event", "patch"},
                         {"refused", e.refused},
-                        {"outside_writable", e.outside_writable}};
+                        {"outside_writable", e.outside_writable},
+                        {"unreadable", e.unreadable}};
           },
           [](const auto&) -> Form { return std::nullopt; }},
       event);

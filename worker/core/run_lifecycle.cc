@@ -231,7 +231,7 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
 
 void RunLifecycle::handle(const AgentEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<AgentRunning>(state_));
-  for (const std::string& place : e.denied) verdict_.violations.push_back("network: " + place);
+  for (const std::string& place : e.denied) violation("network: " + place);
   verdict_.evidence = e.evidence;
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()
@@ -272,12 +272,18 @@ void RunLifecycle::handle(const AgentEnded& e) {
 
 void RunLifecycle::handle(const PatchExtracted& e) {
   PROCTOR_ASSERT(std::holds_alternative<Extracting>(state_));
-  for (const std::string& path : e.refused) verdict_.violations.push_back("refused: " + path);
-  for (const std::string& path : e.outside_writable)
-    verdict_.violations.push_back("not writable: " + path);
+  if (!e.unreadable.empty()) tree_unreadable(e.unreadable);
+  for (const std::string& path : e.refused) violation("refused: " + path);
+  for (const std::string& path : e.outside_writable) violation("not writable: " + path);
   outside_writable_ = e.outside_writable;
   stage("acceptance");
   go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
+}
+
+void RunLifecycle::handle(const PatchRefused& e) {
+  PROCTOR_ASSERT(std::holds_alternative<Applying>(state_));
+  tree_unreadable(e.why);
+  go(Restoring{}, RestoreProtected{outside_writable_});
 }
 
 void RunLifecycle::handle(const ProtectedRestored& e) {
@@ -286,7 +292,7 @@ void RunLifecycle::handle(const ProtectedRestored& e) {
     // Those outside the writable globs were named when the patch was extracted.
     if (std::find(outside_writable_.begin(), outside_writable_.end(), path) ==
         outside_writable_.end()) {
-      verdict_.violations.push_back("protected: " + path);
+      violation("protected: " + path);
     }
   }
   go(Placing{}, PlaceAcceptanceFiles{});
@@ -308,8 +314,7 @@ void RunLifecycle::handle(const CheckEnded& e) {
   verdict_.checks[index].why = bounded(e.report.why);
   for (const std::string& path : e.tampered) {
     const std::string text = "protected: " + path;
-    if (std::ranges::find(verdict_.violations, text) == verdict_.violations.end())
-      verdict_.violations.push_back(text);
+    if (std::ranges::find(verdict_.violations, text) == verdict_.violations.end()) violation(text);
   }
   next_check(index + 1);
 }
@@ -342,8 +347,7 @@ void RunLifecycle::handle(const StepFailed& e) {
               end("extraction", Termination::kInfrastructure, host);
             }
           },
-          // Extraction made this patch, so the agent is not to blame for it; but what the agent
-          // left may have provoked it, and a new attempt must not be the agent's to have.
+          // Not a patch that git refuses (PatchRefused): the contract's or our own fault.
           [&](const Applying&) { end("apply", Termination::kInfrastructure, host); },
           [&](const Restoring&) {
             end("restore protected files", Termination::kInfrastructure, host);
@@ -390,14 +394,42 @@ void RunLifecycle::end_invalid(Termination t, std::string rationale, bool infras
   package();
 }
 
+// A report must be writable whatever an agent left: hundreds of thousands of paths, too.
+void RunLifecycle::violation(std::string text) {
+  constexpr std::size_t kNamed = 2'000, kBytes = std::size_t{1} << 20;
+  text = bounded(std::move(text));
+  if (kNamed <= verdict_.violations.size() || kBytes < violation_bytes_ + text.size()) {
+    ++violations_left_out_;
+    return;
+  }
+  violation_bytes_ += text.size();
+  verdict_.violations.push_back(std::move(text));
+}
+
+void RunLifecycle::tree_unreadable(const std::string& why) {
+  verdict_.unreadable = bounded(why);
+  violation("unreadable: " + why);
+  if (verdict_.termination != Termination::kCompleted) return;
+  verdict_.termination = Termination::kResourceLimit;
+  verdict_.rationale =
+      bounded("what the agent left cannot be judged, the untouched tree is: " + why);
+  out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
+}
+
 void RunLifecycle::conclude() {
   std::vector<std::optional<CheckOutcome>> outcomes;
   for (const CheckReport& check : verdict_.checks) outcomes.push_back(check.outcome);
   verdict_.outcome = decide(true, outcomes);
+  // A contract whose checks pass on the untouched tree is no way out.
+  if (!verdict_.unreadable.empty() && verdict_.outcome == RunOutcome::kSuccess)
+    verdict_.outcome = RunOutcome::kFailure;
   package();
 }
 
 void RunLifecycle::package() {
+  if (0 < violations_left_out_)
+    verdict_.violations.push_back("and " + std::to_string(std::exchange(violations_left_out_, 0)) +
+                                  " more");
   stage("package");
   go(Packaging{}, Package{});
 }

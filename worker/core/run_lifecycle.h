@@ -78,6 +78,12 @@ struct AgentEnded {
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold
   std::vector<std::string> outside_writable;  // changed against policy.writable
+  // Not empty: the agent's tree is beyond what can be read, so this says; the patch is empty.
+  std::string unreadable{};
+};
+// git refuses the patch that the agent's tree gave.  The fresh workspace is as it was.
+struct PatchRefused {
+  std::string why;
 };
 struct ProtectedRestored {
   std::vector<std::string> changed;
@@ -99,7 +105,7 @@ struct BudgetReached {
 };
 using LifecycleEvent =
     std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded, PatchExtracted,
-                 ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;
+                 PatchRefused, ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;
 
 // ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
 struct TakeSnapshot {};   // SnapshotReady
@@ -114,7 +120,7 @@ struct RunSetup {  // SetupEnded
 struct GiveBriefing {};           // StepDone
 struct RunAgent {};               // AgentEnded
 struct ExtractPatch {};           // PatchExtracted
-struct ApplyPatch {};             // StepDone
+struct ApplyPatch {};             // StepDone, PatchRefused
 struct RestoreProtected {         // ProtectedRestored
   std::vector<std::string> also;  // paths changed against policy.writable: put back too
 };
@@ -150,6 +156,8 @@ struct Verdict {
   std::uint64_t evidence = 0;
   std::vector<CheckReport> checks;
   std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind
+  // What the agent left cannot be judged, so the untouched tree was: never a success.
+  std::string unreadable{};
 };
 
 class RunLifecycle {
@@ -200,6 +208,7 @@ class RunLifecycle {
   void handle(const SetupEnded& e);
   void handle(const AgentEnded& e);
   void handle(const PatchExtracted& e);
+  void handle(const PatchRefused& e);
   void handle(const ProtectedRestored& e);
   void handle(const CheckEnded& e);
   void handle(const RunCancelAsked& e);
@@ -213,6 +222,9 @@ class RunLifecycle {
   void stage(std::string_view name);
   void end_invalid(Termination t, std::string rationale, bool infrastructure,
                    std::uint64_t evidence);
+  void violation(std::string text);
+  // What the agent left is no patch that can be applied; it goes on with the untouched tree.
+  void tree_unreadable(const std::string& why);
   void conclude();
   void package();
 
@@ -222,6 +234,7 @@ class RunLifecycle {
   bool agent_started_ = false;
   std::optional<BudgetReached> budget_;
   std::vector<std::string> outside_writable_;
+  std::size_t violation_bytes_ = 0, violations_left_out_ = 0;
   Verdict verdict_;
   std::vector<LifecycleCommand> out_;
 };

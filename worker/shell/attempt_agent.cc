@@ -6,6 +6,7 @@
 #include "worker/shell/disk_watch.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
+#include "worker/workspace/changes.h"
 
 namespace proctor {
 
@@ -70,6 +71,12 @@ Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
     report.program->signal = SIGKILL;
   }
   const bool full = workspace_->used_up();
+  FolderCount left({0, kChangedFilesMax * 5});
+  left.add(container_root(Room::kAgent));
+  if (left.passed()) {
+    unreadable_ = Error{Errc::kExhausted, "workspace: nested too deep, or too many files"};
+    return report;
+  }
   Status taken = take_back(container);
   // Not the host's failure, for which there is another attempt.
   if (!taken.ok() && full) return Error{Errc::kInvalid, taken.error().detail};

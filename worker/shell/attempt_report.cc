@@ -24,6 +24,10 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
     inputs.push_back({gate, check.id, check.outcome, check.why});
   }
   if (tried) facts.patch = CheckOutcome::kPass;  // checks run only on an applied patch
+  if (tried && !verdict.unreadable.empty()) {
+    facts.patch = CheckOutcome::kFail;
+    facts.patch_why = "unreadable: " + verdict.unreadable;
+  }
   facts.violations = verdict.violations;
   facts.policy_stop = verdict.termination == Termination::kPolicyStop;
   std::vector<GateReport> gates;

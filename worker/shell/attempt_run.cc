@@ -301,14 +301,24 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
 
 AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   watch_.enter(wire::Stage::kExtracting);
-  Result<Patch> patch = workspace_->extract_patch(limits::kPatchBytes);
-  if (!patch.ok()) return StepFailed{std::move(patch).error(), 0};
+  Result<Patch> patch =
+      unreadable_ ? Result<Patch>(*unreadable_) : workspace_->extract_patch(limits::kPatchBytes);
+  PatchExtracted extracted;
+  if (!patch.ok()) {
+    // Beyond our limits, or closed even to its owner: so the agent left it.
+    const Errc code = patch.error().code;
+    if (code != Errc::kExhausted && code != Errc::kInvalid)
+      return StepFailed{std::move(patch).error(), 0};
+    extracted.unreadable = printable(patch.error().detail, limits::kDetailBytes);
+    patch = Patch{};
+  }
   patch_ = std::move(patch).value();
   if (Status written = recorder_->write_patch(patch_.diff); !written.ok()) {
     return StepFailed{as_host_error(std::move(written).error()), 0};
   }
-  note("mutation", Actor::kHarness, mutation_payload(patch_));
-  PatchExtracted extracted;
+  Json mutation = mutation_payload(patch_);
+  if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
+  note("mutation", Actor::kHarness, mutation);
   extracted.refused = patch_.refused;
   const std::vector<std::string>& writable = contract().policy.writable;
   if (!writable.empty()) {
@@ -321,7 +331,10 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
 
 AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
   if (patch_.diff.empty()) return StepDone{};
-  return done_or_failed(workspace_->apply(patch_.diff));
+  Status applied = workspace_->apply(patch_.diff);
+  if (!applied.ok() && applied.error().code == Errc::kInvalid)
+    return PatchRefused{printable(applied.error().detail, limits::kDetailBytes)};
+  return done_or_failed(std::move(applied));
 }
 
 AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
@@ -352,7 +365,7 @@ Status AttemptRun::place_acceptance_files() {
     if (from == contract().files.end()) {
       return Error{Errc::kInvalid, "the contract holds no file " + file.from};
     }
-    PROCTOR_CHECK_OK(workspace_->put_file(file.to, from->bytes, from->mode));
+    PROCTOR_CHECK_OK(workspace_->put_file(file.to, from->bytes, from->mode, Way::kCleared));
     placed.push_back(Json{{"path", as_utf8(file.to)}, {"digest", sha256(from->bytes).hex()}});
   }
   if (!placed.empty()) note("mutation.placed", Actor::kHarness, Json{{"files", std::move(placed)}});

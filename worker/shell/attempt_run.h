@@ -224,6 +224,7 @@ class AttemptRun {
   std::unique_ptr<Workspace> workspace_;  // of the present room
   // The agent's, from its end until a later life would do without.
   std::unique_ptr<Sandbox> agent_sandbox_;
+  std::optional<Error> unreadable_;  // what the agent left, and why
   Patch patch_;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;

@@ -68,7 +68,12 @@ Json tool_payload(const ToolUse& use) {
 
 Json paths_payload(const std::vector<std::string>& paths) {
   Json listed = Json::array();
+  // Two lists fit into one event, however each of their bytes is written.
+  constexpr std::size_t kListedBytes = std::size_t{256} << 10;
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < std::min(paths.size(), kListedPaths); ++i) {
+    bytes += paths[i].size();
+    if (kListedBytes < bytes) break;
     listed.push_back(as_utf8(paths[i]));
   }
   return Json{{"count", paths.size()}, {"listed", std::move(listed)}};

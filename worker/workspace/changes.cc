@@ -32,7 +32,10 @@ class Scanner {
   // `full`: `dirs` show everything there is, so what they lack is deleted.
   Status folder(const Pile& dirs, const ObjectId* lower_tree, const std::string& prefix, bool full,
                 std::size_t depth) {
-    if (kChangedDepthMax < depth) return Error{Errc::kExhausted, "workspace: nested too deep"};
+    if (kChangedDepthMax < depth)
+      return beyond("nested deeper than " + std::to_string(kChangedDepthMax) + " folders");
+    if (kChangedPathBytes < prefix.size())
+      return beyond("a path of more than " + std::to_string(kChangedPathBytes) + " bytes");
     TreeCache::Folder snapshot = std::make_shared<const std::vector<GitTreeEntry>>();
     if (lower_tree != nullptr) {
       PROCTOR_TRY(snapshot, in_.folders->folder(db_, *lower_tree));
@@ -65,11 +68,15 @@ class Scanner {
   }
 
  private:
+  Error beyond(const std::string& what) const {
+    if (in_.beyond != nullptr) *in_.beyond = true;
+    return Error{Errc::kExhausted, "workspace: " + what};
+  }
+
   Status put(const std::string& path, const Change& change) {
     if (in_.strict != nullptr && !in_.strict->paths.covers(path)) return ok_status();
     if (kChangedFilesMax <= out_.changed.size()) {
-      return Error{Errc::kExhausted,
-                   "workspace: more than " + std::to_string(kChangedFilesMax) + " changed files"};
+      return beyond("more than " + std::to_string(kChangedFilesMax) + " changed files");
     }
     out_.changed[path] = change;
     return ok_status();
@@ -87,7 +94,7 @@ class Scanner {
 
   Status refuse(const std::string& path) {
     if (kChangedFilesMax <= out_.refused.size()) {
-      return Error{Errc::kExhausted, "workspace: too many refused files"};
+      return beyond("too many refused files");
     }
     out_.refused.push_back(path);
     return ok_status();
@@ -192,8 +199,7 @@ class Scanner {
 
   Status plant(const std::string& path, const GitTreeEntry* low) {
     if (low != nullptr) PROCTOR_CHECK_OK(deleted(path, *low));
-    if (kChangedFilesMax <= out_.planted.size())
-      return Error{Errc::kExhausted, "workspace: too many new folders"};
+    if (kChangedFilesMax <= out_.planted.size()) return beyond("too many new folders");
     out_.planted.push_back(path);
     return ok_status();
   }
@@ -263,9 +269,8 @@ class Scanner {
     if (!in_.contents) return beneath::read_file(dir, name, std::uint64_t{4} << 30);
     auto bytes = beneath::read_file(dir, name, in_.content_max - used_);
     if (!bytes.ok() && bytes.error().code == Errc::kExhausted) {
-      return Error{Errc::kExhausted, "workspace: changed files hold more than " +
-                                         std::to_string(in_.content_max) + " bytes, at " +
-                                         printable(path)};
+      return beyond("changed files hold more than " + std::to_string(in_.content_max) +
+                    " bytes, at " + printable(path));
     }
     if (bytes.ok()) used_ += bytes->size();
     return bytes;

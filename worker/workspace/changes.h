@@ -20,6 +20,7 @@ namespace proctor {
 
 inline constexpr std::size_t kChangedFilesMax = 200'000;
 inline constexpr std::size_t kChangedDepthMax = 100;
+inline constexpr std::size_t kChangedPathBytes = 3500;  // PATH_MAX, less what is before and behind
 
 struct FileState {
   std::uint32_t mode = 0;  // 0: not there
@@ -59,6 +60,7 @@ struct ScanInput {
   bool contents = true;
   // Asked for paths that the snapshot does not have; false leaves them (and what is below) out.
   std::function<Result<bool>(const std::string& path, bool folder)> wanted;
+  bool* beyond = nullptr;  // told that a limit is passed; null: nobody asks
   std::vector<std::string>* new_folders = nullptr;  // takes those that `wanted` wants, with a '/'
   const StrictLook* strict = nullptr;  // instead of `contents` and `wanted`; null: none
 };

@@ -124,7 +124,7 @@ struct Copier {
         PROCTOR_CHECK_OK(like(target.get(), st, path));
       } else if (S_ISLNK(st.st_mode)) {
         PROCTOR_CHECK_OK(link(from, to, name, name, st));
-      } else {
+      } else if (S_ISREG(st.st_mode)) {
         PROCTOR_CHECK_OK(file(from, to, name, path, st));
       }
     }

@@ -1,6 +1,7 @@
 #pragma once
 // A writable copy of a checkout, for hosts without overlayfs: reflinks where the file system has
-// them, else bytes.  Times, modes and hard links are kept.  Blocking.
+// them, else bytes.  Times, modes and hard links are kept; pipes, sockets and devices are left out.
+// Blocking.
 #include <ctime>
 #include <map>
 #include <string>

@@ -165,8 +165,14 @@ Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max) {
     PROCTOR_TRY(const bool ignored, ignore.ignored(path, folder));
     return !ignored;
   };
-  PROCTOR_TRY(const ChangeSet changes, scan_changes(db, scan));
-  return make_patch(db, changes, bytes_max);
+  bool beyond = false;
+  scan.beyond = &beyond;
+  auto changes = scan_changes(db, scan);
+  // Our own want of descriptors or memory says nothing about the tree.
+  if (!changes.ok() && changes.error().code == Errc::kExhausted && !beyond)
+    return Error{Errc::kUnavailable, changes.error().detail};
+  if (!changes.ok()) return std::move(changes).error();
+  return make_patch(db, *changes, bytes_max);
 }
 
 Status MountedWorkspace::apply(const std::string& diff) {
@@ -174,13 +180,15 @@ Status MountedWorkspace::apply(const std::string& diff) {
 }
 
 Status MountedWorkspace::put_file(const std::string& relative, std::string_view bytes,
-                                  std::uint32_t mode) {
+                                  std::uint32_t mode, Way way) {
   const std::string what = "put " + printable(relative);
   if (is_dot_git(std::string_view(relative).substr(0, relative.find('/')))) {
     return Error{Errc::kInvalid, what + ": inside .git"};
   }
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(merged_.string()));
-  auto parent = beneath::open_parent(root.get(), relative, beneath::Missing::kMake);
+  auto parent = beneath::open_parent(
+      root.get(), relative,
+      way == Way::kCleared ? beneath::Missing::kMakeAndReplace : beneath::Missing::kMake);
   if (!parent.ok()) return in_context(what, parent.error());
   return beneath::write_file(parent->dir.get(), parent->name, bytes, mode);
 }

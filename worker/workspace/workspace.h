@@ -52,6 +52,9 @@ struct LeftWorkspace {
   std::string volume;  // empty: it has none, for the agent's container sees copies
 };
 
+// What becomes of links and files where put_file needs a folder.
+enum class Way { kRefused, kCleared };
+
 class Workspace {
  public:
   virtual ~Workspace() = default;  // unmounts and removes everything
@@ -91,14 +94,16 @@ class Workspace {
   // removed with the workspace.  Host-side calls below stay valid between containers.
   virtual Result<std::string> docker_volume() = 0;
   // Everything that differs from the snapshot, .git apart.  Never executes anything the agent
-  // planted (hooks, filters, config).  kExhausted beyond `bytes_max`.
+  // planted (hooks, filters, config).  kExhausted beyond `bytes_max` and
+  // the limits of changes.h, kInvalid where a file cannot be read: both by what lies there.
   virtual Result<Patch> extract_patch(std::size_t bytes_max) = 0;
   // Applies a diff made by extract_patch or `git diff --binary`, exactly (no fuzz).  kInvalid with
   // the failed hunk when it does not apply; the workspace is then unchanged.
   virtual Status apply(const std::string& diff) = 0;
-  // Replaces one file (parents made, symlinks on the way refused).  For protected files.
-  virtual Status put_file(const std::string& relative, std::string_view bytes,
-                          std::uint32_t mode) = 0;
+  // Replaces one file (parents made; symlinks and files on the way refused, or removed).  For
+  // protected files.
+  virtual Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode,
+                          Way way = Way::kRefused) = 0;
   // Puts every path of the snapshot that matches one of the globs back as it was, and removes
   // matching paths that the snapshot does not have.  The changed ones, sorted.
   virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) = 0;

@@ -1,4 +1,6 @@
 // Protected paths after the candidate's code has run: what is put back, and what goes.
+#include <fcntl.h>
+
 #include "tests/integration/workspace/fixture.h"
 
 namespace proctor {

@@ -191,6 +191,33 @@ TEST_SUITE("lifecycle") {
     CHECK(v.checks[1].outcome == CheckOutcome::kPass);
   }
 
+  TEST_CASE("a tree that cannot be read is a failure by the untouched tree and never a success") {
+    for (const CheckOutcome outcome :
+         {CheckOutcome::kPass, CheckOutcome::kFail, CheckOutcome::kError}) {
+      World world(plan_of(0, 1));
+      world.until<ExtractPatch>();
+      world.feed(PatchExtracted{{}, {}, "nested too deep"});
+      world.until<RunCheck>();
+      world.feed(ended(outcome, ""));
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == (outcome == CheckOutcome::kError ? RunOutcome::kAcceptanceError
+                                                          : RunOutcome::kFailure));
+      CHECK(v.termination == Termination::kResourceLimit);
+      CHECK(v.violations == std::vector<std::string>{"unreadable: nested too deep"});
+      CHECK_FALSE(v.infrastructure);
+    }
+  }
+
+  TEST_CASE("a patch that git refuses is no way out of the count") {
+    World world(plan_of(0, 1));
+    world.until<ApplyPatch>();
+    world.feed(PatchRefused{"line 3"});
+    CHECK(world.pending<RestoreProtected>());
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kFailure);
+    CHECK(v.violations == std::vector<std::string>{"unreadable: line 3"});
+  }
+
   TEST_CASE("a patch too large to record is a resource limit and not another attempt") {
     World world(plan_of(0, 1));
     world.until<ExtractPatch>();
@@ -199,6 +226,21 @@ TEST_SUITE("lifecycle") {
     CHECK(v.outcome == RunOutcome::kInvalid);
     CHECK(v.termination == Termination::kResourceLimit);
     CHECK_FALSE(v.infrastructure);
+  }
+
+  TEST_CASE("violations are bounded in number and bytes and the rest is counted") {
+    for (const std::size_t length : {10U, 4000U}) {
+      World world(plan_of(0, 1));
+      world.until<ExtractPatch>();
+      world.feed(PatchExtracted{std::vector<std::string>(200'000, std::string(length, 'x')), {}});
+      const Verdict& v = world.finish();
+      CHECK(v.violations.size() <= 2'001);
+      std::size_t bytes = 0;
+      for (const std::string& violation : v.violations) bytes += violation.size();
+      CHECK(bytes < (std::size_t{2} << 20));
+      CHECK(v.violations.back() ==
+            "and " + std::to_string(200'001 - v.violations.size()) + " more");
+    }
   }
 
   TEST_CASE("violations name each path once and do not change the outcome") {

@@ -160,6 +160,33 @@ TEST_SUITE("hostile") {
     CHECK(told.kept == 1);
   }
 
+  TEST_CASE("setup sees no acceptance file and so leaves no copy of one for the agent") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const std::vector<HostileAgent> reader = {
+        {"reader",
+         "test -e copies/tools/lib.sh && ! grep -rl JUDGE copies && " + std::string(kSolve),
+         "success"}};
+    const auto scene = hostile_scene(
+        *kind, reader, {},
+        "setup: [{command: 'cp -r $PROCTOR_CONTRACT copies; true', timeout: 20s}]\nchecks:\n"
+        "  - {id: own, command: sh tests/own.sh, kind: unit, timeout: 20s}\n"
+        "  - {id: file, command: 'sh \"$PROCTOR_CONTRACT/judges/two.sh\"', kind: unit, timeout: "
+        "20s}\n"
+        "acceptance_files: [{from: own.sh, to: tests/own.sh}]\n"
+        "files: [judges/two.sh, judges/data/three.sh, tools/lib.sh]\n"
+        "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
+    const std::string judge = "# JUDGE\ntest \"$(sh calc.sh 2 3)\" = 5\n";
+    const fs::path contracts = scene->folder() / "contracts";
+    must(make_dirs(contracts / "judges/data"));
+    must(make_dirs(contracts / "tools"));
+    scene->write(contracts / "own.sh", judge);
+    scene->write(contracts / "judges/two.sh", judge);
+    scene->write(contracts / "judges/data/three.sh", "data\n");
+    scene->write(contracts / "tools/lib.sh", "true\n");
+    run_hostile(*scene, reader);
+  }
+
   TEST_CASE("acceptance uses a kept setup where setup could not tell the difference") {
     const auto kind = make_kind();
     if (!kind) return;

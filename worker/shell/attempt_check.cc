@@ -89,7 +89,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
   spec.mounts.push_back({results, kResultsAt, true});
   spec.disk.places.push_back({results, 0, 0});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
-  PROCTOR_CHECK_OK(show_contract_files(spec));
+  PROCTOR_CHECK_OK(show_contract_files(spec, FilesFor::kChecks));
   PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
   if (served != nullptr) served->give_to(spec);
   PROCTOR_TRY(const ExecOutcome outcome,
@@ -97,13 +97,15 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
   return CheckEnd{outcome, {}};
 }
 
-Status AttemptRun::show_contract_files(SandboxSpec& spec) {
+Status AttemptRun::show_contract_files(SandboxSpec& spec, FilesFor whom) {
   if (contract().files.empty()) return ok_status();
-  const fs::path dir = dir_ / "contract";
+  const bool setup = whom == FilesFor::kSetup;
+  const fs::path dir = dir_ / (setup ? "contract-setup" : "contract");
   if (!fs::exists(dir)) {
     std::vector<ReferencedFile> shown = contract().files;
-    std::erase_if(shown,
-                  [this](const ReferencedFile& f) { return !shown_to_commands(contract(), f); });
+    std::erase_if(shown, [&](const ReferencedFile& f) {
+      return !(setup ? shown_to_setup(contract(), f) : shown_to_commands(contract(), f));
+    });
     PROCTOR_CHECK_OK(write_referenced_files(dir, shown));
   }
   spec.mounts.push_back({dir, kContractAt, false});

@@ -120,8 +120,9 @@ class AttemptRun {
   fs::path setup_output(const RunSetup& c, const char* stream) const;
   Json setup_payload(const RunSetup& c, const ExecOutcome& outcome) const;
   Status keep_setup();
-  // The contract's files for setup and checks, without the reference patch.
-  Status show_contract_files(SandboxSpec& spec);
+  // The contract's files for setup, or for checks and services: none has the reference patch.
+  enum class FilesFor { kSetup, kChecks };
+  Status show_contract_files(SandboxSpec& spec, FilesFor whom);
   Result<CheckReport> check(std::size_t index);
   // What the candidate's code changed of the tests since they were put back.
   Result<std::vector<std::string>> protect_again(std::size_t index);

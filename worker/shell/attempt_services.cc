@@ -103,7 +103,7 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
     }
   } else {
     PROCTOR_TRY(out.spec, spec_for(Room::kAcceptance, own_label));
-    PROCTOR_CHECK_OK(show_contract_files(out.spec));
+    PROCTOR_CHECK_OK(show_contract_files(out.spec, FilesFor::kChecks));
     for (const auto& [key, value] : service.variables) out.spec.env[key] = value;
     out.exec.command = service.command;
   }

@@ -153,7 +153,7 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   const std::string name = setup_name(c.room);
   const std::uint32_t seed = setup_is_cacheable(contract()) ? kSetupSeed : input_.assignment.seed;
   PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name), seed));
-  PROCTOR_CHECK_OK(show_contract_files(spec));
+  PROCTOR_CHECK_OK(show_contract_files(spec, FilesFor::kSetup));
   PROCTOR_TRY(auto network, give_network(spec, step.network, name));
   if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
   PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));

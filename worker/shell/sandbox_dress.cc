@@ -1,5 +1,7 @@
 #include "worker/shell/sandbox_dress.h"
 
+#include <algorithm>
+
 #include <cstdlib>
 
 namespace proctor {
@@ -42,6 +44,43 @@ Status add_secrets(std::map<std::string, std::string>& env, const Environment& e
 
 bool shown_to_commands(const Contract& contract, const ReferencedFile& file) {
   return file.path != contract.reference_patch && file.path != contract.single_shot;
+}
+
+namespace {
+
+// "$PROCTOR_CONTRACT/a/b", "${PROCTOR_CONTRACT}/a", "$PROCTOR_CONTRACT"/a: does `command` name this
+// file, or a folder that holds it?
+bool names(std::string_view command, std::string_view path) {
+  constexpr std::string_view kVariable = "PROCTOR_CONTRACT";
+  constexpr std::string_view kBetween = "}\"'/";
+  for (std::size_t at = command.find(kVariable); at != std::string_view::npos;
+       at = command.find(kVariable, at + 1)) {
+    std::string_view rest = command.substr(at + kVariable.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(kBetween), rest.size()));
+    for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+      const std::string_view part = path.substr(0, end);
+      const bool whole =
+          rest.starts_with(part) &&
+          (rest.size() == part.size() ||
+           std::string_view("/ \t\n\"';&|)<>*").find(rest[part.size()]) != std::string_view::npos);
+      if (whole) return true;
+      if (end == std::string_view::npos) break;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool shown_to_setup(const Contract& contract, const ReferencedFile& file) {
+  if (!shown_to_commands(contract, file)) return false;
+  const auto named = [&](const auto& user) { return names(user.command, file.path); };
+  if (std::ranges::any_of(contract.acceptance_files,
+                          [&](const AcceptanceFile& f) { return f.from == file.path; }))
+    return false;
+  if (std::ranges::any_of(contract.setup, named)) return true;
+  return std::ranges::none_of(contract.checks, named) &&
+         std::ranges::none_of(contract.services, named);
 }
 
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed) {

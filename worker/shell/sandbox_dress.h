@@ -25,6 +25,9 @@ Status add_secrets(std::map<std::string, std::string>& env, const Environment& e
 // Is this file of a contract at kContractAt?  All but the answers and what a model is asked: setup
 // and checks run the candidate's code.
 bool shown_to_commands(const Contract& contract, const ReferencedFile& file);
+// To setup too, whose copies an agent could read?  Neither acceptance files nor what a check or a
+// service names as "$PROCTOR_CONTRACT/path" (or by a folder of it) and no step of setup does.
+bool shown_to_setup(const Contract& contract, const ReferencedFile& file);
 
 // Limits and toolchains; the workspace, label, network and further mounts are the phase's.
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed);

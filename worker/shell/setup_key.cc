@@ -55,7 +55,7 @@ Json limits_of(const Policy& p) {
 Json files_of(const Contract& c) {
   Json out = Json::array();
   for (const ReferencedFile& f : c.files)
-    if (shown_to_commands(c, f))
+    if (shown_to_setup(c, f))
       out.push_back({{"path", hashed(f.path)}, {"mode", f.mode}, {"bytes", hashed(f.bytes)}});
   return out;
 }

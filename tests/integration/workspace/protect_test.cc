@@ -44,7 +44,7 @@ TEST_SUITE("workspace") {
       put(dir / ".gitignore", "conftest.py\n");
       put(dir / "tests/test_a.py", "assert False\n");
       put(dir / "tests/build/product.o", "altered\n");
-      put(dir / "tests/own/judge.py", "lax\n");
+      put(dir / "tests/own/judge.py", "jokes\n");
       put(dir / "tests/empty/output", "x\n");
       fs::remove(dir / "tests/made-by-setup");
       put(dir / "src/main.py", "mine\n");
@@ -123,6 +123,11 @@ TEST_SUITE("workspace") {
         REQUIRE(::utimensat(AT_FDCWD, test.c_str(), times, 0) == 0);
         CHECK(names(again()));
         struct stat st {};
+        REQUIRE(::stat(test.c_str(), &st) == 0);
+        CHECK(st.st_mtim.tv_sec == 1577836800);
+        // The right content with another time is no change, and gets the time of all.
+        put(test, "assert True\n");
+        CHECK(again().empty());
         REQUIRE(::stat(test.c_str(), &st) == 0);
         CHECK(st.st_mtim.tv_sec == 1577836800);
         // Byte code that would be loaded in the place of a protected source.

@@ -1,5 +1,8 @@
 // Hostile agents in whole campaigns: how each ends, by the books.
+#include <sstream>
+
 #include "tests/hostile/hostile_campaign.h"
+#include "tests/support/books.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -58,9 +61,41 @@ const std::vector<HostileAgent> kAgents = {
               "sh -c \"cd .; exec chmod 777 .\"; done; mkdir .git2; true",
      "success"}};
 
+// What it takes to look at what they leave is bounded, and paid for by them.
+const std::string kLargeContract =
+    "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+    "policy:\n  wall: 60s\n  memory: 512MiB\n  processes: 32\n  disk: 400MiB\n";
+const std::vector<HostileAgent> kLarge = {
+    {"random", kSolve + "head -c 240000000 /dev/urandom > big", "failure", "resource_limit",
+     "unreadable: "},
+    {"files", kSolve + "mkdir d; cd d; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); : > $i; done",
+     "success"}};
+
 }  // namespace
 
 TEST_SUITE("hostile") {
+  TEST_CASE("what a large tree takes is bounded and in the books of its run") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const auto scene = hostile_scene(*kind, kLarge, {}, kLargeContract);
+    run_hostile(*scene, kLarge);
+    const Json report = must(parse_json(scene->run("report", {"--json"}).out));
+    for (const Json& run : report["runs"]) {
+      const fs::path dir = scene->folder() / "runs" / run["run"].get<std::string>() / "attempt-1";
+      std::istringstream events(scene->read(dir / "events.jsonl"));
+      std::uint64_t took = 0;
+      for (std::string line; std::getline(events, line);) {
+        const Json event = must(parse_json(line));
+        if (event["type"] == "mutation") took = event["payload"]["wall_ms"];
+      }
+      const Json own = must(parse_json(scene->read(dir / "report.json")));
+      const std::string name = run["method"];
+      MESSAGE(name << ": " << took << " ms");
+      CHECK(0 < took);
+      CHECK(took <= own["usage"]["acceptance_ms"].get<std::uint64_t>());
+    }
+  }
+
   TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused") {
     const auto kind = make_kind();
     if (!kind) return;

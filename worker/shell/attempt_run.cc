@@ -24,6 +24,9 @@ Error as_host_error(Error e) {
   return e;
 }
 
+// One that failed is counted from here on: less than this is a process's start.
+constexpr Millis kCountedExtraction{100};
+
 LifecycleEvent done_or_failed(Status status) {
   if (status.ok()) return StepDone{};
   return StepFailed{std::move(status).error(), 0};
@@ -301,8 +304,15 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
 
 AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   watch_.enter(wire::Stage::kExtracting);
+  const Instant began = mono_now();
   Result<Patch> patch =
       unreadable_ ? Result<Patch>(*unreadable_) : workspace_->extract_patch(limits::kPatchBytes);
+  // A large tree is paid for by whoever left it.
+  const Millis took = mono_now() - began;
+  const bool counts = patch.ok() ? patch->apart.has_value() : kCountedExtraction <= took;
+  if (counts)
+    meter_.executed(MeterPhase::kAcceptance, {took, patch.ok() ? patch->apart->cpu : took,
+                                              patch.ok() ? patch->apart->memory_peak : 0});
   PatchExtracted extracted;
   if (!patch.ok()) {
     // Beyond our limits, or closed even to its owner: so the agent left it.
@@ -317,6 +327,8 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
     return StepFailed{as_host_error(std::move(written).error()), 0};
   }
   Json mutation = mutation_payload(patch_);
+  mutation["wall_ms"] = took.count();
+  if (patch_.apart) mutation["cpu_ms"] = patch_.apart->cpu.count();
   if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
   note("mutation", Actor::kHarness, mutation);
   extracted.refused = patch_.refused;

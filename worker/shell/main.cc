@@ -30,6 +30,7 @@
 #include "worker/shell/host_facts.h"
 #include "worker/shell/selftest_command.h"
 #include "worker/shell/worker_loop.h"
+#include "worker/workspace/extract.h"
 
 namespace proctor {
 namespace {
@@ -265,6 +266,7 @@ int serve(const Options& o) {
   // death, is ours by name and folder.
   const std::string owner = o.name + "-" + sha256(fs::absolute(o.root).string()).short_hex();
   WorkspaceStoreOptions store_options;
+  store_options.extractor.path = "/proc/self/exe";
   store_options.root = o.root;
   store_options.owner = owner;
   store_options.kind = o.kind;
@@ -329,6 +331,7 @@ int serve(const Options& o) {
 }
 
 int run(int argc, char** argv) {
+  if (1 < argc && std::string_view(argv[1]) == "extract") return extract_as_asked();
   if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "selftest") return selftest(argc - 1, argv + 1);
   CLI::App app;

@@ -78,6 +78,10 @@ class Scanner {
     if (kChangedFilesMax <= out_.changed.size()) {
       return beyond("more than " + std::to_string(kChangedFilesMax) + " changed files");
     }
+    names_ += path.size() + 1;
+    if (kChangedNamesBytes < names_)
+      return beyond("changed files whose names take more than " +
+                    std::to_string(kChangedNamesBytes) + " bytes");
     out_.changed[path] = change;
     return ok_status();
   }
@@ -96,6 +100,8 @@ class Scanner {
     if (kChangedFilesMax <= out_.refused.size()) {
       return beyond("too many refused files");
     }
+    names_ += path.size() + 1;
+    if (kChangedNamesBytes < names_) return beyond("too many refused files");
     out_.refused.push_back(path);
     return ok_status();
   }
@@ -280,6 +286,7 @@ class Scanner {
   const ScanInput& in_;
   ChangeSet out_;
   std::uint64_t used_ = 0;
+  std::size_t names_ = 0;
 };
 
 using Changes = std::map<std::string, Change>;

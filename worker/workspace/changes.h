@@ -20,6 +20,7 @@ namespace proctor {
 
 inline constexpr std::size_t kChangedFilesMax = 200'000;
 inline constexpr std::size_t kChangedDepthMax = 100;
+inline constexpr std::size_t kChangedNamesBytes = std::size_t{32} << 20;  // all paths together
 inline constexpr std::size_t kChangedPathBytes = 3500;  // PATH_MAX, less what is before and behind
 
 struct FileState {

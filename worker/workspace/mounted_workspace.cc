@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "common/base/folder_use.h"
 #include "common/base/log.h"
 #include "common/base/own_mounts.h"
 #include "common/base/text.h"
@@ -12,19 +13,14 @@
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/changes.h"
-#include "worker/workspace/ignore_rules.h"
+#include "worker/workspace/extract.h"
 #include "worker/workspace/layer_overlap.h"
-#include "worker/workspace/patch.h"
 #include "worker/workspace/protect.h"
 #include "worker/workspace/restore.h"
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
 namespace {
-
-// An edit of a large file makes a small patch, so contents may be larger than the patch; this much
-// is read even when the patch must be tiny.
-constexpr std::uint64_t kContentBytes = std::uint64_t{64} << 20;
 
 // A file takes whole blocks, and a share of its folder.
 constexpr std::uint64_t kCopiedFileSlack = 8192;
@@ -157,22 +153,15 @@ ScanInput MountedWorkspace::scan_input() const {
 }
 
 Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max) {
-  PROCTOR_TRY(ObjectDb db, objects());
-  IgnoreRules ignore(snapshot_);
-  ScanInput scan = scan_input();
-  scan.content_max = std::max<std::uint64_t>(bytes_max, kContentBytes);
-  scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
-    PROCTOR_TRY(const bool ignored, ignore.ignored(path, folder));
-    return !ignored;
-  };
-  bool beyond = false;
-  scan.beyond = &beyond;
-  auto changes = scan_changes(db, scan);
-  // Our own want of descriptors or memory says nothing about the tree.
-  if (!changes.ok() && changes.error().code == Errc::kExhausted && !beyond)
-    return Error{Errc::kUnavailable, changes.error().detail};
-  if (!changes.ok()) return std::move(changes).error();
-  return make_patch(db, *changes, bytes_max);
+  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
+  const ScanInput scan = scan_input();
+  const Extraction what{snapshot_,   scan.dir,  scan.kind, scan.setup,
+                        scan.copied, scan.tree, bytes_max};
+  if (setup_.extractor.path.empty()) return extract_here(what, *setup_.folders);
+  FolderCount left({kMuchBytes, kMuchFiles}, FolderMeasure::kSizes);
+  left.add(scan.dir);
+  if (!left.passed()) return extract_here(what, *setup_.folders);
+  return extract_apart(what, setup_.extractor, setup_.dir.parent_path());
 }
 
 Status MountedWorkspace::apply(const std::string& diff) {

@@ -27,6 +27,7 @@ struct WorkspaceSetup {
   std::string volume_name;
   DockerLabels volume_labels;
   DiskBound bound{};
+  Extractor extractor{};
   WorkspaceKind copies = WorkspaceKind::kCopy;  // what copies are called here
 };
 

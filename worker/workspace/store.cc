@@ -204,6 +204,7 @@ class Store final : public WorkspaceStore {
     setup.docker_socket = options_.docker_socket;
     setup.owed_volumes = owed_volumes_;
     setup.folders = folders_;
+    setup.extractor = options_.extractor;
     setup.clean_volumes = [this] {
       if (!volumes_unclean_.exchange(false)) return;
       if (const Status s = remove_left_volumes(); !s.ok()) log::warn(s.error().detail);

@@ -3,6 +3,7 @@
 // A commit is checked out once per host into a read-only tree; a workspace is an overlay on it,
 // or a copy where no kind of overlay works.  Blocking; call from slot threads.
 // One Workspace belongs to one thread at a time; the store is thread-safe.
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,12 +28,19 @@ struct Snapshot {
   std::map<std::string, std::string> submodules;  // path -> commit, nested ones too (R043)
 };
 
+// What a patch took that was made by a process of its own.
+struct ExtractCost {
+  std::chrono::milliseconds cpu{0};
+  std::uint64_t memory_peak = 0;
+};
+
 // The agent's change (paper: candidate patch, delta): a git diff with binary hunks.
 struct Patch {
   std::string diff;  // `git apply`-able; empty: nothing changed
   std::uint64_t files = 0, insertions = 0, deletions = 0;
   std::vector<std::string> paths;    // touched, relative, sorted
   std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
+  std::optional<ExtractCost> apart{};
 };
 
 // What the setup of the untouched snapshot made or changed of protected paths.
@@ -154,6 +162,14 @@ class WorkspaceStore {
                                                    const LeftWorkspace& left) = 0;
 };
 
+// Makes the patches of trees that take long, see extract.h: `path extract` calls
+// extract_as_asked().
+struct Extractor {
+  fs::path path{};  // empty: all are made in this process
+  std::chrono::seconds cpu{60};
+  std::uint64_t memory = std::uint64_t{2} << 30;
+};
+
 struct WorkspaceStoreOptions {
   fs::path root;                        // of mirrors/, trees/, layers/, disks/, workspaces/
   std::string owner;                    // worker name, in labels
@@ -165,6 +181,7 @@ struct WorkspaceStoreOptions {
   // Every workspace on a file system of its own that ends where its bound does.  kUnavailable where
   // this host cannot.
   bool bounded_disks = false;
+  Extractor extractor{};
 };
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);
 

@@ -5,11 +5,14 @@
 
 #include "common/images/image_store.h"
 #include "tests/hostile/kind.h"
+#include "tests/integration/sandbox/oci_runtime_under_test.h"
 #include "tests/support/test_image.h"
-#include "worker/sandbox/runtime_files.h"
+#include "worker/sandbox/oci_runtime.h"
 
 namespace proctor::testing {
 namespace {
+
+constexpr const char* kRuntimeVariable = "PROCTOR_OCI_RUNTIME";
 
 // The programs we start look for images in a store of our own.
 struct Oci final : Kind {
@@ -22,6 +25,8 @@ struct Oci final : Kind {
     const auto imported = opened->import_archive(made.archive);
     if (!imported.ok()) FAIL(imported.error().detail);
     ::setenv(kImageStoreVariable, store.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    if (const std::string runtime = oci_runtime_under_test(); !runtime.empty())
+      ::setenv(kRuntimeVariable, runtime.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   }
   Oci(const Oci&) = delete;
   Oci& operator=(const Oci&) = delete;
@@ -32,8 +37,10 @@ struct Oci final : Kind {
 }  // namespace
 
 std::unique_ptr<Kind> make_kind() {
-  if (::geteuid() == 0 && !find_on_path("runc").empty()) return std::make_unique<Oci>();
-  MESSAGE("not run: OCI sandboxes need root and runc");
+  const auto runtime = find_oci_runtime(oci_runtime_under_test());
+  if (::geteuid() == 0 && runtime.ok()) return std::make_unique<Oci>();
+  MESSAGE("not run: OCI sandboxes need root and a runtime: "
+          << (runtime.ok() ? "" : runtime.error().detail));
   return nullptr;
 }
 

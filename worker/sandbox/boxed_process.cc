@@ -202,13 +202,13 @@ class Running {
       return all;
     };
     const std::vector<char*> argv = pointers(words), env = pointers(variables);
-    ChildPlan plan{
-        &launch_,
-        launch_.argv[0].c_str(),
-        argv.data(),
-        env.data(),
-        {nothing.get(), out.write.get(), err.write.get(), status.write.get(), seccomp.get()},
-        ::getpid()};
+    ChildPlan plan{&launch_,
+                   launch_.argv[0].c_str(),
+                   argv.data(),
+                   env.data(),
+                   {launch_.status_as_input ? status.write.get() : nothing.get(), out.write.get(),
+                    err.write.get(), status.write.get(), seccomp.get()},
+                   ::getpid()};
     begun_ = now();
     pid_ = start_runtime(plan);
     if (pid_ < 0) return errno_error("clone", errno);
@@ -272,11 +272,12 @@ class Running {
     // What was written before the end is still in the pipes; nobody writes any more.
     for (std::size_t i : {0U, 1U}) read_stream(i, ~std::size_t{0});
     end.started = status_number(status_text_, "child-pid").has_value();
-    end.exit_code = status_number(status_text_, "exit-code");
+    if (!launch_.status_as_input) end.exit_code = status_number(status_text_, "exit-code");
     end.exec_error = status_number(status_text_, "exec-error");
     if (cause_) end.cause = *cause_;
     end.runtime_exit =
         WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
+    if (launch_.status_as_input && end.started) end.exit_code = end.runtime_exit;
     return end;
   }
 

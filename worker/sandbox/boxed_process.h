@@ -32,7 +32,11 @@ struct BoxLaunch {
   std::vector<std::string> argv;  // argv[0] is a path
   std::string label{};            // given to it as its argv[0] (orphans.h); empty: the path
   std::vector<std::string> env;   // the runtime's own, not the command's
-  std::string seccomp;            // a program to be read from kBoxSeccompFd, or empty
+  // For runtimes that pass nothing but the first three descriptors on: kBoxStatusFd is their
+  // standard input too, and their own exit code is the command's, once the status says that it is
+  // about to run.
+  bool status_as_input = false;
+  std::string seccomp;  // a program to be read from kBoxSeccompFd, or empty
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups
   std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value
   std::chrono::milliseconds timeout{0};

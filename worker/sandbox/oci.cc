@@ -17,6 +17,7 @@
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/oci_root.h"
 #include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runsc.h"
 #include "worker/sandbox/runtime_files.h"
 
 namespace proctor {
@@ -33,7 +34,8 @@ struct Shared {
       : runtime(std::move(program)),
         dir(std::move(folder)),
         images(std::move(store)),
-        cgroups(std::move(groups)) {}
+        cgroups(std::move(groups)),
+        userspace(runtime.filename() == kRunsc) {}
   fs::path init() const { return dir.path() / "init"; }
   fs::path etc() const { return dir.path() / "etc"; }
   fs::path state() const { return dir.path() / "state"; }  // the runtime's own
@@ -41,6 +43,7 @@ struct Shared {
   TempDir dir;
   ImageStore images;
   CgroupHost cgroups;
+  bool userspace;  // by runsc
   std::atomic<std::uint64_t> next{1};
 };
 
@@ -73,7 +76,8 @@ class OciSandbox final : public BoxedSandbox {
     const std::uint64_t number = shared_->next++;
     const std::string name = "c" + std::to_string(number);
     // Beside those of bubblewrap sandboxes of the same attempt.
-    const std::string group = spec().label + ".oci" + std::to_string(number);
+    const std::string group =
+        spec().label + (shared_->userspace ? ".runsc" : ".oci") + std::to_string(number);
     auto box = std::make_unique<OciBox>();
     box->cpu_by_group = true;
     box->runtime = shared_->runtime.filename();
@@ -85,26 +89,43 @@ class OciSandbox final : public BoxedSandbox {
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
                                 oci_config(spec(), host_of(*box, group), exec.command),
                                 Durability::kLazy));
-    box->group = shared_->cgroups.runtime_group(group);
-    // Kept after its end: the counts are read, then all of it is removed here, which costs less
-    // than a second runtime.
-    box->launch.argv = {shared_->runtime.string(),
-                        "--root",
-                        shared_->state().string(),
-                        "--log",
-                        box->bundle / "log",
-                        "run",
-                        "--keep",
-                        "--preserve-fds",
-                        "1",
-                        "--bundle",
-                        box->bundle.string(),
-                        name};
-    // For some milliseconds of work threads only get in each other's way: one saves a twentieth.
-    box->launch.env = {"GOMAXPROCS=1"};
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
+    if (shared_->userspace) {
+      PROCTOR_CHECK_OK(start_by_runsc(*box, name, group));
+    } else {
+      start_by_runc(*box, name, group);
+    }
     return std::unique_ptr<Box>(std::move(box));
+  }
+
+  void start_by_runc(OciBox& box, const std::string& name, const std::string& group) const {
+    box.group = shared_->cgroups.runtime_group(group);
+    // Kept after its end: the counts are read, then all of it is removed here, which costs less
+    // than a second runtime.
+    box.launch.argv = {shared_->runtime.string(),
+                       "--root",
+                       shared_->state().string(),
+                       "--log",
+                       box.bundle / "log",
+                       "run",
+                       "--keep",
+                       "--preserve-fds",
+                       "1",
+                       "--bundle",
+                       box.bundle.string(),
+                       name};
+    // For some milliseconds of work threads only get in each other's way: one saves a twentieth.
+    box.launch.env = {"GOMAXPROCS=1"};
+  }
+
+  Status start_by_runsc(OciBox& box, const std::string& name, const std::string& group) const {
+    PROCTOR_CHECK_OK(make_dirs(box.state));
+    PROCTOR_TRY(box.group, shared_->cgroups.make(group, runsc_limits(spec())));
+    box.launch.doors = &box.group.doors();
+    box.launch.argv = runsc_argv(spec(), {shared_->runtime, box.bundle, box.state, name});
+    box.launch.status_as_input = true;
+    return ok_status();
   }
 
   // A program's root is writable: what it writes there is memory, and counts as such.
@@ -125,6 +146,7 @@ class OciSandbox final : public BoxedSandbox {
     host.limit_memory = shared_->cgroups.has("memory");
     host.limit_processes = shared_->cgroups.has("pids");
     host.limit_cpus = shared_->cgroups.has("cpu");
+    host.userspace = shared_->userspace;
     host.hide_groups = shared_->cgroups.has("unified");
     return host;
   }
@@ -173,6 +195,18 @@ class OciEngine final : public SandboxEngine {
 
   std::map<std::string, std::string> enforcement() const override {
     const CgroupHost& c = shared_->cgroups;
+    if (shared_->userspace)
+      return {{"memory", c.keeper("memory", "none")},
+              {"processes", "gvisor"},
+              {"cpus", c.keeper("cpu", "none")},
+              {"cpu", "monitor"},
+              {"disk", "monitor"},
+              {"memory_sum", c.keeper("memory", "monitor")},
+              {"memory_files", c.keeper("memory", "none")},
+              {"open_files", "gvisor"},
+              {"file", "gvisor"},
+              {"network", "gvisor"},
+              {"seccomp", "gvisor"}};
     return {{"memory", c.keeper("memory", "none")},
             {"processes", c.keeper("pids", "none")},
             {"cpus", c.keeper("cpu", "none")},
@@ -225,6 +259,9 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
   PROCTOR_TRY(TempDir dir, make_runtime_folder(kFolderPrefix));
   auto shared = std::make_shared<Shared>(std::move(runtime), std::move(dir), std::move(images),
                                          CgroupHost::detect(options.owner));
+  // What it starts has no process of ours as its parent: only a group names all of it.
+  if (shared->userspace && !shared->cgroups.has("memory"))
+    return Error{Errc::kUnavailable, "oci: runsc needs control groups that limit memory"};
   PROCTOR_CHECK_OK(fill_etc(shared->etc()));
   PROCTOR_CHECK_OK(
       write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));

@@ -22,6 +22,13 @@ Json bind_mount(const fs::path& host, const std::string& at, bool writable) {
           {"options", {"rbind", "rprivate", writable ? "rw" : "ro", "nosuid", "nodev"}}};
 }
 
+// Of the kernel in user space: /dev, /sys and terminals are its own, whatever is said here.
+Json userspace_mounts() {
+  return Json::array({kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
+                      kernel_mount("/dev/shm", "tmpfs", "shm",
+                                   {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
+}
+
 // What every container has, as the Docker Engine mounts it.
 Json kernel_mounts() {
   return Json::array(
@@ -58,7 +65,7 @@ Json spec_mounts(const SandboxSpec& spec) {
 }
 
 Json mounts(const SandboxSpec& spec, const OciHost& host) {
-  Json out = kernel_mounts();
+  Json out = host.userspace ? userspace_mounts() : kernel_mounts();
   out.push_back(bind_mount(host.init, kContainerInitAt, false));
   for (Json& m : spec_mounts(spec)) out.push_back(std::move(m));
   out.push_back(bind_mount(host.etc / "hostname", "/etc/hostname", false));
@@ -81,6 +88,9 @@ Json rlimits(const SandboxSpec& spec, const OciHost& host) {
         "RLIMIT_CPU",
         static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
   }
+  // The host's groups count the threads of that kernel, which counts processes itself.
+  if (0 < spec.processes && host.userspace)
+    out.push_back(limit("RLIMIT_NPROC", static_cast<std::uint64_t>(processes_limit(spec))));
   return out;
 }
 
@@ -104,7 +114,16 @@ Json resources(const SandboxSpec& spec, const OciHost& host) {
   return out;
 }
 
+// Its namespaces are for runsc itself, which makes those it needs beside them.
+Json userspace_section(const SandboxSpec& spec) {
+  Json namespaces = Json::array();
+  for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
+  if (!spec.network && !spec.shared) namespaces.push_back({{"type", "network"}});
+  return {{"namespaces", std::move(namespaces)}, {"seccomp", oci_seccomp()}};
+}
+
 Json linux_section(const SandboxSpec& spec, const OciHost& host) {
+  if (host.userspace) return userspace_section(spec);
   Json namespaces = Json::array();
   for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
   if (host.hide_groups) namespaces.push_back({{"type", "cgroup"}});
@@ -149,7 +168,9 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
 }
 
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
-  Json args = {kContainerInitAt, "--"};
+  Json args = {kContainerInitAt};
+  if (host.userspace) args.push_back("--userspace");
+  args.push_back("--");
   for (const std::string& word : spec.launcher) args.push_back(word);
   if (spec.program) {
     for (const auto* words : {&spec.program->entrypoint, &spec.program->command})

@@ -19,6 +19,8 @@ struct OciHost {
   bool limit_memory = true, limit_processes = true, limit_cpus = true;  // the kernel can, here
   bool hide_groups =
       false;  // of the host: on control groups of version 2, as the Docker Engine does
+  // By runsc: the kernel inside is one in user space, and the host's limits are not its business.
+  bool userspace = false;
 };
 // Of a spec with a program: what it leaves to the image, filled in as the Docker Engine does.
 // kInvalid: the image has no program of its own.

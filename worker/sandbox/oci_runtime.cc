@@ -33,6 +33,11 @@ Result<fs::path> find_crun() {
                                        printable(said.substr(0, said.find('\n')), 60)};
 }
 
+Result<fs::path> find_runsc() {
+  if (fs::path runsc = find_on_path(kRunsc); !runsc.empty()) return runsc;
+  return Error{Errc::kUnavailable, "oci: no runsc on PATH (on Debian: apt-get install runsc)"};
+}
+
 }  // namespace
 
 bool crun_keeps(std::string_view version) {
@@ -47,9 +52,10 @@ bool crun_keeps(std::string_view version) {
 }
 
 Result<fs::path> find_oci_runtime(const std::string& wanted) {
-  if (!wanted.empty() && wanted != "runc" && wanted != "crun")
+  if (!wanted.empty() && wanted != "runc" && wanted != "crun" && wanted != kRunsc)
     return Error{Errc::kInvalid,
-                 "oci runtime " + printable(wanted, 60) + ": expected runc or crun"};
+                 "oci runtime " + printable(wanted, 60) + ": expected runc, crun or runsc"};
+  if (wanted == kRunsc) return find_runsc();
   if (wanted != "crun") {
     if (fs::path runc = find_on_path("runc"); !runc.empty()) return runc;
     if (wanted == "runc")

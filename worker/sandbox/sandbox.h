@@ -153,7 +153,8 @@ struct SandboxOptions {
   fs::path images{};  // the store of unpacked images that OCI sandboxes run
   // False: bubblewrap as on a host that offers no control groups, where monitors do their work.
   bool cgroups = true;
-  // What starts OCI containers: "runc", "crun", or empty: runc, and crun where there is none.
+  // What starts OCI containers: "runc", "crun", "runsc" (a kernel in user space), or empty: runc,
+  // and crun where there is none.
   std::string oci_runtime{};
 };
 // kUnavailable when this host cannot offer the kind, with the reason and what would help.

@@ -112,7 +112,7 @@ void declare(CLI::App& app, Options& o) {
                  "runc or crun (1.15, and control groups of version 2 alone); default: runc, and "
                  "crun where there is none")
       ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "crun"}));
+      ->check(CLI::IsMember({"runc", "crun", "runsc"}));
   app.add_option("--cache-max", o.cache_max,
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")

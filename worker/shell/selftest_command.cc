@@ -35,7 +35,7 @@ int selftest(int argc, char** argv) {
   app.add_option("--oci-runtime", options.oci_runtime,
                  "runc or crun; default: the first that works")
       ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "crun"}));
+      ->check(CLI::IsMember({"runc", "crun", "runsc"}));
   app.add_option(
       "--scratch", options.scratch,
       "folder to work in, best on the disk of the worker's root (default: the system's)");

@@ -18,6 +18,9 @@ class Bench {
   virtual const fs::path& scratch() = 0;  // host folder for outputs and mounts
   // Names of what this bench's owner has left on the host: groups, containers.
   virtual std::vector<std::string> leftovers() = 0;
+  // Has what runs inside a kernel of its own (gVisor)?  The host then does not see its processes,
+  // and that kernel's words for a few things are its own; each test that asks says which.
+  virtual bool userspace() const { return false; }
 };
 
 // Control groups of this owner, in every hierarchy.

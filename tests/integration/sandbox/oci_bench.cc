@@ -1,10 +1,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "common/images/image_store.h"
 #include "tests/integration/sandbox/engine_under_test.h"
+#include "tests/integration/sandbox/oci_runtime_under_test.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/oci_runtime.h"
 
@@ -40,6 +39,7 @@ class OciBench final : public Bench {
     s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
     return s;
   }
+  bool userspace() const override { return engine_->enforcement().at("seccomp") == "gvisor"; }
   std::vector<std::string> leftovers() override {
     std::vector<std::string> out = groups_of(owner_);
     const std::string prefix = "proctor-oci-" + std::to_string(::getpid()) + "-";
@@ -69,7 +69,7 @@ class OciBench final : public Bench {
 
 std::unique_ptr<Bench> make_bench() {
   SandboxOptions options;
-  if (const char* runtime = std::getenv("PROCTOR_OCI_RUNTIME")) options.oci_runtime = runtime;
+  options.oci_runtime = oci_runtime_under_test();
   const auto runtime = find_oci_runtime(options.oci_runtime);
   if (::geteuid() != 0 || !runtime.ok()) {
     MESSAGE("not run: OCI sandboxes need root and a runtime: "

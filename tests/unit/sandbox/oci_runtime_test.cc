@@ -21,6 +21,6 @@ TEST_SUITE("sandbox") {
     const auto found = find_oci_runtime("youki");
     REQUIRE_FALSE(found.ok());
     CHECK(found.error().code == Errc::kInvalid);
-    CHECK(found.error().detail == "oci runtime youki: expected runc or crun");
+    CHECK(found.error().detail == "oci runtime youki: expected runc, crun or runsc");
   }
 }

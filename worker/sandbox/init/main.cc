@@ -1,10 +1,10 @@
-// The first process of every sandbox: `init [--disk FOLDER] -- PROGRAM ARGUMENT...`.  Runs the
-// program, buries the orphans, and tells its end on descriptor 3 in the words of boxed_process.h.
-// When that end of the pipe has no reader left (the worker was killed) it ends, and the kernel ends
-// all else inside. Where that descriptor is not open, its own exit code alone tells: the runtime
-// reports that one. With --disk it looks four times a second whether the file system of FOLDER is
-// full, and says so in that code (full_disk.h), for the program may outlive whoever else would
-// look.
+// The first process of every sandbox: `init [--userspace] [--disk FOLDER] -- PROGRAM ARGUMENT...`.
+// Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
+// boxed_process.h. When that end of the pipe has no reader left (the worker was killed) it ends,
+// and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
+// tells: the runtime reports that one. With --disk it looks four times a second whether the file
+// system of FOLDER is full, and says so in that code (full_disk.h), for the program may outlive
+// whoever else would look.
 //
 // Nothing inside may trace it or reach its descriptors through /proc, so the code under test cannot
 // write the exit code itself.  Static, in the image of a stranger: nothing but the kernel is there.
@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "worker/sandbox/init/full_disk.h"
+#include "worker/sandbox/init/userspace.h"
 
 namespace {
 
@@ -76,6 +77,13 @@ int bury(pid_t child) {
 
 int main(int argc, char** argv, char** envp) {
   const char* watched = nullptr;
+  bool userspace = false;
+  if (1 < argc && ::strcmp(argv[1], "--userspace") == 0) {
+    userspace = true;
+    if (!proctor::take_status_from_input(kStatusFd)) return kBadUse;
+    ++argv;
+    --argc;
+  }
   if (4 < argc && ::strcmp(argv[1], "--disk") == 0) {
     watched = argv[2];
     argv += 2;
@@ -94,6 +102,12 @@ int main(int argc, char** argv, char** envp) {
   const pid_t child = ::fork();
   if (child < 0) return kBadUse;
   if (child == 0) become(argv + 2, envp, before);
+  // gVisor opens descriptors of any process for any other of the same user: nobody inside has this
+  // one from here on, and our exit code tells.
+  if (userspace) {
+    ::close(kStatusFd);
+    quiet = true;
+  }
   bool was_full = false;
   const auto look = [&] {
     struct statvfs st {};

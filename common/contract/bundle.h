@@ -36,6 +36,7 @@ struct Settings {
   std::map<std::string, Caps> stage_caps{};  // by stage, those that have any
   std::map<std::string, Caps> task_caps{};   // by contract id
   Rates rates{};                             // of the whole campaign
+  Isolation isolation = Isolation::kKernel;  // of every run at least
   CapRules cap_rules() const { return {caps, stage_caps, task_caps, run_cap}; }
 };
 Settings settings_of(const Campaign& campaign);

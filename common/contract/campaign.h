@@ -114,9 +114,11 @@ struct Campaign {
   Caps caps;                              // defaults of every run
   std::map<std::string, Caps> task_caps;  // by contract id
   Rates rates;                            // of all runs together
-  std::vector<std::string> strata;        // keys reported by; each contract must have them
-  std::uint32_t workers = 2;              // of `proctor run`
-  std::uint32_t slots = 2;                // of each of them
+  // Of every run at least: a contract may ask for more, never for less.
+  Isolation isolation = Isolation::kKernel;
+  std::vector<std::string> strata;  // keys reported by; each contract must have them
+  std::uint32_t workers = 2;        // of `proctor run`
+  std::uint32_t slots = 2;          // of each of them
   enum class LedgerKind { kRedis, kJournal };
   LedgerKind ledger = LedgerKind::kRedis;  // kJournal: no Redis at all, `redis` is empty
   std::string redis;  // "", "unix:/path", "tcp://host:port/db", tls://; "": a private one
@@ -135,6 +137,10 @@ struct Campaign {
   MicroUsd stage_envelope(const std::string& stage) const;
   // All caps of a run of this task, without a stage's own (caps.h).
   Caps run_caps(const Contract& contract) const;
+  // What a run of this contract has: the stronger of its own and the campaign's.
+  Isolation isolation_of(const Contract& contract) const {
+    return stronger(isolation, contract.policy.isolation);
+  }
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };

@@ -7,6 +7,7 @@
 #include "common/contract/budget_parser.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract_digest.h"
+#include "common/contract/contract_sections.h"
 #include "common/contract/method_parser.h"
 #include "common/contract/rules.h"
 
@@ -171,6 +172,10 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
     c.rates = read_rates(*n, "rates", problems);
     if (const Node* providers = n->find("providers"))
       remember_caps(*providers, "rates.providers", c);
+  }
+  if (const Node* n = f.find("policy")) {
+    const Fields policy(*n, "policy", kCampaignPolicyKeys, problems);
+    c.isolation = policy.choice("isolation", Isolation::kKernel, kIsolationWords);
   }
   read_strata(f, c);
   c.workers = small("workers", c.workers, 1, limits::kWorkersMax);

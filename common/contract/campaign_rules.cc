@@ -42,10 +42,20 @@ class Rules {
       reference(contract);
       single_shot(contract);
       caps(contract);
+      isolation(contract);
     }
   }
 
  private:
+  // Of a contract's own word its file was told already.
+  void isolation(const Contract& contract) {
+    if (c_.isolation != Isolation::kUserspace || !contract.environment.image.empty()) return;
+    complain(c_.origin, {"policy.isolation"},
+             "userspace, and contract " + contract.id + " names no image",
+             "kernel, or an environment.image by digest in each contract, which workers with runsc "
+             "run");
+  }
+
   void complain(const Origin& origin, std::initializer_list<std::string> fields, std::string found,
                 std::string expected, std::string suggestion = "") {
     Place place = place_of(origin, fields);

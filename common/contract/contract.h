@@ -82,6 +82,13 @@ struct Check {
   std::optional<std::vector<std::string>> services{};
 };
 
+// Whose kernel serves the system calls of agent, setup, checks and services: the host's, or one in
+// user space between them and the host's (gVisor), for hosts that must not share theirs.
+enum class Isolation { kKernel, kUserspace };
+constexpr Isolation stronger(Isolation a, Isolation b) {
+  return a == Isolation::kUserspace ? a : b;
+}
+
 // Policy (R017, R024): what the agent and the checks may do.
 struct Policy {
   NetworkAccess agent_network, check_network;  // setup has its own
@@ -93,6 +100,7 @@ struct Policy {
   std::uint64_t disk_bytes = std::uint64_t{2} << 30;
   std::chrono::milliseconds cpu{0};  // 0: no limit beside wall
   double cpus = 0;                   // share; 0: no limit
+  Isolation isolation = Isolation::kKernel;
 };
 
 // Caps of one run (R106, R159).  Which one holds where several are given: caps.h.

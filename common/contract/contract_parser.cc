@@ -56,6 +56,14 @@ void read_strata(const Fields& f, Contract& out) {
                      "the contract's type, or nothing: it is taken from there");
 }
 
+// Only containers of images are run by gVisor.
+void check_isolation(const Fields& f, const Contract& c) {
+  if (c.policy.isolation != Isolation::kUserspace || !c.environment.image.empty()) return;
+  f.problems().add(
+      f.at("policy"), "policy.isolation", "userspace without an image",
+      "kernel, or environment.image: an image by digest, which workers with runsc run");
+}
+
 void check_containers(const Fields& f, const Contract& c) {
   for (std::size_t i = 0; i < c.checks.size(); ++i) {
     if (!c.checks[i].container) continue;
@@ -95,6 +103,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   c.checks = read_checks(f, files);
   c.acceptance_files = read_acceptance_files(f, files);
   if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
+  check_isolation(f, c);
   check_containers(f, c);
   check_services(f, c);
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);

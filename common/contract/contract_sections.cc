@@ -212,6 +212,7 @@ Policy read_policy(const Node& node, Problems& problems) {
   out.processes = static_cast<std::uint32_t>(f.count("processes", out.processes, 1, 1'000'000));
   out.disk_bytes = f.size("disk", out.disk_bytes, kMemoryLeast);
   out.cpu = f.duration("cpu", out.cpu, milliseconds(0));
+  out.isolation = f.choice("isolation", Isolation::kKernel, kIsolationWords);
   if (const Node* cpus = f.find("cpus")) {
     constexpr unsigned kDigits = 3;
     constexpr std::uint64_t kMost = 1'024'000;

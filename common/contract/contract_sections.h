@@ -28,6 +28,8 @@ inline constexpr std::array<Word<Environment::Sandbox>, 4> kSandboxWords{
      {"bubblewrap", Environment::Sandbox::kBubblewrap},
      {"docker", Environment::Sandbox::kDocker},
      {"none", Environment::Sandbox::kNull}}};
+inline constexpr std::array<Word<Isolation>, 2> kIsolationWords{
+    {{"kernel", Isolation::kKernel}, {"userspace", Isolation::kUserspace}}};
 inline constexpr std::array<Word<CheckKind>, 5> kCheckKindWords{
     {{"build", CheckKind::kBuild},
      {"static", CheckKind::kStatic},

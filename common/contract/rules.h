@@ -128,8 +128,10 @@ inline constexpr std::array<KeyName, 6> kContainerKeys{"image",       "entrypoin
                                                        "working_dir", "variables",  "mounts"};
 inline constexpr std::array<KeyName, 3> kContainerMountKeys{"from", "at", "writable"};
 inline constexpr std::array<KeyName, 2> kAcceptanceFileKeys{"from", "to"};
-inline constexpr std::array<KeyName, 9> kPolicyKeys{
-    "network", "writable", "protected", "wall", "memory", "processes", "disk", "cpu", "cpus"};
+inline constexpr std::array<KeyName, 10> kPolicyKeys{"network", "writable",  "protected", "wall",
+                                                     "memory",  "processes", "disk",      "cpu",
+                                                     "cpus",    "isolation"};
+inline constexpr std::array<KeyName, 1> kCampaignPolicyKeys{"isolation"};
 inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "tokens",
                                                   "tool_calls",
@@ -139,11 +141,11 @@ inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "dependency_installs",
                                                   "active",
                                                   "calls_per_minute"};
-inline constexpr std::array<KeyName, 18> kCampaignKeys{
+inline constexpr std::array<KeyName, 19> kCampaignKeys{
     "$schema",   "name",           "contracts", "methods", "replicates",
     "seed",      "seed_deviation", "stages",    "budget",  "caps",
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
-    "task_caps", "rates",          "retries"};
+    "task_caps", "rates",          "retries",   "policy"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
 inline constexpr std::array<KeyName, 13> kMethodKeys{
     "name",          "kind",      "command", "script",   "files",    "variables",

@@ -12,9 +12,9 @@
 namespace proctor {
 namespace {
 
-constexpr std::array<std::string_view, 10> kKeys{
-    "campaign",       "caps",       "run_cap",   "cost_model", "seed",
-    "seed_deviation", "stage_caps", "task_caps", "stages",     "rates"};
+constexpr std::array<std::string_view, 11> kKeys{
+    "campaign",   "caps",      "run_cap", "cost_model", "seed",     "seed_deviation",
+    "stage_caps", "task_caps", "stages",  "rates",      "isolation"};
 constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
 constexpr std::array<std::string_view, 6> kRowKeys{"action_type", "unit",     "unit_price",
                                                    "notes",       "provider", "model"};
@@ -102,6 +102,7 @@ Settings settings_of(const Campaign& c) {
     for (const Stage& stage : c.stages) s.stages.push_back(stage.name);
   s.task_caps = c.task_caps;
   s.rates = c.rates;
+  s.isolation = c.isolation;
   return s;
 }
 
@@ -118,6 +119,9 @@ std::string canonical_form(const Settings& s) {
   // A worker that does not know rates refuses the bundle: it would not keep to them.
   if (s.rates.calls_per_minute) settings["rates"]["calls_per_minute"] = *s.rates.calls_per_minute;
   if (!s.rates.providers.empty()) settings["rates"]["providers"] = s.rates.providers;
+  // Likewise.
+  if (s.isolation != Isolation::kKernel)
+    settings["isolation"] = word_of(s.isolation, kIsolationWords);
   return canonical_text({{"settings", std::move(settings)}, {"format", 1}});
 }
 
@@ -146,6 +150,7 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
   s.stage_caps = read_caps_table(f, "stage_caps", problems);
   s.task_caps = read_caps_table(f, "task_caps", problems);
   if (const Node* n = f.find("rates")) s.rates = read_rates(*n, "rates", problems);
+  s.isolation = f.choice("isolation", Isolation::kKernel, kIsolationWords);
   if (!out.empty()) return as_error(out);
   if (!opened.base.empty() || canonical_form(s) != opened.form)
     return Error{Errc::kInvalid, "bundle: not in canonical form"};

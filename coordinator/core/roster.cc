@@ -19,6 +19,7 @@ std::uint32_t from_features(const std::vector<std::string>& features,
     if (f == "sandbox:bubblewrap") has |= kBubblewrap;
     if (f == "sandbox:docker") has |= kDocker | kImages;
     if (f == "sandbox:null") has |= kNull;
+    if (f == "isolation:userspace") has |= kUserspace;
     if (!f.starts_with("image:")) continue;
     const auto at = std::ranges::find(images, f);
     if (at != images.end()) has |= image_bit(static_cast<std::size_t>(at - images.begin()));
@@ -38,12 +39,14 @@ std::string in_words(std::uint32_t bits, const char* image) {
   else
     add(kImages, image);
   add(kNull, "the null sandbox");
+  add(kUserspace, "isolation in user space (runsc)");
   return out.empty() ? "nothing special" : out;
 }
 }  // namespace
 
 std::string describe(std::uint32_t needs) {
-  return in_words(needs, "Docker");
+  // Of images in user space the Engine runs none.
+  return in_words((needs & kUserspace) != 0 ? needs & ~kImages : needs, "Docker");
 }
 std::string describe_offer(std::uint32_t has) {
   return in_words(has, "stored images");

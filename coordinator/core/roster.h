@@ -19,6 +19,7 @@ namespace capability {
 inline constexpr std::uint32_t kBubblewrap = 1;
 inline constexpr std::uint32_t kDocker = 2;
 inline constexpr std::uint32_t kNull = 4;
+inline constexpr std::uint32_t kUserspace = 8;  // images, by a kernel in user space
 // One bit for each image of the campaign, in the order of PlanView::images; those beyond share the
 // last.  A worker with an engine has them all, one without has those of its store.
 inline constexpr std::uint32_t kImageFirst = 0x100;

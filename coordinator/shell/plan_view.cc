@@ -16,8 +16,10 @@ std::uint32_t needs_image(PlanView& view, const std::string& image) {
   return capability::image_bit(static_cast<std::size_t>(at - view.images.begin()));
 }
 
-std::uint32_t needs_of(PlanView& view, const Contract& contract) {
+std::uint32_t needs_of(PlanView& view, const Contract& contract, Isolation isolation) {
   const std::string& image = contract.environment.image;
+  // Who offers it need not have an Engine.
+  if (isolation == Isolation::kUserspace) return capability::kUserspace | needs_image(view, image);
   switch (contract.environment.sandbox) {
     case Environment::Sandbox::kDocker:
       return needs_image(view, image);
@@ -67,7 +69,8 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
     const Contract* contract = campaign.find_contract(task.id);
     PROCTOR_ASSERT(contract != nullptr);
     view.tasks.push_back({add_scope("task:" + task.id, task_cap(campaign, task.id)),
-                          campaign.run_cap(*contract), needs_of(view, *contract)});
+                          campaign.run_cap(*contract),
+                          needs_of(view, *contract, campaign.isolation_of(*contract))});
   }
   const Envelopes& e = campaign.envelopes;
   for (const std::string& method : plan.shape().methods) {

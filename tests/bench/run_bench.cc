@@ -1,8 +1,8 @@
 // Runs of `noop` with a one-command suite on a repository of 2,000 files, per second and core,
-// through the real `proctor run`, under bubblewrap and in an image by the OCI runtime: the figure
-// is the journal's, between the results of warm runs. `run_bench [PROCTOR [RUNS [SLOTS
-// [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it. The first 40 results are left
-// out: they wait for the mirror and the first checkout.
+// through the real `proctor run`, under bubblewrap and in an image by the OCI runtime, and by runsc
+// where that is: the figure is the journal's, between the results of warm runs.
+// `run_bench [PROCTOR [RUNS [SLOTS [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it.
+// The first 40 results are left out: they wait for the mirror and the first checkout.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +17,8 @@
 #include "coordinator/journal/journal_reader.h"
 #include "tests/bench/bench_repository.h"
 #include "tests/support/test_image.h"
+#include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runtime_files.h"
 
 using namespace proctor;
 using bench::must;
@@ -179,5 +181,12 @@ int main(int argc, char** argv) {
   const std::string image = make_image(dir / "image");
   const Kind oci{"oci", "run.oci_per_core_s", "run.oci_cpu_ms", "image: run-bench@" + image,
                  std::max(runs / 2, kWarmUp + 10)};
-  return measure(program, oci, dir, commit, slots) && good ? 0 : 1;
+  good = measure(program, oci, dir, commit, slots) && good;
+  if (find_on_path(kRunsc).empty()) {
+    std::puts("runsc: not run: there is none on PATH");
+    return good ? 0 : 1;
+  }
+  const Kind runsc{"runsc", "run.oci_runsc_per_core_s", "run.oci_runsc_cpu_ms",
+                   oci.environment + "\npolicy:\n  isolation: userspace", kWarmUp + 20};
+  return measure(program, runsc, dir, commit, slots) && good ? 0 : 1;
 }

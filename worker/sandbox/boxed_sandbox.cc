@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -79,6 +80,7 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   outcome.wall = end->wall;
   outcome.cpu = box->cpu_by_group ? group.cpu_time().value_or(end->cpu) : end->cpu;
   outcome.memory_peak = group.memory_peak();
+  outcome.memory_peak -= std::min(outcome.memory_peak, box->runtime_memory);
   outcome.stdout_bytes = out.total();
   outcome.stderr_bytes = err.total();
   PROCTOR_CHECK_OK(conclude(*box, *end, err.head(), outcome));

@@ -25,6 +25,8 @@ struct Box {
   BoxLaunch launch;
   // The runtime is dear itself: what the command used is the group's count, not the process's.
   bool cpu_by_group = false;
+  // Of what its groups hold: the runtime's own, which is not the command's.
+  std::uint64_t runtime_memory = 0;
   // No control group keeps the limit on memory: what all processes hold together is looked at.
   bool watch_memory = false;
 };

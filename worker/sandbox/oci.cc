@@ -125,6 +125,7 @@ class OciSandbox final : public BoxedSandbox {
     box.launch.doors = &box.group.doors();
     box.launch.argv = runsc_argv(spec(), {shared_->runtime, box.bundle, box.state, name});
     box.launch.status_as_input = true;
+    box.runtime_memory = kSentryMemory;
     return ok_status();
   }
 
@@ -206,7 +207,8 @@ class OciEngine final : public SandboxEngine {
               {"open_files", "gvisor"},
               {"file", "gvisor"},
               {"network", "gvisor"},
-              {"seccomp", "gvisor"}};
+              {"seccomp", "gvisor"},
+              {"kernel", "gvisor"}};
     return {{"memory", c.keeper("memory", "none")},
             {"processes", c.keeper("pids", "none")},
             {"cpus", c.keeper("cpu", "none")},
@@ -275,12 +277,13 @@ bool oci_offers(const SandboxOptions& options, const std::string& image) {
   return images.ok() && images->find(image).ok();
 }
 
-bool oci_offers_any(const SandboxOptions& options) {
-  if (!find_runtime(options).ok()) return false;
+std::optional<std::string> oci_any_image(const SandboxOptions& options) {
+  if (!find_runtime(options).ok()) return std::nullopt;
   const auto images = ImageStore::open(options.images);
-  if (!images.ok()) return false;
+  if (!images.ok()) return std::nullopt;
   const auto all = images->list();
-  return all.ok() && !all->empty();
+  if (!all.ok() || all->empty()) return std::nullopt;
+  return all->front().id;
 }
 
 std::vector<std::string> oci_images(const SandboxOptions& options) {

@@ -12,6 +12,8 @@
 // Needs root.  Thread-safe.  Fails with kUnavailable (no runtime, not root, no image store),
 // kInvalid (no such image, the spec).
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "worker/sandbox/sandbox.h"
 
@@ -21,8 +23,8 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
 
 // Can runtimes be started here, and does the store hold this image?  Looks, starts nothing.
 bool oci_offers(const SandboxOptions& options, const std::string& image);
-// Can they be started, and does it hold any?
-bool oci_offers_any(const SandboxOptions& options);
+// Can they be started, and does it hold any?  The id of one.
+std::optional<std::string> oci_any_image(const SandboxOptions& options);
 // What the store holds, as features name it: each image by its id, its manifest and its names.
 // Sorted; the first kOciImagesMost.
 inline constexpr std::size_t kOciImagesMost = 240;

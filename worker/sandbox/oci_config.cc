@@ -1,6 +1,7 @@
 #include "worker/sandbox/oci_config.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include "common/base/json.h"
@@ -24,7 +25,8 @@ Json bind_mount(const fs::path& host, const std::string& at, bool writable) {
 
 // Of the kernel in user space: /dev, /sys and terminals are its own, whatever is said here.
 Json userspace_mounts() {
-  return Json::array({kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
+  // It has no read-only places within /proc.
+  return Json::array({kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev", "ro"}),
                       kernel_mount("/dev/shm", "tmpfs", "shm",
                                    {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
 }
@@ -119,7 +121,18 @@ Json userspace_section(const SandboxSpec& spec) {
   Json namespaces = Json::array();
   for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
   if (!spec.network && !spec.shared) namespaces.push_back({{"type", "network"}});
-  return {{"namespaces", std::move(namespaces)}, {"seccomp", oci_seccomp()}};
+  Json seccomp = oci_seccomp();
+  // It gives a better priority, which is one in its own books alone, to whoever asks.
+  constexpr std::uint64_t kNegative = 0x8000'0000;
+  seccomp["syscalls"].push_back({{"names", {"setpriority"}},
+                                 {"action", "SCMP_ACT_ERRNO"},
+                                 {"errnoRet", EPERM},
+                                 {"args",
+                                  {{{"index", 2},
+                                    {"op", "SCMP_CMP_MASKED_EQ"},
+                                    {"value", kNegative},
+                                    {"valueTwo", kNegative}}}}});
+  return {{"namespaces", std::move(namespaces)}, {"seccomp", std::move(seccomp)}};
 }
 
 Json linux_section(const SandboxSpec& spec, const OciHost& host) {

@@ -5,8 +5,6 @@
 namespace proctor {
 namespace {
 
-// The sentry, the gofer and runsc itself hold 60 MiB of their own while nothing runs inside.
-constexpr std::uint64_t kSentryMemory = std::uint64_t{128} << 20;
 // Threads of theirs; and for each process inside one that runs its code and one that serves it.
 constexpr std::uint64_t kThreads = 512;
 constexpr std::uint64_t kThreadsPerProcess = 4;

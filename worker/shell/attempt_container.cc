@@ -100,7 +100,8 @@ Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_container_network(
 }
 
 Result<SandboxEngine*> AttemptRun::container_engine(const ProgramContainer& container) {
-  return tools_.engines.wait_for(environment_of(contract(), container), watch_.token());
+  const Environment environment = environment_of(contract(), container);
+  return tools_.engines.wait_for(wish(environment), watch_.token());
 }
 
 Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container, Room room,

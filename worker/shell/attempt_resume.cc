@@ -88,7 +88,7 @@ Status AttemptRun::restore(const LeftAttempt& left) {
               RunRecorder::reopen(run_dir(), c.trace,
                                   agent ? RunRecorder::Keep::kAll : RunRecorder::Keep::kMarked));
   recorder_ = std::make_unique<RunRecorder>(std::move(recorder));
-  PROCTOR_TRY(engine_, tools_.engines.wait_for(contract().environment, watch_.token()));
+  PROCTOR_TRY(engine_, tools_.engines.wait_for(wish(contract().environment), watch_.token()));
   PROCTOR_TRY(const SandboxEngine* const runs_agent, agent_engine());
   if (agent && runs_agent->kind() != SandboxKind::kDocker)
     return Error{Errc::kUnavailable, "its image has another runtime now"};

@@ -165,7 +165,8 @@ void AttemptRun::look_at_disk(ExecOutcome& outcome) const {
 }
 
 AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
-  Result<SandboxEngine*> engine = tools_.engines.wait_for(contract().environment, watch_.token());
+  Result<SandboxEngine*> engine =
+      tools_.engines.wait_for(wish(contract().environment), watch_.token());
   if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
   engine_ = *engine;
   if (input_.method->container)

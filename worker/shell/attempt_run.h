@@ -206,6 +206,10 @@ class AttemptRun {
   std::uint64_t recorded_bytes() const;
 
   const Contract& contract() const { return input_.contract->contract; }
+  // In this environment, isolated as contract and campaign want it.
+  EngineWish wish(const Environment& environment) const {
+    return {environment, stronger(contract().policy.isolation, input_.settings->isolation)};
+  }
 
   Tools tools_;
   const AttemptInput& input_;

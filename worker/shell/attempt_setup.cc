@@ -63,6 +63,8 @@ void AttemptRun::look_for_layer() {
   SetupPlace place;
   place.content = content->hex();
   place.sandbox = to_string(engine_->kind());
+  if (const auto limits = engine_->enforcement(); limits.contains("kernel"))
+    place.sandbox += "+" + limits.at("kernel");
   place.workspace = to_string(tools_.store.kind(shown_to()));
   std::vector<fs::path> toolchains;
   for (const Toolchain& t : contract().environment.toolchains) toolchains.emplace_back(t.path);

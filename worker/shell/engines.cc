@@ -47,24 +47,22 @@ bool Engines::oci_works(const std::string& image) {
   if (!engine.ok()) return false;
   const std::lock_guard lock(mutex_);
   if (oci_works_) return *oci_works_;
-  const Result<TempDir> workspace = TempDir::create("proctor-probe");
-  if (!workspace.ok()) return false;
-  SandboxSpec spec;
-  spec.label = "probe";
-  spec.workspace = workspace->path();
-  spec.image = image;
-  auto sandbox = (*engine)->open(spec);
-  if (!sandbox.ok()) return false;
-  ExecSpec nothing;
-  nothing.command = ":";
-  const auto outcome = (*sandbox)->run(nothing, {});
-  // An image without a shell is nothing against the runtime.
-  oci_works_ = outcome.ok() || outcome.error().code != Errc::kUnavailable;
-  if (!*oci_works_) log::warn("images run under Docker only: " + outcome.error().detail);
+  const Status works = probe_engine(**engine, image);
+  oci_works_ = works.ok();
+  if (!*oci_works_) log::warn("images run under Docker only: " + works.error().detail);
   return *oci_works_;
 }
 
-Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
+Result<SandboxEngine*> Engines::engine_for(const EngineWish& wish) {
+  const Environment& environment = wish.environment;
+  if (wish.isolation == Isolation::kUserspace) {
+    if (environment.image.empty())
+      return Error{Errc::kInvalid, "isolation in user space: the contract names no image"};
+    if (images_ == ImageRunner::kDocker)
+      return Error{Errc::kUnavailable,
+                   "isolation in user space: this worker's images are Docker's (--images)"};
+    return userspace_.for_image(environment.image);
+  }
   const SandboxKind kind = kind_for(environment);
   if (kind == SandboxKind::kNull && null_ == Null::kForbidden) {
     return Error{Errc::kInvalid, "sandbox null: only for benchmarks (proctor-worker --allow-null)"};
@@ -86,17 +84,18 @@ Result<SandboxEngine*> Engines::engine_for(const Environment& environment) {
   return get(kind);
 }
 
-Result<SandboxEngine*> Engines::wait_for(const Environment& environment, std::stop_token cancel) {
+Result<SandboxEngine*> Engines::wait_for(const EngineWish& wish, std::stop_token cancel) {
   constexpr std::chrono::milliseconds kPoll{500};
   const auto until = std::chrono::steady_clock::now() + engine_wait_;
   for (bool said = false;; said = true) {
-    Result<SandboxEngine*> engine = engine_for(environment);
+    Result<SandboxEngine*> engine = engine_for(wish);
     if (engine.ok()) {
       if (said) log::info("the Docker Engine answers again");
       return engine;
     }
-    const bool away =
-        kind_for(environment) == SandboxKind::kDocker && engine.error().code == Errc::kUnavailable;
+    const bool away = wish.isolation == Isolation::kKernel &&
+                      kind_for(wish.environment) == SandboxKind::kDocker &&
+                      engine.error().code == Errc::kUnavailable;
     if (!away || cancel.stop_requested() || until <= std::chrono::steady_clock::now())
       return engine;
     if (!said) log::warn(engine.error().detail + ": waiting for it");
@@ -119,11 +118,13 @@ Result<SandboxEngine*> Engines::get(SandboxKind kind) {
 bool Engines::offers(SandboxKind kind) const {
   if (kind == SandboxKind::kDocker)
     return images_ != ImageRunner::kOci && docker_answers(options_.docker_socket);
-  if (kind == SandboxKind::kOci) return images_ != ImageRunner::kDocker && oci_offers_any(options_);
+  if (kind == SandboxKind::kOci)
+    return images_ != ImageRunner::kDocker && oci_any_image(options_).has_value();
   return true;
 }
 
 void Engines::clean_up(const std::set<std::string>& keep) {
+  userspace_.clean_up(keep);
   // Whatever an earlier life used, with whichever options.
   for (const SandboxKind kind :
        {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
@@ -155,6 +156,7 @@ std::vector<std::string> Engines::features() {
     if (kind == SandboxKind::kOci)
       for (std::string& image : oci_images(options_)) out.push_back(std::move(image));
   }
+  if (images_ != ImageRunner::kDocker && userspace_.offered()) out.push_back("isolation:userspace");
   return out;
 }
 

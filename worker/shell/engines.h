@@ -15,11 +15,18 @@
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "worker/sandbox/sandbox.h"
+#include "worker/shell/userspace_engine.h"
 
 namespace proctor {
 
 // The kind a contract asks for; kDocker stands for whatever runs images here.  Pure.
 SandboxKind wanted_sandbox(const Environment& environment);
+
+// What an attempt runs in.
+struct EngineWish {
+  const Environment& environment;
+  Isolation isolation = Isolation::kKernel;
+};
 
 // Who runs images.  kAuto: OCI for those that this host's store holds, Docker for all others.
 enum class ImageRunner { kAuto, kOci, kDocker };
@@ -28,21 +35,25 @@ class Engines {
  public:
   enum class Null { kForbidden, kAllowed };
   Engines(SandboxOptions options, Null null, ImageRunner images, std::chrono::seconds engine_wait)
-      : options_(std::move(options)), null_(null), images_(images), engine_wait_(engine_wait) {}
+      : options_(std::move(options)),
+        null_(null),
+        images_(images),
+        engine_wait_(engine_wait),
+        userspace_(options_) {}
 
   // kUnavailable: this host cannot offer it (the text names the image and the engine).
   // kInvalid: a null sandbox outside a benchmark, docker without an image.
-  Result<SandboxEngine*> engine_for(const Environment& environment);
+  Result<SandboxEngine*> engine_for(const EngineWish& wish);
   // The same, but a Docker Engine that does not answer is waited for, and that is said: it may be
   // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
-  Result<SandboxEngine*> wait_for(const Environment& environment, std::stop_token cancel);
+  Result<SandboxEngine*> wait_for(const EngineWish& wish, std::stop_token cancel);
   // Removes what earlier lives of this worker left, in every kind; but for commands of these names,
   // which somebody will adopt.  What a Docker Engine that is away holds of it goes when that is
   // back, before anything new begins there.
   void clean_up(const std::set<std::string>& keep = {});
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
   // "sandbox:docker" runs every image, "sandbox:oci" those that follow, each as "image:NAME" and by
-  // its id.
+  // its id; "isolation:userspace" where runsc does, too.
   std::vector<std::string> features();
   // Opens this kind, which takes a while, before anybody needs it.
   void open_ahead(SandboxKind kind) { static_cast<void>(get(kind).ok()); }
@@ -62,6 +73,7 @@ class Engines {
   std::optional<std::set<std::string>> docker_unclean_;  // with what is to be kept
   std::set<SandboxKind> told_;
   std::optional<bool> oci_works_;  // once tried
+  UserspaceEngine userspace_;
 };
 
 }  // namespace proctor

@@ -70,7 +70,8 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
                                       const fs::path& dir, fs::path& archive, MeterBook* book) {
   wire::ResultMessage result = blank_result(input);
   const Environment& environment = input.contract->contract.environment;
-  if (wanted_sandbox(environment) == SandboxKind::kNull && engines_.engine_for(environment).ok()) {
+  if (wanted_sandbox(environment) == SandboxKind::kNull &&
+      engines_.engine_for({environment}).ok()) {
     result.outcome = RunOutcome::kSuccess;  // a benchmark of everything but execution
     result.rationale = "null sandbox: nothing was executed";
     return result;

@@ -33,7 +33,7 @@ int selftest(int argc, char** argv) {
       ->envname("PROCTOR_DOCKER_SOCKET")
       ->capture_default_str();
   app.add_option("--oci-runtime", options.oci_runtime,
-                 "runc or crun; default: the first that works")
+                 "runc, crun or runsc; default: the first of the former two that works")
       ->envname("PROCTOR_OCI_RUNTIME")
       ->check(CLI::IsMember({"runc", "crun", "runsc"}));
   app.add_option(

@@ -39,7 +39,7 @@ class OciBench final : public Bench {
     s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
     return s;
   }
-  bool userspace() const override { return engine_->enforcement().at("seccomp") == "gvisor"; }
+  bool userspace() const override { return engine_->enforcement().contains("kernel"); }
   std::vector<std::string> leftovers() override {
     std::vector<std::string> out = groups_of(owner_);
     const std::string prefix = "proctor-oci-" + std::to_string(::getpid()) + "-";

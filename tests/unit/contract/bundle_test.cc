@@ -46,6 +46,7 @@ Settings some_settings() {
   s.task_caps["fix-sum"].active = std::chrono::seconds(9);
   s.cost_model.rows.push_back({"llm_request", "token", 5, "", "acme", "big/1"});
   s.cost_model.rows.push_back({"*", "*", 7, ""});
+  s.isolation = Isolation::kUserspace;
   s.rates = {600, {{"acme", 60}, {"big one", 7}}};
   return s;
 }
@@ -214,6 +215,7 @@ TEST_SUITE("contract") {
     CHECK(opened->cost_model.output_token == s.cost_model.output_token);
     CHECK(opened->seed == 7);
     CHECK(opened->rates == s.rates);
+    CHECK(opened->isolation == Isolation::kUserspace);
     CHECK(make_bundle(*opened) == bundle);
   }
 

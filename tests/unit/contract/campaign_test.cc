@@ -181,7 +181,9 @@ TEST_SUITE("contract") {
          "campaign.yaml:21:1: replicate: found the unknown key \"replicate\", expected $schema, "
          "name, contracts, methods, replicates, seed, seed_deviation, stages, budget, caps, "
          "strata, "
-         "workers, slots, redis, infrastructure_retries, task_caps, rates or retries (did you mean "
+         "workers, slots, redis, infrastructure_retries, task_caps, rates, retries or policy (did "
+         "you "
+         "mean "
          "\"replicates\"?)\n"},
         {kYaml, "- noop", "- nop",
          "campaign.yaml:14:5: methods[0]: found \"nop\", expected noop, reference, or a mapping "

@@ -263,6 +263,31 @@ TEST_SUITE("contract") {
                                     "/var/lib/rustup", "/usr/local/go", "/devel"})
       CHECK_MESSAGE(toolchain("{path: " + place + "}") == "", place);
   }
+
+  TEST_CASE(
+      "isolation in user space needs an image and changes the digest only where it is asked") {
+    Diagnostics out;
+    const std::string image = "docker\n  image: sha256:" + std::string(64, 'a');
+    const std::string with_image = replaced(kContractYaml, "bubblewrap", image.c_str());
+    const auto isolated = [](std::string_view yaml, const char* word) {
+      return replaced(yaml, "cpus: 1.5", ("cpus: 1.5\n  isolation: " + std::string(word)).c_str());
+    };
+    const Contract plain = parse(with_image, out);
+    const Contract kernel = parse(isolated(with_image, "kernel"), out);
+    const Contract userspace = parse(isolated(with_image, "userspace"), out);
+    CHECK(out.text() == "");
+    CHECK(plain.policy.isolation == Isolation::kKernel);
+    CHECK(kernel.digest == plain.digest);
+    CHECK(userspace.policy.isolation == Isolation::kUserspace);
+    CHECK(userspace.digest != plain.digest);
+    parse(isolated(kContractYaml, "userspace"), out);
+    CHECK(out.text().find("policy.isolation: found userspace without an image, expected kernel, or "
+                          "environment.image: an image by digest, which workers with runsc run") !=
+          std::string::npos);
+    CHECK(stronger(Isolation::kKernel, Isolation::kUserspace) == Isolation::kUserspace);
+    CHECK(stronger(Isolation::kUserspace, Isolation::kKernel) == Isolation::kUserspace);
+    CHECK(stronger(Isolation::kKernel, Isolation::kKernel) == Isolation::kKernel);
+  }
 }
 
 }  // namespace proctor

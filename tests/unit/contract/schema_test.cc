@@ -93,6 +93,7 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/caps", kCapsKeys);
     const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", kCampaignKeys);
+    check_keys(campaign, "/properties/policy", kCampaignPolicyKeys);
     check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
     check_keys(campaign, "/properties/methods/items/anyOf/1/properties/container", kContainerKeys);
     check_keys(campaign, "/properties/stages/items", kStageKeys);

@@ -35,6 +35,19 @@ TEST_SUITE("roster") {
     CHECK(roster.pick(capability::kDocker) == small);
   }
 
+  TEST_CASE("isolation in user space is had by who says so, and not by who runs images alone") {
+    const std::uint32_t images = capability::from_features({"sandbox:docker", "sandbox:oci"});
+    const std::uint32_t both =
+        capability::from_features({"sandbox:docker", "sandbox:oci", "isolation:userspace"});
+    Roster roster;
+    join(roster, "shares", 9, images);
+    CHECK_FALSE(roster.pick(capability::kUserspace).has_value());
+    CHECK_FALSE(roster.anyone_has(capability::kUserspace));
+    const WorkerIndex own = join(roster, "own", 1, both);
+    CHECK(roster.pick(capability::kUserspace) == own);
+    CHECK(capability::describe(capability::kUserspace) == "isolation in user space (runsc)");
+  }
+
   TEST_CASE("a suspect or absent worker has no free slots and keeps what it holds") {
     Roster roster;
     const WorkerIndex a = join(roster, "a", 2, kBoth);

@@ -81,6 +81,7 @@ int main(int argc, char** argv, char** envp) {
   if (1 < argc && ::strcmp(argv[1], "--userspace") == 0) {
     userspace = true;
     if (!proctor::take_status_from_input(kStatusFd)) return kBadUse;
+    proctor::remove_spare_devices();
     ++argv;
     --argc;
   }
@@ -102,11 +103,9 @@ int main(int argc, char** argv, char** envp) {
   const pid_t child = ::fork();
   if (child < 0) return kBadUse;
   if (child == 0) become(argv + 2, envp, before);
-  // gVisor opens descriptors of any process for any other of the same user: nobody inside has this
-  // one from here on, and our exit code tells.
   if (userspace) {
-    ::close(kStatusFd);
-    quiet = true;
+    proctor::close_all_given(kStatusFd);
+    quiet = true;  // our exit code tells
   }
   bool was_full = false;
   const auto look = [&] {

@@ -15,4 +15,17 @@ inline bool take_status_from_input(int status_fd) {
   return 0 <= nothing && ::dup2(nothing, 0) == 0 && ::close(nothing) == 0;
 }
 
+// Devices that gVisor puts into every /dev, a file system of this container alone, and no image
+// asks for.
+inline void remove_spare_devices() {
+  (void)::unlink("/dev/fuse");
+  (void)::unlink("/dev/net/tun");
+}
+
+// gVisor opens descriptors of any process for any other of the same user, whether or not it may be
+// traced: the first process keeps none of those that it was given.
+inline void close_all_given(int status_fd) {
+  for (int fd = 0; fd <= status_fd; ++fd) (void)::close(fd);
+}
+
 }  // namespace proctor

@@ -23,10 +23,11 @@ Json bind_mount(const fs::path& host, const std::string& at, bool writable) {
           {"options", {"rbind", "rprivate", writable ? "rw" : "ro", "nosuid", "nodev"}}};
 }
 
-// Of the kernel in user space: /dev, /sys and terminals are its own, whatever is said here.
+// Of the kernel in user space: /dev and terminals are its own, whatever is said here.
 Json userspace_mounts() {
   // It has no read-only places within /proc.
   return Json::array({kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev", "ro"}),
+                      kernel_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
                       kernel_mount("/dev/shm", "tmpfs", "shm",
                                    {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
 }

@@ -44,7 +44,8 @@ const std::vector<ContainmentCase>& containment_cases() {
       one.limit = "memory_files";
     }
     stopped("kill-all", "signals reach nothing but the attack itself", "kill-all", nullptr,
-            {End::kSignalled, End::kExited});
+            {End::kSignalled, End::kExited})
+        .timeout = milliseconds(20'000);  // of 70,000 signals each costs gVisor 0.1 ms
     stopped("fork-bomb", "processes beyond the limit are not to be had", "fork-bomb most=66",
             "processes", {End::kTimedOut})
         .timeout = milliseconds(700);

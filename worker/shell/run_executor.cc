@@ -34,7 +34,9 @@ void lose_evidence(wire::ResultMessage& result, const std::string& why) {
 
 Status RunExecutor::can_begin(const AttemptInput& input) {
   if (input.left) return ok_status();  // it has begun, and is paid for
-  Result<SandboxEngine*> engine = engines_.engine_for(input.contract->contract.environment);
+  Result<SandboxEngine*> engine = engines_.engine_for(
+      {input.contract->contract.environment,
+       stronger(input.contract->contract.policy.isolation, input.settings->isolation)});
   if (!engine.ok() && engine.error().code == Errc::kUnavailable) return engine.error();
   return ok_status();
 }

@@ -30,9 +30,11 @@ struct UnpackBounds {
 };
 // Makes the folder `into`, which must not exist, with everything in it or not at all: entries go
 // to a new folder beside it that is renamed at the end; what is in it is synced, its name is on
-// disk once the caller syncs the folder it finally lies in.  kInvalid names the entry: a path that
-// is not safe (files.h) or comes twice, a link, device or other kind, a file that is cut.
-// kExhausted: a bound.  kConflict: `into` is there.
+// disk once the caller syncs the folder it finally lies in.  kInvalid: the archive is at fault and
+// always will be; names the entry: a path that is not safe (files.h) or comes twice, a link, device
+// or other kind, a file that is cut, or a bound that is passed.  kUnavailable: this machine could
+// not, for want of memory, files, room, or a disk that reads and writes; the same archive may be
+// unpacked later.  kConflict: `into` is there.
 Status unpack_archive(const fs::path& archive, const fs::path& into,
                       const UnpackBounds& bounds = {});
 

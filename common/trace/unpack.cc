@@ -26,16 +26,37 @@ struct FreeReader {
 };
 using Reader = std::unique_ptr<archive, FreeReader>;
 
+// What this machine lacks at the moment (memory, files, room on its disk) is no word about the
+// archive: it may be whole, and is unpacked another time.
+Error ours(std::string_view what, int error_number) {
+  return {Errc::kUnavailable, errno_error(what, error_number).detail};
+}
+
+// Of a call that was given a name out of the archive.
+Error of_name(std::string_view what, int error_number) {
+  switch (error_number) {
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case EEXIST:
+    case ENAMETOOLONG:
+      return {Errc::kInvalid, errno_error(what, error_number).detail};
+    default:
+      return ours(what, error_number);
+  }
+}
+
 class Unpacker {
  public:
   Unpacker(const fs::path& into, const UnpackBounds& bounds) : into_(into), bounds_(bounds) {}
 
   Status run(int archive_fd) {
     root_.reset(::open(into_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!root_.valid()) return errno_error(into_.string(), errno);
+    if (!root_.valid()) return ours(into_.string(), errno);
     reader_.reset(archive_read_new());
+    if (!reader_) return ours("read", ENOMEM);
     // One format and one filter: each parser that is not there cannot be attacked.
-    if (!reader_ || archive_read_support_format_tar(reader_.get()) != ARCHIVE_OK ||
+    if (archive_read_support_format_tar(reader_.get()) != ARCHIVE_OK ||
         archive_read_support_filter_zstd(reader_.get()) != ARCHIVE_OK ||
         archive_read_open_fd(reader_.get(), archive_fd, std::size_t{64} << 10) != ARCHIVE_OK)
       return broken("open");
@@ -47,16 +68,25 @@ class Unpacker {
       if (code == ARCHIVE_EOF) return sync_folders();
       if (code != ARCHIVE_OK) return broken("header");
       if (bounds_.entries <= seen_.size())
-        return Error{Errc::kExhausted, "more than " + std::to_string(bounds_.entries) + " entries"};
+        return Error{Errc::kInvalid, "more than " + std::to_string(bounds_.entries) + " entries"};
       PROCTOR_CHECK_OK(take(entry));
     }
   }
 
  private:
+  // libarchive says what the system said by its number; its own numbers are EILSEQ for a wrong
+  // format (EFTYPE, where there is one), EINVAL, and -1 for the rest.  That is also what a filter's
+  // library says, whose only word for a lack of memory is a text: zstd's, and libarchive's own.
   Error broken(std::string_view what) const {
-    const char* text = reader_ ? archive_error_string(reader_.get()) : nullptr;
-    return Error{Errc::kInvalid, std::string(what) + ": " +
-                                     printable(text == nullptr ? "not a tar archive" : text, 400)};
+    const int code = archive_errno(reader_.get());
+    const char* said = archive_error_string(reader_.get());
+    const std::string_view text = said == nullptr ? "not a tar archive" : said;
+    const bool no_memory = text.ends_with("not enough memory") ||
+                           text.starts_with("Can't allocate") ||
+                           text.starts_with("Couldn't allocate");
+    const bool here = no_memory || (0 < code && code != EILSEQ && code != EINVAL);
+    return Error{here ? Errc::kUnavailable : Errc::kInvalid,
+                 std::string(what) + ": " + printable(text, 400)};
   }
 
   Status take(archive_entry* entry) {
@@ -81,7 +111,7 @@ class Unpacker {
     if (folder) {
       if (::mkdirat(parent.get(), name.c_str(), 0755) == 0) return ok_status();
       // Made on the way to an earlier entry: open_folder refuses whatever is not a folder.
-      if (errno != EEXIST) return errno_error(path, errno);
+      if (errno != EEXIST) return of_name(path, errno);
       PROCTOR_TRY([[maybe_unused]] const UniqueFd there, open_folder(parent.get(), name, path));
       return ok_status();
     }
@@ -90,32 +120,32 @@ class Unpacker {
       return too_large();
     const UniqueFd file(::openat(parent.get(), name.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!file.valid()) return errno == EEXIST ? refuse("comes twice") : errno_error(path, errno);
+    if (!file.valid()) return errno == EEXIST ? refuse("comes twice") : of_name(path, errno);
     return copy(file.get(), path);
   }
 
   std::uint64_t left() const { return bounds_.total_bytes - total_; }
   Status too_large() const {
-    return Error{Errc::kExhausted,
+    return Error{Errc::kInvalid,
                  "more than " + std::to_string(bounds_.total_bytes) + " bytes unpacked"};
   }
 
   Result<UniqueFd> open_folder(int parent, const std::string& name, const std::string& path) const {
     UniqueFd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd.valid()) return errno_error("entry \"" + printable(path) + "\"", errno);
+    if (!fd.valid()) return of_name("entry \"" + printable(path) + "\"", errno);
     return fd;
   }
 
   // The folder that holds `path`, made on the way where it is missing; no link is followed.
   Result<UniqueFd> open_parent(const std::string& path) {
     UniqueFd at(::dup(root_.get()));
-    if (!at.valid()) return errno_error("dup", errno);
+    if (!at.valid()) return ours("dup", errno);
     for (std::size_t start = 0;;) {
       const std::size_t slash = path.find('/', start);
       if (slash == std::string::npos) return at;
       const std::string name = path.substr(start, slash - start);
       if (::mkdirat(at.get(), name.c_str(), 0755) != 0 && errno != EEXIST)
-        return errno_error(path, errno);
+        return of_name(path, errno);
       PROCTOR_TRY(UniqueFd next, open_folder(at.get(), name, path));
       folders_.insert(path.substr(0, slash));
       at = std::move(next);
@@ -136,13 +166,13 @@ class Unpacker {
       while (!rest.empty()) {
         const ssize_t written = ::write(fd, rest.data(), rest.size());
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return errno_error("write " + path, errno);
+        if (written < 0) return ours("write " + path, errno);
         rest.remove_prefix(static_cast<std::size_t>(written));
       }
     }
     // An empty file is its name, and that is its folder's.
     if (total_ != before && bounds_.durability == Durability::kSync && ::fsync(fd) != 0)
-      return errno_error("fsync " + path, errno);
+      return ours("fsync " + path, errno);
     return ok_status();
   }
 
@@ -151,7 +181,7 @@ class Unpacker {
     folders_.insert(".");
     for (const std::string& folder : folders_) {
       const UniqueFd fd(::openat(root_.get(), folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (!fd.valid() || ::fsync(fd.get()) != 0) return errno_error("fsync " + folder, errno);
+      if (!fd.valid() || ::fsync(fd.get()) != 0) return ours("fsync " + folder, errno);
     }
     return ok_status();
   }
@@ -168,11 +198,11 @@ class Unpacker {
 Result<UniqueFd> open_archive(const fs::path& archive, const UnpackBounds& bounds) {
   UniqueFd fd(::open(archive.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat st {};
-  if (!fd.valid() || ::fstat(fd.get(), &st) != 0) return errno_error(archive.string(), errno);
+  if (!fd.valid() || ::fstat(fd.get(), &st) != 0) return ours(archive.string(), errno);
   if (!S_ISREG(st.st_mode)) return Error{Errc::kInvalid, archive.string() + ": not a regular file"};
   if (bounds.archive_bytes < static_cast<std::uint64_t>(st.st_size))
-    return Error{Errc::kExhausted, archive.string() + ": larger than " +
-                                       std::to_string(bounds.archive_bytes) + " bytes"};
+    return Error{Errc::kInvalid, archive.string() + ": larger than " +
+                                     std::to_string(bounds.archive_bytes) + " bytes"};
   return fd;
 }
 
@@ -184,12 +214,14 @@ Status unpack_archive(const fs::path& archive, const fs::path& into, const Unpac
   if (fs::symlink_status(into, ec).type() != fs::file_type::not_found)
     return Error{Errc::kConflict, into.string() + ": is there already"};
   const fs::path parent = into.has_parent_path() ? into.parent_path() : fs::path(".");
-  PROCTOR_TRY(TempDir temp, TempDir::create(".unpack", parent));
+  Result<TempDir> made = TempDir::create(".unpack", parent);
+  if (!made.ok()) return Error{Errc::kUnavailable, made.error().detail};
+  TempDir temp = std::move(made).value();
   if (Status s = Unpacker(temp.path(), bounds).run(fd.get()); !s.ok())
     return in_context("unpack " + archive.string(), std::move(s).error());
-  if (::chmod(temp.path().c_str(), 0755) != 0) return errno_error(temp.path().string(), errno);
+  if (::chmod(temp.path().c_str(), 0755) != 0) return ours(temp.path().string(), errno);
   if (::rename(temp.path().c_str(), into.c_str()) != 0)
-    return errno_error("rename to " + into.string(), errno);
+    return ours("rename to " + into.string(), errno);
   temp.release();
   return ok_status();
 }

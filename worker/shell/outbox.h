@@ -3,7 +3,9 @@
 // A result follows its archive: small archives travel as one chunk with the result right behind,
 // larger ones chunk by chunk, each waiting for its ChunkAck.  Losing anything is healed by the next
 // Sync: the coordinator answers with resend or acked.  Disk reads happen elsewhere (Io::read).
-// Thread: the loop's, all of it.
+// An archive that is damaged here, or that the coordinator finds other than promised time and
+// again, is given up: Io::damaged puts a result without evidence in its place (replace()). Thread:
+// the loop's, all of it.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,7 +24,10 @@ class Outbox {
   struct Io {
     std::function<bool(const wire::Message&)> send;
     // Calls back on the loop thread, never before it returns.
-    std::function<void(const fs::path&, std::uint64_t offset, std::size_t bytes, Bytes)> read;
+    // kCorrupt: the archive is not what its result names, and never will be again.
+    std::function<void(const Spool::Entry&, std::uint64_t offset, std::size_t bytes, Bytes)> read;
+    // Sets the entry aside; replace() says what came of it.
+    std::function<void(const Spool::Entry&, const std::string& why)> damaged;
   };
   explicit Outbox(Io io) : io_(std::move(io)) {}
 
@@ -47,25 +52,32 @@ class Outbox {
   // that Sync: one connection keeps the order, so the answer was written before the result could be
   // read.
   void on_resend(AttemptId attempt, std::uint64_t ticket, Instant now);
+  // What takes the place of a damaged entry; an error: none could be written, tried again when the
+  // coordinator asks.
+  void replace(AttemptId attempt, Result<Spool::Entry> entry);
   // A connection came up: transfers that the old one cut start again.
   void on_link_up();
   // Starts what waits, within the window.  After every event and with every Sync.
   void pump(Instant now);
 
  private:
-  enum class State { kQueued, kReading, kAwaitingChunkAck, kSent };
+  enum class State { kQueued, kReading, kAwaitingChunkAck, kSent, kDamaged };
   struct Item {
     Spool::Entry entry;
     State state = State::kQueued;
     std::uint64_t offset = 0;
     std::uint64_t turn = 0;  // grows with each restart: late reads of an old turn are dropped
     Instant moved{};
-    std::uint64_t behind = 0;  // kSent: ticket of the last Sync before the result; 0: none
+    std::uint64_t behind = 0;    // kSent: ticket of the last Sync before the result; 0: none
+    bool acknowledged = false;   // all of the archive, in this turn
+    std::uint32_t rejected = 0;  // on this connection: all of it came, and was something else
+    std::uint32_t unread = 0;    // times it could not be read here
   };
   void read_chunk(AttemptId attempt, Item& item, Instant now);
   void chunk_read(AttemptId attempt, std::uint64_t turn, Result<std::string> bytes, Instant now);
   void send_result(Item& item);
   void restart(Item& item);
+  void give_up(Item& item, const std::string& why);
 
   Io io_;
   std::map<AttemptId, Item> items_;

@@ -18,18 +18,6 @@ wire::ResultMessage blank_result(const AttemptInput& input) {
   return result;
 }
 
-// The host could not keep the evidence: no outcome may stand on it (R055).
-void lose_evidence(wire::ResultMessage& result, const std::string& why) {
-  result.outcome = RunOutcome::kInvalid;
-  result.termination = Termination::kInfrastructure;
-  result.infrastructure = true;
-  result.overload = false;
-  result.rationale = why;
-  result.report = Digest();
-  result.archive = Digest();
-  result.archive_bytes = 0;
-}
-
 }  // namespace
 
 Status RunExecutor::can_begin(const AttemptInput& input) {

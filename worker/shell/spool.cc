@@ -1,5 +1,6 @@
 #include "worker/shell/spool.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,9 @@
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/base/unique_fd.h"
+#include "common/trace/evidence.h"
 #include "common/wire/codec.h"
 
 namespace proctor {
@@ -18,6 +22,7 @@ namespace {
 constexpr std::string_view kResult = ".result";
 constexpr std::string_view kArchive = ".tar.zst";
 constexpr std::string_view kCorrupt = ".corrupt";
+constexpr std::string_view kMagic = "proctor-spool-1 ";
 
 fs::path with(const fs::path& parent, const std::string& name, std::string_view ending) {
   return parent / (name + std::string(ending));
@@ -26,6 +31,13 @@ fs::path with(const fs::path& parent, const std::string& name, std::string_view 
 Status remove_file(const fs::path& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return ok_status();
   return errno_error("remove " + path.string(), errno);
+}
+
+// Under a name that nothing here reads; absent is fine.
+Status keep_aside(const fs::path& file) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(file, error))) return ok_status();
+  return rename_path(file, file.string() + std::string(kCorrupt));
 }
 
 enum class Want { kFolders, kFiles };
@@ -48,7 +60,51 @@ std::optional<std::string> attempt_of(const fs::path& file, std::string_view end
   return name;
 }
 
+std::string sealed(const wire::ResultMessage& result) {
+  const std::string body = wire::encode(result);
+  return std::string(kMagic) + sha256(body).hex() + "\n" + body;
+}
+
+// Builds before the seal wrote the message alone.
+Result<wire::Message> unsealed(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic)) return wire::decode(bytes);
+  bytes.remove_prefix(kMagic.size());
+  const std::size_t line = bytes.find('\n');
+  if (line == std::string_view::npos) return Error{Errc::kCorrupt, "it is cut"};
+  const std::string_view body = bytes.substr(line + 1);
+  if (sha256(body).hex() != bytes.substr(0, line))
+    return Error{Errc::kCorrupt, "its bytes are not those that were written"};
+  return wire::decode(body);
+}
+
+// kCorrupt: the archive is missing, or not what its result names.  Anything else: this host could
+// not read it now.
+Status check_archive(const Spool::Entry& entry) {
+  const Result<EvidenceFile> found =
+      hash_file(entry.archive.parent_path(), entry.archive.filename().string());
+  const auto damaged = [&](const std::string& what) {
+    return Error{Errc::kCorrupt, entry.archive.filename().string() + ": " + what};
+  };
+  if (!found.ok() && found.error().code == Errc::kNotFound) return damaged("it is not there");
+  if (!found.ok()) return found.error();
+  if (found->bytes != entry.result.archive_bytes) return damaged("not the size its result names");
+  if (found->digest != entry.result.archive)
+    return damaged("its bytes are not those that were packed");
+  return ok_status();
+}
+
 }  // namespace
+
+void lose_evidence(wire::ResultMessage& result, const std::string& why) {
+  result.outcome = RunOutcome::kInvalid;
+  result.termination = Termination::kInfrastructure;
+  result.infrastructure = true;
+  result.overload = false;
+  result.rationale = why;
+  result.report = Digest();
+  result.archive = Digest();
+  result.archive_bytes = 0;
+}
 
 bool is_plain_name(std::string_view text) {
   if (text.empty() || limits::kNameBytes < text.size() || text.front() == '.') return false;
@@ -92,26 +148,21 @@ Result<Spool::Entry> Spool::put(const std::string& campaign, const wire::ResultM
     PROCTOR_CHECK_OK(rename_path(archive, kept));
   }
   // Syncs the folder too, and with it the archive's name.
-  PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), wire::encode(result)));
+  PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), sealed(result)));
   return Entry{result, kept};
 }
 
 Result<Spool::Entry> Spool::read(const fs::path& parent, const std::string& name) {
   const fs::path file = with(parent, name, kResult);
   PROCTOR_TRY(const std::string bytes, read_file(file, limits::kFrameBytes));
-  PROCTOR_TRY(wire::Message message, wire::decode(bytes));
-  const auto* result = std::get_if<wire::ResultMessage>(&message);
+  Result<wire::Message> message = unsealed(bytes);
+  if (!message.ok()) return in_context(file.string(), std::move(message).error());
+  const auto* result = std::get_if<wire::ResultMessage>(&*message);
   if (result == nullptr || to_string(result->attempt) != name) {
     return Error{Errc::kCorrupt, file.string() + ": not the result of this attempt"};
   }
   Entry entry{*result, {}};
-  if (0 < result->archive_bytes) {
-    entry.archive = with(parent, name, kArchive);
-    std::error_code error;
-    if (fs::file_size(entry.archive, error) != result->archive_bytes || error) {
-      return Error{Errc::kCorrupt, entry.archive.string() + ": not the size its result names"};
-    }
-  }
+  if (0 < result->archive_bytes) entry.archive = with(parent, name, kArchive);
   return entry;
 }
 
@@ -122,19 +173,59 @@ Result<std::vector<Spool::Entry>> Spool::load(const std::string& campaign) {
     const auto name = attempt_of(file, kResult);
     if (!name) continue;
     Result<Entry> entry = read(parent, *name);
-    if (entry.ok()) {
-      found.push_back(std::move(entry).value());
+    if (!entry.ok()) {
+      log::error("spool: set aside: " + entry.error().detail);
+      PROCTOR_CHECK_OK(keep_aside(with(parent, *name, kArchive)));
+      PROCTOR_CHECK_OK(keep_aside(file));
       continue;
     }
-    log::error("spool: set aside: " + entry.error().detail);
-    PROCTOR_CHECK_OK(rename_path(file, file.string() + std::string(kCorrupt)));
-    const fs::path archive = with(parent, *name, kArchive);
-    if (fs::exists(archive))
-      PROCTOR_CHECK_OK(rename_path(archive, archive.string() + std::string(kCorrupt)));
+    if (!entry->archive.empty()) {
+      const Status whole =
+          check_archive(*entry);  // what cannot be read now is read when it is sent
+      if (!whole.ok() && whole.error().code == Errc::kCorrupt)
+        entry = set_aside(campaign, *entry, whole.error().detail);
+      PROCTOR_CHECK_OK(entry);
+    }
+    found.push_back(std::move(entry).value());
   }
   std::sort(found.begin(), found.end(),
             [](const Entry& a, const Entry& b) { return a.result.attempt < b.result.attempt; });
   return found;
+}
+
+// A kill between two of these leaves a result that names an archive which is not there: damaged.
+Result<Spool::Entry> Spool::set_aside(const std::string& campaign, const Entry& damaged,
+                                      const std::string& why) {
+  PROCTOR_TRY(const fs::path parent, folder(campaign));
+  const std::string name = to_string(damaged.result.attempt);
+  log::error("spool: attempt " + name + " is set aside: " + why);
+  PROCTOR_CHECK_OK(keep_aside(with(parent, name, kArchive)));
+  PROCTOR_CHECK_OK(write_file(with(parent, name, kResult).string() + std::string(kCorrupt),
+                              sealed(damaged.result)));
+  Entry entry{damaged.result, {}};
+  lose_evidence(entry.result, printable("its evidence was damaged on the worker's disk: " + why,
+                                        limits::kDetailBytes));
+  PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), sealed(entry.result)));
+  return entry;
+}
+
+Result<std::string> Spool::read_part(const Entry& entry, std::uint64_t offset, std::size_t bytes) {
+  if (offset == 0) PROCTOR_CHECK_OK(check_archive(entry));
+  const std::string path = entry.archive.string();
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid() && errno == ENOENT) return Error{Errc::kCorrupt, path + " is gone"};
+  if (!fd.valid()) return errno_error("open " + path, errno);
+  std::string part(bytes, '\0');
+  std::size_t have = 0;
+  while (have < bytes) {
+    const ssize_t n =
+        ::pread(fd.get(), part.data() + have, bytes - have, static_cast<off_t>(offset + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("read " + path, errno);
+    if (n == 0) return Error{Errc::kCorrupt, path + " is shorter than it was"};
+    have += static_cast<std::size_t>(n);
+  }
+  return part;
 }
 
 Status Spool::drop(const std::string& campaign, AttemptId attempt) {

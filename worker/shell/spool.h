@@ -1,7 +1,10 @@
 #pragma once
 // Spool: results that the coordinator has not yet acknowledged, on disk (ARCHITECTURE section 6).
 //   ROOT/<campaign>/<run>.<attempt>.tar.zst  the run directory, when the result names one
-//   ROOT/<campaign>/<run>.<attempt>.result   an encoded wire::ResultMessage; with it the entry is
+//   ROOT/<campaign>/<run>.<attempt>.result   "proctor-spool-1 DIGEST", an encoded
+//                                            wire::ResultMessage; with it the entry is
+//   ROOT/<campaign>/*.corrupt                set aside: bytes that are not what was put, for a
+//   person
 // The result comes last (both synced), goes first, and is there until it is acknowledged, through
 // kill -9 and power loss.  Blocking; thread-safe (each call works on one entry's files; two calls
 // for one entry never overlap by the loop's own bookkeeping).
@@ -29,8 +32,16 @@ class Spool {
   // Putting an attempt that is there keeps the first: an attempt has one result.
   Result<Entry> put(const std::string& campaign, const wire::ResultMessage& result,
                     const fs::path& archive);
-  // Of one campaign, by attempt.  An entry that does not read back is set aside as `*.corrupt`.
+  // Of one campaign, by attempt, its archives read through.  A result that does not read back is
+  // set aside; one whose archive does not is too, and comes as set_aside() makes it.
   Result<std::vector<Entry>> load(const std::string& campaign);
+  // Keeps the damaged entry as `*.corrupt` and puts in its place a result without evidence:
+  // infrastructure, with the usage that was metered, and why.  Repeatable.
+  Result<Entry> set_aside(const std::string& campaign, const Entry& damaged,
+                          const std::string& why);
+  // `bytes` of the archive from `offset` on.  From its beginning the whole archive is read through
+  // first.  kCorrupt: it is not, or no longer, what its result names; no later try can help.
+  static Result<std::string> read_part(const Entry& entry, std::uint64_t offset, std::size_t bytes);
   Status drop(const std::string& campaign, AttemptId attempt);
   const fs::path& root() const { return root_; }
 
@@ -40,6 +51,9 @@ class Spool {
   static Result<Entry> read(const fs::path& parent, const std::string& name);
   fs::path root_;
 };
+
+// The host lost the evidence: no outcome may stand on it, and a new attempt may be made.
+void lose_evidence(wire::ResultMessage& result, const std::string& why);
 
 // Is it usable as one component of a path: 1 to kNameBytes of letters, digits, '.', '_', '-', and
 // not beginning with a dot?

@@ -1,10 +1,6 @@
 #include "worker/shell/worker_loop.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <random>
 #include <utility>
@@ -13,7 +9,6 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "common/base/version.h"
 #include "common/wire/codec.h"
 
@@ -36,22 +31,6 @@ BootId random_boot() {
   return BootId((std::uint64_t{device()} << 32) | device());
 }
 
-Result<std::string> read_part(const fs::path& path, std::uint64_t offset, std::size_t bytes) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid()) return errno_error("open " + path.string(), errno);
-  std::string part(bytes, '\0');
-  std::size_t have = 0;
-  while (have < bytes) {
-    const ssize_t n =
-        ::pread(fd.get(), part.data() + have, bytes - have, static_cast<off_t>(offset + have));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_error("read " + path.string(), errno);
-    if (n == 0) return Error{Errc::kCorrupt, path.string() + " is shorter than it was"};
-    have += static_cast<std::size_t>(n);
-  }
-  return part;
-}
-
 }  // namespace
 
 // Until version 5 of the protocol a line with the coordinator's address came first.
@@ -72,15 +51,17 @@ WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleC
       timer_(io_),
       signals_(io_, SIGTERM, SIGINT),
       slots_(options_.slots),
-      outbox_({[this](const wire::Message& m) { return send(m); },
-               [this](const fs::path& path, std::uint64_t offset, std::size_t bytes,
-                      Outbox::Bytes then) {
-                 on_disk([this, path, offset, bytes, then = std::move(then)] {
-                   auto part =
-                       std::make_shared<Result<std::string>>(read_part(path, offset, bytes));
-                   asio::post(io_, [then, part] { then(std::move(*part)); });
-                 });
-               }}) {}
+      outbox_(
+          {[this](const wire::Message& m) { return send(m); },
+           [this](const Spool::Entry& entry, std::uint64_t offset, std::size_t bytes,
+                  Outbox::Bytes then) {
+             on_disk([this, entry, offset, bytes, then = std::move(then)] {
+               auto part =
+                   std::make_shared<Result<std::string>>(Spool::read_part(entry, offset, bytes));
+               asio::post(io_, [then, part] { then(std::move(*part)); });
+             });
+           },
+           [this](const Spool::Entry& entry, const std::string& why) { set_aside(entry, why); }}) {}
 
 // Slot and disk threads post to io_ and touch members: they end first.
 WorkerLoop::~WorkerLoop() {
@@ -379,6 +360,17 @@ void WorkerLoop::cancel(AttemptId attempt, const std::string& reason) {
   } else {
     it->second.watch->cancel(reason);
   }
+}
+
+void WorkerLoop::set_aside(const Spool::Entry& damaged, const std::string& why) {
+  on_disk([this, campaign = campaign_, damaged, why] {
+    auto entry = std::make_shared<Result<Spool::Entry>>(spool_.set_aside(campaign, damaged, why));
+    asio::post(io_, [this, campaign, attempt = damaged.result.attempt, entry] {
+      if (campaign != campaign_) return;
+      outbox_.replace(attempt, std::move(*entry));
+      deliver();
+    });
+  });
 }
 
 void WorkerLoop::forget(AttemptId attempt) {

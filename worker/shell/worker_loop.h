@@ -94,6 +94,7 @@ class WorkerLoop {
   void bundle_complete(const Digest& digest, std::string bytes);
   void decline(const Digest& digest, const std::string& detail);
   AttemptInput input_of(const Key& key, const Local& local);
+  void set_aside(const Spool::Entry& damaged, const std::string& why);
   void forget(AttemptId attempt);
   void on_signal();
   void deliver();

@@ -10,15 +10,19 @@ using namespace proctor;
 
 struct Desk {
   Desk()
-      : outbox(
-            {[this](const wire::Message& m) {
-               if (!link) return false;
-               sent.push_back(m);
-               return true;
-             },
-             [this](const fs::path&, std::uint64_t offset, std::size_t bytes, Outbox::Bytes then) {
-               reads.push_back({offset, bytes, std::move(then)});
-             }}) {}
+      : outbox({[this](const wire::Message& m) {
+                  if (!link) return false;
+                  sent.push_back(m);
+                  return true;
+                },
+                [this](const Spool::Entry&, std::uint64_t offset, std::size_t bytes,
+                       Outbox::Bytes then) {
+                  reads.push_back({offset, bytes, std::move(then)});
+                },
+                [this](const Spool::Entry& e, const std::string& why) {
+                  damaged.push_back(e.result.attempt);
+                  reason = why;
+                }}) {}
   struct Read {
     std::uint64_t offset;
     std::size_t bytes;
@@ -38,6 +42,20 @@ struct Desk {
     reads.erase(reads.begin());
     r.then(std::string(r.bytes, 'x'));
   }
+  void read_fails(Errc code) {
+    REQUIRE_FALSE(reads.empty());
+    Read r = std::move(reads.front());
+    reads.erase(reads.begin());
+    r.then(Error{code, "the disk"});
+  }
+  // All of it leaves, and its result; the coordinator has it.
+  void deliver(std::uint64_t bytes) {
+    pump();
+    read();
+    take<wire::ArchiveChunk>();
+    take<wire::ResultMessage>();
+    outbox.on_chunk_ack({kOne, bytes}, now);
+  }
   template <class M>
   M take() {
     REQUIRE_FALSE(sent.empty());
@@ -46,6 +64,9 @@ struct Desk {
     sent.erase(sent.begin());
     return m;
   }
+  static constexpr AttemptId kOne{RunId(1), AttemptNo(1)};
+  std::vector<AttemptId> damaged;
+  std::string reason;
   bool link = true;
   std::vector<wire::Message> sent;
   std::vector<Read> reads;
@@ -178,5 +199,86 @@ TEST_SUITE("outbox") {
     for (std::uint32_t run = 0; run < 100; ++run) desk.outbox.add(Desk::entry(run, kBig));
     desk.pump();
     CHECK(desk.reads.size() == 8);
+  }
+
+  TEST_CASE("an archive that is damaged here is given up and its result goes without it") {
+    Desk desk;
+    desk.outbox.add(Desk::entry(1, 100));
+    desk.pump();
+    desk.read_fails(Errc::kCorrupt);
+    REQUIRE(desk.damaged == std::vector<AttemptId>{kId});
+    desk.outbox.on_resend(kId, 0, desk.now + Millis(60'000));
+    desk.outbox.on_link_up();
+    desk.pump();
+    CHECK(desk.reads.empty());  // another result is being written
+    CHECK(desk.outbox.holds(kId));
+    desk.outbox.replace(kId, Desk::entry(1, 0));
+    desk.pump();
+    CHECK(desk.take<wire::ResultMessage>().archive_bytes == 0);
+    CHECK(desk.damaged.size() == 1);
+  }
+
+  TEST_CASE("where no other result can be written the coordinator's next word tries again") {
+    Desk desk;
+    desk.outbox.add(Desk::entry(1, 100));
+    desk.pump();
+    desk.read_fails(Errc::kCorrupt);
+    desk.outbox.replace(kId, Error{Errc::kExhausted, "disk full"});
+    desk.pump();
+    CHECK(desk.reads.empty());
+    desk.outbox.on_resend(kId, 0, desk.now + Millis(2'000));
+    desk.pump();
+    desk.read_fails(Errc::kCorrupt);
+    CHECK(desk.damaged.size() == 2);
+  }
+
+  TEST_CASE("an archive that cannot be read now is tried again, and not for ever") {
+    Desk desk;
+    desk.outbox.add(Desk::entry(1, 100));
+    int tries = 0;
+    for (; desk.damaged.empty() && tries < 1000; ++tries) {
+      desk.pump();
+      desk.read_fails(Errc::kUnavailable);
+      desk.outbox.on_resend(kId, 0, desk.now + Millis(2'000) * tries);
+    }
+    CHECK(10 < tries);
+    CHECK(tries < 100);
+  }
+
+  TEST_CASE("an archive that arrives as another is sent again a few times and then given up") {
+    Desk desk;
+    desk.outbox.add(Desk::entry(1, 100));
+    int times = 0;
+    for (; desk.damaged.empty() && times < 100; ++times) {
+      desk.deliver(100);
+      desk.outbox.on_chunk_ack({kId, 0}, desk.now);  // "it is not what was promised"
+    }
+    CHECK(times == 3);
+    CHECK(desk.reason.find("3 times") != std::string::npos);
+    desk.pump();
+    CHECK(desk.reads.empty());
+  }
+
+  TEST_CASE("an archive that has not come is no archive that came as another") {
+    Desk desk;
+    desk.outbox.add(Desk::entry(1, 100));
+    for (int i = 0; i < 50; ++i) {
+      desk.pump();
+      desk.read();
+      desk.take<wire::ArchiveChunk>();
+      desk.take<wire::ResultMessage>();
+      desk.outbox.on_chunk_ack({kId, 0}, desk.now);  // its disk was full, say
+      desk.pump();
+      CHECK(desk.reads.empty());  // not at once
+      desk.outbox.on_resend(kId, 0, desk.now);
+    }
+    CHECK(desk.damaged.empty());
+    for (int i = 0; i < 10; ++i) {  // another coordinator each time
+      desk.outbox.on_link_up();
+      desk.outbox.on_resend(kId, 0, desk.now);
+      desk.deliver(100);
+      desk.outbox.on_chunk_ack({kId, 0}, desk.now);
+    }
+    CHECK(desk.damaged.empty());
   }
 }

@@ -90,11 +90,78 @@ TEST_SUITE("spool") {
                   place.temp.path() / "spool/c1/4.1.result");  // another attempt's
     REQUIRE(write_file(place.temp.path() / "spool/c1/3.1.tar.zst", "cut").ok());
     const auto entries = spool.load("c1").value();
-    REQUIRE(entries.size() == 1);
+    REQUIRE(entries.size() == 2);
     CHECK(entries[0].result.attempt.run == RunId(2));
+    CHECK(entries[0].result.outcome == RunOutcome::kFailure);
+    CHECK(entries[1].result.attempt.run == RunId(3));
+    CHECK(entries[1].result.outcome == RunOutcome::kInvalid);
     CHECK(fs::exists(place.temp.path() / "spool/c1/1.1.result.corrupt"));
     CHECK(fs::exists(place.temp.path() / "spool/c1/4.1.result.corrupt"));
     CHECK(fs::exists(place.temp.path() / "spool/c1/3.1.tar.zst.corrupt"));
+    CHECK(spool.load("c1").value().size() == 2);
+  }
+
+  TEST_CASE("one changed bit of an archive costs its evidence and nothing else") {
+    Place place;
+    Spool spool = place.open();
+    wire::ResultMessage first = result(3, 7);
+    first.usage.agent_ms = 4711;
+    first.report = sha256("report");
+    REQUIRE(spool.put("c1", first, place.archive()).ok());
+    const fs::path archive = place.temp.path() / "spool/c1/3.1.tar.zst";
+    const auto whole = spool.load("c1").value();
+    REQUIRE(whole.size() == 1);
+    CHECK(Spool::read_part(whole[0], 0, 7).value() == "archive");
+    CHECK(Spool::read_part(whole[0], 3, 4).value() == "hive");
+    REQUIRE(write_file(archive, "archivd").ok());
+    CHECK(Spool::read_part(whole[0], 0, 7).error().code == Errc::kCorrupt);
+    CHECK(Spool::read_part(whole[0], 0, 1).error().code == Errc::kCorrupt);
+    for (int life = 0; life < 2; ++life) {
+      const auto entries = place.open().load("c1").value();
+      REQUIRE(entries.size() == 1);
+      const wire::ResultMessage& r = entries[0].result;
+      CHECK(r.outcome == RunOutcome::kInvalid);
+      CHECK(r.termination == Termination::kInfrastructure);
+      CHECK(r.infrastructure);
+      CHECK(r.usage.agent_ms == 4711);  // charged as metered
+      CHECK(r.report == Digest());
+      CHECK(r.archive_bytes == 0);
+      CHECK(entries[0].archive.empty());
+      CHECK(r.rationale.find("damaged") != std::string::npos);
+    }
+    CHECK(read_file(archive.string() + ".corrupt", 100).value() == "archivd");
+    CHECK(fs::exists(place.temp.path() / "spool/c1/3.1.result.corrupt"));
+    REQUIRE(spool.drop("c1", first.attempt).ok());
+    CHECK(spool.load("c1").value().empty());
+    CHECK(fs::exists(archive.string() + ".corrupt"));  // for a person
+  }
+
+  TEST_CASE("an archive that is gone costs its evidence too") {
+    Place place;
+    Spool spool = place.open();
+    const auto entry = spool.put("c1", result(3, 7), place.archive()).value();
+    REQUIRE(fs::remove(entry.archive));
+    CHECK(Spool::read_part(entry, 0, 7).error().code == Errc::kCorrupt);
+    CHECK(Spool::read_part(entry, 2, 3).error().code == Errc::kCorrupt);
+    const auto entries = spool.load("c1").value();
+    REQUIRE(entries.size() == 1);
+    CHECK(entries[0].result.infrastructure);
+  }
+
+  TEST_CASE("no changed bit of a result is believed, and the form of older builds is read") {
+    Place place;
+    Spool spool = place.open();
+    REQUIRE(spool.put("c1", result(1, 0), {}).ok());
+    const fs::path file = place.temp.path() / "spool/c1/1.1.result";
+    const std::string good = read_file(file, 10'000).value();
+    for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+      std::string bad = good;
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+      REQUIRE(write_file(file, bad, Durability::kLazy).ok());
+      CAPTURE(bit);
+      CHECK(spool.load("c1").value().empty());
+    }
+    REQUIRE(write_file(file, wire::encode(result(1, 0))).ok());
     CHECK(spool.load("c1").value().size() == 1);
   }
 

@@ -41,6 +41,45 @@ TEST_SUITE("worker") {
     CHECK(coordinator.until([&] { return fs::is_empty(scene.spool()); }));
   }
 
+  TEST_CASE("an archive that is damaged on the worker's disk ends its attempt as infrastructure") {
+    for (const bool killed : {false, true}) {
+      CAPTURE(killed);
+      Scene scene;
+      FakeCoordinator coordinator(scene.socket, 1);
+      coordinator.acknowledges = false;
+      auto worker = std::make_unique<Child>(scene.start_worker());
+      REQUIRE(coordinator.connected());
+      const Method reference = scene.method("reference", Method::Kind::kReference);
+      coordinator.assign({scene.assignment(coordinator, reference, 4)}, scene.settings_digest());
+      REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
+      const wire::ResultMessage first = coordinator.results.at(id(4));
+      REQUIRE(coordinator.until([&] { return coordinator.archives.contains(id(4)); }));
+      if (killed) {
+        worker->signal(SIGKILL);
+        CHECK(worker->wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+        coordinator.buried.insert(coordinator.syncs.back().boot);
+      }
+      const fs::path archive = scene.spool() / (to_string(id(4)) + ".tar.zst");
+      std::string bytes = read_file(archive, 1 << 20).value();
+      bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+      REQUIRE(write_file(archive, bytes).ok());
+      coordinator.syncs.clear();
+      coordinator.results.clear();
+      coordinator.archives.clear();
+      coordinator.acknowledges = true;
+      if (killed) worker = std::make_unique<Child>(scene.start_worker());
+      REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
+      const wire::ResultMessage second = coordinator.results.at(id(4));
+      CHECK(second.outcome == RunOutcome::kInvalid);
+      CHECK(second.infrastructure);
+      CHECK(second.archive_bytes == 0);
+      CHECK(second.usage.acceptance_ms == first.usage.acceptance_ms);
+      CHECK_FALSE(coordinator.archives.contains(id(4)));
+      CHECK(fs::exists(archive.string() + ".corrupt"));
+      CHECK(scene.log().find("is set aside") != std::string::npos);
+    }
+  }
+
   TEST_CASE("a killed worker reports what it was running as it was metered until then") {
     MeterScene scene;
     FakeCoordinator coordinator(scene.socket, 1);

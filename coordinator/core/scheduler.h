@@ -247,10 +247,7 @@ class Scheduler {
   // Whom the grant names of this attempt; nothing: nobody knows any more.
   std::optional<WorkerIndex> owner_of(const AttemptId& attempt) const;
   // Lost at this worker, and its result is still wanted.
-  bool is_late_of(WorkerIndex w, const AttemptId& id) const {
-    const auto it = lost_.find(id);
-    return it != lost_.end() && it->second == w;
-  }
+  bool is_late_of(WorkerIndex w, const AttemptId& id) const;
   bool runs_nothing(RunId run) const;
   void refuse_result(const ResultReceived& e, const std::string& why);
   void wake(WorkerIndex w);

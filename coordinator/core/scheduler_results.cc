@@ -48,6 +48,11 @@ bool Scheduler::runs_nothing(RunId run) const {
   return (plan_.task_of(run).needs & capability::kNull) != 0;
 }
 
+bool Scheduler::is_late_of(WorkerIndex w, const AttemptId& id) const {
+  const auto it = lost_.find(id);
+  return it != lost_.end() && it->second == w;
+}
+
 void Scheduler::refuse_result(const ResultReceived& e, const std::string& why) {
   out_.push_back(Alert{"worker " + e.worker.raw() + " sent a result for attempt " +
                        to_string(e.result.attempt) + ", " + why});

@@ -11,10 +11,11 @@
 namespace proctor::testing {
 namespace {
 
-constexpr const char* kPrograms[] = {"cat",   "chmod",  "env",     "grep",  "head",  "hostname",
-                                     "id",    "ln",     "ls",      "mkdir", "mount", "rm",
-                                     "sed",   "setsid", "sh",      "sleep", "sort",  "tail",
-                                     "touch", "test",   "unshare", "wc",    "yes"};
+constexpr const char* kPrograms[] = {
+    "cat",      "chmod", "cp",   "dd",       "diff",    "env",    "grep",  "head",
+    "hostname", "id",    "ln",   "ls",       "mkdir",   "mkfifo", "mount", "mv",
+    "rm",       "sed",   "seq",  "setsid",   "sh",      "sleep",  "sort",  "stat",
+    "tail",     "touch", "test", "truncate", "unshare", "wc",     "yes"};
 constexpr std::size_t kLayerMax = std::size_t{256} << 20;
 
 Result<std::string> run(std::vector<std::string> argv) {

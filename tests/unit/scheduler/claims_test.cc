@@ -21,7 +21,64 @@ RestoredAttempt of_honest(AttemptState state) {
 }
 }  // namespace
 
+wire::ResultMessage result_of(AttemptId id, std::uint64_t epoch) {
+  wire::ResultMessage r;
+  r.epoch = Epoch(epoch);
+  r.attempt = id;
+  r.outcome = RunOutcome::kSuccess;
+  r.archive_bytes = 1;
+  return r;
+}
+// What a Sync with this in its spool is answered while nothing that was written is durable yet.
+wire::SyncReply reply_before_commit(Desk& desk, const char* worker, AttemptId unacked) {
+  wire::Sync s;
+  s.worker = WorkerId(worker);
+  s.boot = BootId(1);
+  s.epoch_seen = Epoch(2);
+  s.unacked = {unacked};
+  for (const Command& c : desk.core.on(WorkerSynced{s}, desk.now))
+    if (const auto* reply = std::get_if<ReplySync>(&c)) return reply->reply;
+  return {};
+}
+
 TEST_SUITE("scheduler") {
+  TEST_CASE("a result that is being made durable is neither awaited nor acknowledged") {
+    Desk desk(plan_of({0}));
+    desk.start();
+    desk.sync("honest", 1);
+    static_cast<void>(
+        desk.core.on(ResultReceived{WorkerId("honest"), result_of(attempt_of(0), 2)}, desk.now));
+    CHECK_FALSE(desk.core.awaits(WorkerId("honest"), attempt_of(0)));
+    CHECK(reply_before_commit(desk, "honest", attempt_of(0)).acked.empty());
+  }
+
+  TEST_CASE("a late result that is being made durable is neither awaited nor acknowledged") {
+    Desk desk(plan_of({0, 0}));
+    RestoredAttempt lost = of_honest(AttemptState::kLost);
+    lost.settled = true;
+    desk.restore(lost, false);
+    desk.start();
+    desk.sync("honest", 0);
+    desk.sync("liar", 0);
+    CHECK(desk.core.awaits(WorkerId("honest"), attempt_of(0)));
+    CHECK_FALSE(desk.core.awaits(WorkerId("liar"), attempt_of(0)));
+    static_cast<void>(
+        desk.core.on(ResultReceived{WorkerId("honest"), result_of(attempt_of(0), 1)}, desk.now));
+    CHECK_FALSE(desk.core.awaits(WorkerId("honest"), attempt_of(0)));
+    CHECK(reply_before_commit(desk, "honest", attempt_of(0)).acked.empty());
+  }
+
+  TEST_CASE("a restored attempt's result is of no epoch that has not begun") {
+    Desk desk(plan_of({0}));
+    desk.restore(of_honest(AttemptState::kGranted), true);
+    desk.start();
+    desk.sync("honest", 1, {attempt_of(0)});
+    desk.feed(ResultReceived{WorkerId("honest"), result_of(attempt_of(0), 9)});
+    CHECK(desk.facts<AttemptResult>().empty());
+    desk.feed(ResultReceived{WorkerId("honest"), result_of(attempt_of(0), 1)});
+    CHECK(desk.facts<AttemptResult>().size() == 1);
+  }
+
   TEST_CASE("after a restart only the worker that the grant names has the seat") {
     Desk desk(plan_of({0}));
     desk.restore(of_honest(AttemptState::kGranted), true);
@@ -119,6 +176,8 @@ TEST_SUITE("scheduler") {
     next.sync("liar", 0);
     next.result("liar", attempt_of(0), 4);
     CHECK(next.acked.empty());
+    next.sync("liar", 0, {}, {attempt_of(0)});
+    CHECK(next.reply.acked.empty());
     next.sync("honest", 0, {}, {attempt_of(0)}, 2);
     CHECK(next.reply.acked == Attempts{attempt_of(0)});
   }

@@ -108,9 +108,10 @@ void declare(CLI::App& app, Options& o) {
                  "folder of the unpacked images that oci runs (see proctor images)")
       ->envname(kImageStoreVariable)
       ->capture_default_str();
-  app.add_option("--oci-runtime", o.oci_runtime,
-                 "runc, crun (1.15, and control groups of version 2 alone) or runsc (a kernel in user "
-                 "space); default: runc, and crun where there is none")
+  app.add_option(
+         "--oci-runtime", o.oci_runtime,
+         "runc, crun (1.15, and control groups of version 2 alone) or runsc (a kernel in user "
+         "space); default: runc, and crun where there is none")
       ->envname("PROCTOR_OCI_RUNTIME")
       ->check(CLI::IsMember({"runc", "crun", "runsc"}));
   app.add_option("--cache-max", o.cache_max,

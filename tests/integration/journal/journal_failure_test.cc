@@ -193,9 +193,10 @@ TEST_SUITE("journal") {
   TEST_CASE("a journal of schema 1 is read as it is and upgraded when it is written to") {
     const Folder folder;
     REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
-    run_sql(folder.file,
-            "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; DROP TABLE seals; "
-            "DROP TABLE keyed_seal; ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
+    run_sql(
+        folder.file,
+        "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; DROP TABLE seals; "
+        "DROP TABLE keyed_seal; ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
     const auto usage_of = [&](std::uint32_t run) {
       JournalReader reader = must(JournalReader::open(folder.file));
       return must(reader.attempts_of(RunId(run))).at(0).core.usage;

@@ -28,23 +28,28 @@ Result<Digest> digest_of_file(const fs::path& path) {
   }
 }
 
-// Why the run directory is not evidence of the result; empty: it is.
-std::string contradiction(const fs::path& dir, const wire::ResultMessage& result,
-                          const ArchiveStore::Identity& identity) {
+// Why the run directory is not evidence of the result; empty: it is.  kUnavailable: this host could
+// not read it, which says nothing of it.
+Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage& result,
+                                  const ArchiveStore::Identity& identity) {
   const Result<std::string> bytes = read_file(dir / "report.json", kReportBytes);
+  if (!bytes.ok() && bytes.error().code == Errc::kUnavailable) return bytes.error();
   if (!bytes.ok()) return "report.json: " + bytes.error().detail;
-  if (sha256(*bytes) != result.report) return "report.json does not have the promised digest";
+  if (sha256(*bytes) != result.report)
+    return std::string("report.json does not have the promised digest");
   const Result<RunReport> report = parse_report(*bytes);
   if (!report.ok()) return "report.json: " + report.error().detail;
-  if (report->campaign != identity.campaign) return "report.json is of another campaign";
+  if (report->campaign != identity.campaign)
+    return std::string("report.json is of another campaign");
   if (report->run_name != identity.run_name || report->attempt != result.attempt)
     return "report.json is of " + report->run_name + " attempt " + to_string(report->attempt);
   if (report->outcome != result.outcome || report->termination != result.termination)
     return fmt::format("report.json says {}, {}; the result says {}, {}",
                        to_string(report->outcome), to_string(report->termination),
                        to_string(result.outcome), to_string(result.termination));
-  if (report->usage != result.usage) return "report.json says another usage than the result";
-  return {};
+  if (report->usage != result.usage)
+    return std::string("report.json says another usage than the result");
+  return std::string();
 }
 
 // On disk, whole, under its name: after a crash the next call finds all of it or begins again.
@@ -118,8 +123,9 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
     const Result<Digest> stored = digest_of_file(archive);
     if (!stored.ok()) return by_host(stored.error());
     if (*stored == result.archive) {  // sent again: it is here, if it says what the result says
-      const std::string wrong = contradiction(target, result, identity);
-      if (!wrong.empty()) return {State::kRefused, wrong};
+      const Result<std::string> wrong = contradiction(target, result, identity);
+      if (!wrong.ok()) return by_host(wrong.error());
+      if (!wrong->empty()) return {State::kRefused, *wrong};
       fs::remove(path, ec);
       return {State::kWhole, {}};
     }
@@ -140,10 +146,12 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
     fs::remove(path, ec);
     return {State::kRefused, s.error().detail};
   }
-  if (const std::string wrong = contradiction(unpacked, result, identity); !wrong.empty()) {
+  const Result<std::string> wrong = contradiction(unpacked, result, identity);
+  if (!wrong.ok()) return by_host(wrong.error());
+  if (!wrong->empty()) {
     fs::remove(path, ec);
     if (const Status s = remove_tree(unpacked); !s.ok()) return by_host(s.error());
-    return {State::kRefused, wrong};
+    return {State::kRefused, *wrong};
   }
   if (const Status s = take_place(path, unpacked, target, archive); !s.ok())
     return by_host(s.error());

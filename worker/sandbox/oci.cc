@@ -74,7 +74,10 @@ class OciSandbox final : public BoxedSandbox {
  private:
   Result<std::unique_ptr<Box>> make_box(const ExecSpec& exec) override {
     const std::uint64_t number = shared_->next++;
-    const std::string name = "c" + std::to_string(number);
+    std::string name = "c" + std::to_string(number);
+    // runsc's control socket has the container's name in the host's network namespace, where other
+    // workers have theirs.
+    if (shared_->userspace) name += "-" + shared_->dir.path().filename().string();
     // Beside those of bubblewrap sandboxes of the same attempt.
     const std::string group =
         spec().label + (shared_->userspace ? ".runsc" : ".oci") + std::to_string(number);

@@ -1,13 +1,18 @@
 #include "worker/sandbox/seccomp_filter.h"
 
+#include <linux/netlink.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
+#include <vector>
 
 #include "common/base/files.h"
 #include "common/base/owned.h"
@@ -72,7 +77,45 @@ constexpr std::uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWP
 constexpr std::uint64_t kTypingRequests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
 constexpr std::uint64_t kRequestBits = 0xffffffffU;
 
+// Sockets are of families that a network namespace confines, or that are paths: no other.  On a
+// virtual machine AF_VSOCK leads to its host, from every namespace; AF_ALG and others have been
+// ways into kernels.  Of AF_NETLINK only what programs ask for addresses and routes.
+constexpr int kSocketFamilies[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+constexpr const char* kSocketCalls[] = {"socket", "socketpair"};
+
+// What refuses all other families, one comparison of the first argument each.
+struct FamilyRule {
+  scmp_compare compare;
+  std::uint64_t family;
+};
+std::vector<FamilyRule> refused_families() {
+  std::vector<FamilyRule> out;
+  int after = 0;
+  for (const int family : kSocketFamilies) after = std::max(after, family + 1);
+  for (int family = 1; family < after; ++family)  // 0 is none: the kernel refuses it
+    if (std::ranges::find(kSocketFamilies, family) == std::end(kSocketFamilies))
+      out.push_back({SCMP_CMP_EQ, static_cast<std::uint64_t>(family)});
+  out.push_back({SCMP_CMP_GE, static_cast<std::uint64_t>(after)});
+  return out;
+}
+
+int add_socket_rules(scmp_filter_ctx ctx) {
+  const auto action = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+  for (const char* name : kSocketCalls) {
+    const int call = seccomp_syscall_resolve_name(name);
+    for (const FamilyRule& rule : refused_families()) {
+      const scmp_arg_cmp is_family{0, rule.compare, rule.family, 0};
+      if (int rc = seccomp_rule_add_array(ctx, action, call, 1, &is_family); rc != 0) return rc;
+    }
+    const scmp_arg_cmp no_routes[] = {{0, SCMP_CMP_EQ, AF_NETLINK, 0},
+                                      {2, SCMP_CMP_NE, NETLINK_ROUTE, 0}};
+    if (int rc = seccomp_rule_add_array(ctx, action, call, 2, no_routes); rc != 0) return rc;
+  }
+  return 0;
+}
+
 int add_rules(scmp_filter_ctx ctx) {
+  if (int rc = add_socket_rules(ctx); rc != 0) return rc;
   for (const Denied& d : kDenied) {
     const auto action = SCMP_ACT_ERRNO(static_cast<std::uint32_t>(d.error));
     if (int rc = seccomp_rule_add(ctx, action, d.call, 0); rc != 0) return rc;
@@ -109,10 +152,30 @@ Json oci_masked_rule(Json names, unsigned index, std::uint64_t mask, std::uint64
   return rule;
 }
 
+void add_oci_socket_rules(Json& rules) {
+  const Json names = kSocketCalls;
+  const auto argument = [](unsigned index, const char* op, std::uint64_t value) {
+    return Json{{"index", index}, {"op", op}, {"value", value}};
+  };
+  const auto add = [&](Json arguments) {
+    Json rule = oci_rule(names, EAFNOSUPPORT);
+    rule["args"] = std::move(arguments);
+    rules.push_back(std::move(rule));
+  };
+  for (const FamilyRule& rule : refused_families())
+    add(Json::array(
+        {argument(0, rule.compare == SCMP_CMP_EQ ? "SCMP_CMP_EQ" : "SCMP_CMP_GE", rule.family)}));
+  add(Json::array(
+      {argument(0, "SCMP_CMP_EQ", AF_NETLINK), argument(2, "SCMP_CMP_NE", NETLINK_ROUTE)}));
+  // The old call of 32 bits has its arguments behind a pointer, which BPF cannot read.
+  rules.push_back(oci_rule(Json::array({"socketcall"}), ENOSYS));
+}
+
 }  // namespace
 
 Json oci_seccomp() {
   Json rules = Json::array();
+  add_oci_socket_rules(rules);
   for (const int error : {EPERM, ENOSYS}) {
     Json names = Json::array();
     for (const Denied& d : kDenied)

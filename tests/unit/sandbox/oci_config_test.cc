@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "common/base/json.h"
 
 using namespace proctor;
@@ -148,6 +150,26 @@ TEST_SUITE("sandbox") {
     for (const Json& rule : s["syscalls"])
       if (!rule.contains("args"))
         for (const Json& name : rule["names"]) errors[name] = rule["errnoRet"];
+    // Every family is refused by one rule, but for those that are left: AF_UNIX, AF_INET, AF_INET6
+    // and AF_NETLINK, of which only routes.
+    std::set<std::uint64_t> refused;
+    bool beyond = false, netlink = false;
+    for (const Json& rule : s["syscalls"]) {
+      if (rule["names"] != Json::array({"socket", "socketpair"})) continue;
+      CHECK(rule["errnoRet"] == 97);
+      const Json& first = rule["args"][0];
+      CHECK(first["index"] == 0);
+      if (rule["args"].size() == 2)
+        netlink = first["value"] == 16 && rule["args"][1]["index"] == 2;
+      else if (first["op"] == "SCMP_CMP_GE")
+        beyond = first["value"] == 17;
+      else
+        refused.insert(first["value"].get<std::uint64_t>());
+    }
+    CHECK(refused == std::set<std::uint64_t>{3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15});
+    CHECK(beyond);
+    CHECK(netlink);
+    CHECK(errors["socketcall"] == 38);
     CHECK(errors["mount"] == 1);
     CHECK(errors["bpf"] == 1);
     CHECK(errors["clone3"] == 38);

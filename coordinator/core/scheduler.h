@@ -243,7 +243,7 @@ class Scheduler {
   std::optional<WorkerIndex> worker_for(RunId run) const;
   std::uint32_t needs_of(RunId run) const;
   void seat(Attempt& attempt, WorkerIndex w);
-  void set_owner(Attempt& attempt, WorkerIndex w);
+  void remember_owner(RunId run, WorkerIndex w);
   // Whom the grant names of this attempt; nothing: nobody knows any more.
   std::optional<WorkerIndex> owner_of(const AttemptId& attempt) const;
   // Lost at this worker, and its result is still wanted.

@@ -35,11 +35,11 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   using From = AttemptState;
   const bool was_suspect = poison_.is_suspect(run);
   restore_failures(r);
-  const bool granted = !r.worker.raw().empty();
-  if (granted) {
-    const WorkerIndex w = roster_.index_of(r.worker);
-    owners_[run.raw()] = w < UINT16_MAX ? static_cast<std::uint16_t>(w + 1) : 0;
-    if (r.state == From::kLost && !r.has_result) lost_.emplace(r.attempt, w);
+  std::optional<WorkerIndex> owner;  // whom its grant names
+  if (!r.worker.raw().empty()) owner = roster_.index_of(r.worker);
+  if (owner) {
+    remember_owner(run, *owner);
+    if (r.state == From::kLost && !r.has_result) lost_.emplace(r.attempt, *owner);
   }
   const bool open = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
   if (r.state == From::kDenied) denied_[run] = {r.attempt, r.seq};
@@ -50,7 +50,7 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   a.ask = r.ask;
   a.alone = was_suspect;
   a.dominates = dominant_ids_.contains(r.attempt);
-  if (granted) a.owner = roster_.index_of(r.worker);
+  a.owner = owner;
   switch (r.state) {
     case From::kReserving:
       a.state = State::kReserving;  // asked again under the same id

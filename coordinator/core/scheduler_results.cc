@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/wire/lost_evidence.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
@@ -31,13 +32,10 @@ bool decides(const wire::ResultMessage& r) {
 
 // Nobody can check what such a result says, so it decides nothing: its worker has failed.
 wire::ResultMessage without_evidence(wire::ResultMessage r) {
-  r.rationale = "no evidence came with its result, which said " +
-                std::string(to_string(r.outcome)) + ": " + r.rationale;
-  if (limits::kDetailBytes < r.rationale.size()) r.rationale.resize(limits::kDetailBytes);
-  r.outcome = RunOutcome::kInvalid;
-  r.termination = Termination::kInfrastructure;
-  r.infrastructure = true;
-  r.overload = false;
+  std::string why = "no evidence came with its result, which said " +
+                    std::string(to_string(r.outcome)) + ": " + r.rationale;
+  if (limits::kDetailBytes < why.size()) why.resize(limits::kDetailBytes);
+  wire::lose_evidence(r, std::move(why));
   return r;
 }
 

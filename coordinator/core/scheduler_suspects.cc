@@ -16,9 +16,8 @@ std::optional<WorkerIndex> Scheduler::worker_for(RunId run) const {
   return poison_.is_suspect(run) ? roster_.pick_alone(needs) : roster_.pick(needs);
 }
 
-void Scheduler::set_owner(Attempt& a, WorkerIndex w) {
-  a.owner = w;
-  owners_[a.id.run.raw()] = w < UINT16_MAX ? static_cast<std::uint16_t>(w + 1) : 0;
+void Scheduler::remember_owner(RunId run, WorkerIndex w) {
+  owners_[run.raw()] = w < UINT16_MAX ? static_cast<std::uint16_t>(w + 1) : 0;
 }
 
 std::optional<WorkerIndex> Scheduler::owner_of(const AttemptId& id) const {
@@ -32,7 +31,8 @@ std::optional<WorkerIndex> Scheduler::owner_of(const AttemptId& id) const {
 
 void Scheduler::seat(Attempt& a, WorkerIndex w) {
   a.worker = w;
-  set_owner(a, w);
+  a.owner = w;
+  remember_owner(a.id.run, w);
   list_at(w, a.id.run);
   roster_.hold(w);
   if (!a.alone) return;

@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/base/worker_name.h"
 #include "common/wire/codec.h"
+#include "common/wire/lost_evidence.h"
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor {
@@ -256,13 +257,8 @@ void Coordinator::archive_finished(const WorkerId& worker, wire::ResultMessage m
   // the worker that sent them has failed.
   warn("worker " + worker.raw() + " sent evidence of attempt " + to_string(m.attempt) +
        " that is not kept: " + printable(kept.why));
-  m.rationale = "its evidence was refused: " + printable(kept.why, limits::kDetailBytes / 2);
-  m.outcome = RunOutcome::kInvalid;
-  m.termination = Termination::kInfrastructure;
-  m.infrastructure = true;
-  m.overload = false;
-  m.report = m.archive = Digest();
-  m.archive_bytes = 0;
+  wire::lose_evidence(m,
+                      "its evidence was refused: " + printable(kept.why, limits::kDetailBytes / 2));
   feed(ResultReceived{worker, std::move(m)});
 }
 

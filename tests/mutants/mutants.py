@@ -54,7 +54,7 @@ MUTANTS = [
     ("the first that says it runs has the seat", W, "if (!wanted || !owned) {", "if (!wanted) {"),
     ("unacked results of others are asked for", W,
      "if (const auto owner = owner_of(id); owner && *owner != w) {", "if (false) {"),
-    ("a restored grant names nobody", T, "if (granted) a.owner = roster_.index_of(r.worker);", ""),
+    ("a restored grant names nobody", T, "  a.owner = owner;\n", ""),
     ("who had an ended attempt is forgotten", U,
      "if (attempts_made_[run] != id.no.raw() || owners_[run] == 0) return std::nullopt;",
      "return std::nullopt;"),

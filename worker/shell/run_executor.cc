@@ -6,6 +6,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/trace/archive.h"
+#include "common/wire/lost_evidence.h"
 
 namespace proctor {
 namespace {
@@ -40,7 +41,7 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
   wire::ResultMessage result = walk(input, watch, dir, archive, book.ok() ? book->get() : nullptr);
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
   if (!entry.ok() && !archive.empty()) {
-    lose_evidence(result, "spool: " + entry.error().detail);
+    wire::lose_evidence(result, "spool: " + entry.error().detail);
     entry = spool_.put(input.campaign, result, {});
   }
   if (book.ok()) (*book)->close();  // after the result is on disk
@@ -52,7 +53,7 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
 
 Result<Spool::Entry> RunExecutor::decline(const AttemptInput& input, const std::string& why) {
   wire::ResultMessage result = blank_result(input);
-  lose_evidence(result, why);
+  wire::lose_evidence(result, why);
   return spool_.put(input.campaign, result, {});
 }
 
@@ -68,7 +69,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
   }
   if (!input.left) {
     if (Status cleared = remove_tree(dir); !cleared.ok()) {
-      lose_evidence(result, cleared.error().detail);
+      wire::lose_evidence(result, cleared.error().detail);
       return result;
     }
   }
@@ -85,7 +86,8 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
   result.finished_ms = outcome.finished_ms;
   result.report = outcome.report;
   if (!outcome.packaged) {
-    lose_evidence(result, result.rationale + " (and the run directory could not be completed)");
+    wire::lose_evidence(result,
+                        result.rationale + " (and the run directory could not be completed)");
     return result;
   }
   Result<ArchiveInfo> packed = pack_archive(run.run_dir(), dir / "archive.tar.zst");
@@ -94,7 +96,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
     result.archive = packed->digest;
     result.archive_bytes = packed->bytes;
   } else {
-    lose_evidence(result, "archive: " + packed.error().detail);
+    wire::lose_evidence(result, "archive: " + packed.error().detail);
   }
   return result;
 }

@@ -15,6 +15,7 @@
 #include "common/base/unique_fd.h"
 #include "common/trace/evidence.h"
 #include "common/wire/codec.h"
+#include "common/wire/lost_evidence.h"
 
 namespace proctor {
 namespace {
@@ -94,17 +95,6 @@ Status check_archive(const Spool::Entry& entry) {
 }
 
 }  // namespace
-
-void lose_evidence(wire::ResultMessage& result, const std::string& why) {
-  result.outcome = RunOutcome::kInvalid;
-  result.termination = Termination::kInfrastructure;
-  result.infrastructure = true;
-  result.overload = false;
-  result.rationale = why;
-  result.report = Digest();
-  result.archive = Digest();
-  result.archive_bytes = 0;
-}
 
 bool is_plain_name(std::string_view text) {
   if (text.empty() || limits::kNameBytes < text.size() || text.front() == '.') return false;
@@ -203,8 +193,9 @@ Result<Spool::Entry> Spool::set_aside(const std::string& campaign, const Entry& 
   PROCTOR_CHECK_OK(write_file(with(parent, name, kResult).string() + std::string(kCorrupt),
                               sealed(damaged.result)));
   Entry entry{damaged.result, {}};
-  lose_evidence(entry.result, printable("its evidence was damaged on the worker's disk: " + why,
-                                        limits::kDetailBytes));
+  wire::lose_evidence(
+      entry.result,
+      printable("its evidence was damaged on the worker's disk: " + why, limits::kDetailBytes));
   PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), sealed(entry.result)));
   return entry;
 }

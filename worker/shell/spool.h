@@ -52,9 +52,6 @@ class Spool {
   fs::path root_;
 };
 
-// The host lost the evidence: no outcome may stand on it, and a new attempt may be made.
-void lose_evidence(wire::ResultMessage& result, const std::string& why);
-
 // Is it usable as one component of a path: 1 to kNameBytes of letters, digits, '.', '_', '-', and
 // not beginning with a dot?
 bool is_plain_name(std::string_view text);

@@ -121,6 +121,11 @@ Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
 
 Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
   PROCTOR_TRY(JournalReader journal, open_journal(frozen));
+  PROCTOR_CHECK_OK(journal.hold());
+  return read_money(frozen, journal);
+}
+
+Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journal) {
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   MoneyInput out;
   out.campaign = frozen.id;

@@ -4,11 +4,13 @@
 #include "coordinator/aggregate/money.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/core/records.h"
+#include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
 
 // kNotFound: nothing of the campaign has run yet.  kCorrupt: the journal is not of this plan.
 Result<MoneyInput> read_money(const FrozenCampaign& frozen);
+Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journal);
 
 // All that a resume would read.  kNotFound: nothing of the campaign has run yet.
 Result<RestoredState> read_journal(const FrozenCampaign& frozen);

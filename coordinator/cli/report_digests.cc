@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "common/base/file_lock.h"
 #include "common/base/json.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
@@ -34,29 +35,44 @@ Result<std::string> body_of(Json json) {
 
 enum class Vouched { kByKey, kByNobody, kForged };
 
+using FileDigests = std::map<std::string, Digest>;
+
 struct Digests {
-  std::map<std::string, Digest> files;
+  FileDigests files;
+  // Of a writer that has not finished: what was there before it.
+  std::optional<FileDigests> before;
   std::string head;
   std::int64_t written_ms = 0;
   Vouched vouched = Vouched::kByNobody;
 };
 
+const Error kNotDigests{Errc::kInvalid, "not what is written there"};
+
+Result<FileDigests> parse_files(const Json& json) {
+  if (!json.is_object()) return kNotDigests;
+  FileDigests out;
+  for (const auto& [name, digest] : json.items()) {
+    if (!digest.is_string() || !is_safe_relative(name) || name.find('/') != std::string::npos)
+      return kNotDigests;
+    PROCTOR_TRY(out[name], Digest::from_hex(digest.get<std::string>()));
+  }
+  return out;
+}
+
 Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& key) {
   PROCTOR_TRY(const Json json, parse_json(bytes));
-  const Error bad{Errc::kInvalid, "not what is written there"};
   if (!json.is_object() || json.value("format", "") != kDigestsFormat || !json.contains("files") ||
-      !json["files"].is_object() || !json.contains("journal_head") ||
-      !json["journal_head"].is_string() || !json.contains("written_ms") ||
-      !json["written_ms"].is_number_integer() || !json.contains("key") ||
-      !json["key"].is_string() || !json.contains("mac") || !json["mac"].is_string())
-    return bad;
+      !json.contains("journal_head") || !json["journal_head"].is_string() ||
+      !json.contains("written_ms") || !json["written_ms"].is_number_integer() ||
+      !json.contains("key") || !json["key"].is_string() || !json.contains("mac") ||
+      !json["mac"].is_string())
+    return kNotDigests;
   Digests out;
   out.head = json["journal_head"].get<std::string>();
   out.written_ms = json["written_ms"].get<std::int64_t>();
-  for (const auto& [name, digest] : json["files"].items()) {
-    if (!digest.is_string() || !is_safe_relative(name) || name.find('/') != std::string::npos)
-      return bad;
-    PROCTOR_TRY(out.files[name], Digest::from_hex(digest.get<std::string>()));
+  PROCTOR_TRY(out.files, parse_files(json["files"]));
+  if (json.contains("before")) {
+    PROCTOR_TRY(out.before, parse_files(json["before"]));
   }
   if (!key.ok() || json["key"].get<std::string>() != key->key().id()) return out;
   PROCTOR_TRY(const std::string body, body_of(json));
@@ -65,29 +81,32 @@ Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& k
   return out;
 }
 
-void compare_files(const fs::path& dir, const std::map<std::string, Digest>& files,
+// `before`: what may lie there instead, because a writer was stopped between the two.
+void compare_files(const fs::path& dir, const FileDigests& files, const FileDigests* before,
                    const std::string& what, const ReportProblem& problem) {
   for (const auto& [name, digest] : files) {
     const Result<EvidenceFile> found = hash_file(dir, name);
     const std::string where = "reports/" + printable(name, 100);
-    if (!found.ok() && found.error().code == Errc::kNotFound)
-      problem(where, "it was written, and is missing");
-    else if (!found.ok())
+    const bool had = before != nullptr && before->contains(name);
+    if (!found.ok() && found.error().code == Errc::kNotFound) {
+      if (before == nullptr || had) problem(where, "it was written, and is missing");
+    } else if (!found.ok()) {
       problem(where, found.error().detail);
-    else if (found->digest != digest)
+    } else if (found->digest != digest && !(had && found->digest == before->at(name))) {
       problem(where, what);
+    }
   }
 }
 
 // The journal is the record: what it gives now must be what lies there.
-Status make_again(const FrozenCampaign& frozen, const std::map<std::string, Digest>* listed,
+Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
                   const ReportProblem& problem) {
   PROCTOR_TRY(const RenderedReport made, render_report_files(frozen));
-  std::map<std::string, Digest> files;
+  FileDigests files;
   for (const auto& [name, bytes] : made.files)
     if (name != "burndown.svg" && (listed == nullptr || listed->contains(name)))
       files[name] = sha256(bytes);
-  compare_files(frozen.folder.reports(), files,
+  compare_files(frozen.folder.reports(), files, nullptr,
                 "not what the journal gives: edited after it was "
                 "written",
                 problem);
@@ -137,17 +156,21 @@ Status verify_without(const FrozenCampaign& frozen, const ReportProblem& problem
   return ok_status();
 }
 
-}  // namespace
+Json hex_of(const FileDigests& files) {
+  Json out = Json::object();
+  for (const auto& [name, digest] : files) out[name] = digest.hex();
+  return out;
+}
 
-Status write_report_digests(const fs::path& dir, const RenderedReport& made) {
-  Json files = Json::object();
-  for (const auto& [name, bytes] : made.files) files[name] = sha256(bytes).hex();
+Status write_digests(const fs::path& dir, const RenderedReport& made, const FileDigests& files,
+                     const FileDigests* before) {
   Json json = {{"campaign", made.report.campaign},
-               {"files", std::move(files)},
+               {"files", hex_of(files)},
                {"format", kDigestsFormat},
                {"journal_head", made.report.journal_head},
                {"tool", kVersion},
                {"written_ms", wall_now().raw()}};
+  if (before != nullptr) json["before"] = hex_of(*before);
   PROCTOR_TRY(const std::string body, body_of(json));
   const Result<HostKey> key = key_for_reports("");
   json["key"] = key.ok() ? key->key().id() : "";
@@ -156,9 +179,40 @@ Status write_report_digests(const fs::path& dir, const RenderedReport& made) {
   return write_file(dir / kReportDigests, text + "\n");
 }
 
+// What a reader may still find if the writer is stopped: what the last one left, vouched for.
+FileDigests lies_there(const fs::path& dir, const FileDigests& coming) {
+  const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
+  if (!bytes.ok()) return {};
+  const Result<Digests> last = parse_digests(*bytes, key_for_reports(""));
+  if (!last.ok() || last->vouched == Vouched::kForged) return {};
+  FileDigests out;
+  for (const auto& [name, digest] : coming) {
+    if (last->files.contains(name)) out[name] = last->files.at(name);
+    if (!last->before || !last->before->contains(name)) continue;
+    const Result<EvidenceFile> found = hash_file(dir, name);  // that writer came no further
+    if (found.ok() && found->digest == last->before->at(name)) out[name] = found->digest;
+  }
+  return out;
+}
+
+}  // namespace
+
+Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& made) {
+  const fs::path dir = frozen.folder.reports();
+  PROCTOR_CHECK_OK(make_dirs(dir));
+  FileDigests files;
+  for (const auto& [name, bytes] : made.files) files[name] = sha256(bytes);
+  const FileDigests before = lies_there(dir, files);
+  PROCTOR_CHECK_OK(write_digests(dir, made, files, &before));
+  for (const auto& [name, bytes] : made.files) PROCTOR_CHECK_OK(write_file(dir / name, bytes));
+  return write_digests(dir, made, files, nullptr);
+}
+
 Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
                       const ReportProblem& problem) {
   const fs::path dir = frozen.folder.reports();
+  // Who may only read the folder verifies it without the lock.
+  const Result<FileLock> lock = FileLock::share(frozen.folder.reports_lock());
   const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
   if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return verify_without(frozen, problem);
   const std::string where = std::string("reports/") + kReportDigests;
@@ -169,15 +223,19 @@ Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
     problem(where, digests.error().detail);
     return verify_without(frozen, problem);
   }
-  compare_files(dir, digests->files, "edited after it was written", problem);
+  compare_files(dir, digests->files, digests->before ? &*digests->before : nullptr,
+                "edited after it was written", problem);
   if (digests->vouched == Vouched::kForged)
     problem(where, "it is not as this host signed it: edited after it was written");
   PROCTOR_TRY(const std::string now, head_now(frozen));
   const bool same = digests->head == now;
   const std::string then = to_rfc3339(WallTime(digests->written_ms));
   if (digests->vouched == Vouched::kByKey) {
-    say_of_reports(fmt::format("{} files as they were written at {}{}", digests->files.size(), then,
-                               same ? "" : ", before the journal went on"));
+    if (digests->before)
+      say_of_reports("their writer was stopped at " + then + ": proctor report makes them anew");
+    else
+      say_of_reports(fmt::format("{} files as they were written at {}{}", digests->files.size(),
+                                 then, same ? "" : ", before the journal went on"));
     return ok_status();
   }
   say_of_reports(fmt::format(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/file_lock.h"
 #include "common/contract/money_word.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
@@ -68,18 +69,19 @@ Result<std::set<RunId>> cancelled_runs(const RestoredState& state) {
   return out;
 }
 
-// Empty: there is no journal, or one from before its rows were sealed.
-Result<std::string> journal_head(const FrozenCampaign& frozen) {
+// Nothing: nobody has run anything yet.  What it says stays as it is now, so that money, runs and
+// head of one report are of one moment, though a coordinator goes on writing.
+Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
   std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec)) return std::string();
+  if (!fs::exists(frozen.folder.journal(), ec)) return std::optional<JournalReader>();
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
-  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
-  return head ? head->hex() : std::string();
+  PROCTOR_CHECK_OK(journal.hold());
+  return std::optional<JournalReader>(std::move(journal));
 }
 
-}  // namespace
-
-Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money) {
+// With the campaign's money, and inputs of a projection, the two stand side by side.
+Result<CampaignReport> report_of(const FrozenCampaign& frozen,
+                                 std::optional<JournalReader>& journal, const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
   input.unit = money_word(frozen.campaign.cost_model);
@@ -87,11 +89,9 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
     input.runs.push_back(planned_run(frozen, RunId(r)));
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
-  std::error_code ec;
   input.deviations = deviations_of(frozen, {});
-  if (!fs::exists(frozen.folder.journal(), ec)) return build_report(std::move(input));
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
-  PROCTOR_TRY(const RestoredState state, journal.load());
+  if (!journal) return build_report(std::move(input));
+  PROCTOR_TRY(const RestoredState state, journal->load());
   input.deviations = deviations_of(frozen, state.raises);
   input.alerts = alerts_of(frozen, state);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
@@ -103,7 +103,7 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
         Termination::kInfrastructure;  // unless a result says more
   }
   PROCTOR_TRY(const std::set<RunId> cancelled, cancelled_runs(state));
-  PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
+  PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
     if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
   }));
   for (const RunReviewed& r : state.reviews) {
@@ -131,29 +131,43 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInpu
   return build_report(std::move(input));
 }
 
+}  // namespace
+
+Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
+  return report_of(frozen, journal, nullptr);
+}
+
 Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
-  const Result<MoneyInput> money = read_money(frozen);
-  // Before the first run there is no money to show.
-  if (!money.ok() && money.error().code != Errc::kNotFound) return money.error();
-  PROCTOR_TRY(CampaignReport report, read_report(frozen, money.ok() ? &*money : nullptr));
-  PROCTOR_TRY(report.journal_head, journal_head(frozen));
-  RenderedReport out{std::move(report), {}, money.ok() && money->running};
+  PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
+  std::optional<MoneyInput> money;  // before the first run there is none to show
+  std::string head;                 // likewise; nor has a journal one from before rows were sealed
+  if (journal) {
+    PROCTOR_TRY(money, read_money(frozen, *journal));
+    PROCTOR_TRY(const std::optional<Digest> sealed, journal->head());
+    if (sealed) head = sealed->hex();
+  }
+  PROCTOR_TRY(CampaignReport report, report_of(frozen, journal, money ? &*money : nullptr));
+  report.journal_head = std::move(head);
+  RenderedReport out{std::move(report), {}, money && money->running};
   out.files = {
       {"report.txt", render_text(out.report)},     {"report.json", render_json(out.report)},
       {"report.csv", render_csv(out.report)},      {"runs.csv", render_runs_csv(out.report)},
       {"costs.csv", render_costs_csv(out.report)}, {"success.svg", render_svg(out.report)}};
   if (out.report.projection)
     out.files["projection.csv"] = render_projection_comparison_csv(*out.report.projection);
-  if (money.ok()) out.files["burndown.svg"] = render_burndown_svg(*money);
+  if (money) out.files["burndown.svg"] = render_burndown_svg(*money);
   return out;
 }
 
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
+  PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
+  // Taken before the journal is read: the later of two reports is also the one of the later
+  // journal.
+  PROCTOR_TRY(const FileLock lock, FileLock::acquire(frozen.folder.reports_lock()));
   PROCTOR_TRY(RenderedReport made, render_report_files(frozen));
+  PROCTOR_CHECK_OK(write_with_digests(frozen, made));
   const fs::path dir = frozen.folder.reports();
-  PROCTOR_CHECK_OK(make_dirs(dir));
-  for (const auto& [name, bytes] : made.files) PROCTOR_CHECK_OK(write_file(dir / name, bytes));
-  PROCTOR_CHECK_OK(write_report_digests(dir, made));
   const CampaignReport& report = made.report;
   std::string shown = made.files["report.txt"] + "\nReport files:    " + dir.string() +
                       "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +

@@ -9,8 +9,7 @@
 
 namespace proctor::cli {
 
-// With the campaign's money, and inputs of a projection, the two stand side by side.
-Result<CampaignReport> read_report(const FrozenCampaign& frozen, const MoneyInput* money = nullptr);
+Result<CampaignReport> read_report(const FrozenCampaign& frozen);
 
 struct RenderedReport {
   CampaignReport report;

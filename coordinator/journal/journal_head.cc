@@ -115,7 +115,7 @@ Result<std::optional<WallTime>> last_fact(sqlite::Database& db) {
 }
 
 Result<JournalHead> head_until(sqlite::Database& db, WallTime until) {
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   JournalHead out{"-", until, 0, {}, {}, {}};
   Sha256 all;
@@ -136,7 +136,6 @@ Result<JournalHead> head_until(sqlite::Database& db, WallTime until) {
     }
   }
   out.digest = all.finish();
-  PROCTOR_CHECK_OK(snapshot.commit());
   return out;
 }
 

@@ -60,6 +60,14 @@ Result<JournalReader> JournalReader::open(const fs::path& file) {
   return JournalReader(std::make_unique<sqlite::Database>(std::move(db).value()));
 }
 
+Status JournalReader::hold() {
+  PROCTOR_CHECK_OK(db_->exec("BEGIN"));
+  // SQLite takes the snapshot at the first read, not at BEGIN.
+  PROCTOR_TRY(const std::int64_t tables, db_->integer("SELECT count(*) FROM sqlite_schema"));
+  (void)tables;
+  return ok_status();
+}
+
 Result<RestoredState> JournalReader::load() {
   return journal::load_state(*db_);
 }
@@ -94,9 +102,8 @@ Status JournalReader::each_row_of_all(
 }
 
 Result<std::vector<std::string>> JournalReader::check_seals() {
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(*db_, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
   PROCTOR_TRY(auto broken, journal::broken_seals(*db_));
-  PROCTOR_CHECK_OK(snapshot.commit());
   return broken;
 }
 
@@ -104,9 +111,8 @@ Result<std::optional<journal::KeyedSeal>> JournalReader::keyed_seal() {
   return journal::read_keyed_seal(*db_);
 }
 Result<journal::SealFinding> JournalReader::check_keyed_seal(const HostKey& key) {
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(*db_, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
   PROCTOR_TRY(auto found, journal::check_keyed_seal(*db_, key));
-  PROCTOR_CHECK_OK(snapshot.commit());
   return found;
 }
 Result<std::optional<WallTime>> JournalReader::last_fact() {

@@ -1,7 +1,8 @@
 #pragma once
 // Reads a journal while the coordinator writes it: for status, report, story and the aggregate.
 // Owns a read-only connection; never takes the campaign's lock and never blocks the writer.  Each
-// call sees one consistent state; two calls may see two.  One thread at a time.
+// call sees one consistent state; two calls may see two, unless hold() was said.  One thread at a
+// time.
 // Errors: kNotFound no such file or nothing in it yet, kInvalid not a journal or from a newer
 // Proctor, kCorrupt damaged.
 #include <functional>
@@ -25,6 +26,10 @@ class JournalReader {
   JournalReader(JournalReader&&) noexcept;
   JournalReader& operator=(JournalReader&&) noexcept;
   ~JournalReader();
+
+  // From now on all calls see what is there now, and the writer's log is kept until this is gone.
+  // Once.
+  Status hold();
 
   Result<RestoredState> load();
   Result<std::optional<std::string>> meta(const std::string& key);

@@ -340,7 +340,7 @@ Status load_campaign(sqlite::Database& db, RestoredState& state) {
 }  // namespace
 
 Result<RestoredState> load_state(sqlite::Database& db) {
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   RestoredState state;
   PROCTOR_CHECK_OK(load_campaign(db, state));
   PROCTOR_CHECK_OK(load_reviews(db, state));
@@ -356,7 +356,6 @@ Result<RestoredState> load_state(sqlite::Database& db) {
     state.attempts.push_back(core_of(r, rows, workers, WithUsage::kUnlessSettled));
     if (auto s = r.finish(); !s.ok()) return in_context(name_of_row(rows), std::move(s).error());
   }
-  PROCTOR_CHECK_OK(snapshot.commit());
   return state;
 }
 
@@ -382,14 +381,14 @@ Result<std::vector<EpochBegun>> load_epochs(sqlite::Database& db) {
 
 Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
                     const std::function<void(const AttemptRecord&)>& visit) {
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   PROCTOR_TRY(const Workers workers, load_workers(db));
   PROCTOR_TRY(const std::string sql, of_schema(db, only ? kRecordsOfRun : kRecords));
   PROCTOR_TRY(auto rows, db.prepare(sql.c_str()));
   if (only) rows.bind(0, std::int64_t{only->raw()});
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return snapshot.commit();
+    if (!row) return ok_status();
     RowReader r(rows, name_of_row(rows));
     const AttemptRecord record = record_of(r, rows, workers);
     PROCTOR_CHECK_OK(r.finish());

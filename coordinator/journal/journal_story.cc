@@ -105,13 +105,13 @@ Json value_of(const sqlite::Statement& row, int column) {
 
 Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
                  const std::function<void(const StoryFact&)>& visit) {
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   PROCTOR_TRY(const std::string sql, facts_sql(db, only));
   PROCTOR_TRY(auto rows, db.prepare(sql));
   rows.bind(0, since.raw());
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return snapshot.commit();
+    if (!row) return ok_status();
     StoryFact fact;
     fact.at = WallTime(rows.integer(0));
     PROCTOR_CHECK_OK(read_id(rows, 1, fact.run));
@@ -134,7 +134,7 @@ Status each_row_of_all(sqlite::Database& db,
        {"runs", "run"},
        {"reviews", "seq"},
        {"notes", "seq"}}};
-  PROCTOR_TRY(auto snapshot, sqlite::Transaction::begin(db, "BEGIN"));
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   PROCTOR_TRY(const bool reviews, has_reviews(db));
   for (const auto& [table, order] : kTables) {
     if (table == "reviews" && !reviews) continue;
@@ -148,7 +148,7 @@ Status each_row_of_all(sqlite::Database& db,
       visit(table, out);
     }
   }
-  return snapshot.commit();
+  return ok_status();
 }
 
 }  // namespace proctor::journal

@@ -231,4 +231,10 @@ Status Transaction::commit() {
   return ok_status();
 }
 
+Result<Snapshot> Snapshot::of(Database& db) {
+  if (sqlite3_get_autocommit(db.handle()) == 0) return Snapshot(std::nullopt);
+  PROCTOR_TRY(Transaction own, Transaction::begin(db, "BEGIN"));
+  return Snapshot(std::move(own));
+}
+
 }  // namespace proctor::sqlite

@@ -90,4 +90,14 @@ class Transaction {
   Database* db_;
 };
 
+// All reads under it see one state: the one that is held already, or else one of its own.
+class Snapshot {
+ public:
+  static Result<Snapshot> of(Database& db);
+
+ private:
+  explicit Snapshot(std::optional<Transaction> own) : own_(std::move(own)) {}
+  std::optional<Transaction> own_;
+};
+
 }  // namespace proctor::sqlite

@@ -30,6 +30,7 @@ struct StateFolder {
     return run(run_name) / ("attempt-" + std::to_string(no.raw()));
   }
   fs::path reports() const { return campaign / "reports"; }
+  fs::path reports_lock() const { return state() / "reports.lock"; }  // report_digests.h
 };
 
 }  // namespace proctor

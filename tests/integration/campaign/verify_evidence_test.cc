@@ -229,4 +229,46 @@ TEST_SUITE("campaign") {
                 .exit_code == 0);
     finds_nothing(scene);
   }
+
+  TEST_CASE("reports whose writer was stopped in the middle are not called edited") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path reports = scene.folder() / "reports", svg = reports / "success.svg";
+    const std::string before = scene.read(svg), text = scene.read(reports / "report.txt");
+    fs::remove(svg);
+    fs::create_directory(svg);
+    scene.write(svg / "in the way", "");
+    CHECK(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "global", "60.00",
+                                     "--reason", "x", "--by", "Ada"})
+              .exit_code != 0);
+    CHECK(scene.read(reports / "report.txt") != text);
+    fs::remove_all(svg);
+    finds(scene, "reports/success.svg: it was written, and is missing");
+    scene.write(svg, before);
+    CHECK(contains(scene.run("verify").out, "\nreports: their writer was stopped at "));
+    finds_nothing(scene);
+    scene.write(svg, before + " ");
+    finds(scene, "reports/success.svg: edited after it was written");
+    scene.write(reports / "report.txt", text);  // as it was before
+    scene.write(svg, before);
+    finds_nothing(scene);
+    REQUIRE(scene.run("report").exit_code == 0);
+    CHECK_FALSE(contains(scene.run("verify").out, "their writer was stopped"));
+    finds_nothing(scene);
+  }
+
+  TEST_CASE("reports that are being written are waited for") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path reports = scene.folder() / "reports";
+    for (int i = 0; i < 10; ++i) {
+      // As if it were the first report of all, which has nothing beside it yet.
+      fs::remove(reports / "digests.json");
+      Child writer = scene.start("report");
+      REQUIRE(
+          eventually([&] { return !writer.running() || fs::exists(reports / "digests.json"); }));
+      finds_nothing(scene);
+      CHECK(writer.wait(25s) == 0);
+    }
+  }
 }

@@ -102,4 +102,24 @@ TEST_SUITE("journal") {
     run_sql(folder.file, "UPDATE attempts SET cpu_ms = 1 WHERE run = 0");
     CHECK(broken(folder).size() == 1);
   }
+
+  TEST_CASE("a reader that holds the journal sees one state of it, whatever is written") {
+    const Folder folder;
+    write_much(folder);
+    JournalReader held = must(JournalReader::open(folder.file));
+    REQUIRE(held.hold().ok());
+    const auto journal = folder.open();  // sooner than any read of it
+    REQUIRE(journal->append_and_wait(life_of(300)).ok());
+    const auto rows = [](JournalReader& reader) {
+      std::size_t count = 0;
+      must(reader.each_attempt([&](const AttemptRecord&) { ++count; }));
+      return count;
+    };
+    JournalReader now = must(JournalReader::open(folder.file));
+    CHECK(rows(now) == rows(held) + 1);
+    CHECK(must(now.load()).ended.size() == must(held.load()).ended.size() + 1);
+    CHECK(must(now.head())->hex() != must(held.head())->hex());
+    CHECK(must(held.check_seals()).empty());
+    CHECK(must(now.check_seals()).empty());
+  }
 }

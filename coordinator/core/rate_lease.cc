@@ -1,13 +1,14 @@
 #include "coordinator/core/rate_lease.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace proctor {
 
 std::uint64_t RateLeases::occupied(const Lease& lease, std::size_t bucket, Instant now) {
   std::uint64_t most = now < lease.heard + kRateWindow ? lease.calls[bucket] : 0;
   for (const Promise& p : lease.promises)
-    if (now < p.until) most = std::max(most, p.shares[bucket]);
+    if (p.obeyed && now < p.until) most = std::max(most, p.shares[bucket]);
   return most;
 }
 
@@ -15,6 +16,31 @@ std::uint64_t RateLeases::occupied(std::size_t bucket, Instant now) const {
   std::uint64_t sum = 0;
   for (const auto& [key, lease] : leases_) sum += occupied(lease, bucket, now);
   return sum;
+}
+
+// The most that a minute of it can hold.  What an earlier life of the coordinator gave, nobody here
+// knows, until none of it can be within a minute any more.
+std::uint64_t RateLeases::given(const Lease& lease, std::size_t bucket, Instant now) const {
+  if (quiet_until_ && now < *quiet_until_) return limits_[bucket];
+  std::uint64_t most = 0;
+  for (const Promise& p : lease.promises)
+    if (now < p.until) most = std::max(most, p.shares[bucket]);
+  return most;
+}
+
+// It will never obey an older promise again, and what it granted under those is in `calls`: they
+// occupy nothing, and bound what it may state.  A later one that gave as much says it all.
+void RateLeases::supersede(Lease& lease, std::uint64_t obeyed) {
+  for (Promise& p : lease.promises) p.obeyed = p.obeyed && obeyed <= p.ticket;
+  std::vector<Promise> kept;
+  for (auto p = lease.promises.rbegin(); p != lease.promises.rend(); ++p) {
+    const bool said = std::ranges::any_of(kept, [&](const Promise& later) {
+      return std::ranges::equal(p->shares, later.shares, std::less_equal<>());
+    });
+    if (!said) kept.push_back(std::move(*p));
+  }
+  std::ranges::reverse(kept);
+  lease.promises = std::move(kept);
 }
 
 void RateLeases::drop_lapsed(Instant now) {
@@ -65,10 +91,9 @@ std::vector<std::uint64_t> RateLeases::renew(const WorkerId& worker, BootId boot
   lease.used = word.used;
   lease.calls = word.calls;
   lease.calls.resize(limits_.size());
-  for (std::size_t b = 0; b < limits_.size(); ++b)  // more was never given to it
-    lease.calls[b] = std::min(lease.calls[b], limits_[b]);
-  // It will never obey an older promise again, and what it granted under those is in `calls`.
-  std::erase_if(lease.promises, [&](const Promise& p) { return p.ticket < word.obeyed; });
+  for (std::size_t b = 0; b < limits_.size(); ++b)
+    lease.calls[b] = std::min(lease.calls[b], given(lease, b, now));
+  supersede(lease, word.obeyed);
   std::vector<std::uint64_t> shares(limits_.size());
   if (!quiet_until_ || *quiet_until_ <= now) {
     for (std::size_t b = 0; b < shares.size(); ++b) {
@@ -77,7 +102,7 @@ std::vector<std::uint64_t> RateLeases::renew(const WorkerId& worker, BootId boot
       shares[b] = std::min(target(key, b, now), room);
     }
   }
-  lease.promises.push_back({word.ticket, now + kRateLease + kRateWindow, shares});
+  lease.promises.push_back({word.ticket, now + kRateLease + kRateWindow, shares, true});
   return shares;
 }
 

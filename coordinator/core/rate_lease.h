@@ -11,7 +11,8 @@
 // occupied = max(the shares of its promises, the calls it stated), where
 //   - a promise counts until kRateLease + 60 s after it was given (nothing granted under it can be
 //     within a minute any more), or until the worker states that it obeyed a later one;
-//   - stated calls count for 60 s, or until it states fewer.
+//   - stated calls count for 60 s, or until it states fewer; never more than the largest share that
+//     it may have granted them under, so that nobody takes from others what it was not given.
 // A share shrinks at once and grows only into what nobody occupies: nothing is given twice.  Who is
 // silent keeps what it has until that lapses; who is restarted is somebody new.  A coordinator that
 // was restarted knows no promise of its earlier life, so it gives nothing for kRateLease + 60 s.
@@ -53,8 +54,9 @@ class RateLeases {
  private:
   struct Promise {
     std::uint64_t ticket = 0;
-    Instant until{};  // when nothing of it can be within a minute any more
+    Instant until{};     // when nothing of it can be within a minute any more
     std::vector<std::uint64_t> shares;
+    bool obeyed = true;  // false: by its own word it obeys a later one
   };
   struct Lease {
     std::uint64_t ticket = 0;  // the latest heard
@@ -65,6 +67,8 @@ class RateLeases {
   };
   using Key = std::pair<WorkerId, BootId>;
 
+  std::uint64_t given(const Lease& lease, std::size_t bucket, Instant now) const;
+  static void supersede(Lease& lease, std::uint64_t obeyed);
   static std::uint64_t occupied(const Lease& lease, std::size_t bucket, Instant now);
   void drop_lapsed(Instant now);
   std::uint64_t target(const Key& key, std::size_t bucket, Instant now) const;

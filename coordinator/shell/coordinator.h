@@ -107,6 +107,7 @@ class Coordinator {
   bool refuse_version(std::size_t port, const wire::PeerMessage& from);
   void refuse_epoch(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
+  bool arrives(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m) const;
   void heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void forget_silent_peers();
   void look_who_is_gone();
@@ -163,6 +164,7 @@ class Coordinator {
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<WorkerId, Peer> peers_;
   std::map<std::pair<std::size_t, std::string>, WorkerId> by_routing_id_;
+  std::set<WorkerId> epoch_refused_;  // at most kWorkersMax
   std::set<AttemptId> unpacking_;  // a repeated result waits for the first
   boost::asio::steady_timer timer_{io_};
   boost::asio::steady_timer status_timer_{io_};

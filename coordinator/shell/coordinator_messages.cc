@@ -33,7 +33,8 @@ void Coordinator::warn(const std::string& text) {
 }
 
 void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
-  if (!floods_.takes(port, message.peer, wire::peek_kind(message.bytes))) return;
+  const std::string& speaker = message.user.empty() ? message.peer : message.user;
+  if (!floods_.takes(port, speaker, wire::peek_kind(message.bytes))) return;
   Result<wire::Message> decoded = wire::decode(message.bytes);
   if (!decoded.ok()) {
     warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") + ": " +
@@ -92,6 +93,14 @@ bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
   return true;
 }
 
+// Another life of it, or another connection.
+bool Coordinator::arrives(std::size_t port, const wire::PeerMessage& from,
+                          const wire::Sync& m) const {
+  const auto it = peers_.find(m.worker);
+  return it == peers_.end() || it->second.boot != m.boot || it->second.port != port ||
+         it->second.routing_id != from.peer;
+}
+
 void Coordinator::heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m) {
   Peer& peer = peers_[m.worker];
   if (peer.port != port || peer.routing_id != from.peer) {
@@ -140,6 +149,8 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
   }
   // Its word alone, and nobody's word ends a campaign.
   if (epoch_ < m.epoch_seen) return refuse_epoch(port, from, m);
+  if (arrives(port, from, m) && !floods_.takes_arrival(m.worker))
+    return warn("worker " + m.worker.raw() + " comes and goes too often: not heard for a while");
   heard_from(port, from, m);
   feed(WorkerSynced{std::move(m)});
 }
@@ -151,7 +162,9 @@ void Coordinator::refuse_epoch(std::size_t port, const wire::PeerMessage& from,
       "started over another copy of the journal, or the worker is wrong",
       m.epoch_seen.raw(), epoch_.raw());
   ports_[port]->send(from.peer, wire::encode(wire::Refuse{why}));
-  if (!spoken_.allows()) return;
+  // Once of each: it will say so again and again.
+  if (limits::kWorkersMax <= epoch_refused_.size() || !epoch_refused_.insert(m.worker).second)
+    return;
   log::error("refused worker " + m.worker.raw() + ": " + why);
   const Json detail = {{"reason", why}, {"worker", m.worker.raw()}};
   journal_->append({Note{wall_now(), "worker_refused", {}, {}, detail.dump()}}, [](Status) {});

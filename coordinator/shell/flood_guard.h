@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "common/base/ids.h"
+
 namespace proctor {
 
 // Decides before a message is decoded.  What a worker repeats anyway may be dropped when it comes
@@ -13,14 +15,20 @@ namespace proctor {
 // taken however many there are: their number is bounded by the slots a worker was given.
 class FloodGuard {
  public:
-  // Of one connection in a second.  A worker Syncs every two seconds, and 20 times a second at most
+  // Of one speaker in a second.  A worker Syncs every two seconds, and 20 times a second at most
   // (worker_loop.cc); it tells of progress every three.
   static constexpr std::uint32_t kSyncs = 40, kProgress = 4, kWants = 40;
   static constexpr std::uint32_t kGarbage = 4;  // frames that look like none of ours
+  // Of one worker's name in a minute: each costs rows in the journal.  Who comes more often is not
+  // heard until the minute is over; a worker that was restarted, or whose network fails, is.
+  static constexpr std::uint32_t kArrivals = 120;
 
+  // `speaker`: whose key it is, which may have many connections; without keys, the connection.
   // `kind` as wire::peek_kind() says.
-  bool takes(std::size_t port, const std::string& peer, std::uint64_t kind);
-  void next_second() { heard_.clear(); }
+  bool takes(std::size_t port, const std::string& speaker, std::uint64_t kind);
+  // The worker came anew: another life of it, or another connection.
+  bool takes_arrival(const WorkerId& worker);
+  void next_second();
   std::uint64_t refused() const { return refused_; }  // ever
 
  private:
@@ -28,6 +36,8 @@ class FloodGuard {
     std::uint32_t syncs = 0, progress = 0, wants = 0, garbage = 0;
   };
   std::map<std::pair<std::size_t, std::string>, Heard> heard_;  // in this second
+  std::map<WorkerId, std::uint32_t> arrivals_;                  // in this minute
+  std::uint32_t seconds_ = 0;                                   // of this minute
   std::uint64_t refused_ = 0;
 };
 

@@ -72,6 +72,31 @@ TEST_SUITE("coordinator") {
     CHECK(at.serve.running());
   }
 
+  TEST_CASE("a worker that comes and goes without end writes no journal without end") {
+    Serving at;
+    RawNetwork network;
+    RawWorker worker(network, at.endpoint);
+    REQUIRE(network.until([&] { return worker.connected; }));
+    constexpr std::size_t kHeard = 120;  // in a minute
+    wire::Sync again = RawWorker::sync("restless");
+    std::uint64_t life = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() < begin + 9s) {
+      again.boot = BootId(++life);
+      REQUIRE(worker.say(again));
+      REQUIRE(worker.say(wire::Leave{again.worker, again.boot, {}}));
+      network.io.restart();
+      network.io.run_for(10ms);
+    }
+    CHECK(kHeard / 2 < worker.replies.size());  // or else the test has shown nothing
+    const Json rows = at.scene.sql("SELECT count(*) AS n FROM notes WHERE kind LIKE 'worker_%'");
+    // They came and left; the clock of minutes is the coordinator's own.
+    CHECK(rows[0]["n"].get<std::size_t>() <= 2 * 2 * kHeard);
+    CHECK(worker.replies.size() <= 2 * kHeard);
+    CHECK(at.serve.running());
+    at.ends_well();
+  }
+
   TEST_CASE("pieces that wait for a disk that stands still are dropped, not kept") {
     Serving at;
     RawNetwork network;

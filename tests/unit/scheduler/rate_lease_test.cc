@@ -211,6 +211,34 @@ TEST_SUITE("rates") {
     CHECK(leases.renew(WorkerId("b"), BootId(2), word(1, 0, 1), at(free_at + 1)) == Shares{0});
   }
 
+  TEST_CASE("a worker that states more calls than it was given takes nothing from others") {
+    RateLeases leases({100}, false);
+    const WorkerId honest("a"), liar("b");
+    const auto say = [&](const WorkerId& w, std::uint64_t ticket, std::uint64_t calls,
+                         std::int64_t ms) {
+      return leases.renew(w, BootId(1), {ticket, ticket - 1, {calls}, 1, 1}, at(ms))[0];
+    };
+    for (std::uint64_t t = 1; t <= 100; ++t) {
+      const std::int64_t now = static_cast<std::int64_t>(t) * 2'000;
+      const std::uint64_t share = say(honest, t, 0, now);
+      (void)say(liar, t, 1'000'000, now);
+      // The first to speak had it all; the other comes to its half once that has lapsed.
+      if (50 < t) CHECK(share == 50);
+    }
+    CHECK(leases.occupied(0, at(200'000)) == 100);
+    // What it was given once bounds it as long as that can be within a minute, and then no longer.
+    RateLeases alone({100}, false);
+    CHECK(alone.renew(liar, BootId(1), {1, 0, {0}, 1, 1}, at(0))[0] == 100);
+    (void)alone.renew(honest, BootId(1), {1, 0, {0}, 1, 1}, at(1'000));
+    CHECK(alone.renew(liar, BootId(1), {2, 1, {100}, 1, 1}, at(2'000))[0] == 50);
+    (void)alone.renew(liar, BootId(1), {3, 2, {100}, 1, 1}, at(4'000));
+    CHECK(alone.occupied(0, at(4'000)) == 100);
+    CHECK(alone.renew(honest, BootId(1), {2, 1, {0}, 1, 1}, at(93'000))[0] == 50);
+    (void)alone.renew(liar, BootId(1), {4, 3, {100}, 1, 1}, at(95'000));
+    CHECK(alone.renew(honest, BootId(1), {3, 2, {0}, 1, 1}, at(96'000))[0] == 50);
+    CHECK(alone.occupied(0, at(96'000)) == 100);
+  }
+
   TEST_CASE("a coordinator that was restarted gives nothing until older shares have lapsed") {
     RateLeases leases({10}, true);
     CHECK(leases.renew(WorkerId("a"), BootId(1), word(1, 0, 1), at(5)) == Shares{0});

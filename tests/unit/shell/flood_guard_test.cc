@@ -49,6 +49,18 @@ TEST_SUITE("shell") {
     CHECK(guard.refused() == 0);
   }
 
+  TEST_CASE("who comes anew again and again is not heard until the minute is over") {
+    FloodGuard guard;
+    std::uint32_t taken = 0;
+    for (int i = 0; i < 1'000; ++i) taken += guard.takes_arrival(WorkerId("w")) ? 1 : 0;
+    CHECK(taken == FloodGuard::kArrivals);
+    CHECK(guard.takes_arrival(WorkerId("other")));
+    for (int second = 0; second < 59; ++second) guard.next_second();
+    CHECK_FALSE(guard.takes_arrival(WorkerId("w")));
+    guard.next_second();
+    CHECK(guard.takes_arrival(WorkerId("w")));
+  }
+
   TEST_CASE("a throttle says what it kept back") {
     Throttle throttle(2);
     CHECK(throttle.allows());

@@ -9,7 +9,7 @@ namespace proctor {
 namespace {
 
 Result<UniqueFd> lock(const fs::path& path, int operation) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
   if (!fd.valid()) return errno_error("lock " + path.string(), errno);
   while (::flock(fd.get(), operation) != 0) {
     if (errno == EINTR) continue;

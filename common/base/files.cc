@@ -158,6 +158,23 @@ Status make_dirs(const fs::path& dir) {
   return ok_status();
 }
 
+Status make_private_dirs(const fs::path& dir) {
+  std::error_code ec;
+  const fs::path absolute = fs::absolute(dir, ec).lexically_normal();
+  if (ec) return errno_error("make folder " + dir.string(), ec.value());
+  constexpr mode_t kOwnerOnly = 0700;
+  fs::path at;
+  for (const fs::path& part : absolute) {
+    at /= part;
+    if (::mkdir(at.c_str(), kOwnerOnly) == 0 || errno == EEXIST) continue;
+    // A read-only or foreign folder on the way that is there is none of our business.
+    if (const int e = errno; !fs::is_directory(at, ec))
+      return errno_error("make folder " + at.string(), e);
+  }
+  if (!fs::is_directory(absolute, ec)) return errno_error("make folder " + dir.string(), ENOTDIR);
+  return ok_status();
+}
+
 void spread_subfolders(const fs::path& dir) {
   const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int flags = 0;

@@ -18,11 +18,15 @@ Error errno_error(std::string_view what, int error_number);
 // (not a regular file).
 Result<std::string> read_file(const fs::path& path, std::size_t bytes_max);
 
+// Modes of files: for their owner alone, and for whoever may enter the folder.
+inline constexpr unsigned kPrivateFile = 0600, kOpenFile = 0644;
+
 enum class Durability { kLazy, kSync };
 // Replaces `path` as a whole: temporary file beside it, fsync (kSync), rename, fsync of the folder.
-// After an error the old file is as it was.
+// After an error the old file is as it was.  `mode` holds whatever the umask is: what is written
+// for others, a sandbox's user or a person's editor, says so.
 Status write_file(const fs::path& path, std::string_view bytes,
-                  Durability durability = Durability::kSync, unsigned mode = 0644);
+                  Durability durability = Durability::kSync, unsigned mode = kPrivateFile);
 
 // fsync of a file, or of a folder: the names in it.
 Status sync_path(const fs::path& path);
@@ -32,6 +36,9 @@ Status rename_path(const fs::path& from, const fs::path& to);
 
 // mkdir -p.
 Status make_dirs(const fs::path& dir);
+// The same, of folders that nobody but their owner enters (0700), whatever the umask is.  Those
+// that are there already stay as they are.
+Status make_private_dirs(const fs::path& dir);
 // Tells ext4 that the subfolders of `dir` have nothing to do with each other, so that it places
 // them apart (chattr +T): folders that come and go by the thousand otherwise share one block group,
 // whose just-freed inodes every new file must step over.  A hint: no effect elsewhere.

@@ -227,7 +227,7 @@ Result<Child> Child::start(const CommandSpec& spec, const fs::path& log, Lifetim
   if (!null.valid()) return errno_error("/dev/null", errno);
   UniqueFd log_fd;
   if (!log.empty()) {
-    log_fd.reset(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    log_fd.reset(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kPrivateFile));
     if (!log_fd.valid()) return errno_error(log.string(), errno);
   }
   const int out = log_fd.valid() ? log_fd.get() : 1;

@@ -39,7 +39,7 @@ Status write_record(const fs::path& folder, const StoredImage& image) {
                       {"entrypoint", image.config->entrypoint},
                       {"command", image.config->command},
                       {"working_dir", image.config->working_dir}};
-  return write_file(folder / kRecord, json.dump(1) + "\n");
+  return write_file(folder / kRecord, json.dump(1) + "\n", Durability::kSync, kOpenFile);
 }
 
 // On disk before its name is: after a power failure there is all of it or nothing.

@@ -135,8 +135,7 @@ Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) 
   Sink sink;
   sink.fd = fd.get();
   Status packed = Packer(dir, sink).run();
-  if (packed.ok() && (::fchmod(fd.get(), 0644) != 0 || ::fsync(fd.get()) != 0))
-    packed = errno_error("fsync " + temp, errno);
+  if (packed.ok() && ::fsync(fd.get()) != 0) packed = errno_error("fsync " + temp, errno);
   if (packed.ok() && ::rename(temp.c_str(), out_file.c_str()) != 0)
     packed = errno_error("rename to " + out_file.string(), errno);
   if (!packed.ok()) {

@@ -137,7 +137,7 @@ RunRecorder::~RunRecorder() {
 }
 
 Result<RunRecorder> RunRecorder::create(const fs::path& dir, MicrosClock clock) {
-  PROCTOR_CHECK_OK(make_dirs(dir));
+  PROCTOR_CHECK_OK(make_private_dirs(dir));
   std::error_code ec;
   const bool empty = fs::is_empty(dir, ec);
   if (ec) return errno_error("list " + dir.string(), ec.value());
@@ -146,8 +146,8 @@ Result<RunRecorder> RunRecorder::create(const fs::path& dir, MicrosClock clock) 
   impl->dir = dir;
   impl->clock = clock ? std::move(clock) : MicrosClock(machine_micros);
   const fs::path log = dir / kEventsFile;
-  impl->log = UniqueFd(
-      ::open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644));
+  impl->log = UniqueFd(::open(
+      log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
   if (!impl->log.valid()) return errno_error("create " + log.string(), errno);
   return RunRecorder(std::move(impl));
 }
@@ -230,7 +230,7 @@ Status RunRecorder::write_patch(std::string_view diff) {
 Result<fs::path> RunRecorder::check_dir(std::string_view check_id) {
   if (impl_->finished) return misuse("the run directory is finished");
   fs::path folder = impl_->dir / kAcceptanceDir / check_dir_name(check_id);
-  PROCTOR_CHECK_OK(make_dirs(folder));
+  PROCTOR_CHECK_OK(make_private_dirs(folder));
   return folder;
 }
 

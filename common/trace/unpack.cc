@@ -20,6 +20,7 @@ namespace proctor {
 namespace {
 
 constexpr std::ptrdiff_t kDepthMax = 32;
+constexpr mode_t kFolder = 0700;  // evidence is its owner's to show
 
 struct FreeReader {
   void operator()(archive* a) const { archive_read_free(a); }
@@ -109,7 +110,7 @@ class Unpacker {
     PROCTOR_TRY(const UniqueFd parent, open_parent(path));
     const std::string name = path.substr(path.rfind('/') + 1);
     if (folder) {
-      if (::mkdirat(parent.get(), name.c_str(), 0755) == 0) return ok_status();
+      if (::mkdirat(parent.get(), name.c_str(), kFolder) == 0) return ok_status();
       // Made on the way to an earlier entry: open_folder refuses whatever is not a folder.
       if (errno != EEXIST) return of_name(path, errno);
       PROCTOR_TRY([[maybe_unused]] const UniqueFd there, open_folder(parent.get(), name, path));
@@ -119,7 +120,8 @@ class Unpacker {
         left() < static_cast<std::uint64_t>(archive_entry_size(entry)))
       return too_large();
     const UniqueFd file(::openat(parent.get(), name.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 kPrivateFile));
     if (!file.valid()) return errno == EEXIST ? refuse("comes twice") : of_name(path, errno);
     return copy(file.get(), path);
   }
@@ -144,7 +146,7 @@ class Unpacker {
       const std::size_t slash = path.find('/', start);
       if (slash == std::string::npos) return at;
       const std::string name = path.substr(start, slash - start);
-      if (::mkdirat(at.get(), name.c_str(), 0755) != 0 && errno != EEXIST)
+      if (::mkdirat(at.get(), name.c_str(), kFolder) != 0 && errno != EEXIST)
         return of_name(path, errno);
       PROCTOR_TRY(UniqueFd next, open_folder(at.get(), name, path));
       folders_.insert(path.substr(0, slash));
@@ -219,7 +221,6 @@ Status unpack_archive(const fs::path& archive, const fs::path& into, const Unpac
   TempDir temp = std::move(made).value();
   if (Status s = Unpacker(temp.path(), bounds).run(fd.get()); !s.ok())
     return in_context("unpack " + archive.string(), std::move(s).error());
-  if (::chmod(temp.path().c_str(), 0755) != 0) return ours(temp.path().string(), errno);
   if (::rename(temp.path().c_str(), into.c_str()) != 0)
     return ours("rename to " + into.string(), errno);
   temp.release();

@@ -60,11 +60,11 @@ Result<std::string> local_endpoint(const StateFolder& folder) {
   if (kLongest < path.string().size()) {
     const fs::path dir = fs::path("/tmp") / ("proctor-" + std::to_string(::getuid()) + "-" +
                                              sha256(folder.campaign.string()).short_hex());
-    PROCTOR_CHECK_OK(make_dirs(dir));
+    PROCTOR_CHECK_OK(make_private_dirs(dir));
     fs::permissions(dir, fs::perms::owner_all);
     path = dir / "s";
   }
-  PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
+  PROCTOR_CHECK_OK(make_private_dirs(path.parent_path()));
   return std::string(kIpc) + path.string();
 }
 
@@ -213,7 +213,7 @@ Result<int> run_it(const RunOptions& options) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));
   PROCTOR_CHECK_OK(check_beginning(options, frozen));
-  PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
+  PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
   PROCTOR_TRY(CoordinatorOptions coordinator_setup, coordinator_options(options, frozen, local));
   std::optional<PrivateRedis> redis;

@@ -64,7 +64,7 @@ class ImportWork {
     put("@REPLICATES@", std::to_string(options_.replicates));
     put("@RUN@", options_.run_usd);
     put("@GLOBAL@", std::to_string(options_.global_usd));
-    return write_file(campaign, text);
+    return write_file(campaign, text, Durability::kSync, kOpenFile);
   }
 
   Status add(cvdp::Record record) {
@@ -161,7 +161,7 @@ Status take_prices(const fs::path& table, const fs::path& campaign) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   PROCTOR_TRY(const std::string prices, read_file(table, kMostBytes));
   PROCTOR_CHECK_OK(make_dirs(campaign));
-  return write_file(campaign / kCostModelFile, prices);
+  return write_file(campaign / kCostModelFile, prices, Durability::kSync, kOpenFile);
 }
 
 Result<Imported> import_problems(const ImportOptions& options) {

@@ -59,7 +59,7 @@ Result<std::string> HostImages::make(const cvdp::BuildContext& context,
   PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-cvdp-build"));
   for (const auto& [path, bytes] : context.files) {
     PROCTOR_CHECK_OK(make_dirs((dir.path() / path).parent_path()));
-    PROCTOR_CHECK_OK(write_file(dir.path() / path, bytes, Durability::kLazy));
+    PROCTOR_CHECK_OK(write_file(dir.path() / path, bytes, Durability::kLazy, kOpenFile));
   }
   constexpr const char* kWeek = "168h";
   drop_old_builds(kLabel, kWeek);

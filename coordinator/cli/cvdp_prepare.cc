@@ -20,7 +20,7 @@ Status write_below(const fs::path& root, const std::string& relative, std::strin
     if (fs::is_symlink(status)) return Error{Errc::kInvalid, at.string() + ": is a symbolic link"};
     if (!fs::exists(status)) PROCTOR_CHECK_OK(make_dirs(at));
   }
-  return write_file(root / path, bytes, Durability::kLazy);
+  return write_file(root / path, bytes, Durability::kLazy, kOpenFile);  // containers read it
 }
 
 namespace {

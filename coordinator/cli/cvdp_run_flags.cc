@@ -151,7 +151,7 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
   plan.metadata.force_agentic_include_harness = plan.dataset.include_harness;
   plan.metadata.force_copilot = flags.force_copilot;
   if (!flags.force_agentic && !flags.force_copilot) return plan;
-  PROCTOR_CHECK_OK(make_dirs(plan.prefix));
+  PROCTOR_CHECK_OK(make_private_dirs(plan.prefix));
   PROCTOR_TRY([[maybe_unused]] const int told,
               run_transform({flags.force_agentic ? "agentic" : "copilot", plan.dataset.file,
                              plan.prefix.string(), false}));

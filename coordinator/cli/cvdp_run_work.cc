@@ -100,7 +100,7 @@ class CvdpWork {
   }
 
   Result<CvdpOutcome> run() {
-    PROCTOR_CHECK_OK(make_dirs(plan_.prefix));
+    PROCTOR_CHECK_OK(make_private_dirs(plan_.prefix));
     PROCTOR_TRY(const bool known, is_known());
     if (plan_.reports_only && plan_.engine == CvdpEngine::kCompose)
       return Error{Errc::kInvalid,

@@ -37,7 +37,7 @@ Status init(const std::string& where) {
   const auto write_all = [&]() -> Status {
     for (const auto& [path, text] : files) {
       PROCTOR_CHECK_OK(make_dirs((dir / path).parent_path()));
-      PROCTOR_CHECK_OK(write_file(dir / path, text, Durability::kLazy));
+      PROCTOR_CHECK_OK(write_file(dir / path, text, Durability::kLazy, kOpenFile));
     }
     return ok_status();
   };

@@ -130,7 +130,7 @@ Result<fs::path> put_in_place(const fs::path& journal, const fs::path& recovered
 Result<int> recover_journal(const std::string& folder) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const fs::path journal = frozen.folder.journal();
-  PROCTOR_CHECK_OK(make_dirs(journal.parent_path()));
+  PROCTOR_CHECK_OK(make_private_dirs(journal.parent_path()));
   const Result<HostLock> lock = HostLock::take(journal.string() + ".lock");
   if (!lock.ok()) return in_context("this campaign is running or being recovered", lock.error());
   const fs::path fresh = journal.string() + ".recovering",

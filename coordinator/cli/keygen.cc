@@ -25,7 +25,7 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
     PROCTOR_CHECK_OK(list.add(pair.public_z85, name));
     pairs.push_back(std::move(pair));
   }
-  PROCTOR_CHECK_OK(make_dirs(state.keys()));
+  PROCTOR_CHECK_OK(make_private_dirs(state.keys()));
   const fs::path secret = state.keys() / "coordinator.key",
                  shared = state.keys() / "coordinator.pub";
   if (!fs::exists(secret, ec)) {

@@ -12,7 +12,7 @@ namespace {
 Status remove_task(const std::string& folder, const std::string& task, const std::string& reason) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
-  PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
+  PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   // The journal's lock also keeps this from happening under a running campaign.
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
   std::vector<JournalWrite> note;

@@ -161,7 +161,7 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
 }
 
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
-  PROCTOR_CHECK_OK(make_dirs(frozen.folder.state()));
+  PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   // Taken before the journal is read: the later of two reports is also the one of the later
   // journal.
   PROCTOR_TRY(const FileLock lock, FileLock::acquire(frozen.folder.reports_lock()));

@@ -36,7 +36,7 @@ Status make_key(const fs::path& file) {
   std::error_code ec;
   const fs::path folder = file.parent_path();
   const bool ours = !fs::exists(folder, ec);
-  PROCTOR_CHECK_OK(make_dirs(folder));
+  PROCTOR_CHECK_OK(make_private_dirs(folder));
   if (ours && ::chmod(folder.c_str(), 0700) != 0) return errno_error(folder.string(), errno);
   PROCTOR_TRY(const std::string secret, new_secret());
   const fs::path fresh = file.string() + fmt::format(".{}", ::getpid());

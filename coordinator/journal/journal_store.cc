@@ -60,7 +60,7 @@ bool lock_within(int fd, int operation, std::chrono::milliseconds patience) {
 
 // One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
 Result<UniqueFd> take_lock(const fs::path& file) {
-  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFile));
   if (!fd.valid()) return errno_error("open " + file.string(), errno);
   if (!lock_within(fd.get(), LOCK_EX, kJournalPatience)) {
     if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);

@@ -1,9 +1,12 @@
 #include "coordinator/journal/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 
 #include <cstring>
 #include <utility>
+
+#include "common/base/unique_fd.h"
 
 namespace proctor::sqlite {
 
@@ -182,6 +185,11 @@ Result<Database> Database::open(const fs::path& file, Mode mode) {
     flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   } else {
     flags |= SQLITE_OPEN_READONLY | (mode == Mode::kImmutable ? SQLITE_OPEN_URI : 0);
+  }
+  // SQLite would make it for every user to read; the files beside it get its mode.
+  if (mode == Mode::kCreate) {
+    const UniqueFd made(
+        ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
   }
   sqlite3* raw = nullptr;
   const int rc = sqlite3_open_v2(name.c_str(), &raw, flags, nullptr);

@@ -55,7 +55,7 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
 // On disk, whole, under its name: after a crash the next call finds all of it or begins again.
 Status take_place(const fs::path& part, const fs::path& unpacked, const fs::path& target,
                   const fs::path& archive) {
-  PROCTOR_CHECK_OK(make_dirs(target.parent_path()));
+  PROCTOR_CHECK_OK(make_private_dirs(target.parent_path()));
   PROCTOR_CHECK_OK(sync_path(part));
   std::error_code ec;
   const bool there = fs::exists(fs::symlink_status(target, ec));
@@ -86,11 +86,11 @@ Result<std::uint64_t> ArchiveStore::put(const WorkerId& worker, const wire::Arch
     return Error{Errc::kInvalid, "an archive of " + std::to_string(chunk.total) + " bytes"};
   std::error_code ec;
   if (!fs::exists(folder_.incoming(), ec)) {
-    PROCTOR_CHECK_OK(make_dirs(folder_.incoming()));
+    PROCTOR_CHECK_OK(make_private_dirs(folder_.incoming()));
     spread_subfolders(folder_.incoming());
   }
   const fs::path path = part(worker, chunk.attempt);
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kPrivateFile));
   if (!fd.valid()) return errno_error(path.string(), errno);
   const off_t end = ::lseek(fd.get(), 0, SEEK_END);
   if (end < 0) return errno_error(path.string(), errno);

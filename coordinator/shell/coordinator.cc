@@ -1,5 +1,6 @@
 #include "coordinator/shell/coordinator.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::open(CoordinatorOptions option
 }
 
 Status Coordinator::begin() {
-  PROCTOR_CHECK_OK(make_dirs(options_.folder.state()));
+  PROCTOR_CHECK_OK(make_private_dirs(options_.folder.state()));
   std::error_code ec;  // its socket and keys are for us alone
   fs::permissions(options_.folder.state(), fs::perms::owner_all, ec);
   if (ec) return errno_error("chmod " + options_.folder.state().string(), ec.value());
@@ -154,6 +155,11 @@ Status Coordinator::bind_ports() {
           if (link == Port::Link::kDown) look_who_is_gone();
         });
     if (!port.ok()) return in_context("listen on " + options_.listen[i].endpoint, port.error());
+    // Whoever may write to the socket is a worker.
+    constexpr std::string_view kIpc = "ipc://";
+    const std::string& at = options_.listen[i].endpoint;
+    if (at.starts_with(kIpc) && ::chmod(at.c_str() + kIpc.size(), kPrivateFile) != 0)
+      return errno_error("chmod " + at.substr(kIpc.size()), errno);
     ports_.push_back(std::move(port).value());
   }
   return ok_status();

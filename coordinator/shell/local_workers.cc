@@ -30,7 +30,7 @@ std::string worker_program() {
 Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
   LocalWorkers out;
   out.folder_ = spec.folder;
-  PROCTOR_CHECK_OK(make_dirs(spec.folder.logs()));
+  PROCTOR_CHECK_OK(make_private_dirs(spec.folder.logs()));
   for (std::uint32_t i = 1; i <= spec.workers; ++i) {
     const std::string name = "local-" + std::to_string(i);
     CommandSpec command;

@@ -126,7 +126,7 @@ std::string CampaignScene::read(const fs::path& file) const {
   return must(read_file(file, kFileMost));
 }
 void CampaignScene::write(const fs::path& file, std::string_view bytes) const {
-  must(write_file(file, bytes, Durability::kLazy));
+  must(write_file(file, bytes, Durability::kLazy, kOpenFile));  // as an editor does
 }
 void CampaignScene::edit(const fs::path& file, std::string_view from, std::string_view to) const {
   std::string text = read(file);

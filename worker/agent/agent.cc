@@ -76,7 +76,8 @@ class CommandAgent final : public Agent {
     SandboxSpec spec = job.sandbox;
     const fs::path briefing_dir = job.scratch / "briefing";
     PROCTOR_CHECK_OK(make_dirs(briefing_dir));
-    PROCTOR_CHECK_OK(write_file(briefing_dir / "briefing.md", job.briefing, Durability::kLazy));
+    PROCTOR_CHECK_OK(
+        write_file(briefing_dir / "briefing.md", job.briefing, Durability::kLazy, kOpenFile));
     spec.mounts.push_back({briefing_dir, kBriefingAt, false});
     for (const auto& [name, value] : job.method.variables) spec.env[name] = value;
     if (!job.method.files.empty()) {

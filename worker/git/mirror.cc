@@ -43,8 +43,8 @@ void remove_stale_locks(const fs::path& repo) {
 }
 
 void log_fetch(const fs::path& dir, const GitSource& source, std::string_view what) {
-  UniqueFd fd(
-      ::open((dir / "fetches.log").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(::open((dir / "fetches.log").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
+                     kPrivateFile));
   const std::string line = std::string(what) + " from " + printable(source.shown) + "\n";
   (void)!::write(fd.get(), line.data(), line.size());
 }

@@ -10,7 +10,8 @@ namespace proctor {
 Result<BoundedFile> BoundedFile::create(const fs::path& path, std::size_t bytes_max) {
   BoundedFile f;
   if (path.empty()) return f;
-  f.fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  f.fd_.reset(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
   if (!f.fd_.valid()) return errno_error("create " + path.string(), errno);
   f.left_ = bytes_max;
   return f;

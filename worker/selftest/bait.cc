@@ -43,7 +43,8 @@ Result<Bait> Bait::lay(const fs::path& dir) {
   bait.abstract_ = "proctor-bait-" + std::to_string(::getpid()) + "-" + dir.filename().string();
   std::error_code ec;
   bait.program_ = fs::read_symlink("/proc/self/exe", ec).filename().string();
-  PROCTOR_CHECK_OK(write_file(bait.secret_, "a secret of the host\n", Durability::kLazy));
+  PROCTOR_CHECK_OK(
+      write_file(bait.secret_, "a secret of the host\n", Durability::kLazy, kOpenFile));
   PROCTOR_TRY(bait.file_socket_, listening_unix(bait.socket_.string(), false));
   PROCTOR_TRY(bait.abstract_socket_, listening_unix(bait.abstract_, true));
   sockaddr_in local{};

@@ -84,7 +84,7 @@ Result<AttemptRun::ServedBy> AttemptRun::share_network(SandboxEngine& engine, co
   std::vector<std::string> names;
   for (const std::size_t i : services) names.push_back(contract().services[i].name);
   out.hosts = dir_ / (name + "-hosts");
-  PROCTOR_CHECK_OK(write_file(out.hosts, hosts_of_services(names), Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(out.hosts, hosts_of_services(names), Durability::kLazy, kOpenFile));
   return out;
 }
 

@@ -34,7 +34,7 @@ bool BundleCache::holds(const Key& key) const {
 Status BundleCache::put(Kind kind, const Key& key, const std::string& bytes) {
   PROCTOR_CHECK_OK(opens(kind, bytes, key.digest));
   const fs::path file = path(key);
-  PROCTOR_CHECK_OK(make_dirs(file.parent_path()));
+  PROCTOR_CHECK_OK(make_private_dirs(file.parent_path()));
   return write_file(file, bytes, Durability::kLazy, 0600);  // opened again under its digest
 }
 

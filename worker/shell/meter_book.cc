@@ -98,7 +98,7 @@ Result<std::unique_ptr<MeterBook>> MeterBook::create(const fs::path& root,
                                                      const std::string& campaign,
                                                      wire::ResultMessage so_far) {
   if (!is_plain_name(campaign)) return Error{Errc::kInvalid, "not a campaign's id: " + campaign};
-  PROCTOR_CHECK_OK(make_dirs(root / campaign));
+  PROCTOR_CHECK_OK(make_private_dirs(root / campaign));
   fs::path file = root / campaign / (to_string(so_far.attempt) + std::string(kEnding));
   constexpr mode_t kMode = 0600;
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));

@@ -105,7 +105,7 @@ bool is_plain_name(std::string_view text) {
 }
 
 Result<Spool> Spool::open(fs::path root) {
-  PROCTOR_CHECK_OK(make_dirs(root));
+  PROCTOR_CHECK_OK(make_private_dirs(root));
   for (const fs::path& campaign : entries(root, Want::kFolders)) {
     for (const fs::path& file : entries(campaign, Want::kFiles)) {
       // A temporary file, or an archive whose result never came or has gone.
@@ -129,7 +129,7 @@ Result<Spool::Entry> Spool::put(const std::string& campaign, const wire::ResultM
   const std::string name = to_string(result.attempt);
   if (fs::exists(with(parent, name, kResult))) return read(parent, name);
   if (!fs::exists(parent)) {
-    PROCTOR_CHECK_OK(make_dirs(parent));
+    PROCTOR_CHECK_OK(make_private_dirs(parent));
     PROCTOR_CHECK_OK(sync_path(root_));
   }
   fs::path kept;

@@ -18,7 +18,8 @@ constexpr const char* kDotUse = ".use";
 constexpr const char* kDotNew = ".new";
 
 void touch(const fs::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const UniqueFd fd(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
   if (fd.valid()) (void)::futimens(fd.get(), nullptr);
 }
 

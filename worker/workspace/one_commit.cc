@@ -93,7 +93,7 @@ Status make_one_commit_repository(const OneCommitInput& in) {
   PROCTOR_TRY(ObjectDb own, ObjectDb::open({}, objects));
   PROCTOR_TRY(const ObjectId commit, own.write(ObjectType::kCommit, commit_bytes(in.tree)));
   const auto put = [&](const char* name, std::string_view bytes) {
-    return write_file(in.git_dir / name, bytes, Durability::kLazy);
+    return write_file(in.git_dir / name, bytes, Durability::kLazy, kOpenFile);
   };
   PROCTOR_CHECK_OK(put("config", kConfig));
   PROCTOR_CHECK_OK(put("HEAD", "ref: refs/heads/main\n"));

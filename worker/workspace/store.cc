@@ -247,7 +247,7 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
   PROCTOR_CHECK_OK(check_name("owner", options.owner));
   std::error_code ec;
   options.root = fs::absolute(given.root, ec);
-  PROCTOR_CHECK_OK(make_dirs(options.root));
+  PROCTOR_CHECK_OK(make_private_dirs(options.root));
   options.root = fs::canonical(options.root, ec);
   if (ec) return errno_error("open " + given.root.string(), ec.value());
   PROCTOR_TRY(MirrorStore mirrors, MirrorStore::create(options.root / "mirrors"));

@@ -1,0 +1,91 @@
+// What of a campaign other users of the host see: nothing that was made of it.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// What somebody else could do with what we made in the campaign's folder; one line for each.
+// `given`: what its user wrote.
+std::string open_to_others(const CampaignScene& scene, const std::set<fs::path>& given) {
+  std::string seen;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(scene.folder(), ec), end; it != end; it.increment(ec)) {
+    const fs::path& path = it->path();
+    if (given.contains(path)) {
+      if (path == scene.repository()) it.disable_recursion_pending();
+      continue;
+    }
+    struct stat st {};
+    if (::lstat(path.c_str(), &st) != 0) continue;
+    if (!S_ISLNK(st.st_mode) && (st.st_mode & 077U) != 0)
+      seen += path.string() + " " + std::to_string(st.st_mode & 0777U) + "\n";
+    // Trees and workspaces below are for the users of sandboxes; nobody else enters it.
+    if (path == scene.state() / "workers") it.disable_recursion_pending();
+  }
+  return seen;
+}
+
+std::set<fs::path> all_in(const fs::path& folder) {
+  std::set<fs::path> out;
+  for (const fs::directory_entry& e : fs::recursive_directory_iterator(folder))
+    out.insert(e.path());
+  return out;
+}
+
+// What `nobody` reads of the folder, by name.
+std::string read_by_nobody(const fs::path& folder) {
+  return output_of(
+      {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c",
+       "find \"$0\" -type f -readable ! -path '*/repo/*' 2>/dev/null || :", folder.string()});
+}
+
+}  // namespace
+
+TEST_SUITE("privacy") {
+  TEST_CASE("nothing that is made of a campaign is open to other users of the host") {
+    CampaignShape shape;
+    shape.methods = {"noop", solving_method("solver")};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    const mode_t before = ::umask(022);  // a usual one
+    const std::set<fs::path> given = all_in(scene.folder());
+    REQUIRE(::chmod(scene.temp().c_str(), 0755) == 0);  // others may come as far as the campaign
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(open_to_others(scene, given) == "");
+    for (const char* command : {"report", "verify", "status", "project", "resume"}) {
+      CAPTURE(command);
+      scene.run(command);
+      CHECK(open_to_others(scene, given) == "");
+    }
+    CHECK(scene.run("keygen", {"--worker", "w1"}).exit_code == 0);
+    CHECK(open_to_others(scene, given) == "");
+    if (::geteuid() == 0) {
+      const std::string found = read_by_nobody(scene.folder());
+      CHECK(contains(found, "campaign.yaml"));  // the user's own is as he wrote it
+      for (const char* ours : {"runs/", "reports/", ".proctor", "registration.json", ".csv"})
+        CHECK_FALSE(contains(found, ours));
+    }
+    ::umask(before);
+  }
+
+  TEST_CASE("while it runs neither its journal nor its sockets nor its status are open") {
+    const CampaignScene scene(gated_shape(1));
+    const std::set<fs::path> given = all_in(scene.folder());
+    Child running = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    REQUIRE(fs::exists(scene.state() / "journal.sqlite-wal"));
+    CHECK(open_to_others(scene, given) == "");
+    scene.open_gate();
+    CHECK(running.wait(std::chrono::seconds(60)) == 0);
+    CHECK(open_to_others(scene, given) == "");
+    scene.require_nothing_left();
+  }
+}

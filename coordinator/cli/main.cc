@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/core_dumps.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
@@ -55,6 +56,7 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
 
 int main(int argc, char** argv) try {
   using namespace proctor;
+  forbid_core_dumps();
   CLI::App app(
       "Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
       "A first campaign:  proctor init demo && proctor run demo\n");

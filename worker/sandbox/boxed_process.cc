@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -58,8 +59,18 @@ Result<Pipe> make_pipe() {
   return p;
 }
 
+// Of two ways, for what is read and written at the same end.
+Result<Pipe> make_socket() {
+  std::array<int, 2> fds{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0)
+    return errno_error("socketpair", errno);
+  Pipe p{UniqueFd(fds[0]), UniqueFd(fds[1])};
+  ::fcntl(p.read.get(), F_SETFL, O_NONBLOCK);
+  return p;
+}
+
 Result<UniqueFd> make_memfd(std::string_view bytes) {
-  UniqueFd fd(::memfd_create("proctor-seccomp", MFD_CLOEXEC));
+  UniqueFd fd(::memfd_create("proctor-box", MFD_CLOEXEC));
   if (!fd.valid()) return errno_error("memfd_create", errno);
   if (::pwrite(fd.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return errno_error("write a memfd", errno);
@@ -68,7 +79,7 @@ Result<UniqueFd> make_memfd(std::string_view bytes) {
 }
 
 struct ChildFds {
-  int in, out, err, status, seccomp;
+  int in, out, err, status, environment, seccomp;
 };
 
 struct ChildPlan {
@@ -111,15 +122,15 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
   }
   if (launch.network && !launch.network->enter()) give_up(plan, "enter its network");
   if (launch.enter && !launch.enter()) give_up(plan, "mount what it starts in");
-  // Out of the way of 0..4 first, so that no dup2 overwrites a source.
-  std::array<int, 5> from = {plan.fds.in, plan.fds.out, plan.fds.err, plan.fds.status,
-                             plan.fds.seccomp};
+  // Out of the way of 0..5 first, so that no dup2 overwrites a source.
+  std::array<int, 6> from = {plan.fds.in,     plan.fds.out,         plan.fds.err,
+                             plan.fds.status, plan.fds.environment, plan.fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
-  static_assert(kBoxStatusFd == 3 && kBoxSeccompFd == 4);
-  for (int i = 0; i < 5; ++i) {
+  static_assert(kBoxStatusFd == 3 && kBoxEnvironmentFd == 4 && kBoxSeccompFd == 5);
+  for (int i = 0; i < 6; ++i) {
     if (!raw::dup_to(from[static_cast<std::size_t>(i)], i)) give_up(plan, "take its descriptors");
   }
-  ::close_range(5, ~0U, 0);
+  ::close_range(6, ~0U, 0);
   for (const auto& [resource, value] : launch.rlimits) {
     const rlimit limit{value, value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
@@ -186,7 +197,9 @@ class Running {
   Status start() {
     PROCTOR_TRY(Pipe out, make_pipe());
     PROCTOR_TRY(Pipe err, make_pipe());
-    PROCTOR_TRY(Pipe status, make_pipe());
+    PROCTOR_TRY(Pipe status, launch_.status_as_input ? make_socket() : make_pipe());
+    PROCTOR_TRY(const UniqueFd environment,
+                make_memfd(launch_.status_as_input ? "" : launch_.environment));
     PROCTOR_TRY(const UniqueFd seccomp, make_memfd(launch_.seccomp));
     const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!nothing.valid()) return errno_error("open /dev/null", errno);
@@ -207,7 +220,7 @@ class Running {
                    argv.data(),
                    env.data(),
                    {launch_.status_as_input ? status.write.get() : nothing.get(), out.write.get(),
-                    err.write.get(), status.write.get(), seccomp.get()},
+                    err.write.get(), status.write.get(), environment.get(), seccomp.get()},
                    ::getpid()};
     begun_ = now();
     pid_ = start_runtime(plan);
@@ -223,6 +236,8 @@ class Running {
     streams_[0] = std::move(out.read);
     streams_[1] = std::move(err.read);
     status_ = std::move(status.read);
+    if (launch_.status_as_input) untold_ = launch_.environment;
+    tell_environment();
     return ok_status();
   }
 
@@ -233,7 +248,7 @@ class Running {
   Status pump() {
     while (!dead_) {
       std::array<pollfd, 6> fds = {pollfd{pidfd_.get(), POLLIN, 0},
-                                   pollfd{status_.get(), POLLIN, 0},
+                                   pollfd{status_.get(), status_events(), 0},
                                    pollfd{streams_[0].get(), POLLIN, 0},
                                    pollfd{streams_[1].get(), POLLIN, 0},
                                    pollfd{cancelled_ ? -1 : cancel_.get(), POLLIN, 0},
@@ -242,6 +257,7 @@ class Running {
         return errno_error("poll", errno);
       }
       if (fds[1].revents != 0) {
+        tell_environment();
         read_status();
         tell_begun();
       }
@@ -297,6 +313,21 @@ class Running {
       left = std::min<Clock::duration>(left, kSample);
     return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<milliseconds>(left).count(),
                                                      0, kLongest.count()));
+  }
+
+  short status_events() const {
+    return static_cast<short>(untold_.empty() ? POLLIN : POLLIN | POLLOUT);
+  }
+
+  // What a socket does not take at once it takes when it was read from.
+  void tell_environment() {
+    while (!untold_.empty() && status_.valid()) {
+      const ssize_t n = ::send(status_.get(), untold_.data(), untold_.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) return;
+      if (n < 0) untold_ = {};  // nobody reads it any more
+      if (0 < n) untold_.remove_prefix(static_cast<std::size_t>(n));
+    }
   }
 
   void forget_wakes() const {
@@ -399,6 +430,7 @@ class Running {
   UniqueFd pidfd_, status_, cancel_, held_;
   std::array<UniqueFd, 2> streams_;
   std::string status_text_;
+  std::string_view untold_;  // of launch_.environment, by the socket of the status
   int wait_status_ = 0;
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;

@@ -26,7 +26,8 @@ namespace proctor {
 
 // The descriptors the runtime finds open.
 inline constexpr int kBoxStatusFd = 3;
-inline constexpr int kBoxSeccompFd = 4;
+inline constexpr int kBoxEnvironmentFd = 4;
+inline constexpr int kBoxSeccompFd = 5;
 
 struct BoxLaunch {
   std::vector<std::string> argv;  // argv[0] is a path
@@ -36,6 +37,9 @@ struct BoxLaunch {
   // standard input too, and their own exit code is the command's, once the status says that it is
   // about to run.
   bool status_as_input = false;
+  // The command's environment, in the words of whoever reads it: from kBoxEnvironmentFd, or with
+  // status_as_input from the standard input.  A process list shows arguments to every user.
+  std::string environment{};
   std::string seccomp;  // a program to be read from kBoxSeccompFd, or empty
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups
   std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value

@@ -95,6 +95,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
       launch.enter = [lean = &*shared_->lean, shown = &box.shown] { return lean->enter(*shown); };
     launch.argv = bubblewrap_argv(view, seen, exec.command);
     launch.label = shared_->label;
+    launch.environment = bubblewrap_environment(seen);
     launch.seccomp = shared_->seccomp;
     launch.doors = &box.group.doors();
     rlimit files{};
@@ -154,7 +155,7 @@ Status fill_etc(const fs::path& etc) {
       {"resolv.conf", ""},
   };
   for (const auto& [name, text] : files) {
-    PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy));
+    PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy, kOpenFile));
   }
   PROCTOR_CHECK_OK(make_dirs(etc / "ssl/certs"));
   PROCTOR_CHECK_OK(make_dirs(etc / "alternatives"));

@@ -31,7 +31,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   add({"--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"});
   add({"--json-status-fd", std::to_string(kBoxStatusFd)});
   add({"--seccomp", std::to_string(kBoxSeccompFd)});
-  for (const auto& [name, value] : spec.env) add({"--setenv", name, value});
+  add({"--args", std::to_string(kBoxEnvironmentFd)});
 
   // bwrap reads the whole table of mounts for each one it binds or makes read-only: first what
   // needs many of those, while the table is short.
@@ -66,6 +66,15 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   a.insert(a.end(), spec.launcher.begin(), spec.launcher.end());
   add({"/bin/sh", "-c", command});
   return a;
+}
+
+std::string bubblewrap_environment(const SandboxSpec& spec) {
+  std::string out;
+  for (const auto& [name, value] : spec.env)
+    for (const std::string_view word :
+         {std::string_view("--setenv"), std::string_view(name), std::string_view(value)})
+      out.append(word).push_back('\0');
+  return out;
 }
 
 }  // namespace proctor

@@ -31,4 +31,8 @@ Status check_bubblewrap_spec(const SandboxSpec& spec);
 std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec& spec,
                                          const std::string& command);
 
+// What bwrap reads as more of its arguments: the environment, which does not stand among the others
+// because every user of the host sees those.  Requires: check_bubblewrap_spec passed.
+std::string bubblewrap_environment(const SandboxSpec& spec);
+
 }  // namespace proctor

@@ -52,6 +52,7 @@ struct OciBox final : Box {
     group = Cgroup();  // what still ran in it is dead now, and holds nothing below
     (void)remove_tree(state).ok();
     (void)remove_tree(bundle).ok();
+    (void)remove_tree(mounts).ok();
   }
   std::string complaint(const std::string& said) const override {
     const Result<std::string> log = read_file(bundle / "log", kLogMax);
@@ -59,8 +60,8 @@ struct OciBox final : Box {
     return runtime + " did not start the command: " +
            (text.empty() ? std::string("it ended without a word") : printable(text, 600));
   }
-  fs::path bundle, state;
-  std::string runtime;  // its name
+  fs::path bundle, state, mounts;  // mounts: what those inside look through
+  std::string runtime;             // its name
   std::optional<OciRoot> root;
 };
 
@@ -87,11 +88,14 @@ class OciSandbox final : public BoxedSandbox {
     box->watch_memory = !shared_->cgroups.has("memory");
     box->bundle = shared_->dir.path() / name;
     box->state = shared_->state() / name;
-    PROCTOR_CHECK_OK(make_dirs(box->bundle));
-    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->bundle, layer_bytes()));
+    box->mounts = box->bundle.string() + ".mounts";
+    PROCTOR_CHECK_OK(make_private_dirs(box->bundle));
+    PROCTOR_CHECK_OK(make_dirs(box->mounts));
+    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->mounts, layer_bytes()));
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
                                 oci_config(spec(), host_of(*box, group), exec.command),
                                 Durability::kLazy));
+    box->launch.environment = oci_environment(spec());
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
     if (shared_->userspace) {
@@ -114,7 +118,7 @@ class OciSandbox final : public BoxedSandbox {
                        "run",
                        "--keep",
                        "--preserve-fds",
-                       "1",
+                       "2",  // the status and the environment
                        "--bundle",
                        box.bundle.string(),
                        name};
@@ -123,7 +127,7 @@ class OciSandbox final : public BoxedSandbox {
   }
 
   Status start_by_runsc(OciBox& box, const std::string& name, const std::string& group) const {
-    PROCTOR_CHECK_OK(make_dirs(box.state));
+    PROCTOR_CHECK_OK(make_private_dirs(box.state));
     PROCTOR_TRY(box.group, shared_->cgroups.make(group, runsc_limits(spec())));
     box.launch.doors = &box.group.doors();
     box.launch.argv = runsc_argv(spec(), {shared_->runtime, box.bundle, box.state, name});
@@ -245,7 +249,7 @@ Status fill_etc(const fs::path& etc) {
       {"hostname", std::string(kContainerHostname) + "\n"},
   };
   for (const auto& [name, text] : files)
-    PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy));
+    PROCTOR_CHECK_OK(write_file(etc / name, text, Durability::kLazy, kOpenFile));
   return ok_status();
 }
 
@@ -270,7 +274,7 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
   PROCTOR_CHECK_OK(fill_etc(shared->etc()));
   PROCTOR_CHECK_OK(
       write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));
-  PROCTOR_CHECK_OK(make_dirs(shared->state()));
+  PROCTOR_CHECK_OK(make_private_dirs(shared->state()));
   return std::unique_ptr<SandboxEngine>(std::make_unique<OciEngine>(std::move(shared)));
 }
 

@@ -181,6 +181,13 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
   return spec;
 }
 
+std::string oci_environment(const SandboxSpec& spec) {
+  std::string all;
+  for (const auto& [name, value] : spec.env) (all += name + "=" + value).push_back('\0');
+  const std::uint64_t size = all.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + all;
+}
+
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
   Json args = {kContainerInitAt};
   if (host.userspace) args.push_back("--userspace");
@@ -193,8 +200,6 @@ std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::
     args.push_back("/bin/sh");
     for (std::string& word : shell_arguments(spec, command)) args.push_back(std::move(word));
   }
-  Json env = Json::array();
-  for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);
   // Root inside, without a single capability: the owner of the workspace's files and no more, as
   // under Docker (docker.h).
   const Json config = {
@@ -203,7 +208,7 @@ std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::
        {{"terminal", false},
         {"user", {{"uid", 0}, {"gid", 0}, {"additionalGids", Json::array({0})}}},
         {"args", std::move(args)},
-        {"env", std::move(env)},
+        {"env", Json::array()},  // this is a file; see oci_environment
         {"cwd", spec.program ? spec.program->working_dir : kWorkspaceAt},
         {"capabilities", Json::object()},
         {"rlimits", rlimits(spec, host)},

@@ -29,4 +29,7 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
 // Requires: check_image_spec passed, and with_image_program where there is a program.
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
 
+// The command's environment, which is no part of the file: what init reads (init/environment.h).
+std::string oci_environment(const SandboxSpec& spec);
+
 }  // namespace proctor

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/core_dumps.h"
 #include "common/base/digest.h"
 #include "common/base/host_lock.h"
 #include "common/base/limits.h"
@@ -258,7 +259,8 @@ int serve(const Options& o) {
   if (!o.models.empty()) models = load_models(o.models);
   if (!models.ok()) return fail(in_context("--models", models.error()), kBadInput);
   const fs::path home = o.root / "workers" / o.name;
-  if (const Status made = make_dirs(home); !made.ok()) return fail(made.error(), kInfrastructure);
+  if (const Status made = make_private_dirs(home); !made.ok())
+    return fail(made.error(), kInfrastructure);
   ::chmod(home.c_str(), 0700);  // foreign code writes below it
   const Result<HostLock> lock = HostLock::take(home / "lock");
   if (!lock.ok()) return fail(in_context("worker " + o.name, lock.error()), code_of(lock.error()));
@@ -300,7 +302,7 @@ int serve(const Options& o) {
   }
   clean_up(home, left, engines, **store);
   if (o.clean_up) return kOk;
-  if (const Status made = make_dirs(home / "runs"); !made.ok())
+  if (const Status made = make_private_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
   spread_subfolders(home / "runs");
   clear_bundles(home / "bundles", left);
@@ -376,6 +378,10 @@ int run(int argc, char** argv) {
 }  // namespace proctor
 
 int main(int argc, char** argv) {
+  proctor::forbid_core_dumps();
+  // Workspaces and toolchains are for sandboxes, whose users are others; what is for us alone says
+  // so where it is made.
+  ::umask(022);
   try {
     return proctor::run(argc, argv);
   } catch (const std::exception& e) {

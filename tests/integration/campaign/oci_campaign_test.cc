@@ -5,6 +5,7 @@
 
 #include "common/images/image_store.h"
 #include "tests/integration/campaign/network_scene.h"
+#include "tests/integration/campaign/secrets_scene.h"
 #include "tests/integration/campaign/services_scene.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/runtime_files.h"
@@ -64,6 +65,18 @@ TEST_SUITE("oci campaign") {
     run_judged(scene);
     scene.require_nothing_left();
     NetworkScene("  image: \"tools@" + image.id + "\"\n").run_and_check();
+  }
+
+  TEST_CASE("a declared secret is in no argument, no file and no foreign environment") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "tools:1"));
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    const std::string environment = "  image: \"tools@" + image.id + "\"\n";
+    SecretsScene(environment).run_and_check();
+    // gVisor serves it in a process of its own, which is given it by another way.
+    if (find_on_path("runsc").empty()) return;
+    SecretsScene(environment, "  isolation: userspace\n").run_and_check();
   }
 
   TEST_CASE("services run beside checks in images and leave nothing, also of a killed worker") {

@@ -1,10 +1,11 @@
-// What of a campaign other users of the host see: nothing that was made of it.
+// What of a campaign other users of the host see: neither the secrets its agents are given, nor
+// anything that was made of it.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <set>
 
-#include "tests/support/campaign_scene.h"
+#include "tests/integration/campaign/secrets_scene.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -49,6 +50,10 @@ std::string read_by_nobody(const fs::path& folder) {
 }  // namespace
 
 TEST_SUITE("privacy") {
+  TEST_CASE("a declared secret is in no argument, no file and no foreign environment") {
+    SecretsScene("").run_and_check();
+  }
+
   TEST_CASE("nothing that is made of a campaign is open to other users of the host") {
     CampaignShape shape;
     shape.methods = {"noop", solving_method("solver")};

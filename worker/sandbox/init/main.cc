@@ -1,10 +1,12 @@
-// The first process of every sandbox: `init [--userspace] [--disk FOLDER] -- PROGRAM ARGUMENT...`.
+// The first process of every sandbox:
+//   init [--userspace] [--disk FOLDER] -- PROGRAM ARGUMENT...
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
 // boxed_process.h. When that end of the pipe has no reader left (the worker was killed) it ends,
 // and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
-// tells: the runtime reports that one. With --disk it looks four times a second whether the file
-// system of FOLDER is full, and says so in that code (full_disk.h), for the program may outlive
-// whoever else would look.
+// tells: the runtime reports that one. Where descriptor 4 is open, the program's environment is
+// read from there and is nothing else (environment.h); with --userspace it comes from where the
+// status goes. With --disk it looks four times a second whether the file system of FOLDER is full,
+// and says so in that code (full_disk.h), for the program may outlive whoever else would look.
 //
 // Nothing inside may trace it or reach its descriptors through /proc, so the code under test cannot
 // write the exit code itself.  Static, in the image of a stranger: nothing but the kernel is there.
@@ -23,12 +25,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "worker/sandbox/init/environment.h"
 #include "worker/sandbox/init/full_disk.h"
 #include "worker/sandbox/init/userspace.h"
 
 namespace {
 
-constexpr int kStatusFd = 3;
+constexpr int kStatusFd = 3, kEnvironmentFd = 4;
 constexpr int kBadUse = 125, kCannotRun = 127, kKilled = 128 + SIGKILL;
 
 constexpr int kLook = 250;  // ms between two looks at the disk
@@ -58,7 +61,8 @@ void tell(const char* key, int value) {
 [[noreturn]] void become(char** argv, char** envp, const sigset_t& before) {
   ::setpgid(0, 0);  // what it signals as its group is not us
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  ::execvpe(argv[0], argv, envp);  // a name without '/' is looked for in the PATH of envp
+  environ = envp;  // a name without '/' is looked for in its PATH
+  ::execvpe(argv[0], argv, envp);
   tell("exec-error", errno);
   ::_exit(kCannotRun);
 }
@@ -76,6 +80,7 @@ int bury(pid_t child) {
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {
+  ::prctl(PR_SET_DUMPABLE, 0);
   const char* watched = nullptr;
   bool userspace = false;
   if (1 < argc && ::strcmp(argv[1], "--userspace") == 0) {
@@ -85,6 +90,12 @@ int main(int argc, char** argv, char** envp) {
     ++argv;
     --argc;
   }
+  // No word asks for it: a command that looks at us sees the same in every kind of sandbox.
+  if (userspace || 0 <= ::fcntl(kEnvironmentFd, F_GETFD)) {
+    envp = proctor::read_environment(userspace ? kStatusFd : kEnvironmentFd);
+    if (envp == nullptr) return kBadUse;
+    (void)::close(kEnvironmentFd);
+  }
   if (4 < argc && ::strcmp(argv[1], "--disk") == 0) {
     watched = argv[2];
     argv += 2;
@@ -92,7 +103,6 @@ int main(int argc, char** argv, char** envp) {
   }
   if (argc < 3) return kBadUse;
   quiet = ::fcntl(kStatusFd, F_SETFD, FD_CLOEXEC) != 0;
-  ::prctl(PR_SET_DUMPABLE, 0);
   sigset_t children, before;
   ::sigemptyset(&children);
   ::sigaddset(&children, SIGCHLD);

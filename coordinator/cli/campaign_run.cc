@@ -1,8 +1,10 @@
 #include "coordinator/cli/campaign_run.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -52,6 +54,17 @@ class ProgressDisplay {
 
 constexpr std::string_view kIpc = "ipc://";
 
+// Everybody makes folders in /tmp, and whoever owns one decides what lies there.
+Status check_ours(const fs::path& dir) {
+  struct stat st {};
+  if (::lstat(dir.c_str(), &st) != 0) return errno_error(dir.string(), errno);
+  if (S_ISDIR(st.st_mode) && st.st_uid == ::geteuid() && (st.st_mode & 077U) == 0)
+    return ok_status();
+  return Error{Errc::kInvalid, dir.string() +
+                                   ": expected a folder of ours alone, for the workers' socket; "
+                                   "found one that others own or may enter: remove it"};
+}
+
 // A unix socket's address has 107 bytes: a deep folder gets its socket under /tmp, at a place that
 // a resume finds again.
 Result<std::string> local_endpoint(const StateFolder& folder) {
@@ -61,7 +74,7 @@ Result<std::string> local_endpoint(const StateFolder& folder) {
     const fs::path dir = fs::path("/tmp") / ("proctor-" + std::to_string(::getuid()) + "-" +
                                              sha256(folder.campaign.string()).short_hex());
     PROCTOR_CHECK_OK(make_private_dirs(dir));
-    fs::permissions(dir, fs::perms::owner_all);
+    PROCTOR_CHECK_OK(check_ours(dir));
     path = dir / "s";
   }
   PROCTOR_CHECK_OK(make_private_dirs(path.parent_path()));

@@ -199,7 +199,7 @@ FileDigests lies_there(const fs::path& dir, const FileDigests& coming) {
 
 Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& made) {
   const fs::path dir = frozen.folder.reports();
-  PROCTOR_CHECK_OK(make_dirs(dir));
+  PROCTOR_CHECK_OK(make_private_dirs(dir));
   FileDigests files;
   for (const auto& [name, bytes] : made.files) files[name] = sha256(bytes);
   const FileDigests before = lies_there(dir, files);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <set>
 
 #include "tests/integration/campaign/secrets_scene.h"
@@ -59,7 +60,7 @@ TEST_SUITE("privacy") {
     shape.methods = {"noop", solving_method("solver")};
     shape.replicates = 1;
     const CampaignScene scene(shape);
-    const mode_t before = ::umask(022);  // a usual one
+    const mode_t before = ::umask(0);  // it hides nothing
     const std::set<fs::path> given = all_in(scene.folder());
     REQUIRE(::chmod(scene.temp().c_str(), 0755) == 0);  // others may come as far as the campaign
     const CommandOutcome ran = scene.run("run");
@@ -81,10 +82,40 @@ TEST_SUITE("privacy") {
     ::umask(before);
   }
 
+  TEST_CASE("a folder of somebody else in /tmp is not given the socket of the workers") {
+    // A campaign so deep that the socket's address would be too long in its own folder.
+    const std::string usual = fs::temp_directory_path();
+    const TempDir dir = must(TempDir::create("deep"));
+    const fs::path deep = dir.path() / std::string(90, 'd');
+    REQUIRE(make_dirs(deep).ok());
+    ::setenv("TMPDIR", deep.c_str(), 1);
+    const CampaignScene scene(gated_shape(1));
+    ::setenv("TMPDIR", usual.c_str(), 1);
+    const fs::path squatted =
+        fs::path("/tmp") / ("proctor-" + std::to_string(::getuid()) + "-" +
+                            sha256(fs::canonical(scene.folder()).string()).short_hex());
+    REQUIRE(make_dirs(squatted).ok());
+    REQUIRE(::chmod(squatted.c_str(), 0777) == 0);
+    const CommandOutcome refused = scene.run("run");
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(contains(refused.err, squatted.string() + ": expected a folder of ours alone"),
+                  refused.err);
+    REQUIRE(fs::remove(squatted));
+    scene.open_gate();
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    struct stat st {};
+    REQUIRE(::lstat(squatted.c_str(), &st) == 0);
+    CHECK((st.st_mode & 077U) == 0);
+    REQUIRE(remove_tree(squatted).ok());
+  }
+
   TEST_CASE("while it runs neither its journal nor its sockets nor its status are open") {
     const CampaignScene scene(gated_shape(1));
     const std::set<fs::path> given = all_in(scene.folder());
+    const mode_t before = ::umask(0);
     Child running = scene.start("run");
+    ::umask(before);
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     REQUIRE(fs::exists(scene.state() / "journal.sqlite-wal"));
     CHECK(open_to_others(scene, given) == "");

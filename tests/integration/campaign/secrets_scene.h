@@ -9,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "common/base/digest.h"
 #include "tests/support/campaign_scene.h"
@@ -35,6 +36,8 @@ class SecretsScene {
     REQUIRE_MESSAGE(eventually([&] { return waits(); }), scene_.said());
     CHECK(in_processes() == "");
     CHECK(in_files() == "");
+    for (const pid_t pid : scene_.workers()) CHECK(leaves_no_core(pid));
+    CHECK(leaves_no_core(running.pid()));
     scene_.open_gate();
     const std::optional<int> code = running.wait(std::chrono::seconds(60));
     REQUIRE_MESSAGE(code == 0, scene_.said());
@@ -70,6 +73,18 @@ class SecretsScene {
   static std::string bytes_of(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);  // files of /proc have no size
     return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  // A core file would be one more that has it.
+  static bool leaves_no_core(pid_t pid) {
+    const std::string limits = bytes_of("/proc/" + std::to_string(pid) + "/limits");
+    constexpr std::string_view kLimit = "Max core file size";
+    const std::size_t at = limits.find(kLimit);
+    if (at == std::string::npos) return false;
+    std::istringstream words(limits.substr(at + kLimit.size()));
+    std::string soft, hard;
+    words >> soft >> hard;
+    return soft == "0" && hard == "0";
   }
 
   // Arguments everybody sees.  An environment is its process's own: the worker that was given the

@@ -241,6 +241,7 @@ TEST_SUITE("journal") {
     }
     fs::permissions(folder.dir.path(), fs::perms(0755));
     fs::permissions(sealed, fs::perms(0555));
+    fs::permissions(sealed / "journal.db", fs::perms(0644));  // shown to others by its owner
     const std::string answer = in_child([&] {
       // Root may write everywhere; nobody may not.
       if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string("cannot become nobody");

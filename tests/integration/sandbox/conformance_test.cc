@@ -160,6 +160,24 @@ TEST_SUITE("sandbox") {
     ::unsetenv("PROCTOR_TEST_HOST_SECRET");
   }
 
+  TEST_CASE("an environment larger than any pipe or socket holds arrives whole") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    constexpr std::size_t kEach = 100'000;  // the kernel takes 131,071 bytes in one
+    SandboxSpec spec = bench->spec();
+    spec.env = {{"PATH", "/usr/bin:/bin"}};
+    for (char name = 'A'; name < 'I'; ++name)
+      spec.env[std::string(1, name)] = std::string(kEach, static_cast<char>(name - 'A' + 'a'));
+    const Said said =
+        run(*bench, spec,
+            exec_of(*bench,
+                    "for v in \"$A\" \"$B\" \"$C\" \"$D\" \"$E\" \"$F\" \"$G\" \"$H\"; do "
+                    "printf '%d %.1s\\n' ${#v} $v; done"));
+    std::string wanted;
+    for (char c = 'a'; c < 'i'; ++c) wanted += std::to_string(kEach) + " " + c + "\n";
+    CHECK(said.out == wanted);
+  }
+
   TEST_CASE("there is no network unless the spec says so") {
     const auto bench = make_bench();
     if (!bench) return;

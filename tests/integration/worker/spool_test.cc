@@ -1,6 +1,7 @@
 #include "worker/shell/spool.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "common/wire/codec.h"
 
@@ -51,6 +52,23 @@ TEST_SUITE("spool") {
     CHECK(spool.load("c1").value().size() == 1);
     CHECK(spool.load("c2").value().size() == 1);
     CHECK(spool.load("never").value().empty());
+  }
+
+  TEST_CASE("a spool is its worker's alone") {
+    Place place;
+    const mode_t before = ::umask(0);
+    Spool spool = place.open();
+    REQUIRE(spool.put("c1", result(9, 7), place.archive()).ok());
+    ::umask(before);
+    std::size_t seen = 0;
+    for (const auto& e : fs::recursive_directory_iterator(place.temp.path())) {
+      struct stat st {};
+      REQUIRE(::lstat(e.path().c_str(), &st) == 0);
+      CAPTURE(e.path());
+      CHECK((st.st_mode & 0777U) == (e.is_directory() ? 0700U : 0600U));
+      ++seen;
+    }
+    CHECK(seen == 4);
   }
 
   TEST_CASE("an attempt keeps its first result") {

@@ -1,11 +1,15 @@
 #include "coordinator/journal/journal_wal.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
+#include <ctime>
 #include <vector>
 
 #include "common/base/unique_fd.h"
@@ -68,27 +72,61 @@ std::uint64_t size_of(const fs::path& path) {
   return ec ? 0 : size;
 }
 
+struct Index {
+  bool readable = false;
+  std::array<unsigned char, 8> salt{};
+  std::uint64_t frames = 0;  // that it calls durable
+  std::uint64_t moved = 0;   // of those, what is in the journal itself and synced
+};
+
 // The index begins with two copies of a header of words in the machine's own order: version, -,
 // changes, page size, frames, pages, checksum of the last frame, salt of its log (as bytes),
-// checksum of it all.
-Result<std::uint64_t> indexed_frames(const fs::path& journal, const unsigned char* salt) {
+// checksum of it all.  Then: how many frames a checkpoint has moved.
+Result<Index> read_index(const fs::path& journal) {
   constexpr std::size_t kCopy = 48, kSummed = 40, kFramesAt = 16, kSaltAt = 32;
+  constexpr std::size_t kMovedAt = 2 * kCopy;
   const fs::path path = beside(journal, "-shm");
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  Bytes both(2 * kCopy);
-  if (!fd.valid()) return std::uint64_t{0};
-  PROCTOR_TRY(const bool whole, read_at(fd.get(), both, 0, path));
+  Index out;
+  if (!fd.valid()) return out;
+  Bytes head(kMovedAt + 4);
+  PROCTOR_TRY(const bool whole, read_at(fd.get(), head, 0, path));
   Checksum sum;
   sum.big = std::endian::native == std::endian::big;
-  sum.add(both.data(), kSummed);
+  sum.add(head.data(), kSummed);
   const auto word = [&](std::size_t at) {
-    return sum.big ? big_endian(both.data() + at) : little_endian(both.data() + at);
+    return sum.big ? big_endian(head.data() + at) : little_endian(head.data() + at);
   };
-  const bool of_this_log = whole &&
-                           std::equal(both.begin(), both.begin() + kCopy, both.begin() + kCopy) &&
-                           word(kSummed) == sum.a && word(kSummed + 4) == sum.b &&
-                           std::equal(salt, salt + 8, both.data() + kSaltAt);
-  return of_this_log ? std::uint64_t{word(kFramesAt)} : 0;
+  out.readable = whole && std::equal(head.begin(), head.begin() + kCopy, head.begin() + kCopy) &&
+                 word(kSummed) == sum.a && word(kSummed + 4) == sum.b;
+  if (!out.readable) return out;
+  std::copy_n(head.begin() + kSaltAt, out.salt.size(), out.salt.begin());
+  out.frames = word(kFramesAt);
+  out.moved = std::min<std::uint64_t>(word(kMovedAt), out.frames);
+  return out;
+}
+
+// Nobody syncs the index: after a power loss it may be older than the log.  Written before this
+// boot it tells nothing of a log that is gone.
+bool is_of_this_boot(const fs::path& file) {
+  struct stat is {};
+  timespec wall{}, up{};
+  if (::stat(file.c_str(), &is) != 0 || ::clock_gettime(CLOCK_REALTIME, &wall) != 0 ||
+      ::clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+    return false;
+  return wall.tv_sec - up.tv_sec <= is.st_mtim.tv_sec;
+}
+
+// Of a log that is not there, or has nothing in it: what its index says that it had and that no
+// checkpoint has moved.  Who empties or removes a log moves all of it first, and says so in the
+// index.
+Result<WalFacts> without_log(const fs::path& journal) {
+  WalFacts out;
+  if (!is_of_this_boot(beside(journal, "-shm"))) return out;
+  PROCTOR_TRY(const Index index, read_index(journal));
+  // One that is there by now was made meanwhile.
+  if (size_of(wal_of(journal)) == 0) out.gone = index.frames - index.moved;
+  return out;
 }
 
 // The frames behind the header; `sum` is that of the header.
@@ -122,10 +160,10 @@ Result<WalFacts> wal_facts(const fs::path& journal) {
   WalFacts out;
   const fs::path path = wal_of(journal);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() && errno == ENOENT) return out;
+  if (!fd.valid() && errno == ENOENT) return without_log(journal);
   if (!fd.valid()) return errno_error("open " + path.string(), errno);
   const std::uint64_t size = size_of(path);
-  if (size == 0) return out;
+  if (size == 0) return without_log(journal);
   out.there = true;
   Bytes header(kHeader);
   PROCTOR_TRY(const bool whole, read_at(fd.get(), header, 0, path));
@@ -141,7 +179,9 @@ Result<WalFacts> wal_facts(const fs::path& journal) {
   }
   out.frames = (size - kHeader) / (kFrameHeader + page);
   // The index first: of a log that grows meanwhile it knows less, not more.
-  PROCTOR_TRY(out.indexed, indexed_frames(journal, header.data() + 16));
+  PROCTOR_TRY(const Index index, read_index(journal));
+  if (std::equal(index.salt.begin(), index.salt.end(), header.begin() + 16))
+    out.indexed = index.frames;
   PROCTOR_CHECK_OK(read_frames(fd.get(), path, header, sum, out));
   return out;
 }
@@ -150,6 +190,11 @@ Status check_journal_files(const fs::path& journal) {
   PROCTOR_TRY(const WalFacts wal, wal_facts(journal));
   const std::string log = wal_of(journal).string();
   const auto damaged = [](const std::string& what) { return Error{Errc::kCorrupt, what}; };
+  if (0 < wal.gone)
+    return damaged(fmt::format(
+        "{} is missing or empty, and its index knows of {} durable frames that are not in the "
+        "journal yet",
+        log, wal.gone));
   // A header alone holds no transaction, whatever it is.
   if (wal.header_broken && kHeader < size_of(wal_of(journal)))
     return damaged(log + ": its header is damaged; what it holds is not in the journal yet");

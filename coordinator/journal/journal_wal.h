@@ -4,7 +4,7 @@
 // That is right after a crash, when the rest was never synced.  It is a loss when transactions that
 // were durable stand behind it, and those can be told: a commit is only begun when the one before
 // is on disk, so two commits behind a broken frame mean that one of them was; and the log's index,
-// where it survived, is only moved on after the sync.
+// where it survived, is only moved on after the sync.  The index also tells of a log that is gone.
 // Source: "WAL-mode File Format", sqlite.org/fileformat2.html section 4.  Reads files, thread-safe.
 #include <cstdint>
 #include <string>
@@ -22,6 +22,8 @@ struct WalFacts {
   std::uint64_t commits = 0;   // transactions in those
   std::uint64_t behind = 0;    // commits of the same log behind the first broken frame
   std::uint64_t indexed = 0;   // frames that its index (FILE-shm) calls durable; 0: it does not say
+  // Of a log that is missing or empty: durable frames of its index that are not in the journal.
+  std::uint64_t gone = 0;
 };
 
 // Of the log beside this journal.  kUnavailable: it cannot be read.

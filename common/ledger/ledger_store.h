@@ -3,6 +3,7 @@
 // in its own memory (journal_ledger.h).  Neither is the record; both are filled from the journal
 // under an epoch and give the same answers to the same operations (a differential test).
 // One thread at a time.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,13 @@ namespace proctor {
 
 inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one call
 
+// What an earlier life left in a store.
+struct LedgerHeld {
+  Epoch epoch;              // it was filled under
+  std::vector<AskId> asks;  // whose answers it keeps
+  MicroUsd spent;           // of the outermost envelope
+};
+
 class LedgerStore {
  public:
   virtual ~LedgerStore() = default;
@@ -22,6 +30,10 @@ class LedgerStore {
   virtual Status connect() = 0;
   // For the log, once connected.
   virtual std::string describe() const = 0;
+
+  // What is there before begin_epoch() replaces it, as far as it can be read; nothing: it is empty,
+  // or keeps nothing from one life to the next.
+  virtual Result<std::optional<LedgerHeld>> held() { return std::optional<LedgerHeld>(); }
 
   // Takes the campaign under this epoch: envelopes, what was spent by scope, and the pending
   // reservations, all of the journal.  Everything held before is replaced.  Repeatable.

@@ -217,6 +217,37 @@ std::string RedisLedger::describe() const {
          " (not needed: the journal is the record)";
 }
 
+namespace {
+
+// "17.2.0", as to_string(AskId) writes it.
+std::optional<AskId> ask_of(std::string_view text) {
+  std::array<std::int64_t, 3> n{};
+  for (std::size_t i = 0; i < n.size(); ++i)
+    if (!read_number(cut(text, '.'), &n[i]) || UINT32_MAX < n[i]) return std::nullopt;
+  if (!text.empty()) return std::nullopt;
+  const auto part = [&](std::size_t i) { return static_cast<std::uint32_t>(n[i]); };
+  return AskId{{RunId(part(0)), AttemptNo(part(1))}, part(2)};
+}
+
+}  // namespace
+
+Result<std::optional<LedgerHeld>> RedisLedger::held() {
+  PROCTOR_TRY(const Stored stored, read_all());
+  LedgerHeld out;
+  for (const auto& [field, text] : stored.head) {
+    std::int64_t epoch = 0;
+    if (field == "epoch" && read_number(text, &epoch))
+      out.epoch = Epoch(static_cast<std::uint64_t>(epoch));
+  }
+  if (out.epoch.raw() == 0) return std::optional<LedgerHeld>();
+  for (const auto& [id, text] : stored.rows)
+    if (const std::optional<AskId> ask = ask_of(id)) out.asks.push_back(*ask);
+  for (const auto& [index, text] : stored.scopes)
+    if (const auto balance = read_balance(text); index == "0" && balance.ok())
+      out.spent = balance->spent;
+  return std::optional<LedgerHeld>(std::move(out));
+}
+
 Result<std::vector<std::string>> RedisLedger::begin_epoch(Epoch epoch,
                                                           const std::vector<ScopeSpec>& scopes,
                                                           const std::vector<ReserveOp>& pending,

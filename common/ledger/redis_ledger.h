@@ -47,6 +47,9 @@ class RedisLedger final : public LedgerStore {
   // Connects if it is not; says early what is wrong with the server.
   Status connect() override;
 
+  // Of bytes that no ledger of ours writes nothing is told; begin_epoch() does.
+  Result<std::optional<LedgerHeld>> held() override;
+
   // Takes the campaign under this epoch and rebuilds its envelopes: `spent` by scope and the
   // pending reservations, both from the journal.  Everything stored before is deleted.  Repeatable.
   // kConflict: the stored epoch is newer.  kCorrupt: the journal's own numbers pass a cap.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/journal_commands.h"
 #include "coordinator/cli/journal_recover.h"
 #include "coordinator/cli/verify_seal.h"
@@ -13,12 +14,27 @@
 namespace proctor::cli {
 namespace {
 
+// A journal that is whole in itself may still know less than what is around it.
+void look_beside(const std::string& folder, std::vector<std::string>& problems) {
+  const Result<FrozenCampaign> frozen = load_registered(folder);
+  const Result<Around> around = frozen.ok() ? look_around(*frozen) : Result<Around>(frozen.error());
+  if (!around.ok()) {
+    std::printf("not compared with runs/ and Redis: %s\n", around.error().detail.c_str());
+    return;
+  }
+  if (!around->unasked.empty())
+    std::printf("not compared with Redis: %s\n", around->unasked.c_str());
+  for (const std::string& problem : around->problems)
+    problems.push_back("its end is missing: " + problem);
+}
+
 int check(const std::string& folder) {
   const fs::path file = StateFolder{folder}.journal();
   if (const auto owner = journal_owner(file))
     return complain({Errc::kConflict, "this campaign is running: " + *owner});
-  const Result<JournalFinding> found = check_journal(file);
+  Result<JournalFinding> found = check_journal(file);
   if (!found.ok()) return complain(found.error());
+  if (found->problems.empty()) look_beside(folder, found->problems);
   for (const std::string& problem : found->problems) std::printf("damaged: %s\n", problem.c_str());
   const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
   std::printf(
@@ -47,8 +63,8 @@ int head(const std::string& folder) {
   return kOk;
 }
 
-int recover(const std::string& folder) {
-  const Result<int> code = recover_journal(folder);
+int recover(const std::string& folder, bool behind) {
+  const Result<int> code = recover_journal(folder, behind);
   return code.ok() ? *code : complain(code.error());
 }
 
@@ -77,12 +93,22 @@ void add_journal(CLI::App& app, int& exit_code) {
        "  proctor verify my-campaign --head /elsewhere/heads\n"
        "A journal whose rows were rewritten since does not extend it, whoever rewrote them.",
        head);
-  verb("recover", "rebuild a damaged journal from what is readable and from runs/",
-       "Example:\n  proctor journal recover my-campaign && proctor resume my-campaign\n"
-       "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "
-       "their ceiling and\n"
-       "their runs are queued again; what workers still hold is delivered when they connect.",
-       recover);
+  auto* rebuild =
+      command->add_subcommand("recover",
+                              "rebuild a damaged journal from what is readable and from "
+                              "runs/");
+  rebuild->footer(
+      "Example:\n  proctor journal recover my-campaign && proctor resume my-campaign\n"
+      "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "
+      "their ceiling and\n"
+      "their runs are queued again; what workers still hold is delivered when they connect.");
+  auto folder = std::make_shared<std::string>();
+  auto behind = std::make_shared<bool>(false);
+  rebuild->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
+  rebuild->add_flag("--behind", *behind,
+                    "its end is missing although nothing here shows it: a worker said so, or you "
+                    "put an older copy back");
+  rebuild->callback([=, &exit_code] { exit_code = recover(*folder, *behind); });
 }
 
 }  // namespace proctor::cli

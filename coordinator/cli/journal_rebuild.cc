@@ -38,6 +38,8 @@ class Rebuilder {
     for (const RunReviewed& r : state.reviews) take(r.run, r.charged);
     for (const EndedRun& e : state.ended) ended_.insert(e.run);
     for (const EndedRun& e : salvage.ended) had_ended_[e.run] = e.attempt.raw();
+    for (const AttemptId& id : salvage.asked)
+      asked_[id.run] = std::max(asked_[id.run], std::min(id.no.raw(), kAttemptsMax));
     unreadable_.insert(salvage.unreadable.begin(), salvage.unreadable.end());
   }
 
@@ -47,7 +49,9 @@ class Rebuilder {
     for (std::uint32_t i = 0; i < view_.runs.size(); ++i) {
       const RunId run(i);
       evidence[i] = directories(run);
-      if (!evidence[i].empty() || rows_.contains(run) || had_ended_.contains(run)) last_known = i;
+      if (!evidence[i].empty() || rows_.contains(run) || had_ended_.contains(run) ||
+          asked_.contains(run))
+        last_known = i;
     }
     std::vector<AttemptId> lost;
     for (std::uint32_t i = 0; i < view_.runs.size(); ++i) {
@@ -96,6 +100,8 @@ class Rebuilder {
     if (!directories.empty()) top = std::max(top, directories.back());
     if (known != rows_.end()) top = std::max(top, known->second.rbegin()->first);
     if (ended != had_ended_.end()) top = std::max(top, std::min(ended->second, kAttemptsMax));
+    if (const auto asked = asked_.find(run); asked != asked_.end())
+      top = std::max(top, asked->second);
     for (std::uint32_t no = 1; no <= top; ++no) {
       const AttemptId id{run, AttemptNo(no)};
       const RestoredAttempt* row = nullptr;
@@ -183,7 +189,7 @@ class Rebuilder {
     const WallTime now = wall_now();
     out_.facts.push_back(AttemptIntent{id, 0, ask, now});
     out_.facts.push_back(AttemptGranted{id, WorkerId(), BootId(), now});
-    out_.facts.push_back(AttemptLost{id, "its entry was on a damaged page of the journal", now});
+    out_.facts.push_back(AttemptLost{id, "its entry in the journal is lost", now});
     Cost cost;
     cost.execution = ask;
     out_.facts.push_back(AttemptSettled{id, ask, cost, MicroUsd::zero(), now});
@@ -201,7 +207,7 @@ class Rebuilder {
   const Salvage& salvage_;
   std::vector<MicroUsd> free_;  // of each envelope
   std::map<RunId, std::map<std::uint32_t, RestoredAttempt>> rows_;
-  std::map<RunId, std::uint32_t> had_ended_;
+  std::map<RunId, std::uint32_t> had_ended_, asked_;
   std::set<RunId> ended_, unreadable_;
   Rebuilt out_;
 };

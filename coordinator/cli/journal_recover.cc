@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 
 #include "common/base/host_lock.h"
 #include "common/base/json.h"
@@ -12,19 +14,19 @@
 #include "common/base/version.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/journal_rebuild.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
+#include "coordinator/shell/behind.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {
 
 constexpr std::array<const char*, 3> kParts = {"-wal", "-shm", "-journal"};
-// Workers and Redis know epochs that the damaged file may not: the next one is beyond all of them.
-constexpr std::uint64_t kEpochsBeyond = 1'000;
 
 Status move_file(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0 || errno == ENOENT) return ok_status();
@@ -77,12 +79,18 @@ void tell(const Salvage& salvage, const Rebuilt& rebuilt) {
 }
 
 // The new journal beside the damaged one, whole and closed.
-Status build(const FrozenCampaign& frozen, const fs::path& fresh) {
+// `missing`: what of its end is known to be missing, though what is there is whole.
+Status build(const FrozenCampaign& frozen, const fs::path& fresh,
+             const std::optional<Around>& missing) {
   remove_files(fresh);  // of an interrupted recovery
   PROCTOR_TRY(const std::unique_ptr<JournalStore> store, JournalStore::open(fresh));
-  PROCTOR_TRY(const Salvage salvage,
-              salvage_journal(frozen.folder.journal(), store->db(),
-                              static_cast<std::uint32_t>(frozen.plan.size())));
+  PROCTOR_TRY(Salvage salvage, salvage_journal(frozen.folder.journal(), store->db(),
+                                               static_cast<std::uint32_t>(frozen.plan.size())));
+  if (missing) {
+    salvage.tail_missing = true;
+    std::ranges::copy(missing->problems, std::back_inserter(salvage.notes));
+    for (const AskId& id : missing->asks) salvage.asked.push_back(id.attempt);
+  }
   PROCTOR_TRY(RestoredState state, journal::load_state(store->db()));
   for (const MetaSet& m : state.meta)
     if (m.key == kMetaCampaign && m.value != frozen.id)
@@ -125,9 +133,15 @@ Result<fs::path> put_in_place(const fs::path& journal, const fs::path& recovered
   return kept;
 }
 
+Result<Around> around_whole(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(Around around, look_around(frozen));
+  if (!around.unasked.empty()) say("not compared with Redis: " + around.unasked);
+  return around;
+}
+
 }  // namespace
 
-Result<int> recover_journal(const std::string& folder) {
+Result<int> recover_journal(const std::string& folder, bool behind) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const fs::path journal = frozen.folder.journal();
   PROCTOR_CHECK_OK(make_private_dirs(journal.parent_path()));
@@ -137,12 +151,16 @@ Result<int> recover_journal(const std::string& folder) {
                  recovered = journal.string() + ".recovered";
   std::error_code ec;
   if (!fs::exists(recovered, ec)) {
+    std::optional<Around> missing;
     if (const Result<JournalFinding> found = check_journal(journal);
         found.ok() && found->problems.empty()) {
-      say("the journal is whole: there is nothing to recover");
-      return kOk;
+      PROCTOR_TRY(missing, around_whole(frozen));
+      if (missing->problems.empty() && !behind) {
+        say("the journal is whole: there is nothing to recover");
+        return kOk;
+      }
     }
-    PROCTOR_CHECK_OK(build(frozen, fresh));
+    PROCTOR_CHECK_OK(build(frozen, fresh, missing));
     PROCTOR_TRY(const JournalFinding made, check_journal(fresh));
     if (!made.problems.empty())
       return Error{Errc::kCorrupt, "the journal could not be rebuilt: " + made.problems[0] +

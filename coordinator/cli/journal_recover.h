@@ -7,6 +7,7 @@
 namespace proctor::cli {
 
 // The exit code; says on standard output what could be saved and what could not.
-Result<int> recover_journal(const std::string& folder);
+// `behind`: the journal's end is missing, whatever it looks like.
+Result<int> recover_journal(const std::string& folder, bool behind);
 
 }  // namespace proctor::cli

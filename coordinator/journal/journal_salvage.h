@@ -18,6 +18,7 @@ struct Salvage {
   std::vector<std::string> notes;  // what was damaged, copied and taken out; for people
   std::vector<RunId> unreadable;   // runs whose attempts may be on a damaged page
   std::vector<EndedRun> ended;     // runs that had ended with an attempt that is not there
+  std::vector<AttemptId> asked;    // attempts that Redis was asked for; of the caller
   bool tail_missing = false;       // later transactions are gone: any run may have begun since
   std::uint64_t rows = 0;          // copied
   std::vector<RunReviewed> reviews_lost;

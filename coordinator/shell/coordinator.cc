@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/behind.h"
 #include "coordinator/shell/restore.h"
 
 namespace proctor {
@@ -56,7 +59,7 @@ Status Coordinator::begin() {
   fs::permissions(options_.folder.state(), fs::perms::owner_all, ec);
   if (ec) return errno_error("chmod " + options_.folder.state().string(), ec.value());
   PROCTOR_TRY(journal_, Journal::open(options_.folder.journal()));
-  PROCTOR_TRY(const RestoredState state, journal_->load());
+  PROCTOR_TRY(const RestoredState state, load_journal());
   for (const MetaSet& m : state.meta)
     if (m.key == kMetaCampaign && m.value != options_.campaign)
       return Error{Errc::kConflict, "the journal is of campaign " + m.value + ", this is " +
@@ -77,6 +80,29 @@ Status Coordinator::begin() {
                                     on_control(line, std::move(reply));
                                   }));
   return bind_ports();
+}
+
+// All of it, if nothing around it knows more.  What is around is read first: were another
+// coordinator at work, it would know less, not more.
+Result<RestoredState> Coordinator::load_journal() {
+  PROCTOR_CHECK_OK(options_.ledger->connect());
+  PROCTOR_TRY(const std::optional<LedgerHeld> held, options_.ledger->held());
+  auto evidence = std::async(std::launch::async, [this] {
+    // A clock that was set back an hour hides nothing.
+    constexpr std::int64_t kSlackMs = 3'600'000;
+    auto reader = JournalReader::open(options_.folder.journal());
+    const auto last = reader.ok() ? reader->last_fact() : std::optional<WallTime>();
+    const std::int64_t since = last.ok() && *last ? (*last)->raw() - kSlackMs : 0;
+    return evidence_of(options_.folder, *options_.plan, since);
+  });
+  Result<RestoredState> state = journal_->load();
+  const std::vector<Evidence> found = evidence.get();
+  if (!state.ok()) return state;
+  std::vector<std::string> behind = unknown_evidence(found, *state);
+  if (held)
+    for (std::string& problem : unknown_money(*held, *state)) behind.push_back(std::move(problem));
+  if (!behind.empty()) return behind_error(options_.folder, behind);
+  return state;
 }
 
 // The scheduler and the ledger as the journal has them.

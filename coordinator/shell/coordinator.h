@@ -88,6 +88,7 @@ class Coordinator {
 
   explicit Coordinator(CoordinatorOptions options);
   Status begin();
+  Result<RestoredState> load_journal();
   Status restore(const RestoredState& state, LedgerStart& ledger);
   Status start_ledger(LedgerStart start);
   Status bind_ports();

@@ -1,0 +1,21 @@
+#pragma once
+// What is around a journal that nobody writes to, and what of it the journal does not know
+// (coordinator/shell/behind.h): run directories, and a Redis that is configured and answers.
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/ledger/ledger_store.h"
+#include "coordinator/cli/campaign_files.h"
+
+namespace proctor::cli {
+
+struct Around {
+  std::vector<std::string> problems;  // sentences; empty: the journal knows all of it
+  std::vector<AskId> asks;            // that Redis answered
+  std::string unasked;                // why Redis was not asked, where one is configured
+};
+// An error: the journal cannot be read.
+Result<Around> look_around(const FrozenCampaign& frozen);
+
+}  // namespace proctor::cli

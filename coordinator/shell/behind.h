@@ -1,0 +1,41 @@
+#pragma once
+// A journal that was put back, or lost its end without a trace, is whole in itself and knows less
+// than what is around it: run directories of attempts that it never granted, a Redis that was
+// filled under a later epoch or holds asks and charges that the journal has never heard of. Whoever
+// goes on with it gives the same money twice.  Reads only, any thread.
+//
+// What a worker says is no evidence: a peer's word may alert, never stop (coordinator_messages.cc).
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ledger/ledger_store.h"
+#include "common/plan/plan.h"
+#include "coordinator/core/records.h"
+#include "coordinator/shell/state_folder.h"
+
+namespace proctor {
+
+// A recovery (`proctor journal recover`) begins so many epochs beyond the last one that it could
+// read: what was held under one before that is accounted for.
+inline constexpr std::uint64_t kEpochsBeyond = 1'000;
+
+// One attempt that left something in runs/.
+struct Evidence {
+  AttemptId attempt;
+  fs::path where;
+};
+// Attempts with a run directory or an archive, of those runs whose folder was touched `since`
+// (ms since 1970; 0: all).  In the order of the plan.
+std::vector<Evidence> evidence_of(const StateFolder& folder, const Plan& plan, std::int64_t since);
+
+// Sentences, one for each kind of thing that this journal should know and does not; none: it knows
+// all of it.
+std::vector<std::string> unknown_evidence(const std::vector<Evidence>& evidence,
+                                          const RestoredState& state);
+std::vector<std::string> unknown_money(const LedgerHeld& held, const RestoredState& state);
+
+// kCorrupt, with what to type next.
+Error behind_error(const StateFolder& folder, const std::vector<std::string>& problems);
+
+}  // namespace proctor

@@ -1,0 +1,102 @@
+// A journal that was put back or lost its end: whole in itself, and refused for what is around it.
+#include <csignal>
+
+#include "tests/support/books.h"
+#include "tests/support/redis_server.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+void kill_now(Child& child) {
+  child.signal(SIGKILL);
+  REQUIRE(child.wait(10s) == 128 + SIGKILL);
+}
+
+// As if journal.sqlite alone had been copied: the log and its index are not there.
+void keep_the_file_alone(const CampaignScene& scene) {
+  fs::remove(scene.state() / "journal.sqlite-wal");
+  fs::remove(scene.state() / "journal.sqlite-shm");
+}
+
+CommandOutcome journal(const CampaignScene& scene, const std::string& verb) {
+  return proctor::testing::proctor({"journal", verb, scene.folder().string()});
+}
+
+void refused(const CampaignScene& scene, const std::string& why) {
+  for (const char* command : {"run", "resume", "serve"}) {
+    CAPTURE(command);
+    const CommandOutcome ran = scene.run(command);
+    CHECK(ran.exit_code != 0);
+    CHECK(ran.exit_code != 1);
+    if (std::string(command) != "resume") CHECK_MESSAGE(contains(ran.err, why), ran.err);
+    if (std::string(command) != "resume")
+      CHECK_MESSAGE(contains(ran.err, "proctor journal recover " + scene.folder().string()),
+                    ran.err);
+  }
+  CHECK(scene.number("SELECT count(*) FROM epochs") == 0);  // nobody began
+  const CommandOutcome checked = journal(scene, "check");
+  CHECK(checked.exit_code == 1);
+  CHECK_MESSAGE(contains(checked.out, why), checked.out);
+}
+
+void recovers_to_the_end(const CampaignScene& scene, std::int64_t runs) {
+  const CommandOutcome recovered = journal(scene, "recover");
+  CHECK_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
+  CHECK(journal(scene, "check").exit_code == 0);
+  scene.open_gate();
+  const CommandOutcome resumed = scene.run("resume");
+  CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
+  check_books(scene, {.runs = runs, .attempts = Expected::Attempts::kAny});
+  scene.require_nothing_left();
+}
+
+}  // namespace
+
+TEST_SUITE("coordinator") {
+  TEST_CASE("a journal that knows less than runs is refused until it is recovered") {
+    CampaignShape shape;
+    shape.methods = {"noop"};
+    shape.replicates = 6;
+    const CampaignScene scene(shape);
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return 2 <= scene.ended(); }), scene.said());
+    kill_now(run);
+    keep_the_file_alone(scene);
+    refused(scene, "of an attempt that the journal never granted");
+    recovers_to_the_end(scene, 6);
+  }
+
+  TEST_CASE("a journal that knows less than its Redis is refused until it is recovered") {
+    RedisServer redis;
+    CampaignShape shape = gated_shape(3);
+    shape.redis = redis.address();
+    const CampaignScene scene(shape);
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    kill_now(run);
+    keep_the_file_alone(scene);
+    refused(scene, "Redis was filled under epoch 1");
+    recovers_to_the_end(scene, 3);
+  }
+
+  TEST_CASE("after any kill the journal knows what is around it") {
+    RedisServer redis;
+    CampaignShape shape;
+    shape.methods = {"noop", "reference"};
+    shape.replicates = 4;
+    shape.redis = redis.address();
+    const CampaignScene scene(shape);
+    for (std::int64_t ended = 2; ended <= 6; ended += 2) {
+      Child run = scene.start(ended == 2 ? "run" : "resume");
+      REQUIRE_MESSAGE(eventually([&] { return ended <= scene.ended(); }), scene.said());
+      kill_now(run);
+      const CommandOutcome checked = journal(scene, "check");
+      CHECK_MESSAGE(checked.exit_code == 0, checked.out);
+    }
+    CHECK(scene.run("resume").exit_code == 0);
+    check_books(scene, {.runs = 8});
+  }
+}

@@ -264,6 +264,8 @@ class Scheduler {
   void watch_run(Attempt& attempt, const wire::RunningAttempt& said);
   bool take_usage(Attempt& attempt, const Usage& said);
   void doubt_sender(WorkerIndex w, const AttemptId& id);
+  bool is_unheard_of(const AttemptId& id) const;
+  void tell_unheard_of(WorkerIndex w, const AttemptId& id);
   void release_slot(Attempt& attempt);
   void cancel_running();
   void cancel_unwanted();
@@ -326,7 +328,8 @@ class Scheduler {
   RateLeases rates_;
   std::vector<RunDominates> dominant_;
   std::set<AttemptId> dominant_ids_;
-  std::set<WorkerIndex> doubted_;  // stated what is another's: told
+  std::set<WorkerIndex> doubted_;     // stated what is another's: told
+  std::set<WorkerIndex> unheard_of_;  // who has attempts that were never granted; told once
   std::array<std::uint64_t, 4> ended_{};
   std::uint64_t parked_ = 0, removed_ = 0, cancelled_ = 0, held_ = 0;
   Mode mode_ = Mode::kRun;

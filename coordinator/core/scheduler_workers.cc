@@ -73,6 +73,7 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
                          a->state == State::kRunning);
     const bool owned = a != nullptr && a->owner == w;
     if (a != nullptr && a->owner && !owned) doubt_sender(w, r.attempt);
+    if (is_unheard_of(r.attempt)) tell_unheard_of(w, r.attempt);
     if (!wanted || !owned) {
       reply.cancel.push_back(r.attempt);  // another attempt has its place, or nobody asked for it
       continue;
@@ -134,8 +135,12 @@ void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sy
 
 void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply) {
   for (const AttemptId& id : sync.unacked) {
-    if (plan_.runs.size() <= id.run.raw() || attempts_made_[id.run.raw()] < id.no.raw()) {
+    if (plan_.runs.size() <= id.run.raw()) {
       reply.acked.push_back(id);  // not of this campaign: it cannot be wanted
+      continue;
+    }
+    if (is_unheard_of(id)) {  // it keeps what it has: a journal that is put right may want it
+      tell_unheard_of(w, id);
       continue;
     }
     if (late_writing_.contains(id)) continue;  // its acknowledgement follows the commit
@@ -170,6 +175,20 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
         break;
     }
   }
+}
+
+// Of a run of ours, and of an attempt that was never asked for: the worker is wrong, or this
+// journal is older than the campaign.
+bool Scheduler::is_unheard_of(const AttemptId& id) const {
+  return id.run.raw() < plan_.runs.size() && attempts_made_[id.run.raw()] < id.no.raw();
+}
+
+// A worker's word, so it is told and changes nothing.
+void Scheduler::tell_unheard_of(WorkerIndex w, const AttemptId& id) {
+  if (!unheard_of_.insert(w).second) return;
+  out_.push_back(Alert{"worker " + roster_.at(w).id.raw() + " has attempt " + to_string(id) +
+                       ", which this journal never granted. If the journal was put back to an "
+                       "older state: stop, then proctor journal recover --behind"});
 }
 
 void Scheduler::handle(const ProgressReceived& e) {

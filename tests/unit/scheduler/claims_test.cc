@@ -216,4 +216,23 @@ TEST_SUITE("scheduler") {
     desk.result("w", attempt_of(0), 4);
     CHECK(desk.facts<AttemptResult>().size() == 1);
   }
+
+  TEST_CASE("an attempt that was never made is told once, and stays with who has it") {
+    Desk desk(plan_of({0, 0}));
+    desk.start();
+    desk.sync("old", 0, {}, {attempt_of(0, 5), attempt_of(7)}, 2);
+    CHECK(desk.reply.acked == Attempts{attempt_of(7)});  // of no run of this plan
+    const auto told = [&] {
+      std::size_t n = 0;
+      for (const std::string& text : desk.heard)
+        n += text.find("0.5, which this journal never granted") != std::string::npos;
+      return n;
+    };
+    CHECK(told() == 1);
+    desk.sync("old", 1, {attempt_of(1, 9)}, {attempt_of(0, 5)}, 2);
+    CHECK(desk.reply.acked.empty());
+    CHECK(desk.reply.cancel == Attempts{attempt_of(1, 9)});
+    CHECK(told() == 1);
+    CHECK(desk.core.phase(RunId(0)) != RunPhase::kEnded);
+  }
 }

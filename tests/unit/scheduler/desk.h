@@ -132,7 +132,8 @@ class Desk {
   std::vector<AskId> asks;
   std::vector<AttemptId> assigned, acked, cancelled;
   std::vector<Answer> told;  // to operators
-  wire::SyncReply reply;     // the last one
+  std::vector<std::string> heard;
+  wire::SyncReply reply;  // the last one
   std::optional<bool> ended;
 
  private:
@@ -191,7 +192,8 @@ class Desk {
                           for (std::uint32_t i = 0; i < c.scopes.size(); ++i)
                             ledger.raise(ScopeId(i), c.scopes[i].cap);
                         },
-                        [](const Alert&) {}, [&](const Answer& c) { told.push_back(c); }},
+                        [&](const Alert& c) { heard.push_back(c.text); },
+                        [&](const Answer& c) { told.push_back(c); }},
                command);
   }
 };

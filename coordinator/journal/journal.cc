@@ -112,6 +112,7 @@ Status Journal::commit(const std::deque<Batch>& group) {
 Result<RestoredState> Journal::load() {
   const std::lock_guard lock(store_mutex_);
   if (store_ == nullptr) return kClosed;
+  PROCTOR_CHECK_OK(store_->expect_nobody_else());
   // What the load does not come by is looked at meanwhile: nothing goes on upon a damaged page.
   std::future<Status> pages = std::async(std::launch::async, [file = store_->db().filename()] {
     auto db = sqlite::Database::open(file, sqlite::Database::Mode::kReadOnly);

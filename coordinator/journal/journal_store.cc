@@ -1,6 +1,7 @@
 #include "coordinator/journal/journal_store.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -233,11 +234,12 @@ Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
   // Frames of an unfinished transaction would stand behind new ones and look like damage.
   PROCTOR_CHECK_OK(store->checkpoint());
   PROCTOR_TRY(store->seals_, journal::RowSeals::attach(store->db_));
+  PROCTOR_TRY(store->epoch_, store->last_epoch());
   return store;
 }
 
 Status JournalStore::prepare_all() {
-  const std::array<std::pair<sqlite::Statement*, const char*>, 20> all{
+  const std::array<std::pair<sqlite::Statement*, const char*>, 21> all{
       {{&intent_, kIntent},
        {&granted_, kGranted},
        {&denied_, kDenied},
@@ -253,7 +255,8 @@ Status JournalStore::prepare_all() {
        {&review_seal_, "SELECT seal FROM reviews WHERE seq = ?"},
        {&reviews_head_, kReviewsHead},
        {&note_, kNote},
-       {&epoch_, kEpoch},
+       {&epoch_new_, kEpoch},
+       {&last_epoch_, "SELECT coalesce(max(epoch), 0) FROM epochs"},
        {&meta_, kMeta},
        {&scope_, kScope},
        {&worker_, "SELECT id FROM workers WHERE name = ?"},
@@ -266,12 +269,37 @@ Status JournalStore::prepare_all() {
 
 Result<sqlite::Transaction> JournalStore::begin() {
   seals_->begin();
-  return sqlite::Transaction::begin(db_, "BEGIN IMMEDIATE");
+  PROCTOR_TRY(sqlite::Transaction transaction, sqlite::Transaction::begin(db_, "BEGIN IMMEDIATE"));
+  begins_ = epoch_;
+  PROCTOR_TRY(const std::int64_t last, last_epoch());
+  if (last != epoch_) return fenced(fmt::format("epoch {} has begun since {}", last, epoch_));
+  return transaction;
 }
 
 Status JournalStore::commit(sqlite::Transaction& transaction) {
   PROCTOR_CHECK_OK(seals_->store());
-  return transaction.commit();
+  PROCTOR_CHECK_OK(transaction.commit());
+  epoch_ = begins_;
+  return ok_status();
+}
+
+Result<std::int64_t> JournalStore::last_epoch() {
+  PROCTOR_TRY(const bool row, last_epoch_.step());
+  const std::int64_t last = row ? last_epoch_.integer(0) : 0;
+  last_epoch_.reset();
+  return last;
+}
+
+Status JournalStore::expect_nobody_else() {
+  PROCTOR_TRY(version_read_, db_.integer("PRAGMA data_version"));
+  return ok_status();
+}
+
+// Its lock is not ours alone: removed, or of a file system that does not share locks.
+Error JournalStore::fenced(const std::string& what) const {
+  return {Errc::kConflict, fmt::format("{}: another coordinator writes it ({}). This one stops: "
+                                       "what it does from here on would be done twice",
+                                       db_.filename(), what)};
 }
 
 Status JournalStore::checkpoint() {
@@ -443,8 +471,14 @@ Result<std::int64_t> JournalStore::put(const Note& f) {
 }
 
 Result<std::int64_t> JournalStore::put(const EpochBegun& f) {
-  Binder(epoch_).count(f.epoch.raw()).text(f.host).number(f.pid).text(f.version).time(f.at);
-  return epoch_.run();
+  if (version_read_) {
+    PROCTOR_TRY(const std::int64_t now, db_.integer("PRAGMA data_version"));
+    if (now != *version_read_) return fenced("it has grown since it was read");
+  }
+  Binder(epoch_new_).count(f.epoch.raw()).text(f.host).number(f.pid).text(f.version).time(f.at);
+  PROCTOR_TRY(const std::int64_t changed, epoch_new_.run());
+  if (changed != 0) begins_ = static_cast<std::int64_t>(f.epoch.raw());
+  return changed;
 }
 Result<std::int64_t> JournalStore::put(const MetaSet& f) {
   Binder(meta_).text(f.key).text(f.value);

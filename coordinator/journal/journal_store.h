@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ class JournalStore {
  public:
   static Result<std::unique_ptr<JournalStore>> open(const fs::path& file);
 
+  // The fence: kConflict where an epoch has begun that is not this store's own.  The lock beside
+  // the file keeps a second writer out where locks reach; this does where they do not.
   Result<sqlite::Transaction> begin();
   // Between begin() and commit().  kCorrupt: the fact contradicts what is stored.
   Status write(const JournalWrite& fact);
@@ -31,12 +34,17 @@ class JournalStore {
   Status seal_again() { return seals_->seal_again(); }
 
   sqlite::Database& db() { return db_; }
+  // What is read from here on is all that there is when an epoch begins: whatever another
+  // connection commits in between refuses that epoch (kConflict).
+  Status expect_nobody_else();
   // Moves the WAL into the file.  The lock goes with the object.
   Status checkpoint();
 
  private:
   JournalStore(UniqueFd lock, sqlite::Database db) : lock_(std::move(lock)), db_(std::move(db)) {}
   Status prepare_all();
+  Result<std::int64_t> last_epoch();
+  Error fenced(const std::string& what) const;
   Result<std::int64_t> worker_id(const std::string& name);
 
   Result<std::int64_t> put(const AttemptIntent& f);
@@ -62,8 +70,12 @@ class JournalStore {
   UniqueFd lock_;
   sqlite::Database db_;
   sqlite::Statement intent_, granted_, denied_, result_, settled_, voided_, lost_, cancelled_;
-  sqlite::Statement parked_, unparked_, ended_, note_, epoch_, meta_, scope_, worker_, worker_new_;
-  sqlite::Statement review_, review_seal_, reviews_head_;
+  sqlite::Statement parked_, unparked_, ended_, note_, epoch_new_, meta_, scope_, worker_,
+      worker_new_;
+  sqlite::Statement review_, review_seal_, reviews_head_, last_epoch_;
+  std::int64_t epoch_ = 0;   // the last one, as this store has committed or found it
+  std::int64_t begins_ = 0;  // once the transaction under way is committed
+  std::optional<std::int64_t> version_read_;
   std::map<std::string, std::int64_t> workers_;
   std::unique_ptr<journal::RowSeals> seals_;  // follows db_
 };

@@ -94,6 +94,8 @@ struct Retries {
   std::chrono::milliseconds backoff_max{600'000};      // no wait is longer
   bool escalate =
       false;  // where no attempt is left a person decides (R107), else the run is invalid
+  // Equal failures in a row, before any work began, after which a task or method is parked.
+  std::uint32_t park_after = 3;
   std::uint32_t quarantine_after = 3;            // infrastructure failures in a row of one worker
   std::chrono::milliseconds quarantine{60'000};  // first; doubles with each one that follows
   std::chrono::milliseconds quarantine_max{1'800'000};

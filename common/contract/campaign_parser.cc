@@ -118,7 +118,7 @@ void read_retries(const Fields& campaign, Campaign& out) {
   const Node* node = campaign.find("retries");
   if (node == nullptr) return;
   using Ms = std::chrono::milliseconds;
-  constexpr std::uint64_t kAttemptsMax = 1000;
+  constexpr std::uint64_t kAttemptsMax = 1000, kParkAfterMax = 50;
   const Fields f(*node, "retries", kRetriesKeys, campaign.problems());
   Retries& r = out.retries;
   r.overload = static_cast<std::uint32_t>(f.count("overload", r.overload, 0, kAttemptsMax));
@@ -126,6 +126,7 @@ void read_retries(const Fields& campaign, Campaign& out) {
   r.overload_backoff = f.duration("overload_backoff", r.overload_backoff, Ms(0));
   r.backoff_max = f.duration("backoff_max", r.backoff_max, Ms(0));
   r.escalate = f.flag("escalate", r.escalate);
+  r.park_after = static_cast<std::uint32_t>(f.count("park_after", r.park_after, 1, kParkAfterMax));
   r.quarantine_after =
       static_cast<std::uint32_t>(f.count("quarantine_after", r.quarantine_after, 1, kAttemptsMax));
   r.quarantine = f.duration("quarantine", r.quarantine, Ms(1));

@@ -155,9 +155,9 @@ inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 9> kBudgetKeys{
     "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};
 inline constexpr std::array<KeyName, 3> kDominanceKeys{"action", "percent", "milestones"};
-inline constexpr std::array<KeyName, 8> kRetriesKeys{
-    "overload", "backoff",          "overload_backoff", "backoff_max",
-    "escalate", "quarantine_after", "quarantine",       "quarantine_max"};
+inline constexpr std::array<KeyName, 9> kRetriesKeys{
+    "overload",   "backoff",          "overload_backoff", "backoff_max",   "escalate",
+    "park_after", "quarantine_after", "quarantine",       "quarantine_max"};
 // pilot_cost_model_inputs.json
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
                                                         "usage"};

@@ -244,11 +244,16 @@ std::map<std::string, std::string> rate_settings(const Rates& rates) {
 // Nothing while they are the default: then a registration from before them says the same.
 std::map<std::string, std::string> retry_settings(const Retries& r) {
   if (r == Retries{}) return {};
+  // Nothing while it is the default, for the same reason.
+  const std::string parked = r.park_after == Retries{}.park_after
+                                 ? ""
+                                 : "; tasks and methods are parked after " +
+                                       std::to_string(r.park_after) + " equal failures";
   const auto ms = [](std::chrono::milliseconds d) { return std::to_string(d.count()) + " ms"; };
   return {{"retries", std::to_string(r.overload) + " after overload; waits from " + ms(r.backoff) +
                           ", " + ms(r.overload_backoff) + " after overload, to " +
                           ms(r.backoff_max) +
-                          (r.escalate ? "; then a person decides" : "; then invalid") +
+                          (r.escalate ? "; then a person decides" : "; then invalid") + parked +
                           "; workers stand back after " + std::to_string(r.quarantine_after) +
                           " failures for " + ms(r.quarantine) + " to " + ms(r.quarantine_max)}};
 }

@@ -1,5 +1,6 @@
 #pragma once
 // Outcomes of checks and runs, exactly as R057-R061 define them.  Pure.
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,15 @@ enum class Termination {
   kResourceLimit,   // memory, processes, disk
   kPolicyStop,      // safety monitor
   kOperatorCancel,
-  kInfrastructure,  // sandbox or host failed: makes a new attempt
+  kInfrastructure,    // sandbox or host failed: makes a new attempt
+  kAgentUnavailable,  // the method's program could not start (docs/worker.md): likewise
+};
+
+// Of an attempt that failed before anybody's work was judged, whose failure it looks like.
+enum class Fault : std::uint8_t {
+  kHost,   // nobody else's: a disk, an engine, a lost connection
+  kTask,   // a setup step of the contract failed on the untouched snapshot
+  kAgent,  // the method's program could not start
 };
 
 std::string_view to_string(CheckOutcome o);

@@ -166,7 +166,8 @@ ResultMessage read_result(Reader& r) {
   m.epoch = Epoch(r.u64("epoch"));
   m.attempt = r.attempt();
   m.outcome = r.enumerator("outcome", RunOutcome::kInvalid);
-  m.termination = r.enumerator("termination", Termination::kInfrastructure);
+  m.termination = r.enumerator("termination", r.version() < 7 ? Termination::kInfrastructure
+                                                              : Termination::kAgentUnavailable);
   m.rationale = r.text("rationale", limits::kDetailBytes);
   m.infrastructure = r.boolean("infrastructure");
   m.report = r.digest("report");
@@ -179,6 +180,13 @@ ResultMessage read_result(Reader& r) {
   m.finished_ms = r.wall_ms("finished_ms");
   if (4 <= r.version()) m.overload = r.boolean("overload");
   r.require(m.infrastructure || !m.overload, "overload", "is a kind of `infrastructure`");
+  if (r.version() < 7) return m;
+  m.fault = r.enumerator("fault", Fault::kAgent);
+  m.cause = r.text("cause", limits::kDetailBytes);
+  const bool of_somebody = m.fault != Fault::kHost;
+  r.require(!of_somebody || (m.infrastructure && !m.overload), "fault",
+            "is a kind of `infrastructure`");
+  r.require(of_somebody != m.cause.empty(), "cause", "is said of a task or an agent");
   return m;
 }
 

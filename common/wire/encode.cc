@@ -160,11 +160,12 @@ void body(Writer& w, const ArchiveChunk& m) {
 
 void body(Writer& w, const ResultMessage& m) {
   PROCTOR_ASSERT((m.archive == Digest()) == (m.archive_bytes == 0));
-  w.array(14);
+  w.array(w.version() < 7 ? 14 : 16);
   w.u(m.epoch.raw());
   w.attempt(m.attempt);
   w.e(m.outcome);
-  w.e(m.termination);
+  const bool unknown = w.version() < 7 && m.termination == Termination::kAgentUnavailable;
+  w.e(unknown ? Termination::kInfrastructure : m.termination);
   w.prose(m.rationale);
   w.b(m.infrastructure);
   w.digest(m.report);
@@ -174,6 +175,9 @@ void body(Writer& w, const ResultMessage& m) {
   w.wall_ms(m.started_ms);
   w.wall_ms(m.finished_ms);
   w.b(m.overload);
+  if (w.version() < 7) return;
+  w.e(m.fault);
+  w.prose(m.cause);
 }
 
 void body(Writer& w, const Leave& m) {

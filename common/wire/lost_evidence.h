@@ -15,6 +15,8 @@ inline void lose_evidence(ResultMessage& result, std::string why) {
   result.termination = Termination::kInfrastructure;
   result.infrastructure = true;
   result.overload = false;
+  result.fault = Fault::kHost;
+  result.cause.clear();
   result.rationale = std::move(why);
   result.report = result.archive = Digest();
   result.archive_bytes = 0;

@@ -15,7 +15,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
 // That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing
@@ -91,6 +91,10 @@ struct ResultMessage {
   // Since 4.  With `infrastructure`: not this host, a provider of models had no room (HTTP 429,
   // 503, 529): tried again later, and no mark against the worker.
   bool overload = false;
+  // Since 7.  With `infrastructure` and without `overload`: whose failure it looks like, and the
+  // failure in words that are equal where it was the same one.  Empty of kHost.
+  Fault fault = Fault::kHost;
+  std::string cause;
 };
 struct Leave {  // an orderly goodbye: nothing is running here any more
   WorkerId worker;

@@ -89,6 +89,8 @@ std::string_view termination_name(Termination termination) {
       return "operator_cancel";
     case Termination::kInfrastructure:
       return "infrastructure";
+    case Termination::kAgentUnavailable:
+      return "agent_unavailable";
   }
   return "";
 }

@@ -14,6 +14,9 @@ using RowKey = std::tuple<std::size_t, std::string, std::string>;
 
 void count_ended(ReportRow& row, const RunRecord& run) {
   ++row.terminations[run.termination];
+  if (run.agent_exit) ++row.agent_exits[run.termination][*run.agent_exit];
+  if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kAgentUnavailable)
+    ++row.agent_unavailable;
   switch (run.outcome) {
     case RunOutcome::kSuccess:
       ++row.success;
@@ -67,6 +70,7 @@ Times times(const std::vector<std::uint64_t>& ms) {
 
 void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
   row.success_rate = share(row.success, row.scorable(), alpha);
+  row.success_rate_started = share(row.success, row.scorable() + row.agent_unavailable, alpha);
   row.acceptance_error_rate = share(row.acceptance_error, row.scorable(), alpha);
   row.invalid_rate = share(row.invalid, row.ended(), alpha);
   if (0 < row.ended()) {
@@ -150,7 +154,12 @@ std::vector<Definition> report_definitions() {
       {"acceptance error",
        "at least one check could not be completed (time limit, crash, missing tool)"},
       {"invalid", "runs without complete evidence: neither a success nor a failure"},
-      {"parked", "not started because a budget was short; starts when the budget grows"},
+      {"agent unavailable",
+       "of the invalid runs: the program of their method could not start (listed if there are "
+       "any)"},
+      {"parked",
+       "not started because a budget was short, until it grows, or because its task or method is "
+       "broken, until it is requeued"},
       {"open", "not started yet, or running"},
       {"cancelled", "ended by an operator without an outcome (shown if there are any)"},
       {"removed", "of a task taken out after the freeze, with a reason (shown if there are any)"},

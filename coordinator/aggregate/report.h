@@ -27,7 +27,7 @@ struct RunRecord {
   enum class State {
     kPlanned,    // not started
     kRunning,    // an attempt is out
-    kParked,     // an envelope was short; starts when it grows
+    kParked,     // an envelope was short, or its task or method is broken
     kEnded,      // has an outcome
     kCancelled,  // an operator ended it without an outcome
     kRemoved,    // its task was taken out after the freeze (R173)
@@ -44,10 +44,13 @@ struct RunRecord {
   std::uint32_t reviews = 0;
   std::uint32_t attempts = 0;
   std::uint64_t setup_ms = 0, agent_ms = 0, acceptance_ms = 0;  // of the attempt that counts
-  std::uint64_t wall_ms = 0;  // from its start to its report; 0: unknown
-  Digest report;              // of report.json; zeros: there is none
-  std::string parked_scope;   // of kParked: the envelope that was short
-  MicroUsd short_by;          // of kParked: by how much
+  std::uint64_t wall_ms = 0;      // from its start to its report; 0: unknown
+  Digest report;                  // of report.json; zeros: there is none
+  std::string parked_scope;       // of kParked: the envelope that was short
+  MicroUsd short_by;              // of kParked: by how much
+  std::string parked_why;         // of kParked where no envelope is short: what is broken
+  std::optional<int> agent_exit;  // of the attempt that counts: what its agent ended with
+  std::string rationale;          // of its last attempt with a result, for people
   // Of its settled attempts: what was reserved for them, what was metered above that (and charged
   // to no envelope), and the cost of those that infrastructure wasted.
   MicroUsd asked, overrun, wasted;
@@ -89,7 +92,12 @@ struct ReportRow {
   std::uint64_t scorable() const { return success + failure + acceptance_error; }
   std::uint64_t ended() const { return scorable() + invalid; }
 
-  Share success_rate;           // success / scorable (R062)
+  // Of the invalid ones: their method's program could not start.
+  std::uint64_t agent_unavailable = 0;
+
+  Share success_rate;  // success / scorable (R062)
+  // success / (scorable + agent_unavailable): the same, had none of those passed.
+  Share success_rate_started;
   Share acceptance_error_rate;  // acceptance errors / scorable (R063)
   Share invalid_rate;           // invalid / ended (R063)
   // Where the success rate over all ended runs may lie, whatever the errors and the invalid runs
@@ -101,6 +109,8 @@ struct ReportRow {
   std::optional<MicroUsd> cost_per_success;           // rounded up
   Times time, time_of_success, time_of_failure;       // of ended runs with a known time
   std::map<Termination, std::uint64_t> terminations;  // of ended runs
+  // Of those whose agent ended by itself with an exit code, or could not start.
+  std::map<Termination, std::map<int, std::uint64_t>> agent_exits;
 
   std::vector<std::uint32_t> runs;  // positions in CampaignReport::runs
 };

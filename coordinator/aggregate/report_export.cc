@@ -2,6 +2,8 @@
 #include <charconv>
 
 #include "common/base/csv.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
@@ -57,11 +59,13 @@ Ordered row_json(const ReportRow& r) {
                  {"failure", r.failure},
                  {"acceptance_error", r.acceptance_error},
                  {"invalid", r.invalid},
+                 {"agent_unavailable", r.agent_unavailable},
                  {"parked", r.parked},
                  {"open", r.open},
                  {"cancelled", r.cancelled},
                  {"removed", r.removed},
                  {"success_rate", share_json(r.success_rate)},
+                 {"success_rate_started", share_json(r.success_rate_started)},
                  {"acceptance_error_rate", share_json(r.acceptance_error_rate)},
                  {"invalid_rate", share_json(r.invalid_rate)},
                  {"bounds", interval_json(r.bounds)},
@@ -94,6 +98,7 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   const bool ended = run.state == RunRecord::State::kEnded;
   out["outcome"] = ended ? Ordered(outcome_name(run.outcome)) : Ordered(nullptr);
   out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
+  out["agent_exit"] = run.agent_exit ? Ordered(*run.agent_exit) : Ordered(nullptr);
   out["attempts"] = run.attempts;
   out["cost"] = cost_json(run.cost);
   out["reviews"] = run.reviews;
@@ -103,7 +108,10 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
                     {"setup", run.setup_ms},
                     {"agent", run.agent_ms},
                     {"acceptance", run.acceptance_ms}};
-  if (run.state == RunRecord::State::kParked)
+  out["why"] = printable(run.rationale, limits::kDetailBytes);
+  if (run.state == RunRecord::State::kParked && !run.parked_why.empty())
+    out["parked"] = {{"why", printable(run.parked_why, limits::kDetailBytes)}};
+  else if (run.state == RunRecord::State::kParked)
     out["parked"] = {{"scope", run.parked_scope}, {"short_by", money_json(run.short_by)}};
   out["report"] = report_digest(run);
   return out;
@@ -252,7 +260,11 @@ std::string render_csv(const CampaignReport& report) {
                           "total_usd",
                           "per_success_usd",
                           "median_ms",
-                          "longest_ms"});
+                          "longest_ms",
+                          "agent_unavailable",
+                          "success_rate_started",
+                          "success_rate_started_low",
+                          "success_rate_started_high"});
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -272,6 +284,8 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(r.cost_per_success ? format_usd_exact(*r.cost_per_success) : "");
     cells.push_back(cell(r.time.median_ms));
     cells.push_back(r.time.longest_ms ? cell(*r.time.longest_ms) : "");
+    cells.push_back(cell(r.agent_unavailable));
+    append_share(cells, r.success_rate_started);
     csv_append_record(out, cells);
   }
   return out;
@@ -283,7 +297,8 @@ std::string render_runs_csv(const CampaignReport& report) {
   header.insert(header.end(), report.strata_keys.begin(), report.strata_keys.end());
   for (const char* column :
        {"state", "outcome", "termination", "attempts", "model_usd", "execution_usd", "human_usd",
-        "overhead_usd", "total_usd", "wall_ms", "setup_ms", "agent_ms", "acceptance_ms", "report"})
+        "overhead_usd", "total_usd", "wall_ms", "setup_ms", "agent_ms", "acceptance_ms",
+        "agent_exit", "why", "report"})
     header.emplace_back(column);
   csv_append_record(out, header);
   for (const RunRecord& run : report.runs) {
@@ -297,6 +312,9 @@ std::string render_runs_csv(const CampaignReport& report) {
     append_cost(cells, run.cost);
     for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})
       cells.push_back(cell(ms));
+    cells.push_back(run.agent_exit ? std::to_string(*run.agent_exit) : "");
+    cells.push_back(
+        printable(run.parked_why.empty() ? run.rationale : run.parked_why, limits::kDetailBytes));
     cells.push_back(run.report == Digest() ? "" : run.report.hex());
     csv_append_record(out, cells);
   }

@@ -11,7 +11,7 @@ namespace {
 
 using namespace aggregate;
 
-constexpr std::size_t kParkedShown = 20;
+constexpr std::size_t kParkedShown = 20, kReasonBytes = 2'000;
 constexpr std::size_t kTextWidth = 100;
 
 // Words broken into lines of at most kTextWidth columns, the first after `first`, the others
@@ -104,6 +104,16 @@ void costs(std::string& out, const CampaignReport& report) {
   table.append_to(out);
 }
 
+// " (agents: 3 exit 0, 1 exit 2)"; empty: none of them says one.
+std::string exits(const ReportRow& row, Termination termination) {
+  const auto it = row.agent_exits.find(termination);
+  if (it == row.agent_exits.end()) return "";
+  std::string out;
+  for (const auto& [code, n] : it->second)
+    out += (out.empty() ? " (agents: " : ", ") + number(n) + " exit " + std::to_string(code);
+  return out + ")";
+}
+
 void endings(std::string& out, const CampaignReport& report) {
   if (report.total.ended() == 0) return;
   out += "\nWhy runs ended\n\n";
@@ -112,22 +122,54 @@ void endings(std::string& out, const CampaignReport& report) {
     out += "  " + printable(r.method) + ":";
     const char* comma = " ";
     for (const auto& [termination, n] : r.terminations) {
-      out += comma + number(n) + " " + std::string(termination_name(termination));
+      out += comma + number(n) + " " + std::string(termination_name(termination)) +
+             exits(r, termination);
       comma = ", ";
     }
     out += "\n";
   }
 }
 
+// They are in no rate, so both are told: the rate without them, and what it would be had they
+// failed.
+void unavailable(std::string& out, const CampaignReport& report) {
+  if (report.total.agent_unavailable == 0) return;
+  out +=
+      "\nAgents that could not start (invalid; success rate without these runs, and with them "
+      "as failures)\n\n";
+  for (const ReportRow& r : report.rows) {
+    if (!r.key.empty() || r.agent_unavailable == 0) continue;
+    out += "  " + printable(r.method) + ": " + number(r.agent_unavailable) + " of " +
+           number(r.ended()) + " runs; " +
+           percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +
+           percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval) +
+           " with\n";
+    for (const std::uint32_t position : r.runs) {
+      const RunRecord& run = report.runs[position];
+      if (run.state != RunRecord::State::kEnded ||
+          run.termination != Termination::kAgentUnavailable)
+        continue;
+      append_wrapped(out, "    ", printable(run.name + ": " + run.rationale, kReasonBytes));
+      break;  // the others say the like
+    }
+  }
+}
+
+void parked_line(std::string& out, const RunRecord& run, const std::string& unit) {
+  if (!run.parked_why.empty())
+    return append_wrapped(out, "  ", printable(run.name + ": " + run.parked_why, kReasonBytes));
+  out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
+         format_usd(run.short_by) + " " + unit + "\n";
+}
+
 void parked(std::string& out, const CampaignReport& report) {
   if (report.total.parked == 0) return;
-  out += "\nParked runs (the budget that was short, and by how much)\n\n";
+  out += "\nParked runs (the budget that was short, and by how much; or what is broken)\n\n";
   std::size_t shown = 0;
   for (const RunRecord& run : report.runs) {
     if (run.state != RunRecord::State::kParked) continue;
     if (++shown > kParkedShown) continue;
-    out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
-           format_usd(run.short_by) + " " + report.unit + "\n";
+    parked_line(out, run, report.unit);
   }
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
 }
@@ -158,6 +200,7 @@ std::string render_text(const CampaignReport& report) {
   append_cost_tables(out, report);
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
+  unavailable(out, report);
   parked(out, report);
   deviations(out, report);
   alerts(out, report);

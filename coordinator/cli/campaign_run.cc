@@ -199,15 +199,27 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   return out;
 }
 
+// Once for each task or method, whatever it is worth to the others.
+void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
+  std::fprintf(stderr, "%llu runs are parked because their task or their method is broken:\n",
+               static_cast<unsigned long long>(last.faulty));
+  for (const std::string& fault : last.faults)
+    std::fprintf(stderr, "  %s\n", printable(fault, limits::kDetailBytes).c_str());
+  std::fprintf(stderr, "When that is mended: proctor requeue %s RUN, then proctor resume %s\n",
+               options.folder.c_str(), options.folder.c_str());
+}
+
 int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
                  const RunOptions& options) {
   switch (outcome.end) {
     case Coordinator::End::kComplete:
       if (last.parked == 0) return kOk;
+      if (0 < last.faulty) tell_faults(last, options);
+      if (last.parked == last.faulty) return kJobFailed;
       std::fprintf(
           stderr,
           "%llu runs are parked: an envelope ran out of money. proctor explain RUN says which.\n",
-          static_cast<unsigned long long>(last.parked));
+          static_cast<unsigned long long>(last.parked - last.faulty));
       return kBudgetExhausted;
     case Coordinator::End::kStopped:
       std::fprintf(stderr, "stopped; go on with: proctor resume %s\n", options.folder.c_str());
@@ -222,9 +234,36 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
 }
 
 Result<int> run_it(const RunOptions& options) {
-  PROCTOR_TRY(FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
+  PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
+  PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
+  PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));
+  return run_frozen(options, frozen);
+}
+
+}  // namespace
+
+// Every run of such a method would fail at a worker that is told of no model.
+Status check_models(const RunOptions& options, const Campaign& campaign) {
+  if (options.workers.value_or(campaign.workers) == 0) return ok_status();  // others have their own
+  ModelsFile known;
+  if (!options.models.empty()) {
+    PROCTOR_TRY(known, load_models(options.models));
+  }
+  for (const Method& m : campaign.methods) {
+    if (m.kind != Method::Kind::kSingleShot || m.call.model.empty()) continue;
+    if (options.models.empty())
+      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + m.call.model +
+                                       ", and local workers are told of none: --models FILE"};
+    if (!known.contains(m.call.model))
+      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + m.call.model +
+                                       ", which " + options.models + " does not name"};
+  }
+  return ok_status();
+}
+
+Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(check_beginning(options, frozen));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
@@ -275,8 +314,6 @@ Result<int> run_it(const RunOptions& options) {
   if (options.show_report) std::fputs(report.shown.c_str(), stdout);
   return code;
 }
-
-}  // namespace
 
 int run_campaign(const RunOptions& options) {
   const Result<int> code = run_it(options);

@@ -24,7 +24,12 @@ struct RunOptions {
   bool show_report = true;  // on standard output; it is written in any case
 };
 
-// The exit code.
+// kInvalid: a method asks a model of which local workers know nothing.
+Status check_models(const RunOptions& options, const Campaign& campaign);
+// The exit code.  `frozen` need not be on disk as a registered campaign: its folder keeps what the
+// run makes.
+Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen);
+// Of the campaign in options.folder, which is registered first if it is not.
 int run_campaign(const RunOptions& options);
 
 }  // namespace proctor::cli

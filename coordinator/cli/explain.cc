@@ -186,18 +186,19 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
                     " of the plan: " + std::string(to_string(r.state));
   if (r.state == RunRecord::State::kEnded) out += " with " + std::string(to_string(r.outcome));
   out += "\n";
-  if (r.state != RunRecord::State::kEnded && r.state != RunRecord::State::kParked) {
+  const bool for_money = r.state == RunRecord::State::kParked && r.parked_why.empty();
+  if (r.state != RunRecord::State::kEnded && !for_money) {
     PROCTOR_TRY(const Why why, why_of(frozen, run));
     if (const std::string text = text_of(why); !text.empty()) out += "  " + text + "\n";
   }
-  if (r.state == RunRecord::State::kParked)
+  if (for_money)
     out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) + " " +
            unit + " of the " +
            format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) + " " +
            unit + " that a run of " + r.task +
            " reserves,\n  and nothing that could come back was out. It starts when that envelope "
            "grows.\n";
-  if (r.state == RunRecord::State::kParked) {
+  if (for_money) {
     PROCTOR_TRY(const std::string what, what_must_come_first(folder, frozen, r));
     out += what;
   }

@@ -152,8 +152,9 @@ class Rebuilder {
     const MicroUsd ask = row == nullptr ? view_.task_of(id.run).ask : row->ask;
     const MicroUsd total = r.cost.total(), charged = std::min(total, ask);
     const WallTime began(r.started_ms), ended(r.finished_ms);
-    const bool ours = r.termination == Termination::kInfrastructure ||
-                      r.termination == Termination::kOperatorCancel;
+    const bool failed = r.termination == Termination::kInfrastructure ||
+                        r.termination == Termination::kAgentUnavailable;
+    const bool ours = failed || r.termination == Termination::kOperatorCancel;
     const bool sets = !ended_.contains(id.run) && (decided || !ours);
     if (row == nullptr) out_.facts.push_back(AttemptIntent{id, 0, ask, began});
     if (row == nullptr || row->state == AttemptState::kReserving)
@@ -163,7 +164,7 @@ class Rebuilder {
     result.outcome = r.outcome;
     result.termination = r.termination;
     result.rationale = r.rationale;
-    result.infrastructure = r.termination == Termination::kInfrastructure && !sets;
+    result.infrastructure = failed && !sets;
     result.report = e.digest;
     result.archive = e.archive;
     result.archive_bytes = e.archive_bytes;

@@ -46,15 +46,19 @@ Result<OperatorAnswer> decide(Scheduler& scheduler, const OperatorAct& act, Jour
   return Error{Errc::kUnavailable, "nothing was decided: proctor resume, and ask again"};
 }
 
-// A scheduler whose campaign is over hears nothing more; what was cancelled can still be wanted.
+// A scheduler whose campaign is over hears nothing more; what was cancelled, or is parked
+// because it is broken, can still be wanted.
 Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const OperatorAct& act,
                                              Journal& journal) {
   OperatorFact fact{act};
-  std::erase_if(fact.act.runs,
-                [&](RunId run) { return scheduler.phase(run) != RunPhase::kCancelled; });
+  std::erase_if(fact.act.runs, [&](RunId run) {
+    return scheduler.phase(run) != RunPhase::kCancelled && !scheduler.is_faulty(run);
+  });
   const std::size_t n = fact.act.runs.size();
   if (n == 0)
-    return OperatorAnswer{OperatorAnswer::Verdict::kUnchanged, "none of them is cancelled"};
+    return OperatorAnswer{
+        OperatorAnswer::Verdict::kUnchanged,
+        "none of them is cancelled, or parked because its task or method is broken"};
   std::vector<JournalWrite> note;
   note.push_back(note_of(fact));
   PROCTOR_CHECK_OK(journal.append_and_wait(std::move(note)));

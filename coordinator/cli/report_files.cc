@@ -5,9 +5,11 @@
 
 #include "common/base/file_lock.h"
 #include "common/contract/money_word.h"
+#include "common/score/agent_end.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
+#include "coordinator/core/fault_book.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -44,9 +46,11 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
       a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving;
   if (run.state != RunRecord::State::kEnded)
     run.state = out ? RunRecord::State::kRunning : RunRecord::State::kPlanned;
+  if (a.core.has_result) run.rationale = a.rationale;
   if (!a.core.has_result || !a.core.sets_outcome) return;
   run.outcome = a.core.outcome;
   run.termination = a.core.termination;
+  run.agent_exit = agent_exit(a.rationale);
   run.setup_ms = a.core.usage.setup_ms;
   run.agent_ms = a.core.usage.agent_ms;
   run.acceptance_ms = a.core.usage.acceptance_ms;
@@ -67,6 +71,46 @@ Result<std::set<RunId>> cancelled_runs(const RestoredState& state) {
       for (const RunId run : fact.act.runs) out.erase(run);
   }
   return out;
+}
+
+FaultSubject subject_of(const Plan& plan, RunId run, FaultSubject::Kind kind) {
+  const PlanRow& row = plan.row(run);
+  return {kind, kind == FaultSubject::Kind::kTask ? row.task : row.method};
+}
+
+// As the next life of the coordinator reads it.
+Result<FaultBook> faults_of(const RestoredState& state, const Plan& plan) {
+  FaultBook book(1);
+  for (const Note& note : state.standing) {
+    if (note.kind == kNoteFault) {
+      PROCTOR_TRY(const FaultFact fact, fault_of(note));
+      book.take(fact);
+    }
+    if (note.kind != kNoteOperator) continue;
+    PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+    if (fact.act.kind != OperatorActKind::kRequeue && fact.act.kind != OperatorActKind::kApprove)
+      continue;
+    for (const RunId run : fact.act.runs) {
+      if (plan.size() <= run.raw()) continue;
+      for (const auto kind : {FaultSubject::Kind::kTask, FaultSubject::Kind::kMethod})
+        if (const auto subject = subject_of(plan, run, kind); book.is_parked(subject))
+          book.forgive(subject);
+    }
+  }
+  return book;
+}
+
+// Before its first attempt, or between two.
+void add_fault(RunRecord& run, const FaultBook& faults, const Plan& plan) {
+  if (run.state != RunRecord::State::kPlanned) return;
+  for (const auto kind : {FaultSubject::Kind::kTask, FaultSubject::Kind::kMethod}) {
+    const FaultSubject subject = subject_of(plan, run.run, kind);
+    if (!faults.is_parked(subject)) continue;
+    run.state = RunRecord::State::kParked;
+    run.parked_why = std::string(kind == FaultSubject::Kind::kTask ? "its task " : "its method ") +
+                     faults.describe(subject);
+    return;
+  }
 }
 
 // Nothing: nobody has run anything yet.  What it says stays as it is now, so that money, runs and
@@ -122,6 +166,8 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
     run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
     run.short_by = p.short_by;
   }
+  PROCTOR_TRY(const FaultBook faults, faults_of(state, frozen.plan));
+  for (RunRecord& run : input.runs) add_fault(run, faults, frozen.plan);
   for (const RunId run : cancelled)
     if (known(run) && input.runs[run.raw()].state != RunRecord::State::kEnded)
       input.runs[run.raw()].state = RunRecord::State::kCancelled;

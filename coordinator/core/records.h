@@ -88,9 +88,11 @@ inline constexpr const char* kNoteEscalated = "escalated";  // a person decides 
 inline constexpr const char* kNoteLoss =
     "loss";  // what a lost attempt means for its run (poison.h)
 inline constexpr const char* kNotePoison = "poison";  // a run was convicted
+// Of a task or method whose attempts fail before any work begins (fault_book.h).
+inline constexpr const char* kNoteFault = "fault";
 // What the scheduler reads again in its next life, in order.
-inline constexpr std::array<const char*, 4> kSchedulerNotes{
-    kNoteOperator, kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased};
+inline constexpr std::array<const char*, 5> kSchedulerNotes{
+    kNoteOperator, kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased, kNoteFault};
 
 // ---- facts about one attempt, in the order in which they usually happen
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq

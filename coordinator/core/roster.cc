@@ -127,6 +127,15 @@ std::optional<WorkerIndex> Roster::pick(std::uint32_t needs) const {
   return std::nullopt;
 }
 
+std::optional<WorkerIndex> Roster::pick(std::uint32_t needs,
+                                        const std::function<bool(const WorkerId&)>& not_at) const {
+  for (const auto& [minus_free, i] : by_free_) {
+    if (minus_free == 0) return std::nullopt;
+    if ((needs & ~workers_[i].has) == 0 && !not_at(workers_[i].id)) return i;
+  }
+  return std::nullopt;
+}
+
 std::optional<WorkerIndex> Roster::pick_alone(std::uint32_t needs) const {
   std::optional<WorkerIndex> out;
   for (WorkerIndex i = 0; i < workers_.size(); ++i) {

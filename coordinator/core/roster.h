@@ -28,6 +28,8 @@ std::uint32_t image_bit(std::size_t index);
 // Of no worker and no task: a suspected run needs the whole worker, and an empty one offers it.
 inline constexpr std::uint32_t kAlone = 0x8000'0000;
 // `images`: the campaign's, as features name them ("image:base:latest").
+// Likewise: a run that failed before its agent began waits for a worker that has not failed at it.
+inline constexpr std::uint32_t kElsewhere = 0x4000'0000;
 std::uint32_t from_features(const std::vector<std::string>& features,
                             const std::vector<std::string>& images = {});
 std::string describe(std::uint32_t needs);      // of a task: "Docker"
@@ -85,6 +87,9 @@ class Roster {
   // The worker with most free slots among those that have all of `needs`; ties by name order of
   // arrival.
   std::optional<WorkerIndex> pick(std::uint32_t needs) const;
+  // Likewise, and of no worker that `not_at` says yes of.
+  std::optional<WorkerIndex> pick(std::uint32_t needs,
+                                  const std::function<bool(const WorkerId&)>& not_at) const;
   // An empty worker that has all of `needs`: one that is kept first.
   std::optional<WorkerIndex> pick_alone(std::uint32_t needs) const;
   // Which one to keep for a run alone: the least busy that has all of `needs`, and is not kept yet.

@@ -23,6 +23,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
       settings_(std::move(settings)),
       epoch_(epoch),
       queue_(plan_),
+      faults_(settings_.retries.park_after),
       alerts_(settings_.watch.alerts),
       rates_(limits_of(settings_.rates), Epoch(1) < epoch) {
   for (const ScopeSpec& s : plan_.scopes) balances_.push_back({s.cap, {}, {}});
@@ -234,6 +235,7 @@ Scheduler::Counts Scheduler::counts() const {
   c.queued = queue_.size() + c.in_backoff;
   c.ended = ended_;
   c.parked = parked_;
+  c.faulty = shut_.size();
   c.removed = removed_;
   c.cancelled = cancelled_;
   c.held = held_;

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +24,7 @@
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/events.h"
 #include "coordinator/core/explanation.h"
+#include "coordinator/core/fault_book.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/core/poison.h"
 #include "coordinator/core/rate_lease.h"
@@ -91,6 +93,7 @@ class Scheduler {
     // `queued` counts those in back-off too.
     std::uint64_t queued = 0, active = 0, parked = 0, removed = 0, cancelled = 0;
     std::uint64_t in_backoff = 0, held = 0;
+    std::uint64_t faulty = 0;              // those of `parked` whose task or method is
     std::array<std::uint64_t, 4> ended{};  // by RunOutcome
     std::uint64_t ended_total() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
   };
@@ -116,6 +119,10 @@ class Scheduler {
   std::string explain(RunId run) const { return why(run).text; }
   // "3 runs wait for a worker with Docker", when nobody who is here can run them; else empty.
   std::string waiting_for_workers() const;
+  // Parked because its task or method is, and for no envelope.
+  bool is_faulty(RunId run) const { return shut_.contains(run); }
+  // What is parked because it is broken: a run of it, and the sentence.
+  std::vector<std::pair<RunId, std::string>> parked_faults() const;
   void check() const;
 
  private:
@@ -208,6 +215,7 @@ class Scheduler {
   Status restore_quarantine(const Note& note);
   void restore_failures(const RestoredAttempt& attempt);
   void restore_waits();
+  void restore_held();
 
   void dispatch();
   RunQueue::Answer judge(RunId run) const;
@@ -231,6 +239,24 @@ class Scheduler {
   void again_or_end(Attempt& attempt, bool convicted);
   void wait_before_next(Attempt& attempt, RetryClass of);
   void hold_for_decision(RunId run, const std::string& reason);
+  // Whose failure it is, where it was not the host's.
+  FaultSubject task_subject(RunId run) const;
+  FaultSubject method_subject(RunId run) const;
+  void judge_fault(const AttemptId& id, const wire::ResultMessage& result, WorkerIndex from);
+  void fault_failed(const FaultSubject& subject, const AttemptId& id,
+                    const wire::ResultMessage& result, WorkerIndex from);
+  void fault_worked(const FaultSubject& subject, const AttemptId& id, WorkerIndex from);
+  void park_if_at_fault(const FaultSubject& subject);
+  std::string describe_fault(const FaultSubject& subject) const;
+  bool another_could(std::uint32_t needs, const std::function<bool(const WorkerId&)>& failed) const;
+  bool waits_for_another(RunId run) const;
+  bool is_shut(RunId run) const;
+  void shut(RunId run);
+  void queue_or_shut(RunId run);
+  void release_shut(const FaultSubject& subject);
+  void forgive_fault(RunId run);
+  void look_at_faults();
+  Status restore_fault(const Note& note);
   void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
   void count_host_failure(WorkerIndex w);
   void quarantine(WorkerIndex w);
@@ -255,6 +281,8 @@ class Scheduler {
   bool has_lone_attempt(WorkerIndex w) const;
   Explanation why_active(RunId run) const;
   Explanation why_waiting(RunId run) const;
+  Explanation why_shut(RunId run) const;
+  std::string told_fault(RunId run) const;
   Explanation why_no_worker(RunId run) const;
   std::uint64_t before_in_line(RunId run) const;
   void money_back(ScopeId scope);
@@ -304,6 +332,9 @@ class Scheduler {
   std::map<RunId, AttemptNo> forgiven_;  // restored: failures up to this attempt do not count
   std::map<AttemptId, LossJudged::Verdict> judged_;  // restored
   PoisonBook poison_;
+  FaultBook faults_;
+  std::set<RunId> shut_;  // parked because its task or method is, and for no envelope
+  std::set<std::uint16_t> started_methods_;  // an agent of theirs was at work once
   struct Backoff {
     Instant until{};
     WallTime until_wall{};

@@ -52,6 +52,7 @@ void Scheduler::handle(const Reserved& e) {
 std::string Scheduler::why_not_now(RunId run) const {
   if (mode_ != Mode::kRun) return "the campaign stops";
   if (paused_) return "the campaign is paused";
+  if (is_shut(run)) return "its task or method is parked";
   return phases_[run.raw()] == RunPhase::kCancelled ? "its run was cancelled" : "";
 }
 
@@ -81,8 +82,7 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
   if (phases_[run.raw()] != RunPhase::kActive) {
     // Cancelled meanwhile.
   } else if (a.caps != caps_) {  // an answer from before the last raise: asked once more
-    phases_[run.raw()] = RunPhase::kQueued;
-    queue_.put_back(run);
+    queue_or_shut(run);
   } else if (b.reserved == MicroUsd::zero()) {
     known_short_[answer.short_scope] = {b.spent, a.ask};
     phases_[run.raw()] = RunPhase::kParked;
@@ -92,8 +92,7 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
     // The ledger holds more than these books say.  It is right: nobody asks for as much again
     // before some money came back, or question and refusal would follow each other for ever.
     refused_[answer.short_scope] = a.ask;
-    phases_[run.raw()] = RunPhase::kQueued;
-    queue_.put_back(run);
+    queue_or_shut(run);
   }
   live_.erase(run);
 }
@@ -137,10 +136,7 @@ void Scheduler::close(const AttemptId& id) {
   const Attempt& a = node.mapped();
   RunPhase& phase = phases_[id.run.raw()];
   if (phase != RunPhase::kActive) return;
-  if (a.wait == Millis::zero()) {
-    phase = RunPhase::kQueued;
-    return queue_.put_back(id.run);
-  }
+  if (a.wait == Millis::zero() || is_shut(id.run)) return queue_or_shut(id.run);
   phase = RunPhase::kBackoff;
   const Instant until = now_.mono + a.wait;
   backoff_[id.run] = {until, WallTime(now_.wall.raw() + a.wait.count()), a.wait_of};

@@ -35,6 +35,7 @@ Explanation Scheduler::why(RunId run) const {
               {{"failures", std::int64_t{failures_[run.raw()]}},
                {"worker_losses", whole(poison_.blames(run).size())}}};
     case RunPhase::kParked:
+      if (shut_.contains(run)) return why_shut(run);
       return {"parked",
               "it is parked: an envelope has too little money left and none will come back"};
     case RunPhase::kBackoff: {
@@ -43,7 +44,7 @@ Explanation Scheduler::why(RunId run) const {
       return {"backoff",
               "it is tried again at " + to_rfc3339(b.until_wall) +
                   (overload ? ": a provider of models had no room"
-                            : ": its last attempt was lost to infrastructure"),
+                            : ": its last attempt was lost to infrastructure" + told_fault(run)),
               {{"class", std::string(overload ? "overload" : "infrastructure")},
                {"until_ms", b.until_wall.raw()}}};
     }
@@ -53,6 +54,23 @@ Explanation Scheduler::why(RunId run) const {
       return why_waiting(run);
   }
   return {"", ""};
+}
+
+// Why its task or method is parked, and the way out.
+Explanation Scheduler::why_shut(RunId run) const {
+  const bool task = faults_.is_parked(task_subject(run));
+  return {"parked",
+          describe_fault(task ? task_subject(run) : method_subject(run)) +
+              "; requeue puts it in line again",
+          {{"fault", std::string(task ? "task" : "method")}}};
+}
+
+// What has failed of its task or method since it last worked; empty: nothing.
+std::string Scheduler::told_fault(RunId run) const {
+  for (const auto& [subject, what] : {std::pair(task_subject(run), "; its task "),
+                                      std::pair(method_subject(run), "; its method ")})
+    if (faults_.has_row(subject)) return what + faults_.describe(subject);
+  return "";
 }
 
 Explanation Scheduler::why_active(RunId run) const {
@@ -114,6 +132,9 @@ Explanation Scheduler::why_no_worker(RunId run) const {
                 " times: it waits for a worker with " + what + " that has nothing else",
             std::move(facts)};
   }
+  if (waits_for_another(run))
+    return {"elsewhere", "it waits for another worker with " + what + told_fault(run),
+            std::move(facts)};
   if (!roster_.anyone_has(needs))
     return {"capability", "it waits for a free worker with " + what, std::move(facts)};
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
@@ -132,7 +153,7 @@ std::uint64_t Scheduler::before_in_line(RunId run) const {
 std::string Scheduler::waiting_for_workers() const {
   std::map<std::uint32_t, std::size_t> by_needs;
   for (const auto& [needs, runs] : queue_.waiting_for_workers())
-    by_needs[needs & ~capability::kAlone] += runs;
+    by_needs[needs & ~(capability::kAlone | capability::kElsewhere)] += runs;
   std::string out;
   for (const auto& [needs, runs] : by_needs) {
     if (roster_.anyone_has(needs)) continue;

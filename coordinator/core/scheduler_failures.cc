@@ -127,14 +127,14 @@ void Scheduler::in_line(RunId run) {
     phases_[run.raw()] = RunPhase::kActive;
     return;
   }
-  phases_[run.raw()] = RunPhase::kQueued;
-  queue_.put_back(run);
+  queue_or_shut(run);
 }
 
 // ---------------------------------------------------------------- workers that fail
 
 void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
+  if (r.fault != Fault::kHost) return;  // nor this, until it works elsewhere (fault_worked)
   if (r.infrastructure) return count_host_failure(w);
   roster_.edit(w, [](WorkerState& s) { s.failures = s.quarantines = 0; });
 }

@@ -115,7 +115,8 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
       continue;
     if (phase == RunPhase::kQueued) queue_.remove(run);
     if (phase == RunPhase::kParked) --parked_;
-    if (phase == RunPhase::kParked || parked_rows_.erase(run) == 1) write(RunUnparked{run});
+    const bool for_money = phase == RunPhase::kParked && shut_.erase(run) == 0;
+    if (parked_rows_.erase(run) == 1 || for_money) write(RunUnparked{run});
     if (phase == RunPhase::kHeld) --held_;
     if (phase == RunPhase::kBackoff) {
       due_.erase({backoff_.at(run).until, run});
@@ -138,7 +139,13 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
 
 OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   std::vector<RunId> changed;
+  const std::set<RunId> was_shut = shut_;
   for (const RunId run : fact.act.runs) {
+    if (was_shut.contains(run)) {
+      forgive_fault(run);  // with it all the others of its task or method
+      changed.push_back(run);
+      continue;
+    }
     switch (phases_[run.raw()]) {
       case RunPhase::kCancelled:
         --cancelled_;
@@ -161,13 +168,19 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
       case RunPhase::kHeld:
         continue;
     }
+    forgive_fault(run);
     in_line(run);
     changed.push_back(run);
   }
+  const auto beside = static_cast<std::uint64_t>(std::ranges::count_if(was_shut, [&](RunId run) {
+    return !shut_.contains(run) && std::ranges::find(changed, run) == changed.end();
+  }));
   fact.act.runs = std::move(changed);
   if (fact.act.runs.empty())
     return {Verdict::kUnchanged, "none of them is cancelled, parked or in back-off"};
-  return {Verdict::kDone, counted(fact.act.runs.size()) + " in line again"};
+  return {Verdict::kDone,
+          counted(fact.act.runs.size()) + " in line again" +
+              (beside == 0 ? "" : ", and " + counted(beside) + " parked with them")};
 }
 
 OperatorAnswer Scheduler::approve(OperatorFact& fact) {
@@ -177,6 +190,7 @@ OperatorAnswer Scheduler::approve(OperatorFact& fact) {
     --held_;
     fact.forgiven.push_back({run, AttemptNo(attempts_made_[run.raw()])});
     forgive(run);
+    forgive_fault(run);
     in_line(run);
     changed.push_back(run);
   }
@@ -286,7 +300,7 @@ void Scheduler::raise_one(ScopeId id, const OperatorAct& act, const std::string&
 // As after a resume: what was parked there is asked once more, in the plan's order.
 void Scheduler::unpark(const std::vector<ScopeId>& raised) {
   for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
-    if (phases_[r] != RunPhase::kParked) continue;
+    if (phases_[r] != RunPhase::kParked || shut_.contains(RunId(r))) continue;
     const std::vector<ScopeId> path = plan_.path(RunId(r));
     const bool there = std::ranges::any_of(
         path, [&](ScopeId s) { return std::ranges::find(raised, s) != raised.end(); });

@@ -35,6 +35,10 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   using From = AttemptState;
   const bool was_suspect = poison_.is_suspect(run);
   restore_failures(r);
+  if (r.has_result && r.state != From::kLost && r.termination != Termination::kOperatorCancel &&
+      r.termination != Termination::kAgentUnavailable &&
+      (r.overload || r.termination != Termination::kInfrastructure))
+    started_methods_.insert(plan_.runs[run.raw()].method);
   std::optional<WorkerIndex> owner;  // whom its grant names
   if (!r.worker.raw().empty()) owner = roster_.index_of(r.worker);
   if (owner) {
@@ -107,6 +111,7 @@ void Scheduler::restore_failures(const RestoredAttempt& r) {
 Status Scheduler::restore_note(const Note& note) {
   PROCTOR_ASSERT(!started_);
   if (note.kind == kNoteLoss) return restore_loss(note);
+  if (note.kind == kNoteFault) return restore_fault(note);
   if (note.kind != kNoteOperator) return restore_quarantine(note);
   PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
   for (const RunId run : fact.act.runs)
@@ -145,6 +150,7 @@ void Scheduler::restore_act(const OperatorFact& fact) {
         forgiven_[id.run] = id.no;
         poison_.pardon(id.run);
       }
+      for (const RunId run : act.runs) forgive_fault(run);
       for (const RunId run : act.runs) {
         if (phases_[run.raw()] != RunPhase::kCancelled) continue;
         --cancelled_;
@@ -174,7 +180,8 @@ Status Scheduler::restore_loss(const Note& note) {
   if (plan_.runs.size() <= fact.attempt.run.raw())
     return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
   if (phases_[fact.attempt.run.raw()] == RunPhase::kEnded) return ok_status();
-  judged_[fact.attempt] = fact.verdict;
+  // What is taken back later is the blame, not the excuse.
+  if (fact.verdict != LossJudged::Verdict::kWithdrawn) judged_[fact.attempt] = fact.verdict;
   if (fact.verdict == LossJudged::Verdict::kBlamed)
     poison_.blame(fact.attempt, fact.worker, fact.boot);
   if (fact.verdict == LossJudged::Verdict::kWithdrawn) poison_.withdraw(fact.attempt);
@@ -210,7 +217,13 @@ void Scheduler::restore_waits() {
       s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
     });
   }
-  if (!settings_.retries.escalate) return;
+  if (settings_.retries.escalate) restore_held();
+  // After those: who waits for a person's decision waits for it whatever else is broken.
+  for (std::uint32_t r = 0; !faults_.parked().empty() && r < phases_.size(); ++r)
+    if (is_shut(RunId(r))) shut(RunId(r));
+}
+
+void Scheduler::restore_held() {
   for (std::uint32_t r = 0; r < phases_.size(); ++r) {
     const auto overloads = overloads_.find(RunId(r));
     const bool over =

@@ -153,6 +153,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   a.state = State::kFinishing;
   a.since = now_.mono;
   if (a.sets_outcome) end_run(run, r.outcome);
+  if (!died) judge_fault(a.id, r, from);
 }
 
 }  // namespace proctor

@@ -8,12 +8,19 @@
 namespace proctor {
 
 std::uint32_t Scheduler::needs_of(RunId run) const {
-  return plan_.task_of(run).needs | (poison_.is_suspect(run) ? capability::kAlone : 0);
+  return plan_.task_of(run).needs | (poison_.is_suspect(run) ? capability::kAlone : 0) |
+         (waits_for_another(run) ? capability::kElsewhere : 0);
 }
 
 std::optional<WorkerIndex> Scheduler::worker_for(RunId run) const {
   const std::uint32_t needs = plan_.task_of(run).needs;
-  return poison_.is_suspect(run) ? roster_.pick_alone(needs) : roster_.pick(needs);
+  if (poison_.is_suspect(run)) return roster_.pick_alone(needs);
+  const FaultSubject task = task_subject(run), method = method_subject(run);
+  if (!faults_.has_row(task) && !faults_.has_row(method)) return roster_.pick(needs);
+  const auto other = roster_.pick(needs, [&](const WorkerId& w) {
+    return faults_.failed_at(task, w) || faults_.failed_at(method, w);
+  });
+  return other || waits_for_another(run) ? other : roster_.pick(needs);
 }
 
 void Scheduler::remember_owner(RunId run, WorkerIndex w) {
@@ -42,15 +49,17 @@ void Scheduler::seat(Attempt& a, WorkerIndex w) {
 
 void Scheduler::wake(WorkerIndex w) {
   const WorkerState& s = roster_.at(w);
-  if (s.is_empty()) queue_.wake_workers(s.has | capability::kAlone);
-  if (0 < s.free()) queue_.wake_workers(s.has);
+  const std::uint32_t has = s.has | capability::kElsewhere;
+  if (s.is_empty()) queue_.wake_workers(has | capability::kAlone);
+  if (0 < s.free()) queue_.wake_workers(has);
 }
 
 // One worker at a time gets nothing more until it is empty, as long as a suspect waits for one.
 void Scheduler::keep_for_suspects() {
   std::optional<std::uint32_t> wanted;
   for (const auto& [needs, runs] : queue_.waiting_for_workers())
-    if ((needs & capability::kAlone) != 0) wanted = needs & ~capability::kAlone;
+    if ((needs & capability::kAlone) != 0)
+      wanted = needs & ~(capability::kAlone | capability::kElsewhere);
   if (kept_) {
     const WorkerState& s = roster_.at(*kept_);
     if (wanted && s.takes_new() && (*wanted & ~s.has) == 0) return;

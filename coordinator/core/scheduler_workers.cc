@@ -271,6 +271,7 @@ void Scheduler::handle(const TimerFired&) {
     return true;
   });
   end_quarantines();
+  look_at_faults();
 }
 
 void Scheduler::handle(const DrainAsked&) {

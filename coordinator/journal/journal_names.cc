@@ -22,13 +22,15 @@ constexpr Names<RunOutcome, 4> kOutcomes{{{RunOutcome::kSuccess, "success"},
                                           {RunOutcome::kFailure, "failure"},
                                           {RunOutcome::kAcceptanceError, "acceptance_error"},
                                           {RunOutcome::kInvalid, "invalid"}}};
-constexpr Names<Termination, 7> kTerminations{{{Termination::kCompleted, "completed"},
-                                               {Termination::kAgentTimeout, "agent_timeout"},
-                                               {Termination::kBudgetExceeded, "budget_exceeded"},
-                                               {Termination::kResourceLimit, "resource_limit"},
-                                               {Termination::kPolicyStop, "policy_stop"},
-                                               {Termination::kOperatorCancel, "operator_cancel"},
-                                               {Termination::kInfrastructure, "infrastructure"}}};
+constexpr Names<Termination, 8> kTerminations{
+    {{Termination::kCompleted, "completed"},
+     {Termination::kAgentTimeout, "agent_timeout"},
+     {Termination::kBudgetExceeded, "budget_exceeded"},
+     {Termination::kResourceLimit, "resource_limit"},
+     {Termination::kPolicyStop, "policy_stop"},
+     {Termination::kOperatorCancel, "operator_cancel"},
+     {Termination::kInfrastructure, "infrastructure"},
+     {Termination::kAgentUnavailable, "agent_unavailable"}}};
 
 template <class E, std::size_t N>
 std::string_view name_in(const Names<E, N>& names, E value) {

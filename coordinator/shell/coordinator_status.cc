@@ -82,6 +82,11 @@ StatusSnapshot Coordinator::snapshot() const {
   for (const RunDominates& d : latest(core_->dominant()))
     s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d, s.unit)});
   keep_latest(s);
+  s.faulty = counts.faulty;
+  for (const auto& [run, text] : core_->parked_faults()) {
+    if (s.faults.size() == StatusSnapshot::kAlertsShown) break;
+    s.faults.push_back(run_name(run) + ": " + text);
+  }
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);

@@ -62,6 +62,8 @@ std::string to_json(const StatusSnapshot& s) {
             {"envelopes", Json::array()},
             {"alerts", Json::array()},
             {"alerts_before", s.alerts_before},
+            {"faults", s.faults},
+            {"faulty", s.faulty},
             {"loop",
              {{"lag_p50_ms", s.lag.p50_ms},
               {"lag_p99_ms", s.lag.p99_ms},
@@ -116,6 +118,8 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
           {WallTime(a.at("at_ms").get<std::int64_t>()), a.at("text").get<std::string>()});
     s.alerts_before = j.at("alerts_before").get<std::uint64_t>();
   }
+  s.faults = j.value("faults", s.faults);
+  s.faulty = j.value("faulty", s.faulty);
   if (j.contains("loop")) {
     const Json& loop = j.at("loop");
     s.lag = {loop.at("lag_p50_ms").get<double>(), loop.at("lag_p99_ms").get<double>(),
@@ -174,6 +178,9 @@ std::string describe(const StatusSnapshot& s) {
   if (0 < s.alerts_before) out += "  " + std::to_string(s.alerts_before) + " earlier ones\n";
   for (const auto& a : s.alerts)
     out += "  " + to_rfc3339(a.at) + "  " + printable(a.text, limits::kDetailBytes) + "\n";
+  if (!s.faults.empty()) out += "\nparked because it is broken\n";
+  for (const std::string& fault : s.faults)
+    out += "  " + printable(fault, limits::kDetailBytes) + "\n";
   out += "\nworkers\n";
   for (const auto& w : s.workers)
     out += "  " + printable(w.name) + ": " + printable(w.state, limits::kDetailBytes) + ", " +

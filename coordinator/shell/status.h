@@ -44,6 +44,9 @@ struct StatusSnapshot {
   };
   std::vector<Told> alerts;         // the latest, in order
   std::uint64_t alerts_before = 0;  // earlier ones, not listed
+  // "TASK/METHOD/rN: its task is parked: ...": what is broken, and no envelope's matter.
+  std::vector<std::string> faults;
+  std::uint64_t faulty = 0;  // those of `parked` that are parked for that
   std::vector<Worker> workers;
   std::int64_t eta_ms = -1;  // -1: not known yet
   LagFigures lag;            // of the coordinator's loop

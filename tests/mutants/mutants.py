@@ -26,6 +26,8 @@ Q = "coordinator/core/run_queue.cc"
 Y = "coordinator/core/rate_lease.cc"
 V = "worker/core/rate_share.cc"
 L = "common/ledger/ledger.cc"
+X = "coordinator/core/scheduler_faults.cc"
+N = "coordinator/core/fault_book.cc"
 
 SETTLE = "settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});\n      return;"
 GRANT = "After{Step::kAssign, a.id, a.seq, *a.worker});"
@@ -42,6 +44,31 @@ MUTANTS = [
      "write(record_of(r, false, now_.wall)", "write(record_of(r, true, now_.wall)"),
     ("a late result is acknowledged on sync before its commit", W,
      "if (late_writing_.contains(id)) continue;", ""),
+    # ---- broken tasks and methods
+    ("a task's setup failure is the host's at once", F,
+     "if (r.fault != Fault::kHost) return;  // nor this, until it works elsewhere (fault_worked)", ""),
+    ("one host's failures park a task", X, "if (faults_.workers(subject).size() < 2 &&", "if (false &&"),
+    ("a task is never parked", X, "if (faults_.is_parked(subject) || !faults_.is_due(subject)) return;", "return;"),
+    ("a method that started once is parked", X,
+     "if (started_methods_.contains(static_cast<std::uint16_t>(subject.index))) return;", ""),
+    ("what one task lacks parks a method", X, "if (tasks < std::min<std::size_t>(2, plan_.tasks.size())) return;", ""),
+    ("no host answers for what works elsewhere", X,
+     "for (std::uint32_t i = 0; i < alone->failures; ++i) count_host_failure(w);", ""),
+    ("agents' failures count against hosts", X,
+     "if (!alone || subject.kind != FaultSubject::Kind::kTask) return;", "if (!alone) return;"),
+    ("what is parked starts", X,
+     "return faults_.is_parked(task_subject(run)) || faults_.is_parked(method_subject(run));", "return false;"),
+    ("who failed may be tried at once again where it failed", U,
+     "return other || waits_for_another(run) ? other : roster_.pick(needs);", "return roster_.pick(needs);"),
+    ("who waits for another worker waits for ever", W, "  look_at_faults();\n", ""),
+    ("a requeue forgives nothing in the next life", T,
+     "for (const RunId run : act.runs) forgive_fault(run);", ""),
+    ("what is parked is forgotten by the next life", T,
+     "if (is_shut(RunId(r))) shut(RunId(r));", ""),
+    ("different failures are one row", N, "return f.cause != cause;", "return false && f.cause != cause;"),
+    ("a success ends no row", N,
+     "if (fact.verdict == FaultVerdict::kWorked) return forgive(fact.subject);",
+     "if (fact.verdict == FaultVerdict::kWorked) return;"),
     # ---- a worker that lies: whose attempt it is
     ("a result of anybody counts", R,
      "if (const auto owner = owner_of(r.attempt); owner && *owner != w)", "if (false)"),
@@ -93,7 +120,7 @@ MUTANTS = [
      "reserve_.ops.push_back({{a->id, a->seq}, a->ask, plan_.path(a->id.run)});\n"
      "      reserve_.ops.back().scopes.pop_back();"),
     # ---- waiting and order
-    ("not queued again after its end", A, "return queue_.put_back(id.run);", "return;"),
+    ("not queued again after its end", A, "return queue_or_shut(id.run);", "return;"),
     ("nobody wakes on a settlement", M,
      "b.spent = b.spent + answer.charged;\n" + WAKE,
      "b.spent = b.spent + answer.charged;\n"),
@@ -175,7 +202,7 @@ MUTANTS = [
      "    s.quarantine = WorkerState::Quarantine::kOperator;\n", ""),
     ("the ledger never hears of a raise", O, "    raised_ = heard_caps_;\n", ""),
     # ---- failures that are not the agent's
-    ("nobody waits before the next attempt", A, "if (a.wait == Millis::zero()) {", "if (true) {"),
+    ("nobody waits before the next attempt", A, "if (a.wait == Millis::zero() || is_shut(id.run))", "if (true)"),
     ("blamed for what had not begun", F, " || !a.begun_in || !a.worker", " || !a.worker"),
     ("a blame is never withdrawn", P, "if (b.worker == worker && b.boot == boot)", "if (false && b.boot == boot)"),
     ("worker losses are forgotten on resume", T,

@@ -53,14 +53,19 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
   }
   if (type == "agent") {
     PROCTOR_TRY(const ProgramEnd exec, end_from(in));
-    return LifecycleEvent(
-        AgentEnded{in.boolean("ran_program"), exec, in.count("evidence"), in.texts("denied")});
+    AgentEnded out{in.boolean("ran_program"), exec, in.count("evidence"), in.texts("denied")};
+    // A checkpoint from before these knew no agent that could not start.
+    out.asked = !in.has("asked") || in.boolean("asked");
+    if (in.has("words")) out.words = in.text("words");
+    return LifecycleEvent(std::move(out));
   }
   if (type == "budget")
     return LifecycleEvent(BudgetReached{in.text("cap"), in.count("evidence"), in.text("reason")});
-  if (type == "patch")
-    return LifecycleEvent(
-        PatchExtracted{in.texts("refused"), in.texts("outside_writable"), in.text("unreadable")});
+  if (type == "patch") {
+    PatchExtracted out{in.texts("refused"), in.texts("outside_writable"), in.text("unreadable")};
+    out.changed = !in.has("changed") || in.boolean("changed");
+    return LifecycleEvent(std::move(out));
+  }
   in.refuse("event", "no such event");
   return LifecycleEvent(StepDone{});
 }
@@ -78,14 +83,14 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             return Json{{"event", "done"}};
           },
           [](const SetupEnded& e) -> Form {
+            if (!e.words.empty()) return std::nullopt;  // it failed, and nothing comes after it
             return Json{{"event", "setup"}, {"exec", end_json(e.exec)}, {"evidence", e.evidence}};
           },
           [](const AgentEnded& e) -> Form {
-            return Json{{"event", "agent"},
-                        {"ran_program", e.ran_program},
-                        {"exec", end_json(e.exec)},
-                        {"evidence", e.evidence},
-                        {"denied", e.denied}};
+            return Json{{"event", "agent"},         {"ran_program", e.ran_program},
+                        {"exec", end_json(e.exec)}, {"evidence", e.evidence},
+                        {"denied", e.denied},       {"asked", e.asked},
+                        {"words", e.words}};
           },
           [](const BudgetReached& e) -> Form {
             if (!is_utf8(e.reason)) return std::nullopt;
@@ -100,7 +105,8 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             return Json{{"event", "patch"},
                         {"refused", e.refused},
                         {"outside_writable", e.outside_writable},
-                        {"unreadable", e.unreadable}};
+                        {"unreadable", e.unreadable},
+                        {"changed", e.changed}};
           },
           [](const auto&) -> Form { return std::nullopt; }},
       event);

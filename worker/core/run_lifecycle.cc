@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/overload.h"
+#include "common/score/agent_end.h"
 #include "common/score/gates.h"
 
 namespace proctor {
@@ -38,6 +39,24 @@ std::string_view name_of(ResultReader reader) {
       return "tap";
   }
   PROCTOR_ASSERT(false);
+}
+
+std::string with_words(std::string what, const std::string& words) {
+  return words.empty() ? what : std::move(what) + "; " + words;
+}
+
+// Without what differs between two times that it fails in the same way.
+std::string cause_of(const std::string& what, const ProgramEnd& e) {
+  return what + ": " +
+         (e.end == ExecEnd::kTimedOut ? std::string("stopped at its time limit") : e.describe());
+}
+
+// The exit codes by which a shell, and we ourselves, say that a program could not be run.  The
+// agent may say them too: so what it did before is looked at as well.
+bool may_not_have_started(const AgentEnded& e) {
+  return e.ran_program && e.exec.end == ExecEnd::kExited &&
+         (e.exec.exit_code == 126 || e.exec.exit_code == 127) && e.exec.wall <= kAgentStartWindow &&
+         !e.asked && e.denied.empty();
 }
 
 std::string bounded(std::string text) {
@@ -194,13 +213,18 @@ void RunLifecycle::handle(const SetupEnded& e) {
 
 void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   const LifecyclePlan::Setup& step = plan_.setup[state.index];
-  const std::string what = "setup step " + std::to_string(state.index + 1) + " (" + step.command +
-                           "): " + e.exec.describe();
+  const std::string name =
+      "setup step " + std::to_string(state.index + 1) + " (" + step.command + ")";
+  const std::string what = name + ": " + e.exec.describe();
   if (state.room == Room::kAgent) {
     // On the untouched snapshot: nothing the agent did.  With a network the outside world may be to
     // blame, which another attempt can tell; without, every attempt would end here.
-    end_invalid(Termination::kInfrastructure, what + " on the untouched snapshot", step.network,
-                e.evidence);
+    if (step.network) {
+      verdict_.fault = Fault::kTask;
+      verdict_.cause = bounded(cause_of(name, e.exec));
+    }
+    end_invalid(Termination::kInfrastructure,
+                with_words(what + " on the untouched snapshot", e.words), step.network, e.evidence);
     return;
   }
   // It worked on the snapshot, in this attempt; the patch is the difference.  Unless it did not get
@@ -219,7 +243,7 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   setup.timeout_ms = static_cast<std::uint64_t>(step.timeout.count());
   setup.reader = "exit_code";
   setup.ended = to_string(e.exec.end);
-  setup.why = bounded(what);
+  setup.why = bounded(with_words(what, e.words));
   for (CheckReport& check : verdict_.checks) {
     check.outcome = outcome;  // its precondition does not hold: same verdict, and it has its event
     check.why = "did not run: setup failed";
@@ -234,8 +258,8 @@ void RunLifecycle::handle(const AgentEnded& e) {
   for (const std::string& place : e.denied) violation("network: " + place);
   verdict_.evidence = e.evidence;
   verdict_.termination = Termination::kCompleted;
-  verdict_.rationale = e.ran_program ? "the agent ended by itself: " + e.exec.describe()
-                                     : "the method runs no program";
+  verdict_.rationale =
+      e.ran_program ? ended_by_itself(e.exec.describe()) : "the method runs no program";
   if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
       e.exec.exit_code == plan_.overload_exit) {
     verdict_.overload = true;
@@ -244,6 +268,7 @@ void RunLifecycle::handle(const AgentEnded& e) {
                 e.evidence);
     return;
   }
+  if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
     verdict_.termination = Termination::kBudgetExceeded;
     verdict_.rationale =
@@ -265,19 +290,38 @@ void RunLifecycle::handle(const AgentEnded& e) {
                 e.evidence);
     return;
   }
-  out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
+  if (!doubtful_start_)
+    out_.emplace_back(
+        RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
   stage("extract");
   go(Extracting{}, ExtractPatch{});
 }
 
 void RunLifecycle::handle(const PatchExtracted& e) {
   PROCTOR_ASSERT(std::holds_alternative<Extracting>(state_));
+  if (const auto start = std::exchange(doubtful_start_, std::nullopt)) {
+    if (!e.changed && e.unreadable.empty()) return agent_unavailable(*start);
+    out_.emplace_back(
+        RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
+  }
   if (!e.unreadable.empty()) tree_unreadable(e.unreadable);
   for (const std::string& path : e.refused) violation("refused: " + path);
   for (const std::string& path : e.outside_writable) violation("not writable: " + path);
   outside_writable_ = e.outside_writable;
   stage("acceptance");
   go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
+}
+
+// Nothing of the agent was at work: that is no failure of its, and no success of an empty patch.
+void RunLifecycle::agent_unavailable(const AgentEnded& e) {
+  const std::string what = could_not_start(e.exec.describe());
+  verdict_.fault = Fault::kAgent;
+  verdict_.cause = bounded(what);
+  end_invalid(Termination::kAgentUnavailable,
+              with_words(what + " after " + std::to_string(e.exec.wall.count()) +
+                             " ms, without a change or a call",
+                         e.words),
+              true, e.evidence);
 }
 
 void RunLifecycle::handle(const PatchRefused& e) {

@@ -68,18 +68,24 @@ struct StepFailed {
 struct SetupEnded {
   ProgramEnd exec;
   std::uint64_t evidence = 0;
+  // Of one that failed: the end of what it said, and what its network refused; for people.
+  std::string words{};
 };
 struct AgentEnded {
   bool ran_program = false;  // noop and reference run none
   ProgramEnd exec;           // of the program
   std::uint64_t evidence = 0;
   std::vector<std::string> denied{};  // places it asked its network for and may not reach
+  // It asked its meter or its network for something: whatever it ended as, it had started.
+  bool asked = false;
+  std::string words{};  // as SetupEnded's
 };
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold
   std::vector<std::string> outside_writable;  // changed against policy.writable
   // Not empty: the agent's tree is beyond what can be read, so this says; the patch is empty.
   std::string unreadable{};
+  bool changed = true;  // anything at all, also what no patch can hold
 };
 // git refuses the patch that the agent's tree gave.  The fresh workspace is as it was.
 struct PatchRefused {
@@ -153,12 +159,17 @@ struct Verdict {
   std::string rationale;
   bool infrastructure = false;  // the host failed: a new attempt may be made
   bool overload = false;        // with it: not the host, a provider had no room
+  Fault fault = Fault::kHost;   // with it and without `overload`: whose failure it looks like
+  std::string cause;            // not of kHost: what failed, equal where it was the same failure
   std::uint64_t evidence = 0;
   std::vector<CheckReport> checks;
   std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind
   // What the agent left cannot be judged, so the untouched tree was: never a success.
   std::string unreadable{};
 };
+
+// A program that ends later than this had started, whatever its exit code.
+inline constexpr std::chrono::milliseconds kAgentStartWindow{5'000};
 
 class RunLifecycle {
  public:
@@ -215,6 +226,7 @@ class RunLifecycle {
   void handle(const BudgetReached& e);
 
   void after_manifest(const WritingManifest& state);
+  void agent_unavailable(const AgentEnded& e);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
   void next_setup(Room room, std::size_t index);
   void next_check(std::size_t index);
@@ -232,6 +244,8 @@ class RunLifecycle {
   State state_ = New{};
   std::string stage_ = "assigned";
   bool agent_started_ = false;
+  // It ended as a program does that could not start; what it left tells.
+  std::optional<AgentEnded> doubtful_start_;
   std::optional<BudgetReached> budget_;
   std::vector<std::string> outside_writable_;
   std::size_t violation_bytes_ = 0, violations_left_out_ = 0;

@@ -4,11 +4,22 @@
 #include "worker/model/single_shot.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/disk_watch.h"
+#include "worker/shell/failure_words.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/changes.h"
 
 namespace proctor {
+namespace {
+
+// Anything but its own time: what an agent says to its meter is the agent at work.
+bool has_asked_meter(const Usage& u) {
+  return 0 < u.model_calls + u.input_tokens + u.output_tokens + u.other_micros + u.tool_ms +
+                 u.dependency_installs + u.failed_cycles + u.reported_micros + u.reported_tokens +
+                 u.reported_calls;
+}
+
+}  // namespace
 
 // That of the contract, or of the method's own image.
 Result<SandboxEngine*> AttemptRun::agent_engine() {
@@ -139,9 +150,14 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   if (std::optional<Error> full = disk_.end([&] { return written_in(job.sandbox); }))
     return *std::move(full);
   AgentEnded ended;
-  if (network) ended.denied = network->close();
+  if (network) {
+    ended.denied = network->close();
+    ended.asked = network->was_used();
+  }
   ended.ran_program = report.program.has_value();
   if (report.program) ended.exec = end_of(*report.program);
+  if (ended.ran_program && ended.exec.exit_code != 0)
+    ended.words = failure_words(recorder_->dir() / "agent" / "stderr", ended.denied);
   ended.evidence = evidence;
   return ended;
 }
@@ -158,6 +174,7 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   meter_.agent_gone();
   if (metered) note("meter.closed", Actor::kHarness, meter_.totals_payload());
   if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  ended->asked = ended->asked || has_asked_meter(meter_.usage());
   if (const auto stop = meter_.stop()) tell_budget_reached(*stop, ended->evidence);
   return *ended;
 }

@@ -333,6 +333,7 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
   note("mutation", Actor::kHarness, mutation);
   extracted.refused = patch_.refused;
+  extracted.changed = !patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty();
   const std::vector<std::string>& writable = contract().policy.writable;
   if (!writable.empty()) {
     for (const std::string& path : patch_.paths) {

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/pause.h"
 #include "worker/shell/attempt_run.h"
+#include "worker/shell/failure_words.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
@@ -166,9 +167,11 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   exec.stderr_file = setup_output(c, kErr);
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
+  const std::vector<std::string> refused = network->close();
   network.reset();
-  const SetupEnded ended{end_of(outcome),
-                         note("setup", Actor::kHarness, setup_payload(c, outcome))};
+  SetupEnded ended{end_of(outcome), note("setup", Actor::kHarness, setup_payload(c, outcome))};
+  if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0)
+    ended.words = failure_words(exec.stderr_file, refused);
   if (!setup_making_) return LifecycleEvent(ended);
   if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0) {
     setup_making_.reset();

@@ -36,6 +36,8 @@ class PhaseNetwork {
 
   // Cuts off what is left and notes the sums, once.  The places that were denied.
   std::vector<std::string> close();
+  // Anything was asked of it, granted or not.  Requires: it is closed.
+  bool was_used() const { return !sums_.empty(); }
 
  private:
   struct Sum {

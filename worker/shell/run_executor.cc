@@ -80,6 +80,8 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
   result.termination = outcome.verdict.termination;
   result.infrastructure = outcome.verdict.infrastructure;
   result.overload = outcome.verdict.overload;
+  result.fault = outcome.verdict.fault;
+  result.cause = outcome.verdict.cause;
   result.rationale = outcome.verdict.rationale;
   result.usage = outcome.usage;
   result.started_ms = outcome.started_ms;

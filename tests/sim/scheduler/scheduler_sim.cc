@@ -78,7 +78,13 @@ TEST_SUITE("scheduler simulation") {
         {"torn", seen.torn},
         {"outlived", seen.outlived},
         {"clock jumps", seen.clock_jumps},
-        {"disconnected", seen.disconnected}};
+        {"disconnected", seen.disconnected},
+        {"broken task", seen.broken},
+        {"mute method", seen.mute},
+        {"deaf host", seen.deaf},
+        {"task parked", seen.task_parked},
+        {"method parked", seen.method_parked},
+        {"let go", seen.let_go}};
     for (const auto& [what, count] : decided) {
       CAPTURE(what);
       MESSAGE(what << ' ' << count);

@@ -46,6 +46,7 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
     constexpr std::uint64_t kShorterThanTwoLeases = 24'000;
     ranges_.cut_off_ms = std::min(ranges_.cut_off_ms, kShorterThanTwoLeases);
   }
+  draw_faults(n);
   if (below(3) == 0) sick_ = WorkerId("w" + std::to_string(below(n)));
 }
 
@@ -256,6 +257,7 @@ void World::perform(const Persist& c) {
 void World::commit(std::uint64_t life, const Persist& c) {
   if (life != coordinator_life_) return;  // died before it was durable
   for (const JournalWrite& w : c.writes) check_durable(w);
+  check_fault_rows();
   // Durable, and then perhaps dead before anybody hears of it.
   if (chance(ranges_.coordinator_dies) && below(20) == 0) {
     ++seen_.coordinator_deaths;

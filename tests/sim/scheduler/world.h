@@ -50,6 +50,8 @@ struct Exercised {
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
   std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0, disconnected = 0;
   std::uint64_t torn = 0, clock_jumps = 0, outlived = 0;
+  // Failures that are a task's, a method's or a deaf host's; what was parked for it, and let go.
+  std::uint64_t broken = 0, mute = 0, deaf = 0, task_parked = 0, method_parked = 0, let_go = 0;
 };
 
 class World {
@@ -138,6 +140,17 @@ class World {
   void heal();
   void check_act(const Note& note);
   void check_loss(const Note& note);
+  // Tasks and methods that are broken, and a host that cannot do their setup.
+  void draw_faults(std::uint64_t workers);
+  bool fails_before_work(const SimWorker& w, AttemptId id, wire::ResultMessage& r);
+  std::vector<FaultSubject> subjects_of(RunId run) const;
+  bool is_broken(const FaultSubject& subject) const;
+  bool is_parked_for_fault(RunId run) const;
+  void check_fault(const Note& note);
+  void check_fault_rows();
+  void count_fault(const AttemptResult& w);
+  void check_own_quarantine(const Note& note);
+  void forgive_faults(const std::vector<RunId>& runs);
   void count_poison_loss(const AttemptId& id);
   void check_assigned(const WorkerId& worker, const AttemptId& id);
   void check_starts(const AttemptIntent& w);
@@ -239,6 +252,16 @@ class World {
   std::set<AttemptId> outlived_;                   // a worker, once
   std::uint32_t poison_losses_ = 0;
   std::set<RunId> convicted_;
+  std::optional<std::uint32_t> broken_task_;
+  std::optional<std::uint16_t> mute_method_;
+  std::optional<WorkerId> deaf_;  // no setup works there while faults are on
+  std::map<AttemptId, std::pair<Fault, std::string>> fault_of_;  // as its worker said, and where
+  struct FaultRow {
+    std::vector<std::string> workers;  // of failures since it last worked, in order
+    bool parked = false;
+  };
+  std::map<FaultSubject, FaultRow> fault_rows_;
+  std::map<std::string, std::uint64_t> host_failures_;  // by worker
 };
 
 }  // namespace proctor::sim

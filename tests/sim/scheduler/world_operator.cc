@@ -93,7 +93,8 @@ void World::heal() {
   std::vector<RunId> held;
   for (std::uint32_t r = 0; core_ && r < plan_.runs.size(); ++r)
     if (core_->phase(RunId(r)) == RunPhase::kHeld) held.emplace_back(r);
-  if (core_ && !held.empty()) act(poison_ ? Kind::kCancel : Kind::kApprove, held, {});
+  if (core_ && !held.empty())
+    act(poison_ || broken_task_ || mute_method_ ? Kind::kCancel : Kind::kApprove, held, {});
 }
 
 // ---------------------------------------------------------------- oracles
@@ -127,6 +128,8 @@ void World::check_act(const Note& note) {
   const auto fact = operator_fact_of(note);
   if (!fact.ok()) return fail(fact.error().detail);
   const OperatorAct& a = fact->act;
+  if (a.kind == OperatorActKind::kRequeue || a.kind == OperatorActKind::kApprove)
+    forgive_faults(a.runs);
   acts_durable_.insert(static_cast<std::uint64_t>(a.at.raw()));
   for (const AttemptId& id : fact->forgiven) {
     failures_[id.run] = overloads_[id.run] = 0;

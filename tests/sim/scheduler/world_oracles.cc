@@ -79,6 +79,7 @@ void World::check_alerts_at_end() {
 void World::check_intent(const AttemptIntent& w) {
   const RunId run = w.attempt.run;
   Trail& t = durable_[w.attempt];
+  if (is_parked_for_fault(run)) fail("a run of what is parked starts: " + to_string(w.attempt));
   if (w.seq != 0 && t.at.state != AttemptState::kDenied) fail("asked again without a denial");
   if (settings_.infrastructure_retries < failures_[run] ||
       settings_.retries.overload < overloads_[run])
@@ -211,6 +212,7 @@ void World::check_durable(const JournalWrite& write) {
             const bool cancel = w.termination == Termination::kOperatorCancel;
             t.at.overload = w.overload;
             t.at.termination = w.termination;
+            count_fault(w);
             if (w.infrastructure && !cancel) ++(w.overload ? overloads_ : failures_)[run];
             const bool left = !convicted_.contains(run) &&
                               (w.overload ? overloads_[run] <= settings_.retries.overload
@@ -233,6 +235,8 @@ void World::check_durable(const JournalWrite& write) {
           [&](const AttemptSettled& w) { check_settled(w); },
           [&](const AttemptVoided& w) {
             ++seen_.voided;
+            if (w.reason.find("gave it back") != std::string::npos)
+              ++host_failures_[durable_.at(w.attempt).at.worker.raw()];
             if (w.reason.find("gave it back") != std::string::npos ||
                 w.reason.find("before it began") != std::string::npos)
               ++seen_.given_back;
@@ -293,6 +297,8 @@ void World::check_durable(const JournalWrite& write) {
             check_note(w);
             check_act(w);
             check_loss(w);
+            check_fault(w);
+            check_own_quarantine(w);
           },
       },
       write);
@@ -311,6 +317,7 @@ void World::check_end() {
     const RunId run(r);
     const bool ended = outcome_of_.contains(run), parked = parked_.contains(run);
     const bool cancelled = durable_standing_.cancelled.contains(run);
+    if (ended + parked + cancelled == 0 && is_parked_for_fault(run)) continue;
     if (ended + parked + cancelled != 1)
       fail("run " + std::to_string(r) +
            (ended ? " ended, and is parked or cancelled" : " never ended"));

@@ -128,6 +128,7 @@ void World::work_on(SimWorker& w, AttemptId id) {
 void World::finish_attempt(SimWorker& w, AttemptId id) {
   if (!w.running.contains(id)) return;  // cancelled meanwhile
   wire::ResultMessage r;
+  if (fails_before_work(w, id, r)) return end_attempt(w, id, r);
   r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
   const bool sick = w.id == sick_ && chance(70);
   const bool overload = chance(ranges_.overload);
@@ -159,6 +160,7 @@ void World::stop_agent(SimWorker& w, AttemptId id) {
   if (!w.running.contains(id)) return;
   ++seen_.stopped;
   wire::ResultMessage r;
+  if (fails_before_work(w, id, r)) return end_attempt(w, id, r);  // it has no agent to stop
   r.outcome = below(2) == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
   r.termination = Termination::kBudgetExceeded;
   end_attempt(w, id, r);

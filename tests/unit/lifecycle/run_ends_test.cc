@@ -135,13 +135,96 @@ TEST_SUITE("lifecycle") {
       plan.setup[0].network = network;
       World world(plan);
       world.until<RunSetup>();
-      world.feed(SetupEnded{exec(End::kExited, 2), 3});
+      world.feed(SetupEnded{exec(End::kExited, 2), 3, "stderr ends: no route"});
       const Verdict& v = world.finish();
       CHECK(v.outcome == RunOutcome::kInvalid);
       CHECK(v.infrastructure == network);  // the outside world may answer next time
+      CHECK(v.rationale ==
+            "setup step 1 (make deps): exit 2 on the untouched snapshot; stderr ends: no route");
+      CHECK(v.fault == (network ? Fault::kTask : Fault::kHost));
+      CHECK(v.cause == (network ? "setup step 1 (make deps): exit 2" : ""));
       CHECK(count<RunAgent>(world.log) == 0);
       CHECK(v.evidence == 3);
     }
+  }
+
+  TEST_CASE("a setup step that is stopped at its time limit has the same cause each time") {
+    std::vector<std::string> causes;
+    for (const int ms : {5'001, 5'007}) {
+      LifecyclePlan plan = plan_of(1, 1);
+      plan.setup[0].network = true;
+      World world(plan);
+      world.until<RunSetup>();
+      ProgramEnd late = exec(End::kTimedOut);
+      late.wall = std::chrono::milliseconds(ms);
+      world.feed(SetupEnded{late, 3});
+      causes.push_back(world.finish().cause);
+    }
+    CHECK(causes[0] == causes[1]);
+    CHECK_FALSE(causes[0].empty());
+  }
+
+  TEST_CASE("an agent that could not start is neither a failure nor a success of an empty patch") {
+    const auto end_of = [](int code, int ms) {
+      AgentEnded e{true, exec(End::kExited, code), 9};
+      e.exec.wall = std::chrono::milliseconds(ms);
+      return e;
+    };
+    PatchExtracted nothing;
+    nothing.changed = false;
+    const auto judged = [](const AgentEnded& e, const PatchExtracted& p) {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      world.feed(e);
+      if (!world.packaged) {
+        world.until<ExtractPatch>();
+        world.feed(p);
+      }
+      const Verdict v = world.finish();
+      // A tree that cannot be read says so in a second one.
+      CHECK(count<RecordTermination>(world.log) == (v.unreadable.empty() ? 1 : 2));
+      return v;
+    };
+    for (const int code : {126, 127}) {
+      AgentEnded e = end_of(code, 12);
+      e.words = "stderr ends: sh: 1: /nonexistent: not found";
+      const Verdict v = judged(e, nothing);
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kAgentUnavailable);
+      CHECK(v.infrastructure);
+      CHECK(v.fault == Fault::kAgent);
+      CHECK(v.cause == "the agent could not start: exit " + std::to_string(code));
+      CHECK(v.rationale == v.cause + " after 12 ms, without a change or a call; " + e.words);
+    }
+    // Whatever it did before, it had started: nobody leaves the denominator by an exit code.
+    AgentEnded asked = end_of(127, 12), denied = end_of(127, 12);
+    asked.asked = true;
+    denied.denied = {"example.org:443 (1 time)"};
+    PatchExtracted changed, unreadable = nothing;
+    unreadable.unreadable = "too deep";
+    const auto window = static_cast<int>(kAgentStartWindow.count());
+    CHECK(judged(end_of(127, window), nothing).fault == Fault::kAgent);
+    for (const auto& [e, p] :
+         std::vector<std::pair<AgentEnded, PatchExtracted>>{{asked, nothing},
+                                                            {denied, nothing},
+                                                            {end_of(127, window + 1), nothing},
+                                                            {end_of(1, 12), nothing},
+                                                            {end_of(0, 12), nothing},
+                                                            {end_of(127, 12), changed},
+                                                            {end_of(127, 12), unreadable}}) {
+      const Verdict v = judged(e, p);
+      CHECK(v.fault == Fault::kHost);
+      CHECK_FALSE(v.infrastructure);
+      CHECK(v.termination != Termination::kAgentUnavailable);
+      CHECK(v.outcome != RunOutcome::kInvalid);
+    }
+    World spent(plan_of(0, 1));  // stopped by its budget, and then 127
+    spent.until<RunAgent>();
+    spent.feed(BudgetReached{"usd", 4});
+    spent.feed(end_of(127, 12));
+    spent.until<ExtractPatch>();
+    spent.feed(nothing);
+    CHECK(spent.finish().termination == Termination::kBudgetExceeded);
   }
 
   TEST_CASE("setup that fails after the patch counts as a check of the build gate") {

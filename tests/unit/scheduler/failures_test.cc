@@ -227,6 +227,29 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.roster().at(0).quarantines == 0);
   }
 
+  TEST_CASE("a loss that was excused stays excused in the next life when its late result comes") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    Desk next(plan_of({0}), s);
+    RestoredAttempt lost;
+    lost.attempt = attempt_of(0);
+    lost.state = AttemptState::kLost;
+    lost.worker = WorkerId("w");
+    lost.has_result = lost.settled = true;
+    for (const auto verdict : {LossJudged::Verdict::kBlamed, LossJudged::Verdict::kExcused,
+                               LossJudged::Verdict::kWithdrawn})
+      REQUIRE(next.core
+                  .restore_note(note_of(
+                      LossJudged{attempt_of(0), verdict, WorkerId("w"), BootId(1), WallTime(1)}))
+                  .ok());
+    next.restore(lost, false);
+    next.start();
+    next.sync("w", 1);
+    REQUIRE(next.assigned == Attempts{attempt_of(0, 2)});
+    next.result("w", attempt_of(0, 2), 1);
+    CHECK(next.core.counts().ended[0] == 1);
+  }
+
   TEST_CASE("what a worker was killed under before it said so is not held against its next life") {
     SchedulerSettings s = patient();
     s.retries.quarantine_after = 3;

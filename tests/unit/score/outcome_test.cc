@@ -1,5 +1,7 @@
 #include "common/score/outcome.h"
 
+#include "common/score/agent_end.h"
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -60,6 +62,17 @@ TEST_SUITE("score") {
     }
   }
 
+  TEST_CASE("an agent's exit code is read back from what its rationale says") {
+    CHECK(agent_exit(ended_by_itself("exit 3")) == 3);
+    CHECK(agent_exit(could_not_start("exit 127") + " after 12 ms, without a change") == 127);
+    CHECK_FALSE(agent_exit(ended_by_itself("ended by signal 11")));
+    CHECK_FALSE(agent_exit("the agent was stopped after 5 ms; its limit is 5 ms"));
+    CHECK_FALSE(agent_exit("exit 3"));
+    CHECK_FALSE(agent_exit(ended_by_itself("exit 300")));
+    CHECK_FALSE(agent_exit(ended_by_itself("exit ")));
+    CHECK_FALSE(agent_exit(""));
+  }
+
   TEST_CASE("every name reads back as its value and nothing else does") {
     for (const CheckOutcome o : {kPass, kFail, kError})
       CHECK(check_outcome_from(to_string(o)) == o);
@@ -69,7 +82,7 @@ TEST_SUITE("score") {
     for (const Termination t :
          {Termination::kCompleted, Termination::kAgentTimeout, Termination::kBudgetExceeded,
           Termination::kResourceLimit, Termination::kPolicyStop, Termination::kOperatorCancel,
-          Termination::kInfrastructure})
+          Termination::kInfrastructure, Termination::kAgentUnavailable})
       CHECK(termination_from(to_string(t)) == t);
     CHECK_FALSE(run_outcome_from("Success"));
     CHECK_FALSE(check_outcome_from(""));

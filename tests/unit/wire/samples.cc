@@ -63,7 +63,9 @@ std::vector<Message> one_of_each() {
   result.usage = small_usage();
   result.started_ms = 1'760'000'000'000;
   result.finished_ms = 1'760'000'064'000;
-  result.infrastructure = result.overload = true;
+  result.infrastructure = true;
+  result.fault = Fault::kTask;
+  result.cause = "setup step 1 (pip install .): exit 1";
   const Assignment run{id(17, 2),
                        "sum/noop/r1",
                        digest_of("contract"),
@@ -159,7 +161,7 @@ ResultMessage result(std::mt19937_64& rng) {
   m.epoch = Epoch(rng());
   m.attempt = attempt(rng);
   m.outcome = static_cast<RunOutcome>(below(rng, 4));
-  m.termination = static_cast<Termination>(below(rng, 7));
+  m.termination = static_cast<Termination>(below(rng, 8));
   m.rationale = letters(rng, 0, limits::kDetailBytes);
   m.infrastructure = below(rng, 2) == 0;
   m.report = digest(rng);
@@ -171,6 +173,8 @@ ResultMessage result(std::mt19937_64& rng) {
   m.started_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
   m.finished_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
   m.overload = m.infrastructure && below(rng, 2) == 0;
+  if (m.infrastructure && !m.overload) m.fault = static_cast<Fault>(below(rng, 3));
+  if (m.fault != Fault::kHost) m.cause = letters(rng, 1, limits::kDetailBytes);
   return m;
 }
 

@@ -1,0 +1,37 @@
+#include "common/score/agent_end.h"
+
+#include <charconv>
+
+namespace proctor {
+namespace {
+
+constexpr std::string_view kByItself = "the agent ended by itself: ";
+constexpr std::string_view kNotStarted = "the agent could not start: ";
+constexpr std::string_view kExit = "exit ";
+
+}  // namespace
+
+std::string ended_by_itself(std::string_view how) {
+  return std::string(kByItself).append(how);
+}
+
+std::string could_not_start(std::string_view how) {
+  return std::string(kNotStarted).append(how);
+}
+
+std::optional<int> agent_exit(std::string_view rationale) {
+  for (const std::string_view begin : {kByItself, kNotStarted}) {
+    if (!rationale.starts_with(begin)) continue;
+    rationale.remove_prefix(begin.size());
+    if (!rationale.starts_with(kExit)) return std::nullopt;
+    rationale.remove_prefix(kExit.size());
+    int code = 0;
+    const auto read = std::from_chars(rationale.data(), rationale.data() + rationale.size(), code);
+    constexpr int kCodeMax = 255;
+    if (read.ec != std::errc() || code < 0 || kCodeMax < code) return std::nullopt;
+    return code;
+  }
+  return std::nullopt;
+}
+
+}  // namespace proctor

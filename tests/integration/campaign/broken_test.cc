@@ -1,0 +1,122 @@
+// One bad task must not stop a campaign, and a broken agent is not a failure.
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+std::string quick() {
+  return "retries: {backoff: 50ms}\nstrata: [language, type]";
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a task whose setup fails is parked with its reason and the other never notices") {
+    CampaignShape shape;
+    shape.tasks = {"add", "bad"};
+    shape.replicates = 3;
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]", quick());
+    scene.edit(scene.contract("bad"), "checks:",
+               "setup:\n  - command: echo fetching >&2; echo no route to the index >&2; exit 1\n"
+               "    network: {allow: [\"index.example:443\"]}\nchecks:");
+    const CommandOutcome ran = scene.run("run");
+    CHECK(ran.exit_code == 1);
+    const std::string reason =
+        "setup step 1 (echo fetching >&2; echo no route to the index >&2; exit 1): exit 1 on the "
+        "untouched snapshot; stderr ends: fetching | no route to the index";
+    CHECK_MESSAGE(contains(ran.err, "6 runs are parked because their task or their method"),
+                  ran.err);
+    CHECK_MESSAGE(contains(ran.err, reason), ran.err);
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE state = 'ended'") == 6);
+    CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'worker_quarantined'") == 0);
+    // Three of a row, and what was under way beside them.
+    CHECK(scene.number("SELECT count(*) FROM attempts WHERE infrastructure <> 0") <= 4);
+    CHECK(scene.status()["faulty"] == 6);
+
+    const CommandOutcome why = scene.run("explain", {"bad/noop/r3"});
+    CHECK_MESSAGE(contains(why.out, "its task is parked: it failed "), why.out);
+    CHECK_MESSAGE(contains(why.out, reason), why.out);
+    const CommandOutcome report = scene.run("report");
+    CHECK_MESSAGE(contains(report.out, "6 parked"), report.out);
+    CHECK_MESSAGE(contains(report.out, "bad/noop/r3: its task failed"), report.out);
+    const std::string runs = scene.read(scene.folder() / "reports/runs.csv");
+    CHECK_MESSAGE(contains(runs, "no route to the index"), runs);
+
+    // It stays so in the next life; a requeue lets it try again.
+    CHECK(scene.run("resume").exit_code == 1);
+    CHECK(scene.number("SELECT count(*) FROM attempts WHERE infrastructure <> 0") <= 4);
+    CHECK(scene.run("requeue", {"bad/noop/r1"}).exit_code == 0);
+    const std::int64_t before = scene.number("SELECT count(*) FROM attempts");
+    CHECK(scene.run("resume").exit_code == 1);
+    CHECK(before < scene.number("SELECT count(*) FROM attempts"));
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a method whose program starts nowhere is stopped early, and is no failure") {
+    CampaignShape shape;
+    shape.tasks = {"add", "sub"};
+    shape.replicates = 3;
+    shape.methods = {"{name: absent, kind: command, command: /nonexistent --fix}",
+                     solving_method("sound")};
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]", quick());
+    const CommandOutcome ran = scene.run("run");
+    CHECK(ran.exit_code == 1);
+    CHECK_MESSAGE(contains(ran.err, "its method is parked: it failed "), ran.err);
+    CHECK_MESSAGE(contains(ran.err, "the agent could not start: exit 127"), ran.err);
+    CHECK_MESSAGE(contains(ran.err, "/nonexistent"), ran.err);
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE state = 'ended' AND outcome = 'success'") ==
+          6);
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'failure'") == 0);
+    CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'worker_quarantined'") == 0);
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("an agent that could not start at one task is counted apart from failures") {
+    CampaignShape shape;
+    shape.tasks = {"add", "sub"};
+    shape.replicates = 1;
+    shape.methods = {
+        "{name: picky, kind: command, command: 'case $PROCTOR_RUN in sub/*) exec "
+        "/nonexistent;; esac; echo \"echo \\$((\\$1 + \\$2))\" > calc.sh'}"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]",
+               "infrastructure_retries: 1\n" + quick());
+    const CommandOutcome ran = scene.run("run");
+    CHECK(ran.exit_code == 0);
+    const CommandOutcome report = scene.run("report");
+    CHECK_MESSAGE(contains(report.out, "Agents that could not start"), report.out);
+    CHECK_MESSAGE(contains(report.out, "picky: 1 of 2 runs; 100.0 %"), report.out);
+    CHECK_MESSAGE(contains(report.out, "50.0 %"), report.out);
+    CHECK_MESSAGE(contains(report.out, "1 agent_unavailable (agents: 1 exit 127)"), report.out);
+    CHECK(scene.number("SELECT count(*) FROM attempts WHERE termination = 'agent_unavailable'") ==
+          2);
+    const std::string csv = scene.read(scene.folder() / "reports/report.csv");
+    CHECK(contains(csv, "agent_unavailable"));
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a model of which no local worker knows is refused before anything is registered") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    shape.methods = {"{name: asked, kind: single_shot, model: m-1}"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract(), "reference_patch: fix.patch",
+               "reference_patch: fix.patch\nsingle_shot: fix.patch");
+    const CommandOutcome none = scene.run("run");
+    CHECK(none.exit_code == 2);
+    CHECK_MESSAGE(contains(none.err,
+                           "method asked asks the model m-1, and local workers are told "
+                           "of none: --models FILE"),
+                  none.err);
+    scene.write(scene.temp() / "models.json", R"({"models": {"m-2": {"program": ["/bin/true"]}}})");
+    const std::string file = (scene.temp() / "models.json").string();
+    const CommandOutcome other = scene.run("run", {"--models", file});
+    CHECK(other.exit_code == 2);
+    CHECK_MESSAGE(contains(other.err, "which " + file + " does not name"), other.err);
+    CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+  }
+}

@@ -1,0 +1,271 @@
+// One bad task must not stop a campaign, and a broken agent is not a failure.
+#include <doctest/doctest.h>
+
+#include "tests/unit/scheduler/desk.h"
+
+using namespace proctor;
+using namespace proctor::scheduler_test;
+
+namespace {
+
+// Tasks 0 and 1, needing nothing special, with a method for each run.
+PlanView mixed(const std::vector<std::pair<std::uint32_t, std::uint16_t>>& runs) {
+  PlanView plan = plan_of({});
+  plan.tasks[1].needs = 0;
+  for (const auto& [task, method] : runs) plan.runs.push_back({task, 0, method});
+  return plan;
+}
+
+void fails(Desk& desk, const std::string& worker, AttemptId id, Fault fault = Fault::kTask,
+           const std::string& cause = "setup step 1 (pip install x): exit 1") {
+  wire::ResultMessage r;
+  r.epoch = Epoch(2);
+  r.attempt = id;
+  r.infrastructure = true;
+  r.termination =
+      fault == Fault::kAgent ? Termination::kAgentUnavailable : Termination::kInfrastructure;
+  r.fault = fault;
+  r.cause = cause;
+  r.rationale = cause + "; stderr ends: no route to the index";
+  desk.feed(ResultReceived{WorkerId(worker), r});
+}
+
+std::vector<FaultFact> told(const Desk& desk, FaultFact::Verdict verdict) {
+  std::vector<FaultFact> out;
+  for (const Note& n : desk.facts<Note>())
+    if (n.kind == kNoteFault)
+      if (const FaultFact f = fault_of(n).value(); f.verdict == verdict) out.push_back(f);
+  return out;
+}
+
+// Who was given the attempt.
+std::string worker_of(const Desk& desk, AttemptId id) {
+  std::string out;
+  for (const AttemptGranted& g : desk.facts<AttemptGranted>())
+    if (g.attempt == id) out = g.worker.raw();
+  return out;
+}
+
+}  // namespace
+
+TEST_SUITE("scheduler") {
+  TEST_CASE("a task whose setup fails on every worker is parked and no worker stands back") {
+    Desk desk(mixed({{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}}));
+    desk.start();
+    desk.sync("w0", 1);
+    desk.sync("w1", 1);
+    REQUIRE(desk.assigned.size() == 2);
+    // Each is tried on the other worker before it is tried where it failed.
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      const std::string worker = worker_of(desk, id);
+      if (id.run.raw() < 4)
+        fails(desk, worker, id);
+      else
+        desk.result(worker.c_str(), id, 1);
+    }
+    CHECK(told(desk, FaultFact::Verdict::kFailed).size() <= 4);  // and what was under way
+    CHECK(told(desk, FaultFact::Verdict::kParked).size() == 1);
+    CHECK(desk.core.counts().parked == 4);
+    CHECK(desk.core.counts().ended[0] == 2);  // the other task never noticed
+    CHECK(desk.ended == true);
+    for (WorkerIndex w = 0; w < 2; ++w) {
+      CHECK(standing(desk.core.roster().at(w)) == "ready");
+      CHECK(desk.core.roster().at(w).failures == 0);
+    }
+    const Explanation why = desk.core.why(RunId(3));
+    CHECK(why.code == "parked");
+    CHECK(why.text.find("its task is parked: it failed") != std::string::npos);
+    CHECK(why.text.find("on w0 and w1: setup step 1 (pip install x): exit 1; stderr ends: "
+                        "no route to the index") != std::string::npos);
+    CHECK(desk.facts<RunParked>().empty());  // no envelope is short
+  }
+
+  TEST_CASE("alone on one worker a task is parked after as many equal failures as registered") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 10;
+    s.retries.park_after = 2;
+    Desk desk(mixed({{0, 0}, {1, 0}}), s);
+    desk.start();
+    desk.sync("w", 1);
+    fails(desk, "w", attempt_of(0), Fault::kTask, "setup step 1: exit 1");
+    CHECK(desk.core.phase(RunId(0)) != RunPhase::kParked);
+    desk.result("w", attempt_of(1), 1);
+    // Another failure than the one before begins to count anew.
+    for (std::uint32_t no = 2; no <= 3; ++no)
+      fails(desk, "w", attempt_of(0, no), Fault::kTask, "setup step 1: exit 2");
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    CHECK(desk.core.roster().at(0).failures == 0);
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("a host where no setup works does not park what another host can do") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 20;
+    Desk desk(mixed({{0, 0}, {0, 0}, {0, 0}, {0, 0}}), s);
+    desk.start();
+    desk.sync("deaf", 3);
+    std::size_t at = 0;
+    for (; at < desk.assigned.size(); ++at) fails(desk, "deaf", desk.assigned[at]);
+    CHECK(desk.core.counts().parked == 4);  // there was no other
+    CHECK(desk.ended == true);
+    desk.ended.reset();
+    // Had it been there in time it would have been asked.
+    Desk both(mixed({{0, 0}, {0, 0}, {0, 0}, {0, 0}}), s);
+    both.start();
+    both.sync("deaf", 3);
+    both.sync("sound", 1);
+    for (at = 0; at < both.assigned.size(); ++at) {
+      const AttemptId id = both.assigned[at];
+      worker_of(both, id) == "sound" ? both.result("sound", id, 1) : fails(both, "deaf", id);
+    }
+    CHECK(told(both, FaultFact::Verdict::kParked).empty());
+    CHECK(both.core.counts().ended[0] == 4);
+  }
+
+  TEST_CASE("a requeue of one run lets go whatever was parked with it") {
+    Desk desk(mixed({{0, 0}, {0, 0}, {0, 0}, {1, 0}}));
+    desk.start();
+    desk.sync("w", 1);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at)
+      if (desk.assigned[at].run != RunId(3)) {
+        fails(desk, "w", desk.assigned[at]);
+      } else if (desk.core.counts().parked == 0) {
+        desk.decline("w", desk.assigned[at], 0);
+        desk.sync("w", 1);
+      }
+    REQUIRE(desk.core.counts().parked == 3);
+    CHECK(desk.act(OperatorActKind::kRequeue, {RunId(1)}).text ==
+          "1 run in line again, and 2 runs parked with them");
+    CHECK(desk.core.counts().parked == 0);
+    CHECK(desk.act(OperatorActKind::kRequeue, {RunId(1)}).verdict ==
+          OperatorAnswer::Verdict::kUnchanged);
+  }
+
+  TEST_CASE("what fails on one worker and works on another counts against that host") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 20;
+    Desk desk(mixed({{0, 0}, {0, 0}, {0, 0}, {0, 0}}), s);
+    desk.start();
+    desk.sync("sound", 1);
+    desk.sync("deaf", 3);
+    REQUIRE(desk.assigned.size() == 4);
+    AttemptId at_sound{};
+    for (const AttemptId& id : std::vector<AttemptId>(desk.assigned)) {
+      if (worker_of(desk, id) == "sound")
+        at_sound = id;
+      else
+        fails(desk, "deaf", id);
+    }
+    CHECK(desk.core.roster().at(1).failures == 0);  // the task's, so far
+    CHECK(desk.core.why(RunId(at_sound.run.raw() == 3 ? 2 : 3)).code == "elsewhere");
+    CHECK(told(desk, FaultFact::Verdict::kParked).empty());
+    desk.result("sound", at_sound, 1);
+    CHECK(standing(desk.core.roster().at(1)) == "quarantined: 3 infrastructure failures in a row");
+    for (std::size_t i = 4; i < desk.assigned.size(); ++i) {
+      const AttemptId id = desk.assigned[i];
+      worker_of(desk, id) == "sound" ? desk.result("sound", id, 1) : fails(desk, "deaf", id);
+    }
+    CHECK(desk.core.counts().ended[0] == 4);
+  }
+
+  TEST_CASE("who waits for another worker is parked when there is none any more") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 20;
+    Desk desk(mixed({{1, 0}, {0, 0}, {0, 0}, {0, 0}}), s);
+    desk.start();
+    desk.sync("other", 1);
+    desk.sync("w", 3);
+    std::string busy;
+    for (const AttemptId& id : std::vector<AttemptId>(desk.assigned))
+      if (id.run == RunId(0)) busy = worker_of(desk, id);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      if (id.run != RunId(0) && worker_of(desk, id) == "w") fails(desk, "w", id);
+    }
+    if (busy == "other") {
+      CHECK(desk.core.why(RunId(1)).code == "elsewhere");
+      desk.feed(WorkerLeft{WorkerId("other"), BootId(1)});
+    }
+    desk.now.mono += Millis(1'000);
+    desk.feed(TimerFired{});
+    CHECK(desk.core.phase(RunId(1)) == RunPhase::kParked);
+  }
+
+  TEST_CASE("a method that starts nowhere is parked, one that started once never is") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 1;
+    // Method 1 works at task 0 first, and then starts nowhere at task 1.
+    Desk desk(mixed({{0, 1}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}), s);
+    desk.start();
+    desk.sync("w", 1);
+    const std::string cause = "the agent could not start: exit 127";
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      id == attempt_of(0) ? desk.result("w", id, 1) : fails(desk, "w", id, Fault::kAgent, cause);
+    }
+    REQUIRE(told(desk, FaultFact::Verdict::kParked).size() == 1);
+    CHECK(told(desk, FaultFact::Verdict::kParked)[0].subject ==
+          FaultSubject{FaultSubject::Kind::kMethod, 0});
+    CHECK(desk.core.counts().ended[0] == 1);
+    CHECK(desk.core.counts().ended[3] == 5);  // one of method 0, as registered, and all four of 1
+    CHECK(desk.core.counts().parked == 3);
+    CHECK(desk.core.roster().at(0).failures == 0);
+    CHECK(desk.core.why(RunId(4)).text.find("its method is parked") != std::string::npos);
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("what is parked outlives the coordinator, and a requeue too") {
+    Desk desk(mixed({{0, 0}, {0, 0}, {1, 0}}));
+    desk.start();
+    desk.sync("w", 2);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at)
+      if (desk.assigned[at].run != RunId(2)) fails(desk, "w", desk.assigned[at]);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    const auto next_life = [&](const std::vector<Note>& notes) {
+      auto next = std::make_unique<Desk>(desk.core.plan());
+      for (const Note& n : notes) REQUIRE(next->core.restore_note(n).ok());
+      next->start();
+      return next;
+    };
+    const auto same = next_life(desk.standing());
+    CHECK(same->core.phase(RunId(0)) == RunPhase::kParked);
+    CHECK(same->core.phase(RunId(1)) == RunPhase::kParked);
+    CHECK(same->core.phase(RunId(2)) == RunPhase::kQueued);
+    CHECK(same->core.explain(RunId(1)) == desk.core.explain(RunId(1)));
+    CHECK(desk.act(OperatorActKind::kRequeue, {RunId(1)}).verdict ==
+          OperatorAnswer::Verdict::kDone);
+    CHECK(desk.core.phase(RunId(0)) != RunPhase::kParked);
+    const auto released = next_life(desk.standing());
+    CHECK(released->core.phase(RunId(0)) == RunPhase::kQueued);
+    CHECK(released->core.phase(RunId(1)) == RunPhase::kQueued);
+    // Notes of another plan, or of nothing, are damage.
+    for (Note n : desk.standing()) {
+      if (n.kind != kNoteFault) continue;
+      n.run = RunId(2);
+      CHECK_FALSE(same->core.plan().runs.empty());
+      Desk other(desk.core.plan());
+      CHECK(other.core.restore_note(n).error().code == Errc::kCorrupt);
+      n.detail = "{}";
+      CHECK(other.core.restore_note(n).error().code == Errc::kCorrupt);
+    }
+  }
+
+  TEST_CASE("a raise of money does not release what is parked for its own fault") {
+    Desk desk(mixed({{0, 0}, {1, 0}}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.sync("w", 2);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at)
+      if (desk.assigned[at].run == RunId(0)) fails(desk, "w", desk.assigned[at]);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    OperatorAct raise;
+    raise.kind = OperatorActKind::kRaise;
+    raise.to = micro(5'000);
+    CHECK(desk.act(raise).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    CHECK(desk.act(OperatorActKind::kCancel, {RunId(0)}).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.facts<RunUnparked>().empty());
+    CHECK(desk.core.counts().parked == 0);
+  }
+}

@@ -19,6 +19,10 @@ inline constexpr int kInfrastructure = 4;
 using Register = void (*)(CLI::App& app, int& exit_code);
 
 void add_init(CLI::App& app, int& exit_code);
+void add_copy(CLI::App& app, int& exit_code);
+void add_logs(CLI::App& app, int& exit_code);
+void add_diff(CLI::App& app, int& exit_code);
+void add_try(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);

@@ -58,7 +58,9 @@ constexpr std::array<ActCommand, 9> kActCommands{{
      "Example:\n  proctor cancel my-campaign my-agent --reason \"its key has leaked\"\n"
      "What they cost so far is charged. requeue takes those back that have no outcome."},
     {"requeue", "put cancelled or waiting runs in line again, now", Operand::kRuns, false,
-     "Example:\n  proctor requeue my-campaign json-lib/my-agent/r1"},
+     "Example:\n  proctor requeue my-campaign json-lib/my-agent/r1\n"
+     "Of a task or method that is parked because it is broken, one run lets all of them try\n"
+     "again. Exit code 2 where nothing is put in line."},
     {"approve", "let runs go on that wait for a person's decision", Operand::kRuns, true,
      "Example:\n  proctor approve my-campaign json-lib/my-agent/r1 --reason \"the diff is fine\""},
     {"quarantine", "give a worker nothing new until it is released", Operand::kWorker, false,
@@ -114,7 +116,9 @@ Result<Acted> act_on(const std::string& folder, const ControlRequest& request) {
 
 int tell(const ControlRequest& request, const Acted& acted, bool json) {
   const ControlAnswer& answer = acted.answer;
-  const int code = exit_code_of(answer.verdict);
+  // Whoever requeues expects something to run.
+  const bool in_vain = request.act == "requeue" && answer.verdict == Verdict::kUnchanged;
+  const int code = in_vain ? kBadInput : exit_code_of(answer.verdict);
   if (json) {
     const Json out = {{"act", request.act},
                       {"verdict", to_string(answer.verdict)},

@@ -99,6 +99,65 @@ TEST_SUITE("campaign") {
     CHECK(scene.run("verify").exit_code == 0);
   }
 
+  TEST_CASE("one run is tried and nothing is registered, and a copy is fresh") {
+    CampaignShape shape;
+    shape.methods = {"{name: absent, kind: command, command: /nonexistent}",
+                     solving_method("sound")};
+    const CampaignScene scene(shape);
+    const CommandOutcome sound = scene.run("try", {"add", "sound"});
+    CHECK_MESSAGE(sound.exit_code == 0, sound.err);
+    CHECK_MESSAGE(contains(sound.out, "add/sound/r1: ended with success, completed"), sound.out);
+    CHECK(fs::exists(scene.state() / "try/add/sound/runs/add/sound/r1/attempt-1/report.json"));
+    const CommandOutcome absent = scene.run("try", {"add", "absent"});
+    CHECK(absent.exit_code == 1);
+    CHECK_MESSAGE(contains(absent.out, "the agent could not start: exit 127"), absent.out);
+    CHECK(scene.run("try", {"add", "sound"}).exit_code == 0);  // again, in the same place
+    const CommandOutcome unknown = scene.run("try", {"add", "sond"});
+    CHECK(unknown.exit_code == 2);
+    CHECK_MESSAGE(contains(unknown.err, "did you mean sound?"), unknown.err);
+    CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+    CHECK_FALSE(fs::exists(scene.folder() / "pilot_randomization_plan.csv"));
+    CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const fs::path fresh = scene.temp() / "fresh";
+    CHECK(scene.run("copy", {fresh.string()}).exit_code == 0);
+    CHECK(scene.read(fresh / "campaign.yaml") == scene.read(scene.folder() / "campaign.yaml"));
+    CHECK(fs::exists(fresh / "repo/calc.sh"));
+    for (const char* made : {"registration.json", "pilot_randomization_plan.csv", ".proctor"})
+      CHECK_FALSE(fs::exists(fresh / made));
+    CHECK(scene.run("copy", {fresh.string()}).exit_code == 2);
+    CHECK(scene.run("copy", {(scene.folder() / "inside").string()}).exit_code == 2);
+    CHECK_FALSE(fs::exists(scene.folder() / "inside"));
+  }
+
+  TEST_CASE(
+      "what a run's programs wrote and what its agent changed can be read, also while it runs") {
+    CampaignShape shape = gated_shape(1);
+    shape.methods = {solving_method(
+        "gated", "echo begun; until [ -e /opt/gate/open ]; do sleep 0.05; done; echo done >&2; ")};
+    const CampaignScene scene(shape);
+    Child ran = scene.start("run");
+    REQUIRE(eventually([&] { return scene.agents_run(1); }));
+    Child follow = scene.start("logs", {"add/gated/r1", "--phase", "agent", "--follow"}, "follow");
+    REQUIRE(eventually([&] { return contains(scene.said("follow"), "begun"); }));
+    CHECK_FALSE(contains(scene.said("follow"), "done"));
+    CHECK(scene.run("diff", {"add/gated/r1"}).exit_code == 2);  // still at work
+    scene.open_gate();
+    CHECK(ran.wait(std::chrono::seconds(60)) == 0);
+    CHECK(follow.wait(std::chrono::seconds(10)) == 0);
+    CHECK(contains(scene.said("follow"), "==> agent/stderr <==\ndone"));
+    const CommandOutcome checks = scene.run("logs", {"add/gated/r1", "--phase", "checks"});
+    CHECK(checks.exit_code == 0);
+    CHECK_FALSE(contains(checks.out, "begun"));
+    const CommandOutcome all = scene.run("logs", {"add/gated/r1"});
+    CHECK_MESSAGE(contains(all.out, "==> agent/stdout <==\nbegun"), all.out);
+    const CommandOutcome diff = scene.run("diff", {"add/gated/r1"});
+    CHECK_MESSAGE(contains(diff.out, "+echo $(($1 + $2))"), diff.out);
+    CHECK(scene.run("logs", {"add/gated/r9"}).exit_code == 2);
+    CHECK(scene.run("logs", {"add/gated/r1", "--attempt", "7"}).exit_code == 2);
+  }
+
   TEST_CASE("a model of which no local worker knows is refused before anything is registered") {
     CampaignShape shape;
     shape.replicates = 1;
@@ -117,6 +176,7 @@ TEST_SUITE("campaign") {
     const CommandOutcome other = scene.run("run", {"--models", file});
     CHECK(other.exit_code == 2);
     CHECK_MESSAGE(contains(other.err, "which " + file + " does not name"), other.err);
+    CHECK(scene.run("try", {"add", "asked"}).exit_code == 2);
     CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
   }
 }

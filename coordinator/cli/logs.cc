@@ -1,0 +1,235 @@
+// proctor logs CAMPAIGN RUN and proctor diff CAMPAIGN RUN: what a run's programs said, and what its
+// agent changed; from its evidence, or from the local worker that makes it now.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/trace/evidence.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/journal/journal_reader.h"
+
+namespace proctor::cli {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
+
+struct LogsArgs {
+  std::string folder, run, phase;
+  std::uint32_t attempt = 0;  // 0: the latest that left something
+  bool follow = false;
+};
+
+// Where one attempt's files are, and whether more of them may come.
+struct Place {
+  fs::path dir;
+  std::uint32_t attempt = 0;
+  bool live = false;
+};
+
+// Where a local worker of this campaign makes the attempt.
+std::optional<fs::path> at_worker(const FrozenCampaign& frozen, const AttemptId& id) {
+  std::error_code ec;
+  const fs::path workers = frozen.folder.worker_root() / "workers";
+  for (fs::directory_iterator it(workers, ec), end; !ec && it != end; it.increment(ec)) {
+    const fs::path dir = it->path() / "runs" / (frozen.id + "-" + to_string(id)) / "run";
+    std::error_code unused;
+    if (fs::is_directory(dir, unused)) return dir;
+  }
+  return std::nullopt;
+}
+
+Result<RunId> run_named(const FrozenCampaign& frozen, const std::string& name) {
+  if (const auto run = frozen.plan.find(name)) return *run;
+  return Error{Errc::kInvalid, "the plan has no run " + printable(name) +
+                                   "; runs are named TASK/METHOD/rN, as in " +
+                                   frozen.plan.run_name(RunId(0))};
+}
+
+Result<Place> place_of(const FrozenCampaign& frozen, RunId run, std::uint32_t wanted) {
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
+  const std::string name = frozen.plan.run_name(run);
+  std::error_code ec;
+  for (auto it = attempts.rbegin(); it != attempts.rend(); ++it) {
+    const AttemptId id = it->core.attempt;
+    if (wanted != 0 && id.no.raw() != wanted) continue;
+    const fs::path kept = frozen.folder.attempt(name, id.no);
+    if (fs::is_directory(kept, ec)) return Place{kept, id.no.raw(), false};
+    if (auto live = at_worker(frozen, id)) return Place{std::move(*live), id.no.raw(), true};
+  }
+  return Error{Errc::kNotFound,
+               name +
+                   (wanted == 0 ? " has left nothing yet"
+                                : ": attempt " + std::to_string(wanted) + " has left nothing") +
+                   " that is on this machine; proctor explain says where it is"};
+}
+
+// The order in which they are written: setup, agent, acceptance's setup, checks.
+int rank_of(const fs::path& relative) {
+  const std::string first = relative.begin()->string();
+  if (first == "setup-agent") return 0;
+  if (first == "agent") return 1;
+  if (first == "setup-acceptance") return 2;
+  return first == kAcceptanceDir ? 3 : -1;
+}
+
+bool is_of(const fs::path& relative, const std::string& phase) {
+  const int rank = rank_of(relative);
+  if (phase == "setup") return rank == 0 || rank == 2;
+  if (phase == "agent") return rank == 1;
+  if (phase == "checks") return rank == 3;
+  return 0 <= rank;
+}
+
+// What programs wrote to their streams; no link is followed.
+std::vector<fs::path> streams_in(const fs::path& dir, const std::string& phase) {
+  std::vector<fs::path> out;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+    std::error_code unused;
+    if (!it->is_regular_file(unused) || it->is_symlink(unused)) continue;
+    const std::string name = it->path().filename().string();
+    if (!name.ends_with("stdout") && !name.ends_with("stderr")) continue;
+    const fs::path relative = it->path().lexically_relative(dir);
+    if (is_of(relative, phase)) out.push_back(relative);
+  }
+  std::ranges::sort(out, {}, [](const fs::path& p) { return std::pair(rank_of(p), p.string()); });
+  return out;
+}
+
+// To a terminal nothing goes that it would obey; to a file or a pipe the bytes go as they are.
+void put(std::string_view bytes) {
+  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (!terminal) {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    return;
+  }
+  while (!bytes.empty()) {
+    const std::size_t cut = bytes.find('\n');
+    const std::string_view line = bytes.substr(0, cut);
+    if (!line.empty()) std::fputs(printable(line, 4 * line.size() + 4).c_str(), stdout);
+    if (cut == std::string_view::npos) return;
+    std::fputc('\n', stdout);
+    bytes.remove_prefix(cut + 1);
+  }
+}
+
+// Everything behind `from`; where it now ends.
+std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::string& head) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return from;
+  in.seekg(static_cast<std::streamoff>(from));
+  std::string piece(kPieceBytes, '\0');
+  bool told = head.empty();
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    const auto n = static_cast<std::size_t>(in.gcount());
+    if (n == 0) break;
+    if (!told) put(head);
+    told = true;
+    put(std::string_view(piece).substr(0, n));
+    from += n;
+  }
+  return from;
+}
+
+// One look: what has come since the last one.
+void put_new(const Place& place, const std::string& phase,
+             std::map<std::string, std::uint64_t>& seen, std::string& last) {
+  for (const fs::path& relative : streams_in(place.dir, phase)) {
+    const std::string name = relative.string();
+    std::uint64_t& from = seen[name];
+    const std::string head = last == name ? "" : "==> " + printable(name) + " <==\n";
+    const std::uint64_t end = put_file(place.dir / relative, from, head);
+    if (from < end) last = name;
+    from = end;
+  }
+  std::fflush(stdout);
+}
+
+Result<int> show_logs(const LogsArgs& args) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  PROCTOR_TRY(const RunId run, run_named(frozen, args.run));
+  PROCTOR_TRY(Place place, place_of(frozen, run, args.attempt));
+  std::map<std::string, std::uint64_t> seen;
+  std::string last;
+  put_new(place, args.phase, seen, last);
+  // Its files move from the worker to the evidence, where they have the same names.
+  constexpr std::chrono::milliseconds kEvery{300};
+  while (args.follow && place.live) {
+    std::this_thread::sleep_for(kEvery);
+    Result<Place> now = place_of(frozen, run, place.attempt);
+    if (now.ok()) {
+      place = std::move(now).value();
+      put_new(place, args.phase, seen, last);
+    } else if (now.error().code != Errc::kNotFound) {
+      return std::move(now).error();
+    }
+  }
+  if (seen.empty())
+    std::fprintf(stderr, "attempt %u of %s has no output%s\n", place.attempt, args.run.c_str(),
+                 args.phase.empty() ? "" : (" of phase " + args.phase).c_str());
+  return kOk;
+}
+
+Result<int> show_diff(const LogsArgs& args) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  PROCTOR_TRY(const RunId run, run_named(frozen, args.run));
+  PROCTOR_TRY(const Place place, place_of(frozen, run, args.attempt));
+  const fs::path patch = place.dir / kPatchFile;
+  std::error_code ec;
+  if (!fs::is_regular_file(fs::symlink_status(patch, ec)))
+    return Error{Errc::kNotFound, "attempt " + std::to_string(place.attempt) + " of " + args.run +
+                                      " has no patch: it " +
+                                      (place.live ? "is still at work" : "never came so far")};
+  if (fs::file_size(patch, ec) == 0)
+    std::fprintf(stderr, "attempt %u of %s changed nothing\n", place.attempt, args.run.c_str());
+  put_file(patch, 0, "");
+  return kOk;
+}
+
+CLI::App* add_of_run(CLI::App& app, const char* name, const char* what,
+                     const std::shared_ptr<LogsArgs>& args) {
+  auto* command = app.add_subcommand(name, what);
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
+  command->add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)");
+  return command;
+}
+
+}  // namespace
+
+void add_logs(CLI::App& app, int& exit_code) {
+  auto args = std::make_shared<LogsArgs>();
+  auto* logs = add_of_run(app, "logs", "what a run's setup, agent and checks wrote", args);
+  logs->footer(
+      "Example:\n  proctor logs my-campaign json-lib/my-agent/r1 --phase agent --follow\n"
+      "A run under way is read at the local worker that makes it. What other machines run can be\n"
+      "read when it has ended.");
+  logs->add_option("--phase", args->phase, "only this: setup, agent or checks")
+      ->check(CLI::IsMember({"setup", "agent", "checks"}));
+  logs->add_flag("--follow", args->follow, "go on until the attempt has ended");
+  logs->callback([=, &exit_code] {
+    const Result<int> code = show_logs(*args);
+    exit_code = code.ok() ? *code : complain(code.error());
+  });
+}
+
+void add_diff(CLI::App& app, int& exit_code) {
+  auto args = std::make_shared<LogsArgs>();
+  auto* diff = add_of_run(app, "diff", "what a run's agent changed, as a patch", args);
+  diff->footer("Example:\n  proctor diff my-campaign json-lib/my-agent/r1 | git apply --check");
+  diff->callback([=, &exit_code] {
+    const Result<int> code = show_diff(*args);
+    exit_code = code.ok() ? *code : complain(code.error());
+  });
+}
+
+}  // namespace proctor::cli

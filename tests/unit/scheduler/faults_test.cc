@@ -92,8 +92,10 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.phase(RunId(0)) != RunPhase::kParked);
     desk.result("w", attempt_of(1), 1);
     // Another failure than the one before begins to count anew.
-    for (std::uint32_t no = 2; no <= 3; ++no)
+    for (std::uint32_t no = 2; no <= 3; ++no) {
+      CHECK(desk.core.phase(RunId(0)) != RunPhase::kParked);
       fails(desk, "w", attempt_of(0, no), Fault::kTask, "setup step 1: exit 2");
+    }
     CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
     CHECK(desk.core.roster().at(0).failures == 0);
     CHECK(desk.ended == true);
@@ -213,6 +215,55 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.roster().at(0).failures == 0);
     CHECK(desk.core.why(RunId(4)).text.find("its method is parked") != std::string::npos);
     CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("a method that worked once is not parked though it then starts at no task") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    Desk desk(mixed({{0, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}}), s);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      id.run == RunId(0) ? desk.result("w", id, 1)
+                         : fails(desk, "w", id, Fault::kAgent, "exit 127");
+    }
+    CHECK(desk.core.counts().ended[3] == 4);
+    CHECK(desk.core.counts().parked == 0);
+  }
+
+  TEST_CASE("an agent that starts on one worker only says nothing of the other") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 20;
+    Desk desk(mixed({{0, 0}, {1, 0}, {0, 0}, {1, 0}}), s);
+    desk.start();
+    desk.sync("sound", 1);
+    desk.sync("lacking", 3);
+    AttemptId at_sound{};
+    for (const AttemptId& id : std::vector<AttemptId>(desk.assigned))
+      if (worker_of(desk, id) == "sound")
+        at_sound = id;
+      else
+        fails(desk, "lacking", id, Fault::kAgent, "exit 127");
+    desk.result("sound", at_sound, 1);
+    CHECK(desk.core.roster().at(1).failures == 0);
+    CHECK(standing(desk.core.roster().at(1)) == "ready");
+  }
+
+  TEST_CASE("what one task lacks parks no method") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    Desk desk(mixed({{1, 0}, {1, 0}, {1, 0}, {1, 0}, {0, 0}}), s);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      id.run == RunId(4) ? desk.result("w", id, 1)
+                         : fails(desk, "w", id, Fault::kAgent, "exit 127");
+    }
+    CHECK(desk.core.counts().ended[3] == 4);
+    CHECK(desk.core.counts().ended[0] == 1);
+    CHECK(desk.core.counts().parked == 0);
   }
 
   TEST_CASE("what is parked outlives the coordinator, and a requeue too") {

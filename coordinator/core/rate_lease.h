@@ -54,7 +54,7 @@ class RateLeases {
  private:
   struct Promise {
     std::uint64_t ticket = 0;
-    Instant until{};     // when nothing of it can be within a minute any more
+    Instant until{};  // when nothing of it can be within a minute any more
     std::vector<std::uint64_t> shares;
     bool obeyed = true;  // false: by its own word it obeys a later one
   };

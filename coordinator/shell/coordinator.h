@@ -166,7 +166,7 @@ class Coordinator {
   std::map<WorkerId, Peer> peers_;
   std::map<std::pair<std::size_t, std::string>, WorkerId> by_routing_id_;
   std::set<WorkerId> epoch_refused_;  // at most kWorkersMax
-  std::set<AttemptId> unpacking_;  // a repeated result waits for the first
+  std::set<AttemptId> unpacking_;     // a repeated result waits for the first
   boost::asio::steady_timer timer_{io_};
   boost::asio::steady_timer status_timer_{io_};
   boost::asio::steady_timer goodbye_timer_{io_};

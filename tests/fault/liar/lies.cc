@@ -115,6 +115,10 @@ Liar::Aim Liar::aim() {
   for (std::uint32_t r = 0; r < runs; ++r)
     for (std::uint32_t no = 1; no <= 3; ++no)
       if (const AttemptId id{RunId(r), AttemptNo(no)}; !made.contains(id)) add(Target::kUnmade, id);
+  // An attempt of the liar's own that has ended is there for a moment only: where there is one, it
+  // is aimed at every other time.
+  if (const auto& ended = all[std::size_t(Target::kOwnEnded)]; !ended.empty() && random_.one_in(2))
+    return {Target::kOwnEnded, random_.of(ended)};
   for (;;) {
     const auto kind = static_cast<Target>(random_.below(std::size_t(Target::kCount)));
     if (const auto& of = all[std::size_t(kind)]; !of.empty()) return {kind, random_.of(of)};

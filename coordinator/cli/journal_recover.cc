@@ -86,6 +86,7 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   PROCTOR_TRY(const std::unique_ptr<JournalStore> store, JournalStore::open(fresh));
   PROCTOR_TRY(Salvage salvage, salvage_journal(frozen.folder.journal(), store->db(),
                                                static_cast<std::uint32_t>(frozen.plan.size())));
+  PROCTOR_CHECK_OK(store->adopt_last_epoch());
   if (missing) {
     salvage.tail_missing = true;
     std::ranges::copy(missing->problems, std::back_inserter(salvage.notes));

@@ -234,7 +234,7 @@ Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
   // Frames of an unfinished transaction would stand behind new ones and look like damage.
   PROCTOR_CHECK_OK(store->checkpoint());
   PROCTOR_TRY(store->seals_, journal::RowSeals::attach(store->db_));
-  PROCTOR_TRY(store->epoch_, store->last_epoch());
+  PROCTOR_CHECK_OK(store->adopt_last_epoch());
   return store;
 }
 
@@ -288,6 +288,11 @@ Result<std::int64_t> JournalStore::last_epoch() {
   const std::int64_t last = row ? last_epoch_.integer(0) : 0;
   last_epoch_.reset();
   return last;
+}
+
+Status JournalStore::adopt_last_epoch() {
+  PROCTOR_TRY(epoch_, last_epoch());
+  return ok_status();
 }
 
 Status JournalStore::expect_nobody_else() {

@@ -115,7 +115,8 @@ class Rebuilder {
       const std::optional<Evidence> evidence = there ? read(id) : std::nullopt;
       if (evidence) {
         enter(id, row, *evidence, ended != had_ended_.end() && ended->second == no);
-      } else if (row == nullptr) {
+      } else if (row == nullptr || (there && row->state == AttemptState::kReserving)) {
+        // What lies under runs/ was granted, though the row of its grant is gone.
         lost.push_back(id);
       }
     }
@@ -184,17 +185,23 @@ class Rebuilder {
   }
 
   void enter_lost(const AttemptId& id) {
-    MicroUsd ask = view_.task_of(id.run).ask;
-    for (const ScopeId s : view_.path(id.run)) ask = std::min(ask, free_[s.raw()]);
-    ask = std::max(ask, MicroUsd::zero());
     const WallTime now = wall_now();
-    out_.facts.push_back(AttemptIntent{id, 0, ask, now});
+    const std::map<std::uint32_t, RestoredAttempt>& rows = rows_[id.run];
+    MicroUsd ask;
+    if (const auto row = rows.find(id.no.raw()); row != rows.end()) {
+      ask = row->second.ask;  // its envelopes hold it already
+    } else {
+      ask = view_.task_of(id.run).ask;
+      for (const ScopeId s : view_.path(id.run)) ask = std::min(ask, free_[s.raw()]);
+      ask = std::max(ask, MicroUsd::zero());
+      out_.facts.push_back(AttemptIntent{id, 0, ask, now});
+      take(id.run, ask);
+    }
     out_.facts.push_back(AttemptGranted{id, WorkerId(), BootId(), now});
     out_.facts.push_back(AttemptLost{id, "its entry in the journal is lost", now});
     Cost cost;
     cost.execution = ask;
     out_.facts.push_back(AttemptSettled{id, ask, cost, MicroUsd::zero(), now});
-    take(id.run, ask);
     ++out_.lost;
     out_.charged_for_lost = out_.charged_for_lost + ask;
     const bool again = !ended_.contains(id.run);

@@ -37,8 +37,8 @@ class JournalStore {
   // What is read from here on is all that there is when an epoch begins: whatever another
   // connection commits in between refuses that epoch (kConflict).
   Status expect_nobody_else();
-  // The last epoch is this store's own, whoever wrote it: a recovery copies rows through db() into a
-  // file that it alone has.
+  // The last epoch is this store's own, whoever wrote it: a recovery copies rows through db() into
+  // a file that it alone has.
   Status adopt_last_epoch();
   // Moves the WAL into the file.  The lock goes with the object.
   Status checkpoint();

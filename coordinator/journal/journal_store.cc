@@ -290,11 +290,6 @@ Result<std::int64_t> JournalStore::last_epoch() {
   return last;
 }
 
-Status JournalStore::adopt_last_epoch() {
-  PROCTOR_TRY(epoch_, last_epoch());
-  return ok_status();
-}
-
 Status JournalStore::expect_nobody_else() {
   PROCTOR_TRY(version_read_, db_.integer("PRAGMA data_version"));
   return ok_status();

@@ -134,7 +134,8 @@ TEST_SUITE("campaign") {
     const CommandOutcome out = proctor::testing::proctor({"rnu", "camp"});
     CHECK(out.exit_code == 2);
     CHECK(out.err == "proctor: there is no command rnu (did you mean run?)\n");
-    CHECK(contains(proctor::testing::proctor({"frobnicate"}).err, "there are init copy try logs diff check plan run"));
+    CHECK(contains(proctor::testing::proctor({"frobnicate"}).err,
+                   "there are init copy try logs diff check plan run"));
   }
 
   TEST_CASE("a folder that is not there and one without campaign.yaml are refused") {

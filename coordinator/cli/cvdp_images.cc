@@ -1,5 +1,7 @@
 #include "coordinator/cli/cvdp_images.h"
 
+#include <set>
+
 #include "common/base/digest.h"
 #include "common/base/text.h"
 #include "common/images/image_store.h"
@@ -9,6 +11,7 @@ namespace proctor::cli {
 namespace {
 
 constexpr const char* kLabel = "proctor.build";
+constexpr const char* kBuilt = "proctor-cvdp-build:";
 
 // Lengths before bytes: no two contexts have one text.
 std::string digest_of(const cvdp::BuildContext& context, const std::string& bases, bool network) {
@@ -16,6 +19,26 @@ std::string digest_of(const cvdp::BuildContext& context, const std::string& base
   for (const auto& [path, bytes] : context.files)
     all += std::to_string(path.size()) + ":" + path + std::to_string(bytes.size()) + ":" + bytes;
   return sha256(all).hex();
+}
+
+// What could be named instead, the store's and the engine's; a few, since it ends a message.
+std::string others(const ImageStore& store) {
+  std::set<std::string> names;
+  if (const auto stored = store.list(); stored.ok())
+    for (const StoredImage& image : *stored) names.insert(image.names.begin(), image.names.end());
+  if (const auto there = engine_images(); there.ok())
+    for (const EngineImage& image : *there) names.insert(image.names.begin(), image.names.end());
+  // Our own builds are of one record's Dockerfile each: nobody asks for them by name.
+  std::erase_if(names, [](const std::string& name) { return name.starts_with(kBuilt); });
+  if (names.empty()) return "no image is there at all";
+  constexpr std::size_t kMost = 8;
+  std::string out = "there are: ";
+  std::size_t told = 0;
+  for (const std::string& name : names) {
+    if (told == kMost) break;
+    out += (told++ == 0 ? "" : ", ") + printable(name);
+  }
+  return names.size() == told ? out : out + " and " + std::to_string(names.size() - told) + " more";
 }
 
 }  // namespace
@@ -34,7 +57,8 @@ Result<std::string> HostImages::look_for(const std::string& name) const {
   return Error{Errc::kInvalid, "image " + printable(name) + " is neither in the store " +
                                    store.dir().string() + " nor in the Docker Engine" +
                                    (absent ? "" : " (" + engine.error().detail + ")") +
-                                   "; nothing is pulled: proctor images build or import"};
+                                   "; nothing is pulled: proctor images build or import; " +
+                                   others(store)};
 }
 
 Result<std::string> HostImages::build(const cvdp::BuildContext& context) {
@@ -54,7 +78,7 @@ Result<std::string> HostImages::build(const cvdp::BuildContext& context) {
 
 Result<std::string> HostImages::make(const cvdp::BuildContext& context,
                                      const std::string& digest) const {
-  const std::string name = "proctor-cvdp-build:" + digest.substr(0, 32);
+  const std::string name = kBuilt + digest.substr(0, 32);
   if (const auto there = engine_image(name); there.ok()) return there->id;
   PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-cvdp-build"));
   for (const auto& [path, bytes] : context.files) {

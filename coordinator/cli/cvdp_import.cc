@@ -31,10 +31,19 @@ void add_cvdp_import(CLI::App& cvdp, int& exit_code) {
   add_selection(*command, o->selection);
   command->callback([=, &exit_code] {
     const Result<Imported> done = import_problems(*o);
-    exit_code = done.ok() ? (done->errors == 0 ? kOk : kBadInput) : complain(done.error());
-    if (done.ok())
-      std::printf("%zu contracts in %s/contracts, %zu problems left out\n", done->written,
-                  o->campaign.c_str(), done->left_out.size());
+    if (!done.ok()) {
+      exit_code = complain(done.error());
+      return;
+    }
+    const bool nothing = done->written == 0 && !done->left_out.empty();
+    exit_code = done->errors == 0 && !nothing ? kOk : kBadInput;
+    std::printf("%zu contracts in %s/contracts, %zu problems left out\n", done->written,
+                o->campaign.c_str(), done->left_out.size());
+    if (nothing)
+      std::fprintf(stderr,
+                   "proctor cvdp import: no problem was left, so %s has no task; each line above "
+                   "says why, and proctor cvdp import --help what can be changed\n",
+                   o->campaign.c_str());
   });
 }
 

@@ -46,8 +46,8 @@ void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
   auto* command =
       cvdp.add_subcommand("run", "import, freeze, run and report in one go, in upstream's layout");
   command->footer(
-      "Example:\n  proctor images build cvdp-sim --by ops/images/cvdp-sim/build\n"
-      "  proctor cvdp run problems.jsonl --golden --image-sim cvdp-sim --prefix work\n"
+      "Example:\n  proctor images build proctor-cvdp-sim --by ops/images/cvdp-sim/build\n"
+      "  proctor cvdp run problems.jsonl --golden --image-sim proctor-cvdp-sim --prefix work\n"
       "  proctor cvdp run problems.jsonl --model gpt-4o --judge gpt-4o --prefix model\n"
       "  proctor cvdp run problems.jsonl --agent my-agent:1 -n 5 -k 1 --workers 2 --prefix agent\n"
       "Writes raw_result.json, report.json and report.txt into the prefix, with several samples "

@@ -59,7 +59,8 @@ void add_cvdp_selfcheck(CLI::App& cvdp, int& exit_code) {
   auto* command = cvdp.add_subcommand(
       "selfcheck", "is every problem passed by its reference and failed without a change?");
   command->footer(
-      "Example:\n  proctor cvdp selfcheck problems.jsonl --image-sim cvdp-sim -n 5 --prefix check\n"
+      "Example:\n  proctor cvdp selfcheck problems.jsonl --image-sim proctor-cvdp-sim -n 5 "
+      "--prefix check\n"
       "Each problem runs with its reference and without any change, three times unless -n says "
       "otherwise, all in\nparallel. What fails, passes or does so only sometimes is named. The "
       "reports of both lie in PREFIX/golden and\nPREFIX/no_patch. Exit code 1 when a problem is "

@@ -80,6 +80,18 @@ std::vector<Bad> bad_input() {
 }  // namespace
 
 TEST_SUITE("cvdp bad input") {
+  TEST_CASE("an image that is missing is told with those that are there") {
+    if (!have_oci("a missing image")) return;
+    const RunScene scene(Runner::kOci);
+    ShellProblem p;
+    p.compose = service("__OSS_SIM_IMAGE__", kIsY);
+    const CommandOutcome done = scene.run(line_of(p), {"--golden", "--image-sim", "cvdp-sim"});
+    const std::string said = done.out + done.err;
+    CHECK_MESSAGE(contains(said, "image cvdp-sim is neither in the store"), said);
+    CHECK_MESSAGE(contains(said, std::string("there are: ")), said);
+    CHECK_MESSAGE(contains(said, kImage), said);
+  }
+
   TEST_CASE("nothing that is wrong with a record stops another") {
     if (!have_oci("bad input")) return;
     const RunScene scene(Runner::kOci);

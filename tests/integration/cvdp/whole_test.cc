@@ -110,6 +110,17 @@ TEST_SUITE("cvdp") {
           2);
   }
 
+  TEST_CASE("cvdp import that leaves out every record ends with 2") {
+    const TempDir dir = must(TempDir::create());
+    const fs::path file = dir.path() / "d.jsonl";
+    must(write_file(file, line("cvdp_agentic_b_0002", kHostile)));
+    const CommandOutcome done =
+        run_proctor({"cvdp", "import", file, "--into", dir.path() / "camp", "--no-containers"});
+    CHECK(done.exit_code == 2);
+    CHECK(contains(done.out, "0 contracts in"));
+    CHECK_MESSAGE(contains(done.err, "no problem was left"), done.err);
+  }
+
   TEST_CASE("cvdp merge split stats and refine treat files as upstream's tools do") {
     const TempDir dir = must(TempDir::create());
     const fs::path a = dir.path() / "a.jsonl";

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""bench_says_why.py SCRIPTS: a figure that scripts/bench could not measure is a line of its table, with the reason."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("bench", str(pathlib.Path(sys.argv[1]) / "bench"))
+bench = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench", loader))
+loader.exec_module(bench)
+
+with tempfile.TemporaryDirectory() as folder:
+    bench.BUILD = pathlib.Path(folder)
+    bench.benchmarks = lambda: {"good": {"a.one"}, "absent": {"b.two", "b.three"}, "broken": {"c.four"}}
+    bench.build = lambda targets: None
+    for name, text in (("good", "echo figure a.one 3 s"), ("absent", "echo not measured: no engine answers"),
+                       ("broken", "echo it broke >&2; exit 3")):
+        (bench.BUILD / name).write_text("#!/bin/sh\n" + text + "\n")
+        (bench.BUILD / name).chmod(0o755)
+
+    def said(*names):
+        sys.argv = ["bench", "--runs", "1", *names]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            code = bench.main()
+        return code, [line.split(None, 5) for line in out.getvalue().splitlines()]
+
+    code, lines = said()
+    assert code == 1, "a benchmark that broke is a failure"
+    assert ["b.two", "-", "-", "-", "0", "not measured: no engine answers"] in lines, lines
+    assert ["c.four", "-", "-", "-", "0", "not measured: exit code 3: it broke"] in lines, lines
+    assert [line[0] for line in lines] == ["figure", "a.one", "b.three", "b.two", "c.four"], lines
+    code, lines = said("b.two")
+    assert code == 0 and len(lines) == 2, (code, lines)

@@ -405,7 +405,8 @@ void RunLifecycle::handle(const StepFailed& e) {
             } else {
               CheckEnded ended{plan_.checks[s.index]};  // R057: misconfigured
               ended.report.outcome = CheckOutcome::kError;
-              ended.report.why = e.error.detail;
+              ended.report.why = bounded(e.error.detail);
+              out_.emplace_back(RecordSkippedCheck{ended.report});
               handle(ended);
             }
           },

@@ -271,6 +271,7 @@ TEST_SUITE("lifecycle") {
     const Verdict& v = world.finish();
     CHECK(v.outcome == RunOutcome::kAcceptanceError);
     CHECK(v.checks[0].why == "it broke");
+    CHECK(count<RecordSkippedCheck>(world.log) == 1);  // R058: it has its event all the same
     CHECK(v.checks[1].outcome == CheckOutcome::kPass);
   }
 

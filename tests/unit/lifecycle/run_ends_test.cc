@@ -99,8 +99,9 @@ TEST_SUITE("lifecycle") {
 
   TEST_CASE("a cancelled attempt is invalid wherever it stood and packs what there is") {
     const auto check = [](World& world) {
-      world.feed(RunCancelAsked{"operator said so"});
+      world.feed(RunCancelAsked{"operator said so", false, 6});
       const Verdict& v = world.finish();
+      CHECK(v.evidence == 6);
       CHECK(v.outcome == RunOutcome::kInvalid);
       CHECK(v.termination == Termination::kOperatorCancel);
       CHECK_FALSE(v.infrastructure);

@@ -193,6 +193,16 @@ class Verifier {
 
   // Whether it is the event that binds the manifest into the chain.
   bool check_event(const Event& event, std::uint64_t line) {
+    if (event.type == "acceptance" && event.actor == Actor::kHarness) {
+      const auto id = event.payload.find("id");
+      if (id == event.payload.end() || !id->is_string())
+        problem(kEventsFile, "an acceptance event names no check", line);
+      else if (!told_.emplace(id->get<std::string>(), Told{line, event.payload}).second)
+        problem(kEventsFile,
+                "a second acceptance event of check " + printable(id->get<std::string>(), 100),
+                line);
+      return false;
+    }
     if (event.type != "manifest.written") return false;
     const auto it = event.payload.find("digest");
     if (it == event.payload.end() || *it != report().manifest.hex()) {
@@ -211,7 +221,41 @@ class Verifier {
       check_stream(folder, kStdoutFile, check.stdout_digest);
       check_stream(folder, kStderrFile, check.stderr_digest);
       check_stream(folder, kResultsFile, check.result_digest);
+      check_told(check);
     }
+    for (const auto& [id, told] : told_)
+      if (!names.contains(id))
+        problem(kEventsFile,
+                "an acceptance event of check " + printable(id, 100) +
+                    ", which the report does not know",
+                told.line);
+  }
+
+  // R058, R094: the trace says of each check what the report says of it.
+  void check_told(const CheckReport& check) {
+    const std::string name = "check " + printable(check.id, 100);
+    const auto it = told_.find(check.id);
+    if (it == told_.end()) {
+      // A run that ended before a check has no event of it, and is invalid for that.
+      if (check.outcome || report().outcome != RunOutcome::kInvalid)
+        problem(kEventsFile, "no acceptance event of " + name + " (R058)");
+      return;
+    }
+    // One that a worker's death cut off is in the trace of a run that was given up.
+    if (!check.outcome && report().outcome == RunOutcome::kInvalid) return;
+    const Json in_report = to_json(check);
+    for (const auto& [key, value] : in_report.items()) {
+      const auto said = it->second.payload.find(key);
+      if (said != it->second.payload.end() && *said == value) continue;
+      // The recorder fills digests of streams into the report that the event could not know.
+      if (said != it->second.payload.end() && said->is_null() && is_stream(key)) continue;
+      problem(kEventsFile,
+              "the acceptance event of " + name + " has another " + key + " than the report (R058)",
+              it->second.line);
+    }
+  }
+  static bool is_stream(std::string_view key) {
+    return key == "stdout" || key == "stderr" || key == "results";
   }
 
   void check_stream(const std::string& folder, std::string_view name,
@@ -226,7 +270,13 @@ class Verifier {
     if (report().outcome == RunOutcome::kInvalid) return;
     std::vector<std::optional<CheckOutcome>> outcomes;
     for (const CheckReport& check : report().checks) outcomes.push_back(check.outcome);
-    const RunOutcome expected = decide(true, outcomes);
+    RunOutcome expected = decide(true, outcomes);
+    // Then the checks saw the untouched tree, and speak of nobody's patch.
+    const auto refused = [](const GateReport& g) {
+      return g.gate == "patch" && g.outcome == "fail";
+    };
+    if (expected == RunOutcome::kSuccess && std::ranges::any_of(report().gates, refused))
+      expected = RunOutcome::kFailure;
     if (expected != report().outcome)
       problem(kReportFile, "outcome: " + std::string(to_string(report().outcome)) +
                                " where the checks make it " + std::string(to_string(expected)));
@@ -239,8 +289,14 @@ class Verifier {
       problem(kReportFile, "cost: not what the cost model makes of the usage");
   }
 
+  struct Told {
+    std::uint64_t line = 0;
+    Json payload;
+  };
+
   const fs::path& dir_;
   const PriceFunction& price_;
+  std::map<std::string, Told, std::less<>> told_;  // the acceptance events, by their check
   VerifyResult result_;
   std::map<std::string, EvidenceFile, std::less<>> files_;
 };

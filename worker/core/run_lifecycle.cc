@@ -152,13 +152,14 @@ void RunLifecycle::handle(const SnapshotReady& e) {
   } else if (!plan_.tree.empty() && e.tree != plan_.tree) {
     next.identity_error = "observed tree " + e.tree + ", the contract names " + plan_.tree;
   }
-  go(std::move(next), WriteManifest{});
+  const std::string against = next.identity_error.empty() ? "" : "identity: " + next.identity_error;
+  go(std::move(next), WriteManifest{against});
 }
 
-void RunLifecycle::handle(const StepDone&) {
+void RunLifecycle::handle(const StepDone& e) {
   if (const auto* manifest = std::get_if<WritingManifest>(&state_)) {
     const WritingManifest copy = *manifest;
-    after_manifest(copy);
+    after_manifest(copy, e.evidence);
   } else if (const auto* opening = std::get_if<OpeningWorkspace>(&state_)) {
     if (opening->room == Room::kAgent) {
       next_setup(Room::kAgent, 0);
@@ -177,14 +178,14 @@ void RunLifecycle::handle(const StepDone&) {
   }
 }
 
-void RunLifecycle::after_manifest(const WritingManifest& state) {
+void RunLifecycle::after_manifest(const WritingManifest& state, std::uint64_t evidence) {
   stage("prepare");
   if (state.snapshot_error) {
     // kInvalid: every host would fail alike; anything else may heal, or another host have it.
     end_invalid(Termination::kInfrastructure, "snapshot: " + state.snapshot_error->detail,
-                state.snapshot_error->code != Errc::kInvalid, 0);
+                state.snapshot_error->code != Errc::kInvalid, evidence);
   } else if (!state.identity_error.empty()) {
-    end_invalid(Termination::kInfrastructure, "identity: " + state.identity_error, false, 0);
+    end_invalid(Termination::kInfrastructure, "identity: " + state.identity_error, false, evidence);
   } else {
     go(OpeningWorkspace{Room::kAgent}, OpenWorkspace{Room::kAgent});
   }
@@ -375,7 +376,7 @@ void RunLifecycle::handle(const StepFailed& e) {
           [&](const TakingSnapshot&) {
             WritingManifest next;
             next.snapshot_error = e.error;
-            go(std::move(next), WriteManifest{});
+            go(std::move(next), WriteManifest{"snapshot: " + e.error.detail});
           },
           // kInvalid: a reconstruction field that no host could fill (R047).
           [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, host); },
@@ -405,7 +406,8 @@ void RunLifecycle::handle(const StepFailed& e) {
             } else {
               CheckEnded ended{plan_.checks[s.index]};  // R057: misconfigured
               ended.report.outcome = CheckOutcome::kError;
-              ended.report.why = e.error.detail;
+              ended.report.why = bounded(e.error.detail);
+              out_.emplace_back(RecordSkippedCheck{ended.report});
               handle(ended);
             }
           },
@@ -417,7 +419,7 @@ void RunLifecycle::handle(const StepFailed& e) {
 void RunLifecycle::handle(const RunCancelAsked& e) {
   if (finished()) return;  // the outcome is decided; what is recorded stays recorded
   end_invalid(e.worker_leaves ? Termination::kInfrastructure : Termination::kOperatorCancel,
-              e.reason, e.worker_leaves, 0);
+              e.reason, e.worker_leaves, e.evidence);
 }
 
 void RunLifecycle::handle(const BudgetReached& e) {

@@ -60,7 +60,9 @@ struct ProgramEnd {
 struct SnapshotReady {
   std::string commit, tree;  // observed
 };
-struct StepDone {};  // of a step that only succeeds or fails
+struct StepDone {              // of a step that only succeeds or fails
+  std::uint64_t evidence = 0;  // WriteManifest's: the event of what stood against the snapshot
+};
 struct StepFailed {
   Error error;
   std::uint64_t evidence = 0;
@@ -103,6 +105,7 @@ struct RunCancelAsked {
   std::string reason;
   // The worker goes away rather than the run being unwanted: another worker may make a new attempt.
   bool worker_leaves = false;
+  std::uint64_t evidence = 0;
 };
 struct BudgetReached {
   std::string cap;  // "usd", "tokens"
@@ -115,8 +118,10 @@ using LifecycleEvent =
 
 // ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
 struct TakeSnapshot {};   // SnapshotReady
-struct WriteManifest {};  // StepDone
-struct OpenWorkspace {    // StepDone
+struct WriteManifest {    // StepDone
+  std::string against{};  // not empty: why the run ends behind it, which needs an event (R081)
+};
+struct OpenWorkspace {  // StepDone
   Room room = Room::kAgent;
 };
 struct RunSetup {  // SetupEnded
@@ -225,7 +230,7 @@ class RunLifecycle {
   void handle(const RunCancelAsked& e);
   void handle(const BudgetReached& e);
 
-  void after_manifest(const WritingManifest& state);
+  void after_manifest(const WritingManifest& state, std::uint64_t evidence);
   void agent_unavailable(const AgentEnded& e);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
   void next_setup(Room room, std::size_t index);

@@ -65,7 +65,9 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
     const Error& e = restored.error();
     log::warn("attempt " + to_string(input_.assignment.attempt) + " cannot go on: " + e.detail);
     give_up(left);
-    return tell(StepFailed{{Errc::kUnavailable, "its worker was killed: " + e.detail}, 0});
+    LifecycleEvent lost = StepFailed{{Errc::kUnavailable, "its worker was killed: " + e.detail}, 0};
+    point_to_evidence(lost);
+    return tell(lost);
   }
   note("worker.restarted", Actor::kHarness,
        Json{{"agent", left.checkpoint.program.has_value()}, {"lives", lives_}});

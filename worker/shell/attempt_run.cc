@@ -104,6 +104,7 @@ AttemptRun::Outcome AttemptRun::run() {
       cancelled = true;
       answer = RunCancelAsked{watch_.cancel_reason(), watch_.worker_leaves()};
     }
+    point_to_evidence(*answer);
     commands = tell(*answer);
     if (std::holds_alternative<AgentEnded>(*answer)) agent_ended();
     if (std::holds_alternative<PatchExtracted>(*answer)) keep_checkpoint({});
@@ -124,6 +125,19 @@ std::uint64_t AttemptRun::note(std::string_view type, Actor actor, const Json& p
   if (seq.ok()) return *seq;
   if (!broken_) broken_ = as_host_error(in_context("trace", std::move(seq).error()));
   return 0;
+}
+
+// R081: whatever ends a run leaves an event behind that the report can point to.  Events before
+// the manifest's are none: there is no trace yet.
+void AttemptRun::point_to_evidence(LifecycleEvent& event) {
+  if (auto* failed = std::get_if<StepFailed>(&event); failed != nullptr && failed->evidence == 0)
+    failed->evidence = note(
+        "step.failed", Actor::kHarness,
+        Json{{"error", to_string(failed->error.code)}, {"why", as_utf8(failed->error.detail)}});
+  if (auto* asked = std::get_if<RunCancelAsked>(&event))
+    asked->evidence =
+        note("cancel.asked", asked->worker_leaves ? Actor::kHarness : Actor::kOperator,
+             Json{{"reason", as_utf8(asked->reason)}, {"worker_leaves", asked->worker_leaves}});
 }
 
 std::string AttemptRun::label(std::string_view phase) const {
@@ -188,8 +202,12 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
   return SnapshotReady{snapshot_.commit, snapshot_.tree};
 }
 
-AttemptRun::Answer AttemptRun::perform(const WriteManifest&) {
-  return done_or_failed(write_manifest());
+AttemptRun::Answer AttemptRun::perform(const WriteManifest& c) {
+  if (Status written = write_manifest(); !written.ok()) return done_or_failed(std::move(written));
+  if (c.against.empty()) return StepDone{};
+  return StepDone{note(
+      "snapshot.refused", Actor::kHarness,
+      Json{{"why", as_utf8(c.against)}, {"commit", snapshot_.commit}, {"tree", snapshot_.tree}})};
 }
 
 AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {

@@ -90,6 +90,7 @@ class AttemptRun {
   Answer perform(const Package&);
 
   std::vector<LifecycleCommand> tell(const LifecycleEvent& event);
+  void point_to_evidence(LifecycleEvent& event);
   // What comes next for an attempt that an earlier life left.
   std::vector<LifecycleCommand> go_on(const LeftAttempt& left);
   Status restore(const LeftAttempt& left);

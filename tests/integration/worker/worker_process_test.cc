@@ -221,9 +221,32 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.at(id(0)).termination == Termination::kOperatorCancel);
     CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kInvalid);
     CHECK(coordinator.results.at(id(0)).rationale == "no longer wanted");
-    const RunReport report =
-        report_of(unpacked(scene, coordinator, id(0)), coordinator.results.at(id(0)).report);
+    const fs::path dir = unpacked(scene, coordinator, id(0));
+    const RunReport report = report_of(dir, coordinator.results.at(id(0)).report);
     CHECK_FALSE(report.checks.at(0).outcome.has_value());
+    const std::vector<Event> events = events_of(dir, report);
+    REQUIRE(find(events, "cancel.asked") != nullptr);
+    CHECK(find(events, "cancel.asked")->payload.at("reason") == "no longer wanted");
+    CHECK(report.evidence_seq == find(events, "cancel.asked")->seq);
+  }
+
+  TEST_CASE("an attempt that ends at its snapshot points to the event that says why") {
+    Scene scene;
+    scene.contract.repository.tree = std::string(40, 'f');
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    coordinator.assign(
+        {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 0)},
+        scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
+    CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kInvalid);
+    const fs::path dir = unpacked(scene, coordinator, id(0));
+    const RunReport report = report_of(dir, coordinator.results.at(id(0)).report);
+    const std::vector<Event> events = events_of(dir, report);
+    REQUIRE(find(events, "snapshot.refused") != nullptr);
+    CHECK(0 < report.evidence_seq);
+    CHECK(report.evidence_seq == find(events, "snapshot.refused")->seq);
   }
 
   TEST_CASE("an assignment that comes twice or late or from an old epoch runs once") {

@@ -99,8 +99,9 @@ TEST_SUITE("lifecycle") {
 
   TEST_CASE("a cancelled attempt is invalid wherever it stood and packs what there is") {
     const auto check = [](World& world) {
-      world.feed(RunCancelAsked{"operator said so"});
+      world.feed(RunCancelAsked{"operator said so", false, 6});
       const Verdict& v = world.finish();
+      CHECK(v.evidence == 6);
       CHECK(v.outcome == RunOutcome::kInvalid);
       CHECK(v.termination == Termination::kOperatorCancel);
       CHECK_FALSE(v.infrastructure);
@@ -271,6 +272,7 @@ TEST_SUITE("lifecycle") {
     const Verdict& v = world.finish();
     CHECK(v.outcome == RunOutcome::kAcceptanceError);
     CHECK(v.checks[0].why == "it broke");
+    CHECK(count<RecordSkippedCheck>(world.log) == 1);  // R058: it has its event all the same
     CHECK(v.checks[1].outcome == CheckOutcome::kPass);
   }
 

@@ -185,6 +185,19 @@ TEST_SUITE("lifecycle") {
     }
   }
 
+  TEST_CASE("an end before the agent points to the event behind the manifest") {
+    for (const LifecycleEvent& first : {LifecycleEvent(StepFailed{error(Errc::kUnavailable), 0}),
+                                        LifecycleEvent(SnapshotReady{"another", kTree}),
+                                        LifecycleEvent(SnapshotReady{kCommit, ""})}) {
+      World world(plan_of(0, 1));
+      world.feed(first);
+      REQUIRE(world.pending<WriteManifest>());
+      CHECK_FALSE(std::get<WriteManifest>(world.log.back()).against.empty());
+      world.feed(StepDone{1});
+      CHECK(world.finish().evidence == 1);
+    }
+  }
+
   TEST_CASE("input that is wrong on every host makes no new attempt") {
     {
       World world(plan_of(0, 1));  // a source that is none

@@ -45,8 +45,8 @@ TEST_SUITE("trace") {
     REQUIRE(r.ok());
     CHECK(r->manifest == sha256(*read_file(dir / "manifest.json", 1 << 20)));
     CHECK(r->patch == sha256(*read_file(dir / "patch.diff", 1 << 20)));
-    CHECK(r->events == 3);
-    CHECK(read_events(dir).size() == 3);
+    CHECK(r->events == 5);
+    CHECK(read_events(dir).size() == 5);
     REQUIRE(r->checks.size() == 2);
     CHECK(r->checks[0].stdout_digest == sha256("ok\n"));
     CHECK(r->checks[0].stderr_digest == sha256(""));

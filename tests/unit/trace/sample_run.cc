@@ -114,6 +114,7 @@ Digest write_sample_run(const fs::path& dir) {
     REQUIRE(write_file(*folder / "stderr", "", Durability::kLazy).ok());
     if (check.reader == "tap")
       REQUIRE(write_file(*folder / "results", "1..1\nok 1 - a\n", Durability::kLazy).ok());
+    REQUIRE(run.event("acceptance", Actor::kHarness, to_json(check)).ok());
   }
   const Result<Digest> digest = run.finish(report);
   REQUIRE(digest.ok());

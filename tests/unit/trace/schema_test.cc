@@ -79,6 +79,6 @@ TEST_SUITE("trace") {
       CHECK(schema.accepts(event));
       check_closed(schema, event, "", {"payload"});
     }
-    CHECK(lines == 3);
+    CHECK(lines == 5);
   }
 }

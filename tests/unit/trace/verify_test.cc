@@ -52,7 +52,7 @@ TEST_SUITE("trace") {
     CHECK(s.problems(false) == std::vector<std::string>{});
     const VerifyResult r = verify_run(s.dir, s.digest);
     CHECK(r.files == 10);
-    CHECK(r.events == 3);
+    CHECK(r.events == 5);
   }
 
   TEST_CASE("a changed byte is found in every file") {
@@ -88,10 +88,10 @@ TEST_SUITE("trace") {
     for (std::size_t n = 0; n < log.size(); ++n) {
       if (n != 0 && log[n - 1] != '\n') continue;
       s.write("events.jsonl", log.substr(0, n));
-      CHECK(mentions(s.problems(), "whole events where 3 were recorded"));
+      CHECK(mentions(s.problems(), "whole events where 5 were recorded"));
     }
     s.write("events.jsonl", log.substr(0, log.size() - 1));
-    CHECK(mentions(s.problems(), "events.jsonl:3: the last line has no end"));
+    CHECK(mentions(s.problems(), "events.jsonl:5: the last line has no end"));
   }
 
   TEST_CASE("the first broken line of the chain is named") {
@@ -148,8 +148,8 @@ TEST_SUITE("trace") {
         {[](RunReport& r) { r.patch = {}; }, "patch.diff: the report says that there is none"},
         {[](RunReport& r) { r.patch = sha256("x"); }, "patch.diff: digest is not"},
         {[](RunReport& r) { r.head = {}; }, "the head of the chain"},
-        {[](RunReport& r) { r.events = 2; }, "3 whole events where 2 were recorded"},
-        {[](RunReport& r) { r.evidence_seq = 3; }, "points behind the last event"},
+        {[](RunReport& r) { r.events = 2; }, "5 whole events where 2 were recorded"},
+        {[](RunReport& r) { r.evidence_seq = 5; }, "points behind the last event"},
         {[](RunReport& r) { r.files.pop_back(); }, "a file that the report does not know"},
         {[](RunReport& r) { r.files[0].path = "../../etc/passwd"; }, "cannot be listed"},
         {[](RunReport& r) { r.files.push_back(r.files[0]); }, "cannot be listed"},
@@ -162,6 +162,66 @@ TEST_SUITE("trace") {
       CAPTURE(problems.size());
       CHECK(mentions(problems, rows[i].expected));
     }
+  }
+
+  TEST_CASE("each check's event is held against the report") {
+    struct Row {
+      std::function<std::vector<Json>(std::vector<Json>)> events;  // what the forger tells
+      const char* expected;
+    };
+    const auto with = [](std::size_t at, const char* key, const Json& value) {
+      return [=](std::vector<Json> told) {
+        told[at][key] = value;
+        return told;
+      };
+    };
+    const std::vector<Row> rows{
+        {[](const auto&) { return std::vector<Json>{}; }, "no acceptance event of check build"},
+        {[](auto told) { return std::vector<Json>{told[0]}; },
+         "no acceptance event of check unit/tests (R058)"},
+        {[](auto told) {
+           return std::vector<Json>{told[0], told[1], told[1]};
+         },
+         "a second acceptance event of check unit/tests"},
+        {with(0, "outcome", "fail"), "of check build has another outcome than the report"},
+        {with(1, "exit_code", 1), "of check unit/tests has another exit_code"},
+        {with(0, "stdout", sha256("x").hex()), "of check build has another stdout"},
+        {with(0, "id", "lint"), "of check lint, which the report does not know"},
+        {with(0, "id", 3), "an acceptance event names no check"},
+    };
+    for (const Row& row : rows) {
+      // All digests and the chain are made again: only the words differ.
+      const TempDir t = TempDir::create("verify").value();
+      const RunReport report = sample_report();
+      std::vector<Json> told;
+      for (const CheckReport& check : report.checks) told.push_back(to_json(check));
+      RunRecorder run = RunRecorder::create(t.path() / "run").value();
+      REQUIRE(run.write_manifest(sample_manifest()).ok());
+      for (const Json& payload : row.events(told))
+        REQUIRE(run.event("acceptance", Actor::kHarness, payload).ok());
+      for (int i = 0; i < 3; ++i) REQUIRE(run.event("tick", Actor::kMonitor, Json::object()).ok());
+      for (const CheckReport& check : report.checks) {
+        const fs::path folder = run.check_dir(check.id).value();
+        REQUIRE(write_file(folder / "stdout", "ok\n", Durability::kLazy).ok());
+      }
+      const Digest digest = run.finish(report).value();
+      std::vector<std::string> problems;
+      for (const VerifyProblem& p : verify_run(t.path() / "run", digest).problems)
+        problems.push_back(to_string(p));
+      CAPTURE(row.expected);
+      CHECK(mentions(problems, row.expected));
+    }
+  }
+
+  TEST_CASE("checks that pass on the untouched tree are no success of a patch that was refused") {
+    Sample s;
+    s.forge([](RunReport& r) {
+      r.outcome = RunOutcome::kFailure;
+      r.gates[0] = {"patch", "fail", "unreadable: line 3"};
+    });
+    CHECK(s.problems(false) == std::vector<std::string>{});
+    s.forge([](RunReport& r) { r.outcome = RunOutcome::kSuccess; });
+    CHECK(mentions(s.problems(false), "outcome: success where the checks make it failure"));
   }
 
   TEST_CASE("the cost is computed again when the prices are known") {
@@ -187,6 +247,7 @@ TEST_SUITE("trace") {
       REQUIRE(run.write_manifest(make_manifest(m)).ok());
       r.outcome = outcome;
       r.checks.resize(1);
+      REQUIRE(run.event("acceptance", Actor::kHarness, to_json(r.checks[0])).ok());
       const Result<Digest> digest = run.finish(r);
       REQUIRE(digest.ok());
       const VerifyResult v = verify_run(dir, *digest);

@@ -27,6 +27,7 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
   Table spread({"by", "group", "runs", "total", "median", "90 %", "most", "per success", "reserved",
                 "used", "wasted"});
   for (const CostRow& r : report.costs) {
+    if (r.by == "stratum" && is_only_level(report, r.name.substr(0, r.name.find('=')))) continue;
     spread.group(r.by);
     spread.add({r.by, printable(r.name), std::to_string(r.runs), format_usd(r.cost.total()),
                 usd_or_dash(r.median), usd_or_dash(r.p90), usd_or_dash(r.most),

@@ -25,6 +25,7 @@ std::string render_progress_text(const CampaignReport& report) {
                "acceptance error", "invalid"});
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
   for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
     table.group(stratum_name(r));
     table.add({printable(r.method), stratum_name(r), number(r.planned), number(r.ended()),
                number(running(report, r)), number(r.parked), number(r.success), number(r.failure),

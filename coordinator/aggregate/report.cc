@@ -107,6 +107,15 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
 
 }  // namespace
 
+bool is_only_level(const CampaignReport& report, std::string_view key) {
+  const auto at = std::ranges::find(report.strata_keys, key);
+  if (at == report.strata_keys.end() || report.runs.empty()) return false;
+  const auto k = static_cast<std::size_t>(at - report.strata_keys.begin());
+  return std::ranges::all_of(report.runs, [&](const RunRecord& run) {
+    return run.strata[k] == report.runs.front().strata[k];
+  });
+}
+
 CampaignReport build_report(ReportInput input) {
   CampaignReport report;
   report.campaign = std::move(input.campaign);

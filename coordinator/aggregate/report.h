@@ -55,6 +55,7 @@ struct RunRecord {
   // to no envelope), and the cost of those that infrastructure wasted.
   MicroUsd asked, overrun, wasted;
   std::uint32_t wasted_attempts = 0;
+  bool ended_before_removal = false;  // of kRemoved: it has an outcome, which is in no rate
 };
 
 struct ReportInput {
@@ -155,8 +156,13 @@ std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes
 // among them.  As a table and as the JSON list of the same.
 std::string render_progress_text(const CampaignReport& report);
 std::string render_progress_json(const CampaignReport& report);
-// For a terminal: aligned tables, and below them what every word means.
-std::string render_text(const CampaignReport& report);
+// For a terminal: aligned tables, and below them what every word means, if that is asked for.
+enum class Words : std::uint8_t { kLeftOut, kShown };
+std::string render_text(const CampaignReport& report, Words words = Words::kShown);
+// Its tables by task, the matrix task by method, and what ended of removed tasks.
+void append_task_tables(std::string& out, const CampaignReport& report);
+// Is every task in this one level of the stratum, so that its rows repeat those of all?
+bool is_only_level(const CampaignReport& report, std::string_view key);
 // Every row with the runs behind it and the digests of their reports, then every run.
 std::string render_json(const CampaignReport& report);
 // One record per row of the tables; money as exact decimals of dollars.

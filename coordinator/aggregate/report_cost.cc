@@ -61,13 +61,16 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
   std::map<std::string, Gathered> methods;
   std::map<std::pair<std::size_t, std::string>, Gathered> strata;
   std::map<std::size_t, Gathered> outcomes;  // by RunOutcome, then those without
-  constexpr std::size_t kNotEnded = 4;
+  constexpr std::size_t kNotEnded = 4, kRemovedLater = 5;
   for (const RunRecord& run : report.runs) {
     add(all, run);
     add(methods[run.method], run);
     for (std::size_t k = 0; k < run.strata.size(); ++k) add(strata[{k, run.strata[k]}], run);
     const bool ended = run.state == RunRecord::State::kEnded;
-    add(outcomes[ended ? static_cast<std::size_t>(run.outcome) : kNotEnded], run);
+    add(outcomes[ended                      ? static_cast<std::size_t>(run.outcome)
+                 : run.ended_before_removal ? kRemovedLater
+                                            : kNotEnded],
+        run);
   }
   std::vector<CostRow> out = {finished(std::move(all), "all", "all")};
   for (auto& [name, g] : methods) out.push_back(finished(std::move(g), "method", name));
@@ -76,8 +79,9 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
         finished(std::move(g), "stratum", report.strata_keys[key.first] + "=" + key.second));
   for (auto& [o, g] : outcomes)
     out.push_back(finished(std::move(g), "outcome",
-                           o == kNotEnded
-                               ? "not ended"
+                           o == kNotEnded ? "not ended"
+                           : o == kRemovedLater
+                               ? "removed"
                                : std::string(aggregate::outcome_name(static_cast<RunOutcome>(o)))));
   return out;
 }

@@ -56,6 +56,7 @@ void outcomes(std::string& out, const CampaignReport& report) {
   if (0 < report.total.removed) header.emplace_back("removed");
   Table table(std::move(header));
   for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
     table.group(stratum_name(r));
     std::vector<std::string> cells = {
         printable(r.method), stratum_name(r),   number(r.planned),          number(r.scorable()),
@@ -73,6 +74,7 @@ void rates(std::string& out, const CampaignReport& report) {
   Table table(
       {"method", "stratum", "success rate", "error rate", "invalid rate", "bounds", "over tasks"});
   for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
     const auto& tasks = r.by_task;
     table.group(stratum_name(r));
     table.add(
@@ -91,6 +93,7 @@ void costs(std::string& out, const CampaignReport& report) {
   Table table({"method", "stratum", "model", "execution", "human", "overhead", "total",
                "per success", "median", "longest"});
   for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
     const auto& longest = r.time.longest_ms;
     table.group(stratum_name(r));
     table.add(
@@ -190,13 +193,23 @@ void alerts(std::string& out, const CampaignReport& report) {
     out += "  and " + number(report.alerts.size() - kShown) + " more in report.json\n";
 }
 
+void definitions(std::string& out) {
+  out += "\nWhat the words mean\n\n";
+  std::size_t width = 0;
+  for (const Definition& d : report_definitions()) width = std::max(width, d.word.size());
+  for (const Definition& d : report_definitions())
+    append_wrapped(out, "  " + std::string(d.word) + std::string(width - d.word.size() + 2, ' '),
+                   d.meaning);
+}
+
 }  // namespace
 
-std::string render_text(const CampaignReport& report) {
+std::string render_text(const CampaignReport& report, Words words) {
   std::string out = head_line(report);
   outcomes(out, report);
   rates(out, report);
   costs(out, report);
+  append_task_tables(out, report);
   append_cost_tables(out, report);
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
@@ -204,12 +217,7 @@ std::string render_text(const CampaignReport& report) {
   parked(out, report);
   deviations(out, report);
   alerts(out, report);
-  out += "\nWhat the words mean\n\n";
-  std::size_t width = 0;
-  for (const Definition& d : report_definitions()) width = std::max(width, d.word.size());
-  for (const Definition& d : report_definitions())
-    append_wrapped(out, "  " + std::string(d.word) + std::string(width - d.word.size() + 2, ' '),
-                   d.meaning);
+  if (words == Words::kShown) definitions(out);
   out += "\nHow to read it\n\n";
   for (const std::string_view note : report_notes()) append_wrapped(out, "  * ", note);
   return out;

@@ -15,6 +15,7 @@
 #include "common/ledger/journal_ledger.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
+#include "common/wire/endpoint.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/redis_access.h"
@@ -170,6 +171,26 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                    "\n  To look at it: proctor report " + options.folder};
 }
 
+struct TcpKeys {
+  wire::KeyPair pair;
+  wire::AllowList allow;
+};
+// Nothing: none are needed.  Asked before a campaign is registered, so that a start which cannot
+// listen leaves nothing behind.
+Result<std::optional<TcpKeys>> tcp_keys(const RunOptions& options, const StateFolder& folder) {
+  if (options.listen.empty()) return std::optional<TcpKeys>();
+  PROCTOR_CHECK_OK(wire::check_listen_endpoint(options.listen, !options.insecure_loopback,
+                                               options.insecure_loopback));
+  if (options.insecure_loopback) return std::optional<TcpKeys>();
+  Result<wire::KeyPair> pair = wire::load_key(folder.keys() / "coordinator.key");
+  if (!pair.ok())
+    return Error{pair.error().code,
+                 pair.error().detail + "\nTCP needs keys: proctor keygen " + options.folder +
+                     " --worker NAME (or --insecure-loopback on this machine only)"};
+  PROCTOR_TRY(auto allow, wire::load_allow_list(folder.allow_list()));
+  return std::optional(TcpKeys{std::move(pair).value(), std::move(allow)});
+}
+
 Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
                                                const FrozenCampaign& frozen,
                                                const std::string& local) {
@@ -183,19 +204,12 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.scheduler = scheduler_settings(frozen);
   out.listen.push_back({local, Security::kFilePermissions});
   if (options.listen.empty()) return out;
-  if (options.insecure_loopback) {
-    out.listen.push_back({options.listen, Security::kInsecureLoopback});
-    return out;
+  PROCTOR_TRY(std::optional<TcpKeys> keys, tcp_keys(options, frozen.folder));
+  if (keys) {
+    out.keys = std::move(keys->pair);
+    out.allow = std::move(keys->allow);
   }
-  const fs::path keys = frozen.folder.keys();
-  Result<wire::KeyPair> pair = wire::load_key(keys / "coordinator.key");
-  if (!pair.ok())
-    return Error{pair.error().code, pair.error().detail + "\nTCP needs keys: proctor keygen " +
-                                        options.folder +
-                                        " (or --insecure-loopback on this machine only)"};
-  out.keys = std::move(pair).value();
-  PROCTOR_TRY(out.allow, wire::load_allow_list(frozen.folder.allow_list()));
-  out.listen.push_back({options.listen, Security::kCurve});
+  out.listen.push_back({options.listen, out.keys ? Security::kCurve : Security::kInsecureLoopback});
   return out;
 }
 
@@ -236,6 +250,7 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
 Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
   PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
+  PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));

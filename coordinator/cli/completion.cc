@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -113,7 +114,7 @@ void add_operand(const Place& at, const std::string& word, Candidates& out) {
   const std::string name = operands[at.operands.size()]->get_name(true);
   if (name == "CAMPAIGN" || name == "PATH") return add_folders(word, out);
   if (name == "SHELL") {
-    out.insert({"bash", "zsh"});
+    out.insert({"bash", "fish", "zsh"});
     return;
   }
   if (at.operands.empty()) return;
@@ -187,15 +188,19 @@ void add_completion(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n  proctor completion bash > ~/.proctor-completion   (and `source` that in "
       "~/.bashrc)\n"
+      "  proctor completion fish > ~/.config/fish/completions/proctor.fish\n"
       "It completes commands, options, campaigns, runs and workers.");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash or zsh")->required();
+  command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
   command->callback([=, &exit_code] {
-    if (*shell != "bash" && *shell != "zsh") {
-      exit_code = complain({Errc::kInvalid, "there are scripts for bash and for zsh"});
+    const std::map<std::string_view, const char*> scripts = {
+        {"bash", kBashCompletion}, {"zsh", kZshCompletion}, {"fish", kFishCompletion}};
+    const auto script = scripts.find(*shell);
+    if (script == scripts.end()) {
+      exit_code = complain({Errc::kInvalid, "there are scripts for bash, zsh and fish"});
       return;
     }
-    std::fputs(*shell == "bash" ? kBashCompletion : kZshCompletion, stdout);
+    std::fputs(script->second, stdout);
   });
   auto* hidden = app.add_subcommand("__complete", "what could come next, for those scripts");
   hidden->group("");

@@ -19,5 +19,6 @@ std::vector<std::string> completions(const CLI::App& app, std::string_view line)
 // The scripts that `proctor completion SHELL` prints.
 extern const char* const kBashCompletion;
 extern const char* const kZshCompletion;
+extern const char* const kFishCompletion;
 
 }  // namespace proctor::cli

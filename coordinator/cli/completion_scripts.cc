@@ -37,4 +37,14 @@ _proctor() {
 compdef _proctor proctor
 )zsh";
 
+// The program is the one that was typed: `commandline -opc` has its words, as bash's COMP_WORDS.
+const char* const kFishCompletion =
+    R"fish(# fish completion for proctor; in ~/.config/fish/completions/proctor.fish
+function __proctor_complete
+    set -l typed (commandline -opc)
+    $typed[1] __complete (commandline -cp | string collect) 2>/dev/null
+end
+complete -c proctor -f -a '(__proctor_complete)'
+)fish";
+
 }  // namespace proctor::cli

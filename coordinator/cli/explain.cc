@@ -17,6 +17,8 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/control_protocol.h"
+#include "coordinator/shell/status.h"
 
 namespace proctor::cli {
 namespace {
@@ -109,6 +111,16 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
          " for all " + std::to_string(found->parked) + " parked there)\n";
 }
 
+// Since when, and what to type.
+std::string no_coordinator(const FrozenCampaign& frozen) {
+  std::string out = "it waits for a coordinator: none runs";
+  constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
+  if (const Result<std::string> bytes = read_file(frozen.folder.status(), kStatusBytes); bytes.ok())
+    if (const Result<StatusSnapshot> last = parse_status(*bytes); last.ok())
+      out += " since " + to_rfc3339(last->at) + ", when it was " + last->state;
+  return out + "; proctor resume " + frozen.folder.campaign.string() + " goes on";
+}
+
 // {"code": ..., "facts": ..., "text": ...}, and whether a coordinator said so.  Null: nothing of
 // the campaign has run yet.
 struct Why {
@@ -124,6 +136,11 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return Why{};
   PROCTOR_TRY(Json said, explain_offline(frozen, run));
+  // Whatever a scheduler would be waiting for, there is none.
+  const std::string code = said.value("code", std::string());
+  if (code == "worker" || code == "capability" || code == "elsewhere" || code == "alone" ||
+      code == "order")
+    said = {{"code", "coordinator"}, {"text", no_coordinator(frozen)}, {"facts", Json::object()}};
   return Why{std::move(said), false};
 }
 
@@ -131,13 +148,6 @@ std::string text_of(const Why& why) {
   if (!why.said.is_object() || !why.said.contains("text") || !why.said["text"].is_string())
     return "";
   return printable(why.said["text"].get<std::string>(), limits::kDetailBytes);
-}
-
-Result<RunId> find_run(const FrozenCampaign& frozen, const std::string& name) {
-  if (const auto run = frozen.plan.find(name)) return *run;
-  return Error{Errc::kNotFound, "the plan has no run " + printable(name) +
-                                    "; runs are named TASK/METHOD/rN, as in " +
-                                    frozen.plan.run_name(RunId(0))};
 }
 
 Json attempt_json(const AttemptRecord& a) {
@@ -159,7 +169,7 @@ Json attempt_json(const AttemptRecord& a) {
 
 Result<int> explain_json(const std::string& folder, const std::string& run_name) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen, run_name));
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
   PROCTOR_TRY(const Why why, why_of(frozen, run));
@@ -178,7 +188,7 @@ Result<int> explain_json(const std::string& folder, const std::string& run_name)
 
 Result<std::string> explain(const std::string& folder, const std::string& run_name) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen, run_name));
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
   const std::string unit = money_word(frozen.campaign.cost_model);

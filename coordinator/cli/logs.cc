@@ -14,6 +14,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 namespace {
@@ -43,13 +44,6 @@ std::optional<fs::path> at_worker(const FrozenCampaign& frozen, const AttemptId&
     if (fs::is_directory(dir, unused)) return dir;
   }
   return std::nullopt;
-}
-
-Result<RunId> run_named(const FrozenCampaign& frozen, const std::string& name) {
-  if (const auto run = frozen.plan.find(name)) return *run;
-  return Error{Errc::kInvalid, "the plan has no run " + printable(name) +
-                                   "; runs are named TASK/METHOD/rN, as in " +
-                                   frozen.plan.run_name(RunId(0))};
 }
 
 Result<Place> place_of(const FrozenCampaign& frozen, RunId run, std::uint32_t wanted) {
@@ -156,7 +150,7 @@ void put_new(const Place& place, const std::string& phase,
 
 Result<int> show_logs(const LogsArgs& args) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
-  PROCTOR_TRY(const RunId run, run_named(frozen, args.run));
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
   PROCTOR_TRY(Place place, place_of(frozen, run, args.attempt));
   std::map<std::string, std::uint64_t> seen;
   std::string last;
@@ -181,7 +175,7 @@ Result<int> show_logs(const LogsArgs& args) {
 
 Result<int> show_diff(const LogsArgs& args) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
-  PROCTOR_TRY(const RunId run, run_named(frozen, args.run));
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
   PROCTOR_TRY(const Place place, place_of(frozen, run, args.attempt));
   const fs::path patch = place.dir / kPatchFile;
   std::error_code ec;

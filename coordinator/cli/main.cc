@@ -52,6 +52,32 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
   return said;
 }
 
+// " (did you mean --X?)" of the first option that the typed command does not have; empty: none is
+// near.
+std::string meant_option(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* command = &app;
+  std::vector<std::string> names;
+  const auto take = [&](const CLI::App& of) {
+    for (const CLI::Option* option : of.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  };
+  take(app);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    const auto inner = command->get_subcommands(
+        [&](const CLI::App* candidate) { return candidate->check_name(word); });
+    if (!inner.empty()) {
+      command = inner.front();
+      take(*command);
+    }
+    if (!word.starts_with("--") || std::ranges::find(names, word) != names.end()) continue;
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    if (const auto near = proctor::nearest_word(word, views))
+      return " (did you mean " + *near + "?)";
+  }
+  return "";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -81,6 +107,9 @@ int main(int argc, char** argv) try {
     return cli::complain({Errc::kInvalid, *said});
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& e) {
+    return cli::complain({Errc::kInvalid, printable(e.what()) + meant_option(app, argc, argv) +
+                                              "\nRun with --help for more information."});
   } catch (const CLI::ParseError& e) {
     // Zero for --help and --version; everything else is bad input.
     return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;

@@ -37,7 +37,9 @@ void add_remove_task(CLI::App& app, int& exit_code) {
   auto args = std::make_shared<Args>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("TASK", args->task, "the contract's id")->required();
-  command->add_option("--reason", args->reason, "why: objective invalidity only (R173)")
+  command
+      ->add_option("--reason", args->reason,
+                   "why: only what makes the task itself invalid, never how runs came out")
       ->required();
   command->callback([=, &exit_code] {
     const Status done = remove_task(args->folder, args->task, args->reason);

@@ -171,6 +171,11 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
   for (const RunId run : cancelled)
     if (known(run) && input.runs[run.raw()].state != RunRecord::State::kEnded)
       input.runs[run.raw()].state = RunRecord::State::kCancelled;
+  for (const RunId run : frozen.removed) {
+    RunRecord& record = input.runs[run.raw()];
+    record.ended_before_removal = record.state == RunRecord::State::kEnded;
+    if (record.state == RunRecord::State::kEnded) record.state = RunRecord::State::kRemoved;
+  }
   if (money != nullptr && frozen.campaign.cost_inputs)
     input.projection =
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);
@@ -206,7 +211,7 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   return out;
 }
 
-Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
+Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words words) {
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   // Taken before the journal is read: the later of two reports is also the one of the later
   // journal.
@@ -215,13 +220,17 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen) {
   PROCTOR_CHECK_OK(write_with_digests(frozen, made));
   const fs::path dir = frozen.folder.reports();
   const CampaignReport& report = made.report;
-  std::string shown = made.files["report.txt"] + "\nReport files:    " + dir.string() +
-                      "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
-                      (report.projection ? ", projection.csv" : "") + ")\n" +
-                      "Run directories: " + frozen.folder.runs().string() +
-                      "/TASK/METHOD/rN/attempt-K/\n" +
-                      "Journal:         " + frozen.folder.journal().string() +
-                      " (open it with sqlite3; head " + report.journal_head.substr(0, 12) + ")\n";
+  std::string shown =
+      render_text(report, words) +
+      (words == Words::kShown ? ""
+                              : "\nWhat the words mean: proctor report --words " +
+                                    frozen.folder.campaign.string() + ", and report.txt\n") +
+      "\nReport files:    " + dir.string() +
+      "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
+      (report.projection ? ", projection.csv" : "") + ")\n" +
+      "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
+      "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3; head " +
+      report.journal_head.substr(0, 12) + ")\n";
   return WrittenReport{std::move(made.report), std::move(shown)};
 }
 

@@ -25,6 +25,7 @@ struct WrittenReport {
 };
 // Writes report.txt, .json and .csv, runs.csv, costs.csv, success.svg and burndown.svg; with
 // inputs of a projection also projection.csv.  And digests.json (report_digests.h).
-Result<WrittenReport> write_report_files(const FrozenCampaign& frozen);
+Result<WrittenReport> write_report_files(const FrozenCampaign& frozen,
+                                         Words words = Words::kLeftOut);
 
 }  // namespace proctor::cli

@@ -11,6 +11,7 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
@@ -139,22 +140,18 @@ Result<int> review(const ReviewArgs& args) {
                                      "\", expected " + minutes.error().detail};
   PROCTOR_CHECK_OK(check_words(args));
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
-  const std::optional<RunId> run = frozen.plan.find(args.run);
-  if (!run)
-    return Error{Errc::kNotFound, "the plan has no run " + printable(args.run) +
-                                      "; runs are named TASK/METHOD/rN, as in " +
-                                      frozen.plan.run_name(RunId(0))};
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
   PROCTOR_TRY(const std::uint64_t price, registered_price(frozen.campaign));
   if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
                  "this campaign is running (" + *owner +
                      "): stop it first (interrupt that process once), then book the review"};
   const MicroUsd cost = review_cost(price, *minutes);
-  PROCTOR_TRY(Booking booking, book(frozen, *run, *minutes, cost, args));
+  PROCTOR_TRY(Booking booking, book(frozen, run, *minutes, cost, args));
   // The journal's lock keeps a coordinator from starting meanwhile.
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
-  PROCTOR_TRY(booking, book(frozen, *run, *minutes, cost, args));
-  const std::vector<ReviewShort> where = check_review(booking.money, run->raw(), cost);
+  PROCTOR_TRY(booking, book(frozen, run, *minutes, cost, args));
+  const std::vector<ReviewShort> where = check_review(booking.money, run.raw(), cost);
   if (!where.empty()) {
     refuse(frozen.campaign, args, cost, where);
     return kBudgetExhausted;

@@ -11,6 +11,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/story_text.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 namespace {
@@ -53,11 +54,7 @@ Result<int> tell_story(const StoryArgs& args) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   std::optional<RunId> run;
   if (!args.run.empty()) {
-    run = frozen.plan.find(args.run);
-    if (!run)
-      return Error{Errc::kNotFound, "the plan has no run " + printable(args.run) +
-                                        "; runs are named TASK/METHOD/rN, as in " +
-                                        frozen.plan.run_name(RunId(0))};
+    PROCTOR_TRY(run, find_run(frozen.plan, args.run));
   }
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec))

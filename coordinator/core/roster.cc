@@ -1,6 +1,7 @@
 #include "coordinator/core/roster.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "common/base/assert.h"
 
@@ -66,7 +67,12 @@ void Roster::change(WorkerIndex i, const Change& apply) {
   WorkerState& w = workers_[i];
   by_free_.erase({-static_cast<std::int64_t>(w.free()), i});
   free_total_ -= w.free();
+  const auto what = [&w] {
+    return std::tuple(w.present, w.suspect, w.drained, w.kept, w.quarantine);
+  };
+  const auto before = what();
   apply(w);
+  if (what() != before) w.since = now_;
   free_total_ += w.free();
   by_free_.insert({-static_cast<std::int64_t>(w.free()), i});
 }
@@ -160,6 +166,10 @@ std::optional<WorkerIndex> Roster::pick_to_keep(std::uint32_t needs) const {
 bool Roster::anyone_has(std::uint32_t needs) const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [&](const WorkerState& w) { return w.present && (needs & ~w.has) == 0; });
+}
+
+std::uint64_t Roster::present() const {
+  return static_cast<std::uint64_t>(std::ranges::count(workers_, true, &WorkerState::present));
 }
 
 std::uint64_t Roster::slots() const {

@@ -57,8 +57,9 @@ struct WorkerState {
   WallTime back_at_wall;
   std::uint32_t failures = 0;     // infrastructure failures in a row
   std::uint32_t quarantines = 0;  // of kFailures, in a row
-  BootId kicked;                  // 0: none.  That life of it is not let in again
-  std::vector<BootId> past;       // lives before this one, the last few: their words come late
+  WallTime since;            // what it is now (see standing()) it has been since then; 0: unknown
+  BootId kicked;             // 0: none.  That life of it is not let in again
+  std::vector<BootId> past;  // lives before this one, the last few: their words come late
 
   bool takes_new() const {
     return present && !suspect && !drained && quarantine == Quarantine::kNone;
@@ -71,6 +72,8 @@ std::string standing(const WorkerState& worker);
 
 class Roster {
  public:
+  // Whatever changes from here on changes then.
+  void set_time(WallTime now) { now_ = now; }
   WorkerIndex index_of(const WorkerId& id);  // adds an absent worker
   const WorkerState& at(WorkerIndex i) const { return workers_[i]; }
   std::size_t size() const { return workers_.size(); }
@@ -98,11 +101,13 @@ class Roster {
   std::uint64_t slots() const;
   // Does anybody who is here have all of `needs`, free or not?
   bool anyone_has(std::uint32_t needs) const;
+  std::uint64_t present() const;  // workers that are here
 
  private:
   template <class Change>
   void change(WorkerIndex i, const Change& apply);
 
+  WallTime now_;
   std::vector<WorkerState> workers_;
   std::map<WorkerId, WorkerIndex> by_name_;
   // (most free first, index): the second key makes ties deterministic.

@@ -36,7 +36,9 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
 std::vector<Command> Scheduler::start(Time now) {
   PROCTOR_ASSERT(!started_);
   started_ = true;
+  started_at_ = now.wall;
   now_ = now;
+  roster_.set_time(now.wall);
   restore_waits();
   suspension_told_ = suspended_;
   for (auto& [run, attempt] : live_) {
@@ -59,6 +61,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   PROCTOR_ASSERT(started_);
   PROCTOR_ASSERT(now_.mono <= now.mono);
   now_ = now;
+  roster_.set_time(now.wall);
   std::visit([this](const auto& e) { handle(e); }, event);
   release_due();
   dispatch();

@@ -119,6 +119,14 @@ class Scheduler {
   std::string explain(RunId run) const { return why(run).text; }
   // "3 runs wait for a worker with Docker", when nobody who is here can run them; else empty.
   std::string waiting_for_workers() const;
+  // Attempts that are out, the first `most` of them, and where; no worker: it is on its way.
+  struct UnderWay {
+    RunId run;
+    WorkerId worker;
+  };
+  std::vector<UnderWay> under_way(std::size_t most) const;
+  // Until when a worker stands as it does; nothing: until somebody acts, or nobody knows.
+  std::optional<WallTime> stands_until(WorkerIndex w) const;
   // Parked because its task or method is, and for no envelope.
   bool is_faulty(RunId run) const { return shut_.contains(run); }
   // What is parked because it is broken: a run of it, and the sentence.
@@ -279,6 +287,9 @@ class Scheduler {
   void wake(WorkerIndex w);
   void keep_for_suspects();
   bool has_lone_attempt(WorkerIndex w) const;
+  Millis lease_of(WorkerIndex w) const;
+  std::string told_standing(WorkerIndex w) const;
+  std::optional<WallTime> given_up_at(WorkerIndex w) const;
   Explanation why_active(RunId run) const;
   Explanation why_waiting(RunId run) const;
   Explanation why_shut(RunId run) const;
@@ -377,6 +388,7 @@ class Scheduler {
   std::vector<ScopeSpec> raised_;      // for the ledger, once they are durable
   bool started_ = false, end_told_ = false;
   Time now_;
+  WallTime started_at_;
 
   // gathered during one step, sent at its end
   std::vector<JournalWrite> writes_;

@@ -135,14 +135,79 @@ Explanation Scheduler::why_no_worker(RunId run) const {
   if (waits_for_another(run))
     return {"elsewhere", "it waits for another worker with " + what + told_fault(run),
             std::move(facts)};
-  if (!roster_.anyone_has(needs))
-    return {"capability", "it waits for a free worker with " + what, std::move(facts)};
+  const std::string waits = "it waits for a free worker with " + what;
+  const bool here = roster_.anyone_has(needs);
+  std::string others;  // who could run it, were it not for this
+  std::size_t n = 0;
+  constexpr std::size_t kShown = 3;
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
     const WorkerState& s = roster_.at(w);
-    if (!s.present || (needs & ~s.has) != 0 || s.takes_new()) continue;
+    if (s.present != here || (here && (needs & ~s.has) != 0)) continue;
+    if (s.takes_new()) return {"worker", waits, std::move(facts)};  // it is busy
     facts.emplace_back("worker " + s.id.raw(), standing(s));
+    if (++n <= kShown)
+      others += (others.empty() ? "" : ", ") + s.id.raw() + " is " + told_standing(w);
   }
-  return {"worker", "it waits for a free worker with " + what, std::move(facts)};
+  if (kShown < n) others += " and " + std::to_string(n - kShown) + " more likewise";
+  if (here) {
+    if (n == 1) return {"worker", waits + ": the only one, " + others, std::move(facts)};
+    return {"worker", waits + ", and nobody of them takes work: " + others, std::move(facts)};
+  }
+  const std::string start =
+      "; start one with proctor-worker --connect, or stop this and proctor "
+      "resume --workers N";
+  if (const std::uint64_t present = roster_.present(); 0 < present)
+    return {"capability",
+            waits + ": of " + std::to_string(present) + " here " +
+                (present == 1 ? "it has none" : "none has that") + start,
+            std::move(facts)};
+  return {"capability",
+          waits + ": none is here, and " +
+              (others.empty() ? "none has ever joined; this coordinator has run since " +
+                                    to_rfc3339(started_at_)
+                              : others) +
+              start,
+          std::move(facts)};
+}
+
+// standing(), since when, until when, and what ends it.
+std::string Scheduler::told_standing(WorkerIndex w) const {
+  const WorkerState& s = roster_.at(w);
+  const std::string since = s.since.raw() == 0 ? "" : " since " + to_rfc3339(s.since);
+  if (!s.present) return "gone" + since;
+  const std::string release = ", until proctor release CAMPAIGN " + s.id.raw();
+  if (s.quarantine == WorkerState::Quarantine::kFailures)
+    return "quarantined" + since + " until " + to_rfc3339(s.back_at_wall) + ": " + s.reason +
+           " (proctor release CAMPAIGN " + s.id.raw() + " ends it now)";
+  if (s.quarantine == WorkerState::Quarantine::kOperator)
+    return "quarantined" + since + release + ": " + s.reason;
+  if (s.drained) return "drained" + since + release;
+  if (!s.suspect) return standing(s) + since;
+  return "suspect" + since + ": it has not been heard of, and is given up at " +
+         to_rfc3339(*given_up_at(w)) + " unless it is";
+}
+
+// When its runs are taken for lost, if it stays as silent.  Nothing: it is no suspect.
+std::optional<WallTime> Scheduler::given_up_at(WorkerIndex w) const {
+  const WorkerState& s = roster_.at(w);
+  if (!s.present || !s.suspect) return std::nullopt;
+  return WallTime(now_.wall.raw() + (s.last_sync + lease_of(w) - now_.mono).count());
+}
+
+// Until when it stands as it does, where that is known.
+std::optional<WallTime> Scheduler::stands_until(WorkerIndex w) const {
+  const WorkerState& s = roster_.at(w);
+  if (s.present && s.quarantine == WorkerState::Quarantine::kFailures) return s.back_at_wall;
+  return given_up_at(w);
+}
+
+std::vector<Scheduler::UnderWay> Scheduler::under_way(std::size_t most) const {
+  std::vector<UnderWay> out;
+  for (const auto& [run, a] : live_) {
+    if (out.size() == most) break;
+    out.push_back({run, a.worker ? roster_.at(*a.worker).id : WorkerId("")});
+  }
+  return out;
 }
 
 std::uint64_t Scheduler::before_in_line(RunId run) const {

@@ -109,6 +109,7 @@ void Scheduler::restore_failures(const RestoredAttempt& r) {
 }
 
 Status Scheduler::restore_note(const Note& note) {
+  roster_.set_time(note.at);  // of what it says of a worker
   PROCTOR_ASSERT(!started_);
   if (note.kind == kNoteLoss) return restore_loss(note);
   if (note.kind == kNoteFault) return restore_fault(note);

@@ -246,14 +246,17 @@ void Scheduler::handle(const WorkerDisconnected& e) {
   suspect(w, "is no longer connected");
 }
 
+// Silence may be the network's: before it convicts a run it must last twice as long.
+Millis Scheduler::lease_of(WorkerIndex w) const {
+  return has_lone_attempt(w) ? settings_.lease * 2 : settings_.lease;
+}
+
 void Scheduler::handle(const TimerFired&) {
   std::size_t lost = 0;
   for (WorkerIndex w = 0; w < roster_.size() && lost < kLossesPerStep; ++w) {
     const WorkerState& worker = roster_.at(w);
     if (!worker.present) continue;
-    // Silence may be the network's: before it convicts a run it must last twice as long.
-    const Millis lease = has_lone_attempt(w) ? settings_.lease * 2 : settings_.lease;
-    if (worker.last_sync + lease <= now_.mono) {
+    if (worker.last_sync + lease_of(w) <= now_.mono) {
       lost += worker_gone(w, Loss::kSilent,
                           "worker " + worker.id.raw() + " was silent for the whole lease");
     } else if (!worker.suspect && worker.last_sync + settings_.suspect_after <= now_.mono) {

@@ -57,6 +57,8 @@ ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict);
 // (task:ID or method:NAME when one name is both).  kNotFound, kInvalid: what was meant is not
 // clear.
 Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words);
+// The run of that name, TASK/METHOD/rN.  kNotFound says which one was probably meant.
+Result<RunId> find_run(const Plan& plan, std::string_view name);
 
 // What the names of a request are resolved against.
 struct ControlNames {

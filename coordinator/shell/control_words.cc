@@ -97,6 +97,30 @@ Result<ScopeId> find_scope(const PlanView& view, const std::string& name) {
   return Error{Errc::kNotFound, "there is no envelope " + printable(name) + suggestion(name, all)};
 }
 
+// Each of the three parts is corrected by itself: together they may be too far from any name.  A
+// part that is missing is the first there is.
+std::optional<std::string> meant_run(const Plan& plan, std::string_view name) {
+  const PlanShape& shape = plan.shape();
+  const std::size_t first = name.find('/');
+  const std::string_view task = name.substr(0, first);
+  std::string_view rest = first == std::string_view::npos ? "" : name.substr(first + 1);
+  const std::size_t second = rest.find('/');
+  const std::string_view method = rest.substr(0, second);
+  const std::string_view replicate =
+      second == std::string_view::npos ? "" : rest.substr(second + 1);
+  std::vector<std::string_view> tasks;
+  for (const PlanTask& t : shape.tasks) tasks.push_back(t.id);
+  const std::vector<std::string_view> methods(shape.methods.begin(), shape.methods.end());
+  const auto near_task = nearest_word(task, tasks);
+  const auto near_method =
+      method.empty() ? std::optional(shape.methods.front()) : nearest_word(method, methods);
+  if (!near_task || !near_method) return std::nullopt;
+  const std::string both = *near_task + "/" + *near_method + "/";
+  for (const std::string& last : {std::string(replicate), "r" + std::string(replicate)})
+    if (plan.find(both + last)) return both + last;
+  return plan.find(both + "r1") ? std::optional(both + "r1") : std::nullopt;
+}
+
 template <class Wanted>
 std::vector<RunId> runs_where(const Plan& plan, const Wanted& wanted) {
   std::vector<RunId> out;
@@ -114,14 +138,21 @@ ControlNames names_of(const Plan& plan, const Scheduler& scheduler) {
   return names;
 }
 
+Result<RunId> find_run(const Plan& plan, std::string_view name) {
+  if (const auto run = plan.find(name)) return *run;
+  const std::optional<std::string> meant = meant_run(plan, name);
+  return Error{Errc::kNotFound,
+               "the plan has no run " + printable(name) +
+                   (meant ? " (did you mean " + *meant + "?)"
+                          : "; runs are named TASK/METHOD/rN, as in " + plan.run_name(RunId(0)))};
+}
+
 Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words) {
   const PlanShape& shape = plan.shape();
   if (words == "all") return runs_where(plan, [](const PlanRow&) { return true; });
   if (words.find('/') != std::string_view::npos) {
-    if (const auto run = plan.find(words)) return std::vector<RunId>{*run};
-    return Error{Errc::kNotFound, "the plan has no run " + printable(words) +
-                                      "; runs are named TASK/METHOD/rN, as in " +
-                                      plan.run_name(RunId(0))};
+    PROCTOR_TRY(const RunId run, find_run(plan, words));
+    return std::vector<RunId>{run};
   }
   const bool only_task = words.starts_with("task:"), only_method = words.starts_with("method:");
   const std::string_view name =

@@ -227,6 +227,8 @@ void Coordinator::ask_to_stop() {
     log::info("stopping: running attempts are finished, none is started (again to cancel them)");
     journal_->append({Note{wall_now(), "drain", {}, {}, "signal"}}, [](Status) {});
     feed(DrainAsked{});
+    if (!outcome_ && 0 < core_->counts().active)
+      log::info("stopping: it waits for " + wound_down());
   } else {
     log::info("cancelling what runs; the campaign can be resumed");
     journal_->append({Note{wall_now(), "cancel", {}, {}, "signal"}}, [](Status) {});

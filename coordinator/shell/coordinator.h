@@ -145,6 +145,7 @@ class Coordinator {
   void warn(const std::string& text);
   void tick();
   void write_status(StatusSnapshot status);
+  std::string wound_down() const;
   StatusSnapshot snapshot() const;
   std::string run_name(RunId run) const { return options_.plan->run_name(run); }
 

@@ -40,8 +40,8 @@ void Coordinator::perform(const Answer& c) {
 }
 
 ControlAnswer Coordinator::explained(const ControlRequest& request) const {
-  const auto run = options_.plan->find(request.runs);
-  if (!run) return {Verdict::kInvalid, "the plan has no run " + printable(request.runs), {}};
+  const Result<RunId> run = find_run(*options_.plan, request.runs);
+  if (!run.ok()) return {Verdict::kInvalid, run.error().detail, {}};
   const Explanation why = core_->why(*run);
   Result<Json> told = parse_json(to_json(why));
   PROCTOR_ASSERT(told.ok());  // we have just written it

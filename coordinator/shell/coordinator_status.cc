@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "common/base/log.h"
@@ -12,6 +13,36 @@
 namespace proctor {
 namespace {
 constexpr std::chrono::seconds kStatusEvery(1);
+// `here`: runs that have ended in this life of ours.
+void foretell(StatusSnapshot& s, std::uint64_t here) {
+  const std::uint64_t left = s.queued + s.active;
+  const bool over = s.state == "complete" || s.state == "stopped" || s.state.starts_with("failed");
+  if (over || left == 0) return;
+  if (s.active == 0 && s.state != "running") {
+    s.eta_waits = s.state.starts_with("paused") ? "proctor unpause" : s.state;
+    return;
+  }
+  if (s.active == 0 && std::ranges::none_of(s.workers, [](const StatusSnapshot::Worker& w) {
+        return w.state == "ready";
+      })) {
+    s.eta_waits = s.workers.empty() ? "a first worker" : "a worker that takes work";
+    return;
+  }
+  if (s.active == 0 && s.in_backoff == s.queued) {
+    s.eta_waits = "runs to be tried again";
+    return;
+  }
+  if (here == 0) return;
+  const double each = static_cast<double>(s.at.raw() - s.begun.raw()) / static_cast<double>(here);
+  // Of a count of n events the rate lies within 1.96 / sqrt(n) of what was seen, with 95 %.
+  const double off = 1.96 / std::sqrt(static_cast<double>(here));
+  const auto after = [&](double factor) {
+    return static_cast<std::int64_t>(each * static_cast<double>(left) * factor);
+  };
+  s.eta_ms = after(1);
+  s.eta_low_ms = after(1 / (1 + off));
+  if (off < 1) s.eta_high_ms = after(1 / (1 - off));
+}
 }  // namespace
 
 void Coordinator::tick() {
@@ -35,6 +66,22 @@ void Coordinator::write_status(StatusSnapshot status) {
         (void)write_file(path, to_json(status), Durability::kLazy);
         *writing = false;
       });
+}
+
+// "2 runs (a/b/r1 on w1, ...)": what stands between us and the end.
+std::string Coordinator::wound_down() const {
+  constexpr std::size_t kShown = 3;
+  const std::uint64_t active = core_->counts().active;
+  if (active == 0) return "workers to hand over what they have";
+  std::string out = std::to_string(active) + (active == 1 ? " run (" : " runs (");
+  bool first = true;
+  for (const Scheduler::UnderWay& u : core_->under_way(kShown)) {
+    out += (first ? "" : ", ") + run_name(u.run);
+    if (!u.worker.raw().empty()) out += " on " + u.worker.raw();
+    first = false;
+  }
+  if (kShown < active) out += " and " + std::to_string(active - kShown) + " more";
+  return out + (stops_ < 2 ? "); interrupt again to cancel" : "); they are being cancelled");
 }
 
 StatusSnapshot Coordinator::snapshot() const {
@@ -90,16 +137,16 @@ StatusSnapshot Coordinator::snapshot() const {
   const Roster& roster = core_->roster();
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);
-    s.workers.push_back(
-        {w.id.raw(), w.slots, w.held, standing(w), capability::describe_offer(w.has)});
+    s.workers.push_back({w.id.raw(), w.slots, w.held, standing(w),
+                         capability::describe_offer(w.has), w.since,
+                         core_->stands_until(i).value_or(WallTime(0))});
   }
   s.lag = lag_.figures();
   s.floods = floods_.refused();
-  const std::uint64_t here = s.done() - ended_before_;
-  const std::int64_t elapsed = s.at.raw() - begun_.raw();
-  if (0 < here && !outcome_)
-    s.eta_ms =
-        elapsed * static_cast<std::int64_t>(s.queued + s.active) / static_cast<std::int64_t>(here);
+  if (!outcome_ && core_->draining())
+    s.eta_waits = wound_down();
+  else
+    foretell(s, s.done() - ended_before_);
   return s;
 }
 

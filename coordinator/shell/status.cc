@@ -30,6 +30,30 @@ std::string outcomes(const StatusSnapshot& s) {
          " invalid";
 }
 
+// What is left takes as long as the runs so far did on average; with few of them that may be far
+// off, so the bounds stand beside it.
+std::string eta(const StatusSnapshot& s) {
+  if (!s.eta_waits.empty())
+    return " | ETA unknown: it waits for " + printable(s.eta_waits, limits::kDetailBytes);
+  if (s.eta_ms < 0) return "";
+  std::string out = " | ETA " + duration(s.eta_ms);
+  if (0 <= s.eta_low_ms)
+    out += " (" + duration(s.eta_low_ms) + " to " +
+           (0 <= s.eta_high_ms ? duration(s.eta_high_ms) : "unknown") + ")";
+  return out;
+}
+
+// ", since T, until U": of a worker that is not simply at work.
+std::string how_long(const StatusSnapshot::Worker& w) {
+  if (w.state == "ready") return "";
+  std::string out;
+  if (0 < w.since.raw()) out += " since " + to_rfc3339(w.since);
+  if (0 < w.until.raw())
+    out += (w.state == "suspect" ? ", its runs are taken for lost at " : ", until ") +
+           to_rfc3339(w.until);
+  return out;
+}
+
 }  // namespace
 
 void keep_latest(StatusSnapshot& s) {
@@ -59,6 +83,9 @@ std::string to_json(const StatusSnapshot& s) {
             {"acceptance_error", s.ended[2]},
             {"invalid", s.ended[3]},
             {"eta_ms", s.eta_ms},
+            {"eta_low_ms", s.eta_low_ms},
+            {"eta_high_ms", s.eta_high_ms},
+            {"eta_waits", s.eta_waits},
             {"envelopes", Json::array()},
             {"alerts", Json::array()},
             {"alerts_before", s.alerts_before},
@@ -83,7 +110,9 @@ std::string to_json(const StatusSnapshot& s) {
                             {"slots", w.slots},
                             {"held", w.held},
                             {"state", w.state},
-                            {"offers", w.offers}});
+                            {"offers", w.offers},
+                            {"since_ms", w.since.raw()},
+                            {"until_ms", w.until.raw()}});
   return j.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
@@ -105,6 +134,9 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   s.ended = {j.at("success").get<std::uint64_t>(), j.at("failure").get<std::uint64_t>(),
              j.at("acceptance_error").get<std::uint64_t>(), j.at("invalid").get<std::uint64_t>()};
   s.eta_ms = j.at("eta_ms").get<std::int64_t>();
+  s.eta_low_ms = j.value("eta_low_ms", s.eta_low_ms);
+  s.eta_high_ms = j.value("eta_high_ms", s.eta_high_ms);
+  s.eta_waits = j.value("eta_waits", s.eta_waits);
   const auto money = [](const Json& o, const char* key) {
     return MicroUsd::from_micros(o.at(key).get<std::int64_t>());
   };
@@ -129,7 +161,8 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   for (const Json& w : j.at("workers"))
     s.workers.push_back({w.at("name").get<std::string>(), w.at("slots").get<std::uint32_t>(),
                          w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>(),
-                         w.value("offers", "")});
+                         w.value("offers", ""), WallTime(w.value("since_ms", std::int64_t{0})),
+                         WallTime(w.value("until_ms", std::int64_t{0}))});
   return s;
 } catch (const Json::exception& e) {
   return Error{Errc::kCorrupt, std::string("status.json: ") + e.what()};
@@ -149,7 +182,7 @@ std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
     line += " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) +
             " " + s.unit;
   if (s.state != "running") line += " | " + printable(s.state, limits::kDetailBytes);
-  if (0 <= s.eta_ms) line += " | ETA " + duration(s.eta_ms);
+  line += eta(s);
   if (0 < columns && columns < line.size()) line.resize(columns);
   return line;
 }
@@ -183,9 +216,9 @@ std::string describe(const StatusSnapshot& s) {
     out += "  " + printable(fault, limits::kDetailBytes) + "\n";
   out += "\nworkers\n";
   for (const auto& w : s.workers)
-    out += "  " + printable(w.name) + ": " + printable(w.state, limits::kDetailBytes) + ", " +
-           std::to_string(w.held) + " of " + std::to_string(w.slots) + " slots in use, offers " +
-           printable(w.offers) + "\n";
+    out += "  " + printable(w.name) + ": " + printable(w.state, limits::kDetailBytes) +
+           how_long(w) + ", " + std::to_string(w.held) + " of " + std::to_string(w.slots) +
+           " slots in use, offers " + printable(w.offers) + "\n";
   if (s.workers.empty()) out += "  none has joined\n";
   return out;
 }

@@ -23,8 +23,9 @@ struct StatusSnapshot {
   struct Worker {
     std::string name;
     std::uint32_t slots = 0, held = 0;
-    std::string state;   // "ready", "suspect", "gone"
-    std::string offers;  // "bubblewrap and Docker"
+    std::string state;          // "ready", "suspect", "gone"
+    std::string offers;         // "bubblewrap and Docker"
+    WallTime since{}, until{};  // it has stood so since then, and does until then; 0: unknown
   };
   std::string campaign;
   std::string unit = "USD";  // what amounts are counted in (money_word.h)
@@ -48,7 +49,10 @@ struct StatusSnapshot {
   std::vector<std::string> faults;
   std::uint64_t faulty = 0;  // those of `parked` that are parked for that
   std::vector<Worker> workers;
-  std::int64_t eta_ms = -1;  // -1: not known yet
+  // Milliseconds until all runs have ended, if the others take as long as those so far, and between
+  // what bounds that is with a confidence of 95 %.  -1: not known (yet).
+  std::int64_t eta_ms = -1, eta_low_ms = -1, eta_high_ms = -1;
+  std::string eta_waits;     // what has to happen before it can be foretold; empty: nothing
   LagFigures lag;            // of the coordinator's loop
   std::uint64_t floods = 0;  // messages dropped unread, of workers that sent too many
 

@@ -104,7 +104,7 @@ void declare(CLI::App& app, Options& o) {
           std::map<std::string, ImageRunner>{{"auto", ImageRunner::kAuto},
                                              {"oci", ImageRunner::kOci},
                                              {"docker", ImageRunner::kDocker}}))
-      ->default_str("auto");
+      ->option_text("auto|oci|docker");
   app.add_option("--image-store", o.image_store,
                  "folder of the unpacked images that oci runs (see proctor images)")
       ->envname(kImageStoreVariable)

@@ -10,6 +10,29 @@
 
 namespace proctor {
 
+// Nobody answers: a wrong address, a coordinator that does not run, or one that refuses our key all
+// look alike from here.  Said once, and then ever more seldom.
+void WorkerLoop::tell_silence(Instant now) {
+  constexpr Millis kMost{600'000};
+  if (now < next_silence_ || now - last_word_ < kFirstSilence) {
+    if (now - last_word_ < kFirstSilence) {
+      silence_pause_ = kFirstSilence;
+      next_silence_ = last_word_ + kFirstSilence;
+    }
+    return;
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - last_word_).count();
+  log::warn("no coordinator has answered at " + options_.port.endpoint + " for " +
+            std::to_string(seconds) +
+            " s: is it running there (proctor status), and does it know this worker's key? Tried "
+            "again until it answers" +
+            (options_.give_up_after
+                 ? " or for " + std::to_string(options_.give_up_after->count()) + " s"
+                 : ""));
+  silence_pause_ = std::min(silence_pause_ * 4, kMost);
+  next_silence_ = now + silence_pause_;
+}
+
 // The coordinator has read the Sync of this ticket (0: it does not say which): it knows what was
 // declined in it, and assigns nothing more to a worker that has no slots.
 void WorkerLoop::heard(std::uint64_t ticket) {

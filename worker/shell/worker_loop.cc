@@ -98,6 +98,7 @@ Result<WorkerLoop::End> WorkerLoop::run() {
   features_ = options_.features();
   last_word_ = mono_now();
   next_look_ = last_word_ + kLook;
+  next_silence_ = last_word_ + kFirstSilence;
   on_signal();
   tick();
   io_.run();
@@ -127,6 +128,7 @@ void WorkerLoop::tick() {
   if (end_) return;
   const Instant now = mono_now();
   if (next_sync_ <= now) sync();
+  tell_silence(now);
   look_at_host(now);
   if (linked_ && kProgress <= now - last_said_ && !attempts_.empty()) {
     last_said_ = now;

@@ -100,6 +100,7 @@ class WorkerLoop {
   void deliver();
   void leave_if_done();
   void say_what_waits();
+  void tell_silence(Instant now);
   void heard(std::uint64_t ticket);
   void give_back(AttemptId attempt);
   void give_back_waiting();
@@ -134,6 +135,9 @@ class WorkerLoop {
   Epoch epoch_;
   Millis sync_interval_ = limits::kSyncInterval;
   Instant last_word_{};  // from the coordinator
+  static constexpr Millis kFirstSilence{3'000};
+  Instant next_silence_{};  // when it is told next that nobody answers
+  Millis silence_pause_{kFirstSilence};
   Instant next_sync_{};
   Instant last_said_{};  // what runs here, in a Sync or Progress
   std::map<Key, Local> attempts_;

@@ -98,6 +98,25 @@ TEST_SUITE("campaign") {
     CHECK(scene.run("verify").exit_code == 0);
   }
 
+  TEST_CASE("a task that is removed after its runs have ended takes them out of every rate") {
+    CampaignShape shape;
+    shape.tasks = {"add", "sum"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const CommandOutcome removed = scene.run("remove-task", {"sum", "--reason", "suite is flaky"});
+    REQUIRE_MESSAGE(removed.exit_code == 0, removed.err);
+    const CommandOutcome shown = scene.run("report");
+    CHECK_MESSAGE(contains(shown.out, "Ended runs of removed tasks"), shown.out);
+    CHECK_FALSE(contains(shown.out, "What the words mean\n"));
+    CHECK(contains(scene.run("report", {"--words"}).out, "What the words mean\n"));
+    CHECK(contains(scene.read(scene.folder() / "reports/report.txt"), "What the words mean\n"));
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    for (const Json& row : report["rows"])
+      if (row["method"] == "reference") CHECK(row["success"] == 1);
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
   TEST_CASE("a frozen plan is not drawn again") {
     const CampaignScene scene;
     REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);

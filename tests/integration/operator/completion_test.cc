@@ -49,7 +49,7 @@ TEST_SUITE("completion") {
     CHECK_FALSE(holds(after("proctor "), "__complete"));
     CHECK(after("proctor pause --n") == Words{"--now"});
     CHECK(after("proctor journal ex") == Words{"export"});
-    CHECK(after("proctor completion ") == Words{"bash", "zsh"});
+    CHECK(after("proctor completion ") == Words{"bash", "fish", "zsh"});
     CHECK(after("proctor nonsense ").empty());
 
     CHECK(after("proctor pause ca") == Words{"camp"});
@@ -84,6 +84,26 @@ TEST_SUITE("completion") {
     CHECK(offered("proctor drain " + scene.folder().string() + " local-2", "/") ==
           Words{"local-2"});
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("fish is offered runs by its script") {
+    const std::string script = proctor::testing::proctor({"completion", "fish"}).out;
+    CHECK_MESSAGE(contains(script, "complete -c proctor -f"), script);
+    CHECK(contains(proctor::testing::proctor({"completion", "tcsh"}).err, "bash, zsh and fish"));
+    CommandSpec which;
+    which.argv = {"fish", "--version"};
+    if (!run_command(which).ok()) {
+      MESSAGE("not run in a shell: there is no fish on this machine");
+      return;
+    }
+    const CampaignScene scene;
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const std::string said =
+        output_of({"sh", "-c", "PATH=$0:$PATH exec fish --no-config -c \"$1\"",
+                   proctor_program().parent_path().string(),
+                   "proctor completion fish | source; complete -C 'proctor explain camp add/n'"},
+                  scene.temp());
+    CHECK(said == "add/noop/");
   }
 
   TEST_CASE("zsh reads its script") {

@@ -63,6 +63,58 @@ TEST_SUITE("aggregate") {
     }
   }
 
+  TEST_CASE("the words are left out where nobody asked, and notes stay beside the tables") {
+    const std::string text = render_text(build_report(small_campaign()), Words::kLeftOut);
+    CHECK(!has(text, "What the words mean"));
+    CHECK(has(text, "How to read it"));
+  }
+
+  TEST_CASE("a stratum of one level does not repeat what stands under all") {
+    Runs runs;
+    runs.ended("lib", "go", "alpha", RunOutcome::kSuccess);
+    runs.ended("cli", "go", "alpha", RunOutcome::kFailure);
+    ReportInput input{"c", "USD", {"language"}, runs.records, 0.05};
+    const CampaignReport report = build_report(input);
+    CHECK(report.rows.size() == 2);  // the files for programs have every row
+    for (const std::string& text :
+         {render_text(report, Words::kLeftOut), render_progress_text(report)})
+      CHECK_MESSAGE(!has(text, "language=go"), text);
+    runs.ended("cli", "rust", "alpha", RunOutcome::kFailure);
+    input.runs = runs.records;
+    CHECK(has(render_text(build_report(input), Words::kLeftOut), "language=go"));
+  }
+
+  TEST_CASE("each task has its row, and its cell under each method") {
+    const std::string text = render_text(build_report(small_campaign()), Words::kLeftOut);
+    CHECK_MESSAGE(has(text,
+                      "Tasks by methods (success of scorable runs)\n\n"
+                      "task  alpha  beta\n"
+                      "-----------------\n"
+                      "cli     1/3     -\n"
+                      "lib     2/2   0/1\n"),
+                  text);
+    CHECK_MESSAGE(has(text, "task  planned  scorable  success  failure  acceptance error"), text);
+    CHECK_MESSAGE(has(text, "lib         5         3        2        1                 0        1"),
+                  text);
+  }
+
+  TEST_CASE("runs that ended before their task was removed are in a table of their own") {
+    Runs runs;
+    runs.ended("lib", "go", "alpha", RunOutcome::kSuccess);
+    RunRecord& gone = runs.ended("bad", "go", "alpha", RunOutcome::kFailure);
+    gone.state = RunRecord::State::kRemoved;
+    gone.ended_before_removal = true;
+    const CampaignReport report = build_report({"c", "USD", {"language"}, runs.records, 0.05});
+    CHECK(report.rows[0].scorable() == 1);
+    CHECK(report.rows[0].removed == 1);
+    CHECK(*report.rows[0].success_rate.rate == doctest::Approx(1));
+    const std::string text = render_text(report, Words::kLeftOut);
+    CHECK_MESSAGE(has(text, "Ended runs of removed tasks"), text);
+    CHECK_MESSAGE(has(text, "bad   alpha         0        1                 0        0  0.100001"),
+                  text);
+    CHECK(report.total.cost.total().micros() == 200'002);  // the money is gone all the same
+  }
+
   TEST_CASE("a row without scorable runs shows dashes and no rate") {
     Runs runs;
     runs.add("lib", "go", "alpha");
@@ -71,7 +123,7 @@ TEST_SUITE("aggregate") {
     ReportInput input{"c", "USD", {"language"}, runs.records, 0.05};
     const std::string dashes = render_text(build_report(input));
     CHECK(has(dashes,
-              "alpha   all                     -           -             -       -           -\n"));
+              "alpha   all                 -           -             -       -           -\n"));
     CHECK(!has(dashes, "Why runs ended"));
     CHECK(!has(dashes, "Parked runs"));
   }

@@ -105,6 +105,20 @@ TEST_SUITE("control protocol") {
     CHECK(select_runs(plan, "task:noop").error().code == Errc::kNotFound);
   }
 
+  TEST_CASE("the run that was meant is named, each part of it corrected by itself") {
+    const Plan plan = small_plan();
+    const auto meant = [&](const char* name) { return find_run(plan, name).error().detail; };
+    for (const char* wrong : {"ad/noop/r2", "add/nop/r2", "addd/noopp/r2", "add/noop/2"}) {
+      CAPTURE(wrong);
+      CHECK_MESSAGE(meant(wrong).find("(did you mean add/noop/r2?)") != std::string::npos,
+                    meant(wrong));
+    }
+    CHECK(meant("add/noop").find("(did you mean add/noop/r1?)") != std::string::npos);
+    CHECK(meant("elsewhere/noop/r1").find("runs are named TASK/METHOD/rN") != std::string::npos);
+    CHECK(meant("/").find("the plan has no run /") == 0);
+    CHECK(find_run(plan, "add/noop/r2").ok());
+  }
+
   TEST_CASE("an act takes what it needs and nothing else") {
     const Names n;
     CHECK(act_of(request_of("pause"), n.names, WallTime(5))->at == WallTime(5));

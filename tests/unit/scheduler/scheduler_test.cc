@@ -232,12 +232,49 @@ TEST_SUITE("scheduler") {
   TEST_CASE("each place of a run has its sentence") {
     Desk desk(plan_of({0, 0, 1}, 25));
     desk.start();
-    CHECK(desk.core.explain(RunId(2)) == "it waits for a free worker with Docker");
+    CHECK(desk.core.explain(RunId(2)).starts_with(
+        "it waits for a free worker with Docker: none is here, and none has ever joined; this "
+        "coordinator has run since "));
     desk.sync("w", 1);
     CHECK(desk.core.explain(RunId(0)) == "attempt 0.1 is under way on worker w");
     CHECK(desk.core.explain(RunId(1)) == "it waits for a free worker with nothing special");
     desk.result("w", attempt_of(0), 10);
     CHECK(desk.core.explain(RunId(0)) == "it has ended");
+  }
+
+  TEST_CASE("who waits for a worker is told which one, since when and until when") {
+    SchedulerSettings s = settings();
+    s.retries.quarantine_after = 1;
+    s.retries.quarantine = Millis(60'000);
+    s.lease = Millis(30'000);
+    Desk desk(plan_of({0, 0}), s);
+    desk.now.wall = WallTime(1'000'000);
+    desk.start();
+    const auto told = [&] { return desk.core.explain(RunId(1)); };
+    const auto holds = [&](std::string_view part) {
+      return told().find(part) != std::string::npos;
+    };
+    CHECK_MESSAGE(holds("none is here, and none has ever joined"), told());
+    CHECK_MESSAGE(holds("since 1970-01-01T00:16:40"), told());
+    CHECK_MESSAGE(holds("proctor resume --workers"), told());
+
+    desk.now.wall = WallTime(1'060'000);
+    desk.sync("w", 1);
+    CHECK(told() == "it waits for a free worker with nothing special");  // it is busy
+    desk.feed(WorkerDisconnected{WorkerId("w"), BootId(1)});
+    CHECK_MESSAGE(holds("the only one, w is suspect since 1970-01-01T00:17:40"), told());
+    CHECK_MESSAGE(holds("given up at 1970-01-01T00:18:10"), told());
+    CHECK(desk.core.stands_until(0) == WallTime(1'090'000));
+
+    desk.sync("w", 1, {attempt_of(0)});
+    desk.result("w", attempt_of(0), 1, Termination::kInfrastructure);
+    CHECK_MESSAGE(holds("the only one, w is quarantined since 1970-01-01T00:17:40"), told());
+    CHECK_MESSAGE(holds("until 1970-01-01T00:18:40"), told());
+    CHECK_MESSAGE(holds("proctor release CAMPAIGN w"), told());
+    CHECK(desk.core.stands_until(0) == WallTime(1'120'000));
+
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1), {}});
+    CHECK_MESSAGE(holds("none is here, and w is gone since 1970-01-01T00:17:40"), told());
   }
 
   TEST_CASE("runs that nobody here can do are counted until somebody can") {

@@ -18,6 +18,26 @@ TEST_SUITE("shell") {
     CHECK(read->floods == 17);
   }
 
+  TEST_CASE("a foretold end has its bounds or what it waits for, and a suspect its time") {
+    StatusSnapshot s;
+    s.campaign = "c";
+    s.state = "running";
+    s.eta_ms = 60'000;
+    s.eta_low_ms = 40'000;
+    s.eta_high_ms = 120'000;
+    s.workers.push_back(
+        {"w", 2, 1, "suspect", "bubblewrap", WallTime(1'000'000), WallTime(1'030'000)});
+    const StatusSnapshot read = parse_status(to_json(s)).value();
+    CHECK(progress_line(read, 0).find("ETA 1:00 (0:40 to 2:00)") != std::string::npos);
+    CHECK(describe(read).find("w: suspect since 1970-01-01T00:16:40") != std::string::npos);
+    CHECK(describe(read).find("taken for lost at 1970-01-01T00:17:10") != std::string::npos);
+    s.eta_high_ms = -1;
+    CHECK(progress_line(s, 0).find("(0:40 to unknown)") != std::string::npos);
+    s.eta_waits = "a first worker";
+    CHECK(progress_line(s, 0).find("ETA unknown: it waits for a first worker") !=
+          std::string::npos);
+  }
+
   TEST_CASE("what peers wrote is shown without what a terminal would obey") {
     const std::string bad =
         "a\x1b[2J\xe2\x80\xae"

@@ -1,0 +1,106 @@
+// The tables of the report by task, on a terminal.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+
+constexpr std::size_t kTasksShown = 200;
+
+struct Tally {
+  std::uint64_t planned = 0, success = 0, failure = 0, acceptance_error = 0, invalid = 0;
+  MicroUsd cost;
+  std::uint64_t scorable() const { return success + failure + acceptance_error; }
+};
+
+void add_outcome(Tally& tally, RunOutcome outcome) {
+  tally.success += outcome == RunOutcome::kSuccess ? 1 : 0;
+  tally.failure += outcome == RunOutcome::kFailure ? 1 : 0;
+  tally.acceptance_error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
+  tally.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
+}
+
+// "2/3": of scorable runs, those that succeeded.
+std::string part(const Tally& tally) {
+  if (tally.scorable() == 0) return "-";
+  return std::to_string(tally.success) + "/" + std::to_string(tally.scorable());
+}
+
+void and_more(std::string& out, std::size_t all) {
+  if (kTasksShown < all)
+    out += "  and " + std::to_string(all - kTasksShown) + " more tasks: runs.csv has all\n";
+}
+
+// What was counted of removed tasks before they left: their money is spent, their outcomes are in
+// no rate.
+void removed(std::string& out, const CampaignReport& report) {
+  std::map<std::pair<std::string, std::string>, Tally> tallies;
+  for (const RunRecord& run : report.runs) {
+    if (!run.ended_before_removal) continue;
+    Tally& tally = tallies[{run.task, run.method}];
+    add_outcome(tally, run.outcome);
+    tally.cost = tally.cost + run.cost.total();
+  }
+  if (tallies.empty()) return;
+  Table table({"task", "method", "success", "failure", "acceptance error", "invalid", "total"});
+  for (const auto& [names, t] : tallies)
+    table.add({printable(names.first), printable(names.second), std::to_string(t.success),
+               std::to_string(t.failure), std::to_string(t.acceptance_error),
+               std::to_string(t.invalid), format_usd(t.cost)});
+  out += "\nEnded runs of removed tasks (in no rate; their cost is in the totals)\n\n";
+  table.append_to(out);
+}
+
+}  // namespace
+
+void append_task_tables(std::string& out, const CampaignReport& report) {
+  std::map<std::string, Tally> tasks;
+  std::map<std::pair<std::string, std::string>, Tally> cells;
+  std::set<std::string> methods;
+  for (const RunRecord& run : report.runs) {
+    if (run.state == RunRecord::State::kRemoved) continue;
+    methods.insert(run.method);
+    Tally& task = tasks[run.task];
+    ++task.planned;
+    task.cost = task.cost + run.cost.total();
+    if (run.state != RunRecord::State::kEnded) continue;
+    add_outcome(task, run.outcome);
+    add_outcome(cells[{run.task, run.method}], run.outcome);
+  }
+  if (!tasks.empty()) {
+    Table table({"task", "planned", "scorable", "success", "failure", "acceptance error", "invalid",
+                 "total"},
+                1);
+    std::vector<std::string> header{"task"};
+    for (const std::string& m : methods) header.push_back(printable(m));
+    Table matrix(std::move(header), 1);
+    std::size_t n = 0;
+    for (const auto& [name, t] : tasks) {
+      if (kTasksShown < ++n) break;
+      table.add({printable(name), std::to_string(t.planned), std::to_string(t.scorable()),
+                 std::to_string(t.success), std::to_string(t.failure),
+                 std::to_string(t.acceptance_error), std::to_string(t.invalid),
+                 format_usd(t.cost)});
+      std::vector<std::string> row{printable(name)};
+      for (const std::string& m : methods) row.push_back(part(cells[{name, m}]));
+      matrix.add(std::move(row));
+    }
+    out += "\nTasks (number of runs; cost in " + report.unit + ")\n\n";
+    table.append_to(out);
+    and_more(out, tasks.size());
+    out += "\nTasks by methods (success of scorable runs)\n\n";
+    matrix.append_to(out);
+    and_more(out, tasks.size());
+  }
+  removed(out, report);
+}
+
+}  // namespace proctor

@@ -1,0 +1,95 @@
+// What the help of the programs says, every command of them walked.
+#include <sstream>
+
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// Commands that `help` lists below "Subcommands:".
+std::vector<std::string> listed(const std::string& help) {
+  std::vector<std::string> out;
+  std::istringstream in(help);
+  bool there = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("Subcommands:")) {
+      there = true;
+    } else if (!line.starts_with(" ")) {
+      there = false;
+    } else if (there && 2 < line.size() && line.starts_with("  ") && line[2] != ' ') {
+      out.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+  }
+  return out;
+}
+
+std::string help_of(const fs::path& program, const std::vector<std::string>& command) {
+  CommandSpec spec;
+  spec.argv = {program.string()};
+  spec.argv.insert(spec.argv.end(), command.begin(), command.end());
+  spec.argv.emplace_back("--help");
+  const CommandOutcome out = must(run_command(spec));
+  CHECK_MESSAGE(out.exit_code == 0, out.err);
+  return out.out;
+}
+
+// How many commands have been walked.
+std::size_t walk(const fs::path& program, const std::vector<std::string>& command = {}) {
+  std::string name = program.filename().string();
+  for (const std::string& word : command) name += " " + word;
+  CAPTURE(name);
+  const std::string help = help_of(program, command);
+  for (const char* leak : {"ENUM:", "->0", "->1", "->2", "value in {", " OR {", "(R0", "(R1", "(R2",
+                           "REQUIREMENTS", "ARCHITECTURE"}) {
+    CAPTURE(leak);
+    CHECK_MESSAGE(!contains(help, leak), help);
+  }
+  std::size_t n = 1;
+  for (const std::string& inner : listed(help)) {
+    std::vector<std::string> deeper = command;
+    deeper.push_back(inner);
+    n += walk(program, deeper);
+  }
+  return n;
+}
+
+}  // namespace
+
+TEST_SUITE("help") {
+  TEST_CASE("no help of any command shows what is ours alone") {
+    CHECK(40 <= walk(proctor_program()));
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{}, {"selftest"}, {"gc"}})
+      walk(worker_program(), command);
+  }
+
+  TEST_CASE("an option that is not there is named with the one that was meant") {
+    const auto said = [](std::vector<std::string> args) {
+      const CommandOutcome out = proctor::testing::proctor(std::move(args));
+      CHECK(out.exit_code == 2);
+      return out.err;
+    };
+    CHECK(contains(said({"run", "--worker", "4", "nowhere"}), "(did you mean --workers?)"));
+    CHECK(contains(said({"serve", "--listn=tcp://127.0.0.1:1", "nowhere"}),
+                   "(did you mean --listen?)"));
+    CHECK(contains(said({"keygen", "nowhere", "--workers", "w"}), "(did you mean --worker?)"));
+    CHECK_FALSE(contains(said({"run", "--zzzzzz", "nowhere"}), "did you mean"));
+  }
+
+  TEST_CASE("serve without keys fails before it registers anything") {
+    const CampaignScene scene;
+    const auto refused = [&](std::vector<std::string> more) {
+      const CommandOutcome out = scene.run("serve", std::move(more));
+      CHECK_MESSAGE(out.exit_code == 2, out.err);
+      CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+      CHECK_FALSE(fs::exists(scene.folder() / "plan.csv"));
+      return out.err;
+    };
+    const std::string err = refused({"--listen", "tcp://127.0.0.1:0"});
+    CHECK_MESSAGE(contains(err, "proctor keygen " + scene.folder().string()), err);
+    refused({"--listen", "nonsense"});
+    refused({"--listen", "tcp://0.0.0.0:0", "--insecure-loopback"});
+  }
+}

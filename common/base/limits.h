@@ -45,7 +45,7 @@ inline constexpr std::size_t kResultFileBytes = std::size_t{64}
 inline constexpr std::size_t kSandboxFiles = 1'000'000;
 
 // Liveness.  Three Syncs may be lost before a worker is suspect; the lease outlives a restart of
-// the coordinator (DISTRIBUTED.md R3, R8).
+// the coordinator (DISTRIBUTED R3, R8).
 inline constexpr Millis kSyncInterval{2'000};
 inline constexpr Millis kSuspectAfter{15'000};
 inline constexpr Millis kLease{15 * 60'000};

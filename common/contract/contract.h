@@ -1,5 +1,5 @@
 #pragma once
-// The executable contract C = (R, E, Setup, Oracle, Policy) (paper 2.2 Def. 4; R012-R041) as data.
+// The executable contract C = (R, E, Setup, Oracle, Policy) (R012-R041) as data.
 // Parsing and validation: contract_parser.h.  Identity: contract_digest.h.
 #include <chrono>
 #include <cstdint>

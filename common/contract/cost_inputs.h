@@ -27,7 +27,7 @@ namespace proctor {
 
 inline constexpr const char* kCostInputsFile = "pilot_cost_model_inputs.json";
 
-// The terms of equation (4), in its order.
+// The parts of a cost, in the order of R158.
 enum class CostCategory : std::uint8_t { kModel, kExecution, kHuman, kOverhead };
 inline constexpr std::array<const char*, 4> kCostCategories{"model", "execution", "human",
                                                             "overhead"};

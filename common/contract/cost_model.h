@@ -107,7 +107,7 @@ struct CostModel {
   bool abstract() const { return version != "file"; }
 };
 
-// Multiplies in 128 bits and rounds every category up once (R113, ARCHITECTURE section 5).  What
+// Multiplies in 128 bits and rounds every category up once (R113, MONEY 1-7).  What
 // was priced call by call is added as it is.
 Cost price(const CostModel& model, const Usage& usage);
 // The most that `more` adds to what an attempt has cost already: price() without the flat price.

@@ -1,5 +1,5 @@
 #pragma once
-// What a reviewer's time costs: C_human of equation (4) (R158, R174).  Priced by the row
+// What a reviewer's time costs: the human part of R158 (R174).  Priced by the row
 // human,minute of the price table and by no other; a default row does not price people.
 // Pure; any thread.
 #include "common/contract/cost_model.h"

@@ -1,6 +1,6 @@
 #pragma once
 // docker-compose.yml of a harness: upstream's changes to it, what makes it unsafe to run, and what
-// it asks to be run.  Pure; any thread.  Source: CVDP.md 4.2-4.5, 5.1; the Compose specification.
+// it asks to be run.  Pure; any thread.  Source: CVDP 4.2-4.5, 5.1; the Compose specification.
 #include <chrono>
 #include <map>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 // What several samples of one dataset say of each problem; upstream's estimates, mistakes included.
 // Private to the room: composite.cc reads, composite_text.cc draws, pass_k.cc estimates anew.
-// Source: CVDP.md 9.5, 9.6.
+// Source: CVDP 9.5, 9.6.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
 // Heavy records: their context is a commit of a repository, not files.  How such a reference is
 // read, and their reference patches as git takes them.  Pure; any thread.
-// Source: CVDP.md 1.7, 6.6, 7.1, 7.4.
+// Source: CVDP 1.7, 6.6, 7.1, 7.4.
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,7 +38,7 @@ Result<std::string> heavy_reference(const Record& record);
 // Where a heavy problem's harness lies in the workspace: its payload may have a src of its own.
 inline constexpr const char* kHarnessFolder = ".cvdp-harness";
 
-// What an agent is given with include-golden: CVDP.md 6.2.
+// What an agent is given with include-golden: CVDP 6.2.
 inline constexpr const char* kGoldenPatchFile = "golden_ref_solution.patch";
 std::string golden_patch_text(const Record& record);
 

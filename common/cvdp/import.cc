@@ -213,7 +213,7 @@ class ContractMaker {
     return out;
   }
 
-  // The container that upstream's command line makes of a service: CVDP.md 5.1.
+  // The container that upstream's command line makes of a service: CVDP 5.1.
   Result<Object> container_of(const ServicePlan& plan, const EnvPairs& environment,
                               const Object& harness) {
     PROCTOR_TRY(Object c, bare_container_of(plan, environment, harness));

@@ -1,7 +1,7 @@
 #pragma once
 // A problem as a contract of a campaign: the context is a commit, the harness the acceptance
 // checks, the reference solution a patch.  Says what is to be written; `proctor cvdp import` writes
-// it. Pure; any thread.  Source: CVDP.md 5.1, 12; docs/file-formats.md.
+// it. Pure; any thread.  Source: CVDP 5.1, 12; docs/file-formats.md.
 #include <chrono>
 #include <cstdint>
 #include <functional>

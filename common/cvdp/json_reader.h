@@ -2,7 +2,7 @@
 // JSON as Python's json.loads reads it: of a key given twice the last value counts, NaN and
 // Infinity are numbers, lone surrogates are text.  Bounded in size, depth and nodes, because the
 // text comes from outside.  Pure; any thread.  Fails with kInvalid; the text names the column
-// (bytes, from 1).  Source: CVDP.md 1.1; RFC 8259 for the rest.
+// (bytes, from 1).  Source: CVDP 1.1; RFC 8259 for the rest.
 #include <cstddef>
 #include <string>
 #include <string_view>

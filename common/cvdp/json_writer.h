@@ -1,7 +1,7 @@
 #pragma once
 // JSON as Python's json.dumps writes it with its defaults: ", " and ": ", every character outside
 // ASCII escaped, members in their order; with `indent` one member a line, "," without the blank.
-// Pure; any thread; never fails.  Source: CVDP.md 3, 9.1, 9.4.
+// Pure; any thread; never fails.  Source: CVDP 3, 9.1, 9.4.
 #include <string>
 #include <string_view>
 

@@ -3,7 +3,7 @@
 // Upstream reports the plug-in estimate 1 - (1 - c/n)^k, which is too low for k above 1; beside it
 // stand the unbiased ones.  Problems are the units: the interval is Student's over their own
 // estimates (common/stats/clustered.h).  Pure; any thread.
-// Source: CVDP.md 9.6; Chen et al. 2021 (pass@k); pass^k is its counterpart "all k succeed".
+// Source: CVDP 9.6; Chen et al. 2021 (pass@k); pass^k is its counterpart "all k succeed".
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -2,7 +2,7 @@
 // Diffs as the upstream tool makes and applies them, its mistakes included: it applies without
 // comparing the context, takes a removed line that begins with "--" for a header, and says nothing
 // of most of what it does not do.  Verdicts depend on these bytes.  Whoever wants a patch that is
-// verified uses git.  Pure; any thread.  Source: CVDP.md 3.1-3.4.
+// verified uses git.  Pure; any thread.  Source: CVDP 3.1-3.4.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -4,7 +4,7 @@
 //   solution), harness, docker-compose.yml, prompt.json.
 // Says what is to be written; writing is the caller's (`proctor cvdp prepare`).  Paths that lead
 // out of the folder and compose files that ask for the host are refused, which upstream does not
-// do. Pure; any thread.  Source: CVDP.md 1.8, 4.
+// do. Pure; any thread.  Source: CVDP 1.8, 4.
 #include <string>
 #include <vector>
 

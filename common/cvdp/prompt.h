@@ -1,6 +1,6 @@
 #pragma once
 // What a model is asked: the parts, their order and the answer's form are upstream's; the sentences
-// are Proctor's own.  Pure; any thread.  Source: CVDP.md 8.2, 8.3, 8.5.
+// are Proctor's own.  Pure; any thread.  Source: CVDP 8.2, 8.3, 8.5.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -2,7 +2,7 @@
 // difflib of Python: the same matching blocks, the same unified diff, byte for byte.
 // Ratcliff and Obershelp's gestalt matching: the longest block two sequences share, then the same
 // on both sides of it; lines that make up more than a hundredth of 200 or more are not looked for
-// (difflib's "autojunk").  Pure; any thread.  Source: CVDP.md 3.1; the difflib documentation.
+// (difflib's "autojunk").  Pure; any thread.  Source: CVDP 3.1; the difflib documentation.
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 // repr() of what JSON can hold: {'a': [1, True, None]}.  Pure; any thread; never fails.
-// Source: CVDP.md 4.4, 8.4.
+// Source: CVDP 4.4, 8.4.
 #include <string>
 
 #include "common/cvdp/value.h"

@@ -1,6 +1,6 @@
 #pragma once
 // Text operations as Python's str has them: where lines and words end.
-// Pure; any thread; never fails.  Source: CVDP.md 3.1, 3.4, 8.5.
+// Pure; any thread; never fails.  Source: CVDP 3.1, 3.4, 8.5.
 #include <string>
 #include <string_view>
 #include <vector>

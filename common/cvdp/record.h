@@ -2,7 +2,7 @@
 // One problem of a CVDP dataset: its id, its shape, and what is wrong with it.
 // A record is kept as the JSON it was (value.h), because the transformation and the reports need
 // every member in its place; here are the rules about it.  Pure; any thread.
-// Source: CVDP.md 1.2-1.7.
+// Source: CVDP 1.2-1.7.
 #include <cstdint>
 #include <string>
 #include <string_view>

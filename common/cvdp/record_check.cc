@@ -1,4 +1,4 @@
-// The rules of CVDP.md 1.3-1.7 on one record.
+// The rules of CVDP 1.3-1.7 on one record.
 #include <algorithm>
 
 #include "common/base/files.h"

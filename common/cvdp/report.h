@@ -2,7 +2,7 @@
 // The reports every CVDP user knows: report.json out of raw_result.json, report.txt out of
 // report.json, and both of several samples; the same bytes as upstream's.  Records that upstream
 // cannot report (no difficulty, no number in the category) are left out and named.
-// Pure: the time is the caller's.  Any thread.  Source: CVDP.md 9.1-9.7.
+// Pure: the time is the caller's.  Any thread.  Source: CVDP 9.1-9.7.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 // What a model answered, as files.  An answer is hostile: any size, any bytes, any file name.
-// Pure; any thread; never fails but says why it got nothing.  Source: CVDP.md 8.4, 8.5.
+// Pure; any thread; never fails but says why it got nothing.  Source: CVDP 8.4, 8.5.
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
 // raw_result.json: what a problem's services ended as, in upstream's words, so that its tools and
-// people's scripts read it.  Pure; any thread.  Source: CVDP.md 5.4, 5.5, 9.1, 8.5.
+// people's scripts read it.  Pure; any thread.  Source: CVDP 5.4, 5.5, 9.1, 8.5.
 //
 // A result is the service's exit code, as upstream has it; 0 passes.  What upstream cannot tell
 // apart has a code and a message here: over time 1, out of memory 137, over its disk quota -9, no

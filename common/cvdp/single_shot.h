@@ -8,7 +8,7 @@
 //   {"format": 1, "answer": "files", "expected": [...],
 //    "given": [{"text": "..."}, {"files": {"rtl/a.sv": "..."}}, {"patch": "diff --git ..."}]}
 //
-// "answer": "files" is read as CVDP.md 8.4 has it; "judgement" as 8.5 has a judge's reply.
+// "answer": "files" is read as CVDP 8.4 has it; "judgement" as 8.5 has a judge's reply.
 // "given": the answer of each replicate, in their order.  Pure; any thread.
 #include <string>
 #include <string_view>

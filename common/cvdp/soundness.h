@@ -1,6 +1,6 @@
 #pragma once
 // Does a problem tell a right answer from none?  Its reference must pass every time and the
-// untouched context never.  Pure; any thread.  Source: CVDP.md 9.8 (sanity_check).
+// untouched context never.  Pure; any thread.  Source: CVDP 9.8 (sanity_check).
 #include <cstddef>
 #include <string>
 

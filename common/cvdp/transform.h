@@ -1,6 +1,6 @@
 #pragma once
 // A record of one shape as a record of the other, as upstream's --force-agentic and --force-copilot
-// make it: the same bytes in the file.  Pure; any thread.  Source: CVDP.md 3.1, 3.2, 3.4.
+// make it: the same bytes in the file.  Pure; any thread.  Source: CVDP 3.1, 3.2, 3.4.
 #include <string>
 #include <string_view>
 #include <vector>

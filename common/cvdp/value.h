@@ -2,7 +2,7 @@
 // A JSON value as the upstream tool (Python) sees it: members keep their order, a number keeps the
 // text Python would print, a string may hold a lone surrogate (as three bytes, WTF-8).
 // Reading: json_reader.h.  Writing: json_writer.h.  Plain data; owns what it holds; never fails.
-// Not thread-safe.  Source: CVDP.md 1.1 and 3.
+// Not thread-safe.  Source: CVDP 1.1 and 3.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 // YAML as PyYAML reads (safe_load, YAML 1.1 scalars) and dumps it (sorted keys, block style, folded
 // at 80 columns, ASCII).  Reading is strict and bounded (common/contract/document.h): anchors,
-// aliases, tags and keys given twice are refused.  Pure; any thread.  Source: CVDP.md 4.3.
+// aliases, tags and keys given twice are refused.  Pure; any thread.  Source: CVDP 4.3.
 #include <string>
 #include <string_view>
 

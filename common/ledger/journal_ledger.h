@@ -3,7 +3,7 @@
 // memory, filled from the journal at each start.  It asks nobody, so it is never away; nobody else
 // can see or share it.  The lock on the journal keeps a second coordinator out; epochs are fenced
 // as in Redis all the same.
-// One thread at a time.  Source: ARCHITECTURE section 5.
+// One thread at a time.  Source: MONEY 1-7.
 #include <optional>
 #include <string>
 #include <vector>

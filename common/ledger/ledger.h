@@ -1,5 +1,5 @@
 #pragma once
-// The pure rules of nested budget envelopes (ARCHITECTURE section 5; DISTRIBUTED.md B).
+// The pure rules of nested budget envelopes (MONEY 1-7; DISTRIBUTED B).
 // Two-phase like a bank: reserve -> settle | void.  No I/O; the Redis adapter gives the same
 // answers through one atomic script (redis_ledger.h), and a differential test holds them together.
 // Not thread-safe.  An operation that returns an Error has changed nothing.

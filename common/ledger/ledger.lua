@@ -1,4 +1,4 @@
--- One atomic batch of budget operations (ARCHITECTURE section 5; DISTRIBUTED.md B3, B6).
+-- One atomic batch of budget operations (MONEY 1-7; DISTRIBUTED B3, B6).
 -- The same rules as ledger.cc; a differential test holds the two together.
 --
 -- KEYS  1 head    hash: epoch, token, state ("building" or "open")

@@ -3,7 +3,7 @@
 // and envelopes as text, one line an answer.  Pure; any thread.  Bytes from Redis are hostile until
 // parsed: kCorrupt with what was found.
 //
-// Source: ARCHITECTURE section 5; msgpack.org (str, array, float 64).
+// Source: MONEY 1-7; msgpack.org (str, array, float 64).
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -13,7 +13,7 @@
 // left a partial effect, save a lost connection, after which the batch took place wholly or not at
 // all.
 //
-// Source: DISTRIBUTED.md B3, B6, B7; ARCHITECTURE sections 4 and 5.
+// Source: DISTRIBUTED B3, B6, B7; docs/architecture.md, MONEY 1-7.
 #include <chrono>
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 // A plan drawn here can be drawn again by anyone with Python: NEP 19 freezes these streams.
 // The bits are those of std::mt19937 (init_genrand by an integer); what NumPy adds is how a bounded
 // number is made of them: masked rejection, one 32-bit draw per try.
-// Pure; not thread-safe; cannot fail.  Oracles: STATISTICS.md E11 and the real NumPy in tests.
+// Pure; not thread-safe; cannot fail.  Oracles: STATISTICS E11 and the real NumPy in tests.
 #include <cstdint>
 #include <random>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// The randomization plan: which run comes when (paper 3.7 and 5.3; R071, R126, R164, R172, R175).
+// The randomization plan: which run comes when (R071, R126, R164, R172, R175).
 // A PlanShape says what is to be run; draw_plan() orders it with NumPy's RandomState(seed) and
 // nothing else, so that docs/plan.md can give three lines of Python that draw it again.
 //

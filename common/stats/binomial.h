@@ -1,5 +1,5 @@
 #pragma once
-// Intervals of a rate x/n of independent trials (STATISTICS.md E6; Wilson 1927; Clopper & Pearson
+// Intervals of a rate x/n of independent trials (STATISTICS E6; Wilson 1927; Clopper & Pearson
 // 1934). They say how well the rate is known if every trial were a fresh draw; runs of one task are
 // not, which is what clustered.h is for.  Pure; thread-safe; nothing where nothing is defined.
 #include <cstdint>

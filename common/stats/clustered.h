@@ -1,5 +1,5 @@
 #pragma once
-// A success rate when several runs share a task (STATISTICS.md E1; R176; Liang & Zeger 1986,
+// A success rate when several runs share a task (STATISTICS E1; R176; Liang & Zeger 1986,
 // Cameron & Miller 2015): tasks are the units, runs of one task are not independent.
 // Pure; thread-safe; nothing where nothing is defined, never 0.
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Cluster {
   std::uint64_t successes = 0;
 };
 
-// Mean of the tasks' own rates, every task counting equally: the estimand of the paper.
+// Mean of the tasks' own rates, every task counting equally: the estimand of R176.
 struct ClusteredRate {
   double mean = 0;
   std::uint64_t tasks = 0;               // that had a run

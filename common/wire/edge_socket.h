@@ -6,7 +6,7 @@
 //   1. on wake ask ZMQ_EVENTS, never assume;   2. drain, or post ourselves to come back;
 //   3. after a send ask ZMQ_EVENTS again: it may have swallowed the edge of a receive (touched());
 //   4. Asio must never close the fd, libzmq owns it: release() it.
-// Measured (HOUSE_STYLE rule 29): without rule 2 two of 101 messages arrive, without rule 3 all but
+// Measured: without rule 2 two of 101 messages arrive, without rule 3 all but
 // the last.
 //
 // Thread: the loop's.  `receive_one` may use the socket and anything else, but must not destroy

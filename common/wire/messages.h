@@ -36,7 +36,7 @@ enum class Stage : std::uint8_t {  // of a running attempt
 struct RunningAttempt {
   AttemptId attempt;
   Stage stage = Stage::kAssigned;
-  bool sandbox_started = false;  // blame for a lost worker needs it (ARCHITECTURE section 4)
+  bool sandbox_started = false;  // blame for a lost worker needs it
   Usage usage;
   // Since 3.  What its agent has reached: acceptance cycles of its own that passed (R190).
   std::uint64_t milestones = 0;

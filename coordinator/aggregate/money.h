@@ -2,7 +2,7 @@
 // Where a campaign's money is: from what the journal holds about attempts to envelopes, groups and
 // the course over time.  For `proctor budget`, the burn-down picture and the check of a raise.
 // Pure: no I/O, no clock (the time is given); integers only, so that the same journal gives the
-// same bytes.  Sources: ARCHITECTURE section 5; R161, R163, R192.
+// same bytes.  Sources: MONEY 1-7; R161, R163, R192.
 #include <cstdint>
 #include <optional>
 #include <string>

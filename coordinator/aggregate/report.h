@@ -1,6 +1,6 @@
 #pragma once
-// From what the journal holds about runs to the tables of `proctor report` (paper 3.1, 5.4;
-// R060-R064, R157, R191, R192, R199, R200).  build_report() counts; the renderers only show.
+// From what the journal holds about runs to the tables of `proctor report` (R060-R064,
+// R157, R191, R192, R199, R200).  build_report() counts; the renderers only show.
 // Owns copies of everything it was given, so a report outlives the journal it came from.
 // Pure: no I/O, no clock; the same runs give the same bytes.  Rates are doubles, money never is.
 #include <array>
@@ -102,7 +102,7 @@ struct ReportRow {
   Share acceptance_error_rate;  // acceptance errors / scorable (R063)
   Share invalid_rate;           // invalid / ended (R063)
   // Where the success rate over all ended runs may lie, whatever the errors and the invalid runs
-  // would have been (Manski; STATISTICS.md E9).
+  // would have been (Manski; STATISTICS E9).
   std::optional<Interval> bounds;
   std::optional<ClusteredRate> by_task;  // of the tasks with scorable runs
 

@@ -8,7 +8,7 @@
 
 namespace proctor::cli {
 
-// Exit codes of every command (ARCHITECTURE section 1).
+// Exit codes of every command.
 inline constexpr int kOk = 0;
 inline constexpr int kJobFailed = 1;
 inline constexpr int kBadInput = 2;

@@ -2,7 +2,7 @@
 // Answers that are there already: completions of a model that ran elsewhere (upstream's
 // local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
 // Read whole; each bounded, so that one that is too large leaves out its problem and no other.
-// Private to the program.  Source: CVDP.md 1.8, 2.1 (--answers), 8.6.
+// Private to the program.  Source: CVDP 1.8, 2.1 (--answers), 8.6.
 #include <map>
 #include <string>
 #include <vector>

@@ -149,7 +149,7 @@ class Runner {
     return out;
   }
 
-  // Upstream's command line: CVDP.md 5.1.
+  // Upstream's command line: CVDP 5.1.
   static std::vector<std::string> upstreams_words(const Problem& p, const std::string& service) {
     std::vector<std::string> out = {"run",
                                     "--rm",

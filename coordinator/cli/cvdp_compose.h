@@ -3,7 +3,7 @@
 // other engines are compared with, and the way for compose files beyond their subset.  Each service
 // of each problem is a project of its own, removed when it has ended (containers, networks,
 // volumes, images built for it).  No network leads out unless it is asked for; nothing is pulled.
-// Private to the program.  Source: CVDP.md 5.1, 5.2, 5.4.
+// Private to the program.  Source: CVDP 5.1, 5.2, 5.4.
 #include <functional>
 #include <map>
 #include <string>

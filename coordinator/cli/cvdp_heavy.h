@@ -1,7 +1,7 @@
 #pragma once
 // The repositories of heavy records: the payload of a commit becomes a tree of the campaign's own
 // repository, from where workers fetch it like any other context.  Each commit is fetched once,
-// alone where its server gives it.  Private to the program.  Source: CVDP.md 7.
+// alone where its server gives it.  Private to the program.  Source: CVDP 7.
 #include <map>
 #include <string>
 

@@ -1,7 +1,7 @@
 #pragma once
 // Answers in words, judged by a model: each judgement is a run of a campaign of its own beside the
 // first, PREFIX/judging, so that it is metered, kept as evidence and gone on with like any other.
-// Private to the program.  Source: CVDP.md 8.5.
+// Private to the program.  Source: CVDP 8.5.
 #include <map>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 // `proctor cvdp run --model ...`: single-shot models, prompts for elsewhere, answers from
-// elsewhere, and a model as judge.  Private to the program.  Source: CVDP.md 2.1, 8.1, 8.6;
+// elsewhere, and a model as judge.  Private to the program.  Source: CVDP 2.1, 8.1, 8.6;
 // docs/cvdp.md.
 #include <string>
 #include <vector>

@@ -171,7 +171,7 @@ class CvdpWork {
     return true;
   }
 
-  // What upstream shows an agent: CVDP.md 6.2.
+  // What upstream shows an agent: CVDP 6.2.
   // Heavy records show a whole tree, the others five places: one method cannot do both.
   Result<bool> is_heavy() const {
     const ImportOptions& d = plan_.dataset;

@@ -1,5 +1,5 @@
 #pragma once
-// PoisonBook: which runs may be killing their workers (DISTRIBUTED.md R13, ARCHITECTURE section 4).
+// PoisonBook: which runs may be killing their workers (DISTRIBUTED R13, docs/retries.md).
 // A run is blamed for the loss of its worker if its sandbox had started there and nothing else
 // explains the loss.  Twice blamed it is a suspect: its next attempt has a worker for itself.  If
 // that one dies too, the run is convicted: three workers at most.  Whatever shows that a worker did

@@ -1,6 +1,6 @@
 #pragma once
 // What the coordinator writes down, as plain data: one struct per fact, past tense.  The journal is
-// the ledger of record and the state itself (ARCHITECTURE section 4): it keeps the current row of
+// the ledger of record and the state itself (docs/architecture.md): it keeps the current row of
 // every attempt and run plus notes of what is rare, and a campaign resumes from that alone.
 //
 // Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts

@@ -1,6 +1,6 @@
 #pragma once
 // How long a run waits before it is tried again.  Pure, total, thread-safe.
-// Source: ARCHITECTURE section 4, DISTRIBUTED.md R15; settings: Retries in contract/campaign.h.
+// Source: docs/retries.md, DISTRIBUTED R15; settings: Retries in contract/campaign.h.
 #include <cstdint>
 
 #include "common/base/clock.h"

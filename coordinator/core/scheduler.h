@@ -1,7 +1,7 @@
 #pragma once
 // Scheduler: one campaign's decisions.  Pure: an event and a time go in, commands come out; it owns
 // no socket, file, timer, clock or thread, and calls nobody back.  Order of effects and states:
-// ARCHITECTURE section 4.  Money follows attempts, results follow runs:
+// docs/architecture.md.  Money follows attempts, results follow runs:
 //   - at most one live attempt per run; a new one only after the old one is lost, voided,
 //     cancelled or failed for reasons of infrastructure;
 //   - an attempt is assigned only after its reservation is granted and that grant is durable;

@@ -43,7 +43,7 @@ void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
   if (why != Loss::kKicked) again_or_end(a, convicted);
 }
 
-// Only what had started there, and only what nothing else explains (R13).
+// Only what had started there, and only what nothing else explains (DISTRIBUTED R13).
 bool Scheduler::blame(const Attempt& a, Loss why) {
   const bool unexplained = why == Loss::kDied || why == Loss::kSilent;
   if (!unexplained || a.state != State::kRunning || !a.begun_in || !a.worker) return false;

@@ -12,7 +12,7 @@
 //
 // Errors: kExhausted disk full or queue full, kUnavailable I/O error, kCorrupt damaged file or
 // contradicting fact, kInvalid not a journal or from a newer Proctor, kConflict in use by another.
-// Source: DISTRIBUTED.md B3, R18; ARCHITECTURE section 4.
+// Source: DISTRIBUTED B3, R18; docs/architecture.md.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>

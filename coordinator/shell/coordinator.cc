@@ -337,7 +337,7 @@ void Coordinator::perform(const ReplySync& c) {
   wire::SyncReply reply = c.reply;
   reply.epoch = epoch_;
   reply.campaign = options_.campaign;
-  // Two hundred Syncs a second at most, however many workers there are (DISTRIBUTED.md R8).
+  // Two hundred Syncs a second at most, however many workers there are (DISTRIBUTED R8).
   constexpr std::int64_t kSyncsPerSecond = 200, kMostMs = 30'000;
   reply.next_sync_ms = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(static_cast<std::int64_t>(peers_.size()) * 1000 / kSyncsPerSecond,

@@ -1,13 +1,13 @@
 #pragma once
-// RunLifecycle: what happens next in one attempt, and what it all amounted to (ARCHITECTURE
-// section 6; paper 3.2; R055-R061, R065-R069, R080-R082).  A pure state machine: facts in, commands
+// RunLifecycle: what happens next in one attempt, and what it all amounted to (R055-R061,
+// R065-R069, R080-R082).  A pure state machine: facts in, commands
 // out; no clock, no file, no process, no thread.  The shell (RunExecutor) performs one command at a
 // time and answers with one event; only RunCancelAsked and BudgetReached may come at any moment.
 //
 //   snapshot -> manifest -> workspace -> setup... -> briefing -> agent -> extract
 //            -> fresh workspace -> apply -> restore -> place -> setup... -> check... -> package
 //
-// The rules that are not in the paper are in docs/worker.md, "How an attempt ends".
+// Rules beyond docs/requirements.md are in docs/worker.md, "How an attempt ends".
 // Errors: none of its own; what went wrong outside arrives as StepFailed.  Not thread-safe.
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// RunMeter: the money and the caps of one attempt (ARCHITECTURE section 5; R109, R114-R117, R159).
+// RunMeter: the money and the caps of one attempt (MONEY 1-7; R109, R114-R117, R159).
 // A pure state machine: no clock, no I/O, no threads.  The shell owns one per attempt, behind a
 // lock, and feeds it what the worker measures itself (sandbox time, bytes) and what agents ask for
 // (reserve, then charge or release).

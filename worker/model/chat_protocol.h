@@ -8,7 +8,7 @@
 
 namespace proctor {
 
-// The body of POST <url>/chat/completions.  No temperature, as upstream (CVDP.md 8.1); the limit on
+// The body of POST <url>/chat/completions.  No temperature, as upstream (CVDP 8.1); the limit on
 // its output is sent, because the call is reserved at it.
 std::string chat_body(const ModelRequest& request, const std::string& output_limit);
 

@@ -10,7 +10,7 @@
 //
 // Fails with kInvalid where no further try can help (a provider that refuses, a call larger than
 // the run's cap), with kUnavailable where one may.  A provider without room ends it with exit code
-// kModelBusyExit, the overload of docs/retries.md.  Source: CVDP.md 8.3, 8.4; docs/single-shot.md.
+// kModelBusyExit, the overload of docs/retries.md.  Source: CVDP 8.3, 8.4; docs/single-shot.md.
 #include <functional>
 #include <variant>
 

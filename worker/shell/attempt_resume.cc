@@ -1,5 +1,5 @@
 // AttemptRun: what is kept for a later life of the worker, and going on with what an earlier one
-// left (ARCHITECTURE section 6).
+// left (docs/worker.md).
 #include <utility>
 
 #include "common/base/limits.h"

@@ -1,6 +1,6 @@
 #pragma once
 // DiskWatch: pulls a stop when a folder holds more than it may.  The sum of file sizes, looked at
-// once a second while it lives.  Source: CVDP.md 5.3.
+// once a second while it lives.  Source: CVDP 5.3.
 #include <cstdint>
 #include <stop_token>
 #include <thread>

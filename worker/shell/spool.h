@@ -1,5 +1,5 @@
 #pragma once
-// Spool: results that the coordinator has not yet acknowledged, on disk (ARCHITECTURE section 6).
+// Spool: results that the coordinator has not yet acknowledged, on disk (docs/protocol.md).
 //   ROOT/<campaign>/<run>.<attempt>.tar.zst  the run directory, when the result names one
 //   ROOT/<campaign>/<run>.<attempt>.result   "proctor-spool-1 DIGEST", an encoded
 //                                            wire::ResultMessage; with it the entry is

@@ -1,6 +1,6 @@
 #pragma once
-// WorkerLoop: the worker's process between its socket, its slots and its spool (ARCHITECTURE
-// sections 4 and 6).  Level-triggered: every Sync states the whole truth (what runs, what is not
+// WorkerLoop: the worker's process between its socket, its slots and its spool.
+// Level-triggered: every Sync states the whole truth (what runs, what is not
 // acknowledged), and every reply is obeyed whatever came before it; losing, repeating or reordering
 // any message is healed by the next Sync.  The coordinator may be away for as long as it likes:
 // what runs goes on, results wait on disk.
@@ -46,7 +46,7 @@ std::string last_campaign(const fs::path& home);
 
 class WorkerLoop {
  public:
-  // How it ended; the process's exit code (ARCHITECTURE section 1).
+  // How it ended; the process's exit code (coordinator/cli/command.h).
   enum class End { kLeft = 0, kRefused = 2, kGaveUp = 4 };
 
   WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles, Spool& spool);

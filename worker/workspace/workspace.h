@@ -34,7 +34,7 @@ struct ExtractCost {
   std::uint64_t memory_peak = 0;
 };
 
-// The agent's change (paper: candidate patch, delta): a git diff with binary hunks.
+// The agent's change (candidate patch, delta): a git diff with binary hunks.
 struct Patch {
   std::string diff;  // `git apply`-able; empty: nothing changed
   std::uint64_t files = 0, insertions = 0, deletions = 0;

@@ -62,8 +62,8 @@ TEST_SUITE("aggregate") {
     CHECK(alpha.by_task->tasks == 2);
   }
 
-  TEST_CASE("the worked example of STATISTICS.md gives its rates and intervals") {
-    // E9: S=40, F=35, I=5, V=3; E6: Wilson of 17 of 32.
+  TEST_CASE("the worked example of STATISTICS E9 gives its rates and intervals") {
+    // S=40, F=35, I=5, V=3; STATISTICS E6: Wilson of 17 of 32.
     Runs runs;
     const auto add = [&](int n, const char* method, RunOutcome outcome) {
       for (int i = 0; i < n; ++i) runs.ended("t" + std::to_string(i), "go", method, outcome);

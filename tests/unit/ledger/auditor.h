@@ -1,5 +1,5 @@
 #pragma once
-// The independent auditor of the budget rules: written from ARCHITECTURE section 5, not from the
+// The independent auditor of the budget rules: written from MONEY 1-7, not from the
 // code.  It keeps every operation's effect as a list of facts and recomputes each envelope from
 // nothing after each step; slow and obvious on purpose.  Shared by the property test of the rules
 // and the differential test of the Redis script.

@@ -10,7 +10,7 @@ namespace {
 using Numbers = std::vector<std::uint32_t>;
 }
 
-// Oracles: STATISTICS.md E11, computed with numpy 1.24.
+// Oracles: STATISTICS E11, computed with numpy 1.24.
 TEST_SUITE("plan") {
   TEST_CASE("the 32-bit draws of RandomState 20260307 are those of NumPy") {
     NumpyRandom random(20260307);

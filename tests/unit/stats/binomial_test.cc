@@ -16,7 +16,7 @@ struct Row {
 };
 }  // namespace
 
-// Oracles: STATISTICS.md E6, computed with statsmodels.
+// Oracles: STATISTICS E6, computed with statsmodels.
 TEST_SUITE("stats") {
   TEST_CASE("the normal quantile of 95 percent is the one that everybody knows") {
     CHECK(normal_quantile_two_sided(0.05) == near(1.959963984540054));

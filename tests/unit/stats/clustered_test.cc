@@ -10,13 +10,13 @@ namespace {
 doctest::Approx near(double expected) {
   return doctest::Approx(expected).epsilon(1e-9);
 }
-// Fixtures A and B of STATISTICS.md.
+// Fixtures A and B of STATISTICS E1.
 const std::vector<Cluster> kEqual = {{4, 4}, {4, 3}, {4, 0}, {4, 2},
                                      {4, 4}, {4, 1}, {4, 0}, {4, 3}};
 const std::vector<Cluster> kUnequal = {{4, 4}, {4, 1}, {3, 3}, {2, 0}, {4, 2}, {1, 1}};
 }  // namespace
 
-// Oracles: STATISTICS.md E1.
+// Oracles: STATISTICS E1.
 TEST_SUITE("stats") {
   TEST_CASE("the clustered interval of eight tasks with four runs each is the published one") {
     const auto r = mean_of_task_means(kEqual);

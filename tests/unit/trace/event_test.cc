@@ -35,7 +35,7 @@ std::string refusal(Result<Event> r) {
 }  // namespace
 
 TEST_SUITE("trace") {
-  TEST_CASE("the three events of E11 hash to the three digests of E11") {
+  TEST_CASE("the three events of STATISTICS E11 hash to its three digests") {
     const std::vector<std::string> expected{
         "7c95f352520a2db67f890416ce3db4efc1ab59641a263302ec73d3651cfa7aeb",
         "af169cc0aa26c8879e024b7fdf6de632645f5cde155350b0fe5185ff46988975",

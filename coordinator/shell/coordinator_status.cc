@@ -13,6 +13,7 @@
 namespace proctor {
 namespace {
 constexpr std::chrono::seconds kStatusEvery(1);
+constexpr std::int64_t kFirstWorkerMs = 5'000;  // a campaign's own workers have joined by then
 // `here`: runs that have ended in this life of ours.
 void foretell(StatusSnapshot& s, std::uint64_t here) {
   const std::uint64_t left = s.queued + s.active;
@@ -112,6 +113,12 @@ StatusSnapshot Coordinator::snapshot() const {
                                    : "running";
   if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
     s.state += "; " + waiting;
+  // Runs that were parked are asked for once more, which takes a worker: they wait like the rest.
+  if (!outcome_ && core_->roster().slots() == 0 && 0 < s.queued &&
+      begun_.raw() + kFirstWorkerMs <= s.at.raw())
+    s.state += "; " + std::to_string(s.queued) + (s.queued == 1 ? " run waits" : " runs wait") +
+               " for a worker, and none is here: start a proctor-worker that connects to " +
+               endpoints().back() + ", or stop and go on with --workers 1";
   const std::vector<ScopeBalance>& balances = core_->balances();
   const PlanView& view = core_->plan();
   const std::vector<MicroUsd> metered = core_->metered();

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -84,8 +85,35 @@ void kill_members(const fs::path& dir) {
   }
 }
 
+// Page cache keeps a memory group in the kernel after it was removed, seen by nobody; every walk
+// over the groups of the host then pays for it.  Without processes there is little else to give
+// back.
+void give_back_memory(const fs::path& dir) {
+  if (write_control(dir / "memory.force_empty", "0")) return;
+  const std::string held = read_control(dir / "memory.current");
+  if (0 < number(held)) write_control(dir / "memory.reclaim", held);
+}
+
+// The group made if need be, open and locked; none: somebody else has the lock, or there is no such
+// place.  Whoever removes the group has its lock alone, so one that we waited for may be gone.
+UniqueFd locked_group(const fs::path& dir, int operation) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries && make_dir(dir); ++i) {
+    UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat held = {}, named = {};
+    if (!fd.valid()) continue;
+    if (::flock(fd.get(), operation) != 0) return {};
+    if (::fstat(fd.get(), &held) == 0 && ::stat(dir.c_str(), &named) == 0 &&
+        held.st_ino == named.st_ino) {
+      return fd;
+    }
+  }
+  return {};
+}
+
 // A dead process leaves its group a moment after its parent has seen it die.
 bool remove_group(const fs::path& dir) {
+  give_back_memory(dir);
   const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
   while (::rmdir(dir.c_str()) != 0) {
     if (errno != EBUSY || until < std::chrono::steady_clock::now()) return errno == ENOENT;
@@ -261,6 +289,10 @@ bool CgroupHost::add(const std::string& controller, const fs::path& base,
   const fs::path ours = base / "proctor";
   if (!make_dir(ours)) return false;
   if (v2_) pass_on_controllers(ours);
+  if (lock_dir_.empty()) {
+    lock_ = locked_group(ours / owner, LOCK_SH);
+    if (lock_.valid()) lock_dir_ = ours / owner;
+  }
   if (!make_dir(ours / owner)) return false;
   if (v2_) pass_on_controllers(ours / owner);
   if (::access((ours / owner / "cgroup.procs").c_str(), W_OK) != 0) return false;
@@ -312,7 +344,8 @@ CgroupHost CgroupHost::at(const CgroupLayout& layout, std::string_view owner) {
 }
 
 CgroupHost::~CgroupHost() {
-  // Fails, as it should, while another engine of this owner has groups in it.
+  // Another engine of this owner holds the lock too, and needs it where it is.
+  if (lock_.valid() && ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
   std::vector<fs::path> dirs = runtime_parents();
   for (const auto& [controller, dir] : parents_) dirs.push_back(dir);
   for (const fs::path& dir : dirs) {
@@ -408,6 +441,46 @@ void CgroupHost::clean_up() const {
     clean(freezer->second);
   for (const auto& [controller, parent] : parents_) clean(parent);
   for (const fs::path& parent : runtime_parents()) clean(parent);
+  sweep();
+}
+
+std::size_t CgroupHost::sweep() const {
+  if (!lock_.valid()) return 0;  // nobody can be told dead where nobody can be locked
+  std::set<fs::path> bases;
+  for (const auto& [controller, parent] : parents_) bases.insert(parent.parent_path());
+  for (const fs::path& parent : runtime_parents()) bases.insert(parent.parent_path());
+  std::set<std::string> owners;
+  for (const fs::path& base : bases) {
+    std::error_code ec;
+    for (fs::directory_iterator it(base, ec), end; !ec && it != end; it.increment(ec))
+      if (it->is_directory(ec) && !it->is_symlink(ec))
+        owners.insert(it->path().filename().string());
+  }
+  owners.erase(lock_dir_.filename().string());
+  std::size_t removed = 0;
+  for (const std::string& owner : owners)
+    removed += sweep_owner(owner, {bases.begin(), bases.end()});
+  return removed;
+}
+
+std::size_t CgroupHost::sweep_owner(const std::string& owner,
+                                    const std::vector<fs::path>& bases) const {
+  const UniqueFd alone = locked_group(lock_dir_.parent_path() / owner, LOCK_EX | LOCK_NB);
+  if (!alone.valid()) return 0;
+  std::size_t removed = 0;
+  for (const fs::path& base : bases) {
+    std::vector<fs::path> groups;
+    std::error_code ec;
+    for (fs::directory_iterator it(base / owner, ec), end; !ec && it != end; it.increment(ec))
+      if (it->is_directory(ec) && !it->is_symlink(ec)) groups.push_back(it->path());
+    for (const fs::path& group : groups) {
+      if (!members(group).empty()) continue;
+      give_back_memory(group);
+      if (::rmdir(group.c_str()) == 0) ++removed;
+    }
+    ::rmdir((base / owner).c_str());
+  }
+  return removed;
 }
 
 }  // namespace proctor

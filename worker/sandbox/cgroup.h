@@ -71,7 +71,7 @@ class CgroupHost {
   static CgroupHost none() { return CgroupHost(); }
   CgroupHost(CgroupHost&&) = default;
   CgroupHost& operator=(CgroupHost&&) = default;
-  ~CgroupHost();  // removes the owner's group if it is empty
+  ~CgroupHost();  // removes the owner's group if it is empty and no other process is its owner
   bool has(std::string_view controller) const { return parents_.contains(controller); }
   // "cgroup1", "cgroup2" or "" for "memory", "pids", "cpu".
   std::string version(std::string_view controller) const;
@@ -84,17 +84,23 @@ class CgroupHost {
   // and limits it in every hierarchy; we read, freeze, empty and remove it.
   Cgroup runtime_group(std::string_view name) const;
   std::string runtime_path(std::string_view name) const;
-  // Kills and removes every group below the owner's.
+  // Kills and removes every group below the owner's, and sweeps.
   void clean_up() const;
+  // Removes the groups that dead owners left, told by their lock, which the kernel drops with its
+  // holder.  Kills nobody: a group with processes in it stays.  The value: how many it removed.
+  std::size_t sweep() const;
 
  private:
   CgroupHost() = default;
   bool add(const std::string& controller, const fs::path& base, const std::string& owner);
+  std::size_t sweep_owner(const std::string& owner, const std::vector<fs::path>& bases) const;
   // The owner's folder in every hierarchy, for what a runtime made.
   std::vector<fs::path> runtime_parents() const;
   std::map<std::string, fs::path, std::less<>> parents_;  // controller -> .../proctor/<owner>
   std::vector<std::string> mounts_;                       // of all hierarchies
   std::string runtime_base_;                              // "/proctor/<owner>", below each of them
+  fs::path lock_dir_;  // the owner's group that is locked: the first that was made
+  UniqueFd lock_;      // shared by all who are this owner
   bool v2_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "common/contract/scalar.h"
+#include "worker/sandbox/cgroup.h"
 #include "worker/shell/default_root.h"
 #include "worker/workspace/cache.h"
 
@@ -24,7 +25,8 @@ int collect_garbage(int argc, char** argv) {
       "Removes the mirrors, checked-out trees and kept setups that were used longest ago, until "
       "the\n"
       "rest takes at most --max. What a running worker uses stays; what is removed is made again\n"
-      "when a run needs it. May be run at any time, beside workers.\n\n"
+      "when a run needs it. Control groups that killed workers left go too. May be run at any\n"
+      "time, beside workers.\n\n"
       "Example: proctor-worker gc --max 20GiB");
   app.footer("Exit codes: 0 done, 2 bad use, 4 infrastructure.");
   app.add_option("--max", max, "what they may take: 500MiB, 20GiB; 0: nothing")
@@ -49,6 +51,8 @@ int collect_garbage(int argc, char** argv) {
                static_cast<unsigned long long>(done->items), mib(done->bytes),
                static_cast<unsigned long long>(done->removed), mib(done->removed_bytes),
                static_cast<unsigned long long>(done->in_use));
+  if (const std::size_t groups = CgroupHost::detect("gc").sweep(); 0 < groups)
+    std::fprintf(stdout, "removed %zu control groups of workers that are gone\n", groups);
   return kOk;
 }
 

@@ -148,6 +148,54 @@ TEST_SUITE("cgroup host") {
     for (const char* c : {"memory", "pids"}) fs::remove_all(fake.root() / c / "proctor/me/run");
   }
 
+  TEST_CASE("a memory group is emptied before it is removed") {
+    FakeGroups fake;
+    fake.version1("memory");
+    fake.put("memory/proctor/me/run/memory.limit_in_bytes");
+    fake.put("memory/proctor/me/run/memory.force_empty");
+    CgroupLayout one;
+    one.v1["memory"] = {fake.path("memory"), ""};
+    CHECK(CgroupHost::at(one, "me").make("run", all_limits()).ok());
+    CHECK(text_of(fake.root() / "memory/proctor/me/run/memory.force_empty") == "0");
+
+    FakeGroups two;
+    two.unified("", "cpu memory pids");
+    two.put("unified/proctor/me/run/memory.current", "8192\n");
+    two.put("unified/proctor/me/run/memory.reclaim");
+    CHECK(CgroupHost::at(two.layout_v2(""), "me").make("run", all_limits()).ok());
+    CHECK(text_of(two.root() / "unified/proctor/me/run/memory.reclaim") == "8192\n");
+  }
+
+  TEST_CASE("groups of dead owners are swept, those of live ones and those in use stay") {
+    FakeGroups fake;
+    CgroupLayout layout;
+    for (const char* c : {"memory", "pids"}) {
+      const std::string base = std::string(c) + "/proctor/";
+      fake.put(base + "me/cgroup.procs");
+      fake.put(base + "live/cgroup.procs");
+      fake.put(base + "busy/run/cgroup.procs", "1\n");
+      for (const char* group : {"live/run", "dead/run", "dead/other"})
+        REQUIRE(make_dirs(fake.root() / (base + group)).ok());
+      layout.v1[c] = {fake.path(c), ""};
+      layout.mounts.push_back(fake.path(c));
+    }
+    REQUIRE(make_dirs(fake.root() / "pids/proctor/half/run").ok());  // killed while it removed
+    const CgroupHost me = CgroupHost::at(layout, "me");
+    const fs::path live = fake.root() / "memory/proctor/live/run";
+    {
+      const CgroupHost first = CgroupHost::at(layout, "live");
+      { const CgroupHost second = CgroupHost::at(layout, "live"); }
+      CHECK(me.sweep() == 5);
+      CHECK(fs::exists(live));
+    }
+    for (const char* gone :
+         {"memory/proctor/dead", "pids/proctor/dead", "pids/proctor/half", "memory/proctor/half"})
+      CHECK_FALSE(fs::exists(fake.root() / gone));
+    CHECK(fs::exists(fake.root() / "memory/proctor/busy/run"));
+    CHECK(me.sweep() == 2);
+    CHECK_FALSE(fs::exists(live));
+  }
+
   TEST_CASE("a limited group of version 1 is not left") {
     FakeGroups fake;
     fake.version1("memory", "/jobs/17");

@@ -85,15 +85,6 @@ void kill_members(const fs::path& dir) {
   }
 }
 
-// Page cache keeps a memory group in the kernel after it was removed, seen by nobody; every walk
-// over the groups of the host then pays for it.  Without processes there is little else to give
-// back.
-void give_back_memory(const fs::path& dir) {
-  if (write_control(dir / "memory.force_empty", "0")) return;
-  const std::string held = read_control(dir / "memory.current");
-  if (0 < number(held)) write_control(dir / "memory.reclaim", held);
-}
-
 // The group made if need be, open and locked; none: somebody else has the lock, or there is no such
 // place.  Whoever removes the group has its lock alone, so one that we waited for may be gone.
 UniqueFd locked_group(const fs::path& dir, int operation) {
@@ -113,7 +104,6 @@ UniqueFd locked_group(const fs::path& dir, int operation) {
 
 // A dead process leaves its group a moment after its parent has seen it die.
 bool remove_group(const fs::path& dir) {
-  give_back_memory(dir);
   const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
   while (::rmdir(dir.c_str()) != 0) {
     if (errno != EBUSY || until < std::chrono::steady_clock::now()) return errno == ENOENT;
@@ -475,7 +465,6 @@ std::size_t CgroupHost::sweep_owner(const std::string& owner,
       if (it->is_directory(ec) && !it->is_symlink(ec)) groups.push_back(it->path());
     for (const fs::path& group : groups) {
       if (!members(group).empty()) continue;
-      give_back_memory(group);
       if (::rmdir(group.c_str()) == 0) ++removed;
     }
     ::rmdir((base / owner).c_str());

@@ -148,24 +148,6 @@ TEST_SUITE("cgroup host") {
     for (const char* c : {"memory", "pids"}) fs::remove_all(fake.root() / c / "proctor/me/run");
   }
 
-  TEST_CASE("a memory group is emptied before it is removed") {
-    FakeGroups fake;
-    fake.version1("memory");
-    fake.put("memory/proctor/me/run/memory.limit_in_bytes");
-    fake.put("memory/proctor/me/run/memory.force_empty");
-    CgroupLayout one;
-    one.v1["memory"] = {fake.path("memory"), ""};
-    CHECK(CgroupHost::at(one, "me").make("run", all_limits()).ok());
-    CHECK(text_of(fake.root() / "memory/proctor/me/run/memory.force_empty") == "0");
-
-    FakeGroups two;
-    two.unified("", "cpu memory pids");
-    two.put("unified/proctor/me/run/memory.current", "8192\n");
-    two.put("unified/proctor/me/run/memory.reclaim");
-    CHECK(CgroupHost::at(two.layout_v2(""), "me").make("run", all_limits()).ok());
-    CHECK(text_of(two.root() / "unified/proctor/me/run/memory.reclaim") == "8192\n");
-  }
-
   TEST_CASE("groups of dead owners are swept, those of live ones and those in use stay") {
     FakeGroups fake;
     CgroupLayout layout;

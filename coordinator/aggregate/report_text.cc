@@ -48,6 +48,18 @@ std::string head_line(const CampaignReport& report) {
   return line + ". Spent " + format_usd(t.cost.total()) + " " + report.unit + ".\n";
 }
 
+// What all tasks have in common is said once: it has no rows of its own in any table.
+void common_levels(std::string& out, const CampaignReport& report) {
+  std::string line;
+  for (std::size_t k = 0; k < report.strata_keys.size(); ++k) {
+    const std::string& key = report.strata_keys[k];
+    if (is_only_level(report, key))
+      line += (line.empty() ? "" : ", ") + printable(key) + "=" +
+              printable(report.runs.front().strata[k]);
+  }
+  if (!line.empty()) append_wrapped(out, "Every task: ", line);
+}
+
 void outcomes(std::string& out, const CampaignReport& report) {
   std::vector<std::string> header = {"method",  "stratum", "planned",          "scorable",
                                      "success", "failure", "acceptance error", "invalid",
@@ -206,6 +218,7 @@ void definitions(std::string& out) {
 
 std::string render_text(const CampaignReport& report, Words words) {
   std::string out = head_line(report);
+  common_levels(out, report);
   outcomes(out, report);
   rates(out, report);
   costs(out, report);

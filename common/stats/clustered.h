@@ -28,12 +28,27 @@ struct ClusteredRate {
 std::optional<ClusteredRate> mean_of_task_means(std::span<const Cluster> tasks,
                                                 double alpha = 0.05);
 
-// All successes over all runs, with the CR0 and CR1 standard errors.
+// All successes over all runs, with cluster-robust standard errors (Bell & McCaffrey 2002).
 struct RatioRate {
   double ratio = 0;
   double cr0 = 0;
-  std::optional<double> cr1;  // nothing below two tasks
+  std::optional<double> cr1, cr2, cr3;  // nothing below two tasks with runs
+  // Of CR2, under working independence, in closed form for an intercept.
+  std::optional<double> df;
+  // Ratio and CR2 with Student's t at df, not clamped.  Nothing where cr2 is 0 or missing.
+  std::optional<Interval> interval;
 };
-std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks);
+std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha = 0.05);
+
+// Intervals of a mean of task means that hold near 0 and 1, where Student's t covers too little:
+// the tasks' own spread says how many independent trials the data are worth (Korn & Graubard 1998).
+struct NearEnds {
+  // Trials with this rate and this standard error; nothing where all tasks have the same rate.
+  std::optional<double> effective_n;
+  Interval wilson;         // at effective_n; over the tasks where that is missing
+  Interval korn_graubard;  // exact, at effective_n less what its estimate costs; as wilson likewise
+};
+// Nothing below one task with runs.
+std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha = 0.05);
 
 }  // namespace proctor

@@ -1,0 +1,37 @@
+#pragma once
+// What the data allow when some outcomes are not known: from all of them failures to all successes
+// (Manski 2003), and the interval that covers the true rate wherever it lies between (Imbens &
+// Manski 2004).  Pure; thread-safe.
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "common/stats/interval.h"
+
+namespace proctor {
+
+// One task: its runs, those that succeeded, and those whose outcome is not known.
+struct PartlyKnown {
+  std::uint64_t runs = 0, successes = 0, unknown = 0;
+};
+
+struct Bounds {
+  Interval identified;  // the rate if every unknown outcome were a failure, and a success
+  // Covers the rate with 1 - alpha.  Nothing with one task only.
+  std::optional<Interval> interval;
+  double critical = 0;  // how many standard errors the interval adds
+};
+// Means over tasks with runs.  Nothing without one.  Requires: successes + unknown <= runs.
+std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha = 0.05);
+
+struct PartlyKnownPair {
+  PartlyKnown a, b;
+};
+// Of a - b over tasks that both tried.  Requires: runs > 0 on both sides.
+std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks,
+                                           double alpha = 0.05);
+
+// The rate of independent runs: Imbens and Manski's interval with binomial standard errors.
+std::optional<Bounds> bounds_of_runs(const PartlyKnown& runs, double alpha = 0.05);
+
+}  // namespace proctor

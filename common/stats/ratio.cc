@@ -1,0 +1,70 @@
+#include "common/stats/ratio.h"
+
+#include <cmath>
+#include <vector>
+
+#include "common/stats/distributions.h"
+#include "common/stats/moments.h"
+
+namespace proctor {
+
+CostPerSuccess cost_per_success(std::span<const CostOfTask> tasks, double alpha) {
+  CostPerSuccess out;
+  std::vector<double> costs, successes;
+  double cost = 0, success = 0;
+  for (const CostOfTask& t : tasks) {
+    costs.push_back(t.cost);
+    successes.push_back(t.successes);
+    cost += t.cost;
+    success += t.successes;
+  }
+  if (tasks.empty() || !(0 < success)) {
+    out.estimate.why = tasks.empty() ? Why::kNothing : Why::kNoSuccess;
+    return out;
+  }
+  const double ratio = cost / success;
+  out.estimate.value = ratio;
+  if (tasks.size() < 2) {
+    out.estimate.why = Why::kOneTask;
+    return out;
+  }
+  const double n = static_cast<double>(tasks.size()), t = t_quantile_two_sided(alpha, n - 1);
+  const double mean_c = cost / n, mean_s = success / n;
+  const double var_c = variance_of(costs) / n, var_s = variance_of(successes) / n;
+  const double covariance = covariance_of(costs, successes) / n;
+
+  if (0 < cost) {
+    double squares = 0;
+    for (const CostOfTask& task : tasks) {
+      const double u = task.cost / cost - task.successes / success;
+      squares += u * u;
+    }
+    const double relative = std::sqrt(n / (n - 1) * squares);
+    out.delta_error = ratio * relative;
+    out.delta = Interval{ratio - t * *out.delta_error, ratio + t * *out.delta_error};
+    out.log_delta = Interval{ratio * std::exp(-t * relative), ratio * std::exp(t * relative)};
+  }
+
+  // Ratios r with (mean_c - r mean_s)^2 <= t^2 var(c - r s): a r^2 + b r + d <= 0.
+  const double a = mean_s * mean_s - t * t * var_s;
+  const double b = -2 * (mean_c * mean_s - t * t * covariance);
+  const double d = mean_c * mean_c - t * t * var_c;
+  const double root = b * b - 4 * a * d;
+  out.g = t * t * var_s / (mean_s * mean_s);
+  out.estimate.df = n - 1;
+  if (0 < a && 0 <= root) {
+    out.estimate.interval =
+        Interval{(-b - std::sqrt(root)) / (2 * a), (-b + std::sqrt(root)) / (2 * a)};
+    return out;
+  }
+  out.estimate.why = Why::kUnbounded;
+  // The complement of the interval between the roots: what lies above the larger one, for costs are
+  // not negative.
+  if (a < 0 && 0 < root) {
+    const double end = (-b - std::sqrt(root)) / (2 * a);
+    if (0 < end) out.low = end;
+  }
+  return out;
+}
+
+}  // namespace proctor

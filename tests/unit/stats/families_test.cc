@@ -1,0 +1,105 @@
+// Families of tests, outcomes that are not known, money, and intervals of independent trials.
+#include <vector>
+
+#include "common/stats/binomial.h"
+#include "common/stats/bounds.h"
+#include "common/stats/multiplicity.h"
+#include "common/stats/ratio.h"
+#include "tests/unit/stats/oracles.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+TEST_SUITE("stats") {
+  TEST_CASE("the other intervals of independent trials are the published ones") {
+    check_interval(clopper_pearson(3, 1000), 0.0006190999316, 0.008742023238);
+    check_interval(clopper_pearson(500'000, 1'000'000), 0.4990195192, 0.5009804808);
+    CHECK(*clopper_pearson_upper(0, 59) == near(0.04950760989));
+    CHECK(*clopper_pearson_upper(5, 5) == 1);
+    check_interval(clopper_pearson_mid_p(3, 20), 0.03961978433, 0.3561073603);
+    check_interval(agresti_coull(17, 32), 0.364464527, 0.6913367731);
+    check_interval(jeffreys(17, 32), 0.3619525865, 0.6951711965);
+    check_interval(agresti_coull(0, 10), 0, 0.3208873058);
+    CHECK(jeffreys(0, 10)->low == 0);
+    CHECK_FALSE(jeffreys(0, 0).has_value());
+  }
+
+  TEST_CASE("p-values are adjusted for the size of their family") {
+    const std::vector<double> p = {.001, .008, .039, .041, .042, .06, .074, .205};
+    const std::vector<double> holm = adjust_holm(p);
+    CHECK(holm[0] == near(.008));
+    CHECK(holm[1] == near(.056));
+    for (std::size_t i = 2; i < p.size(); ++i) CHECK(holm[i] == near(.234));
+    const std::vector<double> bh = adjust_benjamini_hochberg(p);
+    const std::vector<double> expected = {.008, .032, .0672, .0672, .0672, .08, .08457142857, .205};
+    for (std::size_t i = 0; i < p.size(); ++i) CHECK(bh[i] == near(expected[i]));
+    CHECK(adjust_hochberg(p)[7] == near(.205));
+    CHECK(adjust_benjamini_yekutieli(p)[0] == near(.008 * 761 / 280));
+    CHECK(adjust_holm(std::vector<double>{.9, .01})[0] == near(.9));
+    CHECK(adjust_holm({}).empty());
+  }
+
+  TEST_CASE("bounds hold whatever the unknown outcomes are") {
+    const auto runs = bounds_of_runs({80, 40, 5});
+    CHECK(runs->identified.low == near(0.5));
+    CHECK(runs->identified.high == near(0.5625));
+    CHECK(runs->critical == near(1.671038485));
+    check_interval(runs->interval, 0.4065861089, 0.6551812218);
+    const auto all = bounds_of_runs({83, 40, 8});
+    CHECK(all->identified.low == near(0.4819277108));
+    CHECK(all->identified.high == near(0.578313253));
+    const auto known = bounds_of_runs({80, 40, 0});
+    CHECK(known->critical == near(1.959963984540054));
+    const auto nothing = bounds_of_runs({0, 0, 0});
+    CHECK_FALSE(nothing.has_value());
+    const std::vector<PartlyKnown> tasks = {{2, 2, 0}, {2, 1, 1}, {2, 0, 1}, {2, 0, 0},
+                                            {2, 1, 0}, {2, 0, 2}, {2, 2, 0}, {2, 1, 0}};
+    const auto clustered = bounds_of_rate(tasks);
+    CHECK(clustered->identified.low == near(0.4375));
+    CHECK(clustered->identified.high == near(0.6875));
+    CHECK(clustered->critical == near(1.648877389));
+    check_interval(clustered->interval, 0.194250664, 0.9043703632);
+  }
+
+  TEST_CASE("bounds of a difference take each side's unknowns against it") {
+    const std::vector<std::uint64_t> a = {2, 1, 0, 2, 1, 0}, a_unknown = {0, 1, 0, 0, 0, 1};
+    const std::vector<std::uint64_t> b = {1, 1, 0, 1, 0, 0}, b_unknown = {0, 0, 1, 0, 1, 0};
+    std::vector<PartlyKnownPair> tasks;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      tasks.push_back({{2, a[i], a_unknown[i]}, {2, b[i], b_unknown[i]}});
+    const auto d = bounds_of_difference(tasks);
+    CHECK(d->identified.low == near(0.08333333333));
+    CHECK(d->identified.high == near(0.4166666667));
+    CHECK(d->critical == near(1.645514682));
+    check_interval(d->interval, -0.1695149295, 0.5537928902);
+    CHECK_FALSE(bounds_of_difference({}).has_value());
+  }
+
+  TEST_CASE("cost per success has Fieller's interval, or says that there is none") {
+    const std::vector<double> costs = {3.2, 2.5, 4.8, 3.9, 2.1, 4.4, 5, 3};
+    std::vector<CostOfTask> tasks;
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      tasks.push_back({costs[i], static_cast<double>(kA[i])});
+    const CostPerSuccess r = cost_per_success(tasks);
+    CHECK(*r.estimate.value == near(1.7));
+    CHECK(*r.delta_error == near(0.634484389));
+    check_interval(r.delta, 0.1996828265, 3.200317173);
+    check_interval(r.log_delta, 0.7033425318, 4.108951001);
+    CHECK(r.g == near(0.4173547333));
+    check_interval(r.estimate.interval, 0.7853629227, 5.923895213);
+    const std::vector<double> rare = {1, 0, 0, 0, 0, 0, 0, 2};
+    for (std::size_t i = 0; i < rare.size(); ++i) tasks[i].successes = rare[i];
+    const CostPerSuccess unbounded = cost_per_success(tasks);
+    CHECK(*unbounded.estimate.value == near(9.633333333));
+    CHECK(unbounded.estimate.why == Why::kUnbounded);
+    CHECK(unbounded.g == near(2.751347355));
+    CHECK(*unbounded.low == near(3.200472581));
+    for (CostOfTask& t : tasks) t.successes = 0;
+    CHECK(cost_per_success(tasks).estimate.why == Why::kNoSuccess);
+  }
+
+  TEST_CASE("every reason has words") {
+    for (int i = 1; i <= static_cast<int>(Why::kNotDefined); ++i)
+      CHECK_FALSE(words(static_cast<Why>(i)).empty());
+  }
+}

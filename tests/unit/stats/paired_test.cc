@@ -1,0 +1,161 @@
+#include "common/stats/paired.h"
+
+#include <cmath>
+#include <vector>
+
+#include "common/stats/sign_flip.h"
+#include "tests/unit/stats/oracles.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+// Figures by NumPy, SciPy and statsmodels.
+TEST_SUITE("stats") {
+  TEST_CASE("a ratio has the four cluster-robust errors and the degrees of the second") {
+    const auto b = ratio_rate(side_of(unequal_pairs(), &PairedTask::a));
+    REQUIRE(b.has_value());
+    CHECK(b->ratio == near(0.6111111111));
+    CHECK(b->cr0 == near(0.1542592469));
+    CHECK(*b->cr1 == near(0.1689825385));
+    CHECK(*b->cr2 == near(0.1714286255));
+    CHECK(*b->cr3 == near(0.1908047074));
+    CHECK(*b->df == near(4.237029502));
+    check_interval(b->interval, 0.1454682108, 1.076754011);
+    const auto a = ratio_rate(side_of(equal_pairs(), &PairedTask::a));
+    CHECK(*a->cr1 == near(*a->cr2));
+    CHECK(*a->cr3 == near(0.1551620285));
+    CHECK(*a->df == near(7));
+    CHECK_FALSE(ratio_rate(std::vector<Cluster>{{5, 2}, {0, 0}})->cr2.has_value());
+  }
+
+  TEST_CASE("near 0 and 1 the tasks' spread says what the runs are worth") {
+    const auto a = near_ends(side_of(equal_pairs(), &PairedTask::a));
+    REQUIRE(a.has_value());
+    CHECK(*a->effective_n == near(11.82119205));
+    check_interval(a->wilson, 0.276330983, 0.7708401191);
+    check_interval(a->korn_graubard, 0.191220444, 0.8505599036);
+    const std::vector<Cluster> scripted = {{2, 0}, {2, 0}, {2, 0}, {2, 1}, {2, 2}, {1, 1}, {2, 0}};
+    const auto q = near_ends(scripted);
+    CHECK(*q->effective_n == near(7.105263158));
+    check_interval(q->wilson, 0.1190347219, 0.6955147668);
+    check_interval(q->korn_graubard, 0.04707541201, 0.8056755697);
+    const auto ones = near_ends(std::vector<Cluster>(7, Cluster{2, 2}));
+    CHECK_FALSE(ones->effective_n.has_value());
+    check_interval(ones->korn_graubard, 0.6456695649, 1);
+    CHECK_FALSE(near_ends(std::vector<Cluster>{{0, 0}}).has_value());
+  }
+
+  TEST_CASE("a paired difference is Student's t over tasks") {
+    const Difference d = paired_difference(equal_pairs());
+    CHECK(*d.estimate.value == near(0.1875));
+    CHECK(*d.estimate.standard_error == near(0.09149063184));
+    CHECK(*d.p == near(0.07960201246));
+    check_interval(d.estimate.interval, -0.02884096679, 0.4038409668);
+    CHECK(*d.estimate.value / *d.estimate.standard_error == near(2.049390153));
+  }
+
+  TEST_CASE("a difference that cannot be estimated says why") {
+    CHECK(mean_difference({}).estimate.why == Why::kNotPaired);
+    CHECK(mean_difference(std::vector<double>{0.5}).estimate.why == Why::kOneTask);
+    const Difference same = mean_difference(std::vector<double>{0.1, 0.1, 0.1});
+    CHECK(same.estimate.why == Why::kNoVariance);
+    CHECK(*same.estimate.value == 0.1);
+    CHECK_FALSE(same.estimate.interval.has_value());
+    CHECK_FALSE(same.p.has_value());
+  }
+
+  TEST_CASE("with unequal runs the ratio's difference and that of task means are two estimands") {
+    const Difference r = paired_ratio_difference(unequal_pairs());
+    CHECK(*r.estimate.value == near(0.2222222222));
+    CHECK(*r.estimate.standard_error == near(0.1391561215));
+    check_interval(r.estimate.interval, -0.1354899761, 0.5799344205);
+    const Difference m = paired_difference(unequal_pairs());
+    CHECK(*m.estimate.value == near(0.25));
+    CHECK(*m.estimate.standard_error == near(0.1875771446));
+  }
+
+  TEST_CASE("equivalence within a margin is the interval lying inside it") {
+    std::vector<double> d;
+    for (const PairedTask& t : equal_pairs())
+      d.push_back(static_cast<double>(t.a.successes) / 4 - static_cast<double>(t.b.successes) / 4);
+    CHECK(equivalence(d, 0.5)->p_equivalent == near(0.005600716277));
+    CHECK(equivalence(d, 0.35)->p_equivalent == near(0.05948228555));
+    CHECK(equivalence(d, 0.05)->p_non_inferior == near(0.01781878000));
+    check_interval(equivalence(d, 0.5)->interval, 0.01416380635, 0.3608361936);
+    for (const double margin : {0.1, 0.3, 0.36, 0.361, 0.5}) {
+      const auto e = equivalence(d, margin);
+      CHECK((e->p_equivalent <= 0.05) == (-margin < e->interval.low && e->interval.high < margin));
+    }
+  }
+
+  TEST_CASE("an interval of a difference that respects its ends, and a ratio of rates") {
+    check_interval(bounded_difference(equal_pairs()).interval, 0.02655102612, 0.3393754418, 1e-8);
+    const Estimate ratio = risk_ratio(equal_pairs());
+    CHECK(*ratio.value == near(1.545454545));
+    CHECK(*ratio.standard_error == near(0.1950432195));
+    check_interval(ratio.interval, 0.9744463107, 2.451063466);
+    const std::vector<PairedTask> none = {{{2, 1}, {2, 0}}, {{2, 2}, {2, 0}}};
+    CHECK(risk_ratio(none).why == Why::kNoSuccess);
+    CHECK_FALSE(risk_ratio(none).value.has_value());
+  }
+
+  TEST_CASE("the sign-flip test enumerates all signs") {
+    const std::vector<std::int64_t> small = {1, 2, 0, 0, 1, 1, -1, 2};
+    CHECK(sign_flip(small).p == near(40.0 / 256));
+    CHECK(sign_flip(small).exact);
+    const std::vector<std::int64_t> twelve = {3, -1, 2, 0, 1, -2, 4, 1, 0, 2, -1, 3};
+    CHECK(sign_flip(twelve).p == near(504.0 / 4096));
+    const std::vector<std::int64_t> quickstart = {2, 2, 2, 1, 0, 0, 2};
+    CHECK(sign_flip(quickstart).p == near(8.0 / 128));
+    CHECK(sign_flip({}).p == 1);
+    CHECK(sign_flip(std::vector<std::int64_t>{0, 0}).p == 1);
+  }
+
+  TEST_CASE("a sign-flip test that would take too long is the normal approximation, and says so") {
+    const std::vector<std::int64_t> large(20'000, 5'000);
+    const TestResult r = sign_flip(large);
+    CHECK_FALSE(r.exact);
+    CHECK(r.p < 1e-12);
+  }
+
+  TEST_CASE("one run a task: McNemar's tests, the odds ratio and Newcombe's interval") {
+    CHECK(mcnemar_exact({0, 9, 2, 0}) == near(0.0654296875));
+    CHECK(mcnemar_mid_p({0, 9, 2, 0}) == near(0.03857421875));
+    CHECK(mcnemar_exact({0, 12, 5, 0}) == near(0.1434631348));
+    CHECK(mcnemar_mid_p({0, 12, 5, 0}) == near(0.09625244141));
+    CHECK(mcnemar_exact({0, 1, 0, 0}) == 1);
+    CHECK(mcnemar_mid_p({0, 1, 0, 0}) == near(0.5));
+    CHECK(mcnemar_exact({0, 5, 5, 0}) == 1);
+    CHECK(mcnemar_mid_p({0, 5, 5, 0}) == 1);
+    CHECK(mcnemar_exact({3, 0, 0, 3}) == 1);
+    const auto odds = mcnemar_odds_ratio({0, 9, 2, 0});
+    CHECK(*odds->value == near(4.5));
+    CHECK(odds->low == near(0.9314122582));
+    CHECK(*odds->high == near(42.79971594));
+    CHECK_FALSE(mcnemar_odds_ratio({0, 3, 0, 0})->high.has_value());
+    check_interval(newcombe_paired({36, 12, 2, 0}).interval, 0.056929584, 0.340427603, 1e-8);
+    check_interval(newcombe_paired({20, 9, 2, 19}).interval, 0.009772540646, 0.2607665899);
+  }
+
+  TEST_CASE("methods that tried other tasks are compared without pairs") {
+    check_interval(newcombe_unpaired(56, 70, 48, 80), 0.0524314724, 0.333872654);
+    // As Newcombe (1998) prints it; statsmodels gives [0.0526, 0.3440], and with the sides
+    // exchanged another interval.
+    const Interval score = miettinen_nurminen(56, 70, 48, 80);
+    CHECK(std::fabs(score.low - 0.0528) < 5e-5);
+    CHECK(std::fabs(score.high - 0.3382) < 5e-5);
+    check_interval(miettinen_nurminen(48, 80, 56, 70), -score.high, -score.low);
+    const Interval ends = miettinen_nurminen(10, 10, 0, 10);
+    CHECK(0 < ends.low);
+    CHECK(ends.high == near(1));
+    check_interval(katz_ratio(56, 70, 48, 80).interval, 1.076626423, 1.651248511);
+    CHECK(katz_ratio(0, 10, 3, 10).why == Why::kNoSuccess);
+    const std::vector<double> a = {1, 0.75, 0.5}, one = {0.5};
+    CHECK(unpaired_difference(a, one).estimate.why == Why::kOneTask);
+    CHECK(unpaired_difference(a, {}).estimate.why == Why::kNothing);
+    const Difference same = unpaired_difference(a, a);
+    CHECK(*same.estimate.value == 0);
+    CHECK(*same.estimate.df == near(4));
+    CHECK(*same.p == near(1));
+  }
+}

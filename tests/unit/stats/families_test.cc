@@ -5,6 +5,8 @@
 #include "common/stats/bounds.h"
 #include "common/stats/multiplicity.h"
 #include "common/stats/ratio.h"
+#include "common/stats/stratified.h"
+#include "common/stats/variance.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;
@@ -96,6 +98,50 @@ TEST_SUITE("stats") {
     CHECK(*unbounded.low == near(3.200472581));
     for (CostOfTask& t : tasks) t.successes = 0;
     CHECK(cost_per_success(tasks).estimate.why == Why::kNoSuccess);
+  }
+
+  TEST_CASE("strata count by their registered weights, and none is left out in silence") {
+    std::vector<Stratum> strata = {
+        {.5, {1, .75, .5, .25, 1}}, {.3, {.5, 0, .25}}, {.2, {.75, .25, 0, .5}}};
+    const Stratified s = stratified_mean(strata);
+    CHECK(*s.estimate.value == near(0.5));
+    CHECK(*s.estimate.standard_error == near(0.0907147544));
+    CHECK(*s.estimate.df == near(7.380703656));
+    check_interval(s.estimate.interval, 0.2877164035, 0.7122835965);
+    CHECK(*s.post_stratified_error == near(0.09474777677));
+    const Stratified d = stratified_mean(
+        std::vector<Stratum>{{.5, {.25, .5, 0}}, {.3, {0, .25}}, {.2, {.25, -.25, .5}}});
+    CHECK(*d.estimate.value == near(0.1958333333));
+    CHECK(*d.estimate.standard_error == near(0.0925150138));
+    CHECK(*d.estimate.df == near(4.202600591));
+    check_interval(d.estimate.interval, -0.05621886944, 0.4478855361);
+    strata[1].values = {.5};
+    CHECK(stratified_mean(strata).estimate.why == Why::kOneTask);
+    CHECK(stratified_mean(strata).estimate.value.has_value());
+    strata[1].values.clear();
+    CHECK(stratified_mean(strata).estimate.why == Why::kNothing);
+    CHECK_FALSE(stratified_mean(strata).estimate.value.has_value());
+    const Kish k = kish(std::vector<double>(5, 2.0));
+    CHECK(k.effective_n == near(5));
+    CHECK(k.design_effect == near(1));
+  }
+
+  TEST_CASE("runs of one task are as alike as their intraclass correlation says") {
+    const auto a = intraclass_correlation(side_of(equal_pairs(), &PairedTask::a));
+    CHECK(*a.rho.value == near(0.4986225895));
+    check_interval(a.rho.interval, 0.1547278989, 0.8398588348);
+    CHECK(*a.fleiss_cuzick == near(0.4562091503));
+    CHECK(*a.design_effect == near(2.495867769));
+    const auto b = intraclass_correlation(side_of(unequal_pairs(), &PairedTask::a));
+    CHECK(b.runs_per_task == near(2.911111111));
+    CHECK(b.between == near(0.5055555556));
+    CHECK(b.within == near(0.1458333333));
+    CHECK(*b.rho.value == near(0.458677686));
+    CHECK(*b.fleiss_cuzick == near(0.3863636364));
+    CHECK_FALSE(b.rho.interval.has_value());
+    CHECK(intraclass_correlation(std::vector<Cluster>(3, {2, 2})).rho.why == Why::kNoVariance);
+    CHECK(intraclass_correlation(std::vector<Cluster>{{1, 1}, {1, 0}}).rho.why == Why::kTooFew);
+    CHECK(intraclass_correlation(std::vector<Cluster>{{4, 1}}).rho.why == Why::kOneTask);
   }
 
   TEST_CASE("every reason has words") {

@@ -39,7 +39,7 @@ struct Estimate {
 };
 
 // The outcome of a test of "no difference".
-struct TestResult {
+struct Significance {
   double statistic = 0;
   double p = 1;  // two-sided unless the function says otherwise
   std::optional<double> df;

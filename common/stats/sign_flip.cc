@@ -11,7 +11,7 @@ namespace proctor {
 namespace {
 
 // P(|sum| >= |seen|) by the normal distribution with the exact variance.
-TestResult approximate(std::span<const std::int64_t> differences, double seen) {
+Significance approximate(std::span<const std::int64_t> differences, double seen) {
   double squares = 0;
   for (const std::int64_t d : differences)
     squares += static_cast<double>(d) * static_cast<double>(d);
@@ -21,7 +21,7 @@ TestResult approximate(std::span<const std::int64_t> differences, double seen) {
 
 }  // namespace
 
-TestResult sign_flip(std::span<const std::int64_t> differences) {
+Significance sign_flip(std::span<const std::int64_t> differences) {
   std::int64_t seen = 0;
   std::uint64_t reach = 0, steps = 0;
   for (const std::int64_t d : differences) {

@@ -14,6 +14,6 @@ inline constexpr std::uint64_t kSignFlipSteps = std::uint64_t{1} << 27;
 
 // `differences`: of the tasks, all multiplied by one integer so that they are whole.  The statistic
 // is their sum; p counts sums at least as far from 0, two-sided.  Zeros change nothing.
-TestResult sign_flip(std::span<const std::int64_t> differences);
+Significance sign_flip(std::span<const std::int64_t> differences);
 
 }  // namespace proctor

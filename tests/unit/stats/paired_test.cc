@@ -113,7 +113,7 @@ TEST_SUITE("stats") {
 
   TEST_CASE("a sign-flip test that would take too long is the normal approximation, and says so") {
     const std::vector<std::int64_t> large(20'000, 5'000);
-    const TestResult r = sign_flip(large);
+    const Significance r = sign_flip(large);
     CHECK_FALSE(r.exact);
     CHECK(r.p < 1e-12);
   }

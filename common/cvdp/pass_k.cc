@@ -5,17 +5,10 @@
 
 #include "common/cvdp/composite.h"
 #include "common/cvdp/report_cells.h"
+#include "common/stats/pass_k.h"
 
 namespace proctor::cvdp {
 namespace {
-
-// C(m, k) / C(n, k) for m <= n.
-double choose_ratio(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
-  double out = 1;
-  for (std::uint64_t i = 0; i < k && out != 0; ++i)
-    out *= i < m ? static_cast<double>(m - i) / static_cast<double>(n - i) : 0;
-  return out;
-}
 
 // A rate as the cluster that has it: the estimator takes whole numbers.
 Cluster cluster_of(double rate) {
@@ -43,7 +36,7 @@ std::string rate_text(const std::optional<ClusteredRate>& rate) {
 
 struct PassRow {
   std::string name;
-  std::vector<Trials> trials;
+  std::vector<Cluster> trials;
   std::uint64_t scored = 0;
 };
 
@@ -56,30 +49,20 @@ void add(PassRow& row, const SampledProblem& p) {
 
 }  // namespace
 
-std::optional<double> pass_at_k(const Trials& t, std::uint64_t k) {
-  if (t.n < k) return std::nullopt;
-  return 1 - choose_ratio(t.n - t.c, t.n, k);
+double plug_in_pass_at_k(const Cluster& t, std::uint64_t k) {
+  if (t.runs == 0) return 0;
+  return 1 - std::pow(1 - static_cast<double>(t.successes) / static_cast<double>(t.runs),
+                      static_cast<double>(k));
 }
 
-std::optional<double> pass_all_k(const Trials& t, std::uint64_t k) {
-  if (t.n < k) return std::nullopt;
-  return choose_ratio(t.c, t.n, k);
-}
-
-double plug_in_pass_at_k(const Trials& t, std::uint64_t k) {
-  if (t.n == 0) return 0;
-  return 1 -
-         std::pow(1 - static_cast<double>(t.c) / static_cast<double>(t.n), static_cast<double>(k));
-}
-
-PassEstimates estimate_pass(std::span<const Trials> problems, std::uint64_t k) {
+PassEstimates estimate_pass(std::span<const Cluster> problems, std::uint64_t k) {
   PassEstimates out;
   std::vector<Cluster> plug_in;
   std::vector<Cluster> any;
   std::vector<Cluster> all;
-  for (const Trials& t : problems) {
+  for (const Cluster& t : problems) {
     ++out.problems;
-    if (t.n < k) {
+    if (t.runs < k) {
       ++out.too_few;
       continue;
     }

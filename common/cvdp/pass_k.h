@@ -16,15 +16,8 @@
 
 namespace proctor::cvdp {
 
-struct Trials {
-  std::uint64_t n = 0;  // samples of the problem
-  std::uint64_t c = 0;  // of these successes
-};
-
-// 1 - C(n-c, k)/C(n, k), and C(c, k)/C(n, k).  Nothing where n < k.  Requires: c <= n, 1 <= k.
-std::optional<double> pass_at_k(const Trials& trials, std::uint64_t k);
-std::optional<double> pass_all_k(const Trials& trials, std::uint64_t k);
-double plug_in_pass_at_k(const Trials& trials, std::uint64_t k);
+// Of one problem: its samples as runs.  The unbiased ones are in common/stats/pass_k.h.
+double plug_in_pass_at_k(const Cluster& problem, std::uint64_t k);
 
 struct PassEstimates {
   std::uint64_t problems = 0;                 // that pass or fail
@@ -33,7 +26,7 @@ struct PassEstimates {
   std::optional<ClusteredRate> at_least_one;  // pass@k
   std::optional<ClusteredRate> all;           // pass^k
 };
-PassEstimates estimate_pass(std::span<const Trials> problems, std::uint64_t k);
+PassEstimates estimate_pass(std::span<const Cluster> problems, std::uint64_t k);
 
 // The estimates of a composite report, overall and by category and difficulty, as text and JSON.
 // Problems that have a score are counted and left out: a report keeps only their cell's average.

@@ -7,6 +7,10 @@
 
 namespace proctor {
 
+inline double square(double x) {
+  return x * x;
+}
+
 inline double mean_of(std::span<const double> values) {
   double sum = 0;
   for (const double v : values) sum += v;

@@ -56,10 +56,6 @@ std::vector<Cluster> side(std::span<const PairedTask> tasks, Cluster PairedTask:
   return out;
 }
 
-double square(double x) {
-  return x * x;
-}
-
 // The limits of a difference from the limits of both sides and their correlation.
 Interval mover(double pa, const Interval& a, double pb, const Interval& b, double r) {
   const double d = pa - pb;

@@ -9,9 +9,6 @@
 namespace proctor {
 namespace {
 
-double square(double x) {
-  return x * x;
-}
 double share(std::uint64_t x, std::uint64_t n) {
   PROCTOR_ASSERT(x <= n && 0 < n);
   return static_cast<double>(x) / static_cast<double>(n);

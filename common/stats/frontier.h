@@ -1,0 +1,22 @@
+#pragma once
+// Which methods no other one beats in cost and success together.  Pure; thread-safe.
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace proctor {
+
+struct CostQuality {
+  double cost = 0;     // of one run
+  double success = 0;  // share of runs
+};
+
+// A method is dominated if another costs at most as much and succeeds at least as often, one of
+// them strictly.  Equal methods stay together.
+std::vector<bool> frontier(std::span<const CostQuality> methods);
+
+// In which share of the replicates each method is on the frontier.  `replicates`: of method m in
+// replicate b at [b * methods + m].  Requires: at least one replicate.
+std::vector<double> frontier_shares(std::span<const CostQuality> replicates, std::size_t methods);
+
+}  // namespace proctor

@@ -1,0 +1,74 @@
+#pragma once
+// Resampling tasks with all their runs: how often each task is drawn in a replicate, and the sums
+// of whole-number columns under those weights.  The same weights serve all methods, rows and
+// statistics of a replicate, which makes differences, ranks and frontiers joint.  Everything is in
+// integers: any machine and any number of threads gives the same bytes.  Pure; thread-safe.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/stats/philox.h"
+
+namespace proctor {
+
+// The seed of every plan, and the registered draws' range.
+inline constexpr std::uint64_t kResampleSeed = 20260307;
+inline constexpr std::uint32_t kLeastDraws = 1000, kMostDraws = 20000;
+
+// Up to this many tasks a replicate draws tasks with replacement; beyond it each task is drawn by
+// Poisson's law of mean 1, whose standard error differs by less than 0.4 %.
+inline constexpr std::size_t kMultinomialTasks = 4096;
+// Tasks that a report can have.
+inline constexpr std::size_t kMostTasks = std::size_t{1} << 20U;
+
+enum class WeightLaw : std::uint8_t { kMultinomial, kPoisson };
+WeightLaw weight_law(std::size_t tasks);
+std::string_view name(WeightLaw law);
+
+// How often each task is drawn in replicate `replicate`.  Requires: 0 < weights.size() <=
+// kMostTasks.
+void draw_weights(std::span<std::int16_t> weights, std::uint64_t replicate,
+                  std::uint64_t seed = kResampleSeed);
+
+// Columns over tasks, in strata: the tasks of a stratum stand together.
+struct ResampleTable {
+  std::vector<std::size_t> stratum_begin;          // first task of each stratum, ascending from 0
+  std::vector<std::vector<std::int16_t>> columns;  // each as long as there are tasks, values >= 0
+  std::size_t tasks() const { return columns.empty() ? 0 : columns.front().size(); }
+  std::size_t strata() const { return stratum_begin.size(); }
+};
+
+// Sums of weight x value of every replicate, stratum and column, and the sum of weights.
+class ResampledSums {
+ public:
+  ResampledSums(std::size_t draws, std::size_t strata, std::size_t columns);
+  std::int64_t sum(std::size_t replicate, std::size_t stratum, std::size_t column) const {
+    return sums_[index(replicate, stratum, column)];
+  }
+  std::int64_t weight(std::size_t replicate, std::size_t stratum) const {
+    return sums_[index(replicate, stratum, columns_)];
+  }
+  std::span<std::int64_t> cells(std::size_t replicate, std::size_t stratum);
+  std::size_t draws() const { return draws_; }
+  // In the order (replicate, stratum, column), the weights as the last column: what an auditor
+  // takes the digest of.
+  std::span<const std::int64_t> all() const { return sums_; }
+
+ private:
+  std::size_t index(std::size_t replicate, std::size_t stratum, std::size_t column) const {
+    return (replicate * strata_ + stratum) * (columns_ + 1) + column;
+  }
+  std::size_t draws_, strata_, columns_;
+  std::vector<std::int64_t> sums_;
+};
+
+// Which code sums: the vector instructions of this machine, or plain code.  Both give equal sums.
+enum class Kernel : std::uint8_t { kBest, kPlain };
+// Replicates `first` and the `count` - 1 after it into `out`, whose cells are 0.  Threads that have
+// ranges of their own may do this at once.
+void resample(const ResampleTable& table, std::size_t first, std::size_t count, ResampledSums& out,
+              Kernel kernel = Kernel::kBest, std::uint64_t seed = kResampleSeed);
+
+}  // namespace proctor

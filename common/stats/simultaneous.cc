@@ -1,0 +1,155 @@
+#include "common/stats/simultaneous.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "common/base/assert.h"
+#include "common/stats/quantile.h"
+
+namespace proctor {
+namespace {
+
+__extension__ typedef unsigned __int128 Wide;
+
+// |sum| / sqrt(squares) of one contrast under one assignment of signs, compared without rounding:
+// ties between flips are frequent and must count.
+struct Statistic {
+  std::uint64_t sum = 0;      // |sum|, at most 2^35
+  std::uint64_t squares = 0;  // at most 2^50
+};
+bool at_least(const Statistic& a, const Statistic& b) {
+  // A contrast of zeros is never larger than another.
+  if (a.squares == 0 || b.squares == 0) return b.squares == 0;
+  return Wide{b.sum} * b.sum * a.squares <= Wide{a.sum} * a.sum * b.squares;
+}
+
+std::uint64_t magnitude(std::int64_t x) {
+  return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
+}
+
+class Flips {
+ public:
+  explicit Flips(std::span<const std::vector<std::int64_t>> contrasts) : contrasts_(contrasts) {
+    for (const std::vector<std::int64_t>& d : contrasts) {
+      std::int64_t sum = 0;
+      std::uint64_t squares = 0;
+      for (const std::int64_t x : d) {
+        sum += x;
+        squares += magnitude(x) * magnitude(x);
+      }
+      seen_.push_back({magnitude(sum), squares});
+    }
+    order_.resize(contrasts.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
+      return at_least(seen_[a], seen_[b]) && !at_least(seen_[b], seen_[a]);
+    });
+    raw_.resize(contrasts.size());
+    single_ = down_ = raw_;
+  }
+
+  // One assignment: `minus(i)` says that task i changes its sign.
+  template <class Minus>
+  void count(const Minus& minus) {
+    std::vector<Statistic> flipped(contrasts_.size());
+    for (std::size_t j = 0; j < contrasts_.size(); ++j) {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < contrasts_[j].size(); ++i)
+        sum += minus(i) ? -contrasts_[j][i] : contrasts_[j][i];
+      flipped[j] = {magnitude(sum), seen_[j].squares};
+    }
+    // From the smallest statistic upwards: the largest of those not larger than the contrast's own.
+    Statistic largest;
+    for (std::size_t at = order_.size(); at-- > 0;) {
+      const std::size_t j = order_[at];
+      if (at_least(flipped[j], largest)) largest = flipped[j];
+      raw_[j] += at_least(flipped[j], seen_[j]) ? 1 : 0;
+      down_[j] += at_least(largest, seen_[j]) ? 1 : 0;
+    }
+    for (std::size_t j = 0; j < contrasts_.size(); ++j)
+      single_[j] += at_least(largest, seen_[j]) ? 1 : 0;
+  }
+
+  StepDown result(std::uint64_t flips, std::uint64_t identity) const {
+    StepDown out;
+    const auto p = [&](std::uint64_t count) {
+      return static_cast<double>(count + identity) / static_cast<double>(flips + identity);
+    };
+    for (std::size_t j = 0; j < contrasts_.size(); ++j) {
+      out.raw.push_back(p(raw_[j]));
+      out.single_step.push_back(p(single_[j]));
+    }
+    out.step_down.resize(contrasts_.size());
+    double above = 0;
+    for (const std::size_t j : order_) {
+      above = std::max(above, p(down_[j]));
+      out.step_down[j] = above;
+    }
+    out.exact = identity == 0;
+    return out;
+  }
+
+ private:
+  std::span<const std::vector<std::int64_t>> contrasts_;
+  std::vector<Statistic> seen_;
+  std::vector<std::size_t> order_;  // by falling statistic
+  std::vector<std::uint64_t> raw_, single_, down_;
+};
+
+}  // namespace
+
+MaxT max_t(std::span<const double> estimates, std::span<const double> errors,
+           std::span<const double> replicates, std::size_t tasks, double alpha) {
+  const std::size_t family = estimates.size();
+  PROCTOR_ASSERT(0 < family && errors.size() == family && 2 <= tasks);
+  PROCTOR_ASSERT(!replicates.empty() && replicates.size() % family == 0);
+  MaxT out;
+  out.intervals.resize(family);
+  if (std::ranges::none_of(errors, [](double se) { return 0 < se; })) return out;
+  std::vector<double> largest;
+  for (std::size_t b = 0; b < replicates.size(); b += family) {
+    double most = 0;
+    for (std::size_t j = 0; j < family; ++j)
+      if (0 < errors[j])
+        most = std::max(most, std::fabs(replicates[b + j] - estimates[j]) / errors[j]);
+    largest.push_back(most);
+  }
+  const double n = static_cast<double>(tasks);
+  out.critical = *real_quantile(std::move(largest), 1 - alpha) * std::sqrt(n / (n - 1));
+  for (std::size_t j = 0; j < family; ++j)
+    if (const double half = out.critical * errors[j]; 0 < errors[j])
+      out.intervals[j] = Interval{estimates[j] - half, estimates[j] + half};
+  return out;
+}
+
+StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts, std::uint64_t seed) {
+  if (contrasts.empty()) return {};
+  const std::size_t tasks = contrasts.front().size();
+  PROCTOR_ASSERT(tasks <= kMostTasks);
+  for (const auto& d : contrasts) {
+    PROCTOR_ASSERT(d.size() == tasks);
+    for (const std::int64_t x : d) PROCTOR_ASSERT(magnitude(x) <= (std::uint64_t{1} << 15U));
+  }
+  Flips flips(contrasts);
+  if (tasks <= kExactFlipTasks) {
+    const std::uint64_t all = std::uint64_t{1} << tasks;
+    for (std::uint64_t signs = 0; signs < all; ++signs)
+      flips.count([&](std::size_t i) { return (signs >> i & 1U) != 0; });
+    return flips.result(all, 0);
+  }
+  // The bits of the words, low ones first.
+  std::vector<bool> minus(tasks);
+  for (std::uint32_t b = 0; b < kDrawnFlips; ++b) {
+    PhiloxWords words(seed, Stream::kPermutation, b);
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < tasks; ++i) {
+      if (i % 64 == 0) word = words.next();
+      minus[i] = (word >> (i % 64) & 1U) != 0;
+    }
+    flips.count([&](std::size_t i) { return minus[i]; });
+  }
+  return flips.result(kDrawnFlips, 1);
+}
+
+}  // namespace proctor

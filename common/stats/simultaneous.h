@@ -1,0 +1,44 @@
+#pragma once
+// A family of contrasts at one level: intervals that hold together, by the largest studentized
+// deviation of joint replicates, and p-values that are adjusted by sign flips common to all
+// contrasts (Westfall & Young 1993).  Pure; thread-safe.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/stats/interval.h"
+#include "common/stats/resample.h"
+
+namespace proctor {
+
+// Below this many tasks a report prefers Holm's adjustment.
+inline constexpr std::size_t kMaxTTasks = 50;
+
+struct MaxT {
+  double critical = 0;  // in standard errors; 0: no contrast has one
+  // Of each contrast; nothing where its standard error is 0: it is not in the family.
+  std::vector<std::optional<Interval>> intervals;
+};
+// `replicates`: of contrast j in replicate b at [b * estimates.size() + j], all contrasts under the
+// same weights.  `errors`: standard errors over tasks.  Requires: at least one replicate, 2 <=
+// tasks.
+MaxT max_t(std::span<const double> estimates, std::span<const double> errors,
+           std::span<const double> replicates, std::size_t tasks, double alpha = 0.05);
+
+// Tasks up to which all sign flips are tried, and how many are drawn beyond.
+inline constexpr std::size_t kExactFlipTasks = 20;
+inline constexpr std::uint32_t kDrawnFlips = 9999;
+
+struct StepDown {
+  std::vector<double> raw, single_step, step_down;  // in the order of the contrasts
+  bool exact = false;                               // all flips were tried
+};
+// `contrasts`: of each, the differences of the same tasks in the same order, made whole by one
+// multiplier.  The statistic is |sum| / sqrt(sum of squares); a contrast of zeros has p = 1.
+// Requires: |differences| <= 2^15, at most kMostTasks of them.
+StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts,
+                        std::uint64_t seed = kResampleSeed);
+
+}  // namespace proctor

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/contract/analysis_plan.h"
 #include "common/contract/caps.h"
 #include "common/contract/contract.h"
 #include "common/contract/cost_inputs.h"
@@ -128,6 +129,7 @@ struct Campaign {
   Retries retries;
   CostModel cost_model;
   std::optional<CostInputs> cost_inputs;  // what runs are expected to use; no such file: nothing
+  std::optional<AnalysisPlan> analysis;   // nothing: the defaults, and reports say so
   Origin origin;                          // of campaign.yaml, for diagnostics
 
   CapRules cap_rules() const;

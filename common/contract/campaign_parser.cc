@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/contract/analysis_parser.h"
 #include "common/contract/budget_parser.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract_digest.h"
@@ -188,6 +189,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   c.infrastructure_retries =
       small("infrastructure_retries", c.infrastructure_retries, 0, kRetriesMax);
   read_retries(f, c);
+  read_analysis(f, c);
   return text;
 }
 

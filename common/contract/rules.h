@@ -141,11 +141,14 @@ inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "dependency_installs",
                                                   "active",
                                                   "calls_per_minute"};
-inline constexpr std::array<KeyName, 19> kCampaignKeys{
+inline constexpr std::array<KeyName, 20> kCampaignKeys{
     "$schema",   "name",           "contracts", "methods", "replicates",
     "seed",      "seed_deviation", "stages",    "budget",  "caps",
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
-    "task_caps", "rates",          "retries",   "policy"};
+    "task_caps", "rates",          "retries",   "policy",  "analysis"};
+inline constexpr std::array<KeyName, 8> kAnalysisKeys{"baseline",        "contrasts", "estimand",
+                                                      "interval",        "alpha",     "min_effect",
+                                                      "non_inferiority", "pass_k"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
 inline constexpr std::array<KeyName, 13> kMethodKeys{
     "name",          "kind",      "command", "script",   "files",    "variables",

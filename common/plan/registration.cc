@@ -38,6 +38,7 @@ Json frozen_json(const Registration& r) {
            {"cost_model", {{"digest", r.cost_model.hex()}, {"version", r.cost_model_version}}},
            {"analysis", r.analysis}};
   if (r.cost_inputs) out["cost_model_inputs"] = r.cost_inputs->hex();
+  if (r.analysis_plan) out["analysis_plan"] = to_json(*r.analysis_plan);
   return out;
 }
 
@@ -161,6 +162,9 @@ Status read_frozen(const Json& json, Registration& r) {
   r.caps = f.integers("caps");
   r.analysis = f.strings("analysis");
   if (f.has("cost_model_inputs")) r.cost_inputs = f.digest("cost_model_inputs");
+  if (f.has("analysis_plan")) {
+    PROCTOR_TRY(r.analysis_plan, analysis_plan_of(f.any("analysis_plan")));
+  }
   Fields cost(f.any("cost_model"), "frozen.cost_model.");
   PROCTOR_CHECK_OK(f.finish());
   r.cost_model = cost.digest("digest");
@@ -209,6 +213,15 @@ void compare_maps(std::vector<std::string>& out, const std::string& what,
   for (const auto& [name, value] : now)
     if (registered.count(name) == 0)
       out.push_back(what + " " + printable(name) + ": not registered, now " + shown(value));
+}
+
+// Member by member; a plan that was not registered promised the defaults.
+void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPlan>& registered,
+                   const std::optional<AnalysisPlan>& now) {
+  const Json before = to_json(registered.value_or(AnalysisPlan{}));
+  const Json after = to_json(now.value_or(AnalysisPlan{}));
+  for (const auto& [name, value] : before.items())
+    compare(out, "analysis plan " + name, value.dump(), after.at(name).dump());
 }
 
 }  // namespace
@@ -297,6 +310,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.analysis.merge(watch_settings(campaign.watch));
   r.analysis.merge(rate_settings(campaign.rates));
   r.analysis.merge(retry_settings(campaign.retries));
+  r.analysis_plan = campaign.analysis;
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());
@@ -375,6 +389,7 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   std::map<std::string, std::string> analysis = registered.analysis;
   analysis.merge(watch_settings(BudgetWatch{}));
   compare_maps(out, "analysis", analysis, now.analysis);
+  compare_plans(out, registered.analysis_plan, now.analysis_plan);
   return out;
 }
 

@@ -50,6 +50,8 @@ struct Registration {
   // Of pilot_cost_model_inputs.json; a campaign without a projection has no such member.
   std::optional<Digest> cost_inputs;
   std::map<std::string, std::string> analysis;
+  // Nothing: none was registered, and reports follow the defaults.
+  std::optional<AnalysisPlan> analysis_plan;
   // Not frozen.
   std::vector<Removal> removals;
   friend bool operator==(const Registration&, const Registration&) = default;

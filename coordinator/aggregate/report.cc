@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/stats/quantile.h"
+#include "coordinator/aggregate/analysis.h"
 
 namespace proctor {
 namespace {
@@ -148,6 +149,9 @@ CampaignReport build_report(ReportInput input) {
   }
   finish(report.total, report.runs, report.alpha);
   report.costs = cost_rows(report);
+  report.analysis = std::make_shared<const Analysis>(analyse(task_cells(report.runs), input.plan,
+                                                             input.plan_registered, input.contrasts,
+                                                             report.total.open));
   return report;
 }
 

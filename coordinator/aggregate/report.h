@@ -6,14 +6,17 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
+#include "common/contract/analysis_plan.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
 #include "common/stats/binomial.h"
@@ -67,6 +70,10 @@ struct ReportInput {
   std::vector<std::string> deviations{};  // from the registration, one sentence each
   std::optional<Comparison> projection{};
   std::vector<std::string> alerts{};  // about money, in order
+  AnalysisPlan plan{};
+  bool plan_registered = false;
+  // What the plan compares, each pair a - b (contrasts_of).
+  std::vector<std::pair<std::string, std::string>> contrasts{};
 };
 
 // x of n, with its Wilson interval; no rate of nothing.
@@ -131,6 +138,8 @@ struct CostRow {
   std::optional<MicroUsd> per_success;  // rounded up
 };
 
+struct Analysis;
+
 struct CampaignReport {
   std::string campaign;
   std::string unit = "USD";
@@ -145,6 +154,7 @@ struct CampaignReport {
   std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
   std::string journal_head;              // `proctor verify` prints the same while no row changes
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
+  std::shared_ptr<const Analysis> analysis;  // never null (analysis.h)
 };
 
 CampaignReport build_report(ReportInput input);

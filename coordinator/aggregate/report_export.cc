@@ -4,6 +4,7 @@
 #include "common/base/csv.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
@@ -205,6 +206,7 @@ std::string render_json(const CampaignReport& report) {
   for (const CostRow& row : report.costs) costs.push_back(cost_row_json(row));
   head["costs"] = std::move(costs);
   head["projection"] = report.projection ? comparison_json(*report.projection) : Ordered(nullptr);
+  head["analysis"] = analysis_json(*report.analysis);
   std::string out = dumped(head);
   out.pop_back();
   out += ",\n\"rows\":[";

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
@@ -219,6 +220,7 @@ void definitions(std::string& out) {
 std::string render_text(const CampaignReport& report, Words words) {
   std::string out = head_line(report);
   common_levels(out, report);
+  append_analysis(out, *report.analysis);
   outcomes(out, report);
   rates(out, report);
   costs(out, report);

@@ -6,6 +6,7 @@
 #include "common/base/file_lock.h"
 #include "common/contract/money_word.h"
 #include "common/score/agent_end.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
@@ -123,6 +124,18 @@ Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) 
   return std::optional<JournalReader>(std::move(journal));
 }
 
+std::vector<std::string> method_names(const Campaign& campaign) {
+  std::vector<std::string> out;
+  for (const Method& m : campaign.methods) out.push_back(m.name);
+  return out;
+}
+
+std::vector<bool> no_ops(const Campaign& campaign) {
+  std::vector<bool> out;
+  for (const Method& m : campaign.methods) out.push_back(m.kind == Method::Kind::kNoop);
+  return out;
+}
+
 // With the campaign's money, and inputs of a projection, the two stand side by side.
 Result<CampaignReport> report_of(const FrozenCampaign& frozen,
                                  std::optional<JournalReader>& journal, const MoneyInput* money) {
@@ -132,6 +145,11 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
   input.strata_keys = frozen.plan.shape().strata_keys;
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
     input.runs.push_back(planned_run(frozen, RunId(r)));
+  input.plan = frozen.registration.analysis_plan.value_or(AnalysisPlan{});
+  input.plan_registered = frozen.registration.analysis_plan.has_value();
+  input.contrasts =
+      contrasts_of(input.plan, method_names(frozen.campaign), no_ops(frozen.campaign));
+  input.alpha = input.plan.alpha.real();
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
   input.deviations = deviations_of(frozen, {});
   if (!journal) return build_report(std::move(input));
@@ -201,10 +219,13 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   PROCTOR_TRY(CampaignReport report, report_of(frozen, journal, money ? &*money : nullptr));
   report.journal_head = std::move(head);
   RenderedReport out{std::move(report), {}, money && money->running};
-  out.files = {
-      {"report.txt", render_text(out.report)},     {"report.json", render_json(out.report)},
-      {"report.csv", render_csv(out.report)},      {"runs.csv", render_runs_csv(out.report)},
-      {"costs.csv", render_costs_csv(out.report)}, {"success.svg", render_svg(out.report)}};
+  out.files = {{"report.txt", render_text(out.report)},
+               {"report.json", render_json(out.report)},
+               {"report.csv", render_csv(out.report)},
+               {"runs.csv", render_runs_csv(out.report)},
+               {"costs.csv", render_costs_csv(out.report)},
+               {"success.svg", render_svg(out.report)},
+               {"contrasts.csv", render_contrasts_csv(*out.report.analysis)}};
   if (out.report.projection)
     out.files["projection.csv"] = render_projection_comparison_csv(*out.report.projection);
   if (money) out.files["burndown.svg"] = render_burndown_svg(*money);
@@ -226,7 +247,8 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
                               : "\nWhat the words mean: proctor report --words " +
                                     frozen.folder.campaign.string() + ", and report.txt\n") +
       "\nReport files:    " + dir.string() +
-      "/ (report.txt, .json, .csv, runs.csv, costs.csv, success.svg, burndown.svg" +
+      "/ (report.txt, .json, .csv, contrasts.csv, runs.csv, costs.csv, success.svg, "
+      "burndown.svg" +
       (report.projection ? ", projection.csv" : "") + ")\n" +
       "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
       "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3; head " +

@@ -77,6 +77,51 @@ TEST_SUITE("contract") {
     CHECK(folder.errors().find("overload_exit") != std::string::npos);
   }
 
+  TEST_CASE("a plan of analysis names what is compared, of methods that are there") {
+    Folder folder;
+    Diagnostics none;
+    CHECK_FALSE(load_campaign(folder.path(), none).value().analysis.has_value());
+    const std::string methods = "methods:\n";
+    folder.change(kYaml, methods,
+                  "analysis:\n"
+                  "  contrasts: [[scripted, noop], [reference, scripted]]\n"
+                  "  alpha: \"0.01\"\n"
+                  "  min_effect: 0.2\n"
+                  "  estimand: run_mean\n"
+                  "  interval: t\n"
+                  "  pass_k: [1, 3]\n" +
+                      methods);
+    Diagnostics out;
+    const auto campaign = load_campaign(folder.path(), out);
+    REQUIRE_MESSAGE(out.empty(), out.text());
+    const AnalysisPlan& plan = campaign.value().analysis.value();
+    CHECK(plan.contrasts.size() == 2);
+    CHECK(plan.alpha.value == 10'000);
+    CHECK(plan.min_effect.value == 200'000);
+    CHECK(plan.non_inferiority == AnalysisPlan().non_inferiority);
+    CHECK(plan.pass_k == std::vector<std::uint32_t>{1, 3});
+    for (const auto& [from, to, said] : std::vector<std::array<std::string, 3>>{
+             {"[scripted, noop]", "[scirpted, noop]", "analysis.contrasts[0][0]"},
+             {"[scirpted, noop]", "[noop, noop]", "two different methods"},
+             {"[noop, noop]", "[noop]", "analysis.contrasts[0]"},
+             {"[noop]", "[scripted, reference]", "each pair of methods once"},
+             {"[scripted, reference]", "[scripted, noop]", ""},
+             {"alpha: \"0.01\"", "alpha: 1", "analysis.alpha"},
+             {"alpha: 1", "alpha: \"0.0000001\"", "analysis.alpha"},
+             {"alpha: \"0.0000001\"", "alpha: 0.05", ""},
+             {"[1, 3]", "[3, 1]", "analysis.pass_k[1]"},
+             {"[3, 1]", "[1]", ""},
+             {"estimand: run_mean", "estimate: run_mean", "estimand"},
+             {"estimate: run_mean", "baseline: noop", "analysis.baseline"}}) {
+      folder.change(kYaml, from, to);
+      CAPTURE(to);
+      if (said.empty())
+        CHECK(folder.errors() == "");
+      else
+        CHECK(folder.errors().find(said) != std::string::npos);
+    }
+  }
+
   TEST_CASE("a method may ask a model, and what it asks is the contracts' to say") {
     Folder folder;
     folder.change(kYaml, "  - name: scripted\n",

@@ -149,6 +149,41 @@ TEST_SUITE("plan") {
     CHECK(differences(old, registered(silent)).size() == 1);
   }
 
+  TEST_CASE("a plan of analysis is registered whole, and none promises the defaults") {
+    const Registration without = registered();
+    CHECK(to_json(without).find("analysis_plan") == std::string::npos);
+    Campaign c = campaign();
+    c.analysis.emplace();
+    const Registration defaults = registered(c);
+    CHECK(frozen_digest(defaults) != frozen_digest(without));
+    CHECK(differences(without, defaults).empty());
+    c.analysis->contrasts = {{"reference", "noop"}};
+    c.analysis->estimand = AnalysisPlan::Estimand::kRunMean;
+    c.analysis->interval = AnalysisPlan::RateInterval::kWilson;
+    c.analysis->alpha = {10'000};
+    c.analysis->pass_k = {1, 8};
+    const Registration with = registered(c);
+    const auto back = parse_registration(to_json(with));
+    REQUIRE_MESSAGE(back.ok(), back.error().detail);
+    CHECK(*back == with);
+    CHECK(to_json(with).find("\"alpha\": \"0.01\"") != std::string::npos);
+    const auto told = differences(without, with);
+    CHECK(told.size() == 5);
+    CHECK(told[0] == "analysis plan alpha: registered \"\\\"0.05\\\"\", now \"\\\"0.01\\\"\"");
+    // A member that this version does not follow is refused, like one that is missing or wrong.
+    for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+             {"\"estimand\": \"run_mean\"", "\"estimand\": \"median\""},
+             {"\"alpha\": \"0.01\"", "\"alpha\": \"0\""},
+             {"\"alpha\": \"0.01\"", "\"alpha\": 0.01"},
+             {"\"estimand\": \"run_mean\",", "\"estimand\": \"run_mean\", \"more\": 1,"},
+             {"\"estimand\": \"run_mean\",", ""}}) {
+      CAPTURE(to);
+      CHECK(parse_registration(replaced(to_json(with), from, to))
+                .error()
+                .detail.find("analysis_plan") == 0);
+    }
+  }
+
   TEST_CASE("inputs of a projection are registered where they are there") {
     const Registration without = registered();
     CHECK(to_json(without).find("cost_model_inputs") == std::string::npos);

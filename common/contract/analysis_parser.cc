@@ -1,0 +1,108 @@
+#include "common/contract/analysis_parser.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/contract/rules.h"
+#include "common/contract/scalar.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::uint64_t kOne = 1'000'000;
+constexpr std::size_t kContrastsMax = 64;
+constexpr std::uint64_t kPassKMax = 1'000'000;
+
+// A decimal above 0 and below `below` millionths.
+Millionths read_share(const Fields& f, std::string_view key, Millionths otherwise,
+                      std::uint64_t below = kOne) {
+  const Node* node = f.find(key);
+  if (node == nullptr) return otherwise;
+  const auto value = parse_decimal(node->text, kMillionthDigits, kOne);
+  if (node->kind == Node::Kind::kScalar && value.ok() && 0 < *value && *value < below)
+    return {static_cast<std::uint32_t>(*value)};
+  f.problems().wrong(*node, f.path(key),
+                     std::string("a decimal above 0 and below ") + (below == kOne ? "1" : "0.5") +
+                         ", such as \"0.05\"");
+  return otherwise;
+}
+
+class MethodNames {
+ public:
+  explicit MethodNames(const Campaign& campaign) {
+    for (const Method& m : campaign.methods) names_.push_back(m.name);
+  }
+  // One of the campaign's; reports and returns "" otherwise.
+  std::string read(const Node& node, const std::string& path, Problems& problems) const {
+    const std::string name = read_text(node, path, kIdRule, problems);
+    if (name.empty() || std::ranges::find(names_, name) != names_.end()) return name;
+    std::vector<std::string_view> all(names_.begin(), names_.end());
+    problems.wrong(node, path, "a method of this campaign: " + one_of(all));
+    return "";
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& plan) {
+  std::set<std::pair<std::string, std::string>> seen;
+  f.each("contrasts", [&](const Node& item, const std::string& path) {
+    if (item.kind != Node::Kind::kSequence || item.items.size() != 2)
+      return f.problems().wrong(item, path, "two methods, such as [agent-b, agent-a]: b less a");
+    const std::string a = names.read(item.items[0], path + "[0]", f.problems());
+    const std::string b = names.read(item.items[1], path + "[1]", f.problems());
+    if (a.empty() || b.empty()) return;
+    if (a == b) return f.problems().wrong(item, path, "two different methods");
+    if (!seen.insert(std::minmax(a, b)).second)
+      return f.problems().wrong(item, path, "each pair of methods once");
+    plan.contrasts.emplace_back(a, b);
+  });
+  if (kContrastsMax < plan.contrasts.size())
+    f.problems().add(f.at("contrasts"), f.path("contrasts"), std::to_string(plan.contrasts.size()),
+                     "at most " + std::to_string(kContrastsMax) + " pairs");
+}
+
+void read_pass_k(const Fields& f, AnalysisPlan& plan) {
+  if (f.find("pass_k") == nullptr) return;
+  plan.pass_k.clear();
+  f.each("pass_k", [&](const Node& item, const std::string& path) {
+    const auto k = parse_count(item.text);
+    const std::uint64_t before = plan.pass_k.empty() ? 0 : plan.pass_k.back();
+    if (item.kind != Node::Kind::kScalar || !k.ok() || *k <= before || kPassKMax < *k)
+      return f.problems().wrong(item, path, "a whole number above the one before");
+    plan.pass_k.push_back(static_cast<std::uint32_t>(*k));
+  });
+}
+
+}  // namespace
+
+void read_analysis(const Fields& campaign, Campaign& out) {
+  const Node* node = campaign.find("analysis");
+  if (node == nullptr) return;
+  const Fields f(*node, "analysis", kAnalysisKeys, campaign.problems());
+  constexpr std::array<Word<AnalysisPlan::Estimand>, 2> kEstimands{
+      {{"task_mean", AnalysisPlan::Estimand::kTaskMean},
+       {"run_mean", AnalysisPlan::Estimand::kRunMean}}};
+  constexpr std::array<Word<AnalysisPlan::RateInterval>, 3> kIntervals{
+      {{"korn_graubard", AnalysisPlan::RateInterval::kKornGraubard},
+       {"t", AnalysisPlan::RateInterval::kT},
+       {"wilson", AnalysisPlan::RateInterval::kWilson}}};
+  const MethodNames names(out);
+  AnalysisPlan plan;
+  if (const Node* baseline = f.find("baseline"))
+    plan.baseline = names.read(*baseline, f.path("baseline"), f.problems());
+  read_contrasts(f, names, plan);
+  if (f.find("baseline") != nullptr && f.find("contrasts") != nullptr)
+    f.problems().wrong(*f.find("baseline"), f.path("baseline"),
+                       "nothing: contrasts name what is compared");
+  plan.estimand = f.choice("estimand", plan.estimand, kEstimands);
+  plan.interval = f.choice("interval", plan.interval, kIntervals);
+  plan.alpha = read_share(f, "alpha", plan.alpha, kOne / 2);
+  plan.min_effect = read_share(f, "min_effect", plan.min_effect);
+  plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
+  read_pass_k(f, plan);
+  out.analysis = std::move(plan);
+}
+
+}  // namespace proctor

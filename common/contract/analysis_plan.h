@@ -1,0 +1,56 @@
+#pragma once
+// The plan of analysis: which comparisons a campaign is for and how they are computed, registered
+// before the first run and never changed after (docs/analysis.md).  What is not in it is
+// exploratory.  Pure; thread-safe.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/json.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+// An exact decimal between 0 and 1, in millionths: alpha, margins.
+inline constexpr unsigned kMillionthDigits = 6;
+struct Millionths {
+  std::uint32_t value = 0;
+  double real() const { return static_cast<double>(value) / 1e6; }
+  friend bool operator==(const Millionths&, const Millionths&) = default;
+};
+
+struct AnalysisPlan {
+  // What one number per method estimates: every task counts equally, or every run.
+  enum class Estimand : std::uint8_t { kTaskMean, kRunMean };
+  // Of a single rate over tasks (common/stats/clustered.h).
+  enum class RateInterval : std::uint8_t { kKornGraubard, kT, kWilson };
+
+  // Every other method is compared with it, unless `contrasts` names pairs; empty: the first
+  // baseline of the campaign (kind noop), else its first method.
+  std::string baseline;
+  std::vector<std::pair<std::string, std::string>> contrasts;
+  Estimand estimand = Estimand::kTaskMean;
+  RateInterval interval = RateInterval::kKornGraubard;
+  Millionths alpha{50'000};            // below 0.5
+  Millionths min_effect{100'000};      // what matters
+  Millionths non_inferiority{50'000};  // what would be worse by too much
+  std::vector<std::uint32_t> pass_k{1, 2, 4};
+  friend bool operator==(const AnalysisPlan&, const AnalysisPlan&) = default;
+};
+
+std::string_view to_string(AnalysisPlan::Estimand estimand);
+std::string_view to_string(AnalysisPlan::RateInterval interval);
+
+// As a registration holds it: every setting, decimals as texts.  Reading fails with kInvalid and
+// the member that is not as it should be.
+Json to_json(const AnalysisPlan& plan);
+Result<AnalysisPlan> analysis_plan_of(const Json& json);
+
+// The pairs a - b that the plan compares, in its order, for these methods in theirs; `is_noop` says
+// which methods are no-ops.
+std::vector<std::pair<std::string, std::string>> contrasts_of(
+    const AnalysisPlan& plan, const std::vector<std::string>& methods,
+    const std::vector<bool>& is_noop);
+
+}  // namespace proctor

@@ -1,0 +1,223 @@
+#include "coordinator/aggregate/analysis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "common/base/assert.h"
+#include "common/stats/multiplicity.h"
+#include "common/stats/sign_flip.h"
+
+namespace proctor {
+namespace {
+
+// Shares of tasks as whole numbers of one unit, exact while the numbers of runs have a small common
+// multiple, and to 2^-30 beyond.
+class Lattice {
+ public:
+  void add(std::uint64_t runs) {
+    if (runs != 0 && unit_ <= kExact) unit_ = std::lcm(unit_, runs);
+  }
+  std::int64_t of(std::uint64_t part, std::uint64_t runs) const {
+    if (unit_ <= kExact) return static_cast<std::int64_t>(unit_ / runs * part);
+    return std::llround(static_cast<double>(part) / static_cast<double>(runs) * kFine);
+  }
+
+ private:
+  static constexpr std::uint64_t kExact = (std::uint64_t{1} << 15U) - 1;
+  static constexpr double kFine = 1 << 30;
+  std::uint64_t unit_ = 1;
+};
+
+double rate_of(const TaskCell& c) {
+  return static_cast<double>(c.success) / static_cast<double>(c.scorable);
+}
+
+// Student's t, or Wilson or Korn and Graubard at what the tasks' spread says the runs are worth.
+Estimate task_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
+  Estimate out;
+  const double alpha = plan.alpha.real();
+  const auto mean = mean_of_task_means(tasks, alpha);
+  if (!mean) {
+    out.why = Why::kNothing;
+    return out;
+  }
+  out.value = mean->mean;
+  out.standard_error = mean->standard_error;
+  if (mean->tasks < 2) {
+    out.why = Why::kOneTask;
+    return out;
+  }
+  out.df = static_cast<double>(mean->tasks - 1);
+  out.interval = mean->interval;
+  if (plan.interval == AnalysisPlan::RateInterval::kT) return out;
+  const auto ends = near_ends(tasks, alpha);
+  out.interval =
+      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
+  return out;
+}
+
+Estimate run_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
+  Estimate out;
+  const auto ratio = ratio_rate(tasks, plan.alpha.real());
+  if (!ratio) {
+    out.why = Why::kNothing;
+    return out;
+  }
+  out.value = ratio->ratio;
+  out.standard_error = ratio->cr2;
+  out.df = ratio->df;
+  out.interval = ratio->interval;
+  if (!ratio->cr2) out.why = Why::kOneTask;
+  if (ratio->cr2 && !ratio->interval) out.why = Why::kNoVariance;
+  return out;
+}
+
+MethodRate method_rate(const TaskCells& cells, std::size_t method, const AnalysisPlan& plan) {
+  MethodRate out;
+  out.method = cells.methods[method];
+  std::vector<Cluster> tasks;
+  for (std::size_t i = 0; i < cells.tasks.size(); ++i) {
+    const Cluster c = cells.at(i, method).rate();
+    if (c.runs == 0) continue;
+    tasks.push_back(c);
+    out.runs += c.runs;
+  }
+  out.tasks = tasks.size();
+  out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? task_mean(tasks, plan)
+                                                                : run_mean(tasks, plan);
+  for (const std::uint32_t k : plan.pass_k) out.pass.push_back(pass_k(tasks, k, plan.alpha.real()));
+  out.reliability = reliability(tasks);
+  return out;
+}
+
+// Did one of the two lose more runs than the other?  Over tasks that both attempted.
+void compare_losses(std::span<const TaskCell> a, std::span<const TaskCell> b, Contrast& out) {
+  Lattice lattice;
+  std::vector<std::size_t> both;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::uint64_t of_a = a[i].scorable + a[i].invalid, of_b = b[i].scorable + b[i].invalid;
+    if (of_a == 0 || of_b == 0) continue;
+    both.push_back(i);
+    lattice.add(of_a);
+    lattice.add(of_b);
+  }
+  if (both.empty()) return;
+  std::vector<std::int64_t> whole;
+  for (const std::size_t i : both) {
+    const std::uint64_t of_a = a[i].scorable + a[i].invalid, of_b = b[i].scorable + b[i].invalid;
+    whole.push_back(lattice.of(a[i].invalid, of_a) - lattice.of(b[i].invalid, of_b));
+    out.loss += (static_cast<double>(a[i].invalid) / static_cast<double>(of_a) -
+                 static_cast<double>(b[i].invalid) / static_cast<double>(of_b)) /
+                static_cast<double>(both.size());
+  }
+  out.loss_p = sign_flip(whole).p;
+}
+
+}  // namespace
+
+std::string_view words(ContrastVerdict verdict) {
+  switch (verdict) {
+    case ContrastVerdict::kNone:
+      return "nothing to compare";
+    case ContrastVerdict::kNotShown:
+      return "no difference shown";
+    case ContrastVerdict::kBetter:
+      return "better";
+    case ContrastVerdict::kWorse:
+      return "worse";
+    case ContrastVerdict::kEquivalent:
+      return "equivalent";
+    case ContrastVerdict::kNotInferior:
+      return "not inferior";
+  }
+  return "";
+}
+
+ContrastVerdict verdict_of(const Contrast& c, const AnalysisPlan& plan) {
+  const double alpha = plan.alpha.real();
+  if (!c.adjusted || !c.difference.estimate.value) return ContrastVerdict::kNone;
+  if (*c.adjusted <= alpha)
+    return 0 < *c.difference.estimate.value ? ContrastVerdict::kBetter : ContrastVerdict::kWorse;
+  if (c.equivalence && c.equivalence->p_equivalent <= alpha) return ContrastVerdict::kEquivalent;
+  if (c.not_inferior && *c.not_inferior <= alpha) return ContrastVerdict::kNotInferior;
+  return ContrastVerdict::kNotShown;
+}
+
+Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                     const AnalysisPlan& plan) {
+  PROCTOR_ASSERT(a.size() == b.size());
+  Contrast out;
+  const double alpha = plan.alpha.real();
+  std::vector<PairedTask> pairs;
+  std::vector<PartlyKnownPair> known;
+  std::vector<double> differences;
+  Lattice lattice;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const PartlyKnownPair attempted{a[i].known(true), b[i].known(true)};
+    if (0 < attempted.a.runs && 0 < attempted.b.runs) known.push_back(attempted);
+    if (a[i].scorable == 0 || b[i].scorable == 0) {
+      out.dropped_a += a[i].scorable == 0 && 0 < b[i].scorable ? 1 : 0;
+      out.dropped_b += b[i].scorable == 0 && 0 < a[i].scorable ? 1 : 0;
+      continue;
+    }
+    pairs.push_back({a[i].rate(), b[i].rate()});
+    differences.push_back(rate_of(a[i]) - rate_of(b[i]));
+    lattice.add(a[i].scorable);
+    lattice.add(b[i].scorable);
+  }
+  out.tasks = pairs.size();
+  out.difference = plan.estimand == AnalysisPlan::Estimand::kTaskMean
+                       ? paired_difference(pairs, alpha)
+                       : paired_ratio_difference(pairs, alpha);
+  out.bounds = bounds_of_difference(known, alpha);
+  compare_losses(a, b, out);
+  if (pairs.empty()) return out;
+  std::vector<std::int64_t> whole;
+  for (const PairedTask& t : pairs) {
+    whole.push_back(lattice.of(t.a.successes, t.a.runs) - lattice.of(t.b.successes, t.b.runs));
+    out.a_better += 0 < whole.back() ? 1 : 0;
+    out.b_better += whole.back() < 0 ? 1 : 0;
+  }
+  out.flips = sign_flip(whole);
+  out.adjusted = out.flips->p;
+  out.equivalence = equivalence(differences, plan.min_effect.real(), alpha);
+  if (const auto margin = equivalence(differences, plan.non_inferiority.real(), alpha))
+    out.not_inferior = margin->p_non_inferior;
+  out.verdict = verdict_of(out, plan);
+  return out;
+}
+
+Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,
+                 const std::vector<std::pair<std::string, std::string>>& contrasts,
+                 std::uint64_t open) {
+  Analysis out{plan, registered, {}, {}, open};
+  for (std::size_t m = 0; m < cells.methods.size(); ++m)
+    out.rates.push_back(method_rate(cells, m, plan));
+  if (0 < open) return out;
+  const auto column = [&](std::size_t m) {
+    std::vector<TaskCell> of_method;
+    for (std::size_t i = 0; i < cells.tasks.size(); ++i) of_method.push_back(cells.at(i, m));
+    return of_method;
+  };
+  std::vector<double> p;
+  for (const auto& [a, b] : contrasts) {
+    const std::size_t of_a = cells.method(a), of_b = cells.method(b);
+    if (of_a == cells.methods.size() || of_b == cells.methods.size()) continue;
+    Contrast c = contrast_of(column(of_a), column(of_b), plan);
+    c.a = a;
+    c.b = b;
+    if (c.flips) p.push_back(c.flips->p);
+    out.contrasts.push_back(std::move(c));
+  }
+  const std::vector<double> adjusted = adjust_holm(p);
+  std::size_t next = 0;
+  for (Contrast& c : out.contrasts) {
+    if (!c.flips) continue;
+    c.adjusted = adjusted[next++];
+    c.verdict = verdict_of(c, plan);
+  }
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,82 @@
+#pragma once
+// The answer to what a campaign was for: each method's rate over tasks, and the comparisons of its
+// plan of analysis, each paired over tasks (docs/analysis.md; R176).  Pure: the same runs
+// give the same bytes.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/contract/analysis_plan.h"
+#include "common/stats/bounds.h"
+#include "common/stats/interval.h"
+#include "common/stats/paired.h"
+#include "common/stats/pass_k.h"
+#include "coordinator/aggregate/task_cells.h"
+
+namespace proctor {
+
+// One method's primary endpoint.
+struct MethodRate {
+  std::string method;
+  std::uint64_t tasks = 0, runs = 0;  // scorable
+  Estimate rate;                      // by the plan's estimand and interval
+  std::vector<PassEstimate> pass;     // by the plan's pass_k
+  Reliability reliability;
+};
+
+// What a contrast shows at the plan's level, its family taken together.
+enum class ContrastVerdict : std::uint8_t {
+  kNone,         // there is no p: nothing in common, or no task separates the two
+  kNotShown,     // neither a difference nor that there is none which matters
+  kBetter,       // a is better than b
+  kWorse,        // a is worse than b
+  kEquivalent,   // within the minimum effect, either way
+  kNotInferior,  // a is not worse by more than the plan's margin
+};
+std::string_view words(ContrastVerdict verdict);
+
+// Method a less method b, over the tasks that are scorable under both.
+struct Contrast {
+  std::string a, b;
+  std::uint64_t tasks = 0;
+  std::uint64_t dropped_a = 0, dropped_b = 0;  // tasks that one of them has no scorable run of
+  std::uint64_t a_better = 0, b_better = 0;    // tasks; the others are alike
+  Difference difference;                       // Student's t over tasks, by the plan's estimand
+  std::optional<Significance> flips;           // exact sign flips; always of task means
+  std::optional<double> adjusted;              // that p by Holm over the plan's contrasts
+  std::optional<Equivalence> equivalence;      // at the minimum effect
+  std::optional<double> not_inferior;          // p at the plan's margin
+  std::optional<Bounds> bounds;                // had errors and invalid runs ended either way
+  double loss = 0;                             // mean share of invalid runs, a less b
+  std::optional<double> loss_p;                // by sign flips: did one lose more runs?
+  ContrastVerdict verdict = ContrastVerdict::kNone;
+};
+
+struct Analysis {
+  AnalysisPlan plan;
+  bool registered = false;  // the plan; else it is the default
+  std::vector<MethodRate> rates;
+  // Empty while runs are open: an interim comparison needs registered looks.
+  std::vector<Contrast> contrasts;
+  std::uint64_t open = 0;
+};
+
+// Requires: the contrasts of the plan name methods of `cells`, or are left out with them.
+Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,
+                 const std::vector<std::pair<std::string, std::string>>& contrasts,
+                 std::uint64_t open);
+
+// One contrast of two columns of tasks in the same order, without an adjustment: `adjusted` is its
+// own p, and the verdict follows.
+Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                     const AnalysisPlan& plan);
+// After `adjusted` was set.
+ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
+
+// Sections of the text report, and the JSON and CSV of the same.
+void append_analysis(std::string& out, const Analysis& analysis);
+std::string contrast_sentence(const Contrast& contrast, const AnalysisPlan& plan);
+std::string render_contrasts_csv(const Analysis& analysis);
+
+}  // namespace proctor

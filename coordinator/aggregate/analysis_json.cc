@@ -1,0 +1,82 @@
+// Comparisons for programs.
+#include "coordinator/aggregate/analysis_json.h"
+
+#include "coordinator/aggregate/analysis.h"
+
+namespace proctor::aggregate {
+namespace {
+
+template <class T>
+Ordered or_null(const std::optional<T>& value) {
+  return value ? Ordered(*value) : Ordered(nullptr);
+}
+
+Ordered interval_json(const std::optional<Interval>& interval) {
+  if (!interval) return nullptr;
+  return Ordered::array({interval->low, interval->high});
+}
+
+Ordered estimate_json(const Estimate& e) {
+  return {{"value", or_null(e.value)},
+          {"standard_error", or_null(e.standard_error)},
+          {"df", or_null(e.df)},
+          {"interval", interval_json(e.interval)},
+          {"why", e.why == Why::kOk ? Ordered(nullptr) : Ordered(words(e.why))}};
+}
+
+Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
+  Ordered pass = Ordered::array();
+  for (std::size_t i = 0; i < r.pass.size(); ++i)
+    pass.push_back({{"k", plan.pass_k[i]},
+                    {"tasks", r.pass[i].tasks},
+                    {"tasks_with_fewer_runs", r.pass[i].too_few},
+                    {"at_least_one", estimate_json(r.pass[i].at_least_one)},
+                    {"all", estimate_json(r.pass[i].all)}});
+  return {{"method", r.method},
+          {"tasks", r.tasks},
+          {"runs", r.runs},
+          {"rate", estimate_json(r.rate)},
+          {"solved",
+           {{"always", r.reliability.always},
+            {"sometimes", r.reliability.sometimes},
+            {"never", r.reliability.never}}},
+          {"pass_k", std::move(pass)}};
+}
+
+}  // namespace
+
+Ordered contrast_json(const Contrast& c) {
+  Ordered out = {{"a", c.a},
+                 {"b", c.b},
+                 {"verdict", words(c.verdict)},
+                 {"tasks", c.tasks},
+                 {"dropped_a", c.dropped_a},
+                 {"dropped_b", c.dropped_b},
+                 {"a_better", c.a_better},
+                 {"b_better", c.b_better},
+                 {"difference", estimate_json(c.difference.estimate)},
+                 {"p_t", or_null(c.difference.p)}};
+  out["p_exact"] = c.flips ? Ordered(c.flips->p) : Ordered(nullptr);
+  out["p_exact_is_exact"] = c.flips && c.flips->exact;
+  out["p_adjusted"] = or_null(c.adjusted);
+  out["p_equivalent"] = c.equivalence ? Ordered(c.equivalence->p_equivalent) : Ordered(nullptr);
+  out["p_not_inferior"] = or_null(c.not_inferior);
+  out["bounds"] = c.bounds ? interval_json(c.bounds->identified) : Ordered(nullptr);
+  out["bounds_interval"] = c.bounds ? interval_json(c.bounds->interval) : Ordered(nullptr);
+  out["invalid_share_difference"] = c.loss;
+  out["invalid_share_p"] = or_null(c.loss_p);
+  return out;
+}
+
+Ordered analysis_json(const Analysis& analysis) {
+  Ordered rates = Ordered::array(), contrasts = Ordered::array();
+  for (const MethodRate& r : analysis.rates) rates.push_back(rate_json(r, analysis.plan));
+  for (const Contrast& c : analysis.contrasts) contrasts.push_back(contrast_json(c));
+  return {{"plan", Ordered::parse(to_json(analysis.plan).dump())},
+          {"registered", analysis.registered},
+          {"interim", 0 < analysis.open},
+          {"rates", std::move(rates)},
+          {"contrasts", std::move(contrasts)}};
+}
+
+}  // namespace proctor::aggregate

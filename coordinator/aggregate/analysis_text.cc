@@ -1,0 +1,138 @@
+// Comparisons on a terminal and as CSV.
+#include <fmt/format.h>
+
+#include "common/base/csv.h"
+#include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+
+// "+64.3" points.
+std::string points(double difference) {
+  return fmt::format("{:+.1f}", difference * 100);
+}
+
+// "[+20.3, +108.3]", or why there is none.
+std::string points_interval(const std::optional<Interval>& interval, Why why) {
+  if (!interval) return std::string(words(why));
+  return fmt::format("[{}, {}]", points(interval->low), points(interval->high));
+}
+
+std::string p_value(const std::optional<double>& p) {
+  if (!p) return "-";
+  return *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p);
+}
+
+void rates(std::string& out, const Analysis& analysis) {
+  Table table(
+      {"method", "success rate over tasks", "tasks", "runs", "always", "sometimes", "never"}, 1);
+  for (const MethodRate& r : analysis.rates) {
+    std::string rate = percent_with_interval(r.rate.value, r.rate.interval);
+    if (r.rate.value && !r.rate.interval) rate += " (" + std::string(words(r.rate.why)) + ")";
+    const auto number = [](std::uint64_t n) { return std::to_string(n); };
+    table.add({printable(r.method), std::move(rate), number(r.tasks), number(r.runs),
+               number(r.reliability.always), number(r.reliability.sometimes),
+               number(r.reliability.never)});
+  }
+  out += fmt::format("\nPrimary endpoint ({}; tasks solved always, sometimes, never)\n\n",
+                     analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
+                         ? "every task counts equally"
+                         : "every run counts equally");
+  table.append_to(out);
+}
+
+void contrasts(std::string& out, const Analysis& analysis) {
+  out += fmt::format(
+      "\nComparisons ({}, {} intervals of points, exact p of sign flips over tasks)\n\n",
+      analysis.registered ? "as registered" : "no plan of analysis was registered: the defaults",
+      confidence(analysis.plan.alpha.real()));
+  if (0 < analysis.open) {
+    out +=
+        fmt::format("  not shown while {} runs are open: no looks before the end are registered\n",
+                    analysis.open);
+    return;
+  }
+  if (analysis.contrasts.empty()) {
+    out += "  one method only: there is nothing to compare it with\n";
+    return;
+  }
+  Table table({"comparison", "verdict", "difference", "interval", "p", "adjusted p", "tasks",
+               "better", "worse", "bounds"},
+              2);
+  for (const Contrast& c : analysis.contrasts) {
+    const Estimate& d = c.difference.estimate;
+    const auto number = [](std::uint64_t n) { return std::to_string(n); };
+    table.add({printable(c.a) + " - " + printable(c.b), std::string(words(c.verdict)),
+               d.value ? points(*d.value) : "-", points_interval(d.interval, d.why),
+               p_value(c.flips ? std::optional(c.flips->p) : std::nullopt), p_value(c.adjusted),
+               number(c.tasks), number(c.a_better), number(c.b_better),
+               c.bounds ? points_interval(c.bounds->identified, Why::kOk) : "-"});
+  }
+  table.append_to(out);
+  for (const Contrast& c : analysis.contrasts)
+    if (const std::string note = contrast_sentence(c, analysis.plan); !note.empty())
+      out += "  * " + note + "\n";
+}
+
+std::string number_or_empty(const std::optional<double>& value) {
+  return value ? fmt::format("{:.12g}", *value) : "";
+}
+
+}  // namespace
+
+// What has to be known beside the numbers; empty: nothing.
+std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
+  std::string out;
+  const std::string who = printable(c.a) + " - " + printable(c.b) + ": ";
+  if (0 < c.dropped_a + c.dropped_b)
+    out += fmt::format("{} tasks without a scorable run of {}, {} without one of {} are left out; ",
+                       c.dropped_a, printable(c.a), c.dropped_b, printable(c.b));
+  if (c.loss_p && *c.loss_p < plan.alpha.real())
+    out += fmt::format(
+        "unequal loss: the shares of invalid runs differ by {} points (p {}), so read the bounds; ",
+        points(c.loss), p_value(c.loss_p));
+  if (out.empty()) return out;
+  out.resize(out.size() - 2);
+  return who + out;
+}
+
+void append_analysis(std::string& out, const Analysis& analysis) {
+  rates(out, analysis);
+  contrasts(out, analysis);
+}
+
+std::string render_contrasts_csv(const Analysis& analysis) {
+  std::string out =
+      "a,b,verdict,tasks,dropped_a,dropped_b,a_better,b_better,difference,standard_error,df,"
+      "interval_low,interval_high,p_t,p_exact,p_adjusted,p_equivalent,p_not_inferior,bounds_low,"
+      "bounds_high,loss,loss_p,why\n";
+  for (const Contrast& c : analysis.contrasts) {
+    const Estimate& d = c.difference.estimate;
+    const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
+    const auto high = [](const auto& i) { return i ? std::optional(i->high) : std::nullopt; };
+    const auto bounds = c.bounds ? std::optional(c.bounds->identified) : std::nullopt;
+    std::vector<std::string> record = {c.a,
+                                       c.b,
+                                       std::string(words(c.verdict)),
+                                       std::to_string(c.tasks),
+                                       std::to_string(c.dropped_a),
+                                       std::to_string(c.dropped_b),
+                                       std::to_string(c.a_better),
+                                       std::to_string(c.b_better)};
+    for (const std::optional<double>& value :
+         {d.value, d.standard_error, d.df, low(d.interval), high(d.interval), c.difference.p,
+          c.flips ? std::optional(c.flips->p) : std::nullopt, c.adjusted,
+          c.equivalence ? std::optional(c.equivalence->p_equivalent) : std::nullopt, c.not_inferior,
+          low(bounds), high(bounds), std::optional(c.loss), c.loss_p})
+      record.push_back(number_or_empty(value));
+    record.emplace_back(words(d.why));
+    csv_append_record(out, record);
+  }
+  return out;
+}
+
+}  // namespace proctor

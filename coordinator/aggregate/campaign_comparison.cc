@@ -1,0 +1,188 @@
+#include "coordinator/aggregate/campaign_comparison.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/base/text.h"
+#include "common/stats/paired.h"
+#include "coordinator/aggregate/format.h"
+
+namespace proctor {
+namespace {
+
+// What must be alike for two campaigns to be one configuration class.
+void tell_differences(const Registration& older, const Registration& newer,
+                      std::vector<std::string>& out) {
+  const auto cap = [&](const std::string& name, const auto& of) {
+    const auto found = of.find(name);
+    return found == of.end() ? std::string("none") : std::to_string(found->second);
+  };
+  std::set<std::string> caps;
+  for (const auto& [name, value] : older.caps) caps.insert(name);
+  for (const auto& [name, value] : newer.caps) caps.insert(name);
+  for (const std::string& name : caps)
+    if (cap(name, older.caps) != cap(name, newer.caps))
+      out.push_back("the cap " + printable(name) + " is " + cap(name, older.caps) +
+                    " in the older, " + cap(name, newer.caps) + " in the newer");
+  if (cap("run", older.envelopes) != cap("run", newer.envelopes))
+    out.push_back("a run may spend " + cap("run", older.envelopes) + " micro-USD in the older, " +
+                  cap("run", newer.envelopes) + " in the newer");
+  if (older.cost_model != newer.cost_model)
+    out.emplace_back("their price tables differ, so costs do not compare");
+  if (older.seed != newer.seed)
+    out.push_back("their seeds differ (" + std::to_string(older.seed) + ", " +
+                  std::to_string(newer.seed) + ")");
+  if (older.tool_version != newer.tool_version)
+    out.push_back("they were frozen by different versions (" + printable(older.tool_version) +
+                  ", " + printable(newer.tool_version) + ")");
+}
+
+void tell_open(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
+  if (0 < report.total.open)
+    out.push_back(std::to_string(report.total.open) + " runs of the " + which + " are open");
+  if (0 < report.total.parked)
+    out.push_back(std::to_string(report.total.parked) + " runs of the " + which + " are parked");
+}
+
+void sort_tasks(const ComparedCampaign& older, const ComparedCampaign& newer,
+                CampaignComparison& out) {
+  const auto removed = [](const Registration& r, const std::string& task) {
+    return is_removed(r, task);
+  };
+  for (const auto& [task, digest] : older.registration.contracts) {
+    const auto found = newer.registration.contracts.find(task);
+    if (found == newer.registration.contracts.end() || removed(newer.registration, task) ||
+        removed(older.registration, task))
+      out.only_older.push_back(task);
+    else if (found->second == digest)
+      out.common.push_back(task);
+    else
+      out.changed.push_back(task);
+  }
+  for (const auto& [task, digest] : newer.registration.contracts)
+    if (older.registration.contracts.count(task) == 0) out.only_newer.push_back(task);
+}
+
+// The cells of one method on some tasks, in their order.
+std::vector<TaskCell> column(const TaskCells& cells, const std::string& method,
+                             const std::vector<std::string>& tasks) {
+  std::vector<TaskCell> out;
+  const std::size_t m = cells.method(method);
+  for (const std::string& task : tasks) {
+    const auto at = std::ranges::lower_bound(cells.tasks, task);
+    const bool there = at != cells.tasks.end() && *at == task && m < cells.methods.size();
+    out.push_back(there ? cells.at(static_cast<std::size_t>(at - cells.tasks.begin()), m)
+                        : TaskCell{});
+  }
+  return out;
+}
+
+struct Means {
+  double cost = 0, time = 0;
+  std::map<std::string, std::uint64_t> invalid;  // why runs ended so
+};
+Means means_of(const CampaignReport& report, const std::string& method,
+               const std::vector<std::string>& tasks) {
+  Means out;
+  double ended = 0, timed = 0;
+  for (const RunRecord& run : report.runs) {
+    if (run.method != method || run.state != RunRecord::State::kEnded ||
+        !std::ranges::binary_search(tasks, run.task))
+      continue;
+    ended += 1;
+    out.cost += static_cast<double>(run.cost.total().micros());
+    timed += run.wall_ms == 0 ? 0 : 1;
+    out.time += static_cast<double>(run.wall_ms);
+    if (run.outcome == RunOutcome::kInvalid)
+      ++out.invalid[std::string(aggregate::termination_name(run.termination))];
+  }
+  if (0 < ended) out.cost /= ended;
+  if (0 < timed) out.time /= timed;
+  return out;
+}
+
+std::optional<double> ratio(double newer, double older) {
+  return 0 < older ? std::optional(newer / older) : std::nullopt;
+}
+
+MethodComparison compare_method(const ComparedCampaign& older, const ComparedCampaign& newer,
+                                const std::string& old_name, const std::string& new_name,
+                                const CampaignComparison& all) {
+  MethodComparison out;
+  out.old_name = old_name;
+  out.new_name = new_name;
+  AnalysisPlan plan;
+  plan.alpha.value = static_cast<std::uint32_t>(all.alpha * 1e6 + 0.5);
+  plan.non_inferiority.value = static_cast<std::uint32_t>(all.margin * 1e6 + 0.5);
+  out.contrast = contrast_of(column(task_cells(newer.report.runs), new_name, all.common),
+                             column(task_cells(older.report.runs), old_name, all.common), plan);
+  out.contrast.a = new_name;
+  out.contrast.b = old_name;
+  out.p_turned = mcnemar_exact({0, out.contrast.a_better, out.contrast.b_better, 0});
+  const Means now = means_of(newer.report, new_name, all.common);
+  const Means before = means_of(older.report, old_name, all.common);
+  out.cost_ratio = ratio(now.cost, before.cost);
+  out.time_ratio = ratio(now.time, before.time);
+  for (const auto& [why, n] : now.invalid)
+    if (before.invalid.count(why) == 0) out.new_invalid.emplace(why, n);
+  return out;
+}
+
+}  // namespace
+
+std::string_view words(Decision decision) {
+  switch (decision) {
+    case Decision::kNotWorse:
+      return "not worse";
+    case Decision::kWorse:
+      return "worse";
+    case Decision::kUndecided:
+      return "undecided";
+  }
+  return "";
+}
+
+Decision decision_of(const MethodComparison& method, double margin, double alpha) {
+  const Contrast& c = method.contrast;
+  const Estimate& d = c.difference.estimate;
+  if (!d.value) return Decision::kUndecided;
+  // All tasks differ alike: what they say needs no interval, unless there is one task only.
+  if (d.why == Why::kNoVariance) return -margin < *d.value ? Decision::kNotWorse : Decision::kWorse;
+  if (d.interval && d.interval->high < -margin) return Decision::kWorse;
+  if (c.not_inferior && *c.not_inferior <= alpha) return Decision::kNotWorse;
+  return Decision::kUndecided;
+}
+
+Decision decision_of(const CampaignComparison& comparison) {
+  Decision out = comparison.methods.empty() ? Decision::kUndecided : Decision::kNotWorse;
+  for (const MethodComparison& m : comparison.methods) {
+    const Decision one = decision_of(m, comparison.margin, comparison.alpha);
+    if (one == Decision::kWorse) return one;
+    if (one == Decision::kUndecided) out = one;
+  }
+  return out;
+}
+
+CampaignComparison compare_campaigns(const ComparedCampaign& older, const ComparedCampaign& newer,
+                                     const std::map<std::string, std::string>& names,
+                                     double margin) {
+  CampaignComparison out;
+  out.older = older.report.campaign;
+  out.newer = newer.report.campaign;
+  out.margin = margin;
+  out.alpha = newer.registration.analysis_plan.value_or(AnalysisPlan{}).alpha.real();
+  tell_differences(older.registration, newer.registration, out.differences);
+  tell_open(older.report, "older", out.differences);
+  tell_open(newer.report, "newer", out.differences);
+  sort_tasks(older, newer, out);
+  for (const auto& [old_name, digest] : older.registration.methods) {
+    const auto renamed = names.find(old_name);
+    const std::string new_name = renamed == names.end() ? old_name : renamed->second;
+    const auto found = newer.registration.methods.find(new_name);
+    if (found == newer.registration.methods.end()) continue;
+    out.methods.push_back(compare_method(older, newer, old_name, new_name, out));
+  }
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,61 @@
+#pragma once
+// Two campaigns side by side: what keeps them from being compared, and how each method of the newer
+// one differs from the same method of the older, paired over the tasks that both have (R127; the
+// command is `proctor compare`, docs/analysis.md).  Pure.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/plan/registration.h"
+#include "coordinator/aggregate/analysis.h"
+
+namespace proctor {
+
+struct ComparedCampaign {
+  const Registration& registration;
+  const CampaignReport& report;
+};
+
+// How one method of the newer campaign did against its counterpart in the older.
+struct MethodComparison {
+  std::string old_name, new_name;
+  Contrast contrast;  // newer less older
+  // Mean cost and time of an ended run on the common tasks, newer over older; nothing where the
+  // older one's is 0.
+  std::optional<double> cost_ratio, time_ratio;
+  // Tasks that turned, and how probable it is that so many of them turned one way by chance.
+  double p_turned = 1;
+  // Reasons why runs ended invalid that the older campaign does not know, with how often.
+  std::map<std::string, std::uint64_t> new_invalid;
+};
+
+enum class Decision : std::uint8_t { kNotWorse, kWorse, kUndecided };
+std::string_view words(Decision decision);
+
+struct CampaignComparison {
+  std::string older, newer;              // ids
+  std::vector<std::string> differences;  // that make the result provisional, a sentence each
+  std::vector<std::string> common, only_older, only_newer;  // tasks; common: by equal contracts
+  std::vector<std::string> changed;  // tasks of the same name whose contracts differ: not compared
+  std::vector<MethodComparison> methods;
+  double margin = 0.05;
+  double alpha = 0.05;
+};
+
+// `names`: of methods, older to newer, where they are called otherwise.  A method without a
+// counterpart is left out.
+CampaignComparison compare_campaigns(const ComparedCampaign& older, const ComparedCampaign& newer,
+                                     const std::map<std::string, std::string>& names,
+                                     double margin);
+
+// Worse: the interval lies below -margin.  Not worse: the one-sided test at -margin is passed.
+Decision decision_of(const MethodComparison& method, double margin, double alpha);
+// Of all methods together: worse where one is, else undecided where one is.
+Decision decision_of(const CampaignComparison& comparison);
+
+std::string render_comparison_text(const CampaignComparison& comparison);
+std::string render_comparison_json(const CampaignComparison& comparison);
+
+}  // namespace proctor

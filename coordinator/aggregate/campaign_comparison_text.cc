@@ -1,0 +1,106 @@
+// What `proctor compare` prints: for people, and as JSON.
+#include <fmt/format.h>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/analysis_json.h"
+#include "coordinator/aggregate/campaign_comparison.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+
+constexpr std::size_t kNamesShown = 8;
+
+void names(std::string& out, const char* what, const std::vector<std::string>& tasks) {
+  if (tasks.empty()) return;
+  out += fmt::format("  {} {}:", tasks.size(), what);
+  for (std::size_t i = 0; i < std::min(kNamesShown, tasks.size()); ++i)
+    out += " " + printable(tasks[i]);
+  out += kNamesShown < tasks.size() ? " ...\n" : "\n";
+}
+
+std::string times(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("x{:.2f}", *ratio) : "-";
+}
+
+std::string shown(const std::optional<double>& p) {
+  if (!p) return "-";
+  return *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p);
+}
+
+}  // namespace
+
+std::string render_comparison_text(const CampaignComparison& c) {
+  std::string out =
+      fmt::format("{} (newer) less {} (older)\n", printable(c.newer), printable(c.older));
+  if (!c.differences.empty()) {
+    out += "\nProvisional, because\n";
+    for (const std::string& d : c.differences) out += "  * " + d + "\n";
+  }
+  out += fmt::format("\nTasks\n  {} in common, with equal contracts\n", c.common.size());
+  names(out, "of the same name with other contracts, not compared", c.changed);
+  names(out, "only in the older", c.only_older);
+  names(out, "only in the newer", c.only_newer);
+  if (c.methods.empty()) {
+    out += "\nNo method of the older campaign is in the newer: name them with --map OLD=NEW\n";
+    return out;
+  }
+  out += fmt::format("\nSuccess rate over tasks, newer less older, in points (margin {:.1f})\n\n",
+                     c.margin * 100);
+  Table table({"method", "decision", "difference", "interval", "p", "tasks", "better", "worse",
+               "p turned", "cost", "time"},
+              2);
+  for (const MethodComparison& m : c.methods) {
+    const Estimate& d = m.contrast.difference.estimate;
+    const std::string name =
+        m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
+    table.add({printable(name), std::string(words(decision_of(m, c.margin, c.alpha))),
+               d.value ? fmt::format("{:+.1f}", *d.value * 100) : "-",
+               d.interval ? fmt::format("[{:+.1f}, {:+.1f}]", d.interval->low * 100,
+                                        d.interval->high * 100)
+                          : std::string(words(d.why)),
+               shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
+               std::to_string(m.contrast.tasks), std::to_string(m.contrast.a_better),
+               std::to_string(m.contrast.b_better), shown(m.p_turned), times(m.cost_ratio),
+               times(m.time_ratio)});
+  }
+  table.append_to(out);
+  for (const MethodComparison& m : c.methods)
+    for (const auto& [why, n] : m.new_invalid)
+      out += fmt::format(
+          "  * {}: {} runs ended invalid by {}, which the older campaign does not know\n",
+          printable(m.new_name), n, why);
+  out += fmt::format("\nTogether: {}\n", words(decision_of(c)));
+  return out;
+}
+
+std::string render_comparison_json(const CampaignComparison& c) {
+  Ordered methods = Ordered::array();
+  for (const MethodComparison& m : c.methods) {
+    Ordered one = {{"older", m.old_name},
+                   {"newer", m.new_name},
+                   {"decision", words(decision_of(m, c.margin, c.alpha))},
+                   {"contrast", contrast_json(m.contrast)},
+                   {"p_turned", m.p_turned}};
+    one["cost_ratio"] = m.cost_ratio ? Ordered(*m.cost_ratio) : Ordered(nullptr);
+    one["time_ratio"] = m.time_ratio ? Ordered(*m.time_ratio) : Ordered(nullptr);
+    one["new_invalid"] = m.new_invalid;
+    methods.push_back(std::move(one));
+  }
+  const Ordered out = {{"older", c.older},
+                       {"newer", c.newer},
+                       {"margin", c.margin},
+                       {"alpha", c.alpha},
+                       {"decision", words(decision_of(c))},
+                       {"provisional", c.differences},
+                       {"common", c.common},
+                       {"changed", c.changed},
+                       {"only_older", c.only_older},
+                       {"only_newer", c.only_newer},
+                       {"methods", std::move(methods)}};
+  return dumped(out) + "\n";
+}
+
+}  // namespace proctor

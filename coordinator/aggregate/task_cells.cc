@@ -1,0 +1,49 @@
+#include "coordinator/aggregate/task_cells.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+namespace proctor {
+namespace {
+
+using Codes = std::unordered_map<std::string_view, std::size_t>;
+
+// The names in order, and the position of each.
+Codes codes_of(std::span<const RunRecord> runs, std::string RunRecord::*what,
+               std::vector<std::string>& names) {
+  Codes codes;
+  for (const RunRecord& run : runs)
+    if (codes.emplace(run.*what, 0).second) names.push_back(run.*what);
+  std::ranges::sort(names);
+  for (std::size_t i = 0; i < names.size(); ++i) codes[names[i]] = i;
+  return codes;
+}
+
+void count(TaskCell& cell, RunOutcome outcome) {
+  cell.scorable += outcome == RunOutcome::kInvalid ? 0 : 1;
+  cell.success += outcome == RunOutcome::kSuccess ? 1 : 0;
+  cell.error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
+  cell.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
+}
+
+}  // namespace
+
+std::size_t TaskCells::method(const std::string& name) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(methods, name) - methods.begin());
+}
+
+TaskCells task_cells(std::span<const RunRecord> runs) {
+  TaskCells out;
+  // The keys of both maps are texts of `runs`, which outlives them.
+  const Codes tasks = codes_of(runs, &RunRecord::task, out.tasks);
+  const Codes methods = codes_of(runs, &RunRecord::method, out.methods);
+  out.cells.resize(out.tasks.size() * out.methods.size());
+  for (const RunRecord& run : runs)
+    if (run.state == RunRecord::State::kEnded)
+      count(out.cells[tasks.at(run.task) * out.methods.size() + methods.at(run.method)],
+            run.outcome);
+  return out;
+}
+
+}  // namespace proctor

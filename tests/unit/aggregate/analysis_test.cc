@@ -1,0 +1,171 @@
+#include "coordinator/aggregate/analysis.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/unit/aggregate/report_fixtures.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+doctest::Approx ten_digits(double expected) {
+  return doctest::Approx(expected).epsilon(2e-9);
+}
+
+// The quickstart: eight tasks, of which the last never gives a scorable run.
+ReportInput quickstart() {
+  Runs runs;
+  const std::vector<std::vector<RunOutcome>> scripted = {
+      {RunOutcome::kFailure, RunOutcome::kFailure},
+      {RunOutcome::kFailure, RunOutcome::kFailure},
+      {RunOutcome::kAcceptanceError, RunOutcome::kAcceptanceError},
+      {RunOutcome::kFailure, RunOutcome::kSuccess},
+      {RunOutcome::kSuccess, RunOutcome::kSuccess},
+      {RunOutcome::kSuccess},
+      {RunOutcome::kFailure, RunOutcome::kFailure},
+      {RunOutcome::kInvalid, RunOutcome::kInvalid}};
+  for (std::size_t i = 0; i < scripted.size(); ++i) {
+    const std::string task = "task-" + std::to_string(i);
+    for (const RunOutcome outcome : scripted[i]) {
+      const bool invalid = outcome == RunOutcome::kInvalid;
+      runs.ended(task, "c", "scripted", outcome);
+      runs.ended(task, "c", "reference", invalid ? outcome : RunOutcome::kSuccess);
+      runs.ended(task, "c", "noop", invalid ? outcome : RunOutcome::kFailure);
+    }
+  }
+  ReportInput input;
+  input.campaign = "quickstart";
+  input.strata_keys = {"language"};
+  input.runs = runs.records;
+  input.contrasts =
+      contrasts_of(input.plan, {"noop", "reference", "scripted"}, {true, false, false});
+  return input;
+}
+
+const Contrast& contrast(const Analysis& a, const std::string& name) {
+  for (const Contrast& c : a.contrasts)
+    if (c.a == name) return c;
+  FAIL("no such contrast");
+  return a.contrasts.front();
+}
+
+}  // namespace
+
+// Figures by NumPy and SciPy.
+TEST_SUITE("aggregate") {
+  TEST_CASE("each method has one rate over tasks, with an interval that holds near 0 and 1") {
+    const CampaignReport report = build_report(quickstart());
+    const std::vector<MethodRate>& rates = report.analysis->rates;
+    REQUIRE(rates.size() == 3);
+    CHECK(rates[0].method == "noop");
+    CHECK(*rates[0].rate.value == 0);
+    CHECK(rates[1].rate.interval->low == ten_digits(0.6456695649));
+    CHECK(rates[2].tasks == 7);
+    CHECK(rates[2].runs == 13);
+    CHECK(*rates[2].rate.value == ten_digits(0.3571428571));
+    CHECK(*rates[2].rate.standard_error == ten_digits(0.1797579627));
+    CHECK(rates[2].rate.interval->low == ten_digits(0.04707541201));
+    CHECK(rates[2].rate.interval->high == ten_digits(0.8056755697));
+    CHECK(rates[2].reliability.always == 2);
+    CHECK(rates[2].reliability.sometimes == 1);
+    REQUIRE(rates[2].pass.size() == 3);
+    CHECK(*rates[2].pass[1].at_least_one.value == ten_digits(0.3333333333));
+    CHECK(*rates[2].pass[1].all.value == ten_digits(0.1666666667));
+  }
+
+  TEST_CASE("methods are compared over the tasks that both tried, as a family") {
+    ReportInput input = quickstart();
+    input.contrasts = {{"reference", "scripted"}, {"scripted", "noop"}};
+    const CampaignReport report = build_report(input);
+    const Contrast& c = contrast(*report.analysis, "reference");
+    CHECK(c.tasks == 7);
+    CHECK(*c.difference.estimate.value == ten_digits(0.6428571429));
+    CHECK(*c.difference.p == ten_digits(0.01169596364));
+    CHECK(c.difference.estimate.interval->low == ten_digits(0.2030052535));
+    CHECK(c.difference.estimate.interval->high == ten_digits(1.082709032));
+    CHECK(c.flips->p == ten_digits(0.0625));
+    CHECK(c.flips->exact);
+    CHECK(*c.adjusted == ten_digits(0.125));
+    CHECK(c.a_better == 5);
+    CHECK(c.b_better == 0);
+    CHECK(c.verdict == ContrastVerdict::kNotInferior);
+    CHECK_FALSE(report.analysis->registered);
+    const std::string text = render_text(report);
+    CHECK(text.find("reference - scripted") != std::string::npos);
+    CHECK(text.find("+64.3") != std::string::npos);
+    CHECK(text.find("no plan of analysis was registered") != std::string::npos);
+  }
+
+  TEST_CASE("an interim report compares nothing") {
+    ReportInput input = quickstart();
+    input.runs.front().state = RunRecord::State::kRunning;
+    const CampaignReport report = build_report(input);
+    CHECK(report.analysis->contrasts.empty());
+    CHECK(render_text(report).find("not shown while 1 runs are open") != std::string::npos);
+    // Nor does it give them to programs.
+    CHECK(render_json(report).find("\"interim\":true") != std::string::npos);
+    CHECK(render_contrasts_csv(*report.analysis).find("noop") == std::string::npos);
+  }
+
+  TEST_CASE("a clear difference, an equivalence and one that is not inferior are told apart") {
+    const AnalysisPlan plan;
+    std::vector<TaskCell> all(12, TaskCell{4, 4, 0, 0}), none(12, TaskCell{4, 0, 0, 0});
+    const Contrast better = contrast_of(all, none, plan);
+    CHECK(better.verdict == ContrastVerdict::kBetter);
+    CHECK(contrast_of(none, all, plan).verdict == ContrastVerdict::kWorse);
+    // A little better and a little worse in turn: within 10 points, and not worse by 5.
+    std::vector<TaskCell> a(100, TaskCell{20, 10, 0, 0}), b = a;
+    for (std::size_t i = 0; i < a.size(); ++i) b[i].success = i % 2 == 0 ? 11 : 9;
+    CHECK(contrast_of(a, b, plan).verdict == ContrastVerdict::kEquivalent);
+    AnalysisPlan strict = plan;
+    strict.min_effect = {1'000};
+    CHECK(contrast_of(a, b, strict).verdict == ContrastVerdict::kNotInferior);
+    strict.non_inferiority = {1'000};
+    CHECK(contrast_of(a, b, strict).verdict == ContrastVerdict::kNotShown);
+    CHECK(contrast_of({}, {}, plan).verdict == ContrastVerdict::kNone);
+    CHECK(contrast_of({}, {}, plan).difference.estimate.why == Why::kNotPaired);
+  }
+
+  TEST_CASE("a method that loses more runs is said to, with the bounds that this leaves") {
+    const AnalysisPlan plan;
+    std::vector<TaskCell> a(10, TaskCell{2, 2, 0, 2}), b(10, TaskCell{4, 2, 0, 0});
+    a.push_back({0, 0, 0, 4});
+    b.push_back({4, 2, 0, 0});
+    Contrast c = contrast_of(a, b, plan);
+    c.a = "a";
+    c.b = "b";
+    CHECK(c.dropped_a == 1);
+    CHECK(c.dropped_b == 0);
+    CHECK(*c.difference.estimate.value == ten_digits(.5));
+    CHECK(*c.loss_p < 0.05);
+    CHECK(c.bounds->identified.low < 0.0001);
+    const std::string note = contrast_sentence(c, plan);
+    CHECK(note.find("1 tasks without a scorable run of a") != std::string::npos);
+    CHECK(note.find("unequal loss") != std::string::npos);
+  }
+
+  TEST_CASE("every run counts equally where that was registered") {
+    ReportInput input = quickstart();
+    input.plan.estimand = AnalysisPlan::Estimand::kRunMean;
+    input.plan_registered = true;
+    const CampaignReport report = build_report(input);
+    CHECK(*report.analysis->rates[2].rate.value == ten_digits(0.3076923077));
+    CHECK(*report.analysis->rates[2].rate.standard_error == ten_digits(0.1676499594));
+    CHECK(*report.analysis->rates[2].rate.df == ten_digits(5.761904762));
+    CHECK(render_text(report).find("as registered") != std::string::npos);
+  }
+
+  TEST_CASE("the plan that is not written compares with the no-op, or with the first method") {
+    using Pairs = std::vector<std::pair<std::string, std::string>>;
+    AnalysisPlan plan;
+    CHECK(contrasts_of(plan, {"x", "noop", "y"}, {false, true, false}) ==
+          Pairs{{"x", "noop"}, {"y", "noop"}});
+    CHECK(contrasts_of(plan, {"x", "y"}, {false, false}) == Pairs{{"y", "x"}});
+    plan.baseline = "y";
+    CHECK(contrasts_of(plan, {"x", "y"}, {false, false}) == Pairs{{"x", "y"}});
+    plan.contrasts = {{"y", "x"}};
+    CHECK(contrasts_of(plan, {"x", "y"}, {false, false}) == Pairs{{"y", "x"}});
+    CHECK(contrasts_of({}, {}, {}).empty());
+  }
+}

@@ -1,0 +1,107 @@
+#include "coordinator/aggregate/campaign_comparison.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/unit/aggregate/report_fixtures.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// Twelve tasks of two runs under one method, so many of them solved.
+struct Side {
+  Side(const std::string& method, int solved, std::int64_t cost_micros = 100'000) {
+    Runs runs;
+    for (int i = 0; i < 12; ++i) {
+      const std::string task = "task-" + std::to_string(10 + i);
+      for (int r = 0; r < 2; ++r)
+        runs.ended(task, "c", method, i < solved ? RunOutcome::kSuccess : RunOutcome::kFailure)
+            .cost.execution = usd_micros(cost_micros);
+      registration.contracts.emplace(task, sha256(task));
+    }
+    registration.methods.emplace(method, sha256(method));
+    registration.caps["wall_ms"] = 1000;
+    ReportInput input;
+    input.campaign = method + std::to_string(solved);
+    input.strata_keys = {"language"};
+    input.runs = runs.records;
+    report = build_report(input);
+  }
+  ComparedCampaign compared() const { return {registration, report}; }
+  Registration registration;
+  CampaignReport report;
+};
+
+CampaignComparison compared(const Side& older, const Side& newer,
+                            const std::map<std::string, std::string>& names = {}) {
+  return compare_campaigns(older.compared(), newer.compared(), names, 0.05);
+}
+
+}  // namespace
+
+TEST_SUITE("aggregate") {
+  TEST_CASE("a campaign is not worse than itself") {
+    const Side same("agent", 6);
+    const CampaignComparison c = compared(same, same);
+    CHECK(c.common.size() == 12);
+    CHECK(c.differences.empty());
+    REQUIRE(c.methods.size() == 1);
+    CHECK(*c.methods[0].contrast.difference.estimate.value == 0);
+    CHECK(*c.methods[0].cost_ratio == 1);
+    CHECK(c.methods[0].p_turned == 1);
+    CHECK(decision_of(c) == Decision::kNotWorse);
+    CHECK(render_comparison_text(c).find("Together: not worse") != std::string::npos);
+  }
+
+  TEST_CASE("a campaign that solves far fewer tasks is worse, and in between it is open") {
+    const Side good("agent", 12), bad("agent", 1, 300'000), middle("agent", 11);
+    const CampaignComparison worse = compared(good, bad);
+    CHECK(decision_of(worse) == Decision::kWorse);
+    CHECK(*worse.methods[0].cost_ratio == doctest::Approx(3));
+    CHECK(worse.methods[0].contrast.b_better == 11);
+    CHECK(decision_of(compared(bad, good)) == Decision::kNotWorse);
+    CHECK(decision_of(compared(good, middle)) == Decision::kUndecided);
+    CHECK(render_comparison_json(worse).find("\"decision\":\"worse\"") != std::string::npos);
+  }
+
+  TEST_CASE("only tasks of equal contracts are compared, and what differs is said") {
+    const Side older("agent", 6);
+    Side newer("agent", 6);
+    newer.registration.contracts["task-10"] = sha256("changed");
+    newer.registration.contracts.erase("task-11");
+    newer.registration.contracts.emplace("task-99", sha256("new"));
+    newer.registration.caps["wall_ms"] = 2000;
+    newer.registration.cost_model = sha256("prices");
+    const CampaignComparison c = compared(older, newer);
+    CHECK(c.common.size() == 10);
+    CHECK(c.changed == std::vector<std::string>{"task-10"});
+    CHECK(c.only_older == std::vector<std::string>{"task-11"});
+    CHECK(c.only_newer == std::vector<std::string>{"task-99"});
+    CHECK(c.methods[0].contrast.tasks == 10);
+    REQUIRE(c.differences.size() == 2);
+    CHECK(c.differences[0] == "the cap wall_ms is 1000 in the older, 2000 in the newer");
+    CHECK(render_comparison_text(c).find("Provisional, because") != std::string::npos);
+  }
+
+  TEST_CASE("a method that is called otherwise is compared where it is named") {
+    const Side older("agent-1", 6), newer("agent-2", 6);
+    CHECK(compared(older, newer).methods.empty());
+    CHECK(decision_of(compared(older, newer)) == Decision::kUndecided);
+    const CampaignComparison c = compared(older, newer, {{"agent-1", "agent-2"}});
+    REQUIRE(c.methods.size() == 1);
+    CHECK(c.methods[0].old_name == "agent-1");
+    CHECK(decision_of(c) == Decision::kNotWorse);
+    CHECK(render_comparison_text(c).find("agent-1 -> agent-2") != std::string::npos);
+  }
+
+  TEST_CASE("reasons why runs ended invalid that were not there before are told") {
+    Side older("agent", 6), newer("agent", 6);
+    RunRecord& broken = newer.report.runs.front();
+    broken.outcome = RunOutcome::kInvalid;
+    broken.termination = Termination::kInfrastructure;
+    const CampaignComparison c = compared(older, newer);
+    REQUIRE(c.methods[0].new_invalid.size() == 1);
+    CHECK(c.methods[0].new_invalid.begin()->second == 1);
+  }
+}

@@ -1,0 +1,110 @@
+// A million results of three methods: 2,000 joint replicates of them over 40 strata, drawn and
+// summed on two threads; and all tables and comparisons of the same runs.  Prints
+// `figure NAME VALUE UNIT` lines for scripts/bench.
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "common/stats/resample.h"
+#include "coordinator/aggregate/analysis.h"
+
+namespace {
+
+using namespace proctor;
+
+constexpr std::size_t kTasks = 66'667, kRuns = 5, kStrata = 40;
+constexpr std::uint32_t kDraws = 2'000;
+const char* const kMethods[] = {"agent-a", "agent-b", "noop"};
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+double cpu_ms() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return ms(usage.ru_utime) + ms(usage.ru_stime);
+}
+
+// Of each method: successes, scorable runs, the most that could have succeeded, and its cost in two
+// limbs of 15 bits; and one column for tasks.
+ResampleTable table() {
+  ResampleTable out;
+  for (std::size_t s = 0; s < kStrata; ++s) out.stratum_begin.push_back(s * kTasks / kStrata);
+  PhiloxWords words(1, Stream::kExamples, 0);
+  for (std::size_t c = 0; c < std::size(kMethods) * 6; ++c) {
+    const bool limb = c % 6 >= 4;
+    out.columns.emplace_back();
+    for (std::size_t i = 0; i < kTasks; ++i)
+      out.columns.back().push_back(
+          static_cast<std::int16_t>(limb ? words.next() & 0x7FFFU : words.next() % (kRuns + 1)));
+  }
+  return out;
+}
+
+void draw(const ResampleTable& data, unsigned threads, ResampledSums& sums) {
+  constexpr std::size_t kAtOnce = 8;
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t at = next.fetch_add(kAtOnce); at < kDraws; at = next.fetch_add(kAtOnce))
+      resample(data, at, std::min<std::size_t>(kAtOnce, kDraws - at), sums);
+  };
+  std::vector<std::jthread> others;
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+}
+
+ReportInput million_runs() {
+  ReportInput input;
+  input.campaign = "bench";
+  input.strata_keys = {"language"};
+  PhiloxWords words(2, Stream::kExamples, 0);
+  for (std::size_t i = 0; i < kTasks; ++i)
+    for (const char* method : kMethods)
+      for (std::size_t r = 0; r < kRuns; ++r) {
+        RunRecord run;
+        run.run = RunId(static_cast<std::uint32_t>(input.runs.size()));
+        run.task = "task-" + std::to_string(i);
+        run.method = method;
+        run.strata = {"language-" + std::to_string(i % kStrata)};
+        run.state = RunRecord::State::kEnded;
+        run.outcome = words.next() % 2 == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
+        run.wall_ms = 1 + words.next() % 100'000;
+        input.runs.push_back(std::move(run));
+      }
+  input.contrasts = {{"agent-a", "noop"}, {"agent-b", "noop"}, {"agent-a", "agent-b"}};
+  return input;
+}
+
+}  // namespace
+
+int main() {
+  const ResampleTable data = table();
+  ResampledSums sums(kDraws, kStrata, data.columns.size());
+  double cpu = cpu_ms();
+  auto start = std::chrono::steady_clock::now();
+  draw(data, 2, sums);
+  std::printf("figure stats.resample_1m_ms %.0f ms\n", ms_since(start));
+  std::printf("figure stats.resample_1m_cpu_ms %.0f ms\n", cpu_ms() - cpu);
+
+  ReportInput input = million_runs();
+  cpu = cpu_ms();
+  start = std::chrono::steady_clock::now();
+  const TaskCells cells = task_cells(input.runs);
+  const double counted = ms_since(start);
+  const Analysis analysis = analyse(cells, AnalysisPlan{}, false, input.contrasts, 0);
+  std::printf("cells %.0f ms, rates and %zu contrasts %.0f ms\n", counted,
+              analysis.contrasts.size(), ms_since(start) - counted);
+  std::printf("figure stats.contrasts_1m_ms %.0f ms\n", ms_since(start));
+  start = std::chrono::steady_clock::now();
+  const CampaignReport report = build_report(std::move(input));
+  std::printf("figure stats.tables_1m_ms %.0f ms\n", ms_since(start));
+  return report.rows.empty() ? 1 : 0;
+}

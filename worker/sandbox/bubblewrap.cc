@@ -70,8 +70,10 @@ class BubblewrapSandbox final : public BoxedSandbox {
  private:
   Result<std::unique_ptr<Box>> make_box(const ExecSpec& exec) override {
     auto box = std::make_unique<BubblewrapBox>();
-    PROCTOR_TRY(box->group, shared_->cgroups.make(
-                                spec().label + "." + std::to_string(shared_->next++), limits()));
+    // Named after no attempt, for others use it later.
+    const std::string name =
+        "box-" + std::to_string(::getpid()) + "-" + std::to_string(shared_->next++);
+    PROCTOR_TRY(box->group, shared_->cgroups.make(name, limits()));
     box->launch = prepare(exec, *box);
     box->watch_memory = !shared_->cgroups.has("memory");
     return std::unique_ptr<Box>(std::move(box));

@@ -4,92 +4,26 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <set>
-#include <thread>
+#include <utility>
+
+#include "worker/sandbox/cgroup_files.h"
 
 namespace proctor {
 namespace {
 
-constexpr auto kEmptyWithin = std::chrono::seconds(5);
-constexpr std::size_t kControlFileMax = std::size_t{1} << 20;
-
-bool write_control(const fs::path& file, std::string_view text) {
-  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  return fd.valid() &&
-         ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
-
-// Control files have no size: read to the end.
-std::string read_control(const fs::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string out;
-  char buffer[4096];
-  while (fd.valid() && out.size() < kControlFileMax) {
-    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-    if (n <= 0) break;
-    out.append(buffer, static_cast<std::size_t>(n));
-  }
-  return out;
-}
-
-std::uint64_t number(std::string_view text) {
-  std::uint64_t v = 0;
-  std::from_chars(text.data(), text.data() + text.size(), v);
-  return v;
-}
-
-// The value of "key value\n".
-std::uint64_t keyed_number(std::string_view text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(key) && line.substr(key.size()).starts_with(' ')) {
-      return number(line.substr(key.size() + 1));
-    }
-    at = end + 1;
-  }
-  return 0;
-}
-
-bool make_dir(const fs::path& dir) {
-  return ::mkdir(dir.c_str(), 0755) == 0 || errno == EEXIST;
-}
-
-std::vector<pid_t> members(const fs::path& dir) {
-  std::vector<pid_t> out;
-  const std::string text = read_control(dir / "cgroup.procs");
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const auto pid = static_cast<pid_t>(number(std::string_view(text).substr(at, end - at)));
-    if (0 < pid) out.push_back(pid);
-    at = end + 1;
-  }
-  return out;
-}
-
-void kill_members(const fs::path& dir) {
-  const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
-  for (;;) {
-    const std::vector<pid_t> pids = members(dir);
-    if (pids.empty() || until < std::chrono::steady_clock::now()) return;
-    if (!write_control(dir / "cgroup.kill", "1")) {
-      for (pid_t pid : pids) ::kill(pid, SIGKILL);
-    }
-    write_control(dir / "freezer.state", "THAWED");  // where it is one: the frozen do not die
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
+constexpr std::uint64_t kPage = 4096;
 
 // The group made if need be, open and locked; none: somebody else has the lock, or there is no such
 // place.  Whoever removes the group has its lock alone, so one that we waited for may be gone.
 UniqueFd locked_group(const fs::path& dir, int operation) {
   constexpr int kTries = 100;
-  for (int i = 0; i < kTries && make_dir(dir); ++i) {
+  for (int i = 0; i < kTries && make_group_dir(dir); ++i) {
     UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct stat held = {}, named = {};
     if (!fd.valid()) continue;
@@ -102,17 +36,6 @@ UniqueFd locked_group(const fs::path& dir, int operation) {
   return {};
 }
 
-// A dead process leaves its group a moment after its parent has seen it die.
-bool remove_group(const fs::path& dir) {
-  const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
-  while (::rmdir(dir.c_str()) != 0) {
-    if (errno != EBUSY || until < std::chrono::steady_clock::now()) return errno == ENOENT;
-    kill_members(dir);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
 // Does anything from our group up to the root carry a limit that leaving it would escape?
 bool limited(const CgroupPlace& place, std::string_view file) {
   fs::path dir = place.mount + place.own;
@@ -121,7 +44,7 @@ bool limited(const CgroupPlace& place, std::string_view file) {
     const std::string text = read_control(dir / file);
     // Version 1 memory shows "none" as the largest page-aligned number.
     if (!text.empty() && !text.starts_with("max") && !text.starts_with("-1") &&
-        number(text) < (std::uint64_t{1} << 62)) {
+        control_number(text) < (std::uint64_t{1} << 62)) {
       return true;
     }
   }
@@ -187,63 +110,59 @@ bool set_limits_v2(const fs::path& dir, const CgroupLimits& limits,
   return ok;
 }
 
+std::string words_of(const CgroupLimits& l) {
+  return std::to_string(l.memory_bytes) + " " + std::to_string(l.processes) + " " +
+         std::to_string(l.cpus) + (l.cpu_usage ? " counted" : "");
+}
+
 }  // namespace
 
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
-  dirs_.swap(other.dirs_);
-  doors_.swap(other.doors_);
+  std::swap(set_, other.set_);
+  pool_.swap(other.pool_);
   freezer_.swap(other.freezer_);
   return *this;
 }
 
 Cgroup::~Cgroup() {
-  doors_.clear();
   if (!freezer_.empty()) remove_group(freezer_);
-  for (const auto& [controller, dir] : dirs_) remove_group(dir);
+  const std::shared_ptr<CgroupPool> pool = pool_.lock();
+  if (pool && !set_.dirs.empty() && empty()) {
+    pool->put(std::move(set_));
+  } else {
+    set_.remove();
+  }
 }
 
 std::uint64_t Cgroup::memory_peak() const {
-  if (auto m = dirs_.find("memory"); m != dirs_.end()) {
-    return number(read_control(m->second / "memory.max_usage_in_bytes"));
-  }
-  if (auto u = dirs_.find("unified"); u != dirs_.end()) {
-    return number(read_control(u->second / "memory.peak"));  // since Linux 5.19
-  }
-  return 0;
+  const std::uint64_t peak = set_.memory_peak();
+  // What was there before is page cache of others, unless all was needed and it had to go.
+  if (peak == 0 || (0 < set_.memory_limit && set_.memory_limit <= peak)) return peak;
+  return std::max(peak - std::min(peak, set_.memory_before), kPage);
 }
 
 std::uint64_t Cgroup::oom_kills() const {
-  if (auto m = dirs_.find("memory"); m != dirs_.end()) {
-    return keyed_number(read_control(m->second / "memory.oom_control"), "oom_kill");
-  }
-  if (auto u = dirs_.find("unified"); u != dirs_.end()) {
-    return keyed_number(read_control(u->second / "memory.events"), "oom_kill");
-  }
-  return 0;
+  return set_.oom_kills();
 }
 
 std::optional<std::chrono::milliseconds> Cgroup::cpu_time() const {
-  if (auto a = dirs_.find("cpuacct"); a != dirs_.end()) {
-    return std::chrono::milliseconds(number(read_control(a->second / "cpuacct.usage")) / 1'000'000);
-  }
-  if (auto u = dirs_.find("unified"); u != dirs_.end()) {
-    return std::chrono::milliseconds(
-        keyed_number(read_control(u->second / "cpu.stat"), "usage_usec") / 1000);
-  }
-  return std::nullopt;
+  const auto total = set_.cpu_total();
+  if (!total) return std::nullopt;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(*total - set_.cpu_before);
 }
 
 std::optional<std::vector<pid_t>> Cgroup::processes() const {
   for (const char* controller : {"pids", "memory", "unified"})
-    if (const auto d = dirs_.find(controller); d != dirs_.end()) return members(d->second);
+    if (const auto d = set_.dirs.find(controller); d != set_.dirs.end())
+      return members_of_group(d->second);
   return std::nullopt;
 }
 
 bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
   constexpr int kPasses = 50;  // a member's children are members: soon there is nobody new
-  if (const auto u = dirs_.find("unified"); u != dirs_.end())
+  if (const auto u = set_.dirs.find("unified"); u != set_.dirs.end())
     return write_control(u->second / "cgroup.freeze", "1");
-  if (freezer_.empty() || !make_dir(freezer_)) return false;
+  if (freezer_.empty() || !make_group_dir(freezer_)) return false;
   std::set<pid_t> moved;
   for (int pass = 0; pass < kPasses; ++pass) {
     const std::size_t before = moved.size();
@@ -256,34 +175,36 @@ bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
 }
 
 void Cgroup::thaw() {
-  if (const auto u = dirs_.find("unified"); u != dirs_.end())
+  if (const auto u = set_.dirs.find("unified"); u != set_.dirs.end())
     write_control(u->second / "cgroup.freeze", "0");
   if (!freezer_.empty()) write_control(freezer_ / "freezer.state", "THAWED");
 }
 
 void Cgroup::kill() {
-  for (const auto& [controller, dir] : dirs_) {
+  for (const auto& [controller, dir] : set_.dirs) {
     if (write_control(dir / "cgroup.kill", "1")) continue;
-    for (const pid_t pid : members(dir)) ::kill(pid, SIGKILL);
+    for (const pid_t pid : members_of_group(dir)) ::kill(pid, SIGKILL);
   }
   thaw();
 }
 
-void Cgroup::empty() {
+bool Cgroup::empty() {
   thaw();
-  for (const auto& [controller, dir] : dirs_) kill_members(dir);
+  bool nobody = true;
+  for (const auto& [controller, dir] : set_.dirs) nobody = kill_members(dir) && nobody;
+  return nobody;
 }
 
 bool CgroupHost::add(const std::string& controller, const fs::path& base,
                      const std::string& owner) {
   const fs::path ours = base / "proctor";
-  if (!make_dir(ours)) return false;
+  if (!make_group_dir(ours)) return false;
   if (v2_) pass_on_controllers(ours);
   if (lock_dir_.empty()) {
     lock_ = locked_group(ours / owner, LOCK_SH);
     if (lock_.valid()) lock_dir_ = ours / owner;
   }
-  if (!make_dir(ours / owner)) return false;
+  if (!make_group_dir(ours / owner)) return false;
   if (v2_) pass_on_controllers(ours / owner);
   if (::access((ours / owner / "cgroup.procs").c_str(), W_OK) != 0) return false;
   parents_[controller] = ours / owner;
@@ -334,6 +255,7 @@ CgroupHost CgroupHost::at(const CgroupLayout& layout, std::string_view owner) {
 }
 
 CgroupHost::~CgroupHost() {
+  pool_.reset();
   // Another engine of this owner holds the lock too, and needs it where it is.
   if (lock_.valid() && ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
   std::vector<fs::path> dirs = runtime_parents();
@@ -366,13 +288,14 @@ Cgroup CgroupHost::runtime_group(std::string_view name) const {
       if (controller == "freezer") {
         group.freezer_ = mount + path;
       } else {
-        group.dirs_[controller] = mount + path;
+        group.set_.dirs[controller] = mount + path;
       }
     }
   }
   for (const std::string& mount : mounts_) {
-    if (!known.contains(mount)) group.dirs_[mount] = mount + path;
+    if (!known.contains(mount)) group.set_.dirs[mount] = mount + path;
   }
+  group.pool_ = pool_;
   return group;
 }
 
@@ -383,6 +306,14 @@ std::string CgroupHost::version(std::string_view controller) const {
 
 Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limits) const {
   Cgroup group;
+  const std::string words = words_of(limits);
+  if (auto used = pool_->take(words)) {
+    group.set_ = std::move(*used);
+    group.pool_ = pool_;
+    if (const auto freezer = parents_.find("freezer"); freezer != parents_.end())
+      group.freezer_ = freezer->second / group.set_.dirs.begin()->second.filename();
+    return group;
+  }
   const std::string leaf = cgroup_component(name);
   for (const auto& [controller, parent] : parents_) {
     if (controller == "freezer") {
@@ -398,26 +329,36 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
     }
     const fs::path dir = parent / leaf;
     // Another engine of this owner may just have removed the parents as empty.
-    make_dir(parent.parent_path());
-    make_dir(parent);
-    if (!make_dir(dir)) return errno_error("make control group " + dir.string(), errno);
-    group.dirs_[controller] = dir;
+    make_group_dir(parent.parent_path());
+    make_group_dir(parent);
+    if (!make_group_dir(dir)) return errno_error("make control group " + dir.string(), errno);
+    group.set_.dirs[controller] = dir;
     // A process that moves itself there as a thread, its only one, waits for nobody; by
     // cgroup.procs the kernel first makes sure that no process forks meanwhile: 7 to 20 ms.
     const fs::path at = dir / (v2_ ? "cgroup.procs" : "tasks");
     UniqueFd door(::open(at.c_str(), O_WRONLY | O_CLOEXEC));
     if (!door.valid()) return errno_error("open " + at.string(), errno);
-    group.doors_.push_back(std::move(door));
+    group.set_.doors.push_back(std::move(door));
   }
   const bool ok =
-      v2_ ? group.dirs_.empty() || set_limits_v2(group.dirs_["unified"], limits,
-                                                 [this](std::string_view c) { return has(c); })
-          : set_limits_v1(group.dirs_, limits);
+      v2_ ? group.set_.dirs.empty() || set_limits_v2(group.set_.dirs["unified"], limits,
+                                                     [this](std::string_view c) { return has(c); })
+          : set_limits_v1(group.set_.dirs, limits);
   if (!ok) return Error{Errc::kUnavailable, "set the limits of control group " + leaf};
+  if (v2_ && has("memory")) {
+    const fs::path peak = group.set_.dirs["unified"] / "memory.peak";
+    group.set_.peak = UniqueFd(::open(peak.c_str(), O_RDWR | O_CLOEXEC));
+  }
+  group.set_.limits = words;
+  group.set_.memory_limit = limits.memory_bytes;
+  group.set_.again = (!v2_ || !has("memory") || group.set_.peak.valid()) && group.set_.begin_anew();
+  if (!group.set_.again) group.set_.peak.reset();
+  group.pool_ = pool_;
   return group;
 }
 
 void CgroupHost::clean_up() const {
+  pool_->clear();
   const auto clean = [](const fs::path& parent) {
     std::error_code ec;
     for (fs::directory_iterator it(parent, ec), end; !ec && it != end; it.increment(ec)) {
@@ -464,7 +405,7 @@ std::size_t CgroupHost::sweep_owner(const std::string& owner,
     for (fs::directory_iterator it(base / owner, ec), end; !ec && it != end; it.increment(ec))
       if (it->is_directory(ec) && !it->is_symlink(ec)) groups.push_back(it->path());
     for (const fs::path& group : groups) {
-      if (!members(group).empty()) continue;
+      if (!members_of_group(group).empty()) continue;
       if (::rmdir(group.c_str()) == 0) ++removed;
     }
     ::rmdir((base / owner).c_str());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/cgroup_layout.h"
+#include "worker/sandbox/cgroup_pool.h"
 
 namespace proctor {
 
@@ -30,7 +32,8 @@ struct CgroupLimits {
   bool cpu_usage = false;  // cpu_time() will be asked for while it runs
 };
 
-// One group (on version 1: one per controller).  Killed empty and removed at the end.
+// One group (on version 1: one per controller).  Killed empty at the end, and then kept for the
+// next command with these limits, or removed.
 class Cgroup {
  public:
   Cgroup() = default;
@@ -39,8 +42,9 @@ class Cgroup {
   ~Cgroup();
   // A process of one thread enters by writing "0" to each of these (a child does, between fork and
   // exec).
-  const std::vector<UniqueFd>& doors() const { return doors_; }
-  std::uint64_t memory_peak() const;  // 0: not known
+  const std::vector<UniqueFd>& doors() const { return set_.doors; }
+  // Without what the group held already when it was made or used again; 0: not known.
+  std::uint64_t memory_peak() const;
   std::uint64_t oom_kills() const;
   std::optional<std::chrono::milliseconds> cpu_time() const;
   // Who is inside now, by the host's numbers; none: nobody counts them here.
@@ -51,14 +55,14 @@ class Cgroup {
   void thaw();
   // Sends SIGKILL to all that is inside now, frozen or not.
   void kill();
-  // Kills what is still inside, frozen or not, and waits (bounded) until nothing is.
-  void empty();
+  // Kills what is still inside, frozen or not, and waits (bounded) until nothing is: true.
+  bool empty();
 
  private:
   friend class CgroupHost;
-  std::map<std::string, fs::path> dirs_;  // by controller; version 2: one, under "unified"
-  std::vector<UniqueFd> doors_;
-  fs::path freezer_;  // version 1: made when it is first needed
+  CgroupSet set_;
+  std::weak_ptr<CgroupPool> pool_;  // of the host that made it, where it can be used again
+  fs::path freezer_;                // version 1: made when it is first needed
 };
 
 class CgroupHost {
@@ -79,12 +83,14 @@ class CgroupHost {
   std::string keeper(std::string_view controller, const char* otherwise) const {
     return has(controller) ? version(controller) : otherwise;
   }
+  // One that was used before and has these limits, else a new one of that name.
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
   // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters
   // and limits it in every hierarchy; we read, freeze, empty and remove it.
   Cgroup runtime_group(std::string_view name) const;
   std::string runtime_path(std::string_view name) const;
-  // Kills and removes every group below the owner's, and sweeps.
+  // Kills and removes every group below the owner's, those that wait to be used again too, and
+  // sweeps.
   void clean_up() const;
   // Removes the groups that dead owners left, told by their lock, which the kernel drops with its
   // holder.  Kills nobody: a group with processes in it stays.  The value: how many it removed.
@@ -101,6 +107,7 @@ class CgroupHost {
   std::string runtime_base_;                              // "/proctor/<owner>", below each of them
   fs::path lock_dir_;  // the owner's group that is locked: the first that was made
   UniqueFd lock_;      // shared by all who are this owner
+  std::shared_ptr<CgroupPool> pool_ = std::make_shared<CgroupPool>();
   bool v2_ = false;
 };
 

@@ -80,8 +80,7 @@ class OciSandbox final : public BoxedSandbox {
     // workers have theirs.
     if (shared_->userspace) name += "-" + shared_->dir.path().filename().string();
     // Beside those of bubblewrap sandboxes of the same attempt.
-    const std::string group =
-        spec().label + (shared_->userspace ? ".runsc" : ".oci") + std::to_string(number);
+    const std::string group = spec().label + ".oci" + std::to_string(number);
     auto box = std::make_unique<OciBox>();
     box->cpu_by_group = true;
     box->runtime = shared_->runtime.filename();
@@ -99,7 +98,7 @@ class OciSandbox final : public BoxedSandbox {
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
     if (shared_->userspace) {
-      PROCTOR_CHECK_OK(start_by_runsc(*box, name, group));
+      PROCTOR_CHECK_OK(start_by_runsc(*box, name));
     } else {
       start_by_runc(*box, name, group);
     }
@@ -126,9 +125,9 @@ class OciSandbox final : public BoxedSandbox {
     box.launch.env = {"GOMAXPROCS=1"};
   }
 
-  Status start_by_runsc(OciBox& box, const std::string& name, const std::string& group) const {
+  Status start_by_runsc(OciBox& box, const std::string& name) const {
     PROCTOR_CHECK_OK(make_private_dirs(box.state));
-    PROCTOR_TRY(box.group, shared_->cgroups.make(group, runsc_limits(spec())));
+    PROCTOR_TRY(box.group, shared_->cgroups.make("runsc-" + name, runsc_limits(spec())));
     box.launch.doors = &box.group.doors();
     box.launch.argv = runsc_argv(spec(), {shared_->runtime, box.bundle, box.state, name});
     box.launch.status_as_input = true;

@@ -19,7 +19,7 @@ class BubblewrapBench final : public Bench {
     s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
     return s;
   }
-  std::vector<std::string> leftovers() override { return groups_of(owner_); }
+  std::vector<std::string> leftovers() override { return busy_groups_of(owner_); }
 
  private:
   TempDir dir_;

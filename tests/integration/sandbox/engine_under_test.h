@@ -1,6 +1,7 @@
 #pragma once
 // What the conformance suite needs to know of the engine it runs on.  One implementation is linked
 // into each test binary.
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,15 @@ inline std::vector<std::string> groups_of(const std::string& owner) {
          it.increment(none))
       if (it->is_directory(none)) out.push_back(it->path().string());
   }
+  return out;
+}
+
+// Those of them that somebody is in: an empty one waits for the next command.
+inline std::vector<std::string> busy_groups_of(const std::string& owner) {
+  std::vector<std::string> out;
+  for (const std::string& group : groups_of(owner))
+    if (std::ifstream(group + "/cgroup.procs").peek() != std::ifstream::traits_type::eof())
+      out.push_back(group);
   return out;
 }
 

@@ -41,7 +41,7 @@ class OciBench final : public Bench {
   }
   bool userspace() const override { return engine_->enforcement().contains("kernel"); }
   std::vector<std::string> leftovers() override {
-    std::vector<std::string> out = groups_of(owner_);
+    std::vector<std::string> out = busy_groups_of(owner_);
     const std::string prefix = "proctor-oci-" + std::to_string(::getpid()) + "-";
     for (const auto& folder : fs::directory_iterator(fs::temp_directory_path())) {
       if (!folder.path().filename().string().starts_with(prefix)) continue;

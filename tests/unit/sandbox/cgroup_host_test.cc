@@ -148,6 +148,49 @@ TEST_SUITE("cgroup host") {
     for (const char* c : {"memory", "pids"}) fs::remove_all(fake.root() / c / "proctor/me/run");
   }
 
+  TEST_CASE("a group is used again where the limits are the same, and counts from nothing") {
+    FakeGroups fake;
+    for (const char* run : {"run", "other"}) {
+      const std::string dir = std::string("/proctor/me/") + run + "/";
+      for (const char* file : {"tasks", "memory.limit_in_bytes", "memory.max_usage_in_bytes"})
+        fake.put("memory" + dir + file);
+      for (const char* file : {"tasks", "pids.max"}) fake.put("pids" + dir + file);
+      fake.put("memory" + dir + "memory.usage_in_bytes", "8192\n");
+    }
+    for (const char* c : {"memory", "pids"}) fake.put(std::string(c) + "/proctor/me/cgroup.procs");
+    CgroupLayout layout;
+    for (const char* c : {"memory", "pids"}) layout.v1[c] = {fake.path(c), ""};
+    CgroupHost host = CgroupHost::at(layout, "me");
+    const fs::path run = fake.root() / "memory/proctor/me/run";
+    const fs::path other = fake.root() / "memory/proctor/me/other";
+    REQUIRE(host.make("run", all_limits()).ok());
+    fake.put("memory/proctor/me/run/memory.max_usage_in_bytes", "999999\n");
+    {
+      const auto again = host.make("other", all_limits());
+      REQUIRE(again.ok());
+      CHECK(again->doors().size() == 2);
+      CHECK(text_of(run / "memory.max_usage_in_bytes").starts_with("0"));
+      CHECK(text_of(other / "memory.limit_in_bytes").empty());
+      fake.put("memory/proctor/me/run/memory.max_usage_in_bytes", "20480\n");
+      CHECK(again->memory_peak() == 12288);
+      // All that there is: what was there before had to go.
+      fake.put("memory/proctor/me/run/memory.max_usage_in_bytes", "1048576\n");
+      CHECK(again->memory_peak() == 1048576);
+      CgroupLimits less = all_limits();
+      less.memory_bytes = 1 << 19;
+      REQUIRE(host.make("other", less).ok());
+      CHECK(text_of(other / "memory.limit_in_bytes") == "524288");
+      fake.put("memory/proctor/me/run/memory.oom_control", "oom_kill 1\n");
+    }
+    // A count of kills does not go back; one that was removed by others is not there.
+    fake.put("memory/proctor/me/third/tasks");
+    fake.put("memory/proctor/me/third/memory.limit_in_bytes");
+    fake.put("pids/proctor/me/third/tasks");
+    fake.put("pids/proctor/me/third/pids.max");
+    REQUIRE(host.make("third", all_limits()).ok());
+    CHECK(text_of(fake.root() / "memory/proctor/me/third/memory.limit_in_bytes") == "1048576");
+  }
+
   TEST_CASE("groups of dead owners are swept, those of live ones and those in use stay") {
     FakeGroups fake;
     CgroupLayout layout;

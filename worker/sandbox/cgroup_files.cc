@@ -1,0 +1,101 @@
+#include "worker/sandbox/cgroup_files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <thread>
+
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+namespace {
+
+constexpr auto kEmptyWithin = std::chrono::seconds(5);
+constexpr std::size_t kControlFileMax = std::size_t{1} << 20;
+
+}  // namespace
+
+bool write_control(const fs::path& file, std::string_view text) {
+  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd.valid() &&
+         ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+std::string read_control(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out;
+  char buffer[4096];
+  while (fd.valid() && out.size() < kControlFileMax) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n <= 0) break;
+    out.append(buffer, static_cast<std::size_t>(n));
+  }
+  return out;
+}
+
+std::uint64_t control_number(std::string_view text) {
+  std::uint64_t v = 0;
+  std::from_chars(text.data(), text.data() + text.size(), v);
+  return v;
+}
+
+std::uint64_t keyed_control_number(std::string_view text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(' ')) {
+      return control_number(line.substr(key.size() + 1));
+    }
+    at = end + 1;
+  }
+  return 0;
+}
+
+bool make_group_dir(const fs::path& dir) {
+  return ::mkdir(dir.c_str(), 0755) == 0 || errno == EEXIST;
+}
+
+std::vector<pid_t> members_of_group(const fs::path& dir) {
+  std::vector<pid_t> out;
+  const std::string text = read_control(dir / "cgroup.procs");
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const auto pid =
+        static_cast<pid_t>(control_number(std::string_view(text).substr(at, end - at)));
+    if (0 < pid) out.push_back(pid);
+    at = end + 1;
+  }
+  return out;
+}
+
+bool kill_members(const fs::path& dir) {
+  const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
+  for (;;) {
+    const std::vector<pid_t> pids = members_of_group(dir);
+    if (pids.empty()) return true;
+    if (until < std::chrono::steady_clock::now()) return false;
+    if (!write_control(dir / "cgroup.kill", "1")) {
+      for (pid_t pid : pids) ::kill(pid, SIGKILL);
+    }
+    write_control(dir / "freezer.state", "THAWED");  // where it is one: the frozen do not die
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+bool remove_group(const fs::path& dir) {
+  const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
+  while (::rmdir(dir.c_str()) != 0) {
+    if (errno != EBUSY || until < std::chrono::steady_clock::now()) return errno == ENOENT;
+    kill_members(dir);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+}  // namespace proctor

@@ -1,0 +1,31 @@
+#pragma once
+// The files of one control group's folder: read, written, emptied of processes, removed.  Shared by
+// cgroup.cc and cgroup_pool.cc; every call is about a path and keeps nothing, so any thread may.
+// What cannot be read is empty, what cannot be written is false: the callers decide what that
+// means.
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/files.h"
+
+namespace proctor {
+
+bool write_control(const fs::path& file, std::string_view text);
+// To the end: these files have no size.
+std::string read_control(const fs::path& file);
+std::uint64_t control_number(std::string_view text);
+// The value of "key value\n".
+std::uint64_t keyed_control_number(std::string_view text, std::string_view key);
+// True where it is there already.
+bool make_group_dir(const fs::path& dir);
+std::vector<pid_t> members_of_group(const fs::path& dir);
+// Until nobody is in it, for five seconds.  True: nobody is.
+bool kill_members(const fs::path& dir);
+// A dead process leaves its group a moment after its parent has seen it die: waits for that.
+bool remove_group(const fs::path& dir);
+
+}  // namespace proctor

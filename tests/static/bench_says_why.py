@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""bench_says_why.py SCRIPTS: a figure that scripts/bench could not measure is a line of its table, with the reason."""
+"""bench_says_why.py SCRIPTS: a figure that scripts/bench could not measure is a line of its table, with the reason.
+What makes very many files has a file system of its own where that of the temporary files would take long over it, or it is
+said why not."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -24,9 +26,10 @@ with tempfile.TemporaryDirectory() as folder:
 
     def said(*names):
         sys.argv = ["bench", "--runs", "1", *names]
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        out, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = bench.main()
+        said.errors = errors.getvalue()
         return code, [line.split(None, 5) for line in out.getvalue().splitlines()]
 
     code, lines = said()
@@ -36,3 +39,16 @@ with tempfile.TemporaryDirectory() as folder:
     assert [line[0] for line in lines] == ["figure", "a.one", "b.three", "b.two", "c.four"], lines
     code, lines = said("b.two")
     assert code == 0 and len(lines) == 2, (code, lines)
+
+    bench.MANY_FILES = {"good"}
+    bench.forgets_inodes_slowly = lambda folder: True
+    (bench.BUILD / "good").write_text('#!/bin/sh\ntest -d "${TMPDIR:-/nowhere}/lost+found" && echo figure a.one 4 s || echo figure a.one 3 s\n')
+    able = bench.why_no_disk(tempfile.gettempdir())
+    code, lines = said("a.one")
+    assert code == 0 and lines[1][1] == ("3" if able else "4"), (able, code, lines, said.errors)
+    assert (able or "has a disk of its own") in said.errors, said.errors
+    bench.why_no_disk = lambda folder: "only root may mount one"
+    code, lines = said("a.one")
+    assert lines[1][1] == "3" and "good takes very long (only root may mount one)" in said.errors, said.errors
+    loops = pathlib.Path("/proc/self/mountinfo").read_text()
+    assert "bench-disk-" not in loops, loops

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/wire/books.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
@@ -109,12 +110,17 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
 // Attempts that should be at this worker and that it does not mention.
 void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,
                                   const std::set<AttemptId>& known) {
+  bool never_began = false;
   for (const AttemptId& id : attempts_at(w)) {
     if (known.contains(id)) continue;
     Attempt& a = *live(id);
     // A worker that has seen our epoch refuses whatever an earlier life of ours sent.
     const bool told = sync.epoch_seen == epoch_;
-    if (!a.worker) {
+    const BootId life_of = a.worker && a.sent_to ? *a.sent_to : a.granted_boot;
+    if (!a.begun_in && life_of != sync.boot && wire::has_books_of(sync, life_of)) {
+      void_attempt(a, "worker " + sync.worker.raw() + " was killed before it began");
+      never_began = true;
+    } else if (!a.worker) {
       if (sync.boot != a.granted_boot)
         lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
       else if (told)
@@ -131,6 +137,7 @@ void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sy
       a.cancel_sent = false;  // who is to stop is told again, once it says that it runs
     }
   }
+  if (never_began) count_host_failure(w);  // as in take_back()
 }
 
 void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply) {

@@ -29,6 +29,7 @@
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
 #include "worker/shell/host_facts.h"
+#include "worker/shell/lives.h"
 #include "worker/shell/selftest_command.h"
 #include "worker/shell/worker_loop.h"
 #include "worker/workspace/extract.h"
@@ -189,6 +190,7 @@ void report_left_attempts(std::vector<MeterBook::Left> books, const std::string&
     const auto kept = spool.put(left.campaign, left.so_far, {});  // a result that is there stays
     if (!kept.ok()) {
       log::warn("attempt " + to_string(left.so_far.attempt) + ": " + kept.error().detail);
+      books_are_not_whole(left.file.parent_path().parent_path());
       continue;
     }
     log::info("attempt " + to_string(left.so_far.attempt) + " was running when this worker was " +
@@ -322,6 +324,7 @@ int serve(const Options& o) {
   };
   loop.port = std::move(port).value();
   loop.home = home;
+  loop.meters = home / "meters";
   loop.once = o.once;
   loop.left = std::move(left);
   if (0 < o.give_up_after) loop.give_up_after = std::chrono::seconds(o.give_up_after);

@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/wire/codec.h"
 #include "worker/shell/host_facts.h"
+#include "worker/shell/lives.h"
 #include "worker/shell/spool.h"
 
 namespace proctor {
@@ -135,6 +136,7 @@ void MeterBook::write(const Usage& usage, const std::optional<Command>& command)
   if (written == static_cast<ssize_t>(text.size())) return;
   log::warn("meter of attempt " + to_string(so_far_.attempt) +
             " cannot be kept: it costs its whole reservation if this worker is killed");
+  books_are_not_whole(file_.parent_path().parent_path());
   static_cast<void>(::ftruncate(fd_.get(), 0));
   close();
 }
@@ -164,6 +166,7 @@ std::vector<MeterBook::Left> MeterBook::read_all(const fs::path& root) {
     } else {
       log::warn("meter of attempt " + file.stem().string() +
                 " cannot be believed: it costs its whole reservation");
+      books_are_not_whole(root);
       ::unlink(file.c_str());
     }
   }

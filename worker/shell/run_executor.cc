@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "common/trace/archive.h"
 #include "common/wire/lost_evidence.h"
+#include "worker/shell/lives.h"
 
 namespace proctor {
 namespace {
@@ -37,7 +38,10 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
   // Without a book the attempt is merely dearer if this worker is killed.
   auto book = input.left ? MeterBook::go_on(input.left->book)
                          : MeterBook::create(options_.meters, input.campaign, blank_result(input));
-  if (!book.ok()) log::warn("attempt " + name + ": " + book.error().detail);
+  if (!book.ok()) {
+    log::warn("attempt " + name + ": " + book.error().detail);
+    books_are_not_whole(options_.meters);
+  }
   wire::ResultMessage result = walk(input, watch, dir, archive, book.ok() ? book->get() : nullptr);
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
   if (!entry.ok() && !archive.empty()) {

@@ -219,6 +219,16 @@ Result<std::string> Spool::read_part(const Entry& entry, std::uint64_t offset, s
   return part;
 }
 
+bool Spool::all_results_read(const std::string& campaign) const {
+  const Result<fs::path> dir = folder(campaign);
+  if (!dir.ok()) return false;
+  const std::string ending = std::string(kResult) + std::string(kCorrupt);
+  std::error_code ec;
+  for (fs::directory_iterator it(*dir, ec), end; !ec && it != end; it.increment(ec))
+    if (it->path().filename().string().ends_with(ending)) return false;
+  return true;
+}
+
 Status Spool::drop(const std::string& campaign, AttemptId attempt) {
   PROCTOR_TRY(const fs::path parent, folder(campaign));
   const std::string name = to_string(attempt);

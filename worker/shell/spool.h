@@ -43,6 +43,8 @@ class Spool {
   // first.  kCorrupt: it is not, or no longer, what its result names; no later try can help.
   static Result<std::string> read_part(const Entry& entry, std::uint64_t offset, std::size_t bytes);
   Status drop(const std::string& campaign, AttemptId attempt);
+  // Was no result of it ever set aside?
+  bool all_results_read(const std::string& campaign) const;
   const fs::path& root() const { return root_; }
 
  private:

@@ -10,7 +10,10 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
+#include "common/wire/books.h"
+#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "worker/shell/lives.h"
 
 namespace proctor {
 
@@ -83,11 +86,18 @@ Result<WorkerLoop::End> WorkerLoop::run() {
   // What there is of the campaign served last is part of the first Sync already, so that nobody
   // takes it for lost.  Its coordinator may have another address now, and another campaign's may
   // have this one: the Sync says which it speaks of.
+  earlier_ = lives_with_books(options_.meters);
+  if (const Status begun = begin_life(options_.meters, boot_); !begun.ok())
+    log::warn(
+        "an attempt that has not begun when this worker is killed costs its whole "
+        "reservation: " +
+        begun.error().detail);
   campaign_ = last_campaign(options_.home);
   if (!campaign_.empty()) {
     Result<std::vector<Spool::Entry>> entries = spool_.load(campaign_);
     if (entries.ok()) {
       for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+      books_told_ = spool_.all_results_read(campaign_);
     }
     for (LeftAttempt& left : std::exchange(options_.left, {})) go_on(std::move(left));
   }
@@ -261,7 +271,7 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   log::info("serving campaign " + campaign);
   suspend(false);
   campaign_ = campaign;
-  spool_ready_ = false;
+  spool_ready_ = books_told_ = false;
   done_.clear();
   declined_.clear();
   early_.clear();
@@ -283,6 +293,7 @@ void WorkerLoop::spool_loaded(const std::string& campaign,
   if (campaign != campaign_) return;
   if (entries.ok()) {
     for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+    books_told_ = spool_.all_results_read(campaign);
   } else {
     log::error("spool of " + campaign + ": " + entries.error().detail);
   }
@@ -414,6 +425,10 @@ void WorkerLoop::sync() {
   m.features = features_;
   m.running = running();
   m.unacked = outbox_.unacked();
+  // A list that is as long as it may be does not have all of them.
+  if (books_told_ && m.unacked.size() < limits::kBatchItems)
+    for (const BootId life : earlier_)
+      if (m.features.size() < wire::kFeaturesMax) m.features.push_back(wire::books_feature(life));
   if (!campaign_.empty()) {
     const RateGate::Word word = gate_of(campaign_)->ask(last_said_);
     m.ticket = word.ticket;

@@ -32,6 +32,7 @@ struct WorkerLoopOptions {
   std::function<std::vector<std::string>()> features;
   wire::ZmqPort::Options port;
   fs::path home;      // of this worker: spool/, bundles/, runs/
+  fs::path meters;    // books of attempts
   bool once = false;  // leave as soon as something was done and nothing is left to do
   std::optional<std::chrono::seconds> give_up_after;  // without a word from the coordinator
   // How long one that is leaving waits for the coordinator to take its results; nothing: until it
@@ -127,6 +128,8 @@ class WorkerLoop {
   boost::asio::thread_pool look_{1};  // an engine that hangs must not hold up the disk
 
   std::vector<std::string> features_;  // as last seen
+  std::vector<BootId> earlier_;        // lives whose books are whole
+  bool books_told_ = false;            // of campaign_: all that they began is in our Syncs
   bool looking_ = false;
   Instant next_look_{};
   std::string campaign_;             // empty: none yet

@@ -9,6 +9,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/system_clock.h"
+#include "worker/shell/lives.h"
 
 using namespace proctor;
 
@@ -161,5 +162,27 @@ TEST_SUITE("meter book") {
     CHECK(MeterBook::read_all(shelf.root).empty());
     CHECK(MeterBook::read_all(shelf.temp.path() / "nowhere").empty());
     CHECK_FALSE(MeterBook::create(shelf.root, "../escape", so_far(1)).ok());
+  }
+
+  TEST_CASE("lives are told while their books are whole, of one boot of the kernel") {
+    Shelf shelf;
+    CHECK(lives_with_books(shelf.root).empty());
+    for (std::uint64_t life = 1; life <= 10; ++life)
+      REQUIRE(begin_life(shelf.root, BootId(life)).ok());
+    CHECK(lives_with_books(shelf.root).size() == 8);
+    CHECK(lives_with_books(shelf.root).back() == BootId(10));
+    shelf.book(1)->write(used(1), {});
+    CHECK(MeterBook::read_all(shelf.root).size() == 1);
+    CHECK(lives_with_books(shelf.root).size() == 8);
+    // A book that cannot be believed may be of anything.
+    REQUIRE(write_file(shelf.file(2), "").ok());
+    CHECK(MeterBook::read_all(shelf.root).size() == 1);
+    CHECK(lives_with_books(shelf.root).empty());
+    // Another boot's books are worthless, so its lives are.
+    REQUIRE(begin_life(shelf.root, BootId(11)).ok());
+    std::string text = read_file(shelf.root / "lives", 4096).value();
+    text[0] = text[0] == '0' ? '1' : '0';
+    REQUIRE(write_file(shelf.root / "lives", text).ok());
+    CHECK(lives_with_books(shelf.root).empty());
   }
 }

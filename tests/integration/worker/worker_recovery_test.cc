@@ -1,4 +1,5 @@
 // What survives: a killed worker's results, a coordinator that goes away and comes back.
+#include "common/wire/books.h"
 #include "tests/integration/worker/meter_scene.h"
 #include "tests/integration/worker/small_disk.h"
 #include "tests/support/programs.h"
@@ -122,6 +123,34 @@ TEST_SUITE("worker") {
     CHECK(price(scene.settings.cost_model, r.usage).total() < scene.settings.run_cap);
     CHECK(coordinator.until([&] { return coordinator.syncs.back().unacked.empty(); }));
     CHECK_FALSE(fs::exists(scene.temp.path() / "root/workers/w1/meters/camp1/4.1.meter"));
+  }
+
+  TEST_CASE("a killed worker's next life says that what it does not mention never began") {
+    MeterScene scene;
+    FakeCoordinator coordinator(scene.socket, 1);
+    const fs::path meters = scene.temp.path() / "root/workers/w1/meters";
+    std::vector<BootId> lives;
+    for (const bool whole : {true, false}) {
+      CAPTURE(whole);
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      // Of the campaign: only then is it known what the spool holds.
+      REQUIRE(coordinator.until([&] { return !coordinator.syncs.back().campaign.empty(); }));
+      const wire::Sync& said = coordinator.syncs.back();
+      lives.push_back(said.boot);
+      for (const BootId life : lives) CHECK(wire::has_books_of(said, life) == (life != said.boot));
+      worker.signal(SIGKILL);
+      CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+      coordinator.buried.insert(said.boot);
+      coordinator.syncs.clear();
+      if (!whole) {
+        REQUIRE(make_dirs(meters / "camp1").ok());
+        REQUIRE(write_file(meters / "camp1/4.1.meter", "not a book").ok());
+      }
+    }
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    for (const BootId life : lives) CHECK_FALSE(wire::has_books_of(coordinator.syncs[0], life));
   }
 
   TEST_CASE("what ran on a full disk is the host's failure, unless it filled the disk itself") {

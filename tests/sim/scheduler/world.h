@@ -66,6 +66,7 @@ class World {
   struct SimWorker {
     WorkerId id;
     BootId boot;
+    std::vector<BootId> lives;  // earlier ones whose books are whole
     std::uint32_t slots = 0;
     std::uint32_t life = 0;  // timers of an earlier life do nothing
     bool alive = true;

@@ -235,7 +235,8 @@ void World::check_durable(const JournalWrite& write) {
           [&](const AttemptSettled& w) { check_settled(w); },
           [&](const AttemptVoided& w) {
             ++seen_.voided;
-            if (w.reason.find("gave it back") != std::string::npos)
+            if (w.reason.find("gave it back") != std::string::npos ||
+                w.reason.find("was killed before it began") != std::string::npos)
               ++host_failures_[durable_.at(w.attempt).at.worker.raw()];
             if (w.reason.find("gave it back") != std::string::npos ||
                 w.reason.find("before it began") != std::string::npos)

@@ -1,4 +1,5 @@
 // The simulated workers and the network between them and the coordinator.
+#include "common/wire/books.h"
 #include "tests/sim/scheduler/world.h"
 
 namespace proctor::sim {
@@ -39,6 +40,7 @@ void World::sync(SimWorker& w) {
   }
   if (w.leaving && w.leave_said == 0) w.leave_said = w.ticket;
   s.features = {"sandbox:null"};
+  for (const BootId earlier : w.lives) s.features.push_back(wire::books_feature(earlier));
   for (const auto& [id, usage] : w.running)
     s.running.push_back({id, wire::Stage::kAgent, true, usage});
   for (const auto& [id, result] : w.spool) s.unacked.push_back(id);
@@ -218,8 +220,11 @@ void World::kill_worker(SimWorker& w) {
   w.alive = false;
   ++w.life;
   stay(w);
+  w.lives.push_back(w.boot);
+  if (!ranges_.books) w.lives.clear();
   if (!w.spool.empty() && chance(ranges_.torn)) {
     ++seen_.torn;
+    w.lives.clear();
     w.spool.erase(std::next(w.spool.begin(), static_cast<std::ptrdiff_t>(below(w.spool.size()))));
   }
   // Once: an attempt that outlived a worker may be what kills them (worker/shell/checkpoint.h).

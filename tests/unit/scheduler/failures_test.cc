@@ -1,6 +1,7 @@
 // Failures that are not the agent's: waits, poison, workers that stand back.
 #include <doctest/doctest.h>
 
+#include "common/wire/books.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -92,6 +93,45 @@ TEST_SUITE("scheduler") {
     desk.result("w", attempt_of(1, 3), 4);
     CHECK(desk.core.counts().ended[0] == 1);
     CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("what a killed worker had not begun costs nothing where its books are whole") {
+    const std::string told = wire::books_feature(BootId(1));
+    for (const bool whole : {true, false}) {
+      CAPTURE(whole);
+      Desk desk(plan_of({0, 0}), patient());
+      desk.start();
+      desk.sync("w", 2, {}, {}, 1);
+      REQUIRE(desk.assigned.size() == 2);
+      desk.sync("w", 2, {attempt_of(0)}, {}, 1);  // the other one's Assign is on its way
+      desk.sync("w", 2, {}, {attempt_of(0)}, 2, whole ? told.c_str() : "sandbox:null");
+      CHECK(desk.reply.resend == Attempts{attempt_of(0)});
+      REQUIRE(desk.facts<AttemptVoided>().size() == (whole ? 1 : 0));
+      CHECK(desk.facts<AttemptLost>().size() == (whole ? 0 : 1));
+      if (!whole) continue;
+      CHECK(desk.facts<AttemptVoided>()[0].attempt == attempt_of(1));
+      CHECK(desk.facts<AttemptVoided>()[0].reason == "worker w was killed before it began");
+      CHECK(desk.core.roster().at(0).failures == 1);  // else for ever, where it is what kills it
+      CHECK(losses(desk, LossJudged::Verdict::kBlamed) == 0);
+    }
+  }
+
+  TEST_CASE("what had begun and is in no book is charged at its ceiling whatever a worker says") {
+    const std::string told = wire::books_feature(BootId(1));
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1, {}, {}, 1);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 1);
+    desk.sync("w", 1, {}, {}, 2, told.c_str());
+    CHECK(desk.facts<AttemptVoided>().empty());
+    CHECK(desk.facts<AttemptLost>().size() == 1);
+    // Of another life than the one that it was given to: says nothing.
+    Desk other(plan_of({0}), patient());
+    other.start();
+    other.sync("w", 1, {}, {}, 3);
+    other.sync("w", 1, {}, {}, 2, told.c_str());
+    CHECK(other.facts<AttemptVoided>().empty());
+    CHECK(other.facts<AttemptLost>().size() == 1);
   }
 
   TEST_CASE("a run goes on with its worker's next life once, and that is held against it") {

@@ -38,7 +38,31 @@ class Engine:
                 pass
         return None
 
+    @staticmethod
+    def started():
+        """One of our own, by scripts/lib-docker.sh, that ends with this process; None, with the reason on standard
+        error, where none can be."""
+        top = pathlib.Path(__file__).resolve().parent.parent.parent
+        shell = subprocess.Popen(
+            ["sh", "-c", '. scripts/lib-docker.sh; docker_ensure || exit 1; trap docker_stop_ours EXIT; trap "exit 1" TERM INT HUP; '
+             'echo "$PROCTOR_DOCKER_SOCKET"; read _'],
+            cwd=top, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        path = shell.stdout.readline().strip()
+        if not path:
+            shell.wait()
+            return None
+        engine = Engine(path)
+        engine.shell = shell
+        return engine
+
+    def stop(self):
+        """Ends what started() began; an engine that was there stays."""
+        if self.shell is not None:
+            self.shell.stdin.close()
+            self.shell.wait()
+
     def __init__(self, path):
+        self.shell = None
         self.socket = path
         self.image = None
 

@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -54,6 +55,7 @@ enum class When { kBefore, kAfter, kHalf };
 struct Shared {
   std::array<std::atomic<std::uint64_t>, kKinds> counts;
   std::atomic<std::uint64_t> fired;
+  std::array<char, 128> bytes;  // the first of those that the killed call was to send; zeros behind
 };
 
 Shared* shared = nullptr;
@@ -113,10 +115,13 @@ __attribute__((constructor)) void begin() {
 // Counts a call.  What is to happen to it: nothing, or death when the caller comes to that.
 class Point {
  public:
-  explicit Point(Kind kind) {
+  // What is sent, where it tells one call of a kind from another.
+  explicit Point(Kind kind, const void* bytes = nullptr, std::size_t size = 0) {
     if (shared == nullptr || kind == kKinds || ::getpid() != main_process) return;
     const std::uint64_t n = shared->counts[kind].fetch_add(1) + 1;
     chosen_ = kind == kind_chosen && n == call_chosen && shared->fired.exchange(1) == 0;
+    if (chosen_ && bytes != nullptr)
+      std::memcpy(shared->bytes.data(), bytes, std::min(size, shared->bytes.size() - 1));
     if (chosen_ && when_chosen == When::kBefore) die();
   }
   bool half() const { return chosen_ && when_chosen == When::kHalf; }
@@ -175,7 +180,7 @@ extern "C" {
 
 ssize_t write(int fd, const void* bytes, size_t size) {
   SHIM_REAL(write);
-  const Point point(kind_of_fd(fd));
+  const Point point(kind_of_fd(fd), bytes, size);
   return point.done(real_write(fd, bytes, point.half() ? size / 2 : size));
 }
 ssize_t pwrite(int fd, const void* bytes, size_t size, off_t at) {
@@ -190,17 +195,20 @@ ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
 }
 ssize_t writev(int fd, const iovec* parts, int count) {
   SHIM_REAL(writev);
-  const Point point(kind_of_fd(fd));
+  const Point point(kind_of_fd(fd), count < 1 ? nullptr : parts->iov_base,
+                    count < 1 ? 0 : parts->iov_len);
   return point.done(real_writev(fd, parts, point.half() ? count / 2 : count));
 }
 ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   SHIM_REAL(send);
-  const Point point(kind_of_fd(fd));
+  const Point point(kind_of_fd(fd), bytes, size);
   return point.done(real_send(fd, bytes, point.half() ? size / 2 : size, flags));
 }
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   SHIM_REAL(sendmsg);
-  const Point point(kind_of_fd(fd));
+  const bool empty = message->msg_iovlen < 1;
+  const Point point(kind_of_fd(fd), empty ? nullptr : message->msg_iov->iov_base,
+                    empty ? 0 : message->msg_iov->iov_len);
   return point.done(real_sendmsg(fd, message, flags));
 }
 int ftruncate(int fd, off_t size) noexcept {

@@ -24,7 +24,7 @@ def main():
     parser.add_argument("--pairs", type=pathlib.Path, default=PAIRS)
     args = parser.parse_args()
     if not args.pairs.is_file():
-        print(f"did not run: {', '.join(QUICK)}: there is no shared/data/releases/pairs.json beside this clone")
+        print(f"not run: there is no shared/data/releases/pairs.json beside this clone ({', '.join(QUICK)})")
         return 0
     done = subprocess.run([PROJECT / "examples" / "releases" / "run", "--proctor", args.proctor, "--work", args.work,
                            "--pairs", args.pairs, "-v", *QUICK], stdout=subprocess.PIPE, text=True, check=False)
@@ -36,7 +36,7 @@ def main():
         if line == f"OK {name} noop=failure reference=success":
             passed += 1
         elif line.startswith(f"SKIP {name}: ") or line.startswith(f"FAIL {name} download: "):
-            print(f"did not run: {name}: {line.split(' ', 2)[2]}")
+            print(f"not run: {line.split(' ', 2)[2]} ({name})")
         else:
             wrong.append(line)
     if not re.fullmatch(rf"{passed} passed, \d+ failed", lines[-1] if lines else ""):

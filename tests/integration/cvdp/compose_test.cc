@@ -20,7 +20,7 @@ bool have_compose(const char* test) {
     const auto said = run_command(spec);
     if (said.ok() && said->success()) return true;
   }
-  MESSAGE("not run: " << test << ": there is neither docker compose nor docker-compose");
+  MESSAGE("not run: there is neither docker compose nor docker-compose (" << test << ")");
   return false;
 }
 

@@ -49,13 +49,13 @@ ImagesOf::~ImagesOf() {
 
 bool have_oci(const char* test) {
   if (::geteuid() == 0 && !find_on_path("runc").empty()) return true;
-  MESSAGE("not run: " << test << ": OCI sandboxes need root and runc");
+  MESSAGE("not run: OCI sandboxes need root and runc (" << test << ")");
   return false;
 }
 
 bool have_docker(const char* test) {
   if (docker_answers(engine_socket())) return true;
-  MESSAGE("not run: " << test << ": no Docker Engine answers at " << engine_socket());
+  MESSAGE("not run: no Docker Engine answers at " << engine_socket() << " (" << test << ")");
   return false;
 }
 

@@ -47,7 +47,7 @@ fs::path test_store() {
 bool have_image(ImagesOf::Runner runner, const char* test) {
   if (runner == ImagesOf::Runner::kOci ? !have_oci(test) : !have_docker(test)) return false;
   if (::geteuid() != 0 || !fs::exists("/usr/sbin/debootstrap")) {
-    MESSAGE("not run: " << test << ": building the image needs root and debootstrap");
+    MESSAGE("not run: building the image needs root and debootstrap (" << test << ")");
     return false;
   }
   CommandSpec build;

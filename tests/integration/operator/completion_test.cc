@@ -93,7 +93,7 @@ TEST_SUITE("completion") {
     CommandSpec which;
     which.argv = {"fish", "--version"};
     if (!run_command(which).ok()) {
-      MESSAGE("not run in a shell: there is no fish on this machine");
+      MESSAGE("not run: there is no fish on this machine");
       return;
     }
     const CampaignScene scene;

@@ -20,7 +20,7 @@ inline fs::path shared_data() {
 
 inline bool have_shared_data(const char* test) {
   if (fs::exists(shared_data() / "README.md")) return true;
-  MESSAGE("not run: " << test << ": there is no shared/data/cvdp beside this clone");
+  MESSAGE("not run: there is no shared/data/cvdp beside this clone (" << test << ")");
   return false;
 }
 

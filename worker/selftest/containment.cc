@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cctype>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
 #include "worker/selftest/attack_program.h"
+#include "worker/selftest/isolation_proof.h"
+#include "worker/selftest/process_view.h"
 
 namespace proctor {
 namespace {
@@ -21,22 +21,11 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 using Verdict = ContainmentResult::Verdict;
 
-constexpr const char* kAttackAt = "/opt/selftest";
 constexpr std::size_t kOutputMax = std::size_t{256} << 10;
 constexpr std::uint64_t kDiskBytes = std::uint64_t{32} << 20, kDiskFiles = 500,
                         kFileBytes = std::uint64_t{8} << 20;
 // From the end of its time to the end of all of it; and what an engine needs to say so.
 constexpr milliseconds kKillWithin{2'000}, kEngineNeeds{1'500};
-
-// Files of /proc have no size.
-std::string read_stream(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  try {
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  } catch (const std::ios_base::failure&) {
-    return {};  // it ended between open and read
-  }
-}
 
 std::string_view text_of(ExecOutcome::End end) {
   switch (end) {
@@ -80,7 +69,7 @@ std::size_t processes_marked(std::string_view mark) {
   for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
     const std::string name = it->path().filename().string();
     if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
-    if (read_stream(it->path() / "cmdline").find(mark) != std::string::npos) ++count;
+    if (read_proc_file(it->path() / "cmdline").find(mark) != std::string::npos) ++count;
   }
   return count;
 }
@@ -117,14 +106,12 @@ SandboxSpec Containment::spec_of(const ContainmentCase& what) const {
 
 ContainmentResult Containment::run(const ContainmentCase& what) {
   const auto begun = Clock::now();
-  static std::atomic<int> next{0};
-  const std::string mark = "run=" + std::to_string(::getpid()) + "." + std::to_string(next++);
   ContainmentResult result;
-  const auto fail = [&](const Error& e) {
-    result.verdict = Verdict::kError;
-    result.detail = e.detail;
+  if (!what.harmless && !proved_) {
+    result.verdict = Verdict::kNotTried;
+    result.detail = "it would harm a host that nothing protects from it";
     return result;
-  };
+  }
   // The attack would succeed, at the host's cost.
   if (what.limit != nullptr) {
     const auto limits = engine_->enforcement();
@@ -136,8 +123,50 @@ ContainmentResult Containment::run(const ContainmentCase& what) {
     }
   }
   const SandboxSpec spec = spec_of(what);
-  if (const Status made = make_dirs(spec.workspace); !made.ok()) return fail(made.error());
+  if (const Status made = make_dirs(spec.workspace); !made.ok()) {
+    result.detail = made.error().detail;
+    return result;
+  }
   ::chmod(spec.workspace.c_str(), 0777);  // the user inside may be another
+  result = what.proof ? prove(spec) : attack(what, spec);
+  if (const Status gone = remove_tree(spec.workspace); !gone.ok()) {
+    result.detail += (result.detail.empty() ? "" : "; ") + gone.error().detail;
+    if (result.verdict == Verdict::kContained) result.verdict = Verdict::kEscaped;
+  }
+  // One escape is enough: what is worse is not tried after it.
+  if (what.proof) proved_ = result.verdict == Verdict::kContained;
+  if (result.verdict == Verdict::kEscaped) proved_ = false;
+  result.took = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
+  return result;
+}
+
+ContainmentResult Containment::prove(const SandboxSpec& spec) {
+  ContainmentResult result;
+  const auto proof = prove_isolation(*engine_, spec, {dir_, {dir_}});
+  result.detail = proof.ok() ? proof->detail : proof.error().detail;
+  if (!proof.ok()) return result;
+  switch (proof->verdict) {
+    case IsolationProof::Verdict::kProved:
+      result.verdict = Verdict::kContained;
+      break;
+    case IsolationProof::Verdict::kRefuted:
+      result.verdict = Verdict::kEscaped;
+      break;
+    case IsolationProof::Verdict::kUnseen:
+      result.verdict = Verdict::kNotTried;
+      break;
+  }
+  return result;
+}
+
+ContainmentResult Containment::attack(const ContainmentCase& what, const SandboxSpec& spec) {
+  static std::atomic<int> next{0};
+  const std::string mark = "run=" + std::to_string(::getpid()) + "." + std::to_string(next++);
+  ContainmentResult result;
+  const auto fail = [&](const Error& e) {
+    result.detail = e.detail;
+    return result;
+  };
   ExecSpec exec;
   exec.command = "exec " + std::string(kAttackAt) + "/attack " + what.attack + " " + bait_.words() +
                  " " + mark;
@@ -155,10 +184,7 @@ ContainmentResult Containment::run(const ContainmentCase& what) {
   result.detail = judge(what, exec, *outcome, mark);
   if (result.detail.empty() && what.timeout + kKillWithin + kEngineNeeds < ran)
     result.detail = "it took " + std::to_string(ran.count()) + " ms to end it";
-  if (const Status gone = remove_tree(spec.workspace); !gone.ok())
-    result.detail += (result.detail.empty() ? "" : "; ") + gone.error().detail;
   result.verdict = result.detail.empty() ? Verdict::kContained : Verdict::kEscaped;
-  result.took = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
   return result;
 }
 

@@ -20,6 +20,11 @@ struct ContainmentCase {
   using End = ExecOutcome::End;
   std::vector<End> ends;  // how it may end
   bool done = false;      // it must have come to its own end
+  // On a host that nothing protects from it this does no harm: it looks, asks, sends a packet.  All
+  // others are tried only where isolation was just proved from outside.
+  bool harmless = false;
+  bool proof =
+      false;  // that proof: the attack stands still and is looked at, whatever else is here
   // A limit by its name in SandboxEngine::enforcement(): who keeps it is asked of the engine, and
   // "none" there means that nobody keeps this promise.  Null: it is kept by the sandbox's making.
   const char* limit = nullptr;
@@ -31,9 +36,9 @@ struct ContainmentCase {
 const std::vector<ContainmentCase>& containment_cases();
 
 struct ContainmentResult {
-  enum class Verdict { kContained, kEscaped, kNotEnforced, kError };
+  enum class Verdict { kContained, kEscaped, kNotEnforced, kNotTried, kError };
   Verdict verdict = Verdict::kError;
-  std::string detail;  // what escaped; who does not enforce; what failed
+  std::string detail;  // what escaped; who does not enforce; why it was not tried; what failed
   std::chrono::milliseconds took{0};
   std::optional<ExecOutcome> outcome{};
 };
@@ -43,18 +48,21 @@ class Containment {
   // `base`: a spec that works on `engine`, but for the workspace.  `dir`: an empty folder of ours,
   // open to others when the user inside is not us.
   static Result<Containment> prepare(SandboxEngine& engine, SandboxSpec base, const fs::path& dir);
+  // Cases come in the order of containment_cases(): the proof first.
   ContainmentResult run(const ContainmentCase& what);
 
  private:
   Containment(SandboxEngine& engine, SandboxSpec base, fs::path dir, Bait bait);
   SandboxSpec spec_of(const ContainmentCase& what) const;
+  ContainmentResult attack(const ContainmentCase& what, const SandboxSpec& spec);
+  ContainmentResult prove(const SandboxSpec& spec);
   std::string judge(const ContainmentCase& what, const ExecSpec& exec, const ExecOutcome& out,
                     const std::string& mark) const;
   SandboxEngine* engine_;
   SandboxSpec base_;
   fs::path dir_;
   Bait bait_;
-  int number_ = 0;
+  bool proved_ = false;  // isolation, and no attack has escaped since
 };
 
 // Living processes of this machine with `mark` in their command line.

@@ -13,7 +13,7 @@ const std::vector<ContainmentCase>& containment_cases() {
       c.push_back({name, promise, std::move(attack), {End::kExited}, true});
       return c.back();
     };
-    // ---- ends that the sandbox must bring about
+    // Whose end the sandbox must bring about.
     const auto stopped = [&](const char* name, const char* promise, std::string attack,
                              const char* limit, std::vector<End> ends) -> auto& {
       ContainmentCase& one = add(name, promise, std::move(attack));
@@ -22,16 +22,26 @@ const std::vector<ContainmentCase>& containment_cases() {
       one.limit = limit;
       return one;
     };
+    // ---- harmless on any host
+    {
+      ContainmentCase& one =
+          add("isolation", "namespaces, rights, mounts and user are as promised, seen by the host",
+              "stand");
+      one.proof = one.harmless = true;
+    }
+    add("other-processes", "processes of the host are not to be seen", "other-processes").harmless =
+        true;
+    add("network", "nothing leaves by any network, and the host's loopback is not there", "network")
+        .harmless = true;
+    add("odd-names", "terminal escapes in names and output end nothing", "odd-names").harmless =
+        true;
+    // ---- what would mount, kill, set and fill where nothing is in its way
     add("host-files", "files, devices and sockets of the host are out of reach", "host-files");
-    add("other-processes", "processes of the host are not to be seen", "other-processes");
     add("sandbox-init", "who reports the exit code cannot be traced, read or written",
         "sandbox-init");
-    add("network", "nothing leaves by any network, and the host's loopback is not there",
-        "network");
     add("privileges", "no capability, namespace, mount, user or higher limit is to be had",
         "privileges");
     add("kernel-calls", "clocks, keyrings, modules, logs and the like are refused", "kernel-calls");
-    add("odd-names", "terminal escapes in names and output end nothing", "odd-names");
     add("file-size", "no single file is larger than the disk limit, with or without holes",
         "one-large-file mib=8")
         .limit = "file";

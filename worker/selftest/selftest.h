@@ -27,7 +27,9 @@ struct KindReport {
     ContainmentResult result;
   };
   std::vector<Case> cases;
-  bool contained() const;  // to be had, and every attack failed
+  bool offered() const { return missing.empty(); }
+  bool contained() const;    // offered, and every attack was tried and failed
+  std::string told() const;  // a line: what it is worth, what escaped, what to do
 };
 
 struct SelftestReport {
@@ -37,8 +39,9 @@ struct SelftestReport {
   std::string disks;       // "can be bounded ...", or why they cannot
   std::vector<KindReport> kinds;
   std::chrono::milliseconds took{0};
-  bool untrusted_allowed() const;  // by one kind at least
-  std::string verdict() const;     // the last line
+  // Some kind is offered, and every kind that is contains all: a run may get any of them.
+  bool untrusted_allowed() const;
+  std::string verdict() const;  // the last line
 };
 
 Result<SelftestReport> run_selftest(const SelftestOptions& options);

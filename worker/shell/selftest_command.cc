@@ -25,9 +25,14 @@ int selftest(int argc, char** argv) {
   app.description(
       "Says what this host offers (workspaces, sandboxes, who keeps which limit), attacks its own\n"
       "sandboxes as a hostile agent would, and says in the last line whether untrusted agents may\n"
-      "run here. Takes half a minute; leaves nothing.\n\n"
+      "run here. First a process stands still in each kind of sandbox and is looked at from\n"
+      "outside; what would harm a host is tried only where that shows it isolated, and no more\n"
+      "after an escape. A line for each kind says what escaped and what to do; a kind that this\n"
+      "host does not have is no failure. Takes half a minute; leaves nothing.\n\n"
       "Example: proctor-worker selftest && echo this host is fit");
-  app.footer("Exit codes: 0 yes, 1 no, 2 bad use, 4 it could not be tried.");
+  app.footer(
+      "Exit codes: 0 every kind offered here contains all, 1 one does not, or there is none; 2 bad "
+      "use, 4 it could not be tried.");
   app.add_flag("--json", json, "the report as one JSON object");
   app.add_option("--docker-socket", options.docker_socket, "of the Docker Engine")
       ->envname("PROCTOR_DOCKER_SOCKET")

@@ -35,6 +35,9 @@ void fill_memory_folders(const Arguments& a);
 void survivors(const Arguments& a);
 void kill_all(const Arguments& a);
 
+// Tries nothing, until it is killed.
+void stand(const Arguments& a);
+
 // Come to an end, having tried.
 void one_large_file(const Arguments& a);
 void deep_folders(const Arguments& a);

@@ -11,7 +11,8 @@
 namespace attack {
 namespace {
 
-constexpr Attack kAttacks[] = {{"fork-bomb", fork_bomb},
+constexpr Attack kAttacks[] = {{"stand", stand},
+                               {"fork-bomb", fork_bomb},
                                {"memory-bomb", memory_bomb},
                                {"output-flood", output_flood},
                                {"spin", spin},

@@ -1,0 +1,25 @@
+#pragma once
+// Sandboxes that are weakened on purpose, each in one way: the program that makes them is replaced
+// by a script of this name which changes what it is asked for, and then runs the real one.  None of
+// it is in the product.
+#include <string>
+#include <vector>
+
+namespace proctor::testing {
+
+struct Weakness {
+  const char* name;     // "no pid namespace"
+  const char* seen;     // what the host sees of it
+  std::string changes;  // of the script, in shell
+};
+
+struct WeakKind {
+  const char* kind;     // as the selftest names it
+  const char* program;  // "bwrap"
+  const char* others;   // programs that other kinds would be made with here
+  std::string script;   // @CHANGES@ and @REAL@ stand for what their names say
+  std::vector<Weakness> weaknesses;
+};
+WeakKind weak_kind();
+
+}  // namespace proctor::testing

@@ -162,7 +162,8 @@ std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::str
                                             std::vector<MeterBook::Left>& books) {
   std::vector<LeftAttempt> out;
   std::erase_if(books, [&](MeterBook::Left& book) {
-    if (book.campaign != campaign || with_result.contains(book.so_far.attempt)) return false;
+    if (book.before || book.campaign != campaign || with_result.contains(book.so_far.attempt))
+      return false;
     const std::string name = campaign + "-" + to_string(book.so_far.attempt);
     Result<Checkpoint> c = read_checkpoint(runs / name);
     if (!c.ok() || c->campaign != campaign || c->assignment.attempt != book.so_far.attempt ||

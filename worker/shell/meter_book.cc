@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <sstream>
 #include <system_error>
@@ -11,6 +12,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/log.h"
+#include "common/base/system_clock.h"
 #include "common/wire/codec.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/lives.h"
@@ -20,18 +22,28 @@ namespace proctor {
 namespace {
 
 constexpr std::size_t kPage = 4096;  // an encoded Result is a few hundred bytes
-constexpr std::size_t kFile = 2 * kPage;
+constexpr std::size_t kFile = 3 * kPage;
+// A command whose begin was on no page yet when the power went: pages are synced every second.
+constexpr Millis kUnseen{2'000};
 constexpr std::string_view kEnding = ".meter";
-constexpr std::string_view kMagic = "proctor-meter-1";
+constexpr std::string_view kMagic = "proctor-meter-2";
 
 struct Page {
   std::uint64_t turn = 0;
   std::string boot;
   std::optional<MeterBook::Command> command;
   wire::ResultMessage so_far;
+  MeterBook::Left::Before written{};
 };
 
-// "proctor-meter-1 TURN BOOT PHASE SINCE LIMIT DOCKER BYTES DIGEST\n", then an encoded Result.
+// What somebody grants, as against what passes.
+constexpr std::array<std::uint64_t Usage::*, 9> kGranted{
+    &Usage::model_calls,   &Usage::input_tokens,  &Usage::output_tokens,
+    &Usage::priced_micros, &Usage::other_micros,  &Usage::tool_calls,
+    &Usage::tool_ms,       &Usage::failed_cycles, &Usage::dependency_installs};
+
+// "proctor-meter-2 TURN BOOT PHASE SINCE LIMIT DOCKER MONO WALL BYTES DIGEST\n", then an encoded
+// Result.
 // PHASE 0: no command is under way.
 std::string page_text(const Page& p) {
   const std::string body = wire::encode(p.so_far);
@@ -43,7 +55,8 @@ std::string page_text(const Page& p) {
          << (p.command->docker ? 1 : 0);
   else
     head << "0 0 0 0";
-  head << ' ' << body.size() << ' ';
+  head << ' ' << p.written.mono.time_since_epoch().count() << ' ' << p.written.wall.raw() << ' '
+       << body.size() << ' ';
   return head.str() + sha256(head.str() + body).hex() + "\n" + body;
 }
 
@@ -54,9 +67,10 @@ std::optional<Page> parse_page(std::string_view bytes) {
   std::string magic, digest;
   Page p;
   int phase = 0, docker = 0;
-  std::int64_t since = 0, limit = 0;
+  std::int64_t since = 0, limit = 0, mono = 0, wall = 0;
   std::size_t size = 0;
-  head >> magic >> p.turn >> p.boot >> phase >> since >> limit >> docker >> size >> digest;
+  head >> magic >> p.turn >> p.boot >> phase >> since >> limit >> docker >> mono >> wall >> size >>
+      digest;
   if (!head || magic != kMagic || bytes.size() - line - 1 < size) return std::nullopt;
   const std::string_view body = bytes.substr(line + 1, size);
   const std::string hashed =
@@ -67,24 +81,56 @@ std::optional<Page> parse_page(std::string_view bytes) {
   const auto* so_far = std::get_if<wire::ResultMessage>(&*message);
   if (so_far == nullptr || phase < 0 || 3 < phase) return std::nullopt;
   p.so_far = *so_far;
+  p.written = {Instant(Millis(mono)), WallTime(wall)};
   if (0 < phase)
     p.command = MeterBook::Command{static_cast<MeterPhase>(phase - 1), Instant(Millis(since)),
                                    Millis(limit), docker != 0};
   return p;
 }
 
-// The newer of the two pages, if it is of this boot of the kernel.
-std::optional<Page> read_book(const fs::path& file, const std::string& boot) {
+// Each counter at the most that either says.
+void raise(Usage& to, const Usage& by) {
+  for (const auto counter : kGranted) to.*counter = std::max(to.*counter, by.*counter);
+  for (const auto& [name, counter] : kMeteredCounters)
+    to.*counter = std::max(to.*counter, by.*counter);
+}
+
+// By its newest page.  Of an earlier boot what was granted counts at the most that any page says:
+// a lower page is written where a call came to less than was held, and not synced.
+std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string& boot) {
   const Result<std::string> bytes = read_file(file, kFile);
-  if (!bytes.ok()) return std::nullopt;
-  std::optional<Page> newest;
-  for (const std::size_t at : {std::size_t{0}, kPage}) {
-    if (bytes->size() <= at) continue;
+  if (!bytes.ok() || boot == "unknown") return std::nullopt;
+  std::vector<Page> pages;
+  MeterBook::Left left;
+  for (std::size_t at = 0; at < bytes->size(); at += kPage) {
     std::optional<Page> page = parse_page(std::string_view(*bytes).substr(at, kPage));
-    if (page && (!newest || newest->turn < page->turn)) newest = std::move(page);
+    if (!page || page->boot == "unknown") continue;
+    if (left.turn < page->turn) {
+      left.turn = page->turn;
+      left.page = at / kPage;
+    }
+    pages.push_back(std::move(*page));
   }
-  if (!newest || newest->boot != boot || boot == "unknown") return std::nullopt;
-  return newest;
+  const auto newest = std::ranges::max_element(pages, {}, &Page::turn);
+  if (newest == pages.end()) return std::nullopt;
+  left.so_far = newest->so_far;
+  left.command = newest->command;
+  if (newest->boot == boot) return left;
+  left.before = newest->written;
+  for (const Page& page : pages) {
+    if (page.boot != newest->boot || page.so_far.attempt != left.so_far.attempt)
+      return std::nullopt;
+    raise(left.so_far.usage, page.so_far.usage);
+  }
+  return left;
+}
+
+// What the command under way when the power went has taken at most.
+Millis time_before(const MeterBook::Left& left, WallTime wall) {
+  const Millis since_page(wall.raw() - left.before->wall.raw());
+  if (!left.command) return std::clamp(since_page, Millis(0), kUnseen);
+  if (since_page < Millis(0)) return left.command->limit;  // the clock was set
+  return time_of(*left.command, left.before->mono + since_page);
 }
 
 }  // namespace
@@ -119,29 +165,61 @@ Result<std::unique_ptr<MeterBook>> MeterBook::go_on(const Left& left) {
   auto book = std::unique_ptr<MeterBook>(
       new MeterBook(left.file, std::move(fd), kernel_boot(), left.so_far));
   book->turn_ = left.turn;
+  book->last_ = left.page;
+  book->written_ = left.so_far.usage;
+  book->sync_locked();
   return book;
 }
 
 void MeterBook::write(const Usage& usage, const std::optional<Command>& command) {
+  const std::lock_guard lock(mutex_);
   if (!fd_.valid()) return;
   so_far_.usage = usage;
-  const std::string text = page_text({++turn_, boot_, command, so_far_});
-  const auto at = static_cast<off_t>(turn_ % 2 * kPage);
+  const std::string text = page_text({++turn_, boot_, command, so_far_, {mono_now(), wall_now()}});
+  std::size_t page = 0;
+  while (page == last_ || page == synced_) ++page;
   ssize_t written = -1;
   if (text.size() <= kPage) {
     do {
-      written = ::pwrite(fd_.get(), text.data(), text.size(), at);
+      written = ::pwrite(fd_.get(), text.data(), text.size(), static_cast<off_t>(page * kPage));
     } while (written < 0 && errno == EINTR);
   }
-  if (written == static_cast<ssize_t>(text.size())) return;
+  if (written == static_cast<ssize_t>(text.size())) {
+    last_ = page;
+    written_ = usage;
+    const auto more = [&](const auto counter) { return on_disk_.*counter < usage.*counter; };
+    if (std::ranges::any_of(kGranted, more)) sync_locked();
+    return;
+  }
   log::warn("meter of attempt " + to_string(so_far_.attempt) +
             " cannot be kept: it costs its whole reservation if this worker is killed");
   books_are_not_whole(file_.parent_path().parent_path());
   static_cast<void>(::ftruncate(fd_.get(), 0));
-  close();
+  close_locked();
+}
+
+void MeterBook::sync() {
+  const std::lock_guard lock(mutex_);
+  if (fd_.valid() && last_ != synced_) sync_locked();
+}
+
+// A disk that does not take it is no reason to stop the agent: then the page may be lost with the
+// power, and the attempt costs its whole reservation.
+void MeterBook::sync_locked() {
+  const bool named = synced_ != kPages;
+  const fs::path folder = file_.parent_path();
+  if (::fdatasync(fd_.get()) != 0) return;
+  if (!named && !(sync_path(folder).ok() && sync_path(folder.parent_path()).ok())) return;
+  synced_ = last_;
+  on_disk_ = written_;
 }
 
 void MeterBook::close() {
+  const std::lock_guard lock(mutex_);
+  close_locked();
+}
+
+void MeterBook::close_locked() {
   if (!fd_.valid()) return;
   fd_.reset();
   ::unlink(file_.c_str());
@@ -155,14 +233,13 @@ std::vector<MeterBook::Left> MeterBook::read_all(const fs::path& root) {
        it.increment(error)) {
     const fs::path file = it->path();
     if (!it->is_regular_file(error) || file.extension() != kEnding) continue;
-    Left left{file.parent_path().filename().string(), {}, {}, file, 0};
-    std::optional<Page> page = read_book(file, boot);
-    if (page && to_string(page->so_far.attempt) == file.stem().string() &&
-        is_plain_name(left.campaign)) {
-      left.so_far = std::move(page->so_far);
-      left.command = page->command;
-      left.turn = page->turn;
-      out.push_back(std::move(left));
+    std::optional<Left> left = read_book(file, boot);
+    const std::string campaign = file.parent_path().filename().string();
+    if (left && to_string(left->so_far.attempt) == file.stem().string() &&
+        is_plain_name(campaign)) {
+      left->campaign = campaign;
+      left->file = file;
+      out.push_back(std::move(*left));
     } else {
       log::warn("meter of attempt " + file.stem().string() +
                 " cannot be believed: it costs its whole reservation");
@@ -197,6 +274,13 @@ std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> a
     r.infrastructure = true;
     r.rationale = "its worker was killed; it is charged as metered until then";
     r.finished_ms = std::max(r.started_ms, wall.raw());
+    if (left.before) {
+      r.rationale =
+          "its host went down; it is charged as metered until then, and for the time since";
+      add_time(r.usage, left.command ? left.command->phase : MeterPhase::kAgent,
+               time_before(left, wall));
+      continue;
+    }
     if (!left.command) continue;
     const bool runs_on = left.command->docker && !docker_is_clean;
     add_time(r.usage, left.command->phase,

@@ -3,13 +3,16 @@
 // is settled at what was metered instead of at its ceiling.
 //   ROOT/<campaign>/<run>.<attempt>.meter
 // A page is written before what it counts takes effect: a grant before its answer, a command before
-// its start.  What is granted and not yet charged stands in it at its worst case.  Two pages in
-// turn, each with a digest, so that a half-written one is never read.  Not synced: a kill -9 loses
-// nothing that was written, and after a power failure (another kernel boot) the book is worthless,
-// because it may be old.
+// its start.  What is granted and not yet charged stands in it at its worst case.  Pages in turn,
+// each with a digest, so that a half-written one is never read.
+// A kill -9 loses nothing that was written.  For the day when the power goes (another kernel boot),
+// a page that grants more than the synced one is synced before it counts, the synced one is not
+// written over, and sync() makes the rest of it durable every second: an attempt is then charged at
+// the most that any page says, and for the time since.
 // A book that cannot be written any more is removed: no book, no claim.
-// One attempt's books by one thread at a time (AttemptMeter's lock).
+// write() and close() by one thread at a time (AttemptMeter's lock), sync() beside them.
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -44,6 +47,7 @@ class MeterBook {
   MeterBook& operator=(const MeterBook&) = delete;
 
   void write(const Usage& usage, const std::optional<Command>& command);
+  void sync();   // what was written and is not on the disk yet
   void close();  // the result is safe elsewhere
 
   // What a killed life left below `root`.  An attempt whose book cannot be believed is not there.
@@ -53,21 +57,36 @@ class MeterBook {
     std::optional<Command> command;
     fs::path file;
     std::uint64_t turn = 0;  // of its newest page
+    std::size_t page = 0;    // which that is
+    // When the newest page was written, if that was in another boot of the kernel: the power was
+    // lost, or the host was started again.
+    struct Before {
+      Instant mono{};
+      WallTime wall{};
+    };
+    std::optional<Before> before{};
   };
   static std::vector<Left> read_all(const fs::path& root);
 
  private:
   MeterBook(fs::path file, UniqueFd fd, std::string boot, wire::ResultMessage so_far);
+  static constexpr std::size_t kPages = 3;
+  void sync_locked();
+  void close_locked();
+  std::mutex mutex_;
   fs::path file_;
   UniqueFd fd_;
   std::string boot_;
   wire::ResultMessage so_far_;
   std::uint64_t turn_ = 0;
+  std::size_t last_ = kPages, synced_ = kPages;  // pages; kPages: none
+  Usage written_, on_disk_;                      // what these say
 };
 
 // Makes the result of each attempt that a killed life of this worker was running: infrastructure,
 // with the usage of its book and the time of the command that was under way, until now or its limit
-// (the limit where a Docker Engine that may still run it does not answer).
+// (the limit where a Docker Engine that may still run it does not answer).  After another boot the
+// time goes by the wall clock, so that the host's being away counts, up to the limit.
 std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> left,
                                                   bool docker_is_clean, Instant now, WallTime wall);
 // What the command under way has taken until then: at most its limit.

@@ -42,17 +42,35 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
     log::warn("attempt " + name + ": " + book.error().detail);
     books_are_not_whole(options_.meters);
   }
-  wire::ResultMessage result = walk(input, watch, dir, archive, book.ok() ? book->get() : nullptr);
+  const std::shared_ptr<MeterBook> kept = book.ok() ? std::move(*book) : nullptr;
+  if (kept) {
+    const std::lock_guard lock(books_mutex_);
+    books_[dir] = kept;
+  }
+  wire::ResultMessage result = walk(input, watch, dir, archive, kept.get());
   Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
   if (!entry.ok() && !archive.empty()) {
     wire::lose_evidence(result, "spool: " + entry.error().detail);
     entry = spool_.put(input.campaign, result, {});
   }
-  if (book.ok()) (*book)->close();  // after the result is on disk
+  if (kept) {
+    const std::lock_guard lock(books_mutex_);
+    books_.erase(dir);
+  }
+  if (kept) kept->close();  // after the result is on disk
   if (const Status removed = remove_tree(dir); !removed.ok()) {
     log::warn("attempt " + name + ": " + removed.error().detail);
   }
   return entry;
+}
+
+void RunExecutor::sync_books() {
+  std::vector<std::shared_ptr<MeterBook>> open;
+  {
+    const std::lock_guard lock(books_mutex_);
+    for (const auto& [dir, book] : books_) open.push_back(book);
+  }
+  for (const std::shared_ptr<MeterBook>& book : open) book->sync();
 }
 
 Result<Spool::Entry> RunExecutor::decline(const AttemptInput& input, const std::string& why) {

@@ -23,6 +23,7 @@ namespace {
 
 constexpr Millis kTick{200};
 constexpr Millis kProgress{3'000};     // of silence between Syncs
+constexpr Millis kBooks{1'000};        // between two syncs of meter books
 constexpr Millis kLook{2'000};         // between two looks at what the host offers
 constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
 constexpr Millis kSyncMin{50};
@@ -155,12 +156,23 @@ void WorkerLoop::tick() {
       suspend(false);
     }
   }
+  sync_books(now);
   deliver();
   leave_if_done();
   if (end_) return;
   timer_.expires_after(kTick);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
+  });
+}
+
+void WorkerLoop::sync_books(Instant now) {
+  if (syncing_books_ || now < next_books_ || attempts_.empty()) return;
+  syncing_books_ = true;
+  next_books_ = now + kBooks;
+  on_disk([this] {
+    executor_.sync_books();
+    asio::post(io_, [this] { syncing_books_ = false; });
   });
 }
 

@@ -84,6 +84,7 @@ class WorkerLoop {
   std::shared_ptr<RateGate> gate_of(const std::string& campaign);
   void tick();
   void look_at_host(Instant now);
+  void sync_books(Instant now);
   void host_seen(std::vector<std::string> features);
   void cancel(AttemptId attempt, const std::string& reason);
   void suspend(bool suspended);
@@ -129,7 +130,9 @@ class WorkerLoop {
 
   std::vector<std::string> features_;  // as last seen
   std::vector<BootId> earlier_;        // lives whose books are whole
-  bool books_told_ = false;            // of campaign_: all that they began is in our Syncs
+  bool syncing_books_ = false;
+  Instant next_books_{};
+  bool books_told_ = false;  // of campaign_: all that they began is in our Syncs
   bool looking_ = false;
   Instant next_look_{};
   std::string campaign_;             // empty: none yet

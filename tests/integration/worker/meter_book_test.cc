@@ -50,18 +50,28 @@ struct Shelf {
   }
 };
 
-// The page of the last turn as another boot of the kernel would have written it.
-std::string of_boot(const fs::path& file, const std::string& boot) {
-  const std::string page = read_file(file, 1 << 20).value();
+// A page as another boot of the kernel would have written it.
+std::string of_boot(const std::string& page, const std::string& boot) {
   std::istringstream words(page);
-  std::array<std::string, 9> w;
+  std::array<std::string, 11> w;
   for (std::string& word : w) words >> word;
   w[2] = boot;
   std::string head;
   for (const std::string& word : w) head += word + " ";
-  const std::string body = page.substr(page.find('\n') + 1, std::stoul(w[7]));
-  head.resize(head.size() - w[8].size() - 1);  // the digest
-  return head + sha256(head + body).hex() + "\n" + body;
+  const std::string body = page.substr(page.find('\n') + 1, std::stoul(w[9]));
+  head.resize(head.size() - w[10].size() - 1);  // the digest
+  std::string out = head + sha256(head + body).hex() + "\n" + body;
+  out.resize(4096);
+  return out;
+}
+
+// All pages of a book.
+std::string book_of_boot(const fs::path& file, const std::string& boot) {
+  const std::string bytes = read_file(file, 1 << 20).value();
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += 4096)
+    out += bytes[at] == '\0' ? bytes.substr(at, 4096) : of_boot(bytes.substr(at, 4096), boot);
+  return out;
 }
 
 const Instant kNow(Millis(100'000));
@@ -73,7 +83,7 @@ TEST_SUITE("meter book") {
     Shelf shelf;
     const auto book = shelf.book(3);
     const auto untouched = shelf.book(1);
-    for (std::uint64_t n = 1; n <= 501; ++n) book->write(used(n), std::nullopt);
+    for (std::uint64_t n = 1; n <= 101; ++n) book->write(used(n), std::nullopt);
     const auto left =
         end_of_left_attempts(MeterBook::read_all(shelf.root), true, kNow, WallTime(5000));
     REQUIRE(left.size() == 2);
@@ -83,7 +93,7 @@ TEST_SUITE("meter book") {
     CHECK(left[1].campaign == "camp1");
     CHECK(r.attempt == so_far(3).attempt);
     CHECK(r.epoch == Epoch(4));
-    CHECK(r.usage == used(501));
+    CHECK(r.usage == used(101));
     CHECK(r.infrastructure);
     CHECK(r.outcome == RunOutcome::kInvalid);
     CHECK(r.termination == Termination::kInfrastructure);
@@ -124,8 +134,8 @@ TEST_SUITE("meter book") {
     book->write(used(20), std::nullopt);
     constexpr std::size_t kPage = 4096, kTorn = 60;
     std::string bytes = read_file(shelf.file(1), 1 << 20).value();
-    REQUIRE(bytes.size() == 2 * kPage);
-    std::fill(bytes.begin() + kPage + kTorn, bytes.end(), '\0');  // turn 3
+    REQUIRE(bytes.size() == 3 * kPage);
+    std::fill(bytes.begin() + kTorn, bytes.begin() + kPage, '\0');  // turn 3
     REQUIRE(write_file(shelf.file(1), bytes).ok());
     const auto left = MeterBook::read_all(shelf.root);
     REQUIRE(left.size() == 1);
@@ -141,9 +151,9 @@ TEST_SUITE("meter book") {
     const std::string boot = page.substr(word, page.find(' ', word) - word);
     REQUIRE(20 < boot.size());
     shelf.change(1, boot, std::string(boot.size(), '0'));  // changed, not hashed anew
-    shelf.change(6, "proctor-meter-1 1", "proctor-meter-1 8");
-    shelf.change(6, "proctor-meter-1 2", "proctor-meter-1 9");
-    REQUIRE(write_file(shelf.file(7), of_boot(shelf.file(7), std::string(boot.size(), '0'))).ok());
+    shelf.change(6, "proctor-meter-2 1", "proctor-meter-2 8");
+    shelf.change(6, "proctor-meter-2 2", "proctor-meter-2 9");
+    REQUIRE(write_file(shelf.file(7), book_of_boot(shelf.file(7), "unknown")).ok());
     REQUIRE(write_file(shelf.file(2), "").ok());                         // empty
     REQUIRE(write_file(shelf.file(3), std::string(1 << 20, 'x')).ok());  // too large
     fs::rename(shelf.file(4), shelf.file(9));                            // another attempt's
@@ -152,6 +162,55 @@ TEST_SUITE("meter book") {
     CHECK(left[0].so_far.attempt == so_far(5).attempt);
     CHECK_FALSE(fs::exists(shelf.file(1)));  // and is not looked at again
     CHECK_FALSE(fs::exists(shelf.file(9)));
+  }
+
+  TEST_CASE(
+      "when the power was lost the most that any page grants is charged, and the time since") {
+    Shelf shelf;
+    const std::string other(36, '0');
+    const auto after = [&](const std::optional<MeterBook::Command>& command, Millis away) {
+      const auto book = shelf.book(1);
+      book->write(used(5), command);
+      REQUIRE(write_file(shelf.file(1), book_of_boot(shelf.file(1), other)).ok());
+      auto left = MeterBook::read_all(shelf.root);
+      REQUIRE(left.size() == 1);
+      REQUIRE(left[0].before.has_value());
+      const WallTime wall(left[0].before->wall.raw() + away.count());
+      // The steady clock of this boot says nothing of that one's.
+      return end_of_left_attempts(std::move(left), false, Instant(Millis(1)), wall).at(0).so_far;
+    };
+    const auto begun = [](Millis ago) {
+      return MeterBook::Command{MeterPhase::kAgent, mono_now() - ago, Millis(60'000), true};
+    };
+    const wire::ResultMessage r = after(begun(Millis(30'000)), Millis(10'000));
+    CHECK(r.usage.priced_micros == 5);
+    CHECK(r.usage.model_calls == 1);
+    CHECK(7 + 40'000 <= r.usage.agent_ms);
+    CHECK(r.usage.agent_ms < 7 + 50'000);
+    CHECK(r.infrastructure);
+    CHECK(r.rationale.find("its host went down") == 0);
+    CHECK(after(begun(Millis(30'000)), Millis(86'400'000)).usage.agent_ms == 7 + 60'000);
+    CHECK(after(begun(Millis(0)), Millis(-1)).usage.agent_ms == 7 + 60'000);  // a clock set back
+    CHECK(after(std::nullopt, Millis(86'400'000)).usage.agent_ms == 7 + 2'000);
+    CHECK(after(std::nullopt, Millis(0)).usage.agent_ms == 7);
+  }
+
+  TEST_CASE("the page that is on the disk is not written over, and what grants more is synced") {
+    Shelf shelf;
+    const auto book = shelf.book(1);
+    book->write(used(100), std::nullopt);  // granted: synced
+    const std::string granted = read_file(shelf.file(1), 1 << 20).value();
+    for (std::uint64_t n = 1; n <= 50; ++n) book->write(used(n), std::nullopt);  // came to less
+    const std::string bytes = read_file(shelf.file(1), 1 << 20).value();
+    std::size_t same = 0;
+    constexpr std::size_t kPage = 4096;
+    for (std::size_t at = 0; at < bytes.size(); at += kPage)
+      same += bytes.compare(at, kPage, granted, at, kPage) == 0 ? 1 : 0;
+    CHECK(same == 1);
+    CHECK(MeterBook::read_all(shelf.root).at(0).so_far.usage == used(50));
+    // Of another boot: whatever came after it was granted less.
+    REQUIRE(write_file(shelf.file(1), book_of_boot(shelf.file(1), std::string(36, '0'))).ok());
+    CHECK(MeterBook::read_all(shelf.root).at(0).so_far.usage == used(100));
   }
 
   TEST_CASE("an attempt whose result is safe has no book any more") {

@@ -178,14 +178,7 @@ bool CampaignScene::agents_run(std::size_t at_least) const {
 }
 
 std::vector<pid_t> CampaignScene::workers() const {
-  std::vector<pid_t> out;
-  for (const pid_t pid : processes_of(temp())) {
-    const Result<std::string> line =
-        read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
-    if (line.ok() && contains(*line, "proctor-worker") && contains(*line, "--connect"))
-      out.push_back(pid);
-  }
-  return out;
+  return workers_of(temp());
 }
 
 void CampaignScene::require_nothing_left() const {

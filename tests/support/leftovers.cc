@@ -57,6 +57,72 @@ std::function<std::string(const std::string&)>& elsewhere() {
   return look;
 }
 
+bool names(pid_t pid, const fs::path& folder) {
+  return contains(slurp("/proc/" + std::to_string(pid) + "/cmdline"), folder.string());
+}
+
+// 0: it has ended.
+pid_t parent_of(pid_t pid) {
+  const std::string stat = slurp("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = stat.rfind(") ");  // a name may hold brackets
+  if (name_end == std::string::npos) return 0;
+  std::istringstream rest(stat.substr(name_end + 2));
+  std::string state;
+  pid_t parent = 0;
+  rest >> state >> parent;
+  return parent;
+}
+
+struct MountLine {
+  std::string root, at;
+};
+MountLine read_mount(const std::string& line) {
+  std::istringstream words(line);
+  std::string id, parent, device;
+  MountLine out;
+  words >> id >> parent >> device >> out.root >> out.at;
+  return out;
+}
+
+// Where the folder lies in its file system, as the mounts of what is below it say.
+std::string in_file_system(const fs::path& folder) {
+  MountLine nearest{"/", "/"};
+  std::istringstream lines(slurp("/proc/self/mountinfo"));
+  for (std::string line; std::getline(lines, line);) {
+    const MountLine m = read_mount(line);
+    if (nearest.at.size() <= m.at.size() && (folder.string() + "/").starts_with(m.at + "/"))
+      nearest = m;
+  }
+  const std::string below =
+      nearest.at == "/" ? folder.string() : folder.string().substr(nearest.at.size());
+  return nearest.root == "/" ? below : nearest.root + below;
+}
+
+// Is something of the folder shown at a place of its own?  What is shown under the folder's own
+// name says nothing: it is there in every mount namespace that was made, or had mounts propagated
+// to it, meanwhile.
+bool shows_elsewhere(const std::string& mountinfo, const fs::path& folder) {
+  const std::string inside = in_file_system(folder);
+  std::istringstream lines(mountinfo);
+  for (std::string line; std::getline(lines, line);) {
+    const MountLine m = read_mount(line);
+    if (contains(m.at, folder.string())) continue;
+    if (contains(line, folder.string()) || (m.root + "/").starts_with(inside + "/")) return true;
+  }
+  return false;
+}
+
+// Did this process start it, or one that names the folder?
+bool descends_from_ours(pid_t pid, const fs::path& folder) {
+  constexpr int kDeepest = 64;  // pids are given again while we climb
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    pid = parent_of(pid);
+    if (pid <= 1) return false;
+    if (pid == ::getpid() || names(pid, folder)) return true;
+  }
+  return false;
+}
+
 bool is_zombie(const std::string& process) {
   const std::string stat = slurp("/proc/" + process + "/stat");
   const std::size_t name_end = stat.rfind(") ");
@@ -71,7 +137,10 @@ std::vector<pid_t> sandboxed_of(const fs::path& folder) {
   for (const std::string& process : process_names()) {
     const std::string theirs = namespace_of(process);
     if (theirs.empty() || theirs == ours || is_zombie(process)) continue;
-    if (contains(slurp("/proc/" + process + "/mountinfo"), folder.string()))
+    const std::string mounts = slurp("/proc/" + process + "/mountinfo");
+    // A sandbox that somebody else makes beside us has our mounts too.
+    if (shows_elsewhere(mounts, folder) ||
+        (contains(mounts, folder.string()) && descends_from_ours(std::stoi(process), folder)))
       out.push_back(std::stoi(process));
   }
   return out;
@@ -83,10 +152,21 @@ std::vector<pid_t> processes_of(const fs::path& folder) {
   for (const std::string& process : process_names()) {
     const pid_t pid = std::stoi(process);
     if (pid == self || is_zombie(process)) continue;
-    if (contains(slurp("/proc/" + process + "/cmdline"), folder.string())) out.push_back(pid);
+    if (names(pid, folder)) out.push_back(pid);
   }
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<pid_t> workers_of(const fs::path& folder) {
+  std::vector<pid_t> out;
+  for (const std::string& process : process_names()) {
+    const std::string words = slurp("/proc/" + process + "/cmdline");
+    if (contains(words, folder.string()) && contains(words, "proctor-worker") &&
+        contains(words, "--connect") && !is_zombie(process))
+      out.push_back(std::stoi(process));
+  }
   return out;
 }
 

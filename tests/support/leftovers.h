@@ -1,5 +1,6 @@
 #pragma once
-// What a folder's processes leave on the machine: everything that names the folder is ours.
+// What a folder's processes leave on the machine: everything that names the folder is ours, and
+// nothing that another campaign on the same machine runs.
 #include <sys/types.h>
 
 #include <functional>
@@ -10,11 +11,13 @@
 
 namespace proctor::testing {
 
-// Processes whose command line names `folder`, and those that live in a mount namespace of their
-// own in which something of `folder` is mounted: what runs in a sandbox.
+// Processes whose command line names `folder`, and sandboxed_of().
 std::vector<pid_t> processes_of(const fs::path& folder);
-// Those of them in a mount namespace other than ours.
+// Those that live in a mount namespace of their own in which something of `folder` is mounted, and
+// that we started, or that were left by those we started.
 std::vector<pid_t> sandboxed_of(const fs::path& folder);
+// The workers whose command line names it.
+std::vector<pid_t> workers_of(const fs::path& folder);
 
 // One line for each process, mount and listening socket that names `folder`, and each control group
 // of a worker whose root is `worker_root`.  Empty: nothing is left over.

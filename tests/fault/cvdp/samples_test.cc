@@ -85,16 +85,6 @@ std::size_t ended_runs(const fs::path& prefix) {
   return out;
 }
 
-std::vector<pid_t> workers_of(const fs::path& prefix) {
-  std::vector<pid_t> out;
-  for (const pid_t pid : processes_of(prefix)) {
-    const auto line = read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
-    if (line.ok() && contains(*line, "proctor-worker") && contains(*line, "--connect"))
-      out.push_back(pid);
-  }
-  return out;
-}
-
 }  // namespace
 
 TEST_SUITE("cvdp samples") {

@@ -200,7 +200,7 @@ TEST_SUITE("cvdp model") {
     Child child =
         must(Child::start(spec, scene.dir.path() / "said", Child::Lifetime::kDiesWithParent));
     REQUIRE(eventually([&] { return asked.load(); }));
-    const std::vector<pid_t> workers = processes_of(work / "campaign/.proctor/workers");
+    const std::vector<pid_t> workers = workers_of(work);
     REQUIRE(workers.size() == 1);
     REQUIRE(::kill(workers[0], SIGKILL) == 0);
     CHECK(child.wait(std::chrono::seconds(90)) == 0);

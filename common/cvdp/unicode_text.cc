@@ -1,3 +1,6 @@
+#include <bit>
+#include <cstring>
+
 #include "common/cvdp/unicode.h"
 #include "common/cvdp/utf8.h"
 
@@ -13,6 +16,21 @@ bool letter_follows(std::string_view text, std::size_t at) {
     if (!is_case_ignorable(c)) return is_cased(c);
   }
   return false;
+}
+
+// The next byte from `at` on that may begin a blank: of most texts one in six.  Eight are looked at
+// together, by the high bit of each.
+std::size_t next_unusual(std::string_view text, std::size_t at) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::uint64_t kHigh = 0x8080808080808080U, kLow = 0x7F7F7F7F7F7F7F7FU;
+  constexpr std::uint64_t kPastBlank = 0x5F5F5F5F5F5F5F5FU;  // 0x80 less 0x21
+  for (std::uint64_t bytes = 0; at + sizeof bytes <= text.size(); at += sizeof bytes) {
+    std::memcpy(&bytes, text.data() + at, sizeof bytes);
+    const std::uint64_t unusual = (~((bytes & kLow) + kPastBlank) | bytes) & kHigh;
+    if (unusual != 0) return at + static_cast<std::size_t>(std::countr_zero(unusual)) / 8;
+  }
+  while (at < text.size() && 0x20 < static_cast<signed char>(text[at])) ++at;  // not past ASCII
+  return at;
 }
 
 }  // namespace
@@ -52,15 +70,14 @@ std::string_view strip_text(std::string_view text) {
 
 std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> out;
-  std::size_t from = 0;
-  for (std::size_t at = 0; at < text.size();) {
+  out.reserve(text.size() / 4);  // of prose and code more than there are
+  std::size_t from = 0, at = 0;
+  while ((at = next_unusual(text, at)) < text.size()) {
     const std::size_t here = at;
-    // Most characters are of ASCII and no blank.
-    if (const auto c = static_cast<unsigned char>(text[at]); 0x20 < c && c < 0x80) {
+    if (text[at] == ' ')
       ++at;
+    else if (!is_space(next_code_point(text, at)))
       continue;
-    }
-    if (!is_space(next_code_point(text, at))) continue;
     if (from < here) out.push_back(text.substr(from, here - from));
     from = at;
   }

@@ -1,5 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <string>
+#include <vector>
+
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/prompt.h"
 #include "common/cvdp/response.h"
@@ -34,6 +38,39 @@ TEST_SUITE("cvdp") {
     CHECK_FALSE(rouge2("a b", "a").ok());
     CHECK(*rouge2("\xC3\x84pfel \xCE\xA3\xCE\x91\xCE\xA3",
                   "\xC3\xA4pfel \xCF\x83\xCE\xB1\xCF\x82") == 1.0);
+  }
+
+  TEST_CASE("long words differ wherever they differ, and count as often as they come") {
+    // Alike in their first eight bytes; the last word ends with its text.
+    CHECK(bleu2("registers_a registers_b", "registers_a registers_a") < 1e-153);
+    CHECK(bleu2("register register1 re", "register register1 re") == 1.0);
+    CHECK(bleu2("a a a a", "a a") == doctest::Approx(std::sqrt(0.5 * (1.0 / 3.0))));
+    CHECK(*rouge2("registers_b x", "registers_a x registers_b x") == 1.0 / 3.0);
+    std::string many;  // more words than any table begins with
+    for (int i = 0; i < 5000; ++i) many += "w" + std::to_string(i) + " ";
+    CHECK(bleu2(many, many) == 1.0);
+  }
+
+  TEST_CASE("a text splits at the same places wherever its blanks stand") {
+    const std::string blanks[] = {" ", "\t", "\n", "\xC2\xA0", "\xE2\x80\xA8", "\x1F"};
+    const std::string words[] = {"a", "\xC3\xA9t\xC3\xA9", "longer_than_eight", "\x01", "~"};
+    std::uint64_t state = 7;
+    const auto next = [&state](std::uint64_t n) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      return (state >> 33U) % n;
+    };
+    for (int round = 0; round < 2000; ++round) {
+      std::string text;
+      std::vector<std::string> due;
+      for (std::uint64_t i = next(12); 0 < i; --i) {
+        for (std::uint64_t n = 1 + next(3); 0 < n; --n) text += blanks[next(6)];
+        due.push_back(words[next(5)]);
+        text += due.back();
+      }
+      if (next(2) == 0) text += blanks[next(6)];
+      const auto split = split_words(text);
+      CHECK(std::vector<std::string>(split.begin(), split.end()) == due);
+    }
   }
 
   TEST_CASE("words blanks and case are Python's") {

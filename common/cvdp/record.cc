@@ -97,10 +97,13 @@ std::string to_string(const Finding& f) {
 }
 
 const Object* harness_files(const Record& record) {
+  if (record.flat_harness) return &*record.flat_harness;
   const Object* harness = object_at(record.value, "harness");
-  if (harness == nullptr || record.shape == Shape::kAgentic) return harness;
-  const Value* files = harness->find("files");
-  return files == nullptr ? harness : files->object();
+  const Value* files = harness == nullptr ? nullptr : harness->find("files");
+  // A text is a file of this name.
+  const bool flat =
+      files == nullptr || (record.shape == Shape::kAgentic && files->string() != nullptr);
+  return flat ? harness : files->object();
 }
 
 const Object* context_files(const Record& record) {

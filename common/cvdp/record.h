@@ -4,6 +4,7 @@
 // every member in its place; here are the rules about it.  Pure; any thread.
 // Source: CVDP 1.2-1.7.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,9 +55,11 @@ struct Record {
   std::string difficulty;  // "easy"
   bool redacted = false;   // a solution is asked for and every one given is empty
   Value value;             // always a mapping
+  // The files by path of a harness whose folders are mappings; nothing: it has paths itself.
+  std::optional<Object> flat_harness;
 };
 
-// The harness files of a record of either shape; null where there are none.
+// The harness files of a record of either shape, flat or under `files`; null where there are none.
 const Object* harness_files(const Record& record);
 const Object* context_files(const Record& record);
 // Its solution: whole files (copilot) or diffs (agentic).

@@ -141,14 +141,7 @@ class Check {
       if (const Value* r = o.find("response"); r != nullptr && r->string() == nullptr)
         warn("output.response", "is " + std::string(r->kind()) + ", not text: taken as absent");
     }
-    const Value* harness = top.find("harness");
-    if (harness == nullptr || harness->object() == nullptr) return files(harness, "harness", "");
-    const Value* inner = harness->object()->find("files");
-    if (inner != nullptr)
-      files(inner, "harness.files", "upstream leaves an empty file");
-    else
-      files(harness, "harness", "upstream leaves an empty file");
-    compose();
+    harness(top);
   }
 
   void agentic(const Object& top) {
@@ -157,14 +150,7 @@ class Check {
       warn("system_message", "is " + std::string(s->kind()) + ", not text; it is never used");
     files(top.find("context"), "context", "upstream leaves an empty file");
     files(top.find("patch"), "patch", "upstream cannot apply it in golden mode");
-    const Value* harness = top.find("harness");
-    if (harness != nullptr && harness->object() != nullptr &&
-        harness->object()->find("files") != nullptr &&
-        harness->object()->find("files")->string() == nullptr)
-      return error("harness.files",
-                   "the harness of an agentic record is flat (upstream finds no "
-                   "docker-compose.yml and the problem fails)");
-    files(harness, "harness", "upstream leaves an empty file");
+    harness(top);
     if (record_.id.heavy) {
       const Object* context = object_at(record_.value, "context");
       for (const char* key : {"repo", "commit"})
@@ -173,7 +159,51 @@ class Check {
                "is missing: a heavy record names both, or "
                "--repo-url and --commit-hash do");
     }
+  }
+
+  // Paths to texts, at the top or under `files`; or folders in folders, which become paths.
+  void harness(const Object& top) {
+    const Value* given = top.find("harness");
+    if (given == nullptr || given->object() == nullptr) return files(given, "harness", "");
+    std::string field = "harness";
+    const Value* inner = given->object()->find("files");
+    const bool agentic = record_.shape == Shape::kAgentic;
+    if (inner != nullptr && (!agentic || inner->string() == nullptr)) {
+      field += ".files";
+      if (agentic)
+        warn(field,
+             "upstream finds no docker-compose.yml in an agentic record's harness of this "
+             "form, and the problem fails; its files are taken");
+      given = inner;
+    }
+    if (given->object() != nullptr && has_folders(*given->object())) {
+      warn(field, "holds mappings: taken as folders (upstream fails)");
+      Object flat;
+      flatten(*given->object(), field, "", flat);
+      record_.flat_harness = std::move(flat);
+    }
+    const Value paths = record_.flat_harness ? Value(*record_.flat_harness) : Value();
+    files(record_.flat_harness ? &paths : given, field, "upstream leaves an empty file");
     compose();
+  }
+
+  static bool has_folders(const Object& from) {
+    return std::any_of(from.begin(), from.end(),
+                       [](const Member& m) { return m.value.object() != nullptr; });
+  }
+
+  // The reader bounds how deep it goes.
+  void flatten(const Object& from, const std::string& field, const std::string& folder,
+               Object& to) {
+    for (const Member& m : from) {
+      const std::string path = folder + m.key;
+      if (m.value.object() != nullptr)
+        flatten(*m.value.object(), field, path + "/", to);
+      else if (to.find(path) != nullptr)
+        error(field + "." + printable(path), "comes twice");
+      else
+        to.append(path, m.value);
+    }
   }
 
   void compose() {

@@ -74,6 +74,37 @@ TEST_SUITE("cvdp") {
           "");
   }
 
+  TEST_CASE("a harness is flat, under files, or folders in folders, in records of either shape") {
+    const auto flat = [](const std::string& json) {
+      std::vector<Finding> findings;
+      const Record record = check_record(json_of(json), 7, findings);
+      std::string out;
+      for (const Finding& f : findings)
+        if (f.weight == Finding::Weight::kError) out += to_string(f) + "\n";
+      if (const Object* files = harness_files(record))
+        for (const Member& m : *files) out += m.key + "=" + *m.value.string() + " ";
+      return out;
+    };
+    const std::string paths = R"({"docker-compose.yml":"s","src/t.py":"t","src/a/b":"u"})";
+    const std::string folders = R"({"docker-compose.yml":"s","src":{"t.py":"t","a":{"b":"u"}}})";
+    const std::string due = "docker-compose.yml=s src/t.py=t src/a/b=u ";
+    for (const std::string& harness : {paths, folders}) {
+      const std::string under = "{\"files\":" + harness + "}";
+      CHECK(flat(agentic("{}", "{}", harness)) == due);
+      CHECK(flat(agentic("{}", "{}", under)) == due);
+      CHECK(flat(copilot("{\"prompt\":\"p\",\"context\":{}}", R"({"context":{}})", harness)) ==
+            due);
+      CHECK(flat(copilot("{\"prompt\":\"p\",\"context\":{}}", R"({"context":{}})", under)) == due);
+    }
+    CHECK(says(agentic("{}", "{}", "{\"files\":" + paths + "}"),
+               "warning: harness.files: upstream finds no docker-compose.yml"));
+    CHECK(says(agentic("{}", "{}", folders), "warning: harness: holds mappings: taken as folders"));
+    CHECK(says(agentic("{}", "{}", R"({"src":{"..":"x"}})"),
+               "error: harness.src/..: is no path inside"));
+    CHECK(says(agentic("{}", "{}", R"({"a/b":"x","a":{"b":"y"}})"), "harness.a/b: comes twice"));
+    CHECK(flat(agentic("{}", "{}", R"({"files":"text"})")) == "files=text ");
+  }
+
   TEST_CASE("what is wrong is told with line and field") {
     CHECK(judged("[]") == "7: error: a record is a mapping, found a list");
     CHECK(says("{}", "7: error: id: is missing"));
@@ -94,7 +125,6 @@ TEST_SUITE("cvdp") {
     CHECK(says(agentic(R"({"/etc/x":""})"), "error: context./etc/x: is no path"));
     CHECK(says(agentic("{}", R"({"a\u0000b":""})"), "error: patch.a\\x00b: is no path"));
     CHECK(says(agentic("{}", "null"), "error: patch: is null, not a mapping"));
-    CHECK(says(agentic("{}", "{}", R"({"files":{}})"), "error: harness.files: the harness of an"));
   }
 
   TEST_CASE("what upstream tolerates is a warning that says what upstream does") {

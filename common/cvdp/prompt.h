@@ -13,6 +13,9 @@ namespace proctor::cvdp {
 inline constexpr std::string_view kCodeSchema = "{ \"code\": [{ \"<name>\" : \"<code>\"}] }";
 inline constexpr std::string_view kResponseSchema = "{ \"response\": \"<response>\" }";
 
+// What reports say whose sentences these are; another number with every other sentence.
+inline constexpr const char* kPromptsName = "Proctor 1";
+
 struct Prompt {
   std::string system;
   std::string user;

@@ -24,6 +24,7 @@ struct ReportMetadata {
   bool force_agentic_include_harness = false;
   bool force_copilot = false;
   Value copilot_refine;  // text, or null
+  std::string prompts;   // whose sentences a model was asked with; empty: no model was, no member
 };
 Object metadata_json(const ReportMetadata& metadata);
 

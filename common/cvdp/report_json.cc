@@ -168,6 +168,7 @@ Object metadata_json(const ReportMetadata& m) {
   out.append("force_agentic_include_harness", m.force_agentic_include_harness);
   out.append("force_copilot", m.force_copilot);
   out.append("copilot_refine", m.copilot_refine);
+  if (!m.prompts.empty()) out.append("prompts", m.prompts);
   return out;
 }
 

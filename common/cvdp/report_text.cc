@@ -163,6 +163,10 @@ std::string report_head(const Object& metadata) {
       "\nPatches Disabled: " + (yes("disable_patch") ? "Yes" : "No") + "\n";
   if (!yes("golden_mode"))
     out += "Model/Agent: " + text_or(metadata, "model_agent", "Unknown") + "\n";
+  if (metadata.find("prompts") != nullptr)  // upstream's reports have none
+    out +=
+        "Prompts: " + text_or(metadata, "prompts", "Unknown") +
+        " (upstream's parts and answer forms in other sentences: scores differ from upstream's)\n";
   return out;
 }
 

@@ -12,6 +12,9 @@ namespace proctor::cvdp {
 
 // kInvalid, with line and column.
 Result<Value> read_yaml(std::string_view text, const std::string& file);
+// The same of at most so many bytes, and as deep as a record may be.
+inline constexpr std::size_t kRecordBytes = std::size_t{256} << 20;
+Result<Value> read_yaml(std::string_view text, const std::string& file, std::size_t bytes_max);
 // What a plain scalar is: null, a truth value, a number, else text.
 Value plain_scalar(std::string_view text);
 // With a newline at the end.

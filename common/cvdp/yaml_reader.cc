@@ -128,10 +128,11 @@ Value plain_scalar(std::string_view text) {
   return text;
 }
 
-Result<Value> read_yaml(std::string_view text, const std::string& file) {
+namespace {
+
+Result<Value> read_within(std::string_view text, const std::string& file,
+                          const DocumentBounds& bounds) {
   Diagnostics wrong;
-  DocumentBounds bounds;
-  bounds.nodes_max = 20'000;
   const std::optional<Document> document = read_document(text, Format::kYaml, file, wrong, bounds);
   if (!document || !wrong.empty()) {
     std::string why = wrong.text();
@@ -139,6 +140,22 @@ Result<Value> read_yaml(std::string_view text, const std::string& file) {
     return Error{Errc::kInvalid, why};
   }
   return value_of(document->root);
+}
+
+}  // namespace
+
+Result<Value> read_yaml(std::string_view text, const std::string& file) {
+  DocumentBounds bounds;
+  bounds.nodes_max = 20'000;
+  return read_within(text, file, bounds);
+}
+
+Result<Value> read_yaml(std::string_view text, const std::string& file, std::size_t bytes_max) {
+  DocumentBounds bounds;
+  bounds.bytes_max = bytes_max;
+  bounds.depth_max = 100;
+  bounds.nodes_max = 200'000;
+  return read_within(text, file, bounds);
 }
 
 }  // namespace proctor::cvdp

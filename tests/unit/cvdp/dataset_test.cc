@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "common/cvdp/dotenv.h"
 #include "common/cvdp/json_writer.h"
+#include "common/cvdp/record_yaml.h"
+#include "common/cvdp/yaml.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;
@@ -93,5 +96,47 @@ TEST_SUITE("cvdp") {
       ++files;
     }
     CHECK(files == 4);
+  }
+
+  TEST_CASE("a record comes back from YAML as it was, and texts of several lines are blocks") {
+    const std::string records[] = {
+        R"({"id": "cvdp_a_1", "categories": ["cid003", "easy"], "n": 7, "x": 0.5, "no": null, "y": true})",
+        R"({"a/b.sv": "module a;\n  x\n\nendmodule\n", "b": "no end\nhere", "c": "more\n\n\n"})",
+        R"({"a": "  begins\n with blanks\n", "b": "\nfirst empty\n", "c": "\n", "d": "", "e": "yes"})",
+        R"({"a": "trailing  \n\t tab\n   \nb", "b": "\r\n\u2028\n\u0085", "c": "\u0007\n", "d": "---\n--- x\n"})",
+        R"({"on": {"true": {"1": []}}, "l": [[], {}, [1, "a\nb"], {"k": "v"}], "q": "a: b # c", "- x": "|"})",
+        R"({"#": "\u00e9\n\ud83d\ude00", "": "empty key", "long": ")" + std::string(5000, 'x') +
+            R"("})",
+    };
+    std::string all;
+    for (const std::string& record : records) {
+      CAPTURE(record);
+      const auto yaml = record_yaml(json_of(record));
+      REQUIRE_MESSAGE(yaml.ok(), yaml.error().detail);
+      all += *yaml;
+    }
+    CHECK(all.find("a/b.sv: |\nmodule a;") == std::string::npos);
+    CHECK(all.find("a/b.sv: |\n  module a;\n    x\n\n  endmodule\n") != std::string::npos);
+    const auto documents = split_documents(all);
+    REQUIRE(documents.size() == std::size(records));
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const auto back = read_yaml(documents[i].text, "f", kRecordBytes);
+      REQUIRE_MESSAGE(back.ok(), back.error().detail);
+      CHECK(write_json(*back) == write_json(json_of(records[i])));
+    }
+    CHECK(split_documents("a: 1\n--- \nb: 2\n---\n").size() == 2);
+    CHECK(split_documents("# c\n---\nb: 2\n")[1].line == 2);
+    const auto odd = record_yaml(json_of(R"({"half": "\ud800"})"));
+    CHECK_FALSE(odd.ok());
+  }
+
+  TEST_CASE("a .env gives what is known of it, as upstream reads it") {
+    const auto read = read_dotenv(
+        "# OSS_SIM_IMAGE=no\n\n OSS_SIM_IMAGE = 'a b' \nPATH=/evil\nLD_PRELOAD=x\n"
+        "DOCKER_TIMEOUT=5\nDOCKER_TIMEOUT=6\nOPENAI_USER_KEY=\"k=v\nMODEL_TIMEOUT\n"
+        "DEFAULT_MODEL=\"\"\r\n");
+    std::string said;
+    for (const auto& [key, value] : read) said += key + "[" + value + "]";
+    CHECK(said == "OSS_SIM_IMAGE[a b]DOCKER_TIMEOUT[5]OPENAI_USER_KEY[\"k=v]DEFAULT_MODEL[]");
   }
 }

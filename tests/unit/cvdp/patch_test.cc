@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "common/cvdp/agent_patch.h"
 #include "common/cvdp/python_diff.h"
 #include "common/cvdp/python_text.h"
 #include "tests/unit/cvdp/shared_data.h"
@@ -122,5 +123,30 @@ TEST_SUITE("cvdp") {
       ++cases;
     }
     CHECK(cases == 7);
+  }
+
+  TEST_CASE("what an agent changed is told in upstream's form") {
+    const auto told = [](std::vector<AgentChange> changes) {
+      const auto text = agent_changes(changes);
+      return text.ok() ? *text : "! " + text.error().detail;
+    };
+    CHECK(told({}) == "");
+    CHECK(told({{"rtl/new.sv", std::nullopt, "a\nb"},
+                {"docs/gone.md", "x\n", std::nullopt},
+                {"src/test.py", "1\n", "2\n"},
+                {"docs/empty", std::nullopt, ""}}) ==
+          "--- /dev/null\n+++ b/docs/empty\n@@ -0,0 +1,0 @@\n\n"
+          "--- a/docs/gone.md\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n\n"
+          "--- /dev/null\n+++ b/rtl/new.sv\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+    CHECK(told({{"verif/t", "1\n2\n3\n4\n5\n", "1\n2\nx\n4\n5\n"}}) ==
+          "--- a/verif/t\n+++ b/verif/t\n@@ -1,5 +1,5 @@\n 1\n 2\n-3\n+x\n 4\n 5\n");
+    // Line ends alone are no change, a missing last one has no lines to show.
+    CHECK(told({{"rtl/a", "a\r\nb\r\n", "a\nb\n"}}) == "");
+    CHECK(told({{"rtl/a", "a\n", "a"}}) == "");
+    CHECK(told({{"rtl/a", "a\n", "a"}, {"rtl/b", std::nullopt, "b\n"}}) ==
+          "\n--- /dev/null\n+++ b/rtl/b\n@@ -0,0 +1,1 @@\n+b\n");
+    // Bytes that are no text, as Python replaces them.
+    CHECK(text_of_bytes("a\xFF\xE2\x82z\xED\xA0\x80\xC3\xA9\r\rb\xF0\x9F") ==
+          "a\uFFFD\uFFFDz\uFFFD\uFFFD\uFFFD\u00E9\n\nb\uFFFD");
   }
 }

@@ -76,6 +76,34 @@ bool unnoticed(const Beside& got, microseconds alone) {
 }  // namespace
 
 TEST_SUITE("containment") {
+  TEST_CASE("after one escape nothing that harms is tried any more") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    const TempDir dir = TempDir::create("hostile").value();
+    fs::permissions(dir.path(), fs::perms(0755));
+    auto suite = Containment::prepare(bench->engine(), bench->spec(), dir.path());
+    if (!suite.ok()) FAIL(suite.error().detail);
+    const auto case_of = [](std::string_view name) {
+      const auto& all = containment_cases();
+      const auto at =
+          std::ranges::find_if(all, [&](const ContainmentCase& c) { return name == c.name; });
+      REQUIRE(at != all.end());
+      return *at;
+    };
+    using Verdict = ContainmentResult::Verdict;
+    const ContainmentResult proof = suite->run(case_of("isolation"));
+    CHECK_MESSAGE(proof.verdict == Verdict::kContained, proof.detail);
+    CHECK(suite->run(case_of("kernel-calls")).verdict == Verdict::kContained);
+    ContainmentCase other = case_of("odd-names");
+    other.ends = {ExecOutcome::End::kTimedOut};  // as it never ends
+    CHECK(suite->run(other).verdict == Verdict::kEscaped);
+    CHECK(suite->run(case_of("kernel-calls")).verdict == Verdict::kNotTried);
+    CHECK(suite->run(case_of("odd-names")).verdict == Verdict::kContained);
+    CHECK(suite->run(case_of("isolation")).verdict == Verdict::kContained);
+    CHECK(suite->run(case_of("kernel-calls")).verdict == Verdict::kContained);
+    CHECK(bench->leftovers().empty());
+  }
+
   TEST_CASE("every attack is contained and leaves nothing and its neighbour does not notice") {
     const auto bench = make_bench();
     if (!bench) return;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
+
 namespace proctor::testing {
 
 struct Weakness {
@@ -14,12 +16,19 @@ struct Weakness {
 };
 
 struct WeakKind {
-  const char* kind;     // as the selftest names it
-  const char* program;  // "bwrap"
-  const char* others;   // programs that other kinds would be made with here
-  std::string script;   // @CHANGES@ and @REAL@ stand for what their names say
-  std::vector<Weakness> weaknesses;
+  const char* kind;           // as the selftest names it
+  const char* program;        // "bwrap"
+  const char* others;         // programs that other kinds would be made with here
+  const char* likewise = "";  // a kind that the same program makes
+  const char* engine = "";    // a script with the words to start one; empty: there is none
+  std::string script{};       // @CHANGES@ and @REAL@ stand for what their names say
+  std::vector<Weakness> weaknesses{};
 };
 WeakKind weak_kind();
+
+// False, with a MESSAGE that names the reason: not on this machine.
+bool may_weaken(const WeakKind& kind);
+// A folder for PATH, in `dir`, with the weakened program in it.
+std::string lay_weak_program(const fs::path& dir, const WeakKind& kind, const std::string& changes);
 
 }  // namespace proctor::testing

@@ -30,35 +30,35 @@ std::string all_but(const char* name) {
 
 WeakKind weak_kind() {
   const std::string drop_two = " shift; take 1 ;;\n";
-  return {"bubblewrap",
-          "bwrap",
-          "runc crun runsc",
-          kScript,
-          {
-              // One's own /proc is mounted for one's own pid namespace only.
-              {"no pid namespace", "the pid namespace is the host's",
-               all_but("pid") +
-                   "  '--as-pid-1 '*) ;;\n"
-                   "  '--proc /proc') shift; take 1; set -- \"$@\" --ro-bind /proc /proc ;;\n"},
-              {"no ipc namespace", "the ipc namespace is the host's", all_but("ipc")},
-              {"no filter", "there is no filter of system calls", "  '--seccomp '*)" + drop_two},
-              {"the host's network", "the net namespace is the host's",
-               "  '--unshare-all '*) set -- \"$@\" --unshare-all --share-net ;;\n"},
-              {"a writable root", "its root can be written", "  '--remount-ro /')" + drop_two},
-              {"the host's root as its user", "its user is the host's root",
-               all_but("user") + "  '--uid '*|'--gid '*)" + drop_two},
-              {"capabilities", "capabilities are kept",
-               "  '--cap-drop ALL') shift; take 1; set -- \"$@\" --cap-add ALL ;;\n"},
-              {"the host's files", "/ of the host is to be seen at /srv",
-               "  '--dev /dev') shift; take 1; set -- \"$@\" --dev /dev --ro-bind / /srv ;;\n"},
-              {"a folder of the host", "/opt of the host can be written",
-               "  '--dev /dev') shift; take 1; set -- \"$@\" --dev /dev --bind /opt /opt ;;\n"},
-              // bwrap asks for it unasked; without it nobody without rights gets a filter either.
-              {"set-id programs", "set-id programs would be obeyed",
-               "  '--seccomp '*)" + drop_two +
-                   "  '--die-with-parent '*) set -- \"$@\" \"$word\"; "
-                   "export LD_PRELOAD=" PROCTOR_OBEY_SET_ID " ;;\n"},
-          }};
+  WeakKind kind{"bubblewrap", "bwrap", "runc crun runsc"};
+  kind.script = kScript;
+  kind.weaknesses = {
+      // One's own /proc is mounted for one's own pid namespace only.
+      {"no pid namespace", "the pid namespace is the host's",
+       all_but("pid") +
+           "  '--as-pid-1 '*) ;;\n"
+           "  '--proc /proc') shift; take 1; set -- \"$@\" --ro-bind /proc /proc ;;\n"},
+      {"no ipc namespace", "the ipc namespace is the host's", all_but("ipc")},
+      {"no filter", "there is no filter of system calls", "  '--seccomp '*)" + drop_two},
+      {"the host's network", "the net namespace is the host's",
+       "  '--unshare-all '*) set -- \"$@\" --unshare-all --share-net ;;\n"},
+      {"a writable root", "its root can be written", "  '--remount-ro /')" + drop_two},
+      {"the host's root as its user", "its user is the host's root",
+       all_but("user") + "  '--uid '*|'--gid '*)" + drop_two},
+      {"capabilities", "capabilities are kept",
+       "  '--cap-drop ALL') shift; take 1; set -- \"$@\" --cap-add ALL ;;\n"},
+      // The last words about mounts, so that they hold beneath all others.
+      {"the host's files", "/ of the host is to be seen at /srv",
+       "  '--remount-ro /') shift; take 1; set -- \"$@\" --ro-bind / /srv --remount-ro / ;;\n"},
+      {"a folder of the host", "/mnt of the host can be written",
+       "  '--remount-ro /') shift; take 1; set -- \"$@\" --bind /mnt /mnt --remount-ro / ;;\n"},
+      // bwrap asks for it unasked; without it nobody without rights gets a filter either.
+      {"set-id programs", "set-id programs would be obeyed",
+       "  '--seccomp '*)" + drop_two +
+           "  '--die-with-parent '*) set -- \"$@\" \"$word\"; "
+           "export LD_PRELOAD=" PROCTOR_OBEY_SET_ID " ;;\n"},
+  };
+  return kind;
 }
 
 }  // namespace proctor::testing

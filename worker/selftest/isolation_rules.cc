@@ -66,8 +66,11 @@ bool is_plain_device(const MountView& m) {
 void check_mounts(const ProcessView& inside, const ProcessView& host, const IsolationRules& rules,
                   std::vector<std::string>& broken) {
   const auto of_host = [&](const MountView& m) {
-    return std::ranges::any_of(host.mounts,
-                               [&](const MountView& h) { return h.device == m.device; });
+    // Terminals are each mount's own, wherever on the host we made that.
+    const bool terminals = m.type == "devpts";
+    return std::ranges::any_of(host.mounts, [&](const MountView& h) {
+      return h.device == m.device && (!terminals || h.at == "/dev/pts");
+    });
   };
   const MountView* root = nullptr;
   for (const MountView& m : inside.mounts) {
@@ -99,15 +102,16 @@ IsolationRules isolation_rules(SandboxKind kind, const std::map<std::string, std
   IsolationRules rules;
   rules.namespaces = {"mnt", "pid", "ipc", "uts"};
   if (!spec.network) rules.namespaces.emplace_back("net");
-  if (kind == SandboxKind::kBubblewrap) {
+  if (kind == SandboxKind::kBubblewrap) rules.namespaces.emplace_back("cgroup");
+  if (kind == SandboxKind::kBubblewrap || value_of(limits, "user_counts") == "namespace")
     rules.namespaces.emplace_back("user");
-    rules.namespaces.emplace_back("cgroup");
-  }
   // On version 1 the host's groups are shown, read-only, as the Docker Engine does.
   if (kind == SandboxKind::kOci && value_of(limits, "memory") == "cgroup2")
     rules.namespaces.emplace_back("cgroup");
   rules.host_root = runs_images(kind);
   rules.writable = {kWorkspaceAt};
+  // Engines that let other containers share it mount it on the host; its ipc namespace is its own.
+  if (kind == SandboxKind::kDocker) rules.writable.emplace_back("/dev/shm");
   for (const SandboxMount& m : spec.mounts)
     if (m.writable) rules.writable.push_back(m.at);
   return rules;

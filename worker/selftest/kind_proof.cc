@@ -18,7 +18,7 @@ Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& o
   SandboxSpec spec;
   spec.label = "proof-" + dir.path().filename().string();
   spec.workspace = dir.path() / "workspace";
-  spec.env = {{"PATH", "/usr/bin:/bin"}};
+  spec.env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
   spec.mounts = {{dir.path() / "program", kAttackAt, false}};
   const IsolationPlace place{dir.path(), {dir.path()}};
   PROCTOR_CHECK_OK(make_dirs(spec.workspace));

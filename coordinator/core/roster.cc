@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "common/base/assert.h"
+#include "coordinator/core/unfit.h"
 
 namespace proctor {
 
@@ -21,6 +22,10 @@ std::uint32_t from_features(const std::vector<std::string>& features,
     if (f == "sandbox:docker") has |= kDocker | kImages;
     if (f == "sandbox:null") has |= kNull;
     if (f == "isolation:userspace") has |= kUserspace;
+    if (f == "unfit:bubblewrap") has |= kUnfitBubblewrap;
+    if (f == "unfit:docker") has |= kUnfitDocker;
+    if (f == "unfit:oci") has |= kUnfitOci;
+    if (f == "unfit:userspace") has |= kUnfitUserspace;
     if (!f.starts_with("image:")) continue;
     const auto at = std::ranges::find(images, f);
     if (at != images.end()) has |= image_bit(static_cast<std::size_t>(at - images.begin()));
@@ -50,7 +55,25 @@ std::string describe(std::uint32_t needs) {
   return in_words((needs & kUserspace) != 0 ? needs & ~kImages : needs, "Docker");
 }
 std::string describe_offer(std::uint32_t has) {
-  return in_words(has, "stored images");
+  constexpr std::uint32_t kAny = kBubblewrap | kImages;
+  std::string unfit = describe_unfit(kAny, has);
+  if (const std::string more = describe_unfit(kUserspace, has); !more.empty())
+    unfit += (unfit.empty() ? "" : " and ") + more;
+  return in_words(has, "stored images") +
+         (unfit.empty() ? "" : " (not " + unfit + ", which does not isolate there)");
+}
+std::string describe_unfit(std::uint32_t needs, std::uint32_t has) {
+  std::string out;
+  const auto add = [&](bool needed, std::uint32_t bit, const char* name) {
+    if (needed && (has & bit) != 0) out += (out.empty() ? "" : " and ") + std::string(name);
+  };
+  const bool userspace = (needs & kUserspace) != 0,
+             images = (needs & (kDocker | kImages)) != 0 && !userspace;
+  add((needs & kBubblewrap) != 0, kUnfitBubblewrap, "bubblewrap");
+  add(images, kUnfitDocker, "Docker");
+  add(images, kUnfitOci, "OCI");
+  add(userspace, kUnfitUserspace, "isolation in user space (runsc)");
+  return out;
 }
 }  // namespace capability
 

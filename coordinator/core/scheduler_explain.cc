@@ -156,11 +156,21 @@ Explanation Scheduler::why_no_worker(RunId run) const {
   const std::string start =
       "; start one with proctor-worker --connect, or stop this and proctor "
       "resume --workers N";
-  if (const std::uint64_t present = roster_.present(); 0 < present)
+  if (const std::uint64_t present = roster_.present(); 0 < present) {
+    std::string refused;  // of those who could, had their hosts not been seen to break promises
+    for (WorkerIndex w = 0; w < roster_.size(); ++w) {
+      const WorkerState& s = roster_.at(w);
+      const std::string unfit = s.present ? capability::describe_unfit(needs, s.has) : "";
+      if (unfit.empty()) continue;
+      facts.emplace_back("unfit " + s.id.raw(), unfit);
+      refused += "; " + s.id.raw() + " does not offer " + unfit +
+                 ", which does not isolate there (proctor-worker selftest says what to do)";
+    }
     return {"capability",
             waits + ": of " + std::to_string(present) + " here " +
-                (present == 1 ? "it has none" : "none has that") + start,
+                (present == 1 ? "it has none" : "none has that") + refused + start,
             std::move(facts)};
+  }
   return {"capability",
           waits + ": none is here, and " +
               (others.empty() ? "none has ever joined; this coordinator has run since " +

@@ -7,6 +7,7 @@
 #include "common/base/pause.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/oci.h"
+#include "worker/selftest/isolation_proof.h"
 
 namespace proctor {
 
@@ -43,7 +44,7 @@ SandboxKind Engines::kind_for(const Environment& environment) {
 // A runtime that is installed may still be forbidden what it needs, in a container for example: one
 // empty command tells, before a run depends on it.
 bool Engines::oci_works(const std::string& image) {
-  const Result<SandboxEngine*> engine = get(SandboxKind::kOci);
+  const Result<SandboxEngine*> engine = get_proved(SandboxKind::kOci);
   if (!engine.ok()) return false;
   const std::lock_guard lock(mutex_);
   if (oci_works_) return *oci_works_;
@@ -72,7 +73,7 @@ Result<SandboxEngine*> Engines::engine_for(const EngineWish& wish) {
   }
   if (kind == SandboxKind::kOci && !oci_offers(options_, environment.image)) {
     // Another host may have it: no fault of the contract's.
-    PROCTOR_TRY([[maybe_unused]] SandboxEngine* const runtime, get(kind));
+    PROCTOR_TRY([[maybe_unused]] SandboxEngine* const runtime, get_proved(kind));
     return Error{Errc::kUnavailable, "image " + environment.image +
                                          " is not in this host's store " +
                                          options_.images.string() + " (see proctor images import)"};
@@ -81,7 +82,7 @@ Result<SandboxEngine*> Engines::engine_for(const EngineWish& wish) {
     return Error{Errc::kUnavailable, "no Docker Engine answers at " + options_.docker_socket +
                                          " for image " + environment.image};
   }
-  return get(kind);
+  return get_proved(kind);
 }
 
 Result<SandboxEngine*> Engines::wait_for(const EngineWish& wish, std::stop_token cancel) {
@@ -95,7 +96,8 @@ Result<SandboxEngine*> Engines::wait_for(const EngineWish& wish, std::stop_token
     }
     const bool away = wish.isolation == Isolation::kKernel &&
                       kind_for(wish.environment) == SandboxKind::kDocker &&
-                      engine.error().code == Errc::kUnavailable;
+                      engine.error().code == Errc::kUnavailable &&
+                      !is_refuted(SandboxKind::kDocker);
     if (!away || cancel.stop_requested() || until <= std::chrono::steady_clock::now())
       return engine;
     if (!said) log::warn(engine.error().detail + ": waiting for it");
@@ -113,6 +115,35 @@ Result<SandboxEngine*> Engines::get(SandboxKind kind) {
     log::info("what an earlier life left in the Docker Engine is gone");
   }
   return open_.emplace(kind, std::move(engine)).first->second.get();
+}
+
+Result<SandboxEngine*> Engines::get_proved(SandboxKind kind) {
+  PROCTOR_TRY(SandboxEngine* const engine, get(kind));
+  PROCTOR_CHECK_OK(proved(kind, *engine));
+  return engine;
+}
+
+// Asked once in a life: a runtime that breaks what is promised is mended by whoever runs this host,
+// and the next life sees that.  Where nothing can be seen nothing is known against it.
+Status Engines::proved(SandboxKind kind, SandboxEngine& engine) {
+  if (kind == SandboxKind::kNull) return ok_status();  // promises nothing
+  const std::lock_guard lock(proofs_mutex_);
+  if (const auto it = proofs_.find(kind); it != proofs_.end()) return it->second;
+  const std::string name(to_string(kind));
+  const Result<IsolationProof> proof = prove_kind(engine, options_);
+  Status status = ok_status();
+  if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnseen)
+    log::warn(name + ": whether it isolates is not known: " +
+              (proof.ok() ? proof->detail : proof.error().detail));
+  if (proof.ok() && proof->verdict == IsolationProof::Verdict::kRefuted)
+    status = Error{Errc::kUnavailable, name + " does not isolate on this host: " + proof->detail};
+  return proofs_.emplace(kind, std::move(status)).first->second;
+}
+
+bool Engines::is_refuted(SandboxKind kind) {
+  const std::lock_guard lock(proofs_mutex_);
+  const auto it = proofs_.find(kind);
+  return it != proofs_.end() && !it->second.ok();
 }
 
 bool Engines::offers(SandboxKind kind) const {
@@ -147,9 +178,11 @@ std::vector<std::string> Engines::features() {
   for (const SandboxKind kind :
        {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
     if (!offers(kind)) continue;
-    const Result<SandboxEngine*> engine = get(kind);
+    const Result<SandboxEngine*> engine = get_proved(kind);
     if (!engine.ok()) {
       not_to_be_had(kind, engine.error());
+      // A coordinator tells it to whoever asks why nobody runs his task.
+      if (is_refuted(kind)) out.push_back("unfit:" + std::string(to_string(kind)));
       continue;
     }
     out.push_back("sandbox:" + std::string(to_string(kind)));
@@ -157,6 +190,7 @@ std::vector<std::string> Engines::features() {
       for (std::string& image : oci_images(options_)) out.push_back(std::move(image));
   }
   if (images_ != ImageRunner::kDocker && userspace_.offered()) out.push_back("isolation:userspace");
+  if (userspace_.is_refuted()) out.push_back("unfit:userspace");
   return out;
 }
 

@@ -43,6 +43,7 @@ class Engines {
 
   // kUnavailable: this host cannot offer it (the text names the image and the engine).
   // kInvalid: a null sandbox outside a benchmark, docker without an image.
+  // kUnavailable too: this host was seen not to isolate what runs in that kind.
   Result<SandboxEngine*> engine_for(const EngineWish& wish);
   // The same, but a Docker Engine that does not answer is waited for, and that is said: it may be
   // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
@@ -56,10 +57,13 @@ class Engines {
   // its id; "isolation:userspace" where runsc does, too.
   std::vector<std::string> features();
   // Opens this kind, which takes a while, before anybody needs it.
-  void open_ahead(SandboxKind kind) { static_cast<void>(get(kind).ok()); }
+  void open_ahead(SandboxKind kind) { static_cast<void>(get_proved(kind).ok()); }
 
  private:
   Result<SandboxEngine*> get(SandboxKind kind);
+  Result<SandboxEngine*> get_proved(SandboxKind kind);
+  Status proved(SandboxKind kind, SandboxEngine& engine);
+  bool is_refuted(SandboxKind kind);
   SandboxKind kind_for(const Environment& environment);
   bool offers(SandboxKind kind) const;
   bool oci_works(const std::string& image);
@@ -72,6 +76,8 @@ class Engines {
   std::map<SandboxKind, std::unique_ptr<SandboxEngine>> open_;
   std::optional<std::set<std::string>> docker_unclean_;  // with what is to be kept
   std::set<SandboxKind> told_;
+  std::mutex proofs_mutex_;  // held while one is looked for, which takes as long as a command
+  std::map<SandboxKind, Status> proofs_;
   std::optional<bool> oci_works_;  // once tried
   UserspaceEngine userspace_;
 };

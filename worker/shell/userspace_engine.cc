@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "worker/sandbox/oci.h"
 #include "worker/sandbox/oci_runtime.h"
+#include "worker/selftest/isolation_proof.h"
 
 namespace proctor {
 
@@ -36,6 +37,7 @@ Result<SandboxEngine*> UserspaceEngine::open() {
 
 Result<SandboxEngine*> UserspaceEngine::for_image(const std::string& image) {
   const std::lock_guard lock(mutex_);
+  if (refuted_) return *refuted_;
   PROCTOR_TRY(SandboxEngine* const engine, open());
   if (oci_offers(options_, image)) return engine;
   return Error{Errc::kUnavailable, "isolation in user space: image " + image +
@@ -48,11 +50,27 @@ bool UserspaceEngine::offered() {
   const std::optional<std::string> image = oci_any_image(options_);
   if (!image) return false;
   if (works_) return *works_;
-  const Result<SandboxEngine*> engine = open();
-  const Status works = engine.ok() ? probe_engine(**engine, *image) : Status(Error(engine.error()));
+  const Status works = try_out(*image);
   if (!works.ok()) log::warn("no isolation in user space here: " + works.error().detail);
   works_ = works.ok();
   return *works_;
+}
+
+Status UserspaceEngine::try_out(const std::string& image) {
+  PROCTOR_TRY(SandboxEngine* const engine, open());
+  PROCTOR_CHECK_OK(probe_engine(*engine, image));
+  const Result<IsolationProof> proof = prove_kind(*engine, options_);
+  if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnseen)
+    log::warn("runsc: whether it isolates is not known: " +
+              (proof.ok() ? proof->detail : proof.error().detail));
+  if (!proof.ok() || proof->verdict != IsolationProof::Verdict::kRefuted) return ok_status();
+  refuted_ = Error{Errc::kUnavailable, "runsc does not isolate on this host: " + proof->detail};
+  return *refuted_;
+}
+
+bool UserspaceEngine::is_refuted() {
+  const std::lock_guard lock(mutex_);
+  return refuted_.has_value();
 }
 
 void UserspaceEngine::clean_up(const std::set<std::string>& keep) {

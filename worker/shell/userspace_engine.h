@@ -19,16 +19,21 @@ class UserspaceEngine {
   // kUnavailable: no runsc, not root, or the image is not in this host's store; with what would
   // help.
   Result<SandboxEngine*> for_image(const std::string& image);
-  // Is runsc here, does it work (an empty command tells, once), and does the store hold any image?
+  // Is runsc here, does it work (an empty command tells, once), does it isolate (likewise), and
+  // does the store hold any image?
   bool offered();
+  // It was seen not to isolate what runs in it.
+  bool is_refuted();
   void clean_up(const std::set<std::string>& keep);
 
  private:
   Result<SandboxEngine*> open();  // with the lock
+  Status try_out(const std::string& image);
   SandboxOptions options_;
   std::mutex mutex_;
   std::unique_ptr<SandboxEngine> engine_;
   std::optional<bool> works_;
+  std::optional<Error> refuted_;
 };
 
 // One empty command in this image: kUnavailable where the runtime may not do what it needs.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "coordinator/core/unfit.h"
+
 using namespace proctor;
 
 namespace {
@@ -81,6 +83,24 @@ TEST_SUITE("roster") {
     CHECK(capability::describe_offer(kEngine) == "Docker and the null sandbox");
     CHECK(capability::describe(kBoth) == "Docker and the null sandbox");
     CHECK(capability::describe(0) == "nothing special");
+  }
+
+  TEST_CASE("a kind that does not isolate where a worker is is nothing that it has") {
+    const std::uint32_t has = capability::from_features(
+        {"sandbox:null", "unfit:bubblewrap", "unfit:oci", "unfit:userspace", "unfit:anything"});
+    CHECK((has & (capability::kBubblewrap | capability::kImages | capability::kUserspace)) == 0);
+    CHECK(capability::describe_unfit(capability::kBubblewrap, has) == "bubblewrap");
+    CHECK(capability::describe_unfit(capability::image_bit(3), has) == "OCI");
+    CHECK(capability::describe_unfit(capability::kUserspace | capability::image_bit(3), has) ==
+          "isolation in user space (runsc)");
+    CHECK(capability::describe_unfit(capability::kNull, has).empty());
+    CHECK(capability::describe_unfit(capability::image_bit(0),
+                                     capability::from_features({"unfit:docker", "unfit:oci"})) ==
+          "Docker and OCI");
+    CHECK(
+        capability::describe_offer(has) ==
+        "the null sandbox (not bubblewrap and OCI and isolation in user space (runsc), which does "
+        "not isolate there)");
   }
 
   TEST_CASE("a store of images offers those that are in it, an engine all of them") {

@@ -242,6 +242,19 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.explain(RunId(0)) == "it has ended");
   }
 
+  TEST_CASE("who waits for a kind that does not isolate where a worker is is told so") {
+    Desk desk(plan_of({0, 1}));
+    desk.start();
+    desk.sync("w1", 2, {}, {}, 1, "unfit:docker");
+    desk.sync("w2", 2, {}, {}, 1, "unfit:bubblewrap");  // which the task does not need
+    const std::string told = desk.core.explain(RunId(1));
+    CHECK_MESSAGE(
+        told.starts_with("it waits for a free worker with Docker: of 2 here none has that; w1 does "
+                         "not offer Docker, which does not isolate there (proctor-worker selftest "
+                         "says what to do); start one"),
+        told);
+  }
+
   TEST_CASE("who waits for a worker is told which one, since when and until when") {
     SchedulerSettings s = settings();
     s.retries.quarantine_after = 1;

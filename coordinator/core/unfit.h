@@ -1,0 +1,18 @@
+#pragma once
+// What a worker does not offer because it saw that this kind of sandbox does not isolate on its
+// host (`unfit:KIND` among its features).  Pure.
+#include <cstdint>
+#include <string>
+
+namespace proctor::capability {
+
+// In the bits of what a worker has, where nothing needs it.
+inline constexpr std::uint32_t kUnfitBubblewrap = 0x10;
+inline constexpr std::uint32_t kUnfitDocker = 0x20;
+inline constexpr std::uint32_t kUnfitOci = 0x40;
+inline constexpr std::uint32_t kUnfitUserspace = 0x80;
+
+// Of the kinds that would run what has these needs, those that are unfit: "Docker and OCI".
+std::string describe_unfit(std::uint32_t needs, std::uint32_t has);
+
+}  // namespace proctor::capability

@@ -14,8 +14,9 @@ endfunction()
 # proctor_test(NAME LABELS unit SOURCES a_test.cc ... LINK lib ...)
 # One doctest binary; every TEST_CASE becomes one ctest with these labels.  One that says "not run: why"
 # is counted as skipped, never as passed.  UNPRIVILEGED: once more, as a user without any rights.
+# SERIAL: beside no other test.
 function(proctor_test name)
-  cmake_parse_arguments(TEST "UNPRIVILEGED" "TIMEOUT" "LABELS;SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(TEST "UNPRIVILEGED;SERIAL" "TIMEOUT" "LABELS;SOURCES;LINK" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
@@ -23,7 +24,7 @@ function(proctor_test name)
   target_link_libraries(${name} PRIVATE proctor_test_main ${TEST_LINK})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   doctest_discover_tests(${name} TEST_PREFIX "${name}: "
-    PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT} SKIP_REGULAR_EXPRESSION "MESSAGE: not run:")
+    PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_SERIAL} SKIP_REGULAR_EXPRESSION "MESSAGE: not run:")
   if(TEST_UNPRIVILEGED)
     doctest_discover_tests(${name} TEST_PREFIX "${name} as nobody: " TEST_LIST ${name}_AS_NOBODY
       EXTRA_ARGS --as-user=65534

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/base/files.h"
+#include "worker/sandbox/namespace_maker.h"
 #include "worker/sandbox/port_look.h"
 
 namespace proctor {
@@ -25,14 +25,6 @@ namespace {
 enum Answer : int { kNobody = 10, kSomebody = 11 };
 
 // What follows runs between fork and _exit: async-signal-safe calls only.
-
-bool put(const char* file, const char* text, std::size_t size) {
-  const int fd = ::open(file, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
-  ::close(fd);
-  return written;
-}
 
 bool bring_up_loopback() {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -52,14 +44,14 @@ struct Maps {
 // 0, or why not.
 int make_namespaces(const Maps& maps, bool user) {
   if (::unshare(user ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET) != 0) return errno;
-  if (user && (!put("/proc/self/setgroups", "deny", 4) ||
-               !put("/proc/self/uid_map", maps.users.data(), maps.users.size()) ||
-               !put("/proc/self/gid_map", maps.groups.data(), maps.groups.size())))
+  if (user && (!put_word("/proc/self/setgroups", "deny", 4) ||
+               !put_word("/proc/self/uid_map", maps.users.data(), maps.users.size()) ||
+               !put_word("/proc/self/gid_map", maps.groups.data(), maps.groups.size())))
     return EPERM;
   if (!bring_up_loopback()) return ENETDOWN;
   // All of its ports may be used.  Where /proc/sys is read-only, those from 1024 on.
-  (void)put("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
-  (void)put("/proc/sys/net/ipv4/ping_group_range", "0 2147483647", 12);
+  (void)put_word("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+  (void)put_word("/proc/sys/net/ipv4/ping_group_range", "0 2147483647", 12);
   return 0;
 }
 
@@ -70,58 +62,6 @@ int exit_of(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// The process in which the namespaces are made, and which lives until they have been opened.
-class NetworkMaker {
- public:
-  NetworkMaker() = default;
-  NetworkMaker(const NetworkMaker&) = delete;
-  NetworkMaker& operator=(const NetworkMaker&) = delete;
-  ~NetworkMaker() {
-    stay_.reset();
-    if (0 < pid_) exit_of(pid_);
-  }
-
-  Status begin(const Maps& maps, bool user) {
-    std::array<int, 2> said{}, stay{};
-    if (::pipe2(said.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
-    UniqueFd said_read(said[0]), said_write(said[1]);
-    if (::pipe2(stay.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
-    UniqueFd stay_read(stay[0]);
-    stay_.reset(stay[1]);
-    const pid_t parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(1);
-      ::close(stay[1]);
-      const auto error = static_cast<unsigned char>(make_namespaces(maps, user));
-      if (::write(said[1], &error, 1) != 1) ::_exit(1);
-      char end = 0;
-      while (::read(stay[0], &end, 1) < 0 && errno == EINTR) {
-      }
-      ::_exit(0);
-    }
-    if (pid_ < 0) return errno_error("fork", errno);
-    said_write.reset();
-    unsigned char error = EPIPE;
-    while (::read(said_read.get(), &error, 1) < 0 && errno == EINTR) {
-    }
-    if (error != 0) return errno_error("a network namespace", error);
-    return ok_status();
-  }
-
-  Result<UniqueFd> open(const char* kind) const {
-    const std::string file = "/proc/" + std::to_string(pid_) + "/ns/" + kind;
-    UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd.valid()) return errno_error("open " + file, errno);
-    return fd;
-  }
-
- private:
-  pid_t pid_ = -1;
-  UniqueFd stay_;
-};
-
 }  // namespace
 
 Result<std::shared_ptr<SharedNetwork>> BoxNetwork::make() {
@@ -130,12 +70,13 @@ Result<std::shared_ptr<SharedNetwork>> BoxNetwork::make() {
   // Of our own user namespace where we may; that is cheaper to enter, and who runs inside has no
   // right over it at all.
   bool user = ::geteuid() != 0;
-  auto maker = std::make_unique<NetworkMaker>();
-  Status made = maker->begin(maps, user);
+  const auto make = [&] { return make_namespaces(maps, user); };
+  auto maker = std::make_unique<NamespaceMaker>();
+  Status made = maker->begin("a network namespace", make);
   if (!made.ok() && !user) {
     user = true;
-    maker = std::make_unique<NetworkMaker>();
-    made = maker->begin(maps, user);
+    maker = std::make_unique<NamespaceMaker>();
+    made = maker->begin("a network namespace", make);
   }
   if (!made.ok())
     return Error{Errc::kUnavailable, "shared network: " + std::move(made).error().detail};

@@ -18,6 +18,8 @@ class BoxNetwork final : public SharedNetwork {
   // The calling process is in it from now on.  Async-signal-safe; for a child between fork and
   // exec.
   bool enter() const;
+  // Who enters it has left our user namespace, and enters none beside it.
+  bool has_users() const { return user_.valid(); }
 
  private:
   BoxNetwork(UniqueFd user, UniqueFd network)

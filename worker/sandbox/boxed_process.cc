@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -122,6 +123,11 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
   }
   if (launch.network && !launch.network->enter()) give_up(plan, "enter its network");
   if (launch.enter && !launch.enter()) give_up(plan, "mount what it starts in");
+  if (launch.counts) {
+    if (!launch.counts->enter()) give_up(plan, "enter a user namespace of its own");
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // forgotten by whoever gets other rights
+    if (::getppid() != plan.parent) give_up(plan, "find its parent");
+  }
   // Out of the way of 0..5 first, so that no dup2 overwrites a source.
   std::array<int, 6> from = {plan.fds.in,     plan.fds.out,         plan.fds.err,
                              plan.fds.status, plan.fds.environment, plan.fds.seccomp};
@@ -201,8 +207,7 @@ class Running {
     PROCTOR_TRY(const UniqueFd environment,
                 make_memfd(launch_.status_as_input ? "" : launch_.environment));
     PROCTOR_TRY(const UniqueFd seccomp, make_memfd(launch_.seccomp));
-    const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!nothing.valid()) return errno_error("open /dev/null", errno);
+    PROCTOR_TRY(const int nothing, nothing_to_read());
     cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     held_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!cancel_.valid() || !held_.valid()) return errno_error("eventfd", errno);
@@ -219,7 +224,7 @@ class Running {
                    launch_.argv[0].c_str(),
                    argv.data(),
                    env.data(),
-                   {launch_.status_as_input ? status.write.get() : nothing.get(), out.write.get(),
+                   {launch_.status_as_input ? status.write.get() : nothing, out.write.get(),
                     err.write.get(), status.write.get(), environment.get(), seccomp.get()},
                    ::getpid()};
     begun_ = now();

@@ -21,6 +21,7 @@
 #include "worker/sandbox/box_network.h"
 #include "worker/sandbox/hold.h"
 #include "worker/sandbox/limit_watch.h"
+#include "worker/sandbox/user_counts.h"
 
 namespace proctor {
 
@@ -52,6 +53,9 @@ struct BoxLaunch {
   std::function<void(pid_t runtime, bool stand_still)> suspend{};
   // Entered in place of the worker's network; null: none is.
   std::shared_ptr<const BoxNetwork> network{};
+  // Where it is counted what it takes of what the kernel counts by user: entered last.  Null: with
+  // the worker.
+  std::shared_ptr<const UserCounts> counts{};
   // Called when the namespaces are made and the command is about to run.
   std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.

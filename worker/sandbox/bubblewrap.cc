@@ -41,6 +41,7 @@ struct Shared {
   CgroupHost cgroups;
   std::string label;
   std::optional<LeanHost> lean;  // where bwrap is started; none: on the host as it is
+  UserCountsPool counts{UserCountsPool::For::kProcess};
   std::atomic<std::uint64_t> next{1};
 };
 
@@ -76,6 +77,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     PROCTOR_TRY(box->group, shared_->cgroups.make(name, limits()));
     box->launch = prepare(exec, *box);
     box->watch_memory = !shared_->cgroups.has("memory");
+    PROCTOR_TRY(box->launch.counts, shared_->counts.take());
     return std::unique_ptr<Box>(std::move(box));
   }
 
@@ -201,6 +203,7 @@ class BubblewrapEngine final : public SandboxEngine {
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},
+            {"user_counts", shared_->counts.works() ? "namespace" : "none"},
             {"seccomp", "filter"}};
   }
 
@@ -255,6 +258,11 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
   Result<LeanHost> lean = LeanHost::make(shared->view, root);
   if (lean.ok()) shared->lean = std::move(lean).value();
   Status works = probe(shared, empty);
+  if (!works.ok() && shared->counts.works()) {
+    log::info("sandboxes are counted with the worker: " + works.error().detail);
+    shared->counts = UserCountsPool::none();
+    works = probe(shared, empty);
+  }
   if (!works.ok() && shared->lean) {
     log::info("bubblewrap starts on the whole host: " + works.error().detail);
     shared->lean.reset();

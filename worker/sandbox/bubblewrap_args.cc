@@ -1,12 +1,25 @@
 #include "worker/sandbox/bubblewrap_args.h"
 
 #include "worker/sandbox/boxed_process.h"
+#include "worker/sandbox/devices.h"
 #include "worker/sandbox/mount_rules.h"
 
 namespace proctor {
 namespace {
 
-constexpr const char* kInitAt = "/init";
+// Read-only, each of them: those bwrap finds are the host's files.
+void add_devices(const HostView& host, std::vector<std::string>& a) {
+  if (!host.dev.empty()) {
+    a.insert(a.end(), {"--dev-bind", host.dev.string(), "/dev"});
+    return;
+  }
+  a.insert(a.end(), {"--dev", "/dev"});
+  for (const Device& device : kDevices)
+    a.insert(a.end(), {"--remount-ro", std::string("/dev/") + device.name});
+  if (!host.terminals.empty())
+    a.insert(a.end(), {"--dev-bind", host.terminals.string(), "/dev/pts"});
+  a.insert(a.end(), {"--remount-ro", "/dev"});
+}
 
 }  // namespace
 
@@ -42,7 +55,8 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   for (const std::string& at : host.proc_masked_files) add({"--ro-bind", "/dev/null", at});
   for (const std::string& at : host.proc_masked_dirs)
     add({"--perms", "0555", "--tmpfs", at, "--remount-ro", at});
-  add({"--remount-ro", "/proc", "--dev", "/dev"});
+  add({"--remount-ro", "/proc"});
+  add_devices(host, a);
   for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});
   for (const auto& [link, target] : host.links) add({"--symlink", target, link});
   add({"--ro-bind", host.etc.string(), "/etc"});
@@ -60,9 +74,9 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
     add({m.writable ? "--bind" : "--ro-bind", m.host.string(), m.at});
   }
   // The root itself is a tmpfs of bwrap's: nothing to write there either.
-  add({"--ro-bind", host.init.string(), kInitAt, "--remount-ro", "/dev", "--remount-ro", "/"});
+  add({"--ro-bind", host.init.string(), kBubblewrapInitAt, "--remount-ro", "/"});
   // bwrap's own first process can be traced from inside, and with it the exit code be forged.
-  add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kInitAt, "--"});
+  add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kBubblewrapInitAt, "--"});
   a.insert(a.end(), spec.launcher.begin(), spec.launcher.end());
   add({"/bin/sh", "-c", command});
   return a;

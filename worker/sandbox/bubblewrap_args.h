@@ -12,6 +12,8 @@
 
 namespace proctor {
 
+inline constexpr const char* kBubblewrapInitAt = "/init";
+
 // What of this host every sandbox shows.
 struct HostView {
   fs::path bwrap;
@@ -19,6 +21,9 @@ struct HostView {
   std::vector<std::string> dirs;                           // "/usr", and "/bin" where it is real
   fs::path etc;                                            // our /etc
   fs::path init;                                           // our first process, shown at /init
+  // What is shown as /dev, terminals of its own in it (devices.h); empty: bwrap makes one of the
+  // host's files.  Then `terminals` is shown as /dev/pts, unless it is empty too.
+  fs::path dev, terminals;
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
   std::vector<std::string> etc_shown;  // folders of the host's /etc that are shown in ours
   std::string resolver;                // what is shown as /etc/resolv.conf; empty: there is none

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
 
 namespace proctor {
@@ -20,6 +21,9 @@ namespace {
 constexpr std::size_t kPlaces = 24;  // of each kind; a contract with more gets the whole host
 constexpr const char* kEtc = "/etc";
 constexpr const char* kInit = "/init";
+constexpr const char* kDev = "/dev";
+constexpr const char* kTerminals = "/dev/pts";
+constexpr const char* kTerminalsAlone = "/pts";
 
 std::string place(const char* kind, std::size_t i) {
   return std::string("/") + kind + "/" + std::to_string(i);
@@ -44,7 +48,7 @@ class HostMaker {
     for (const std::string& dir : host.etc_shown)
       PROCTOR_CHECK_OK(call("bind " + dir, mount(dir, root_.string() + dir, nullptr, MS_BIND)));
     PROCTOR_CHECK_OK(bind("/proc", "/proc", 0));
-    PROCTOR_CHECK_OK(bind("/dev", "/dev", 0));
+    PROCTOR_CHECK_OK(show_devices());
     PROCTOR_CHECK_OK(bind_file(host.init.string(), kInit));
     PROCTOR_CHECK_OK(make_dirs(root_ / "tmp"));  // bwrap builds there
     for (std::size_t i = 0; i < kPlaces; ++i) {
@@ -61,6 +65,8 @@ class HostMaker {
                 mount("", "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC));
   }
 
+  bool own_devices = false;
+
  private:
   static int mount(const std::string& from, const std::string& at, const char* type,
                    unsigned long flags) {
@@ -69,6 +75,25 @@ class HostMaker {
   static Status call(const std::string& what, int result) {
     if (result == 0) return ok_status();
     return Error{Errc::kUnavailable, errno_error(what, errno).detail};
+  }
+  // Without root no device can be made: bwrap takes the host's.
+  Status show_devices() {
+    const std::string dev = root_.string() + kDev;
+    PROCTOR_CHECK_OK(make_dirs(dev));
+    own_devices = make_devices(dev.c_str());
+    if (!own_devices) {
+      PROCTOR_CHECK_OK(make_dirs(root_.string() + kTerminalsAlone));
+      return call("bind /dev", mount(kDev, dev, nullptr, MS_BIND));
+    }
+    for (const char* folder : {"/pts", "/shm"}) PROCTOR_CHECK_OK(make_dirs(dev + folder));
+    for (const auto& [link, target] : {std::pair{"/ptmx", "pts/ptmx"},
+                                       {"/fd", "/proc/self/fd"},
+                                       {"/core", "/proc/kcore"},
+                                       {"/stdin", "/proc/self/fd/0"},
+                                       {"/stdout", "/proc/self/fd/1"},
+                                       {"/stderr", "/proc/self/fd/2"}})
+      PROCTOR_CHECK_OK(call("link", ::symlink(target, (dev + link).c_str())));
+    return ok_status();
   }
   Status bind(const std::string& from, const std::string& at, unsigned long flags) {
     PROCTOR_CHECK_OK(make_dirs(root_.string() + at));
@@ -86,13 +111,16 @@ class HostMaker {
 
 Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
   UniqueFd ns;
+  bool own_devices = false;
   std::optional<Error> failed;
   // A namespace belongs to a thread; the descriptor keeps this one when its thread is gone.
   std::thread([&] {
-    if (Status made = HostMaker(scratch).run(host); !made.ok()) {
+    HostMaker maker(scratch);
+    if (Status made = maker.run(host); !made.ok()) {
       failed = std::move(made).error();
       return;
     }
+    own_devices = maker.own_devices;
     ns.reset(::open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC));
     if (!ns.valid()) failed = errno_error("open a mount namespace", errno);
   }).join();
@@ -100,6 +128,8 @@ Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
   HostView view = host;
   view.etc = kEtc;
   view.init = kInit;
+  if (own_devices) view.dev = kDev;
+  view.terminals = own_devices ? kTerminals : kTerminalsAlone;
   view.etc_shown.clear();
   return LeanHost(std::move(ns), std::move(view));
 }
@@ -151,7 +181,9 @@ bool LeanHost::enter(const Shown& shown) const {
       return false;
     raw::close(trees.at(i));
   }
-  return true;
+  // Of this sandbox alone: nobody else's terminals are there to be opened.
+  return ::mount("devpts", view_.terminals.c_str(), "devpts", MS_NOSUID | MS_NOEXEC,
+                 kTerminalOptions) == 0;
 }
 
 }  // namespace proctor

@@ -35,7 +35,9 @@ struct Shared {
         dir(std::move(folder)),
         images(std::move(store)),
         cgroups(std::move(groups)),
-        userspace(runtime.filename() == kRunsc) {}
+        userspace(runtime.filename() == kRunsc),
+        counts(runtime.filename() == kRunc ? UserCountsPool(UserCountsPool::For::kContainer)
+                                           : UserCountsPool::none()) {}
   fs::path init() const { return dir.path() / "init"; }
   fs::path etc() const { return dir.path() / "etc"; }
   fs::path state() const { return dir.path() / "state"; }  // the runtime's own
@@ -44,6 +46,7 @@ struct Shared {
   ImageStore images;
   CgroupHost cgroups;
   bool userspace;  // by runsc
+  UserCountsPool counts;
   std::atomic<std::uint64_t> next{1};
 };
 
@@ -62,6 +65,7 @@ struct OciBox final : Box {
   }
   fs::path bundle, state, mounts;  // mounts: what those inside look through
   std::string runtime;             // its name
+  std::shared_ptr<const UserCounts> counts;
   std::optional<OciRoot> root;
 };
 
@@ -90,7 +94,9 @@ class OciSandbox final : public BoxedSandbox {
     box->mounts = box->bundle.string() + ".mounts";
     PROCTOR_CHECK_OK(make_private_dirs(box->bundle));
     PROCTOR_CHECK_OK(make_dirs(box->mounts));
-    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->mounts, layer_bytes()));
+    PROCTOR_TRY(box->counts, shared_->counts.take());
+    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->mounts, layer_bytes(),
+                                            box->counts ? shown_beside() : OciRoot::Beside{}));
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
                                 oci_config(spec(), host_of(*box, group), exec.command),
                                 Durability::kLazy));
@@ -135,6 +141,11 @@ class OciSandbox final : public BoxedSandbox {
     return ok_status();
   }
 
+  // What a runtime in a user namespace cannot make, or show, by itself.
+  OciRoot::Beside shown_beside() const {
+    return {.devices = true, .sys = spec().network || spec().shared};
+  }
+
   // A program's root is writable: what it writes there is memory, and counts as such.
   std::uint64_t layer_bytes() const {
     if (!spec().program) return kMountPointBytes;
@@ -155,6 +166,8 @@ class OciSandbox final : public BoxedSandbox {
     host.limit_cpus = shared_->cgroups.has("cpu");
     host.userspace = shared_->userspace;
     host.hide_groups = shared_->cgroups.has("unified");
+    host.counts = box.counts.get();
+    host.sys = box.root->sys();
     return host;
   }
 
@@ -214,6 +227,7 @@ class OciEngine final : public SandboxEngine {
               {"file", "gvisor"},
               {"network", "gvisor"},
               {"seccomp", "gvisor"},
+              {"user_counts", "gvisor"},
               {"kernel", "gvisor"}};
     return {{"memory", c.keeper("memory", "none")},
             {"processes", c.keeper("pids", "none")},
@@ -225,6 +239,7 @@ class OciEngine final : public SandboxEngine {
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},
+            {"user_counts", shared_->counts.works() ? "namespace" : "none"},
             {"seccomp", "filter"}};
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/base/json.h"
+#include "worker/sandbox/devices.h"
 #include "worker/sandbox/image_rules.h"
 #include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/seccomp_filter.h"
@@ -33,13 +34,18 @@ Json userspace_mounts() {
 }
 
 // What every container has, as the Docker Engine mounts it.
-Json kernel_mounts() {
+Json kernel_mounts(const OciHost& host) {
+  Json sys = kernel_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
+  if (!host.sys.empty())
+    sys =
+        kernel_mount("/sys", "bind", host.sys.c_str(), {"bind", "nosuid", "noexec", "nodev", "ro"});
   return Json::array(
       {kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
        kernel_mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
        kernel_mount("/dev/pts", "devpts", "devpts",
-                    {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
-       kernel_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
+                    {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5",
+                     kTerminalsMost}),
+       std::move(sys),
        kernel_mount("/sys/fs/cgroup", "cgroup", "cgroup", {"ro", "nosuid", "noexec", "nodev"}),
        kernel_mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
        kernel_mount("/dev/shm", "tmpfs", "shm",
@@ -68,7 +74,7 @@ Json spec_mounts(const SandboxSpec& spec) {
 }
 
 Json mounts(const SandboxSpec& spec, const OciHost& host) {
-  Json out = host.userspace ? userspace_mounts() : kernel_mounts();
+  Json out = host.userspace ? userspace_mounts() : kernel_mounts(host);
   out.push_back(bind_mount(host.init, kContainerInitAt, false));
   for (Json& m : spec_mounts(spec)) out.push_back(std::move(m));
   out.push_back(bind_mount(host.etc / "hostname", "/etc/hostname", false));
@@ -136,6 +142,13 @@ Json userspace_section(const SandboxSpec& spec) {
   return {{"namespaces", std::move(namespaces)}, {"seccomp", std::move(seccomp)}};
 }
 
+Json id_mappings(const std::vector<UserCounts::Range>& ranges) {
+  Json out = Json::array();
+  for (const UserCounts::Range& r : ranges)
+    out.push_back({{"containerID", r.first}, {"hostID", r.first}, {"size", r.count}});
+  return out;
+}
+
 Json linux_section(const SandboxSpec& spec, const OciHost& host) {
   if (host.userspace) return userspace_section(spec);
   Json namespaces = Json::array();
@@ -152,6 +165,12 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
     // A network of one's own, without any interface but lo: all of its ports may be used.
     out["sysctl"] = {{"net.ipv4.ip_unprivileged_port_start", "0"},
                      {"net.ipv4.ping_group_range", "0 2147483647"}};
+  }
+  if (host.counts != nullptr) {
+    namespaces.push_back({{"type", "user"}, {"path", host.counts->path()}});
+    // Its own, once more: a runtime wants to know them before it joins.
+    out["uidMappings"] = id_mappings(host.counts->users());
+    out["gidMappings"] = id_mappings(host.counts->groups());
   }
   out["namespaces"] = std::move(namespaces);
   return out;

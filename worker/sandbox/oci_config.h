@@ -6,6 +6,7 @@
 
 #include "common/images/image_list.h"
 #include "worker/sandbox/sandbox.h"
+#include "worker/sandbox/user_counts.h"
 
 namespace proctor {
 
@@ -19,6 +20,10 @@ struct OciHost {
   bool limit_memory = true, limit_processes = true, limit_cpus = true;  // the kernel can, here
   bool hide_groups =
       false;  // of the host: on control groups of version 2, as the Docker Engine does
+  // Which user namespace it joins; null: none.  Its users are those of the host, and so are its
+  // networks, where it has none of its own: `sys` then is what it is shown as /sys.
+  const UserCounts* counts = nullptr;
+  std::string sys{};
   // By runsc: the kernel inside is one in user space, and the host's limits are not its business.
   bool userspace = false;
 };

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
 
 namespace proctor {
@@ -13,7 +14,8 @@ constexpr mode_t kFolder = 0755;
 
 }  // namespace
 
-OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes)
+OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
+                 Beside beside)
     : root_(bundle / "root"),
       layer_(bundle / "layer"),
       upper_(layer_ + "/upper"),
@@ -21,19 +23,22 @@ OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64
       // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
       marker_(upper_ + "/.dockerenv"),
       options_("lowerdir=" + image_root.string() + ",upperdir=" + upper_ + ",workdir=" + work_),
-      layer_options_("mode=755,size=" + std::to_string(layer_bytes)) {}
+      layer_options_("mode=755,size=" + std::to_string(layer_bytes)),
+      sys_(beside.sys ? bundle / "sys" : fs::path()),
+      beside_(beside) {}
 
 Result<OciRoot> OciRoot::prepare(const fs::path& image_root, const fs::path& bundle,
-                                 std::uint64_t layer_bytes) {
+                                 std::uint64_t layer_bytes, Beside beside) {
   // Both would be read as the end of a word of the mount's options.
   if (image_root.native().find_first_of(",:\\") != std::string::npos ||
       bundle.native().find_first_of(",:\\") != std::string::npos) {
     return Error{Errc::kInvalid,
                  "oci: ',', ':' or '\\' in " + image_root.string() + " or " + bundle.string()};
   }
-  OciRoot out(image_root, bundle, layer_bytes);
+  OciRoot out(image_root, bundle, layer_bytes, beside);
   PROCTOR_CHECK_OK(make_dirs(out.root_));
   PROCTOR_CHECK_OK(make_dirs(out.layer_));
+  if (beside.sys) PROCTOR_CHECK_OK(make_dirs(out.sys_));
   return out;
 }
 
@@ -47,7 +52,13 @@ bool OciRoot::enter() const {
       ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
     return false;
   if (!raw::make_file(marker_.c_str(), kFolder)) return false;
-  return ::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options_.c_str()) == 0;
+  if (::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options_.c_str()) != 0) return false;
+  if (beside_.sys && ::mount("sysfs", sys_.c_str(), "sysfs",
+                             MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+    return false;
+  return !beside_.devices ||
+         (::mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") == 0 &&
+          make_devices("/dev"));
 }
 
 }  // namespace proctor

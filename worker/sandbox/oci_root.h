@@ -12,18 +12,26 @@ namespace proctor {
 
 class OciRoot {
  public:
+  // What is mounted beside the root, for a runtime that makes it a container of a user namespace.
+  struct Beside {
+    bool devices = false;  // of its own, in place of the host's /dev: shown would be the host's
+    bool sys = false;      // sysfs of the network it starts in, which is not that namespace's
+  };
   // Folders that lie in `bundle` and are made here: the root itself, and what backs it, which holds
   // `layer_bytes` at most.
   static Result<OciRoot> prepare(const fs::path& image_root, const fs::path& bundle,
-                                 std::uint64_t layer_bytes);
+                                 std::uint64_t layer_bytes, Beside beside);
   const fs::path& path() const { return root_; }
+  const std::string& sys() const { return sys_; }  // where that is; empty: it is not
   // False: errno says why not.
   bool enter() const;
 
  private:
-  OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes);
+  OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
+          Beside beside);
   fs::path root_;
-  std::string layer_, upper_, work_, marker_, options_, layer_options_;
+  std::string layer_, upper_, work_, marker_, options_, layer_options_, sys_;
+  Beside beside_;
 };
 
 }  // namespace proctor

@@ -14,6 +14,7 @@ namespace proctor {
 // since 1.15), where what was used is read?
 bool crun_keeps(std::string_view version);
 
+inline constexpr const char* kRunc = "runc";
 inline constexpr const char* kRunsc = "runsc";
 
 // `wanted`: "runc", "crun", "runsc", or empty: runc, and crun where there is no runc.

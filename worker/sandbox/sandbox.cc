@@ -2,6 +2,7 @@
 
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"
+#include "worker/sandbox/host_lack.h"
 #include "worker/sandbox/null.h"
 #include "worker/sandbox/oci.h"
 
@@ -34,6 +35,7 @@ Result<std::shared_ptr<SharedNetwork>> SandboxEngine::open_network(const std::st
 
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
                                                            const SandboxOptions& options) {
+  (void)host_lack_before();
   switch (kind) {
     case SandboxKind::kBubblewrap:
       return open_bubblewrap_engine(options);

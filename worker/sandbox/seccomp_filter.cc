@@ -65,6 +65,8 @@ constexpr Denied kDenied[] = {
     {SCMP_SYS(io_uring_setup), ENOSYS},
     {SCMP_SYS(io_uring_enter), ENOSYS},
     {SCMP_SYS(io_uring_register), ENOSYS},
+    // The kernel has so many contexts for the whole host, and one sandbox can take all of them.
+    {SCMP_SYS(io_setup), ENOSYS},
     // Its flags are behind a pointer, which BPF cannot read; libcs then use clone, filtered below.
     {SCMP_SYS(clone3), ENOSYS},
 };

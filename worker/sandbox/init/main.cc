@@ -7,6 +7,8 @@
 // read from there and is nothing else (environment.h); with --userspace it comes from where the
 // status goes. With --disk it looks four times a second whether the file system of FOLDER is full,
 // and says so in that code (full_disk.h), for the program may outlive whoever else would look.
+// `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
+// have any more (lacks.h).
 //
 // Nothing inside may trace it or reach its descriptors through /proc, so the code under test cannot
 // write the exit code itself.  Static, in the image of a stranger: nothing but the kernel is there.
@@ -27,6 +29,7 @@
 
 #include "worker/sandbox/init/environment.h"
 #include "worker/sandbox/init/full_disk.h"
+#include "worker/sandbox/init/lacks.h"
 #include "worker/sandbox/init/userspace.h"
 
 namespace {
@@ -80,6 +83,7 @@ int bury(pid_t child) {
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {
+  if (argc == 2 && ::strcmp(argv[1], "--lacks") == 0) return proctor::say_what_lacks(1);
   ::prctl(PR_SET_DUMPABLE, 0);
   const char* watched = nullptr;
   bool userspace = false;

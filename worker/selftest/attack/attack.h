@@ -34,6 +34,7 @@ void fill_empty(const Arguments& a);
 void fill_memory_folders(const Arguments& a);
 void survivors(const Arguments& a);
 void kill_all(const Arguments& a);
+void hold(const Arguments& a);
 
 // Tries nothing, until it is killed.
 void stand(const Arguments& a);
@@ -49,5 +50,6 @@ void network(const Arguments& a);
 void privileges(const Arguments& a);
 void kernel_calls(const Arguments& a);
 void odd_names(const Arguments& a);
+void need(const Arguments& a);
 
 }  // namespace attack

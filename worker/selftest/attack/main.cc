@@ -30,7 +30,9 @@ constexpr Attack kAttacks[] = {{"stand", stand},
                                {"network", network},
                                {"privileges", privileges},
                                {"kernel-calls", kernel_calls},
-                               {"odd-names", odd_names}};
+                               {"odd-names", odd_names},
+                               {"hold", hold},
+                               {"need", need}};
 constexpr int kBadUse = 2;
 constexpr int kWordsMax = 32;
 

@@ -1,0 +1,164 @@
+// What the kernel counts by user, or for all of a host: one sandbox takes all of it that it can
+// have, and its neighbour does one ordinary thing with it.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/integration/sandbox/run_command.h"
+#include "worker/sandbox/host_lack.h"
+#include "worker/selftest/attack_program.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+constexpr const char* kProgramAt = "/opt/counts";
+
+// A sandbox with the attacks in it, and a workspace of its own on the host.
+struct Place {
+  Place(Bench& b, const std::string& name) : bench(b), dir(b.scratch() / name), spec(b.spec()) {
+    REQUIRE(make_dirs(dir / "program").ok());
+    REQUIRE(make_dirs(dir / "workspace").ok());
+    fs::permissions(bench.scratch(), fs::perms(0755));
+    fs::permissions(dir / "workspace", fs::perms(0777));  // the user inside may be another
+    REQUIRE(write_file(dir / "program/attack", attack_program(), Durability::kLazy, 0755).ok());
+    spec.label += "-" + name;
+    spec.workspace = dir / "workspace";
+    spec.workspace_volume.clear();
+    spec.memory_bytes = std::uint64_t{512} << 20;
+    spec.mounts.push_back({dir / "program", kProgramAt, false});
+  }
+
+  Said run(const std::string& words, std::chrono::milliseconds timeout,
+           std::stop_token cancel = {}) const {
+    ExecSpec exec;
+    exec.command = "exec " + std::string(kProgramAt) + "/attack " + words;
+    exec.timeout = timeout;
+    exec.stdout_file = dir / "out";
+    exec.stderr_file = dir / "err";
+    return testing::run(bench, spec, exec, std::move(cancel));
+  }
+
+  Bench& bench;
+  fs::path dir;
+  SandboxSpec spec;
+};
+
+// Holds all there is of it for as long as the object lives.
+class Taker {
+ public:
+  Taker(Bench& bench, const std::string& what) : place_(bench, "taker-" + what) {
+    (void)fs::remove(place_.spec.workspace / "held");
+    thread_ = std::jthread([this, what](std::stop_token stop) {
+      said_ = place_.run("hold what=" + what, std::chrono::minutes(2), std::move(stop)).out;
+      over_ = true;
+    });
+    while (!over_ && !fs::exists(place_.spec.workspace / "held"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  // "128 Too many open files"
+  std::string held() const {
+    const auto text = read_file(place_.spec.workspace / "held", 1 << 10);
+    return text.ok() ? *text : "nothing: " + said_;
+  }
+
+ private:
+  Place place_;
+  std::string said_;
+  std::atomic<bool> over_{false};
+  std::jthread thread_;
+};
+
+// Docker's containers are all the host's root to the kernel.
+void check_own(const std::string& what) {
+  const auto bench = make_bench();
+  if (!bench) return;
+  const bool docker = bench->engine().kind() == SandboxKind::kDocker;
+  if (!docker && ::geteuid() == 0) CHECK(bench->engine().enforcement().at("user_counts") != "none");
+  const Place neighbour(*bench, "neighbour-" + what);
+  const Said alone = neighbour.run("need what=" + what, std::chrono::seconds(20));
+  INFO(alone.out << alone.err);
+  if (alone.out.find("ESCAPED") != std::string::npos) {
+    MESSAGE("left out: no sandbox here has " << what << ": " << alone.out);
+    return;
+  }
+  const Taker taker(*bench, what);
+  MESSAGE("held: " << taker.held());
+  const Said said = neighbour.run("need what=" + what, std::chrono::seconds(20));
+  if (docker) {
+    MESSAGE("counted with the host's here: " << said.out);
+    return;
+  }
+  CHECK_MESSAGE(said.out == "DONE\n", said.out << said.err);
+}
+
+// What the host cannot give to another sandbox now.
+std::string lack(Bench& bench) {
+  const auto said =
+      host_lack(bench.engine(), bench.spec(), bench.scratch() / "lacks", std::stop_token());
+  REQUIRE_MESSAGE(said.ok(), said.error().detail);
+  return *said;
+}
+
+// What no namespace divides: nobody's failure, and known as that.
+void check_noticed(const std::string& what, const std::string& name) {
+  const auto bench = make_bench();
+  if (!bench) return;
+  if (bench->userspace()) return;  // divides all of it
+  if (host_lack_before().find(name) != std::string::npos) {
+    MESSAGE("left out: this host has no more " << name << " before anybody takes any");
+    return;
+  }
+  CHECK(lack(*bench).find(name) == std::string::npos);
+  {
+    const Taker taker(*bench, what);
+    MESSAGE("held: " << taker.held());
+    CHECK(lack(*bench).find(name) != std::string::npos);
+  }
+  CHECK(lack(*bench).find(name) == std::string::npos);
+}
+
+}  // namespace
+
+TEST_SUITE("counts") {
+  TEST_CASE("inotify instances are each sandbox's own") {
+    check_own("inotify");
+  }
+  TEST_CASE("fanotify groups are each sandbox's own") {
+    check_own("fanotify");
+  }
+  TEST_CASE("pending signals are each sandbox's own") {
+    check_own("signals");
+  }
+  TEST_CASE("message queues are each sandbox's own") {
+    check_own("messages");
+  }
+  TEST_CASE("locked shared memory is each sandbox's own") {
+    check_own("locked");
+  }
+  TEST_CASE("terminals that one sandbox takes leave some for its neighbour") {
+    check_own("terminals");
+  }
+  TEST_CASE("descriptors in flight that others hold are known for what lacks") {
+    check_noticed("descriptors", "descriptors on their way through sockets");
+  }
+  TEST_CASE("pages in pipes that others hold are known for what lacks") {
+    check_noticed("pipes", "pages in pipes");
+  }
+  TEST_CASE("what sandboxes of Docker hold of what is counted by user is known for what lacks") {
+    const auto bench = make_bench();
+    if (!bench || bench->engine().kind() != SandboxKind::kDocker) return;
+    check_noticed("inotify", "inotify instances");
+    check_noticed("terminals", "terminals");
+    check_noticed("signals", "pending signals");
+  }
+  TEST_CASE("contexts of asynchronous input and output are the whole host's and nobody's here") {
+    const auto bench = make_bench();
+    if (!bench || bench->engine().kind() == SandboxKind::kDocker) return;
+    const Said said = Place(*bench, "aio").run("need what=aio", std::chrono::seconds(20));
+    CHECK(said.out.starts_with("ESCAPED: no aio"));
+  }
+}

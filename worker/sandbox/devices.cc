@@ -1,0 +1,63 @@
+#include "worker/sandbox/devices.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <string>
+
+#include "common/base/unique_fd.h"
+#include "worker/sandbox/raw_calls.h"
+
+namespace proctor {
+namespace {
+
+constexpr const char* kNull = "/dev/null";
+
+// Through a mount of its own that is read-only: what is written to a device is no change of it, but
+// its mode and its times are.  Without root it is nobody's here to change.
+UniqueFd open_read_only() {
+  const UniqueFd tree(
+      ::open_tree(AT_FDCWD, kNull, OPEN_TREE_CLONE | static_cast<unsigned>(OPEN_TREE_CLOEXEC)));
+  if (!tree.valid()) return {};
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return {};
+  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(tree.get())).c_str(),
+                         O_RDONLY | O_NOCTTY | O_CLOEXEC));
+}
+
+}  // namespace
+
+bool make_devices(const char* dir) {
+  constexpr mode_t kForAll = 0666;
+  const int folder =
+      static_cast<int>(::syscall(SYS_openat, AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  if (folder < 0) return false;
+  bool made = true;
+  for (const Device& device : kDevices)
+    made = made &&
+           ::mknodat(folder, device.name, S_IFCHR | kForAll,
+                     ::makedev(device.major, device.minor)) == 0 &&
+           ::fchmodat(folder, device.name, kForAll, 0) == 0;  // whatever our mask
+  const int error = errno;
+  raw::close(folder);
+  errno = error;
+  return made;
+}
+
+Result<int> nothing_to_read() {
+  static const UniqueFd fd = [] {
+    UniqueFd out = open_read_only();
+    if (!out.valid()) out.reset(::open(kNull, O_RDONLY | O_CLOEXEC));
+    return out;
+  }();
+  if (!fd.valid()) return errno_error("open /dev/null", errno);
+  return fd.get();
+}
+
+}  // namespace proctor

@@ -1,0 +1,108 @@
+#include "worker/sandbox/host_lack.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/log.h"
+#include "common/base/unique_fd.h"
+#include "worker/sandbox/bubblewrap_args.h"
+#include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/init/lacks.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::chrono::milliseconds kTimeout{30'000};
+constexpr std::uint64_t kMemory = std::uint64_t{256} << 20;
+constexpr std::uint32_t kProcesses = 16;
+constexpr std::size_t kSaidMost = std::size_t{4} << 10;
+
+// Those lines that are none of `before`, as words.
+std::string listed(const std::string& text, const std::string& before) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (before.find(line + "\n") != std::string::npos) continue;
+    out += (out.empty() ? "" : ", ") + line;
+  }
+  return out;
+}
+
+// Whoever has these rights is refused nothing.
+bool drop_rights() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  return ::syscall(SYS_capset, &header, none) == 0;
+}
+
+std::string ask_in_child() {
+  int said[2];
+  if (::pipe2(said, O_CLOEXEC) != 0) return {};
+  UniqueFd read(said[0]), write(said[1]);
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(drop_rights() ? say_what_lacks(said[1]) : 1);
+  write.reset();
+  if (pid < 0) return {};
+  std::string out;
+  std::array<char, 256> bytes{};
+  for (ssize_t n = 0; 0 < (n = ::read(read.get(), bytes.data(), bytes.size())) || errno == EINTR;) {
+    if (0 < n) out.append(bytes.data(), static_cast<std::size_t>(n));
+    errno = 0;
+  }
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
+                              const fs::path& scratch, std::stop_token cancel) {
+  const SandboxKind kind = engine.kind();
+  // One runs nothing, and the other has a kernel of its own.
+  if (kind == SandboxKind::kNull || engine.enforcement().contains("kernel")) return std::string();
+  SandboxSpec spec;
+  spec.label = like.label + "-lacks";
+  spec.image = like.image;
+  spec.hold = like.hold;
+  spec.workspace = scratch / "workspace";
+  spec.memory_bytes = kMemory;
+  spec.processes = kProcesses;
+  PROCTOR_CHECK_OK(make_dirs(spec.workspace));
+  ExecSpec exec;
+  exec.timeout = kTimeout;
+  exec.stdout_file = scratch / "stdout";
+  exec.stderr_file = scratch / "stderr";
+  exec.output_max = kSaidMost;
+  const std::string init = runs_images(kind) ? kContainerInitAt : kBubblewrapInitAt;
+  if (like.program) {  // by the same user; its image may hold no shell
+    spec.program = {{init}, {"--lacks"}, "/"};
+  } else {
+    exec.command = "exec " + init + " --lacks";
+  }
+  PROCTOR_TRY(auto sandbox, engine.open(spec));
+  PROCTOR_TRY(const ExecOutcome outcome, sandbox->run(exec, std::move(cancel)));
+  if (outcome.end == ExecOutcome::End::kCancelled) return std::string();
+  if (outcome.end != ExecOutcome::End::kExited || outcome.exit_code != 0)
+    return Error{Errc::kUnavailable, "an empty command did not succeed in a sandbox of this host"};
+  PROCTOR_TRY(const std::string said, read_file(exec.stdout_file, kSaidMost));
+  PROCTOR_CHECK_OK(remove_tree(scratch));
+  return listed(said, host_lack_before());
+}
+
+const std::string& host_lack_before() {
+  static const std::string before = [] {
+    std::string said = ask_in_child();
+    if (!said.empty()) log::warn("this host has no more of: " + listed(said, ""));
+    return said;
+  }();
+  return before;
+}
+
+}  // namespace proctor

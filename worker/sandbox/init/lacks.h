@@ -1,0 +1,117 @@
+#pragma once
+// What a sandbox cannot have of what the kernel counts for all that are one user to it, or for all
+// of the host: asked of a sandbox's first program as `init --lacks`, by whoever wonders whether a
+// command failed for want of it.
+// Without a library: init includes this, and is linked with C's headers alone.
+// Source: unix(7) on ETOOMANYREFS, pipe(7) on pipe-user-pages-soft, pts(4), inotify(7),
+// mq_overview(7), sigqueue(3), epoll(7), io_setup(2).
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace proctor {
+
+inline bool lacks_inotify() {
+  return ::inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE;
+}
+
+inline bool lacks_terminals() {
+  return ::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) < 0 &&
+         (errno == ENOSPC || errno == EIO || errno == ENOMEM);
+}
+
+// Told by a limit that is lower than a sandbox's own: many programs set themselves this one, and
+// the kernel refuses whoever finds more of his user's descriptors on their way than his limit.
+inline bool lacks_descriptors() {
+  constexpr rlim_t kOrdinary = 1024;
+  rlimit files;
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return false;
+  if (kOrdinary < files.rlim_cur) files.rlim_cur = kOrdinary;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return false;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  char byte = 'x';
+  iovec data = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  ::memcpy(CMSG_DATA(rights), pair, sizeof(int));
+  return ::sendmsg(pair[0], &message, MSG_DONTWAIT) < 0 && errno == ETOOMANYREFS;
+}
+
+// Whoever has too many pages in pipes gets pipes of two, and then none.
+inline bool lacks_pipes() {
+  constexpr int kPagesLeft = 2;
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return errno == ENFILE;
+  return ::fcntl(fds[0], F_GETPIPE_SZ) <= kPagesLeft * ::getpagesize();
+}
+
+inline bool lacks_signals() {
+  const int number = SIGRTMIN;
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, number);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  sigval value;
+  value.sival_int = 0;
+  return ::sigqueue(::getpid(), number, value) != 0 && errno == EAGAIN;
+}
+
+// By the system call, which wants the name without a slash.
+inline bool lacks_messages() {
+  constexpr const char* kName = "proctor-lacks";
+  const long queue = ::syscall(SYS_mq_open, kName, O_RDWR | O_CREAT | O_CLOEXEC, 0600, nullptr);
+  if (queue < 0) return errno == EMFILE || errno == ENOSPC;
+  ::syscall(SYS_mq_unlink, kName);
+  return false;
+}
+
+inline bool lacks_polls() {
+  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+  int fds[2];
+  if (fd < 0 || ::pipe2(fds, O_CLOEXEC) != 0) return false;
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  return ::epoll_ctl(fd, EPOLL_CTL_ADD, fds[0], &event) != 0 && errno == ENOSPC;
+}
+
+inline bool lacks_events() {
+  unsigned long context = 0;
+  return ::syscall(SYS_io_setup, 1, &context) != 0 && errno == EAGAIN;
+}
+
+// A line for each, to `fd`; 0, whatever they are.
+inline int say_what_lacks(int fd) {
+  struct Question {
+    const char* name;
+    bool (*lacks)();
+  };
+  const Question questions[] = {{"inotify instances\n", lacks_inotify},
+                                {"terminals\n", lacks_terminals},
+                                {"descriptors on their way through sockets\n", lacks_descriptors},
+                                {"pages in pipes\n", lacks_pipes},
+                                {"pending signals\n", lacks_signals},
+                                {"bytes in message queues\n", lacks_messages},
+                                {"watches of epoll\n", lacks_polls},
+                                {"asynchronous input and output\n", lacks_events}};
+  for (const Question& q : questions)
+    if (q.lacks()) (void)!::write(fd, q.name, ::strlen(q.name));
+  return 0;
+}
+
+}  // namespace proctor

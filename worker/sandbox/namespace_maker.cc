@@ -1,0 +1,67 @@
+#include "worker/sandbox/namespace_maker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+namespace proctor {
+
+bool put_word(const char* file, const char* text, std::size_t size) {
+  const int fd = ::open(file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return written;
+}
+
+NamespaceMaker::~NamespaceMaker() {
+  stay_.reset();
+  if (0 < pid_)
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+Status NamespaceMaker::begin(const char* what, const std::function<int()>& make) {
+  std::array<int, 2> said{}, stay{};
+  if (::pipe2(said.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
+  UniqueFd said_read(said[0]), said_write(said[1]);
+  if (::pipe2(stay.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
+  UniqueFd stay_read(stay[0]);
+  stay_.reset(stay[1]);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    ::close(stay[1]);
+    const auto error = static_cast<unsigned char>(make());
+    if (::write(said[1], &error, 1) != 1) ::_exit(1);
+    char end = 0;
+    while (::read(stay[0], &end, 1) < 0 && errno == EINTR) {
+    }
+    ::_exit(0);
+  }
+  if (pid_ < 0) return errno_error("fork", errno);
+  said_write.reset();
+  unsigned char error = EPIPE;
+  while (::read(said_read.get(), &error, 1) < 0 && errno == EINTR) {
+  }
+  if (error != 0) return errno_error(what, error);
+  return ok_status();
+}
+
+Result<UniqueFd> NamespaceMaker::open(const char* kind) const {
+  const std::string file = "/proc/" + std::to_string(pid_) + "/ns/" + kind;
+  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("open " + file, errno);
+  return fd;
+}
+
+}  // namespace proctor

@@ -1,0 +1,213 @@
+#include "worker/sandbox/user_counts.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <sstream>
+#include <utility>
+
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "worker/sandbox/namespace_maker.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kMapMost = std::size_t{64} << 10;
+
+using Range = UserCounts::Range;
+
+// What of users, or of groups, this process's namespace has.
+Result<std::vector<Range>> ranges_of(const char* file) {
+  PROCTOR_TRY(const std::string text, read_file(file, kMapMost));
+  std::istringstream words(text);
+  std::vector<Range> out;
+  for (std::uint64_t inside = 0, outside = 0, count = 0; words >> inside >> outside >> count;)
+    out.push_back({inside, count});
+  if (out.empty()) return Error{Errc::kUnavailable, std::string(file) + ": empty"};
+  return out;
+}
+
+// Each is itself.
+std::string identity(const std::vector<Range>& ranges) {
+  std::string out;
+  for (const Range& r : ranges) {
+    const std::string from = std::to_string(r.first);
+    out += from + " " + from + " " + std::to_string(r.count) + "\n";
+  }
+  return out;
+}
+
+// A user whom nobody is: above what is given to containers and to systemd's own users.  By the
+// process, so that workers of one host do not share any; where this namespace has only some
+// numbers, its highest.
+std::uint32_t fresh_user(const std::vector<Range>& users) {
+  constexpr std::uint64_t kFirst = 0x8000'0000, kEach = 511;
+  constexpr unsigned kEachBits = 9, kPidBits = 22;
+  static std::atomic<std::uint64_t> next{0};
+  const std::uint64_t number = next++ % kEach;
+  const std::uint64_t pid =
+      static_cast<std::uint64_t>(::getpid()) & ((std::uint64_t{1} << kPidBits) - 1);
+  const std::uint64_t user = kFirst + (pid << kEachBits) + number;
+  for (const Range& r : users)
+    if (r.first <= user && user < r.first + r.count) return static_cast<std::uint32_t>(user);
+  const Range& last = users.back();
+  return static_cast<std::uint32_t>(last.first + last.count - 1 - number % last.count);
+}
+
+// The maker's rights are gone with this, but for those over what it then makes.
+int make_as(std::uint32_t user) {
+  // Of this thread alone, which is the only one after fork; glibc's asks the others.
+  if (::syscall(SYS_setresuid, -1, user, -1) != 0) return errno;
+  return ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+}
+
+Result<UniqueFd> make_as_root(const std::vector<Range>& users, const std::vector<Range>& groups) {
+  const std::uint32_t user = fresh_user(users);
+  NamespaceMaker maker;
+  PROCTOR_CHECK_OK(maker.begin("a user namespace", [&] { return make_as(user); }));
+  const std::string own = "/proc/" + std::to_string(maker.pid());
+  for (const auto& [file, ranges] : {std::pair{"/uid_map", &users}, {"/gid_map", &groups}}) {
+    const std::string map = identity(*ranges);
+    if (!put_word((own + file).c_str(), map.data(), map.size()))
+      return errno_error("write " + own + file, errno);
+  }
+  return maker.open("user");
+}
+
+// What one sandbox may have of what this user may.
+constexpr std::uint64_t kShare = 8;
+
+struct Share {
+  const char* file;  // of the namespace that reads it
+  std::string most;
+};
+
+int make_as_user(const std::string& users, const std::string& groups,
+                 const std::vector<Share>& shares) {
+  rlimit signals{};
+  if (::getrlimit(RLIMIT_SIGPENDING, &signals) != 0) return errno;
+  const rlimit before = signals;
+  signals.rlim_cur /= kShare;
+  // A namespace keeps what its maker had; what starts in it later has the limit of old.
+  if (::setrlimit(RLIMIT_SIGPENDING, &signals) != 0 || ::unshare(CLONE_NEWUSER) != 0 ||
+      ::setrlimit(RLIMIT_SIGPENDING, &before) != 0)
+    return errno;
+  if (!put_word("/proc/self/setgroups", "deny", 4) ||
+      !put_word("/proc/self/uid_map", users.data(), users.size()) ||
+      !put_word("/proc/self/gid_map", groups.data(), groups.size()))
+    return EPERM;
+  for (const Share& share : shares)
+    if (!put_word(share.file, share.most.data(), share.most.size())) return errno;
+  return 0;
+}
+
+Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
+                                   const std::vector<Range>& group_ids) {
+  // Where the host's kernel says what any user may have, and where a namespace says its own.
+  constexpr std::array<std::pair<const char*, const char*>, 3> kCounts = {
+      {{"/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"},
+       {"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"},
+       {"/proc/sys/fs/fanotify/max_user_groups", "/proc/sys/user/max_fanotify_groups"}}};
+  std::vector<Share> shares;
+  for (const auto& [host, own] : kCounts) {
+    const Result<std::string> text = read_file(host, kMapMost);
+    if (!text.ok()) continue;  // this kernel does not have it
+    std::uint64_t most = 0;
+    std::istringstream(*text) >> most;
+    shares.push_back({own, std::to_string(most / kShare)});
+  }
+  const std::string users = identity(user_ids), groups = identity(group_ids);
+  NamespaceMaker maker;
+  PROCTOR_CHECK_OK(
+      maker.begin("a user namespace", [&] { return make_as_user(users, groups, shares); }));
+  return maker.open("user");
+}
+
+// In a container's namespaces, by a process that is in the first of them: 0, or an errno.
+int try_mounts() {
+  if (::unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) != 0) return errno;
+  const pid_t pid = ::fork();  // only a child is in the new pid namespace
+  if (pid < 0) return errno;
+  if (pid == 0) {
+    const bool mounted = ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         ::mount("proc", "/proc", "proc", 0, nullptr) == 0 &&
+                         ::mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
+    ::_exit(mounted ? 0 : errno);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return errno;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+}
+
+}  // namespace
+
+Result<UserCounts> UserCounts::make() {
+  const bool root = ::geteuid() == 0;
+  std::vector<Range> users{{::geteuid(), 1}}, groups{{::getegid(), 1}};
+  if (root) {
+    PROCTOR_TRY(users, ranges_of("/proc/self/uid_map"));
+    PROCTOR_TRY(groups, ranges_of("/proc/self/gid_map"));
+  }
+  auto made = root ? make_as_root(users, groups) : make_without_root(users, groups);
+  if (!made.ok())
+    return Error{Errc::kUnavailable, "counts of a sandbox's own: " + made.error().detail};
+  return UserCounts(std::move(made).value(), std::move(users), std::move(groups));
+}
+
+Status UserCounts::mounts() const {
+  NamespaceMaker maker;
+  return maker.begin("mounts in a user namespace", [&] { return enter() ? try_mounts() : errno; });
+}
+
+bool UserCounts::enter() const {
+  return ::setns(user_.get(), CLONE_NEWUSER) == 0;
+}
+
+std::string UserCounts::path() const {
+  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(user_.get());
+}
+
+UserCountsPool::UserCountsPool(For whom) : state_(std::make_shared<State>()) {
+  auto first = UserCounts::make();
+  Status works = first.ok() ? ok_status() : Status(first.error());
+  if (works.ok() && whom == For::kContainer) works = first->mounts();
+  if (works.ok()) {
+    state_->idle.push_back(std::make_unique<const UserCounts>(std::move(first).value()));
+  } else {
+    log::info("sandboxes are counted with the worker: " + works.error().detail);
+    state_.reset();
+  }
+}
+
+Result<std::shared_ptr<const UserCounts>> UserCountsPool::take() const {
+  if (!state_) return std::shared_ptr<const UserCounts>();
+  std::unique_ptr<const UserCounts> one;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->idle.empty()) {
+      one = std::move(state_->idle.back());
+      state_->idle.pop_back();
+    }
+  }
+  if (!one) {
+    PROCTOR_TRY(UserCounts made, UserCounts::make());
+    one = std::make_unique<const UserCounts>(std::move(made));
+  }
+  return std::shared_ptr<const UserCounts>(one.release(), [state = state_](const UserCounts* used) {
+    const std::lock_guard lock(state->mutex);
+    state->idle.emplace_back(used);
+  });
+}
+
+}  // namespace proctor

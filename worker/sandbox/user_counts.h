@@ -1,0 +1,69 @@
+#pragma once
+// UserCounts: a user namespace in which one sandbox at a time runs, so that what the kernel counts
+// by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
+// in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
+// the number in it that it has outside, so files keep their owners.
+//
+// The kernel keeps such a count in a process's user namespace and, for all of those below another,
+// with the user who made the one below.  Root makes each of these as a user whom nobody else is;
+// who is not root has one number only, and gives each an eighth of what that number may have.
+// Source: user_namespaces(7), namespaces(7) on /proc/sys/user; kernel/ucount.c of Linux 5.14.
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+
+class UserCounts {
+ public:
+  // Users, or groups, that it has: each by the number it has outside.
+  struct Range {
+    std::uint64_t first = 0, count = 0;
+  };
+  // kUnavailable: this host makes none.
+  static Result<UserCounts> make();
+  // The calling process is in it from now on, and must ask for its parent's death again.  For a
+  // child between fork and exec; async-signal-safe.
+  bool enter() const;
+  // Where others find it for as long as it lives.
+  std::string path() const;
+  const std::vector<Range>& users() const { return users_; }
+  const std::vector<Range>& groups() const { return groups_; }
+  // May a runtime that joins it mount what containers have?  Not where something lies over parts of
+  // this host's /proc or /sys: the kernel then shows them to no other namespace whole.
+  Status mounts() const;
+
+ private:
+  UserCounts(UniqueFd user, std::vector<Range> users, std::vector<Range> groups)
+      : user_(std::move(user)), users_(std::move(users)), groups_(std::move(groups)) {}
+  UniqueFd user_;
+  std::vector<Range> users_, groups_;
+};
+
+// Those of one engine: as many as sandboxes ran at once, each used again when its sandbox is gone
+// and nothing is counted there any more.  Thread-safe.
+class UserCountsPool {
+ public:
+  enum class For { kProcess, kContainer };
+  // Finds out whether any can be made.
+  explicit UserCountsPool(For whom);
+  static UserCountsPool none() { return UserCountsPool(nullptr); }
+  bool works() const { return state_ != nullptr; }
+  // For one sandbox, given back by its destruction.  Null: none works here.
+  Result<std::shared_ptr<const UserCounts>> take() const;
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<const UserCounts>> idle;
+  };
+  explicit UserCountsPool(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace proctor

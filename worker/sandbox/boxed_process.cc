@@ -121,6 +121,7 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
       if (!raw::write(door.get(), "0", 1)) give_up(plan, "enter its control groups");
     }
   }
+  raw::leave_keyring();
   if (launch.network && !launch.network->enter()) give_up(plan, "enter its network");
   if (launch.enter && !launch.enter()) give_up(plan, "mount what it starts in");
   if (launch.counts) {

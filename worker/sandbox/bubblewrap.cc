@@ -138,9 +138,13 @@ HostView look_at_host() {
   for (const char* dir : kEtcShown)
     if (fs::is_directory(dir, ec)) v.etc_shown.emplace_back(dir);
   if (fs::exists("/etc/resolv.conf", ec)) v.resolver = "/etc/resolv.conf";
-  for (const char* at : kMaskedProc)
+  const auto mask = [&](const char* at) {
     if (fs::exists(at, ec))
       (fs::is_directory(at, ec) ? v.proc_masked_dirs : v.proc_masked_files).emplace_back(at);
+  };
+  for (const char* at : kMaskedProc) mask(at);
+  if (::geteuid() == 0)  // who is the user inside then, by another number
+    for (const char* at : kRootsProc) mask(at);
   return v;
 }
 
@@ -249,7 +253,7 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
   PROCTOR_CHECK_OK(write_file(view.init, oci_init_program(), Durability::kLazy, /*mode=*/0755));
   const fs::path empty = files.path() / "empty";
   PROCTOR_CHECK_OK(make_dirs(empty));
-  PROCTOR_TRY(std::string seccomp, make_seccomp_program());
+  PROCTOR_TRY(std::string seccomp, make_seccomp_program(Programs::kNative));
   auto shared = std::make_shared<Shared>(
       std::move(view), std::move(seccomp),
       options.cgroups ? CgroupHost::detect(options.owner) : CgroupHost::none(), options.owner);

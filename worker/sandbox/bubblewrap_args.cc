@@ -76,7 +76,10 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   // The root itself is a tmpfs of bwrap's: nothing to write there either.
   add({"--ro-bind", host.init.string(), kBubblewrapInitAt, "--remount-ro", "/"});
   // bwrap's own first process can be traced from inside, and with it the exit code be forged.
-  add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kBubblewrapInitAt, "--"});
+  add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kBubblewrapInitAt});
+  for (std::string& word : write_words(spec, {"/tmp", "/dev", "/run", "/home"}))
+    a.push_back(std::move(word));
+  add({"--"});
   a.insert(a.end(), spec.launcher.begin(), spec.launcher.end());
   add({"/bin/sh", "-c", command});
   return a;

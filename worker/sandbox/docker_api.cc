@@ -154,7 +154,7 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
                                             {"open_files", "engine"},
                                             {"file", "rlimit"},
                                             {"network", "namespace"},
-                                            {"seccomp", "engine"}};
+                                            {"seccomp", "filter"}};
 }
 
 Result<DockerImage> DockerApi::image(const std::string& reference) {

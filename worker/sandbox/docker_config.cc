@@ -7,6 +7,7 @@
 #include "common/base/json.h"
 #include "worker/sandbox/image_rules.h"
 #include "worker/sandbox/proc_rules.h"
+#include "worker/sandbox/seccomp_filter.h"
 
 namespace proctor {
 namespace {
@@ -93,7 +94,7 @@ Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_
                {"CapDrop", {"ALL"}},
                {"MaskedPaths", masked_paths()},
                {"ReadonlyPaths", kReadOnlyProc},
-               {"SecurityOpt", {"no-new-privileges"}},
+               {"SecurityOpt", {"no-new-privileges", "seccomp=" + seccomp_profile().dump()}},
                {"Init", false},  // the engine's own can be traced from inside
                {"AutoRemove", false},
                {"LogConfig", log_config(log_bytes)},
@@ -138,6 +139,7 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
     entrypoint.push_back("--disk");
     entrypoint.push_back(kWorkspaceAt);
   }
+  for (std::string& word : init_words(spec)) entrypoint.push_back(std::move(word));
   entrypoint.push_back("--");
   for (const std::string& word : spec.launcher) entrypoint.push_back(word);
   entrypoint.push_back("/bin/sh");

@@ -10,6 +10,12 @@ Status check_image_spec(const std::string& kind, const SandboxSpec& spec) {
   return check_environment(spec.env);
 }
 
+std::vector<std::string> init_words(const SandboxSpec& spec) {
+  std::vector<std::string> own = {"/dev"};
+  for (const PrivateFolder& folder : kPrivateFolders) own.emplace_back(folder.at);
+  return write_words(spec, std::move(own));
+}
+
 std::vector<std::string> shell_arguments(const SandboxSpec& spec, const std::string& command) {
   if (spec.env.contains("HOME")) return {"-c", command};
   // The runtime sets HOME from the image's passwd where nobody does.

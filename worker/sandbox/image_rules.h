@@ -31,6 +31,9 @@ inline constexpr std::array<PrivateFolder, 4> kPrivateFolders = {
 // Everything about a spec that can be judged without the engine.  `kind` begins the error's text.
 Status check_image_spec(const std::string& kind, const SandboxSpec& spec);
 
+// The words of init before its program, for commands in a workspace.
+std::vector<std::string> init_words(const SandboxSpec& spec);
+
 // What /bin/sh is called with to run the command.
 std::vector<std::string> shell_arguments(const SandboxSpec& spec, const std::string& command);
 

@@ -51,4 +51,16 @@ Status check_environment(const std::map<std::string, std::string>& env) {
   return ok_status();
 }
 
+std::vector<std::string> write_words(const SandboxSpec& spec, std::vector<std::string> kinds_own) {
+  std::vector<std::string> out;
+  kinds_own.emplace_back(kWorkspaceAt);
+  for (const SandboxMount& m : spec.mounts)
+    if (m.writable) kinds_own.push_back(m.at);
+  for (std::string& place : kinds_own) {
+    out.emplace_back("--write");
+    out.push_back(std::move(place));
+  }
+  return out;
+}
+
 }  // namespace proctor

@@ -8,4 +8,8 @@ namespace proctor {
 Status check_mounts(const std::vector<SandboxMount>& mounts);
 Status check_environment(const std::map<std::string, std::string>& env);
 
+// The words that tell init (init/main.cc) where the command may write: those places of the kind's
+// own, the workspace, and what is mounted for that.
+std::vector<std::string> write_words(const SandboxSpec& spec, std::vector<std::string> kinds_own);
+
 }  // namespace proctor

@@ -19,6 +19,7 @@
 #include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runsc.h"
 #include "worker/sandbox/runtime_files.h"
+#include "worker/sandbox/seccomp_filter.h"
 
 namespace proctor {
 namespace {
@@ -30,11 +31,12 @@ constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kLogMax = std::size_t{64} << 10;
 
 struct Shared {
-  Shared(fs::path program, TempDir folder, ImageStore store, CgroupHost groups)
+  Shared(fs::path program, TempDir folder, ImageStore store, CgroupHost groups, std::string seccomp)
       : runtime(std::move(program)),
         dir(std::move(folder)),
         images(std::move(store)),
         cgroups(std::move(groups)),
+        filter(for_first_process(seccomp)),
         userspace(runtime.filename() == kRunsc),
         counts(runtime.filename() == kRunc ? UserCountsPool(UserCountsPool::For::kContainer)
                                            : UserCountsPool::none()) {}
@@ -45,7 +47,8 @@ struct Shared {
   TempDir dir;
   ImageStore images;
   CgroupHost cgroups;
-  bool userspace;  // by runsc
+  std::string filter;  // of system calls, for the first process
+  bool userspace;      // by runsc
   UserCountsPool counts;
   std::atomic<std::uint64_t> next{1};
 };
@@ -100,7 +103,7 @@ class OciSandbox final : public BoxedSandbox {
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
                                 oci_config(spec(), host_of(*box, group), exec.command),
                                 Durability::kLazy));
-    box->launch.environment = oci_environment(spec());
+    box->launch.environment = shared_->filter + oci_environment(spec());
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
     if (shared_->userspace) {
@@ -280,8 +283,9 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
   PROCTOR_TRY(fs::path runtime, find_runtime(options));
   PROCTOR_TRY(ImageStore images, ImageStore::open(options.images));
   PROCTOR_TRY(TempDir dir, make_runtime_folder(kFolderPrefix));
+  PROCTOR_TRY(std::string seccomp, make_seccomp_program(Programs::kAlso32Bits));
   auto shared = std::make_shared<Shared>(std::move(runtime), std::move(dir), std::move(images),
-                                         CgroupHost::detect(options.owner));
+                                         CgroupHost::detect(options.owner), std::move(seccomp));
   // What it starts has no process of ours as its parent: only a group names all of it.
   if (shared->userspace && !shared->cgroups.has("memory"))
     return Error{Errc::kUnavailable, "oci: runsc needs control groups that limit memory"};

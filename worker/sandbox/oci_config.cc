@@ -1,14 +1,12 @@
 #include "worker/sandbox/oci_config.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 
 #include "common/base/json.h"
 #include "worker/sandbox/devices.h"
 #include "worker/sandbox/image_rules.h"
 #include "worker/sandbox/proc_rules.h"
-#include "worker/sandbox/seccomp_filter.h"
 
 namespace proctor {
 namespace {
@@ -28,7 +26,7 @@ Json bind_mount(const fs::path& host, const std::string& at, bool writable) {
 Json userspace_mounts() {
   // It has no read-only places within /proc.
   return Json::array({kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev", "ro"}),
-                      kernel_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
+                      kernel_mount("/sys", "tmpfs", "tmpfs", {"nosuid", "noexec", "nodev", "ro"}),
                       kernel_mount("/dev/shm", "tmpfs", "shm",
                                    {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
 }
@@ -128,18 +126,7 @@ Json userspace_section(const SandboxSpec& spec) {
   Json namespaces = Json::array();
   for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
   if (!spec.network && !spec.shared) namespaces.push_back({{"type", "network"}});
-  Json seccomp = oci_seccomp();
-  // It gives a better priority, which is one in its own books alone, to whoever asks.
-  constexpr std::uint64_t kNegative = 0x8000'0000;
-  seccomp["syscalls"].push_back({{"names", {"setpriority"}},
-                                 {"action", "SCMP_ACT_ERRNO"},
-                                 {"errnoRet", EPERM},
-                                 {"args",
-                                  {{{"index", 2},
-                                    {"op", "SCMP_CMP_MASKED_EQ"},
-                                    {"value", kNegative},
-                                    {"valueTwo", kNegative}}}}});
-  return {{"namespaces", std::move(namespaces)}, {"seccomp", std::move(seccomp)}};
+  return {{"namespaces", std::move(namespaces)}};
 }
 
 Json id_mappings(const std::vector<UserCounts::Range>& ranges) {
@@ -156,7 +143,6 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
   if (host.hide_groups) namespaces.push_back({{"type", "cgroup"}});
   Json out = {{"cgroupsPath", host.cgroups_path},
               {"resources", resources(spec, host)},
-              {"seccomp", oci_seccomp()},
               {"maskedPaths", masked_paths()},
               {"readonlyPaths", kReadOnlyProc}};
   // A shared one the runtime is in already, and its settings are made.
@@ -200,16 +186,22 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
   return spec;
 }
 
+std::string for_first_process(std::string_view bytes) {
+  const std::uint64_t size = bytes.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size).append(bytes);
+}
+
 std::string oci_environment(const SandboxSpec& spec) {
   std::string all;
   for (const auto& [name, value] : spec.env) (all += name + "=" + value).push_back('\0');
-  const std::uint64_t size = all.size();
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + all;
+  return for_first_process(all);
 }
 
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
   Json args = {kContainerInitAt};
   if (host.userspace) args.push_back("--userspace");
+  if (!spec.program)
+    for (std::string& word : init_words(spec)) args.push_back(std::move(word));
   args.push_back("--");
   for (const std::string& word : spec.launcher) args.push_back(word);
   if (spec.program) {

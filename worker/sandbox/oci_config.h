@@ -3,6 +3,7 @@
 // image of what the Docker Engine writes for the same spec.  Pure.
 // Source: OCI runtime-spec 1.0.2 (config.md, config-linux.md).
 #include <string>
+#include <string_view>
 
 #include "common/images/image_list.h"
 #include "worker/sandbox/sandbox.h"
@@ -34,7 +35,10 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
 // Requires: check_image_spec passed, and with_image_program where there is a program.
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
 
-// The command's environment, which is no part of the file: what init reads (init/environment.h).
+// What is no part of the file: init reads it (init/given.h).  The filter of system calls is loaded
+// there because a runtime needs 5 ms to make one of a list as long as ours.
+std::string for_first_process(std::string_view bytes);
+// The command's environment, as the first process reads it.
 std::string oci_environment(const SandboxSpec& spec);
 
 }  // namespace proctor

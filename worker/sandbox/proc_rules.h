@@ -16,13 +16,17 @@ inline constexpr std::array<const char*, 10> kMaskedProc = {
     "/proc/asound", "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
     "/proc/keys",   "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
     "/proc/scsi",   "/proc/sched_debug"};
-// Where /sys is shown at all.
-inline constexpr std::array<const char*, 2> kMaskedSys = {"/sys/firmware",
-                                                          "/sys/devices/virtual/powercap"};
+// What only the host's root may read there: a sandbox's user may be that one.
+inline constexpr std::array<const char*, 7> kRootsProc = {
+    "/proc/kmsg",         "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+    "/proc/pagetypeinfo", "/proc/slabinfo",    "/proc/vmallocinfo"};
+// Devices, buses and drivers of the host: nothing of it is a command's business.
+inline constexpr const char* kMaskedSys = "/sys";
 
 inline std::vector<std::string> masked_paths() {
   std::vector<std::string> out(kMaskedProc.begin(), kMaskedProc.end());
-  out.insert(out.end(), kMaskedSys.begin(), kMaskedSys.end());
+  out.insert(out.end(), kRootsProc.begin(), kRootsProc.end());
+  out.emplace_back(kMaskedSys);
   return out;
 }
 

@@ -25,6 +25,13 @@ inline bool dup_to(int from, int to) {
 inline bool write(int fd, const char* bytes, std::size_t size) {
   return ::syscall(SYS_write, fd, bytes, size) == static_cast<long>(size);
 }
+// What this process and all that it starts keep keys in is theirs from now on, and empty.  Where
+// the kernel has no keys, gives no more of them, or a filter around us refuses, there is the
+// sandbox's filter, which knows no call about keys.
+inline void leave_keyring() {
+  constexpr long kJoinSessionKeyring = 1;
+  (void)::syscall(SYS_keyctl, kJoinSessionKeyring, nullptr);
+}
 // The default of signal `number`.
 inline void forget_handler(int number) {
   struct {  // the kernel's, not libc's: all zero is SIG_DFL without flags

@@ -18,7 +18,6 @@ std::vector<std::string> runsc_argv(const SandboxSpec& spec, const RunscPlaces& 
   return {places.runtime.string(), "--root=" + places.state.string(),
           "--log=" + (places.bundle / "log").string(),
           "--platform=ptrace",  // works also where the host is a virtual machine itself
-          "--oci-seccomp",      // our list, between the command and the sentry
           "--ignore-cgroups",   // we have made them, and it is in them
           std::string("--network=") + (outside ? "host" : "none"),
           // Sockets of the folders that are shown can be spoken to, as in every other kind.

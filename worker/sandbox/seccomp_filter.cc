@@ -1,219 +1,229 @@
 #include "worker/sandbox/seccomp_filter.h"
 
-#include <linux/netlink.h>
-#include <sched.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <iterator>
+#include <cstddef>
+#include <limits>
+#include <map>
 #include <vector>
 
-#include "common/base/files.h"
-#include "common/base/owned.h"
-#include "common/base/unique_fd.h"
+#include "worker/sandbox/call_rules.h"
 
 namespace proctor {
 namespace {
 
-struct Denied {
-  int call;
-  int error;
-};
+using Compare = ArgumentTest::Compare;
+using Code = std::vector<sock_filter>;
 
-// Capabilities are gone already; these are the calls with which kernels were attacked without any,
-// or which reach beyond the sandbox's namespaces.  ptrace stays: the pid namespace confines it, and
-// debuggers and leak checkers need it.
-constexpr Denied kDenied[] = {
-    {SCMP_SYS(mount), EPERM},
-    {SCMP_SYS(umount2), EPERM},
-    {SCMP_SYS(pivot_root), EPERM},
-    {SCMP_SYS(move_mount), EPERM},
-    {SCMP_SYS(open_tree), EPERM},
-    {SCMP_SYS(fsopen), EPERM},
-    {SCMP_SYS(fsconfig), EPERM},
-    {SCMP_SYS(fsmount), EPERM},
-    {SCMP_SYS(fspick), EPERM},
-    {SCMP_SYS(mount_setattr), EPERM},
-    {SCMP_SYS(setns), EPERM},
-    {SCMP_SYS(keyctl), EPERM},
-    {SCMP_SYS(add_key), EPERM},
-    {SCMP_SYS(request_key), EPERM},
-    {SCMP_SYS(bpf), EPERM},
-    {SCMP_SYS(perf_event_open), EPERM},
-    {SCMP_SYS(kexec_load), EPERM},
-    {SCMP_SYS(kexec_file_load), EPERM},
-    {SCMP_SYS(open_by_handle_at), EPERM},
-    {SCMP_SYS(init_module), EPERM},
-    {SCMP_SYS(finit_module), EPERM},
-    {SCMP_SYS(delete_module), EPERM},
-    {SCMP_SYS(reboot), EPERM},
-    {SCMP_SYS(swapon), EPERM},
-    {SCMP_SYS(swapoff), EPERM},
-    {SCMP_SYS(acct), EPERM},
-    {SCMP_SYS(quotactl), EPERM},
-    {SCMP_SYS(syslog), EPERM},
-    {SCMP_SYS(settimeofday), EPERM},
-    {SCMP_SYS(clock_settime), EPERM},
-    {SCMP_SYS(userfaultfd), EPERM},
-    // "Not there" makes libuv and liburing fall back; EPERM would make some fail.
-    {SCMP_SYS(io_uring_setup), ENOSYS},
-    {SCMP_SYS(io_uring_enter), ENOSYS},
-    {SCMP_SYS(io_uring_register), ENOSYS},
-    // The kernel has so many contexts for the whole host, and one sandbox can take all of them.
-    {SCMP_SYS(io_setup), ENOSYS},
-    // Its flags are behind a pointer, which BPF cannot read; libcs then use clone, filtered below.
-    {SCMP_SYS(clone3), ENOSYS},
-};
+constexpr std::uint32_t kAllow = SECCOMP_RET_ALLOW;
+constexpr unsigned kWord = 32;  // bits
 
-// clone and unshare with any of these.
-constexpr std::uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
-                                         CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+std::uint32_t answer(int error) {
+  return error == 0 ? kAllow : SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error);
+}
 
-// Typing into a terminal that is not ours (CVE-2017-5226); the kernel looks at 32 bits only.
-constexpr std::uint64_t kTypingRequests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
-constexpr std::uint64_t kRequestBits = 0xffffffffU;
+sock_filter instruction(int code, std::uint32_t operand, std::uint8_t if_true = 0,
+                        std::uint8_t if_false = 0) {
+  return {static_cast<std::uint16_t>(code), if_true, if_false, operand};
+}
+sock_filter load(std::size_t offset) {
+  return instruction(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
+}
+sock_filter give(std::uint32_t action) {
+  return instruction(BPF_RET | BPF_K, action);
+}
+void append(Code& code, const Code& more) {
+  code.insert(code.end(), more.begin(), more.end());
+}
 
-// Sockets are of families that a network namespace confines, or that are paths: no other.  On a
-// virtual machine AF_VSOCK leads to its host, from every namespace; AF_ALG and others have been
-// ways into kernels.  Of AF_NETLINK only what programs ask for addresses and routes.
-constexpr int kSocketFamilies[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
-constexpr const char* kSocketCalls[] = {"socket", "socketpair"};
+// Over `skipped` where the number loaded is (or is at least) `operand`: a jump that depends on
+// something reaches 255 instructions, one that does not reaches them all.
+Code jump_over(int comparison, std::uint32_t operand, const Code& skipped) {
+  const int code = BPF_JMP | comparison | BPF_K;
+  if (skipped.size() <= std::numeric_limits<std::uint8_t>::max())
+    return {instruction(code, operand, static_cast<std::uint8_t>(skipped.size()), 0)};
+  return {instruction(code, operand, 0, 1),
+          instruction(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(skipped.size()))};
+}
 
-// What refuses all other families, one comparison of the first argument each.
-struct FamilyRule {
-  scmp_compare compare;
-  std::uint64_t family;
-};
-std::vector<FamilyRule> refused_families() {
-  std::vector<FamilyRule> out;
-  int after = 0;
-  for (const int family : kSocketFamilies) after = std::max(after, family + 1);
-  for (int family = 1; family < after; ++family)  // 0 is none: the kernel refuses it
-    if (std::ranges::find(kSocketFamilies, family) == std::end(kSocketFamilies))
-      out.push_back({SCMP_CMP_EQ, static_cast<std::uint64_t>(family)});
-  out.push_back({SCMP_CMP_GE, static_cast<std::uint64_t>(after)});
+// Half an argument, and where it lies.
+std::uint32_t low(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+std::uint32_t high(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> kWord);
+}
+std::size_t place(unsigned index, bool upper) {
+  constexpr bool kLittle = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+  return offsetof(seccomp_data, args) + index * sizeof(std::uint64_t) +
+         (upper == kLittle ? sizeof(std::uint32_t) : 0);
+}
+
+// Goes on at its end where the test holds, else on to what stands `away` instructions behind it.
+Code check(const ArgumentTest& test, std::size_t away) {
+  const auto out = static_cast<std::uint8_t>(away);
+  const int equal = BPF_JMP | BPF_JEQ | BPF_K;
+  switch (test.compare) {
+    case Compare::kEqual:
+      return {load(place(test.index, true)),
+              instruction(equal, high(test.value), 0, static_cast<std::uint8_t>(away + 2)),
+              load(place(test.index, false)), instruction(equal, low(test.value), 0, out)};
+    case Compare::kMasked:
+      PROCTOR_ASSERT(high(test.mask) == 0 && high(test.value) == 0);
+      return {load(place(test.index, false)),
+              instruction(BPF_ALU | BPF_AND | BPF_K, low(test.mask)),
+              instruction(equal, low(test.value), 0, out)};
+  }
+  PROCTOR_ASSERT(false);
+}
+
+// What becomes of one call: rules in turn, each of its tests or the next rule.
+Code answer_by(const std::vector<const CallRule*>& rules) {
+  Code out;
+  const CallRule* rest = nullptr;
+  for (const CallRule* rule : rules) {
+    if (rule->rest) {
+      rest = rule;
+      continue;
+    }
+    Code one = {give(answer(rule->error))};
+    for (auto test = rule->tests.rbegin(); test != rule->tests.rend(); ++test) {
+      Code tested = check(*test, one.size());
+      append(tested, one);
+      one = std::move(tested);
+    }
+    append(out, one);
+    if (rule->tests.empty()) return out;
+  }
+  out.push_back(give(answer(rest != nullptr ? rest->error : kOtherCalls)));
   return out;
 }
 
-int add_socket_rules(scmp_filter_ctx ctx) {
-  const auto action = SCMP_ACT_ERRNO(EAFNOSUPPORT);
-  for (const char* name : kSocketCalls) {
-    const int call = seccomp_syscall_resolve_name(name);
-    for (const FamilyRule& rule : refused_families()) {
-      const scmp_arg_cmp is_family{0, rule.compare, rule.family, 0};
-      if (int rc = seccomp_rule_add_array(ctx, action, call, 1, &is_family); rc != 0) return rc;
+// Calls that i386 has by numbers of their own, most of them since Linux 4.3 and 5.1, and for which
+// libseccomp has made-up ones.  Source: arch/x86/entry/syscalls/syscall_32.tbl.
+const std::map<std::string_view, int>& i386_numbers() {
+  static const std::map<std::string_view, int> all = {
+      {"socket", 359},      {"socketpair", 360},  {"bind", 361},       {"connect", 362},
+      {"listen", 363},      {"accept4", 364},     {"getsockopt", 365}, {"setsockopt", 366},
+      {"getsockname", 367}, {"getpeername", 368}, {"sendto", 369},     {"sendmsg", 370},
+      {"recvfrom", 371},    {"recvmsg", 372},     {"shutdown", 373},   {"semget", 393},
+      {"semctl", 394},      {"shmget", 395},      {"shmctl", 396},     {"shmat", 397},
+      {"shmdt", 398},       {"msgget", 399},      {"msgsnd", 400},     {"msgrcv", 401},
+      {"msgctl", 402},      {"recvmmsg", 337},    {"sendmmsg", 345}};
+  return all;
+}
+
+// By the number of the call, which is loaded: from each first number on to the next one's.
+using Ranges = std::vector<std::pair<std::uint32_t, Code>>;
+Code decide(const Ranges& ranges, std::size_t from, std::size_t to) {
+  if (from + 1 == to) return ranges[from].second;
+  const std::size_t middle = from + (to - from) / 2;
+  const Code below = decide(ranges, from, middle);
+  Code out = jump_over(BPF_JGE, ranges[middle].first, below);
+  append(out, below);
+  append(out, decide(ranges, middle, to));
+  return out;
+}
+
+Code decide_by_number(std::uint32_t machine) {
+  std::map<std::uint32_t, std::vector<const CallRule*>> calls;
+  for (const CallRule& rule : call_rules()) {
+    for (const std::string_view name : rule.names) {
+      const int number = call_number(machine, name);
+      if (0 <= number)
+        calls[static_cast<std::uint32_t>(number)].push_back(&rule);  // else: not there
     }
-    const scmp_arg_cmp no_routes[] = {{0, SCMP_CMP_EQ, AF_NETLINK, 0},
-                                      {2, SCMP_CMP_NE, NETLINK_ROUTE, 0}};
-    if (int rc = seccomp_rule_add_array(ctx, action, call, 2, no_routes); rc != 0) return rc;
   }
-  return 0;
-}
-
-int add_rules(scmp_filter_ctx ctx) {
-  if (int rc = add_socket_rules(ctx); rc != 0) return rc;
-  for (const Denied& d : kDenied) {
-    const auto action = SCMP_ACT_ERRNO(static_cast<std::uint32_t>(d.error));
-    if (int rc = seccomp_rule_add(ctx, action, d.call, 0); rc != 0) return rc;
-  }
-  for (std::uint64_t flag : kNamespaces) {
-    const scmp_arg_cmp has_flag{0, SCMP_CMP_MASKED_EQ, flag, flag};
-    for (int call : {SCMP_SYS(unshare), SCMP_SYS(clone)}) {
-      int rc = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM), call, 1, &has_flag);
-      if (rc != 0) return rc;
-    }
-  }
-  for (std::uint64_t request : kTypingRequests) {
-    const scmp_arg_cmp is_request{1, SCMP_CMP_MASKED_EQ, kRequestBits, request};
-    int rc = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, &is_request);
-    if (rc != 0) return rc;
-  }
-  return 0;
-}
-
-std::string name_of(int call) {
-  const Owned<char, std::free> name(seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, call));
-  return name ? name.get() : "";
-}
-
-Json oci_rule(Json names, int error) {
-  return {{"names", std::move(names)}, {"action", "SCMP_ACT_ERRNO"}, {"errnoRet", error}};
-}
-
-// One argument under a mask.
-Json oci_masked_rule(Json names, unsigned index, std::uint64_t mask, std::uint64_t value) {
-  Json rule = oci_rule(std::move(names), EPERM);
-  rule["args"] = Json::array(
-      {{{"index", index}, {"op", "SCMP_CMP_MASKED_EQ"}, {"value", mask}, {"valueTwo", value}}});
-  return rule;
-}
-
-void add_oci_socket_rules(Json& rules) {
-  const Json names = kSocketCalls;
-  const auto argument = [](unsigned index, const char* op, std::uint64_t value) {
-    return Json{{"index", index}, {"op", op}, {"value", value}};
+  const Code other = {give(answer(kOtherCalls))};
+  const auto same = [](const Code& a, const Code& b) {
+    return a.size() == 1 && b.size() == 1 && a[0].k == b[0].k;
   };
-  const auto add = [&](Json arguments) {
-    Json rule = oci_rule(names, EAFNOSUPPORT);
-    rule["args"] = std::move(arguments);
-    rules.push_back(std::move(rule));
+  Ranges ranges;
+  const auto begin_at = [&](std::uint32_t number, const Code& code) {
+    if (ranges.empty() || !same(ranges.back().second, code)) ranges.emplace_back(number, code);
   };
-  for (const FamilyRule& rule : refused_families())
-    add(Json::array(
-        {argument(0, rule.compare == SCMP_CMP_EQ ? "SCMP_CMP_EQ" : "SCMP_CMP_GE", rule.family)}));
-  add(Json::array(
-      {argument(0, "SCMP_CMP_EQ", AF_NETLINK), argument(2, "SCMP_CMP_NE", NETLINK_ROUTE)}));
-  // The old call of 32 bits has its arguments behind a pointer, which BPF cannot read.
-  rules.push_back(oci_rule(Json::array({"socketcall"}), ENOSYS));
+  std::uint32_t next = 0;
+  for (const auto& [number, rules] : calls) {
+    if (next < number) begin_at(next, other);
+    begin_at(number, answer_by(rules));
+    next = number + 1;
+  }
+  begin_at(next, other);
+  return decide(ranges, 0, ranges.size());
+}
+
+Json to_json(const ArgumentTest& test) {
+  Json out = {{"index", test.index}, {"value", test.value}};
+  switch (test.compare) {
+    case Compare::kEqual:
+      out["op"] = "SCMP_CMP_EQ";
+      return out;
+    case Compare::kMasked:
+      out["op"] = "SCMP_CMP_MASKED_EQ";
+      out["value"] = test.mask;
+      out["valueTwo"] = test.value;
+      return out;
+  }
+  PROCTOR_ASSERT(false);
+}
+
+Json to_json(const CallRule& rule) {
+  Json out = {{"names", rule.names}};
+  out["action"] = rule.error == 0 ? "SCMP_ACT_ALLOW" : "SCMP_ACT_ERRNO";
+  if (rule.error != 0) out["errnoRet"] = rule.error;
+  if (!rule.tests.empty()) out["args"] = Json::array();
+  for (const ArgumentTest& test : rule.tests) out["args"].push_back(to_json(test));
+  return out;
 }
 
 }  // namespace
 
-Json oci_seccomp() {
-  Json rules = Json::array();
-  add_oci_socket_rules(rules);
-  for (const int error : {EPERM, ENOSYS}) {
-    Json names = Json::array();
-    for (const Denied& d : kDenied)
-      if (d.error == error) names.push_back(name_of(d.call));
-    rules.push_back(oci_rule(std::move(names), error));
-  }
-  for (const std::uint64_t flag : kNamespaces)
-    rules.push_back(oci_masked_rule(Json::array({"unshare", "clone"}), 0, flag, flag));
-  for (const std::uint64_t request : kTypingRequests)
-    rules.push_back(oci_masked_rule(Json::array({"ioctl"}), 1, kRequestBits, request));
-  Json out = {{"defaultAction", "SCMP_ACT_ALLOW"}, {"syscalls", std::move(rules)}};
-#if defined(__x86_64__)
-  // A runtime kills what calls through a table it was not told of; programs of 32 bits may run.
-  out["architectures"] = {"SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"};
-#endif
-  return out;
+int call_number(std::uint32_t machine, std::string_view name) {
+  const auto own = i386_numbers().find(name);
+  if (machine == SCMP_ARCH_X86 && own != i386_numbers().end()) return own->second;
+  return seccomp_syscall_resolve_name_arch(machine, std::string(name).c_str());
 }
 
-Result<std::string> make_seccomp_program() {
-  const Owned<void, seccomp_release> ctx(seccomp_init(SCMP_ACT_ALLOW));
-  if (!ctx) return Error{Errc::kUnavailable, "seccomp: no memory for a filter"};
-  // Calls through another architecture's table (i386, x32) would pass by the rules above.
-  int rc = seccomp_attr_set(ctx.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
-  if (rc == 0) rc = add_rules(ctx.get());
-  if (rc != 0) return errno_error("seccomp: add a rule", -rc);
-  const UniqueFd fd(::memfd_create("proctor-seccomp", MFD_CLOEXEC));
-  if (!fd.valid()) return errno_error("seccomp: memfd_create", errno);
-  rc = seccomp_export_bpf(ctx.get(), fd.get());
-  if (rc != 0) return errno_error("seccomp: export", -rc);
-  const off_t size = ::lseek(fd.get(), 0, SEEK_END);
-  if (size <= 0) return Error{Errc::kUnavailable, "seccomp: the filter is empty"};
-  std::string program(static_cast<std::size_t>(size), '\0');
-  if (::pread(fd.get(), program.data(), program.size(), 0) != size) {
-    return errno_error("seccomp: read the filter back", errno);
+Result<std::string> make_seccomp_program(Programs whose) {
+  const std::uint32_t native = seccomp_arch_native();
+  if (seccomp_syscall_resolve_name_arch(native, "exit_group") < 0)
+    return Error{Errc::kUnavailable, "seccomp: libseccomp does not know this processor's calls"};
+  std::vector<std::uint32_t> machines = {native};
+  if (whose == Programs::kAlso32Bits && native == SCMP_ARCH_X86_64)
+    machines.push_back(SCMP_ARCH_X86);
+  // Calls through another machine's table would pass by these rules.
+  Code out = {give(answer(ENOSYS))};
+  for (const std::uint32_t machine : machines) {
+    Code next = {load(offsetof(seccomp_data, nr))};
+    append(next, decide_by_number(machine));
+    // Not this machine: over what is its own.
+    Code one = {load(offsetof(seccomp_data, arch)),
+                instruction(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
+                instruction(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(next.size()))};
+    append(one, next);
+    append(one, out);
+    out = std::move(one);
   }
-  return program;
+  PROCTOR_ASSERT(out.size() <= BPF_MAXINSNS);
+  return std::string(reinterpret_cast<const char*>(out.data()), out.size() * sizeof(sock_filter));
+}
+
+Json seccomp_profile() {
+  Json rules = Json::array();
+  // What is refused needs no rule there, and must have none: libseccomp looks at sockets of 32 bits
+  // by their family only where nothing speaks against it.
+  for (const CallRule& rule : call_rules())
+    if (rule.error == 0 || (rule.error == ENOSYS && !rule.rest)) rules.push_back(to_json(rule));
+  const auto machine = [](const char* name, const char* narrow) {
+    return Json{{"architecture", name}, {"subArchitectures", Json::array({narrow})}};
+  };
+  return {{"defaultAction", "SCMP_ACT_ERRNO"},
+          {"archMap", Json::array({machine("SCMP_ARCH_X86_64", "SCMP_ARCH_X86"),
+                                   machine("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM")})},
+          {"syscalls", std::move(rules)}};
 }
 
 }  // namespace proctor

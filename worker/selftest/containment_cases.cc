@@ -42,6 +42,8 @@ const std::vector<ContainmentCase>& containment_cases() {
     add("privileges", "no capability, namespace, mount, user or higher limit is to be had",
         "privileges");
     add("kernel-calls", "clocks, keyrings, modules, logs and the like are refused", "kernel-calls");
+    add("unlisted-calls", "no system call is to be had but those of the published list",
+        "unlisted-calls");
     add("file-size", "no single file is larger than the disk limit, with or without holes",
         "one-large-file mib=8")
         .limit = "file";

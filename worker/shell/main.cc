@@ -26,6 +26,7 @@
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"
+#include "worker/sandbox/seccomp_filter.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
 #include "worker/shell/host_facts.h"
@@ -159,7 +160,9 @@ void declare(CLI::App& app, Options& o) {
   });
   app.add_flag("--verbose", o.verbose, "log debug messages");
   app.set_version_flag("--version", std::string(kVersion));
-  app.footer(app.get_footer() + "\nproctor-worker selftest: may this host run untrusted agents?");
+  app.footer(app.get_footer() +
+             "\nproctor-worker selftest: may this host run untrusted agents?"
+             "\nproctor-worker seccomp-profile: the system calls of sandboxes.");
 }
 
 Result<wire::ZmqPort::Options> port_options(const Options& o) {
@@ -336,10 +339,16 @@ int serve(const Options& o) {
   return static_cast<int>(*end);
 }
 
+int print_seccomp_profile() {
+  std::puts(seccomp_profile().dump(2).c_str());
+  return kOk;
+}
+
 int run(int argc, char** argv) {
   if (1 < argc && std::string_view(argv[1]) == "extract") return extract_as_asked();
   if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "selftest") return selftest(argc - 1, argv + 1);
+  if (1 < argc && std::string_view(argv[1]) == "seccomp-profile") return print_seccomp_profile();
   CLI::App app;
   Options o;
   declare(app, o);

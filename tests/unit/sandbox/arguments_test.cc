@@ -6,6 +6,7 @@
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/mount_rules.h"
+#include "worker/sandbox/seccomp_filter.h"
 
 using namespace proctor;
 
@@ -65,8 +66,8 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--remount-ro", "/proc"}));
     CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
     CHECK(has_run(argv, {"--tmpfs", "/proc/scsi", "--remount-ro", "/proc/scsi"}));
-    CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init", "--", "/bin/sh",
-                         "-c", "make 'it'"}));
+    CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init"}));
+    CHECK(has_run(argv, {"--write", "/workspace", "--", "/bin/sh", "-c", "make 'it'"}));
     CHECK(std::count(argv.begin(), argv.end(), "--bind") == 1);
     spec.network = true;
     spec.mounts = {{"/opt/go", "/opt/go", false}, {"/cache", "/cache", true}};
@@ -74,6 +75,8 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--share-net"}));
     CHECK(has_run(argv, {"--ro-bind", "/opt/go", "/opt/go"}));
     CHECK(has_run(argv, {"--bind", "/cache", "/cache"}));
+    CHECK(has_run(argv, {"--write", "/cache"}));
+    CHECK_FALSE(has_run(argv, {"--write", "/opt/go"}));
   }
 
   TEST_CASE("a container's config says every limit and takes foreign variables away") {
@@ -82,7 +85,12 @@ TEST_SUITE("sandbox") {
         parse_json(container_config(some_spec(), image, "/run/init", "w1", "make")).value();
     CHECK(c["Image"] == "sha256:id");
     CHECK(c["Env"] == Json::array({"A=b c", "PATH=/bin", "GOPATH", "HOSTNAME"}));
-    CHECK(c["Entrypoint"] == Json::array({"/sbin/docker-init", "--", "/bin/sh"}));
+    const Json& entry = c["Entrypoint"];
+    CHECK(entry[0] == "/sbin/docker-init");
+    CHECK(entry[1] == "--write");
+    CHECK(entry[entry.size() - 3] == "/workspace");
+    CHECK(entry[entry.size() - 2] == "--");
+    CHECK(entry.back() == "/bin/sh");
     CHECK(c["HostConfig"]["Init"] == false);
     CHECK(c["HostConfig"]["Mounts"].back()["Source"] == "/run/init");
     CHECK(c["HostConfig"]["Mounts"].back()["ReadOnly"] == true);
@@ -93,7 +101,9 @@ TEST_SUITE("sandbox") {
     CHECK(h["NetworkMode"] == "none");
     CHECK(h["ReadonlyRootfs"] == true);
     CHECK(h["CapDrop"] == Json::array({"ALL"}));
-    CHECK(h["SecurityOpt"] == Json::array({"no-new-privileges"}));
+    REQUIRE(h["SecurityOpt"].size() == 2);
+    CHECK(h["SecurityOpt"][0] == "no-new-privileges");
+    CHECK(h["SecurityOpt"][1] == "seccomp=" + seccomp_profile().dump());
     CHECK(h["Memory"] == 1 << 20);
     CHECK(h["MemorySwap"] == 1 << 20);
     CHECK(h["PidsLimit"] == 12);

@@ -1,12 +1,15 @@
 // The first process of every sandbox:
-//   init [--userspace] [--disk FOLDER] -- PROGRAM ARGUMENT...
+//   init [--userspace] [--disk FOLDER] [--write PLACE]... -- PROGRAM ARGUMENT...
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
 // boxed_process.h. When that end of the pipe has no reader left (the worker was killed) it ends,
 // and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
-// tells: the runtime reports that one. Where descriptor 4 is open, the program's environment is
-// read from there and is nothing else (environment.h); with --userspace it comes from where the
-// status goes. With --disk it looks four times a second whether the file system of FOLDER is full,
-// and says so in that code (full_disk.h), for the program may outlive whoever else would look.
+// tells: the runtime reports that one. Where descriptor 4 is open, a filter of system calls and the
+// program's environment are read from there (given.h), and it has no other; with --userspace they
+// come from where the status goes. With --disk it looks four times a second whether the file system
+// of FOLDER is full, and says so in that code (full_disk.h), for the program may outlive whoever
+// else would look.
+// Where the kernel has Landlock the program has its scopes, and writes in those places alone
+// (landlock.h).
 // `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
 // have any more (lacks.h).
 //
@@ -27,16 +30,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/sandbox/init/environment.h"
 #include "worker/sandbox/init/full_disk.h"
+#include "worker/sandbox/init/given.h"
 #include "worker/sandbox/init/lacks.h"
+#include "worker/sandbox/init/landlock.h"
 #include "worker/sandbox/init/userspace.h"
 
 namespace {
 
-constexpr int kStatusFd = 3, kEnvironmentFd = 4;
+constexpr int kStatusFd = 3, kGivenFd = 4;
 constexpr int kBadUse = 125, kCannotRun = 127, kKilled = 128 + SIGKILL;
 
+constexpr int kPlacesMost = 256;
 constexpr int kLook = 250;  // ms between two looks at the disk
 
 bool quiet = false;
@@ -61,11 +66,16 @@ void tell(const char* key, int value) {
   [[maybe_unused]] const ssize_t written = ::write(kStatusFd, line, static_cast<size_t>(n));
 }
 
-[[noreturn]] void become(char** argv, char** envp, const sigset_t& before) {
+struct Places {
+  char* at[kPlacesMost];
+  int count;
+};
+
+[[noreturn]] void become(char** argv, char** envp, const sigset_t& before, const Places& writable) {
   ::setpgid(0, 0);  // what it signals as its group is not us
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   environ = envp;  // a name without '/' is looked for in its PATH
-  ::execvpe(argv[0], argv, envp);
+  if (proctor::keep_within(writable.at, writable.count)) ::execvpe(argv[0], argv, envp);
   tell("exec-error", errno);
   ::_exit(kCannotRun);
 }
@@ -95,15 +105,22 @@ int main(int argc, char** argv, char** envp) {
     --argc;
   }
   // No word asks for it: a command that looks at us sees the same in every kind of sandbox.
-  if (userspace || 0 <= ::fcntl(kEnvironmentFd, F_GETFD)) {
-    envp = proctor::read_environment(userspace ? kStatusFd : kEnvironmentFd);
+  if (userspace || 0 <= ::fcntl(kGivenFd, F_GETFD)) {
+    const int given = userspace ? kStatusFd : kGivenFd;
+    if (!proctor::obey_filter(given)) return kBadUse;
+    envp = proctor::read_environment(given);
     if (envp == nullptr) return kBadUse;
-    (void)::close(kEnvironmentFd);
+    (void)::close(kGivenFd);
   }
-  if (4 < argc && ::strcmp(argv[1], "--disk") == 0) {
-    watched = argv[2];
-    argv += 2;
-    argc -= 2;
+  Places writable{};
+  for (; 4 < argc && ::strcmp(argv[1], "--") != 0; argv += 2, argc -= 2) {
+    if (::strcmp(argv[1], "--disk") == 0) {
+      watched = argv[2];
+    } else if (::strcmp(argv[1], "--write") == 0 && writable.count < kPlacesMost) {
+      writable.at[writable.count++] = argv[2];
+    } else {
+      return kBadUse;
+    }
   }
   if (argc < 3) return kBadUse;
   quiet = ::fcntl(kStatusFd, F_SETFD, FD_CLOEXEC) != 0;
@@ -116,7 +133,7 @@ int main(int argc, char** argv, char** envp) {
   tell("child-pid", 1);
   const pid_t child = ::fork();
   if (child < 0) return kBadUse;
-  if (child == 0) become(argv + 2, envp, before);
+  if (child == 0) become(argv + 2, envp, before, writable);
   if (userspace) {
     proctor::close_all_given(kStatusFd);
     quiet = true;  // our exit code tells

@@ -2,6 +2,9 @@
 // The attacks of the containment suite, run inside a sandbox by a static program, so that they are
 // the same in every image.  Each prints a line "ESCAPED: what" for anything that worked and must
 // not have, and "DONE" when it came to its end.  Linux only; one process, one thread at the start.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstddef>
 
 namespace attack {
@@ -18,6 +21,16 @@ struct Arguments {
 // One line on stdout at once, however the process ends.
 void escaped(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void note(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// In a child: what works must not change what comes after it.
+template <class F>
+bool works(F call) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(call() ? 0 : 1);
+  int status = 0;
+  return 0 < pid && ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+         WEXITSTATUS(status) == 0;
+}
 
 struct Attack {
   const char* name;
@@ -49,6 +62,7 @@ void sandbox_init(const Arguments& a);
 void network(const Arguments& a);
 void privileges(const Arguments& a);
 void kernel_calls(const Arguments& a);
+void unlisted_calls(const Arguments& a);
 void odd_names(const Arguments& a);
 void need(const Arguments& a);
 

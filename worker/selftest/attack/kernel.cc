@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timex.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,16 +24,6 @@
 
 namespace attack {
 namespace {
-
-// In a child: what works must not change what comes after it.
-template <class F>
-bool works(F call) {
-  const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(call() ? 0 : 1);
-  int status = 0;
-  return 0 < pid && ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-         WEXITSTATUS(status) == 0;
-}
 
 bool call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
   return ::syscall(number, a, b, c, d, e) != -1;

@@ -30,6 +30,7 @@ constexpr Attack kAttacks[] = {{"stand", stand},
                                {"network", network},
                                {"privileges", privileges},
                                {"kernel-calls", kernel_calls},
+                               {"unlisted-calls", unlisted_calls},
                                {"odd-names", odd_names},
                                {"hold", hold},
                                {"need", need}};

@@ -1,6 +1,7 @@
 // Attacks that reach for what is not theirs: host files, other processes, the sandbox's own init.
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -108,8 +109,12 @@ void host_files(const Arguments& a) {
   if (readable(secret)) escaped("%s can be read", secret);
   try_links(secret);
   for (const char* path :
-       {"/etc/shadow", "/proc/kcore", "/proc/keys", "/dev/mem", "/dev/kmem", "/dev/sda", "/dev/vda",
-        "/dev/nvme0n1", "/dev/kmsg", "/root/.ssh/id_rsa", "/root/.bashrc", "/proc/timer_list"})
+       {"/etc/shadow",       "/proc/kcore",       "/proc/keys",         "/dev/mem",
+        "/dev/kmem",         "/dev/sda",          "/dev/vda",           "/dev/nvme0n1",
+        "/dev/kmsg",         "/root/.ssh/id_rsa", "/root/.bashrc",      "/proc/timer_list",
+        "/proc/sched_debug", "/proc/kpagecount",  "/proc/kpageflags",   "/proc/kpagecgroup",
+        "/proc/slabinfo",    "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kmsg",
+        "/proc/interrupts",  "/proc/acpi/wakeup", "/proc/scsi/scsi"})
     if (readable(path)) escaped("%s can be read", path);
   for (const char* path : {"/proc/sysrq-trigger",
                            "/proc/sys/kernel/core_pattern",
@@ -134,6 +139,11 @@ void host_files(const Arguments& a) {
     if (writable(path)) escaped("%s can be written", path);
   try_kernel_files("/proc", 0);
   try_kernel_files("/sys", 0);
+  if (DIR* devices = ::opendir("/sys")) {
+    while (const dirent* entry = ::readdir(devices))
+      if (entry->d_name[0] != '.') escaped("/sys/%s is there", entry->d_name);
+    ::closedir(devices);
+  }
   for (const char* folder :
        {"/", "/usr", "/usr/bin", "/etc", "/opt", "/var", "/sys", "/proc", "/bin"}) {
     char name[64];
@@ -185,6 +195,10 @@ void sandbox_init(const Arguments&) {
     escaped("the sandbox's first process can be traced");
     ::ptrace(PTRACE_DETACH, 1, nullptr, nullptr);
   }
+  // Where the kernel has Landlock's scopes (its sixth version), signals end at the command.
+  constexpr int kScopes = 6;
+  if (kScopes <= ::syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1) && ::kill(1, 0) == 0)
+    escaped("the sandbox's first process can be signalled");
   const int memory = ::open("/proc/1/mem", O_RDWR | O_CLOEXEC);
   if (0 <= memory) escaped("the memory of the sandbox's first process can be written");
   if (DIR* fds = ::opendir("/proc/1/fd")) {

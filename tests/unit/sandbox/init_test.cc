@@ -1,0 +1,123 @@
+// The first process of every sandbox, run here as it is: what Landlock keeps without a namespace.
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/unique_fd.h"
+#include "worker/sandbox/oci_init.h"
+
+using namespace proctor;
+
+namespace {
+
+long landlock_version() {
+  return ::syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1);
+}
+
+// Init with these words, then a shell with `command`; the shell's exit code.
+class Init {
+ public:
+  Init() {
+    REQUIRE(write_file(program(), oci_init_program(), Durability::kLazy, /*mode=*/0755).ok());
+    REQUIRE(make_dirs(mine()).ok());
+    REQUIRE(make_dirs(mine() / "sub").ok());
+    REQUIRE(make_dirs(other()).ok());
+  }
+  fs::path mine() const { return dir_.path() / "mine"; }
+  fs::path other() const { return dir_.path() / "other"; }
+
+  int run(std::vector<std::string> words, const std::string& command) const {
+    words.insert(words.begin(), program());
+    for (const char* word : {"--", "/bin/sh", "-c"}) words.emplace_back(word);
+    words.push_back("exec 2>&-; " + command);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int fd = 3; fd < 32; ++fd) ::close(fd);  // nobody listens to its words
+      ::execv(argv[0], argv.data());
+      ::_exit(99);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+  }
+
+ private:
+  fs::path program() const { return dir_.path() / "init"; }
+  TempDir dir_ = TempDir::create("init").value();
+};
+
+}  // namespace
+
+TEST_SUITE("sandbox init") {
+  TEST_CASE("a command writes in the places named and nowhere else, whatever is mounted how") {
+    if (landlock_version() < 2) {
+      MESSAGE("not run: this kernel has no Landlock, or an old one");
+      return;
+    }
+    const Init init;
+    const std::string mine = init.mine().string(), other = init.other().string();
+    const std::vector<std::string> words = {"--write", "/dev",    "--write",
+                                            mine,      "--write", "/no/such/place"};
+    REQUIRE(write_file(init.other() / "old", "old", Durability::kLazy).ok());
+    // Everything one does in a workspace goes on.
+    CHECK(init.run(words, "cd " + mine +
+                              " && echo x > a && mv a sub/b && ln sub/b c && ln -s c d && rm d"
+                              " && mkfifo p && mkdir e && rmdir e && : > c && echo y > /dev/null"
+                              " && cat " +
+                              other + "/old > copy") == 0);
+    for (const std::string& attempt :
+         {"echo x > " + other + "/new", "echo x >> " + other + "/old", ": > " + other + "/old",
+          "rm " + other + "/old", "mkdir " + other + "/folder", "mkfifo " + other + "/pipe",
+          "ln -s x " + other + "/link", "mv " + mine + "/c " + other + "/c"}) {
+      CAPTURE(attempt);
+      CHECK(init.run(words, attempt) != 0);
+      CHECK(init.run({}, attempt) == 0);  // where no place is named it works: only Landlock forbids
+      if (attempt.starts_with("rm"))
+        REQUIRE(write_file(init.other() / "old", "old", Durability::kLazy).ok());
+    }
+  }
+
+  TEST_CASE("a command's signals and abstract sockets end where the command does") {
+    if (landlock_version() < 6) {
+      MESSAGE("not run: this kernel's Landlock has no scopes");
+      return;
+    }
+    const Init init;
+    CHECK(init.run({}, "kill -0 $PPID") != 0);  // init itself
+    CHECK(init.run({}, "sleep 60 & kill $! && kill -0 $$") == 0);
+    if (std::system("python3 -c '' 2>/dev/null") != 0) return;  // NOLINT(concurrency-mt-unsafe)
+    const std::string name = "proctor-init-test-" + std::to_string(::getpid());
+    const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address),
+                   static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) == 0);
+    REQUIRE(::listen(listener.get(), 8) == 0);
+    const std::string connect =
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('\\\\0" + name + "')\"";
+    const std::string among_themselves =
+        "python3 -c \"import socket as s; a = s.socket(s.AF_UNIX); a.bind('\\\\0" + name +
+        "2'); a.listen(); s.socket(s.AF_UNIX).connect('\\\\0" + name + "2')\"";
+    CHECK(std::system(connect.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)
+    CHECK(init.run({}, connect) != 0);
+    CHECK(init.run({}, among_themselves) == 0);
+  }
+
+  TEST_CASE("words that it does not know are no program") {
+    CHECK(Init().run({"--wirte", "/tmp"}, "true") == 125);
+  }
+}

@@ -66,7 +66,7 @@ Json report_json(const RunReport& r) {
     gates.push_back(
         {{"gate", clean(g.gate)}, {"outcome", clean(g.outcome)}, {"why", clean(g.why)}});
   }
-  return {
+  Json out = {
       {"format", kFormat},
       {"identity", identity_json(r)},
       {"status", r.outcome == RunOutcome::kInvalid ? "invalid" : "scorable"},
@@ -87,6 +87,12 @@ Json report_json(const RunReport& r) {
       {"evidence", evidence_json(r)},
       {"started_ms", num(r.started_ms)},
       {"finished_ms", num(r.finished_ms)}};
+  // Only where a patch was applied: a report of before there were rungs keeps its bytes.
+  if (!r.application.empty())
+    out["patch"] = {{"rung", clean(r.application.rung)},
+                    {"refused", clean(r.application.refused)},
+                    {"conflict_markers", list(r.application.conflicts)}};
+  return out;
 }
 
 Result<CheckReport> read_check(const Json& json, const std::string& path) {
@@ -166,6 +172,13 @@ Status read_ending(JsonFields& f, RunReport& r) {
     gate.outcome = g.text("outcome");
     gate.why = g.text("why");
     PROCTOR_CHECK_OK(g.finish());
+  }
+  if (f.has("patch")) {
+    JsonFields patch(f, "patch");
+    r.application.rung = patch.text("rung");
+    r.application.refused = patch.text("refused");
+    r.application.conflicts = patch.texts("conflict_markers");
+    PROCTOR_CHECK_OK(patch.finish());
   }
   r.violations = f.texts("violations");
   r.deviations = f.texts("deviations");

@@ -15,6 +15,7 @@
 #include "common/base/result.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
+#include "common/score/patch_end.h"
 
 namespace proctor {
 
@@ -72,6 +73,7 @@ struct RunReport {
   std::uint64_t evidence_seq = 0;  // event that triggered the termination
   std::vector<CheckReport> checks;
   std::vector<GateReport> gates;
+  PatchEnd application{};  // how the candidate patch fitted; empty: there was none to apply
   std::vector<std::string> violations;  // protected paths changed, files refused
   std::vector<std::string> deviations;  // from the protocol: another seed (R072)
   std::uint64_t failed_cycles = 0;      // failed acceptance cycles of the agent (R159, R191)

@@ -271,9 +271,12 @@ class Verifier {
     std::vector<std::optional<CheckOutcome>> outcomes;
     for (const CheckReport& check : report().checks) outcomes.push_back(check.outcome);
     RunOutcome expected = decide(true, outcomes);
-    // Then the checks saw the untouched tree, and speak of nobody's patch.
-    const auto refused = [](const GateReport& g) {
-      return g.gate == "patch" && g.outcome == "fail";
+    // Then the checks saw the untouched tree, and speak of nobody's patch; beside conflict markers
+    // they saw the tree that has them.
+    const bool marked =
+        report().application.refused.empty() && !report().application.conflicts.empty();
+    const auto refused = [&](const GateReport& g) {
+      return g.gate == "patch" && g.outcome == "fail" && !marked;
     };
     if (expected == RunOutcome::kSuccess && std::ranges::any_of(report().gates, refused))
       expected = RunOutcome::kFailure;

@@ -53,6 +53,7 @@ struct RunRecord {
   MicroUsd short_by;              // of kParked: by how much
   std::string parked_why;         // of kParked where no envelope is short: what is broken
   std::optional<int> agent_exit;  // of the attempt that counts: what its agent ended with
+  std::string patch;              // likewise: how its patch fitted, where not as it is
   std::string rationale;          // of its last attempt with a result, for people
   // Of its settled attempts: what was reserved for them, what was metered above that (and charged
   // to no envelope), and the cost of those that infrastructure wasted.

@@ -100,6 +100,7 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   out["outcome"] = ended ? Ordered(outcome_name(run.outcome)) : Ordered(nullptr);
   out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
   out["agent_exit"] = run.agent_exit ? Ordered(*run.agent_exit) : Ordered(nullptr);
+  if (!run.patch.empty()) out["patch"] = run.patch;
   out["attempts"] = run.attempts;
   out["cost"] = cost_json(run.cost);
   out["reviews"] = run.reviews;
@@ -300,7 +301,7 @@ std::string render_runs_csv(const CampaignReport& report) {
   for (const char* column :
        {"state", "outcome", "termination", "attempts", "model_usd", "execution_usd", "human_usd",
         "overhead_usd", "total_usd", "wall_ms", "setup_ms", "agent_ms", "acceptance_ms",
-        "agent_exit", "why", "report"})
+        "agent_exit", "patch", "why", "report"})
     header.emplace_back(column);
   csv_append_record(out, header);
   for (const RunRecord& run : report.runs) {
@@ -315,6 +316,7 @@ std::string render_runs_csv(const CampaignReport& report) {
     for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})
       cells.push_back(cell(ms));
     cells.push_back(run.agent_exit ? std::to_string(*run.agent_exit) : "");
+    cells.push_back(run.patch);
     cells.push_back(
         printable(run.parked_why.empty() ? run.rationale : run.parked_why, limits::kDetailBytes));
     cells.push_back(run.report == Digest() ? "" : run.report.hex());

@@ -68,6 +68,14 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
   const Result<RunReport> report = parse_report(*bytes);
   if (!report.ok()) return "  its report cannot be read: " + report.error().detail + "\n";
   std::string out;
+  const PatchEnd& patch = report->application;
+  if (!patch.refused.empty()) {
+    out += "    patch: does not apply: " + printable(patch.refused, limits::kDetailBytes) + "\n";
+  } else if (!patch.rung.empty()) {
+    out += "    patch: applied, " + patch.rung + "\n";
+  }
+  for (const std::string& place : patch.conflicts)
+    out += "    patch: conflict markers in " + printable(place) + "\n";
   for (const CheckReport& c : report->checks) {
     out += "    check " + c.id + " (" + c.kind +
            "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not run");

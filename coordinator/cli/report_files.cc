@@ -7,6 +7,7 @@
 #include "common/contract/money_word.h"
 #include "common/score/agent_end.h"
 #include "coordinator/aggregate/analysis.h"
+#include "common/score/patch_end.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
@@ -52,6 +53,7 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.outcome = a.core.outcome;
   run.termination = a.core.termination;
   run.agent_exit = agent_exit(a.rationale);
+  run.patch = patch_word_in(a.rationale);
   run.setup_ms = a.core.usage.setup_ms;
   run.agent_ms = a.core.usage.agent_ms;
   run.acceptance_ms = a.core.usage.acceptance_ms;

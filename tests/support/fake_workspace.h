@@ -16,10 +16,10 @@ class FakeWorkspace final : public Workspace {
   Result<fs::path> surrender() override { return surprise(); }
   Result<bool> lay_below(const SetupLayer&) override { return surprise(); }
   Result<Patch> extract_patch(std::size_t) override { return surprise(); }
-  Status apply(const std::string& diff) override {
+  Result<AppliedPatch> apply(const std::string& diff) override {
     applied.push_back(diff);
     if (refuse) return Error{Errc::kInvalid, "hunk 1 does not match"};
-    return ok_status();
+    return AppliedPatch{rung};
   }
   Status put_file(const std::string& path, std::string_view bytes, std::uint32_t, Way) override {
     if (path.starts_with(".git/")) return Error{Errc::kInvalid, "inside .git"};
@@ -45,6 +45,7 @@ class FakeWorkspace final : public Workspace {
   std::vector<std::string> applied;
   std::map<std::string, std::string> files;
   bool refuse = false;
+  ApplyRung rung = ApplyRung::kExact;
 
  private:
   static Error surprise() { return {Errc::kCorrupt, "an agent has no business here"}; }

@@ -26,10 +26,7 @@ class ReferenceAgent final : public Agent {
     if (contract.reference_patch.empty() || file == contract.files.end()) {
       return Error{Errc::kInvalid, "contract " + contract.id + " has no reference patch"};
     }
-    if (Status applied = job.workspace.apply(file->bytes); !applied.ok()) {
-      return in_context("reference patch " + file->path, std::move(applied).error());
-    }
-    return AgentReport{};
+    return hand_in_patch(job.workspace, "reference patch " + file->path, file->bytes);
   }
 };
 
@@ -110,6 +107,21 @@ std::unique_ptr<Agent> make_agent(Method::Kind kind) {
       break;  // worker/model/single_shot.h: it needs more than a job
   }
   PROCTOR_ASSERT(false);
+}
+
+Result<AgentReport> hand_in_patch(Workspace& workspace, const std::string& what,
+                                  const std::string& diff) {
+  AgentReport report;
+  if (diff.empty()) return report;
+  Result<AppliedPatch> applied = workspace.apply(diff);
+  if (applied.ok()) {
+    report.applied = std::move(applied).value();
+  } else if (applied.error().code == Errc::kInvalid) {
+    report.misfit = in_context(what, std::move(applied).error()).detail;
+  } else {
+    return in_context(what, std::move(applied).error());
+  }
+  return report;
 }
 
 Status write_referenced_files(const fs::path& dir, const std::vector<ReferencedFile>& files) {

@@ -4,8 +4,9 @@
 // An agent changes the workspace and reports what it ran; it never sees checks, acceptance files
 // or the reference patch (R067), except `reference`, which is that patch.
 // Blocking; one call per attempt, on its slot thread.
-// Fails with kInvalid when the input can never work (the reference patch does not apply) and with
-// anything else when the host failed; what the agent's own program does is a report, not an error.
+// Fails with kInvalid when the input can never work (there is no reference patch) and with
+// anything else when the host failed; what the agent's own program does is a report, not an error,
+// and so is a patch of somebody's that does not apply.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -67,7 +68,14 @@ struct AgentReport {
   std::optional<ExecOutcome> program;  // how its program ended; noop and reference have none
   // What it ran in: kept until a killed worker would no longer have to look into it.
   std::unique_ptr<Sandbox> sandbox{};
+  // Of a patch that it handed in: as Workspace::apply() has it, or why it does not apply.
+  std::optional<AppliedPatch> applied{};
+  std::string misfit{};
 };
+
+// Applies a patch that somebody hands in under the name `what`.
+Result<AgentReport> hand_in_patch(Workspace& workspace, const std::string& what,
+                                  const std::string& diff);
 
 class Agent {
  public:

@@ -57,6 +57,8 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
     // A checkpoint from before these knew no agent that could not start.
     out.asked = !in.has("asked") || in.boolean("asked");
     if (in.has("words")) out.words = in.text("words");
+    if (in.has("rung")) out.rung = in.text("rung");
+    if (in.has("misfit")) out.misfit = in.text("misfit");
     return LifecycleEvent(std::move(out));
   }
   if (type == "budget")
@@ -64,6 +66,7 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
   if (type == "patch") {
     PatchExtracted out{in.texts("refused"), in.texts("outside_writable"), in.text("unreadable")};
     out.changed = !in.has("changed") || in.boolean("changed");
+    if (in.has("conflicts")) out.conflicts = in.texts("conflicts");
     return LifecycleEvent(std::move(out));
   }
   in.refuse("event", "no such event");
@@ -90,7 +93,8 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             return Json{{"event", "agent"},         {"ran_program", e.ran_program},
                         {"exec", end_json(e.exec)}, {"evidence", e.evidence},
                         {"denied", e.denied},       {"asked", e.asked},
-                        {"words", e.words}};
+                        {"words", e.words},         {"rung", e.rung},
+                        {"misfit", e.misfit}};
           },
           [](const BudgetReached& e) -> Form {
             if (!is_utf8(e.reason)) return std::nullopt;
@@ -106,7 +110,8 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
                         {"refused", e.refused},
                         {"outside_writable", e.outside_writable},
                         {"unreadable", e.unreadable},
-                        {"changed", e.changed}};
+                        {"changed", e.changed},
+                        {"conflicts", e.conflicts}};
           },
           [](const auto&) -> Form { return std::nullopt; }},
       event);

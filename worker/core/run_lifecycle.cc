@@ -9,6 +9,7 @@
 #include "common/base/overload.h"
 #include "common/score/agent_end.h"
 #include "common/score/gates.h"
+#include "common/score/patch_end.h"
 
 namespace proctor {
 namespace {
@@ -261,6 +262,8 @@ void RunLifecycle::handle(const AgentEnded& e) {
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale =
       e.ran_program ? ended_by_itself(e.exec.describe()) : "the method runs no program";
+  verdict_.application.rung = e.rung;
+  verdict_.application.refused = bounded(e.misfit);
   if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
       e.exec.exit_code == plan_.overload_exit) {
     verdict_.overload = true;
@@ -306,6 +309,7 @@ void RunLifecycle::handle(const PatchExtracted& e) {
         RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
   }
   if (!e.unreadable.empty()) tree_unreadable(e.unreadable);
+  verdict_.application.conflicts = e.conflicts;
   for (const std::string& path : e.refused) violation("refused: " + path);
   for (const std::string& path : e.outside_writable) violation("not writable: " + path);
   outside_writable_ = e.outside_writable;
@@ -325,8 +329,16 @@ void RunLifecycle::agent_unavailable(const AgentEnded& e) {
               true, e.evidence);
 }
 
+void RunLifecycle::handle(const PatchApplied& e) {
+  PROCTOR_ASSERT(std::holds_alternative<Applying>(state_));
+  // Of two patches the one that fits worse is told: both must have fitted.
+  verdict_.application.rung = std::string(worse_rung(verdict_.application.rung, e.rung));
+  go(Restoring{}, RestoreProtected{outside_writable_});
+}
+
 void RunLifecycle::handle(const PatchRefused& e) {
   PROCTOR_ASSERT(std::holds_alternative<Applying>(state_));
+  verdict_.application.refused = bounded(e.why);
   tree_unreadable(e.why);
   go(Restoring{}, RestoreProtected{outside_writable_});
 }
@@ -467,8 +479,9 @@ void RunLifecycle::conclude() {
   for (const CheckReport& check : verdict_.checks) outcomes.push_back(check.outcome);
   verdict_.outcome = decide(true, outcomes);
   // A contract whose checks pass on the untouched tree is no way out.
-  if (!verdict_.unreadable.empty() && verdict_.outcome == RunOutcome::kSuccess)
-    verdict_.outcome = RunOutcome::kFailure;
+  const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
+  if (!judged && verdict_.outcome == RunOutcome::kSuccess) verdict_.outcome = RunOutcome::kFailure;
+  verdict_.rationale = bounded(verdict_.rationale + patch_words(verdict_.application));
   package();
 }
 

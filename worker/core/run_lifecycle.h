@@ -81,13 +81,20 @@ struct AgentEnded {
   // It asked its meter or its network for something: whatever it ended as, it had started.
   bool asked = false;
   std::string words{};  // as SetupEnded's
+  // Of a method that hands in a patch of somebody's: the rung it fits by, or why it fits by none.
+  // The workspace is then as it was.
+  std::string rung{}, misfit{};
 };
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold
   std::vector<std::string> outside_writable;  // changed against policy.writable
   // Not empty: the agent's tree is beyond what can be read, so this says; the patch is empty.
   std::string unreadable{};
-  bool changed = true;  // anything at all, also what no patch can hold
+  bool changed = true;                   // anything at all, also what no patch can hold
+  std::vector<std::string> conflicts{};  // "PATH:LINE" of files that got conflict markers
+};
+struct PatchApplied {
+  std::string rung;  // to_string(ApplyRung)
 };
 // git refuses the patch that the agent's tree gave.  The fresh workspace is as it was.
 struct PatchRefused {
@@ -112,9 +119,9 @@ struct BudgetReached {
   std::uint64_t evidence = 0;
   std::string reason{};  // "budget_exceeded: tokens: 90 of 100 used, ..."
 };
-using LifecycleEvent =
-    std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded, PatchExtracted,
-                 PatchRefused, ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;
+using LifecycleEvent = std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded,
+                                    PatchExtracted, PatchApplied, PatchRefused, ProtectedRestored,
+                                    CheckEnded, RunCancelAsked, BudgetReached>;
 
 // ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
 struct TakeSnapshot {};   // SnapshotReady
@@ -131,7 +138,7 @@ struct RunSetup {  // SetupEnded
 struct GiveBriefing {};           // StepDone
 struct RunAgent {};               // AgentEnded
 struct ExtractPatch {};           // PatchExtracted
-struct ApplyPatch {};             // StepDone, PatchRefused
+struct ApplyPatch {};             // PatchApplied, PatchRefused; StepDone: there is none
 struct RestoreProtected {         // ProtectedRestored
   std::vector<std::string> also;  // paths changed against policy.writable: put back too
 };
@@ -171,6 +178,8 @@ struct Verdict {
   std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind
   // What the agent left cannot be judged, so the untouched tree was: never a success.
   std::string unreadable{};
+  // Not empty in `application.refused`: likewise, for the patch that was handed in fits nothing.
+  PatchEnd application{};
 };
 
 // A program that ends later than this had started, whatever its exit code.
@@ -224,6 +233,7 @@ class RunLifecycle {
   void handle(const SetupEnded& e);
   void handle(const AgentEnded& e);
   void handle(const PatchExtracted& e);
+  void handle(const PatchApplied& e);
   void handle(const PatchRefused& e);
   void handle(const ProtectedRestored& e);
   void handle(const CheckEnded& e);

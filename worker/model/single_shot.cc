@@ -262,11 +262,9 @@ class SingleShot final : public Agent {
       return Error{Errc::kInvalid, "no answer is given for sample " +
                                        std::to_string(job.replicate) + ", and no model is named"};
     const cvdp::GivenAnswer& given = task.given[job.replicate - 1];
-    if (const auto* patch = std::get_if<cvdp::GivenPatch>(&given)) {
-      const Status applied = patch->diff.empty() ? ok_status() : job.workspace.apply(patch->diff);
-      if (!applied.ok()) return in_context("the given patch", applied.error());
-      return AgentReport{};  // the run's own patch says what it was
-    }
+    if (const auto* patch =
+            std::get_if<cvdp::GivenPatch>(&given))  // the run's own says what it was
+      return hand_in_patch(job.workspace, "the given patch", patch->diff);
     cvdp::AnsweredFiles answer;
     if (const auto* files = std::get_if<cvdp::GivenFiles>(&given)) {
       answer.files = files->files;

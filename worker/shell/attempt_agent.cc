@@ -1,6 +1,8 @@
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
 #include <signal.h>
 
+#include "common/base/limits.h"
+#include "common/base/text.h"
 #include "worker/model/single_shot.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/disk_watch.h"
@@ -159,6 +161,12 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   if (ended.ran_program && ended.exec.exit_code != 0)
     ended.words = failure_words(recorder_->dir() / "agent" / "stderr", ended.denied);
   ended.evidence = evidence;
+  if (report.applied || !report.misfit.empty()) {
+    ended.evidence = note("patch.apply", Actor::kHarness,
+                          applied_payload(Room::kAgent, report.applied, report.misfit));
+    ended.misfit = printable(report.misfit, limits::kDetailBytes);
+    if (report.applied) ended.rung = to_string(report.applied->rung);
+  }
   return ended;
 }
 

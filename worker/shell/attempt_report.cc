@@ -28,6 +28,16 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
     facts.patch = CheckOutcome::kFail;
     facts.patch_why = "unreadable: " + verdict.unreadable;
   }
+  const PatchEnd& patch = verdict.application;
+  if (tried && facts.patch == CheckOutcome::kPass) {
+    if (!patch.refused.empty()) {
+      facts.patch = CheckOutcome::kFail;
+      facts.patch_why = "does not apply: " + patch.refused;
+    } else if (!patch.conflicts.empty()) {
+      facts.patch = CheckOutcome::kFail;
+      facts.patch_why = "conflict markers: " + patch.conflicts.front();
+    }
+  }
   facts.violations = verdict.violations;
   facts.policy_stop = verdict.termination == Termination::kPolicyStop;
   std::vector<GateReport> gates;
@@ -64,6 +74,7 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.evidence_seq = verdict.evidence;
   report.checks = verdict.checks;
   report.gates = gates_of(contract(), verdict);
+  report.application = verdict.application;
   report.violations = verdict.violations;
   if (!input_.settings->seed_deviation.empty()) {
     report.deviations.push_back("seed " + std::to_string(input_.settings->seed) + ": " +

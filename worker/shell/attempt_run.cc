@@ -351,6 +351,8 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
   note("mutation", Actor::kHarness, mutation);
   extracted.refused = patch_.refused;
+  extracted.conflicts = patch_.conflicts;
+  for (std::string& place : extracted.conflicts) place = printable(place, limits::kDetailBytes);
   extracted.changed = !patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty();
   const std::vector<std::string>& writable = contract().policy.writable;
   if (!writable.empty()) {
@@ -363,10 +365,16 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
 
 AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
   if (patch_.diff.empty()) return StepDone{};
-  Status applied = workspace_->apply(patch_.diff);
-  if (!applied.ok() && applied.error().code == Errc::kInvalid)
-    return PatchRefused{printable(applied.error().detail, limits::kDetailBytes)};
-  return done_or_failed(std::move(applied));
+  Result<AppliedPatch> applied = workspace_->apply(patch_.diff);
+  if (!applied.ok() && applied.error().code != Errc::kInvalid)
+    return StepFailed{std::move(applied).error(), 0};
+  const std::string why =
+      applied.ok() ? "" : printable(applied.error().detail, limits::kDetailBytes);
+  note("patch.apply", Actor::kHarness,
+       applied_payload(Room::kAcceptance, applied.ok() ? std::optional(*applied) : std::nullopt,
+                       why));
+  if (!applied.ok()) return PatchRefused{why};
+  return PatchApplied{std::string(to_string(applied->rung))};
 }
 
 AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {

@@ -86,7 +86,20 @@ Json mutation_payload(const Patch& patch) {
               {"bytes", patch.diff.size()},
               {"patch", sha256(patch.diff).hex()},
               {"paths", paths_payload(patch.paths)},
-              {"refused", paths_payload(patch.refused)}};
+              {"refused", paths_payload(patch.refused)},
+              {"conflict_markers", paths_payload(patch.conflicts)}};
+}
+
+Json applied_payload(Room room, const std::optional<AppliedPatch>& applied,
+                     const std::string& why) {
+  Json tried = Json::array();
+  if (applied)
+    for (const std::string& words : applied->tried)
+      tried.push_back(printable(words, limits::kDetailBytes));
+  return Json{{"room", to_string(room)},
+              {"rung", applied ? Json(to_string(applied->rung)) : Json(nullptr)},
+              {"tried", std::move(tried)},
+              {"why", as_utf8(why)}};
 }
 
 Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms) {

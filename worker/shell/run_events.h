@@ -1,6 +1,7 @@
 #pragma once
 // Payloads of trace events as JSON (R052, R081, R088, R090-R092).  Pure but for hashing the output
 // files a payload names.  Text that is not UTF-8 is made printable: the trace holds JSON.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ Json exec_payload(const std::string& command, const ExecOutcome& outcome,
                   std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err);
 Json tool_payload(const ToolUse& use);
 Json mutation_payload(const Patch& patch);
+// Without `applied`: it fits by no rung, and `why`.
+Json applied_payload(Room room, const std::optional<AppliedPatch>& applied, const std::string& why);
 Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms);
 Json termination_payload(const RecordTermination& t);
 // true, false, or the list of places.

@@ -1,34 +1,31 @@
 #include "worker/workspace/apply.h"
 
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+
 namespace proctor {
 namespace {
 
 // info/attributes is stronger than every .gitattributes file: bytes stay bytes.
 constexpr std::string_view kAttributes =
     "* -text -eol -crlf -filter -ident -working-tree-encoding -whitespace -diff -merge\n";
+// A merge must be allowed to look into files.
+constexpr std::string_view kMergeAttributes =
+    "* -text -eol -crlf -filter -ident -working-tree-encoding -whitespace !diff !merge\n";
 
-}  // namespace
-
-Status prepare_apply(const fs::path& scratch) {
-  PROCTOR_CHECK_OK(make_dirs(scratch / "objects"));
-  PROCTOR_CHECK_OK(make_dirs(scratch / "refs"));
-  PROCTOR_CHECK_OK(make_dirs(scratch / "info"));
+Status make_repository(const fs::path& dir, std::string_view attributes) {
+  PROCTOR_CHECK_OK(make_dirs(dir / "objects" / "info"));
+  PROCTOR_CHECK_OK(make_dirs(dir / "refs"));
+  PROCTOR_CHECK_OK(make_dirs(dir / "info"));
   const auto put = [&](const char* name, std::string_view bytes) {
-    return write_file(scratch / name, bytes, Durability::kLazy);
+    return write_file(dir / name, bytes, Durability::kLazy);
   };
   PROCTOR_CHECK_OK(put("HEAD", "ref: refs/heads/none\n"));
   PROCTOR_CHECK_OK(put("config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"));
-  return put("info/attributes", kAttributes);
+  return put("info/attributes", attributes);
 }
 
-Status apply_diff(const GitProgram& git, const fs::path& scratch, const fs::path& dir,
-                  const std::string& diff) {
-  if (diff.empty()) return ok_status();
-  CommandSpec spec = git.command(scratch, {"apply", "--whitespace=nowarn", "-p1", "-"});
-  (*spec.env)["GIT_WORK_TREE"] = dir.string();
-  spec.cwd = dir;
-  spec.stdin_bytes = diff;
-  PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
+Status told(const CommandOutcome& outcome) {
   if (outcome.success()) return ok_status();
   const std::string words = git_words(outcome);
   if (words.find("No space left") != std::string::npos) {
@@ -39,6 +36,90 @@ Status apply_diff(const GitProgram& git, const fs::path& scratch, const fs::path
     return Error{Errc::kUnavailable, "apply patch: " + words};
   }
   return Error{Errc::kInvalid, "apply patch: " + words};
+}
+
+Status apply_as(const GitProgram& git, const fs::path& scratch, const fs::path& dir,
+                const char* context, const std::string& diff) {
+  CommandSpec spec = git.command(scratch, {"apply", context, "--whitespace=nowarn", "-p1", "-"});
+  (*spec.env)["GIT_WORK_TREE"] = dir.string();
+  spec.cwd = dir;
+  spec.stdin_bytes = diff;
+  PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
+  return told(outcome);
+}
+
+// The patch merged over the snapshot, as a diff that fits the snapshot exactly.  Nothing of the
+// folder is read or written: blobs, an index and a diff of two trees are all there is.
+Result<std::string> merged(const GitProgram& git, const MergeBase& base, const std::string& diff) {
+  PROCTOR_TRY(const TempDir own, TempDir::create("merge", base.work));
+  PROCTOR_CHECK_OK(make_repository(own.path(), kMergeAttributes));
+  PROCTOR_CHECK_OK(write_file(own.path() / "objects/info/alternates",
+                              base.objects.string() + "\n" + base.others.string() + "\n",
+                              Durability::kLazy));
+  const auto run = [&](std::vector<std::string> args,
+                       const std::string& input) -> Result<CommandOutcome> {
+    CommandSpec spec = git.command(own.path(), std::move(args));
+    (*spec.env)["GIT_INDEX_FILE"] = (own.path() / "index").string();
+    spec.cwd = own.path();
+    spec.stdin_bytes = input;
+    spec.output_max = limits::kPatchBytes;
+    return run_command(spec);
+  };
+  PROCTOR_TRY(const CommandOutcome read, run({"read-tree", base.tree.hex()}, ""));
+  PROCTOR_CHECK_OK(told(read));
+  PROCTOR_TRY(const CommandOutcome laid,
+              run({"apply", "--3way", "--cached", "--whitespace=nowarn", "-p1", "-"}, diff));
+  PROCTOR_CHECK_OK(told(laid));
+  PROCTOR_TRY(const CommandOutcome out,
+              run({"diff-index", "--cached", "-p", "--binary", "--full-index", "--no-renames",
+                   "--no-ext-diff", "--no-textconv", base.tree.hex()},
+                  ""));
+  PROCTOR_CHECK_OK(told(out));
+  if (out.output_cut) return Error{Errc::kInvalid, "apply patch: the merged patch is too large"};
+  return out.out;
+}
+
+}  // namespace
+
+std::string_view to_string(ApplyRung rung) {
+  switch (rung) {
+    case ApplyRung::kExact:
+      return "exact";
+    case ApplyRung::kWhitespace:
+      return "whitespace";
+    case ApplyRung::kThreeWay:
+      return "three_way";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+Status prepare_apply(const fs::path& scratch) {
+  return make_repository(scratch, kAttributes);
+}
+
+Result<AppliedPatch> apply_diff(const GitProgram& git, const fs::path& scratch, const fs::path& dir,
+                                const MergeBase& base, const std::string& diff) {
+  AppliedPatch out;
+  if (diff.empty()) return out;
+  const Status exact = apply_as(git, scratch, dir, "--no-ignore-whitespace", diff);
+  if (exact.ok()) return out;
+  if (exact.error().code != Errc::kInvalid) return exact.error();
+  out.tried.push_back(exact.error().detail);
+
+  out.rung = ApplyRung::kWhitespace;
+  const Status loose = apply_as(git, scratch, dir, "--ignore-whitespace", diff);
+  if (loose.ok()) return out;
+  if (loose.error().code != Errc::kInvalid) return loose.error();
+  out.tried.push_back(loose.error().detail);
+
+  out.rung = ApplyRung::kThreeWay;
+  const Result<std::string> fitting = merged(git, base, diff);
+  Status merge = fitting.ok() ? apply_as(git, scratch, dir, "--no-ignore-whitespace", *fitting)
+                              : Status(fitting.error());
+  if (merge.ok()) return out;
+  if (merge.error().code != Errc::kInvalid) return std::move(merge).error();
+  // What is wrong with it as it is tells most.
+  return exact.error();
 }
 
 }  // namespace proctor

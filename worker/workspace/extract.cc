@@ -96,6 +96,8 @@ std::string answer_of(const Result<Patch>& patch) {
     head["paths"] = patch->paths.size();
     for (const std::string& path : patch->paths) names += path + '\0';
     for (const std::string& path : patch->refused) names += path + '\0';
+    head["refused"] = patch->refused.size();
+    for (const std::string& place : patch->conflicts) names += place + '\0';
     head["names"] = names.size();
   } else {
     head["code"] = static_cast<int>(patch.error().code);
@@ -123,8 +125,11 @@ Result<Patch> patch_in(const std::string& bytes) {
                  head.value("why", "extract")};
   std::string_view names = rest.substr(0, std::min<std::size_t>(count("names"), rest.size()));
   rest.remove_prefix(names.size());
-  while (const auto name = next(names))
-    (out.paths.size() < count("paths") ? out.paths : out.refused).emplace_back(*name);
+  while (const auto name = next(names)) {
+    const bool path = out.paths.size() < count("paths");
+    const bool refused = !path && out.refused.size() < count("refused");
+    (path ? out.paths : refused ? out.refused : out.conflicts).emplace_back(*name);
+  }
   out.files = count("files");
   out.insertions = count("insertions");
   out.deletions = count("deletions");

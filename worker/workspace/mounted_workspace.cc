@@ -164,8 +164,11 @@ Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max) {
   return extract_apart(what, setup_.extractor, setup_.dir.parent_path());
 }
 
-Status MountedWorkspace::apply(const std::string& diff) {
-  return apply_diff(git_, setup_.apply_scratch, merged_, diff);
+Result<AppliedPatch> MountedWorkspace::apply(const std::string& diff) {
+  return apply_diff(git_, setup_.apply_scratch, merged_,
+                    {snapshot_git_layer(snapshot_) / ".git" / "objects", snapshot_.mirror_objects,
+                     content_, setup_.dir.parent_path()},
+                    diff);
 }
 
 Status MountedWorkspace::put_file(const std::string& relative, std::string_view bytes,

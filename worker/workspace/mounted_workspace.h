@@ -58,7 +58,7 @@ class MountedWorkspace final : public Workspace {
   Result<bool> lay_below(const SetupLayer& layer) override;
   Result<std::string> docker_volume() override;
   Result<Patch> extract_patch(std::size_t bytes_max) override;
-  Status apply(const std::string& diff) override;
+  Result<AppliedPatch> apply(const std::string& diff) override;
   Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode,
                   Way way = Way::kRefused) override;
   Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) override;

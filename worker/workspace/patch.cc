@@ -16,6 +16,7 @@ using GitTree = Owned<git_tree, git_tree_free>;
 using GitDiff = Owned<git_diff, git_diff_free>;
 using GitPatch = Owned<git_patch, git_patch_free>;
 using GitDiffStats = Owned<git_diff_stats, git_diff_stats_free>;
+using GitBlob = Owned<git_blob, git_blob_free>;
 
 Result<GitTree> look_up(git_repository* repository, const ObjectId& id) {
   git_oid oid;
@@ -30,7 +31,38 @@ struct Output {
   std::string text;
   std::size_t max;
   bool full = false;
+  int conflict_at = 0;  // of the file that is printed: the first added line that is a marker
 };
+
+// As a merge leaves them.  Seven equals signs alone underline a heading, too.
+bool is_conflict_marker(std::string_view line) {
+  constexpr std::size_t kLength = 7;
+  for (const char mark : {'<', '>', '|'}) {
+    if (!line.starts_with(std::string(kLength, mark))) continue;
+    const std::string_view rest = line.substr(kLength);
+    return rest.empty() || rest[0] == ' ' || rest[0] == '\n' || rest[0] == '\r';
+  }
+  return false;
+}
+
+bool has_conflict_marker(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (is_conflict_marker(text.substr(at, end - at))) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+// Whoever edits a file that shows markers has left none.
+Result<bool> had_markers(git_repository* repository, const git_diff_delta& delta) {
+  if (delta.status == GIT_DELTA_ADDED || git_oid_is_zero(&delta.old_file.id) != 0) return false;
+  GitBlob blob;
+  const int rc = git_blob_lookup(OutPtr(blob), repository, &delta.old_file.id);
+  if (rc != 0) return libgit2_error("patch", rc);
+  return has_conflict_marker({static_cast<const char*>(git_blob_rawcontent(blob.get())),
+                              static_cast<std::size_t>(git_blob_rawsize(blob.get()))});
+}
 
 int take_line(const git_diff_delta* delta, const git_diff_hunk*, const git_diff_line* line,
               void* payload) {
@@ -51,6 +83,9 @@ int take_line(const git_diff_delta* delta, const git_diff_hunk*, const git_diff_
     return GIT_EUSER;
   }
   out.text.append(line->content, line->content_len);
+  if (origin == GIT_DIFF_LINE_ADDITION && out.conflict_at == 0 &&
+      is_conflict_marker({line->content, line->content_len}))
+    out.conflict_at = line->new_lineno;
   return 0;
 }
 
@@ -68,15 +103,22 @@ std::vector<std::size_t> order_of(git_diff* diff) {
   return order;
 }
 
-Status print(git_diff* diff, Output& out) {
+Status print(git_repository* repository, git_diff* diff, Output& out,
+             std::vector<std::string>& conflicts) {
   for (const std::size_t i : order_of(diff)) {
     GitPatch patch;
+    out.conflict_at = 0;
     int rc = git_patch_from_diff(OutPtr(patch), diff, i);
     if (rc == 0) rc = git_patch_print(patch.get(), take_line, &out);
     if (out.full) {
       return Error{Errc::kExhausted, "patch: larger than " + std::to_string(out.max) + " bytes"};
     }
     if (rc != 0) return libgit2_error("patch", rc);
+    if (out.conflict_at == 0) continue;
+    const git_diff_delta& delta = *git_diff_get_delta(diff, i);
+    PROCTOR_TRY(const bool had, had_markers(repository, delta));
+    if (!had)
+      conflicts.push_back(std::string(delta.new_file.path) + ":" + std::to_string(out.conflict_at));
   }
   return ok_status();
 }
@@ -110,7 +152,7 @@ Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t byt
   if (rc != 0) return libgit2_error("patch", rc);
   PROCTOR_TRY(const GitDiff diff, diff_trees(repository.get(), trees.before, trees.after));
   Output out{{}, bytes_max};
-  PROCTOR_CHECK_OK(print(diff.get(), out));
+  PROCTOR_CHECK_OK(print(repository.get(), diff.get(), out, patch.conflicts));
   GitDiffStats stats;
   rc = git_diff_get_stats(OutPtr(stats), diff.get());
   if (rc != 0) return libgit2_error("patch", rc);

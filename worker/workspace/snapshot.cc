@@ -110,7 +110,7 @@ Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repo
   }
   const std::string name = tree.hex() + (repository.submodules ? "-submodules" : "");
   const fs::path dir = root_ / name;
-  Snapshot out{dir / "work", commit.hex(), tree.hex(), {}};
+  Snapshot out{dir / "work", commit.hex(), tree.hex(), {}, objects};
   const auto made = [&]() -> Result<Snapshot> {
     PROCTOR_TRY(out.submodules, read_submodules(dir));
     return out;

@@ -26,6 +26,8 @@ struct Snapshot {
   std::string commit;                             // observed
   std::string tree;                               // tree id recomputed from the object store (R047)
   std::map<std::string, std::string> submodules;  // path -> commit, nested ones too (R043)
+  // Of the mirror it was made from, which knows other commits: for merges on the host alone.
+  fs::path mirror_objects{};
 };
 
 // What a patch took that was made by a process of its own.
@@ -40,7 +42,21 @@ struct Patch {
   std::uint64_t files = 0, insertions = 0, deletions = 0;
   std::vector<std::string> paths;    // touched, relative, sorted
   std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
+  // Files of `paths` that have conflict markers and had none: "PATH:LINE" of the first; sorted.
+  std::vector<std::string> conflicts;
   std::optional<ExtractCost> apart{};
+};
+
+// How a diff was made to fit: the strictest way that does.
+enum class ApplyRung {
+  kExact,
+  kWhitespace,  // white space of its context ignored
+  kThreeWay,    // merged over the contents that it names as what it was made from
+};
+std::string_view to_string(ApplyRung rung);
+struct AppliedPatch {
+  ApplyRung rung = ApplyRung::kExact;
+  std::vector<std::string> tried{};  // what was wrong on each rung above
 };
 
 // What the setup of the untouched snapshot made or changed of protected paths.
@@ -105,9 +121,10 @@ class Workspace {
   // planted (hooks, filters, config).  kExhausted beyond `bytes_max` and
   // the limits of changes.h, kInvalid where a file cannot be read: both by what lies there.
   virtual Result<Patch> extract_patch(std::size_t bytes_max) = 0;
-  // Applies a diff made by extract_patch or `git diff --binary`, exactly (no fuzz).  kInvalid with
-  // the failed hunk when it does not apply; the workspace is then unchanged.
-  virtual Status apply(const std::string& diff) = 0;
+  // Applies a diff made by extract_patch or `git diff --binary`, by the first rung of the ladder
+  // that takes it (apply.h; never with fuzz).  kInvalid with the failed hunk when none does; the
+  // workspace is then unchanged.
+  virtual Result<AppliedPatch> apply(const std::string& diff) = 0;
   // Replaces one file (parents made; symlinks and files on the way refused, or removed).  For
   // protected files.
   virtual Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode,

@@ -197,7 +197,7 @@ TEST_SUITE("workspace") {
           ++patches;
           CHECK(patch->diff.find("THE SECRET") == std::string::npos);
           auto fresh = create(*store, snapshot, "fresh");
-          const Status applied = fresh->apply(patch->diff);
+          const auto applied = fresh->apply(patch->diff);
           CHECK_MESSAGE(applied.ok(), (applied.ok() ? "" : applied.error().detail + patch->diff));
         }
         swapper.request_stop();

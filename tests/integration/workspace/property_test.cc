@@ -226,7 +226,7 @@ TEST_SUITE("workspace") {
         if (patch.diff.find("rename from") != std::string::npos) ++renamed;
         if (patch.diff.find("GIT binary patch") != std::string::npos) ++binary;
         auto fresh = create(*store, snapshot, "fresh");
-        const Status applied = fresh->apply(patch.diff);
+        const auto applied = fresh->apply(patch.diff);
         REQUIRE_MESSAGE(applied.ok(),
                         (applied.ok() ? "" : applied.error().detail + "\n" + patch.diff));
         check_same(tree_of(ws->dir()), tree_of(fresh->dir()));
@@ -287,7 +287,7 @@ TEST_SUITE("workspace") {
         CHECK(ws->changed_under({"**"}).value() == straight->changed_under({"**"}).value());
         deleted += patch.deletions;
         auto fresh = create(*store, snapshot, "fresh");
-        const Status applied = fresh->apply(patch.diff);
+        const auto applied = fresh->apply(patch.diff);
         REQUIRE_MESSAGE(applied.ok(), (applied.ok() ? "" : applied.error().detail));
         auto seen = tree_of(ws->dir());
         std::erase_if(seen, [](const auto& one) { return one.first.starts_with("build/"); });

@@ -133,7 +133,7 @@ TEST_SUITE("workspace") {
       auto other = create(*store, snapshot, "b");
       put(other->dir() / "src/main.py", "something else\n");
       const auto before = tree_of(other->dir());
-      const Status s = other->apply(patch.diff);
+      const auto s = other->apply(patch.diff);
       REQUIRE_FALSE(s.ok());
       CHECK(s.error().code == Errc::kInvalid);
       CHECK(s.error().detail.find("src/main.py:1") != std::string::npos);

@@ -102,14 +102,20 @@ TEST_SUITE("agent") {
     CHECK(scene.engine.opened.empty());
   }
 
-  TEST_CASE("a reference patch that does not apply or is not there is the contract's fault") {
+  TEST_CASE("a reference patch that does not apply is told and one that is not there is refused") {
     Scene scene;
-    scene.workspace.refuse = true;
     auto agent = make_agent(Method::Kind::kReference);
+    scene.workspace.rung = ApplyRung::kThreeWay;
     auto report = agent->work(scene.job(), {});
-    REQUIRE_FALSE(report.ok());
-    CHECK(report.error().code == Errc::kInvalid);
-    CHECK(report.error().detail == "reference patch ref/fix.patch: hunk 1 does not match");
+    REQUIRE(report.ok());
+    REQUIRE(report->applied);
+    CHECK(report->applied->rung == ApplyRung::kThreeWay);
+    CHECK(report->misfit.empty());
+    scene.workspace.refuse = true;
+    report = agent->work(scene.job(), {});
+    REQUIRE(report.ok());
+    CHECK_FALSE(report->applied);
+    CHECK(report->misfit == "reference patch ref/fix.patch: hunk 1 does not match");
     for (const char* name : {"", "ref/other.patch"}) {
       scene.contract.reference_patch = name;
       report = agent->work(scene.job(), {});

@@ -303,6 +303,50 @@ TEST_SUITE("lifecycle") {
     CHECK(v.violations == std::vector<std::string>{"unreadable: line 3"});
   }
 
+  TEST_CASE("a patch that was handed in and fits nothing is a failure with its reason") {
+    for (const CheckOutcome outcome : {CheckOutcome::kPass, CheckOutcome::kFail}) {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      AgentEnded end;
+      end.misfit = "reference patch a.patch: line 3";
+      world.feed(end);
+      world.until<RunCheck>();
+      world.feed(ended(outcome, ""));
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kFailure);
+      CHECK(v.termination == Termination::kCompleted);
+      CHECK(v.violations.empty());
+      CHECK(v.application.refused == end.misfit);
+      CHECK(v.rationale ==
+            "the method runs no program; patch: refused (reference patch a.patch: line 3)");
+    }
+  }
+
+  TEST_CASE("the lowest rung of a run's patches is told and conflict markers do not decide") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    AgentEnded end;
+    end.rung = "whitespace";
+    world.feed(end);
+    world.until<ExtractPatch>();
+    PatchExtracted patch;
+    patch.conflicts = {"a.py:3", "b.py:1"};
+    world.feed(patch);
+    world.until<ApplyPatch>();
+    world.feed(PatchApplied{"exact"});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK(v.application.rung == "whitespace");
+    CHECK(v.application.conflicts == patch.conflicts);
+    CHECK(v.rationale ==
+          "the method runs no program; patch: whitespace, conflict_markers (a.py:3 and 1 more)");
+    World plain(plan_of(0, 1));
+    plain.until<ApplyPatch>();
+    plain.feed(PatchApplied{"exact"});
+    CHECK(plain.finish().application.rung == "exact");
+    CHECK(plain.finish().rationale.find("patch") == std::string::npos);
+  }
+
   TEST_CASE("a patch too large to record is a resource limit and not another attempt") {
     World world(plan_of(0, 1));
     world.until<ExtractPatch>();

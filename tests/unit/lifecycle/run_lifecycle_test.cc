@@ -207,7 +207,7 @@ TEST_SUITE("lifecycle") {
       CHECK_FALSE(v.infrastructure);
     }
     {
-      World world(plan_of(0, 1));  // the reference patch does not apply
+      World world(plan_of(0, 1));  // there is no reference patch
       world.until<RunAgent>();
       world.feed(StepFailed{error(Errc::kInvalid), 3});
       const Verdict& v = world.finish();

@@ -1,6 +1,7 @@
 #include "common/score/outcome.h"
 
 #include "common/score/agent_end.h"
+#include "common/score/patch_end.h"
 
 #include <doctest/doctest.h>
 
@@ -64,6 +65,7 @@ TEST_SUITE("score") {
 
   TEST_CASE("an agent's exit code is read back from what its rationale says") {
     CHECK(agent_exit(ended_by_itself("exit 3")) == 3);
+    CHECK(agent_exit(ended_by_itself("exit 3") + patch_words({"three_way"})) == 3);
     CHECK(agent_exit(could_not_start("exit 127") + " after 12 ms, without a change") == 127);
     CHECK_FALSE(agent_exit(ended_by_itself("ended by signal 11")));
     CHECK_FALSE(agent_exit("the agent was stopped after 5 ms; its limit is 5 ms"));
@@ -71,6 +73,23 @@ TEST_SUITE("score") {
     CHECK_FALSE(agent_exit(ended_by_itself("exit 300")));
     CHECK_FALSE(agent_exit(ended_by_itself("exit ")));
     CHECK_FALSE(agent_exit(""));
+  }
+
+  TEST_CASE("how a patch fitted is read back from what its rationale says") {
+    const std::string base = ended_by_itself("exit 0");
+    CHECK(patch_words({}).empty());
+    CHECK(patch_words({"exact"}).empty());
+    CHECK(patch_word_in(base).empty());
+    CHECK(patch_word_in(base + patch_words({"whitespace"})) == "whitespace");
+    CHECK(patch_word_in(base + patch_words({"three_way", "", {"a:1"}})) ==
+          "three_way, conflict_markers");
+    CHECK(patch_word_in(base + patch_words({"exact", "", {"a:1", "b:2"}})) == "conflict_markers");
+    // Names in it are a stranger's.
+    CHECK(patch_word_in(base + patch_words({"", "a; patch: exact: line 3"})) == "refused");
+    CHECK(patch_word_in(base + "; patch: <b>").empty());
+    CHECK(worse_rung("", "exact") == "exact");
+    CHECK(worse_rung("three_way", "whitespace") == "three_way");
+    CHECK(worse_rung("exact", "whitespace") == "whitespace");
   }
 
   TEST_CASE("every name reads back as its value and nothing else does") {

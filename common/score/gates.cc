@@ -87,7 +87,8 @@ std::array<GateVerdict, 4> gate_vector(std::span<const GateInput> checks, const 
       if (check.gate != gate.gate) continue;
       has_checks = true;
       weigh(gate, from_check(check.outcome),
-            check.id + ": " + (check.outcome ? check.why : std::string("did not run")));
+            check.id + ": " +
+                (check.outcome || !check.why.empty() ? check.why : std::string("did not run")));
     }
     if (!has_checks && (gate.gate == Gate::kBuild || gate.gate == Gate::kFunctional))
       weigh(gate, GateOutcome::kNotRun, "the contract has no check for this gate");

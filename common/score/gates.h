@@ -28,7 +28,7 @@ struct GateInput {
   Gate gate = Gate::kFunctional;
   std::string id;
   std::optional<CheckOutcome> outcome;  // nothing: it never ran
-  std::string why;
+  std::string why;                      // also why it never ran
 };
 
 struct GateFacts {

@@ -292,6 +292,17 @@ Json to_json(const CheckReport& c) {
           {"results", hex(c.result_digest)}};
 }
 
+std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<CheckReport>& checks) {
+  constexpr std::string_view kNotRun = "not_run";
+  const bool setup_failed = !checks.empty() && checks[0].id == kSetupCheck &&
+                            checks[0].ended != kNotRun && checks[0].outcome &&
+                            *checks[0].outcome != CheckOutcome::kPass;
+  std::vector<std::optional<CheckOutcome>> out;
+  for (const CheckReport& check : checks)
+    if (check.outcome || check.ended != kNotRun || !setup_failed) out.push_back(check.outcome);
+  return out;
+}
+
 std::string report_bytes(const RunReport& report) {
   Result<std::string> bytes = canonical_json(report_json(report));
   PROCTOR_ASSERT(bytes.ok());  // text was made UTF-8 and numbers were bounded above

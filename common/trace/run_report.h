@@ -41,6 +41,13 @@ struct CheckReport {
   friend bool operator==(const CheckReport&, const CheckReport&) = default;
 };
 
+// What a setup that failed with the candidate's patch is called among the checks, the first of
+// them.
+inline constexpr std::string_view kSetupCheck = "setup";
+// What decide() goes by.  Checks that a failed setup kept from running have no outcome of their
+// own: the setup's decides.  Without a failed setup one that never ran is evidence that is missing.
+std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<CheckReport>& checks);
+
 // One of patch, build, functional, safety (R131-R140).
 struct GateReport {
   std::string gate;

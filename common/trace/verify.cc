@@ -268,9 +268,7 @@ class Verifier {
   // Invariant 1: the outcome is what the recorded checks make it.
   void check_outcome() {
     if (report().outcome == RunOutcome::kInvalid) return;
-    std::vector<std::optional<CheckOutcome>> outcomes;
-    for (const CheckReport& check : report().checks) outcomes.push_back(check.outcome);
-    RunOutcome expected = decide(true, outcomes);
+    RunOutcome expected = decide(true, deciding_outcomes(report().checks));
     // Then the checks saw the untouched tree, and speak of nobody's patch; beside conflict markers
     // they saw the tree that has them.
     const bool marked =

@@ -247,7 +247,8 @@ class ResultGatherer::Sample {
       const std::string id = "service-" + std::to_string(i + 1);
       const auto check = std::ranges::find(report.checks, id, &CheckReport::id);
       if (check == report.checks.end() || !check->outcome) {
-        tests.push_back(failed(kFault + report.rationale));
+        const bool why = check != report.checks.end() && !check->why.empty();
+        tests.push_back(failed(kFault + (why ? check->why : report.rationale)));
         continue;
       }
       tests.push_back(cvdp::test_result(

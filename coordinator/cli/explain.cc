@@ -78,7 +78,7 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
     out += "    patch: conflict markers in " + printable(place) + "\n";
   for (const CheckReport& c : report->checks) {
     out += "    check " + c.id + " (" + c.kind +
-           "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not run");
+           "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not_run");
     if (!c.why.empty()) out += ", " + printable(c.why, limits::kDetailBytes);
     out += "\n";
   }

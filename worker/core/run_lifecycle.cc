@@ -235,7 +235,7 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   const CheckOutcome outcome =
       step.network ? CheckOutcome::kError : judge(Check{}, e.exec.facts(), std::nullopt).outcome;
   CheckReport setup;
-  setup.id = "setup";
+  setup.id = kSetupCheck;
   setup.kind = "build";
   setup.gate = "build";
   setup.outcome = outcome;
@@ -246,10 +246,8 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
   setup.reader = "exit_code";
   setup.ended = to_string(e.exec.end);
   setup.why = bounded(with_words(what, e.words));
-  for (CheckReport& check : verdict_.checks) {
-    check.outcome = outcome;  // its precondition does not hold: same verdict, and it has its event
-    check.why = "did not run: setup failed";
-  }
+  // They have their events all the same, and no outcome: nobody has seen what they would say.
+  for (CheckReport& check : verdict_.checks) check.why = "did not run: setup failed";
   verdict_.checks.insert(verdict_.checks.begin(), std::move(setup));
   for (const CheckReport& check : verdict_.checks) out_.emplace_back(RecordSkippedCheck{check});
   conclude();
@@ -475,9 +473,7 @@ void RunLifecycle::tree_unreadable(const std::string& why) {
 }
 
 void RunLifecycle::conclude() {
-  std::vector<std::optional<CheckOutcome>> outcomes;
-  for (const CheckReport& check : verdict_.checks) outcomes.push_back(check.outcome);
-  verdict_.outcome = decide(true, outcomes);
+  verdict_.outcome = decide(true, deciding_outcomes(verdict_.checks));
   // A contract whose checks pass on the untouched tree is no way out.
   const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
   if (!judged && verdict_.outcome == RunOutcome::kSuccess) verdict_.outcome = RunOutcome::kFailure;

@@ -25,6 +25,7 @@ inline LifecyclePlan plan_of(std::size_t setup, std::size_t checks) {
     check.id = "c" + std::to_string(i);
     check.kind = "unit";
     check.gate = "functional";
+    check.ended = "not_run";
     plan.checks.push_back(check);
   }
   return plan;

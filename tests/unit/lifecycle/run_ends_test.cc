@@ -258,7 +258,14 @@ TEST_SUITE("lifecycle") {
       REQUIRE(v.checks.size() == 3);
       CHECK(v.checks[0].id == "setup");
       CHECK(v.checks[0].gate == "build");
-      for (const CheckReport& c : v.checks) CHECK(c.outcome == row.check);
+      CHECK(v.checks[0].outcome == row.check);
+      CHECK(v.checks[0].ended == to_string(row.exec.end));
+      // What never ran has no outcome, and says why.
+      for (const std::size_t i : {1U, 2U}) {
+        CHECK_FALSE(v.checks[i].outcome);
+        CHECK(v.checks[i].ended == "not_run");
+        CHECK(v.checks[i].why == "did not run: setup failed");
+      }
       CHECK(count<RunCheck>(world.log) == 0);
       CHECK(count<RecordSkippedCheck>(world.log) == 3);  // R058: each check has its event
     }

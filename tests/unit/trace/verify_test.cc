@@ -222,6 +222,44 @@ TEST_SUITE("trace") {
     CHECK(s.problems(false) == std::vector<std::string>{});
     s.forge([](RunReport& r) { r.outcome = RunOutcome::kSuccess; });
     CHECK(mentions(s.problems(false), "outcome: success where the checks make it failure"));
+    // Said to have markers and refused at once: the checks saw the untouched tree.
+    s.forge([](RunReport& r) { r.application = {"", "line 3", {"a.py:1"}}; });
+    CHECK(mentions(s.problems(false), "outcome: success where the checks make it failure"));
+    // Beside markers alone they saw the tree with them.
+    s.forge([](RunReport& r) {
+      r.application = {"exact", "", {"a.py:1"}};
+      r.gates[0].why = "conflict markers: a.py:1";
+    });
+    CHECK(s.problems(false) == std::vector<std::string>{});
+  }
+
+  TEST_CASE(
+      "checks that a failed setup kept from running decide nothing and nothing else does so") {
+    struct Row {
+      const char* id;
+      CheckOutcome outcome;
+      const char* ended;
+      RunOutcome expected;
+    };
+    for (const Row& row :
+         {Row{"setup", CheckOutcome::kFail, "exited", RunOutcome::kFailure},
+          Row{"setup", CheckOutcome::kError, "timed_out", RunOutcome::kAcceptanceError},
+          Row{"setup", CheckOutcome::kPass, "exited", RunOutcome::kInvalid},
+          Row{"setup", CheckOutcome::kFail, "not_run", RunOutcome::kInvalid},
+          Row{"build", CheckOutcome::kFail, "exited", RunOutcome::kInvalid}}) {
+      RunReport r = sample_report();
+      REQUIRE(2 <= r.checks.size());
+      for (CheckReport& check : r.checks) {
+        check.outcome.reset();
+        check.ended = "not_run";
+      }
+      r.checks[0].id = row.id;
+      r.checks[0].outcome = row.outcome;
+      r.checks[0].ended = row.ended;
+      CHECK(decide(true, deciding_outcomes(r.checks)) == row.expected);
+      r.checks[1].ended = "exited";  // it ran, and its outcome is missing
+      CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kInvalid);
+    }
   }
 
   TEST_CASE("the cost is computed again when the prices are known") {

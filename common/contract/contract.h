@@ -94,6 +94,8 @@ struct Policy {
   NetworkAccess agent_network, check_network;  // setup has its own
   std::vector<std::string> writable;           // globs the agent may change; empty: everything
   std::vector<std::string> protected_;  // globs put back before acceptance; changes are violations
+  // Globs of new files that reach acceptance though git ignores them; empty: none of those does.
+  std::vector<std::string> ignored;
   std::chrono::milliseconds wall{1'800'000};  // of the agent (R106)
   std::uint64_t memory_bytes = std::uint64_t{2} << 30;
   std::uint32_t processes = 512;

@@ -97,6 +97,7 @@ Json policy_json(const Policy& p) {
               {"cpus", format_decimal(thousandths, 3)}};
   put(out, "writable", p.writable);
   put(out, "protected", p.protected_);
+  put(out, "ignored", p.ignored);
   // Absent where it says nothing new: contracts written before it keep their digests, and workers
   // that do not know it refuse the others.
   if (p.isolation != Isolation::kKernel) out["isolation"] = word_of(p.isolation, kIsolationWords);

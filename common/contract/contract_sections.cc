@@ -207,6 +207,7 @@ Policy read_policy(const Node& node, Problems& problems) {
   read_network_of_phases(f, "network", out);
   out.writable = f.texts("writable", kWorkGlobRule);
   out.protected_ = f.texts("protected", kWorkGlobRule);
+  out.ignored = f.texts("ignored", kWorkGlobRule);
   out.wall = f.duration("wall", out.wall, kLeast);
   out.memory_bytes = f.size("memory", out.memory_bytes, kMemoryLeast);
   out.processes = static_cast<std::uint32_t>(f.count("processes", out.processes, 1, 1'000'000));

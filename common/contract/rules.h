@@ -128,9 +128,9 @@ inline constexpr std::array<KeyName, 6> kContainerKeys{"image",       "entrypoin
                                                        "working_dir", "variables",  "mounts"};
 inline constexpr std::array<KeyName, 3> kContainerMountKeys{"from", "at", "writable"};
 inline constexpr std::array<KeyName, 2> kAcceptanceFileKeys{"from", "to"};
-inline constexpr std::array<KeyName, 10> kPolicyKeys{"network", "writable",  "protected", "wall",
-                                                     "memory",  "processes", "disk",      "cpu",
-                                                     "cpus",    "isolation"};
+inline constexpr std::array<KeyName, 11> kPolicyKeys{"network", "writable", "protected", "ignored",
+                                                     "wall",    "memory",   "processes", "disk",
+                                                     "cpu",     "cpus",     "isolation"};
 inline constexpr std::array<KeyName, 1> kCampaignPolicyKeys{"isolation"};
 inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "tokens",

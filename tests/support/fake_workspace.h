@@ -15,7 +15,9 @@ class FakeWorkspace final : public Workspace {
   Result<std::string> docker_volume() override { return surprise(); }
   Result<fs::path> surrender() override { return surprise(); }
   Result<bool> lay_below(const SetupLayer&) override { return surprise(); }
-  Result<Patch> extract_patch(std::size_t) override { return surprise(); }
+  Result<Patch> extract_patch(std::size_t, const std::vector<std::string>&) override {
+    return surprise();
+  }
   Result<AppliedPatch> apply(const std::string& diff) override {
     applied.push_back(diff);
     if (refuse) return Error{Errc::kInvalid, "hunk 1 does not match"};

@@ -325,7 +325,8 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   watch_.enter(wire::Stage::kExtracting);
   const Instant began = mono_now();
   Result<Patch> patch =
-      unreadable_ ? Result<Patch>(*unreadable_) : workspace_->extract_patch(limits::kPatchBytes);
+      unreadable_ ? Result<Patch>(*unreadable_)
+                  : workspace_->extract_patch(limits::kPatchBytes, contract().policy.ignored);
   // A large tree is paid for by whoever left it.
   const Millis took = mono_now() - began;
   const bool counts = patch.ok() ? patch->apart.has_value() : kCountedExtraction <= took;
@@ -345,7 +346,7 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   if (Status written = recorder_->write_patch(patch_.diff); !written.ok()) {
     return StepFailed{as_host_error(std::move(written).error()), 0};
   }
-  Json mutation = mutation_payload(patch_);
+  Json mutation = mutation_payload(patch_, contract().policy.ignored);
   mutation["wall_ms"] = took.count();
   if (patch_.apart) mutation["cpu_ms"] = patch_.apart->cpu.count();
   if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;

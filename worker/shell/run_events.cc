@@ -79,7 +79,9 @@ Json paths_payload(const std::vector<std::string>& paths) {
   return Json{{"count", paths.size()}, {"listed", std::move(listed)}};
 }
 
-Json mutation_payload(const Patch& patch) {
+Json mutation_payload(const Patch& patch, const std::vector<std::string>& kept) {
+  Json left_out = paths_payload(patch.left_out);
+  left_out["count"] = patch.left_out_count;
   return Json{{"files", patch.files},
               {"insertions", patch.insertions},
               {"deletions", patch.deletions},
@@ -87,7 +89,8 @@ Json mutation_payload(const Patch& patch) {
               {"patch", sha256(patch.diff).hex()},
               {"paths", paths_payload(patch.paths)},
               {"refused", paths_payload(patch.refused)},
-              {"conflict_markers", paths_payload(patch.conflicts)}};
+              {"conflict_markers", paths_payload(patch.conflicts)},
+              {"ignored", {{"kept", paths_payload(kept)}, {"left_out", std::move(left_out)}}}};
 }
 
 Json applied_payload(Room room, const std::optional<AppliedPatch>& applied,

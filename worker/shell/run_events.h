@@ -22,7 +22,8 @@ Json output_payload(const fs::path& file, std::uint64_t produced);
 Json exec_payload(const std::string& command, const ExecOutcome& outcome,
                   std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err);
 Json tool_payload(const ToolUse& use);
-Json mutation_payload(const Patch& patch);
+// `kept`: the contract's word about files that git ignores.
+Json mutation_payload(const Patch& patch, const std::vector<std::string>& kept);
 // Without `applied`: it fits by no rung, and `why`.
 Json applied_payload(Room room, const std::optional<AppliedPatch>& applied, const std::string& why);
 Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms);

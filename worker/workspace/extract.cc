@@ -47,6 +47,7 @@ std::string question(const Extraction& what, const Extractor& program, const fs:
                      {"copied", what.copied != nullptr},
                      {"content", what.content.hex()},
                      {"bytes_max", what.bytes_max},
+                     {"kept", what.kept},
                      {"cpu_s", program.cpu.count()},
                      {"memory", program.memory},
                      {"answer", answer.string()}};
@@ -98,6 +99,9 @@ std::string answer_of(const Result<Patch>& patch) {
     for (const std::string& path : patch->refused) names += path + '\0';
     head["refused"] = patch->refused.size();
     for (const std::string& place : patch->conflicts) names += place + '\0';
+    head["conflicts"] = patch->conflicts.size();
+    for (const std::string& path : patch->left_out) names += path + '\0';
+    head["left_out"] = patch->left_out_count;
     head["names"] = names.size();
   } else {
     head["code"] = static_cast<int>(patch.error().code);
@@ -125,11 +129,18 @@ Result<Patch> patch_in(const std::string& bytes) {
                  head.value("why", "extract")};
   std::string_view names = rest.substr(0, std::min<std::size_t>(count("names"), rest.size()));
   rest.remove_prefix(names.size());
-  while (const auto name = next(names)) {
-    const bool path = out.paths.size() < count("paths");
-    const bool refused = !path && out.refused.size() < count("refused");
-    (path ? out.paths : refused ? out.refused : out.conflicts).emplace_back(*name);
-  }
+  const auto take = [&](std::vector<std::string>& list, std::uint64_t most) {
+    while (list.size() < most) {
+      const auto name = next(names);
+      if (!name) return;
+      list.emplace_back(*name);
+    }
+  };
+  take(out.paths, count("paths"));
+  take(out.refused, count("refused"));
+  take(out.conflicts, count("conflicts"));
+  take(out.left_out, Patch::kLeftOutListed);
+  out.left_out_count = count("left_out");
   out.files = count("files");
   out.insertions = count("insertions");
   out.deletions = count("deletions");
@@ -159,6 +170,7 @@ Status answer_question(const std::string& asked) {
   what.dir = head.at("dir").get<std::string>();
   what.setup = head.at("setup").get<std::string>();
   what.bytes_max = head.at("bytes_max").get<std::size_t>();
+  what.kept = head.at("kept").get<std::vector<std::string>>();
   const auto kind = parse_workspace_kind(head.at("kind").get<std::string>());
   if (!kind) return Error{Errc::kInvalid, "extract: no such kind"};
   what.kind = *kind;
@@ -178,7 +190,9 @@ Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
   // The lower layer's objects: the agent's own are never read.
   PROCTOR_TRY(ObjectDb db,
               ObjectDb::open({snapshot_git_layer(what.snapshot) / ".git" / "objects"}));
-  IgnoreRules ignore(what.snapshot);
+  IgnoreRules ignore(what.snapshot, what.kept);
+  std::vector<std::string> left_out;
+  std::uint64_t left_out_count = 0;
   bool beyond = false;
   ScanInput scan;
   scan.dir = what.dir;
@@ -191,6 +205,9 @@ Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
   scan.content_max = std::max<std::uint64_t>(what.bytes_max, kContentBytes);
   scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
     PROCTOR_TRY(const bool ignored, ignore.ignored(path, folder));
+    if (ignored && left_out.size() < Patch::kLeftOutListed)
+      left_out.push_back(folder ? path + '/' : path);
+    if (ignored) ++left_out_count;
     return !ignored;
   };
   auto changes = scan_changes(db, scan);
@@ -198,7 +215,11 @@ Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
   if (!changes.ok() && changes.error().code == Errc::kExhausted && !beyond)
     return Error{Errc::kUnavailable, changes.error().detail};
   if (!changes.ok()) return std::move(changes).error();
-  return make_patch(db, *changes, what.bytes_max);
+  PROCTOR_TRY(Patch patch, make_patch(db, *changes, what.bytes_max));
+  std::ranges::sort(left_out);
+  patch.left_out = std::move(left_out);
+  patch.left_out_count = left_out_count;
+  return patch;
 }
 
 Result<Patch> extract_apart(const Extraction& what, const Extractor& program,

@@ -20,6 +20,7 @@ struct Extraction {
   const CopiedFiles* copied = nullptr;
   ObjectId content;
   std::size_t bytes_max = 0;
+  std::vector<std::string> kept{};  // globs: wanted though git ignores it
 };
 
 Result<Patch> extract_here(const Extraction& what, TreeCache& folders);

@@ -7,6 +7,7 @@
 
 #include "common/base/owned.h"
 #include "worker/git/object_db.h"
+#include "worker/workspace/glob.h"
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
@@ -17,10 +18,16 @@ using GitRepository = Owned<git_repository, git_repository_free>;
 constexpr std::array<std::string_view, 5> kFolders = {"__pycache__", ".pytest_cache", ".mypy_cache",
                                                       ".ruff_cache", "node_modules"};
 
+// Also inside of such a folder.
 bool is_common_product(std::string_view path, bool folder) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (folder) return std::find(kFolders.begin(), kFolders.end(), name) != kFolders.end();
-  return name.ends_with(".pyc") || name == ".DS_Store";
+  for (std::string_view rest = path;;) {
+    const std::size_t end = rest.find('/');
+    const std::string_view name = rest.substr(0, end);
+    const bool last = end == std::string_view::npos;
+    if ((!last || folder) && std::ranges::find(kFolders, name) != kFolders.end()) return true;
+    if (last) return !folder && (name.ends_with(".pyc") || name == ".DS_Store");
+    rest.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace
@@ -29,11 +36,14 @@ struct IgnoreRules::State {
   GitRepository repository;
 };
 
-IgnoreRules::IgnoreRules(const Snapshot& snapshot)
-    : work_(snapshot.tree_dir), git_(snapshot_git_layer(snapshot) / ".git") {}
+IgnoreRules::IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept)
+    : work_(snapshot.tree_dir),
+      git_(snapshot_git_layer(snapshot) / ".git"),
+      kept_(std::move(kept)) {}
 IgnoreRules::~IgnoreRules() = default;
 
 Result<bool> IgnoreRules::ignored(const std::string& path, bool folder) {
+  if (folder ? any_glob_reaches(kept_, path) : any_glob_covers(kept_, path)) return false;
   if (is_common_product(path, folder)) return true;
   if (!state_) {
     start_libgit2();

@@ -152,11 +152,12 @@ ScanInput MountedWorkspace::scan_input() const {
   return scan;
 }
 
-Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max) {
+Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max,
+                                              const std::vector<std::string>& kept) {
   if (mount_) PROCTOR_CHECK_OK(mount_->settle());
   const ScanInput scan = scan_input();
   const Extraction what{snapshot_,   scan.dir,  scan.kind, scan.setup,
-                        scan.copied, scan.tree, bytes_max};
+                        scan.copied, scan.tree, bytes_max, kept};
   if (setup_.extractor.path.empty()) return extract_here(what, *setup_.folders);
   FolderCount left({kMuchBytes, kMuchFiles}, FolderMeasure::kSizes);
   left.add(scan.dir);

@@ -57,7 +57,8 @@ class MountedWorkspace final : public Workspace {
   Result<fs::path> surrender() override;
   Result<bool> lay_below(const SetupLayer& layer) override;
   Result<std::string> docker_volume() override;
-  Result<Patch> extract_patch(std::size_t bytes_max) override;
+  Result<Patch> extract_patch(std::size_t bytes_max,
+                              const std::vector<std::string>& kept = {}) override;
   Result<AppliedPatch> apply(const std::string& diff) override;
   Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode,
                   Way way = Way::kRefused) override;

@@ -44,6 +44,11 @@ struct Patch {
   std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
   // Files of `paths` that have conflict markers and had none: "PATH:LINE" of the first; sorted.
   std::vector<std::string> conflicts;
+  // New files and folders (with a '/') that git ignores and the contract does not keep; sorted, and
+  // how many there are in all.
+  static constexpr std::size_t kLeftOutListed = 1000;
+  std::vector<std::string> left_out;
+  std::uint64_t left_out_count = 0;
   std::optional<ExtractCost> apart{};
 };
 
@@ -117,10 +122,12 @@ class Workspace {
   // A named Docker volume of the same tree (local driver, labelled), made on first call and
   // removed with the workspace.  Host-side calls below stay valid between containers.
   virtual Result<std::string> docker_volume() = 0;
-  // Everything that differs from the snapshot, .git apart.  Never executes anything the agent
+  // Everything that differs from the snapshot, .git apart, and new files that git ignores but for
+  // those that globs of `kept` cover.  Never executes anything the agent
   // planted (hooks, filters, config).  kExhausted beyond `bytes_max` and
   // the limits of changes.h, kInvalid where a file cannot be read: both by what lies there.
-  virtual Result<Patch> extract_patch(std::size_t bytes_max) = 0;
+  virtual Result<Patch> extract_patch(std::size_t bytes_max,
+                                      const std::vector<std::string>& kept = {}) = 0;
   // Applies a diff made by extract_patch or `git diff --binary`, by the first rung of the ladder
   // that takes it (apply.h; never with fuzz).  kInvalid with the failed hunk when none does; the
   // workspace is then unchanged.

@@ -106,6 +106,44 @@ TEST_SUITE("workspace") {
       CHECK(patch.files == 2);
       CHECK(patch.insertions == 2);
       CHECK(patch.deletions == 3);
+      CHECK(patch.left_out == std::vector<std::string>{"build/", "node_modules/",
+                                                       "src/__pycache__/", "src/some.log"});
+      CHECK(patch.left_out_count == 4);
+    }
+  }
+
+  TEST_CASE("the contract says which ignored files are part of a patch") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      put(ws->dir() / "build/out.o", "x");
+      put(ws->dir() / "build/dist/app.js", "app\n");
+      put(ws->dir() / "node_modules/a/index.js", "x");
+      put(ws->dir() / "node_modules/a/__pycache__/x.pyc", "x");
+      put(ws->dir() / "some.log", "x\n");
+      const auto with = [&](const std::vector<std::string>& kept) {
+        auto patch = ws->extract_patch(std::size_t{64} << 20, kept);
+        REQUIRE(patch.ok());
+        return *patch;
+      };
+      const Patch one = with({"build/dist/**"});
+      CHECK(one.paths == std::vector<std::string>{"build/dist/app.js"});
+      CHECK(one.left_out == std::vector<std::string>{"build/out.o", "node_modules/", "some.log"});
+      // Inside of a folder that is looked into for one file, the others stay what they are.
+      const Patch file = with({"**/index.js"});
+      CHECK(file.paths == std::vector<std::string>{"node_modules/a/index.js"});
+      const Patch all = with({"**"});
+      CHECK(all.paths == std::vector<std::string>{"build/dist/app.js", "build/out.o",
+                                                  "node_modules/a/__pycache__/x.pyc",
+                                                  "node_modules/a/index.js", "some.log"});
+      CHECK(all.left_out.empty());
+      auto fresh = create(*store, snapshot, "b");
+      REQUIRE(fresh->apply(all.diff).ok());
+      CHECK(slurp(fresh->dir() / "build/dist/app.js") == "app\n");
     }
   }
 

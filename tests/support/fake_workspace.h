@@ -40,6 +40,7 @@ class FakeWorkspace final : public Workspace {
   Result<std::vector<std::string>> changed_under(const std::vector<std::string>&) override {
     return std::vector<std::string>{};
   }
+  Status whole(TreeMark::Look) const override { return ok_status(); }
   Result<std::vector<std::string>> restore(const std::vector<std::string>&) override {
     return surprise();
   }

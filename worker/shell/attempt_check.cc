@@ -31,6 +31,10 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
   CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  // What the candidate is blamed for must have seen its whole tree.
+  PROCTOR_CHECK_OK(workspace_->whole(verdict.outcome == CheckOutcome::kPass && !checked.verdict
+                                         ? TreeMark::Look::kSentinel
+                                         : TreeMark::Look::kFolders));
   if (!checked.why.empty()) verdict.why = checked.why;
   if (checked.verdict) verdict.outcome = *checked.verdict;
   report.outcome = verdict.outcome;

@@ -169,6 +169,8 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
               execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
   const std::vector<std::string> refused = network->close();
   network.reset();
+  if (outcome.end != ExecOutcome::End::kExited || outcome.exit_code != 0)
+    PROCTOR_CHECK_OK(workspace_->whole(TreeMark::Look::kFolders));
   SetupEnded ended{end_of(outcome), note("setup", Actor::kHarness, setup_payload(c, outcome))};
   if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0)
     ended.words = failure_words(exec.stderr_file, refused);

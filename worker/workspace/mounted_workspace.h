@@ -68,6 +68,7 @@ class MountedWorkspace final : public Workspace {
       const std::map<std::string, PlacedFile>& placed) override;
   Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                const fs::path& keep) override;
+  Status whole(TreeMark::Look look) const override;
   Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) override;
 
  private:
@@ -84,6 +85,7 @@ class MountedWorkspace final : public Workspace {
       use_;  // of its tree: below the overlay, and the objects it is compared to
   std::shared_ptr<OverlayPool> overlays_;
   GitProgram git_;
+  std::optional<TreeMark> below_;  // of an overlay
   ObjectId content_;
   WorkspaceSetup setup_;
   std::optional<SetupLayer> layer_;

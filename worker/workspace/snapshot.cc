@@ -10,6 +10,7 @@
 #include "worker/workspace/cache.h"
 #include "worker/workspace/checkout.h"
 #include "worker/workspace/one_commit.h"
+#include "worker/workspace/tree_mark.h"
 
 namespace proctor {
 namespace {
@@ -80,7 +81,7 @@ Result<TreeStore> TreeStore::create(const fs::path& root) {
 // A tree of an earlier boot is made again: it was renamed into place without fsync, so after a
 // power failure its files may be empty.  That costs once per boot; syncing would cost each time.
 bool TreeStore::ready(const fs::path& dir) const {
-  const auto boot = read_file(dir / "boot", kSmallFile);
+  const auto boot = read_file(dir / kTreeSentinel, kSmallFile);
   std::error_code ec;
   return boot.ok() && *boot == boot_ && fs::exists(dir / kSubmodules, ec);
 }
@@ -149,7 +150,7 @@ Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repo
   PROCTOR_CHECK_OK(remove_tree(fresh / "scratch"));
   PROCTOR_CHECK_OK(write_file(fresh / "content", content.tree.hex(), Durability::kLazy));
   PROCTOR_CHECK_OK(write_submodules(fresh, submodules));
-  PROCTOR_CHECK_OK(write_file(fresh / "boot", boot_, Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(fresh / kTreeSentinel, boot_, Durability::kLazy));
   PROCTOR_CHECK_OK(remove_tree(dir));
   PROCTOR_CHECK_OK(rename_path(fresh, dir));
   return made();

@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "common/contract/human_cost.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/core/budget_watch.h"
@@ -20,6 +21,16 @@ namespace {
 struct ReviewArgs {
   std::string folder, run, minutes, by, note;
 };
+
+std::string printable_lines(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += (at == 0 ? "" : "\n") + printable(text.substr(at, end - at), kControlAnswerBytes);
+    at = end + 1;
+  }
+  return out;
+}
 
 bool is_blank(const std::string& text) {
   return printable(text).find_first_not_of(' ') == std::string::npos;
@@ -133,6 +144,30 @@ void say(const Booking& b, const ReviewArgs& args) {
     std::printf("%s\n", describe(alert, b.money.unit).c_str());
 }
 
+// The coordinator that runs books it; nothing: none runs.
+Result<std::optional<int>> through_coordinator(const FrozenCampaign& frozen,
+                                               const ReviewArgs& args) {
+  const ControlRequest request{.act = kActReview,
+                               .runs = args.run,
+                               .reason = args.note,
+                               .by = args.by,
+                               .minutes = args.minutes};
+  PROCTOR_TRY(const std::optional<ControlAnswer> answer, ask_coordinator(frozen.folder, request));
+  if (!answer) return std::optional<int>();
+  const std::string text = printable_lines(answer->text);
+  if (answer->verdict == ControlAnswer::Verdict::kDone) {
+    PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
+    std::printf("%s: %s\n", args.run.c_str(), text.c_str());
+    return std::optional<int>(kOk);
+  }
+  std::fprintf(stderr, "proctor: %s: %s\n", args.run.c_str(), text.c_str());
+  if (answer->verdict == ControlAnswer::Verdict::kUnavailable)
+    return std::optional<int>(kInfrastructure);
+  const Json& why = answer->explanation;
+  const bool is_short = why.is_object() && why.contains("code") && why["code"] == kCodeShort;
+  return std::optional<int>(is_short ? kBudgetExhausted : kBadInput);
+}
+
 Result<int> review(const ReviewArgs& args) {
   Result<std::uint64_t> minutes = parse_minutes(args.minutes);
   if (!minutes.ok())
@@ -142,10 +177,8 @@ Result<int> review(const ReviewArgs& args) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
   PROCTOR_TRY(const std::uint64_t price, registered_price(frozen.campaign));
-  if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
-    return Error{Errc::kConflict,
-                 "this campaign is running (" + *owner +
-                     "): stop it first (interrupt that process once), then book the review"};
+  PROCTOR_TRY(const std::optional<int> told, through_coordinator(frozen, args));
+  if (told) return *told;
   const MicroUsd cost = review_cost(price, *minutes);
   PROCTOR_TRY(Booking booking, book(frozen, run, *minutes, cost, args));
   // The journal's lock keeps a coordinator from starting meanwhile.
@@ -171,9 +204,9 @@ void add_review(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n  proctor review my-campaign json-lib/my-agent/r1 --minutes 12 --by Ada "
       "--note \"reads the diff\"\n"
-      "Charged at the row human,minute of pilot_cost_model.csv to the run's envelopes. The "
-      "campaign\n"
-      "must be stopped. Exit code 3 when an envelope is short: nothing is charged then.");
+      "Charged at the row human,minute of pilot_cost_model.csv to the run's envelopes, by the\n"
+      "coordinator where one runs. Exit code 3 when an envelope is short: nothing is charged "
+      "then.");
   auto args = std::make_shared<ReviewArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();

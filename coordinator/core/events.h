@@ -125,10 +125,11 @@ struct Answer {
   std::uint64_t ticket = 0;
   OperatorAnswer answer;
 };
-// The caps that hold from now on, in the journal already.  Before the ledger is asked anything
-// more.
+// The caps that hold from now on, and what reviews took beside the attempts, in the journal
+// already. Before the ledger is asked anything more.
 struct RaiseCaps {
-  std::vector<ScopeSpec> scopes;  // all of them, by id
+  std::vector<ScopeSpec> scopes;     // all of them, by id; empty: as they are
+  std::vector<MicroUsd> reviewed{};  // by id; empty: nothing
 };
 struct CampaignEnded {    // nothing runs and nothing more will start
   bool complete = false;  // every run has an outcome, is parked or was cancelled

@@ -3,7 +3,8 @@
 // control socket, the shell turns names into ids, the scheduler decides, and the journal keeps it
 // as a note (kNoteOperator) so that the next life of the coordinator stands by it.
 //
-// Every act is idempotent: asked again it changes nothing and says so.  Pure data; any thread.
+// Every act but a review, which is booked as often as it is asked for, is idempotent: asked again
+// it changes nothing and says so.  Pure data; any thread.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,18 +28,20 @@ enum class OperatorActKind : std::uint8_t {
   kRelease,     // `worker`: neither drained nor in quarantine any more
   kKick,        // `worker`: is told to leave, its attempts are lost
   kRaise,       // `scope` gets the cap `to` (R163): a declared deviation
+  kReview,      // a person's `milli_minutes` on one of `runs` that has ended (R158)
 };
 
 struct OperatorAct {
   OperatorActKind kind = OperatorActKind::kPause;
-  std::vector<RunId> runs{};  // ascending; of kCancel, kRequeue, kApprove
-  std::string selected{};     // the words that named them: "method noop"; for the record
-  WorkerId worker{};          // empty: the campaign
-  bool now = false;           // of kPause
-  ScopeId scope{};            // of kRaise
-  MicroUsd to{};              // of kRaise
-  std::string by{};           // who, never empty
-  std::string reason{};       // may be empty except for kRaise, kCancel, kApprove, kKick
+  std::vector<RunId> runs{};        // ascending; of kCancel, kRequeue, kApprove
+  std::string selected{};           // the words that named them: "method noop"; for the record
+  WorkerId worker{};                // empty: the campaign
+  bool now = false;                 // of kPause
+  ScopeId scope{};                  // of kRaise
+  MicroUsd to{};                    // of kRaise
+  std::uint64_t milli_minutes = 0;  // of kReview; `reason` is its note
+  std::string by{};                 // who, never empty
+  std::string reason{};             // may be empty except for kRaise, kCancel, kApprove, kKick
   WallTime at{};
 };
 inline constexpr const char* kNoteOperator = "operator";
@@ -52,6 +55,7 @@ struct OperatorAnswer {
   };
   Verdict verdict = Verdict::kDone;
   std::string text;
+  bool short_of_money = false;  // of kRefused: an envelope is short
 };
 
 }  // namespace proctor

@@ -13,7 +13,7 @@ namespace proctor {
 namespace {
 
 using Kind = OperatorActKind;
-constexpr std::array<std::pair<Kind, std::string_view>, 10> kWords{
+constexpr std::array<std::pair<Kind, std::string_view>, 11> kWords{
     {{Kind::kPause, "pause"},
      {Kind::kUnpause, "unpause"},
      {Kind::kDrain, "drain"},
@@ -23,7 +23,8 @@ constexpr std::array<std::pair<Kind, std::string_view>, 10> kWords{
      {Kind::kQuarantine, "quarantine"},
      {Kind::kRelease, "release"},
      {Kind::kKick, "kick"},
-     {Kind::kRaise, "raise"}}};
+     {Kind::kRaise, "raise"},
+     {Kind::kReview, "review"}}};
 
 // Takes a number from the front of `text`.
 std::optional<std::uint32_t> number(std::string_view& text) {

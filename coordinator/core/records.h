@@ -171,7 +171,7 @@ struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, nev
 };
 
 // Time that a person spent on a run that had ended (R158, R174): charged to the run's envelopes,
-// beside its attempts.  Booked while no coordinator runs.
+// beside its attempts.
 struct RunReviewed {
   std::uint32_t seq = 0;  // 1, 2, ... of the campaign
   RunId run;

@@ -89,7 +89,8 @@ void Scheduler::finish_step() {
       awaiting_.back().answers.push_back(std::move(answer));
     }
   }
-  if (!raised_.empty()) out_.push_back(RaiseCaps{std::exchange(raised_, {})});
+  if (!raised_.empty() || !reviewed_.empty())
+    out_.push_back(RaiseCaps{std::exchange(raised_, {}), std::exchange(reviewed_, {})});
   if (!reserve_.ops.empty()) out_.push_back(std::exchange(reserve_, {}));
   if (!settle_.ops.empty()) out_.push_back(std::exchange(settle_, {}));
   if (!voids_.ops.empty()) out_.push_back(std::exchange(voids_, {}));
@@ -129,6 +130,14 @@ void Scheduler::perform(const After& after) {
       return;
     case Step::kObey:
       return obey(after.seq);
+    case Step::kReviewed: {
+      const Reviewed r = reviewing_.front();
+      reviewing_.pop_front();
+      reviewed_.resize(balances_.size());
+      plan_.each_scope(r.run,
+                       [&](ScopeId s) { reviewed_[s.raw()] = reviewed_[s.raw()] + r.charged; });
+      return;
+    }
     case Step::kForget:
       forget_.ids.push_back({after.attempt, after.seq});
       if (Attempt* a = live(after.attempt);
@@ -163,6 +172,7 @@ void Scheduler::perform(const After& after) {
     case Step::kForget:
     case Step::kAckLate:
     case Step::kObey:
+    case Step::kReviewed:
       return;  // above
   }
 }

@@ -73,6 +73,8 @@ class Scheduler {
   void restore_ended(AttemptId ended, RunOutcome outcome);
   void restore_attempt(const RestoredAttempt& attempt);
   void restore_spent(ScopeId scope, MicroUsd spent);
+  // How many reviews are booked; what they cost is in restore_spent().
+  void restore_reviews(std::uint32_t n) { reviews_ = n; }
   // What was told about money; attempts that dominated before restore_attempt().
   void restore_alert(BudgetAlert alert);
   void restore_dominant(const RunDominates& fact);
@@ -178,7 +180,8 @@ class Scheduler {
     kSettleLost,
     kForget,
     kAckLate,
-    kObey,  // what an operator asked is durable: tell workers and ledger
+    kObey,      // what an operator asked is durable: tell workers and ledger
+    kReviewed,  // a review is durable: tell the ledger
   };
   enum class Loss : std::uint8_t { kDied, kSilent, kGone, kUnclaimed, kKicked };
   struct After {  // what a durable write allows
@@ -214,6 +217,8 @@ class Scheduler {
   OperatorAnswer release(const OperatorAct& act);
   OperatorAnswer kick(OperatorFact& fact);
   OperatorAnswer raise(const OperatorAct& act);
+  OperatorAnswer review(const OperatorAct& act);
+  void unpark_reviewed(const std::vector<ScopeId>& path);
   void raise_one(ScopeId scope, const OperatorAct& act, const std::string& reason);
   void unpark(const std::vector<ScopeId>& raised);
   void obey(std::uint32_t raise);
@@ -386,6 +391,13 @@ class Scheduler {
   std::deque<Unheard> unheard_;
   std::vector<ScopeSpec> heard_caps_;  // by the ledger; empty: those of the beginning
   std::vector<ScopeSpec> raised_;      // for the ledger, once they are durable
+  std::uint32_t reviews_ = 0;          // booked so far
+  struct Reviewed {                    // one that is not durable yet
+    RunId run;
+    MicroUsd charged;
+  };
+  std::deque<Reviewed> reviewing_;
+  std::vector<MicroUsd> reviewed_;  // for the ledger, once they are durable; by scope, or empty
   bool started_ = false, end_told_ = false;
   Time now_;
   WallTime started_at_;

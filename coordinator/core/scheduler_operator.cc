@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/contract/human_cost.h"
 #include "common/contract/money_word.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
@@ -22,7 +23,8 @@ void Scheduler::handle(const OperatorAsked& e) {
   OperatorAnswer answer =
       end_told_ ? OperatorAnswer{Verdict::kRefused, "the campaign has ended"} : decide(fact);
   const bool is_raise = fact.act.kind == OperatorActKind::kRaise;
-  if (answer.verdict == Verdict::kDone)
+  // A review has a row of its own.
+  if (answer.verdict == Verdict::kDone && fact.act.kind != OperatorActKind::kReview)
     write(note_of(fact), After{Step::kObey, {}, is_raise ? caps_ : 0, 0});
   answers_.push_back({e.ticket, std::move(answer)});
 }
@@ -52,6 +54,8 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
       return kick(fact);
     case OperatorActKind::kRaise:
       return raise(fact.act);
+    case OperatorActKind::kReview:
+      return review(fact.act);
   }
   return {Verdict::kRefused, "no such act"};
 }
@@ -295,6 +299,69 @@ void Scheduler::raise_one(ScopeId id, const OperatorAct& act, const std::string&
   alerts_.rearm(id, balances_[id.raw()]);
   known_short_.erase(id);
   money_back(id);
+}
+
+// What our books call reserved holds for every ask that is on its way, so the ledger can grant none
+// of them beyond what this leaves; and no later one is asked before the review is durable.
+OperatorAnswer Scheduler::review(const OperatorAct& act) {
+  if (act.runs.size() != 1) return {Verdict::kRefused, "a review is of one run"};
+  const RunId run = act.runs.front();
+  if (phases_[run.raw()] != RunPhase::kEnded)
+    return {Verdict::kRefused,
+            "the run has not ended: there is nothing to review yet (proctor explain says where it "
+            "is)"};
+  const Result<std::uint64_t> price = human_minute_price(settings_.cost_model);
+  if (!price.ok()) return {Verdict::kRefused, price.error().detail + ", so a review has no price"};
+  if (act.milli_minutes == 0 || kReviewMilliMinutesMax < act.milli_minutes)
+    return {Verdict::kRefused, "an impossible number of minutes"};
+  const MicroUsd cost = review_cost(*price, act.milli_minutes);
+  const std::string unit = " " + std::string(money_word(settings_.cost_model));
+  const std::string what = format_minutes(act.milli_minutes) + " minutes";
+  std::string wanting, charged_to;
+  const std::vector<ScopeId> path = plan_.path(run);
+  for (const ScopeId s : path) {
+    const ScopeBalance& b = balances_[s.raw()];
+    const std::string& name = plan_.scopes[s.raw()].name;
+    charged_to += (charged_to.empty() ? "" : ", ") + name;
+    if (cost <= b.free()) continue;
+    wanting += "\n  " + name + " is short by " + format_usd(cost - b.free()) + unit + ": " +
+               format_usd(b.spent) + " of " + format_usd(b.cap) + " are spent and " +
+               format_usd(b.reserved) + " reserved";
+  }
+  if (!wanting.empty())
+    return {Verdict::kRefused,
+            what + " of review cost " + format_usd(cost) + unit +
+                ", and they do not fit:" + wanting +
+                "\nNothing was charged or written down; a raise comes first (proctor "
+                "budget raise)",
+            true};
+  ++caps_;  // what was denied before it was short by another amount
+  reviewing_.push_back({run, cost});
+  write(RunReviewed{++reviews_, run, act.milli_minutes, cost, act.by, act.reason, act.at},
+        After{Step::kReviewed, {}, 0, 0});
+  for (const ScopeId s : path) {
+    balances_[s.raw()].spent = balances_[s.raw()].spent + cost;
+    known_short_.erase(s);
+    tell_spent(s);
+  }
+  unpark_reviewed(path);
+  return {Verdict::kDone, what + " by " + act.by + ", " + format_usd(cost) + unit + " charged to " +
+                              charged_to + " (review " + std::to_string(reviews_) +
+                              " of the campaign)"};
+}
+
+// Whoever is parked at one of them is short by that much more: asked again, the ledger says it.
+void Scheduler::unpark_reviewed(const std::vector<ScopeId>& path) {
+  for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
+    if (phases_[r] != RunPhase::kParked || shut_.contains(RunId(r))) continue;
+    const std::vector<ScopeId> own = plan_.path(RunId(r));
+    if (std::ranges::none_of(own,
+                             [&](ScopeId s) { return std::ranges::find(path, s) != path.end(); }))
+      continue;
+    --parked_;
+    write(RunUnparked{RunId(r)});
+    in_line(RunId(r));
+  }
 }
 
 // As after a resume: what was parked there is asked once more, in the plan's order.

@@ -171,6 +171,7 @@ void Scheduler::restore_act(const OperatorFact& fact) {
       });
     case OperatorActKind::kKick:
       return standing_of([&](WorkerState& s) { s.kicked = fact.boot; });
+    case OperatorActKind::kReview:
     case OperatorActKind::kRaise:
       return;  // the caps that were given hold already
   }

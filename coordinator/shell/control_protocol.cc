@@ -21,14 +21,15 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 5> kVerdicts{
      {Verdict::kUnavailable, "unavailable"}}};
 
 // The texts of a request, by key.
-constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>, 7> kTexts{
+constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>, 8> kTexts{
     {{"act", &ControlRequest::act},
      {"runs", &ControlRequest::runs},
      {"worker", &ControlRequest::worker},
      {"reason", &ControlRequest::reason},
      {"by", &ControlRequest::by},
      {"scope", &ControlRequest::scope},
-     {"to", &ControlRequest::to}}};
+     {"to", &ControlRequest::to},
+     {"minutes", &ControlRequest::minutes}}};
 
 std::string one_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -20,6 +20,8 @@ inline constexpr std::size_t kControlLineBytes = std::size_t{64} << 10;  // of a
 inline constexpr std::size_t kControlAnswerBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kOperatorNameBytes = 256;
 inline constexpr const char* kActExplain = "explain";
+inline constexpr const char* kActReview = "review";
+inline constexpr const char* kCodeShort = "short_of_money";
 
 struct ControlRequest {
   std::string act;       // "pause", ..., or kActExplain
@@ -28,6 +30,7 @@ struct ControlRequest {
   bool now = false;
   std::string reason{}, by{};
   std::string scope{}, to{};  // of "raise": an envelope's name, and USD as in "12.50"
+  std::string minutes{};  // of "review", as in "7.5"; `runs` names its run, `reason` is its note
 };
 
 struct ControlAnswer {
@@ -40,7 +43,8 @@ struct ControlAnswer {
   };
   Verdict verdict = Verdict::kDone;
   std::string text{};
-  Json explanation{};  // of kActExplain; else null
+  // Of kActExplain; of a refusal for want of money an object with the code kCodeShort; else null.
+  Json explanation{};
 };
 
 // One line, with its end.

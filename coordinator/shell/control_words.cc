@@ -6,6 +6,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/contract/human_cost.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/shell/control_protocol.h"
@@ -13,13 +14,13 @@
 namespace proctor {
 namespace {
 
-enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope };
+enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope, kReview };
 struct ActRule {
   OperatorActKind kind;
   Takes takes;
   bool needs_reason;
 };
-constexpr std::array<ActRule, 10> kActs{{
+constexpr std::array<ActRule, 11> kActs{{
     {OperatorActKind::kPause, Takes::kNothing, false},
     {OperatorActKind::kUnpause, Takes::kNothing, false},
     {OperatorActKind::kDrain, Takes::kWorkerOrAll, false},
@@ -30,6 +31,7 @@ constexpr std::array<ActRule, 10> kActs{{
     {OperatorActKind::kRelease, Takes::kWorker, false},
     {OperatorActKind::kKick, Takes::kWorker, true},
     {OperatorActKind::kRaise, Takes::kScope, true},
+    {OperatorActKind::kReview, Takes::kReview, false},
 }};
 
 Error invalid(const std::string& what) {
@@ -73,13 +75,17 @@ Status check_words(const ControlRequest& r, const ActRule& rule) {
     if (has && !may) return invalid(act + " takes no " + what);
     return ok_status();
   };
-  PROCTOR_CHECK_OK(stray(!r.runs.empty(), rule.takes == Takes::kRuns, "runs"));
+  PROCTOR_CHECK_OK(
+      stray(!r.runs.empty(), rule.takes == Takes::kRuns || rule.takes == Takes::kReview, "runs"));
+  PROCTOR_CHECK_OK(stray(!r.minutes.empty(), rule.takes == Takes::kReview, "minutes"));
   PROCTOR_CHECK_OK(stray(!r.worker.empty(),
                          rule.takes == Takes::kWorker || rule.takes == Takes::kWorkerOrAll,
                          "worker"));
   PROCTOR_CHECK_OK(stray(r.now, rule.kind == OperatorActKind::kPause, "--now"));
   PROCTOR_CHECK_OK(
       stray(!r.scope.empty() || !r.to.empty(), rule.takes == Takes::kScope, "envelope"));
+  if (rule.takes == Takes::kReview && (r.runs.empty() || r.minutes.empty()))
+    return invalid(act + ": which run, and how many minutes?");
   if (rule.takes == Takes::kRuns && r.runs.empty())
     return invalid(act + ": which runs? TASK/METHOD/rN, a task, a method, or all");
   if (rule.takes == Takes::kWorker && r.worker.empty()) return invalid(act + ": which worker?");
@@ -199,6 +205,13 @@ Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& na
   if (rule->takes == Takes::kRuns) {
     PROCTOR_TRY(out.runs, select_runs(*names.plan, request.runs));
     out.selected = request.runs;
+  }
+  if (rule->takes == Takes::kReview) {
+    PROCTOR_TRY(const RunId run, find_run(*names.plan, request.runs));
+    out.runs = {run};
+    Result<std::uint64_t> minutes = parse_minutes(request.minutes);
+    if (!minutes.ok()) return in_context("minutes", std::move(minutes).error());
+    out.milli_minutes = *minutes;
   }
   if (!request.worker.empty()) {
     if (std::ranges::find(names.workers, request.worker) == names.workers.end())

@@ -359,7 +359,7 @@ void Coordinator::perform(const Alert& c) {
 }
 
 void Coordinator::perform(const RaiseCaps& c) {
-  ledger_->raise(c.scopes);
+  ledger_->raise(c.scopes, c.reviewed);
 }
 
 void Coordinator::perform(const CampaignEnded& c) {

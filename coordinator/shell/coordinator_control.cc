@@ -35,8 +35,10 @@ void Coordinator::on_control(const std::string& line, ControlServer::Reply reply
 void Coordinator::perform(const Answer& c) {
   log::info("operator's act: " + c.answer.text);
   const auto asked = asked_.extract(c.ticket);
-  if (!asked.empty())
-    asked.mapped()(encode(ControlAnswer{verdict_of(c.answer.verdict), c.answer.text, {}}));
+  if (asked.empty()) return;
+  ControlAnswer answer{verdict_of(c.answer.verdict), c.answer.text, {}};
+  if (c.answer.short_of_money) answer.explanation = {{"code", kCodeShort}};
+  asked.mapped()(encode(answer));
 }
 
 ControlAnswer Coordinator::explained(const ControlRequest& request) const {

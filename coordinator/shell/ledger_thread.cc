@@ -48,32 +48,33 @@ void LedgerThread::submit(std::vector<LedgerOp> ops) {
   wake_.notify_one();
 }
 
-Status LedgerThread::rebuild() {
+Status LedgerThread::rebuild(bool own) {
   std::vector<ReserveOp> pending;
   for (const auto& [id, op] : pending_) pending.push_back(op);
   PROCTOR_TRY(const auto differences, store_->begin_epoch(epoch_, scopes_, pending, spent_));
   // What an interrupted life left unsaid, or somebody's hand: told, the journal's numbers stand.
-  for (const std::string& line : differences) log::warn("ledger: " + line);
+  if (!own)
+    for (const std::string& line : differences) log::warn("ledger: " + line);
   return ok_status();
 }
 
-void LedgerThread::raise(std::vector<ScopeSpec> scopes) {
+void LedgerThread::raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.emplace_back(std::move(scopes));
+    queue_.emplace_back(Change{std::move(scopes), std::move(reviewed)});
   }
   wake_.notify_one();
 }
 
-// Operations up to the next change of caps; or that change.  Neither: stopping.
+// Operations up to the next change; or that change.  Neither: stopping.
 LedgerThread::Work LedgerThread::take() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
   Work work;
   while (!stopping_ && !queue_.empty() && work.ops.size() < kLedgerBatch) {
-    if (auto* scopes = std::get_if<std::vector<ScopeSpec>>(&queue_.front())) {
+    if (auto* change = std::get_if<Change>(&queue_.front())) {
       if (!work.ops.empty()) break;
-      work.scopes = std::move(*scopes);
+      work.change = std::move(*change);
       queue_.pop_front();
       break;
     }
@@ -86,18 +87,21 @@ LedgerThread::Work LedgerThread::take() {
 void LedgerThread::run() {
   for (;;) {
     Work work = take();
-    const bool more = !work.scopes.empty() ? take_over(std::move(work.scopes))
-                                           : !work.ops.empty() && apply(work.ops);
+    const bool more =
+        work.change ? take_over(*std::move(work.change)) : !work.ops.empty() && apply(work.ops);
     if (!more) return;
   }
 }
 
-// The same as after a Redis that came back empty, with other caps: what was answered stays so.
-bool LedgerThread::take_over(std::vector<ScopeSpec> scopes) {
-  scopes_ = std::move(scopes);
+// The same as after a Redis that came back empty, with other caps or more spent: what was answered
+// stays so.
+bool LedgerThread::take_over(Change change) {
+  if (!change.scopes.empty()) scopes_ = std::move(change.scopes);
+  for (std::size_t s = 0; s < change.reviewed.size(); ++s)
+    spent_[s] = spent_[s] + change.reviewed[s];
   std::chrono::milliseconds backoff = kFirstPause;
   for (;;) {
-    const Status rebuilt = rebuild();
+    const Status rebuilt = rebuild(true);
     if (rebuilt.ok()) {
       if (std::exchange(away_, false)) callbacks_.back();
       return true;

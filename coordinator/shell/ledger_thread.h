@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -44,24 +45,30 @@ class LedgerThread {
                                                      LedgerStart start, Callbacks callbacks);
   ~LedgerThread();  // drops what was not sent: the journal knows it
   void submit(std::vector<LedgerOp> ops);
-  // The caps that hold for everything submitted after this; in the journal already, none lower.
-  void raise(std::vector<ScopeSpec> scopes);
+  // What holds for everything submitted after this, in the journal already: caps, none lower
+  // (empty: as they are), and what reviews took of each envelope (empty: nothing).
+  void raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed);
 
  private:
   LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start, Callbacks callbacks);
-  struct Work {  // operations, or new caps
-    std::vector<LedgerOp> ops;
+  struct Change {
     std::vector<ScopeSpec> scopes;
+    std::vector<MicroUsd> reviewed;
+  };
+  struct Work {  // operations, or a change
+    std::vector<LedgerOp> ops;
+    std::optional<Change> change;
   };
   void run();
   Work take();
   // Until it is answered, or false when stopping or failed for good.
   bool apply(const std::vector<LedgerOp>& batch);
-  bool take_over(std::vector<ScopeSpec> scopes);
+  bool take_over(Change change);
   // Told and waited for; false: it failed for good, or this is stopping.
   bool wait_out(Error error, std::chrono::milliseconds& backoff);
   void remember(const LedgerOp& op, const LedgerAnswer& answer);
-  Status rebuild();
+  // `own`: what differs is our own change.
+  Status rebuild(bool own = false);
   bool pause(std::chrono::milliseconds how_long);
 
   const std::shared_ptr<LedgerStore> store_;
@@ -74,7 +81,7 @@ class LedgerThread {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::variant<LedgerOp, std::vector<ScopeSpec>>> queue_;
+  std::deque<std::variant<LedgerOp, Change>> queue_;
   bool stopping_ = false;
   std::thread thread_;  // last
 };

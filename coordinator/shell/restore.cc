@@ -52,6 +52,7 @@ Status restore_scheduler(const RestoredState& state, const LedgerStart& ledger,
     if (runs <= p.run.raw()) return not_of_this_plan();
     scheduler.restore_parked(p.run);
   }
+  scheduler.restore_reviews(static_cast<std::uint32_t>(state.reviews.size()));
   for (const Note& n : state.standing) PROCTOR_CHECK_OK(scheduler.restore_note(n));
   for (const RestoredAttempt& a : state.attempts) scheduler.restore_attempt(a);
   for (std::uint32_t i = 0; i < ledger.spent.size(); ++i)

@@ -168,7 +168,7 @@ TEST_SUITE("money") {
     CHECK(scene.number("SELECT spent FROM balance") == 405'000);
   }
 
-  TEST_CASE("no review is booked on a campaign at work or at a price that is not there") {
+  TEST_CASE("no review is booked of a run at work or at a price that is not there") {
     const CampaignScene scene(gated_shape(1));
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
@@ -186,10 +186,55 @@ TEST_SUITE("money") {
     REQUIRE_MESSAGE(eventually([&] { return priced.agents_run(1); }), priced.said());
     const CommandOutcome refused = review(priced, "1", name);
     CHECK(refused.exit_code == 2);
-    CHECK_MESSAGE(contains(refused.err, "stop it first"), refused.err);
+    CHECK_MESSAGE(contains(refused.err, "has not ended"), refused.err);
     priced.open_gate();
     CHECK_MESSAGE(second.wait(30s) == 0, priced.said());
     CHECK(review(priced, "1", name).exit_code == 0);
+  }
+
+  TEST_CASE("a coordinator at work books reviews of runs that have ended") {
+    for (const bool in_redis : {true, false}) {
+      CAPTURE(in_redis);
+      CampaignShape shape;
+      shape.methods = {"noop", gated_method("gated")};
+      shape.replicates = 1;
+      shape.task = "20.00";
+      if (!in_redis) shape.ledger = "journal";
+      const CampaignScene scene(shape);
+      put_prices(scene);
+      Child run = scene.start("run");
+      REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1) && scene.ended() == 1; }),
+                      scene.said());
+      const CommandOutcome booked = review(scene, "12");  // 9.60
+      REQUIRE_MESSAGE(booked.exit_code == 0, booked.err);
+      CHECK(booked.out ==
+            "add/noop/r1: 12 minutes by Ada, 9.60 USD charged to global, stage:main, task:add "
+            "(review 1 of the campaign)\n");
+      CHECK(review(scene, "1", "add/gated/r1").exit_code == 2);
+      // What is reserved for the run at work is nobody's to take: 20.00 - 9.601 - 0.50 are left.
+      const std::string before = dump(scene);
+      const CommandOutcome refused = review(scene, "13");  // 10.40
+      CHECK(refused.exit_code == 3);
+      CHECK_MESSAGE(contains(refused.err,
+                             "task:add is short by 0.501 USD: 9.601 of 20.00 are "
+                             "spent and 0.50 reserved"),
+                    refused.err);
+      CHECK(scene.number("SELECT count(*) FROM reviews") == 1);
+      REQUIRE(review(scene, "12").exit_code == 0);
+      CHECK(scene.number("SELECT count(*) FROM reviews") == 2);
+      // 80 and 95 % of the envelope were reached, and are told as by a settlement.
+      CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert' AND detail LIKE "
+                         "'%task:add%'") == 3);
+      CHECK(contains(scene.run("verify").out, ": 0 problems"));
+      scene.open_gate();
+      CHECK_MESSAGE(run.wait(60s) == 0, scene.said());
+      CHECK(scene.number("SELECT spent FROM balance") == 2 * 1'000 + 2 * 9'600'000);
+      const CommandOutcome verified = scene.run("verify");
+      CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+      CHECK(
+          contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+      CHECK_FALSE(contains(scene.said(), "warning: ledger"));
+    }
   }
 
   TEST_CASE("a review that was changed in the journal is found by verify") {

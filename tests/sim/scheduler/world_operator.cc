@@ -162,6 +162,7 @@ void World::check_act(const Note& note) {
         break;
       case OperatorActKind::kApprove:
       case OperatorActKind::kKick:
+      case OperatorActKind::kReview:
       case OperatorActKind::kRaise:
         break;
     }

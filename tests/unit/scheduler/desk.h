@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/assert.h"
 #include "common/base/overload.h"
 #include "coordinator/core/scheduler.h"
 
@@ -53,6 +54,13 @@ class Desk {
       static_cast<void>(
           ledger.reserve({{a.attempt, a.seq}, a.ask, core.plan().path(a.attempt.run)}));
     core.restore_attempt(a);
+  }
+  // What the ledger holds beside attempts must fit too.
+  void spend(ScopeId scope, MicroUsd amount) {
+    const AskId id{{RunId(1'000'000 + spendings++), AttemptNo(1)}, 0};
+    const auto answer = ledger.reserve({id, amount, {scope}});
+    PROCTOR_ASSERT(answer.ok() && answer->kind == ReserveAnswer::Kind::kGranted);
+    PROCTOR_ASSERT(ledger.settle({id, amount}).ok());
   }
   void start() { obey(core.start(now)); }
   void feed(const Event& e) { obey(core.on(e, now)); }
@@ -125,6 +133,7 @@ class Desk {
   }
 
   Scheduler core;
+  std::uint32_t spendings = 0;
   Ledger ledger;
   Time now{};
   std::uint64_t ticket = 0;
@@ -191,6 +200,8 @@ class Desk {
                         [&](const RaiseCaps& c) {
                           for (std::uint32_t i = 0; i < c.scopes.size(); ++i)
                             ledger.raise(ScopeId(i), c.scopes[i].cap);
+                          for (std::uint32_t i = 0; i < c.reviewed.size(); ++i)
+                            if (MicroUsd::zero() < c.reviewed[i]) spend(ScopeId(i), c.reviewed[i]);
                         },
                         [&](const Alert& c) { heard.push_back(c.text); },
                         [&](const Answer& c) { told.push_back(c); }},

@@ -1,6 +1,7 @@
 // What operators ask of the scheduler.
 #include <doctest/doctest.h>
 
+#include "common/contract/human_cost.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -22,6 +23,23 @@ OperatorAct raise_to(std::uint32_t scope, std::int64_t to) {
   a.scope = ScopeId(scope);
   a.to = micro(to);
   return a;
+}
+OperatorAct review_of(std::uint32_t run, std::uint64_t milli_minutes) {
+  OperatorAct a;
+  a.kind = Kind::kReview;
+  a.runs = {RunId(run)};
+  a.milli_minutes = milli_minutes;
+  return a;
+}
+// A minute of a person's costs 10.
+SchedulerSettings with_people() {
+  SchedulerSettings s = settings();
+  PriceRow row;
+  row.action_type = kHumanAction;
+  row.unit = kHumanUnit;
+  row.pico_usd = 10'000'000;
+  s.cost_model.rows.push_back(row);
+  return s;
 }
 // The next life of the coordinator, with the notes of `before`.
 void inherit(Desk& next, const Desk& before) {
@@ -248,5 +266,44 @@ TEST_SUITE("scheduler") {
     CHECK(to_json(why) ==
           "{\"code\":\"worker\",\"facts\":{\"before\":0,\"needs\":\"nothing special\"},\"text\":"
           "\"it waits for a free worker with nothing special\"}");
+  }
+
+  TEST_CASE("a review takes what nobody has asked for and the ledger hears of it once") {
+    Desk desk(plan_of({0, 0, 0}, 1000, 40), with_people());
+    desk.start();
+    desk.sync("w", 1);
+    CHECK(desk.act(review_of(0, 1000)).verdict == Verdict::kRefused);  // it runs
+    desk.result("w", attempt_of(0), 1);
+    // Spent 1, reserved 10 for the next run, of 40.
+    CHECK(desk.ledger.balance(ScopeId(2)).reserved == micro(10));
+    const OperatorAnswer shy = desk.act(review_of(0, 3000));
+    CHECK(shy.verdict == Verdict::kRefused);
+    CHECK(shy.short_of_money);
+    CHECK(shy.text.find("task:0 is short by") != std::string::npos);
+    CHECK(desk.ledger.balance(ScopeId(2)).spent == micro(1));
+    CHECK(desk.act(review_of(0, 2000)).verdict == Verdict::kDone);
+    CHECK(desk.act(review_of(0, 500)).verdict == Verdict::kDone);  // booked as often as it is asked
+    for (const std::uint32_t s : {0U, 1U, 2U})
+      CHECK(desk.ledger.balance(ScopeId(s)).spent == micro(26));
+    CHECK(desk.ledger.balance(ScopeId(3)).spent == micro(0));
+    CHECK(desk.core.balances()[2].spent == micro(26));
+    desk.result("w", attempt_of(1), 1);
+    // 27 of 40: the last run still fits.
+    CHECK(desk.assigned.back() == attempt_of(2));
+    desk.core.check();
+  }
+
+  TEST_CASE("who is parked where a review was booked is short by that much more") {
+    // The last one needs a worker that is not here: the campaign goes on.
+    Desk desk(plan_of({0, 0, 0, 1}, 1000, 25), with_people());
+    desk.start();
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 10);
+    desk.result("w", attempt_of(1), 10);
+    CHECK(desk.core.phase(RunId(2)) == RunPhase::kParked);
+    CHECK(desk.act(review_of(0, 300)).verdict == Verdict::kDone);
+    CHECK(desk.core.phase(RunId(2)) == RunPhase::kParked);
+    // 10 are asked, 25 - 20 - 3 are there.
+    CHECK(desk.facts<RunParked>().back().short_by == micro(8));
   }
 }

@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <vector>
 
@@ -67,6 +70,7 @@ struct RunRecorder::Impl {
   }
   Result<std::uint64_t> append(std::string_view type, Actor actor, const Json& payload);
   Status complete_checks(RunReport& report) const;
+  Status remove_empty_folders() const;
   Status collect_files(RunReport& report) const;
 };
 
@@ -113,6 +117,28 @@ Status RunRecorder::Impl::complete_checks(RunReport& report) const {
     // What report.json will say of this check, not what the caller passed: cut and made UTF-8.
     PROCTOR_TRY(const std::string bytes, canonical_json(to_json(check)));
     PROCTOR_CHECK_OK(write_file(folder / kCheckFile, bytes + "\n", Durability::kLazy));
+  }
+  return ok_status();
+}
+
+// A phase that ended before it wrote anything leaves its folder: no evidence of anything.
+Status RunRecorder::Impl::remove_empty_folders() const {
+  PROCTOR_TRY(const std::vector<TreeEntry> entries, list_tree(dir));
+  std::set<std::string, std::less<>> needed;
+  for (const TreeEntry& entry : entries) {
+    if (entry.folder) continue;
+    for (std::size_t i = entry.path.find('/'); i != std::string::npos;
+         i = entry.path.find('/', i + 1))
+      needed.insert(entry.path.substr(0, i));
+  }
+  std::vector<std::string> empty;
+  for (const TreeEntry& entry : entries)
+    if (entry.folder && !needed.contains(entry.path)) empty.push_back(entry.path);
+  std::ranges::sort(empty, std::greater<>());  // what is inside goes first
+  std::error_code ec;
+  for (const std::string& path : empty) {
+    fs::remove(dir / path, ec);
+    if (ec) return errno_error("remove " + (dir / path).string(), ec.value());
   }
   return ok_status();
 }
@@ -243,6 +269,7 @@ Result<Digest> RunRecorder::finish(RunReport report) {
   report.events = run.seq;
   report.head = run.head;
   PROCTOR_CHECK_OK(run.complete_checks(report));
+  PROCTOR_CHECK_OK(run.remove_empty_folders());
   PROCTOR_CHECK_OK(run.collect_files(report));
   const std::string bytes = report_bytes(report);
   if (kReportBytes < bytes.size())

@@ -198,7 +198,7 @@ class Rebuilder {
       take(id.run, ask);
     }
     out_.facts.push_back(AttemptGranted{id, WorkerId(), BootId(), now});
-    out_.facts.push_back(AttemptLost{id, "its entry in the journal is lost", now});
+    out_.facts.push_back(AttemptLost{id, kEntryLost, now});
     Cost cost;
     cost.execution = ask;
     out_.facts.push_back(AttemptSettled{id, ask, cost, MicroUsd::zero(), now});

@@ -148,6 +148,9 @@ struct AttemptLost {
   std::string reason;
   WallTime at;
 };
+// The reason of one that `journal recover` entered because it may have been made: it holds what
+// room its envelopes had left, which may be less than a run reserves.
+inline constexpr const char* kEntryLost = "its entry in the journal is lost";
 struct AttemptCancelled {
   AttemptId attempt;
   std::string reason;

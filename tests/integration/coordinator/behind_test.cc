@@ -69,6 +69,24 @@ TEST_SUITE("coordinator") {
     recovers_to_the_end(scene, 6);
   }
 
+  TEST_CASE("a recovered journal verifies also where its envelopes had no room for what is lost") {
+    CampaignShape shape;
+    shape.methods = {"noop"};
+    shape.replicates = 8;
+    shape.task = "1.00";  // of runs that reserve 0.50
+    const CampaignScene scene(shape);
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return 2 <= scene.ended(); }), scene.said());
+    kill_now(run);
+    keep_the_file_alone(scene);
+    const CommandOutcome recovered = journal(scene, "recover");
+    REQUIRE_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
+    CHECK(0 < scene.number("SELECT count(*) FROM attempts WHERE ask = 0"));
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+  }
+
   TEST_CASE("a journal that knows less than its Redis is refused until it is recovered") {
     RedisServer redis;
     CampaignShape shape = gated_shape(3);

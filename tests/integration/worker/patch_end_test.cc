@@ -149,6 +149,14 @@ TEST_SUITE("worker") {
     }
   }
 
+  TEST_CASE("evidence of an agent that was never started verifies and has no empty folder") {
+    Scene scene;
+    scene.settings.task_caps["add"].tool_calls = 0;
+    const Ended run = run_of(scene, scene.method("never", Method::Kind::kCommand, "true"));
+    CHECK(run.result.termination == Termination::kBudgetExceeded);
+    CHECK_FALSE(fs::exists(run.dir / "agent"));
+  }
+
   TEST_CASE("a tree that is deleted under a check is the host's failure and nobody else's") {
     Scene scene;
     // Until it is told to go on it holds its workspace; then it fails, whatever it saw.

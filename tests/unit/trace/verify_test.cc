@@ -55,6 +55,14 @@ TEST_SUITE("trace") {
     CHECK(r.events == 5);
   }
 
+  TEST_CASE("an empty folder of a phase that never began is no problem and any other is") {
+    const Sample s;
+    REQUIRE(make_dirs(s.dir / "agent").ok());
+    CHECK(s.problems() == std::vector<std::string>{});
+    REQUIRE(make_dirs(s.dir / "other").ok());
+    CHECK(mentions(s.problems(), "a folder that the report does not know"));
+  }
+
   TEST_CASE("a changed byte is found in every file") {
     const Sample s;
     std::size_t changed = 0;

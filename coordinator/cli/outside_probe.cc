@@ -122,11 +122,26 @@ class RealProbe : public OutsideProbe {
       spec.argv.insert(spec.argv.begin(), {"env", "GIT_INDEX_FILE=" + index});
       return spec;
     };
-    PROCTOR_TRY(const std::string ignored, run_for_output(with_index({"read-tree", commit})));
-    CommandSpec apply = with_index({"apply", "--cached", "--check", "-"});
-    apply.stdin_bytes = patch;
-    PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
-    return outcome.success();
+    // What a merge makes is written to the scratch folder, and nothing into the repository.
+    const std::string made = (scratch.path() / "objects").string();
+    PROCTOR_CHECK_OK(make_dirs(made));
+    // The rungs by which a worker applies it (worker/workspace/apply.h).
+    for (std::vector<std::string> rung : {std::vector<std::string>{"apply", "--cached", "--check"},
+                                          {"apply", "--cached", "--check", "--ignore-whitespace"},
+                                          {"apply", "--cached", "--3way"}}) {
+      PROCTOR_TRY(const std::string ignored, run_for_output(with_index({"read-tree", commit})));
+      const bool merges = rung.back() == "--3way";
+      rung.emplace_back("-");
+      CommandSpec apply = with_index(std::move(rung));
+      if (merges)
+        apply.argv.insert(apply.argv.begin() + 1,
+                          {"GIT_OBJECT_DIRECTORY=" + made,
+                           "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + (repo / "objects").string()});
+      apply.stdin_bytes = patch;
+      PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
+      if (outcome.success()) return true;
+    }
+    return false;
   }
 
  private:

@@ -112,6 +112,10 @@ class BubblewrapSandbox final : public BoxedSandbox {
     if (0 < spec().processes && !shared_->cgroups.has("pids")) {
       launch.rlimits.emplace_back(RLIMIT_NPROC, spec().processes);
     }
+    // bwrap's namespace has what bwrap may have, of what is counted in the one that it starts in.
+    if (rlimit signals{}; ::geteuid() != 0 && shared_->counts.works() &&
+                          ::getrlimit(RLIMIT_SIGPENDING, &signals) == 0)
+      launch.rlimits.emplace_back(RLIMIT_SIGPENDING, signals.rlim_cur / kUserShare);
     if (0 < spec().cpu.count()) {
       launch.rlimits.emplace_back(
           RLIMIT_CPU,

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,9 +83,6 @@ Result<UniqueFd> make_as_root(const std::vector<Range>& users, const std::vector
   return maker.open("user");
 }
 
-// What one sandbox may have of what this user may.
-constexpr std::uint64_t kShare = 8;
-
 struct Share {
   const char* file;  // of the namespace that reads it
   std::string most;
@@ -94,14 +90,7 @@ struct Share {
 
 int make_as_user(const std::string& users, const std::string& groups,
                  const std::vector<Share>& shares) {
-  rlimit signals{};
-  if (::getrlimit(RLIMIT_SIGPENDING, &signals) != 0) return errno;
-  const rlimit before = signals;
-  signals.rlim_cur /= kShare;
-  // A namespace keeps what its maker had; what starts in it later has the limit of old.
-  if (::setrlimit(RLIMIT_SIGPENDING, &signals) != 0 || ::unshare(CLONE_NEWUSER) != 0 ||
-      ::setrlimit(RLIMIT_SIGPENDING, &before) != 0)
-    return errno;
+  if (::unshare(CLONE_NEWUSER) != 0) return errno;
   if (!put_word("/proc/self/setgroups", "deny", 4) ||
       !put_word("/proc/self/uid_map", users.data(), users.size()) ||
       !put_word("/proc/self/gid_map", groups.data(), groups.size()))
@@ -124,7 +113,7 @@ Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
     if (!text.ok()) continue;  // this kernel does not have it
     std::uint64_t most = 0;
     std::istringstream(*text) >> most;
-    shares.push_back({own, std::to_string(most / kShare)});
+    shares.push_back({own, std::to_string(most / kUserShare)});
   }
   const std::string users = identity(user_ids), groups = identity(group_ids);
   NamespaceMaker maker;

@@ -19,6 +19,9 @@
 
 namespace proctor {
 
+// Without root: of what this user may have, one sandbox's part.
+inline constexpr std::uint64_t kUserShare = 8;
+
 class UserCounts {
  public:
   // Users, or groups, that it has: each by the number it has outside.

@@ -7,6 +7,7 @@
 #include "common/score/result_reader.h"
 #include "common/score/test_results.h"
 #include "common/trace/evidence.h"
+#include "worker/sandbox/host_lack.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
@@ -37,6 +38,8 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
                                          : TreeMark::Look::kFolders));
   if (!checked.why.empty()) verdict.why = checked.why;
   if (checked.verdict) verdict.outcome = *checked.verdict;
+  if (verdict.outcome != CheckOutcome::kPass && checked.engine != nullptr)
+    PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
   report.outcome = verdict.outcome;
   report.exit_code = outcome.exit_code;
   report.wall_ms = static_cast<std::uint64_t>(outcome.wall.count());
@@ -98,7 +101,17 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
   if (served != nullptr) served->give_to(spec);
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kAcceptance, spec, exec, watch_.token()));
-  return CheckEnd{outcome, {}};
+  return CheckEnd{outcome, {}, {}, engine_, std::move(spec)};
+}
+
+Status AttemptRun::had_all(SandboxEngine& engine, const SandboxSpec& ran_as) {
+  if (watch_.token().stop_requested()) return ok_status();
+  auto lack = host_lack(engine, ran_as, dir_ / "lacks", watch_.token());
+  if (!lack.ok()) return in_context("what this host has", std::move(lack).error());
+  if (lack->empty()) return ok_status();
+  return Error{Errc::kUnavailable,
+               "it did not succeed while this host had no more of: " + *lack +
+                   " (others took all of it; docs/sandbox.md, what the kernel counts by user)"};
 }
 
 Status AttemptRun::show_contract_files(SandboxSpec& spec, FilesFor whom) {

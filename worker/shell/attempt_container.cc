@@ -181,7 +181,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& c
   DiskWatch disk(container_root(Room::kAcceptance), most, stop);
   PROCTOR_TRY(ExecOutcome outcome,
               execute(*engine, MeterPhase::kAcceptance, spec, exec, stop.get_token()));
-  if (!disk.end()) return CheckEnd{outcome, {}};
+  if (!disk.end()) return CheckEnd{outcome, {}, {}, engine, std::move(spec)};
   outcome.end = ExecOutcome::End::kSignalled;
   outcome.signal = SIGKILL;
   outcome.exit_code = 128 + SIGKILL;

@@ -131,7 +131,12 @@ class AttemptRun {
     ExecOutcome outcome;
     std::string why;                        // instead of what its end alone says; empty: nothing
     std::optional<CheckOutcome> verdict{};  // likewise
+    SandboxEngine* engine = nullptr;        // and image, and whether as a program of that: where
+    SandboxSpec ran_as{};
   };
+  // Of a command that has not succeeded, when nothing of it runs any more: was it for want of what
+  // this host has no more of?
+  Status had_all(SandboxEngine& engine, const SandboxSpec& ran_as);
   // The network that a check shares with its services, as its sandbox is given it.
   struct ServedBy {
     std::shared_ptr<SharedNetwork> network;

@@ -147,6 +147,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_served(const Check& check, const fs
   SandboxSpec writers;  // all of them write to the same places, or to none
   for (const ServicePlan& plan : plans)
     if (!plan.spec.disk.places.empty()) writers.disk = plan.spec.disk;
+  const SandboxSpec one_of_them = plans.front().spec;
   ServiceGroup group(*engine, served.network);
   disk_.begin();
   auto failed = group.start(std::move(plans), watch_.token());
@@ -165,6 +166,8 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_served(const Check& check, const fs
   end.outcome.exit_code = 1;
   end.why = why;
   end.verdict = CheckOutcome::kFail;
+  end.engine = engine;
+  end.ran_as = one_of_them;
   // A check that never ran has said nothing.
   for (const fs::path& file : {exec.stdout_file, exec.stderr_file})
     PROCTOR_CHECK_OK(write_file(file, "", Durability::kLazy));

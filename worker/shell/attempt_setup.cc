@@ -172,8 +172,10 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   if (outcome.end != ExecOutcome::End::kExited || outcome.exit_code != 0)
     PROCTOR_CHECK_OK(workspace_->whole(TreeMark::Look::kFolders));
   SetupEnded ended{end_of(outcome), note("setup", Actor::kHarness, setup_payload(c, outcome))};
-  if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0)
+  if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0) {
+    PROCTOR_CHECK_OK(had_all(*engine_, spec));
     ended.words = failure_words(exec.stderr_file, refused);
+  }
   if (!setup_making_) return LifecycleEvent(ended);
   if (ended.exec.end != ExecEnd::kExited || ended.exec.exit_code != 0) {
     setup_making_.reset();

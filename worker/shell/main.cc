@@ -26,6 +26,7 @@
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"
+#include "worker/sandbox/host_lack.h"
 #include "worker/sandbox/seccomp_filter.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
@@ -382,6 +383,7 @@ int run(int argc, char** argv) {
   if (o.root.empty()) o.root = default_worker_root();
   o.root = fs::absolute(o.root);
   log::init("worker " + o.name, o.verbose ? log::Level::kDebug : log::Level::kInfo);
+  (void)host_lack_before();  // before anybody runs here
   if (!own_mounts.ok()) log::info(own_mounts.error().detail);
   return serve(o);
 }

@@ -96,6 +96,7 @@ bool pipes(long) {
   int fds[2];
   if (::pipe2(fds, O_NONBLOCK | O_CLOEXEC) != 0) return false;
   if (::write(fds[1], bytes, sizeof bytes) == static_cast<ssize_t>(sizeof bytes)) return true;
+  for (const int fd : fds) ::close(fd);
   errno = ENOBUFS;
   return false;
 }
@@ -166,7 +167,8 @@ void hold(const Arguments& a) {
   ::dprintf(fd, "%ld %s\n", have, std::strerror(error));
   ::close(fd);
   ::rename("held.new", "held");
-  for (;;) ::pause();
+  for (constexpr useconds_t kPause = 5'000;; ::usleep(kPause))
+    r->take(++have);  // what is given back
 }
 
 // An ordinary program that uses one.

@@ -1,7 +1,7 @@
 """What `durable` breaks: (room, name, file, old text, new text).  The old text must stand exactly once in the file.
 
 Rooms are those of ROOMS in `durable`: the journal against real SQLite files, the worker's lifecycle of a run, protected
-paths in a workspace, and what a worker keeps of its attempts (spool, meter books, outbox).
+paths in a workspace, what a worker keeps of its attempts (spool, meter books, outbox), and when its selftest dares what.
 """
 
 J = "coordinator/journal/journal.cc"
@@ -16,6 +16,11 @@ O = "worker/shell/outbox.cc"
 W = "worker/workspace/changes.cc"
 T = "worker/workspace/protect.cc"
 V = "worker/workspace/protected_paths.cc"
+I = "worker/selftest/isolation_rules.cc"
+N = "worker/selftest/containment.cc"
+Q = "worker/selftest/containment_cases.cc"
+Z = "worker/selftest/isolation_proof.cc"
+R = "worker/selftest/selftest_report.cc"
 
 MUTANTS = [(room, *rest) for room, rows in {
     "journal": [
@@ -157,5 +162,33 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("outbox: all archives travel at once", O, "      if (kWindow <= active) continue;  // results", "      // results"),
         ("outbox: a resend starts again what moves", O,
          "  if (moving && now - item.moved < kStalled) return;\n", "  static_cast<void>(moving && now - item.moved < kStalled);\n"),
+    ],
+    "selftest": [
+        ("what harms is tried without the proof", N, "if (!what.harmless && !proved_) {", "if (false) {"),
+        ("any proof is a proof", N, "proved_ = result.verdict == Verdict::kContained;", "proved_ = true;"),
+        ("what is not seen is proved", Z,
+         "return IsolationProof{Verdict::kUnseen, \"its processes are not to be seen from this worker\"};",
+         "return IsolationProof{Verdict::kProved, \"\"};"),
+        ("an attack that kills is harmless", Q, "stopped(\"kill-all\"", "c.back().harmless = true, stopped(\"kill-all\""),
+        ("the host's namespaces are its own", I, "if (there == here) broken", "if (false) broken"),
+        ("a namespace that is not seen is its own", I, "if (there.empty()) broken", "if (false) broken"),
+        ("no filter is a filter", I,
+         "(value_of(inside.status, \"Seccomp\") != \"2\")", "(value_of(inside.status, \"Seccomp\") == \"x\")"),
+        ("capabilities that are not told are none", I, "return !hex.empty() && hex", "return hex"),
+        ("root of the host is anybody", I, "if (root && same_users && !host_root) broken", "if (false) broken"),
+        ("a writable root is as promised", I, "if (root == nullptr || root->writable) broken", "if (root == nullptr) broken"),
+        ("every mount of the host may be written", I,
+         "if (std::ranges::find(rules.writable, m.at) == rules.writable.end())", "if (false)"),
+        ("memory of the host is memory of its own", I, "if (is_of_kernel(m) && !of_host(m)) continue;", "if (is_of_kernel(m)) continue;"),
+        ("every device is nothing", I, "return std::ranges::find(kDevices, name) != std::end(kDevices) && ", "return !name.empty() && "),
+        ("what lies above is not seen", I, "lies_in(place.inside, m.root)", "place.inside == m.root"),
+        ("names that begin alike are one folder", I,
+         " && (path.size() == folder.size() || path[folder.size()] == '/')", ""),
+        ("a network is promised where it is open", I,
+         "if (!spec.network) rules.namespaces", "if (true) rules.namespaces"),
+        ("one kind that contains all is enough", R,
+         "std::ranges::any_of(kinds, offered) && std::ranges::all_of(kinds, fit)",
+         "std::ranges::any_of(kinds, offered) && std::ranges::any_of(kinds, fit)"),
+        ("a host without a sandbox is fit", R, "std::ranges::any_of(kinds, offered) && ", ""),
     ],
 }.items() for rest in rows]

@@ -118,5 +118,12 @@ TEST_SUITE("containment") {
     CHECK(results.front().verdict == Verdict::kNotTried);
     CHECK(results.front().detail.find("not to be seen") != std::string::npos);
     check_untried(results, seen);
+    // Nor is it when nothing has escaped in between.
+    const TempDir dir = TempDir::create("containment").value();
+    NoEngine engine(seen, false);
+    auto suite = Containment::prepare(engine, {}, dir.path());
+    REQUIRE(suite.ok());
+    CHECK(suite->run(containment_cases().front()).verdict == Verdict::kNotTried);
+    CHECK(suite->run(containment_cases().back()).verdict == Verdict::kNotTried);
   }
 }

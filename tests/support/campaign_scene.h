@@ -48,7 +48,7 @@ class CampaignScene {
 
   // `proctor COMMAND FOLDER MORE` to its end.
   CommandOutcome run(const std::string& command, std::vector<std::string> more = {},
-                     std::chrono::milliseconds timeout = std::chrono::seconds(60)) const;
+                     std::chrono::milliseconds timeout = std::chrono::seconds(300)) const;
   // ... beside us; its output is collected in `said(name)`.
   Child start(const std::string& command, std::vector<std::string> more = {},
               const std::string& name = "proctor") const;

@@ -27,13 +27,13 @@ fs::path worker_program();
 
 // Runs `proctor ARGS` to its end.
 CommandOutcome proctor(std::vector<std::string> args,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(60));
+                       std::chrono::milliseconds timeout = std::chrono::seconds(300));
 
 // Runs any program to its end and requires success; its standard output.
 std::string output_of(std::vector<std::string> argv, const fs::path& cwd = {});
 
 // Asks every 20 ms until the answer is yes or the time is over.  The last answer.
 bool eventually(const std::function<bool()>& asked,
-                std::chrono::milliseconds within = std::chrono::seconds(60));
+                std::chrono::milliseconds within = std::chrono::seconds(180));
 
 }  // namespace proctor::testing

@@ -144,8 +144,8 @@ TEST_SUITE("campaign") {
     CHECK_FALSE(contains(scene.said("follow"), "done"));
     CHECK(scene.run("diff", {"add/gated/r1"}).exit_code == 2);  // still at work
     scene.open_gate();
-    CHECK(ran.wait(std::chrono::seconds(60)) == 0);
-    CHECK(follow.wait(std::chrono::seconds(10)) == 0);
+    CHECK(ran.wait(std::chrono::seconds(180)) == 0);
+    CHECK(follow.wait(std::chrono::seconds(180)) == 0);
     CHECK(contains(scene.said("follow"), "==> agent/stderr <==\ndone"));
     const CommandOutcome checks = scene.run("logs", {"add/gated/r1", "--phase", "checks"});
     CHECK(checks.exit_code == 0);

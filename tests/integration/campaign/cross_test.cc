@@ -165,12 +165,12 @@ TEST_SUITE("campaign") {
     Child first = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return told() == 1; }), scene.said());
     first.signal(SIGKILL);
-    (void)first.wait(std::chrono::seconds(10));
+    (void)first.wait(std::chrono::seconds(180));
     Child second = scene.start("resume", {}, "resume");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("resume"));
     CHECK(contains(scene.run("budget").out, "add/gated/r1: attempt 1 has used 0.1"));
     scene.open_gate();
-    CHECK_MESSAGE(second.wait(std::chrono::seconds(60)) == 0, scene.said("resume"));
+    CHECK_MESSAGE(second.wait(std::chrono::seconds(180)) == 0, scene.said("resume"));
     CHECK(scene.number("SELECT max(n) FROM (SELECT count(*) AS n FROM notes WHERE kind = "
                        "'dominance' GROUP BY run, attempt)") == 1);
     CHECK(contains(scene.run("report").out, "has used 0.1"));

@@ -67,7 +67,7 @@ TEST_SUITE("docker campaign") {
     REQUIRE(eventually(
         [&] { return contains(scene.worker_log("local-1"), "offers sandbox:docker now"); }));
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(60s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     check_books(scene, {.runs = 3, .attempts = Expected::Attempts::kAny});
     CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 3);
     // The one that was under way was spent on it, and no other; what was given back cost nothing.

@@ -52,7 +52,7 @@ TEST_SUITE("campaign") {
       REQUIRE_MESSAGE(more, scene.said(verb + std::to_string(life)));
       if (done) break;
       coordinator.signal(SIGKILL);
-      REQUIRE(coordinator.wait(10s).has_value());
+      REQUIRE(coordinator.wait(180s).has_value());
       ++kills;
     }
     REQUIRE(done);
@@ -89,7 +89,7 @@ TEST_SUITE("campaign") {
     };
     REQUIRE_MESSAGE(eventually([&] { return second() == 1; }), scene.said());
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(60s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     const Json rows = scene.sql(
         "SELECT attempt, state, infrastructure, charged, ask FROM attempts ORDER BY attempt");
     REQUIRE(rows.size() == 2);

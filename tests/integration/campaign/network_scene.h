@@ -140,7 +140,7 @@ inline void run_killed(const std::string& environment) {
                   }),
                   scene.said());
   scene.open_gate();
-  CHECK_MESSAGE(run.wait(std::chrono::seconds(60)) == 0, scene.said());
+  CHECK_MESSAGE(run.wait(std::chrono::seconds(180)) == 0, scene.said());
   CHECK(after.heard().size() == 1);
   CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 1);
   CHECK(scene.run("verify").exit_code == 0);

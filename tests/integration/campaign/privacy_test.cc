@@ -120,7 +120,7 @@ TEST_SUITE("privacy") {
     REQUIRE(fs::exists(scene.state() / "journal.sqlite-wal"));
     CHECK(open_to_others(scene, given) == "");
     scene.open_gate();
-    CHECK(running.wait(std::chrono::seconds(60)) == 0);
+    CHECK(running.wait(std::chrono::seconds(180)) == 0);
     CHECK(open_to_others(scene, given) == "");
     scene.require_nothing_left();
   }

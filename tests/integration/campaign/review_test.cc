@@ -178,7 +178,7 @@ TEST_SUITE("money") {
                    "the price table (the built-in fallback-1) has no row human,minute, so a review "
                    "has no price.\nPrices are registered with a campaign"));
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(30s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
 
     const CampaignScene priced(gated_shape(1));
     put_prices(priced);
@@ -188,7 +188,7 @@ TEST_SUITE("money") {
     CHECK(refused.exit_code == 2);
     CHECK_MESSAGE(contains(refused.err, "has not ended"), refused.err);
     priced.open_gate();
-    CHECK_MESSAGE(second.wait(30s) == 0, priced.said());
+    CHECK_MESSAGE(second.wait(180s) == 0, priced.said());
     CHECK(review(priced, "1", name).exit_code == 0);
   }
 

@@ -39,7 +39,7 @@ class SecretsScene {
     for (const pid_t pid : scene_.workers()) CHECK(leaves_no_core(pid));
     CHECK(leaves_no_core(running.pid()));
     scene_.open_gate();
-    const std::optional<int> code = running.wait(std::chrono::seconds(60));
+    const std::optional<int> code = running.wait(std::chrono::seconds(180));
     REQUIRE_MESSAGE(code == 0, scene_.said());
     // The agent was given it, or it would have changed nothing.
     const Json report = must(parse_json(scene_.run("report", {"--json"}).out));

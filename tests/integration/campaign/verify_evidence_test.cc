@@ -131,7 +131,7 @@ TEST_SUITE("campaign") {
     finds_nothing(scene);
     scene.open_gate();
     for (int i = 0; i < 20 && run.running(); ++i) finds_nothing(scene);
-    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     finds_nothing(scene);
   }
 
@@ -268,7 +268,7 @@ TEST_SUITE("campaign") {
       REQUIRE(
           eventually([&] { return !writer.running() || fs::exists(reports / "digests.json"); }));
       finds_nothing(scene);
-      CHECK(writer.wait(25s) == 0);
+      CHECK(writer.wait(180s) == 0);
     }
   }
 }

@@ -113,7 +113,7 @@ TEST_SUITE("campaign") {
     cli(address, {"HDEL", rows, "x", "77.1.0"});
     CHECK(scene.run("verify").exit_code == 0);
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     CHECK_FALSE(fs::exists(scene.state() / "redis.address"));
     CHECK(contains(scene.run("verify").out, "redis: none runs: not compared"));
     check_books(scene, {.runs = 3});
@@ -133,7 +133,7 @@ TEST_SUITE("campaign") {
       CHECK_MESSAGE(!contains(verified.out, "redis: reservation"), verified.out);
       REQUIRE_MESSAGE(run.running(), scene.said());
     }
-    CHECK(run.wait(60s) == 0);
+    CHECK(run.wait(180s) == 0);
     CHECK(0 < compared);
   }
 
@@ -178,7 +178,7 @@ TEST_SUITE("campaign") {
       REQUIRE(raise("task:add", "70.00").exit_code == 0);
       CHECK_FALSE(contains(scene.said(), "Redis held"));
       scene.open_gate();
-      CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+      CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
       CHECK_FALSE(contains(scene.said(), "Redis held"));
       finds_no_problem(scene);
       // Later raises, of a campaign that stands, come on top.

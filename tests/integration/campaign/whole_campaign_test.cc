@@ -151,7 +151,7 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(ran.exit_code == 0, ran.err);
     CHECK(first.agents_run(1));
     first.open_gate();
-    CHECK_MESSAGE(run.wait(30s) == 0, first.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, first.said());
     CHECK(first.number("SELECT count(*) FROM attempts") == 1);
     CHECK(first.number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 1);
   }

@@ -41,8 +41,8 @@ struct Serving {
     Child worker =
         scene.start_worker({"--connect", endpoint, "--slots", "1", "--insecure-loopback"}, "good");
     scene.open_gate();
-    CHECK_MESSAGE(serve.wait(40s) == 0, scene.said());
-    CHECK(worker.wait(20s) == 0);
+    CHECK_MESSAGE(serve.wait(180s) == 0, scene.said());
+    CHECK(worker.wait(180s) == 0);
     check_books(scene, {.runs = 1, .attempts = attempts});
   }
   CampaignScene scene{gated_shape(1)};
@@ -180,8 +180,8 @@ TEST_SUITE("coordinator") {
     CHECK(liar.chunk_acks.empty());
     CHECK_FALSE(fs::exists(at.scene.folder() / "runs/.incoming/0.1.part"));
     at.scene.open_gate();
-    CHECK_MESSAGE(at.serve.wait(40s) == 0, at.scene.said());
-    CHECK(worker.wait(20s) == 0);
+    CHECK_MESSAGE(at.serve.wait(180s) == 0, at.scene.said());
+    CHECK(worker.wait(180s) == 0);
     check_books(at.scene, {.runs = 1});
   }
 

@@ -19,7 +19,7 @@ CampaignShape gated(int replicates) {
 
 void kill_now(Child& child) {
   child.signal(SIGKILL);
-  REQUIRE(child.wait(10s) == 128 + SIGKILL);
+  REQUIRE(child.wait(180s) == 128 + SIGKILL);
 }
 
 // The process of a worker of this campaign; -1 while there is none.
@@ -96,7 +96,7 @@ TEST_SUITE("coordinator") {
     REQUIRE(0 < worker);
     REQUIRE(::kill(worker, SIGKILL) == 0);
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     // Its next life said what it had been running; unless that had no book yet.
     CHECK(scene.number(
               "SELECT count(*) FROM attempts WHERE state = 'lost' OR infrastructure = 1") == 1);
@@ -113,7 +113,7 @@ TEST_SUITE("coordinator") {
                     scene.said());
     const std::int64_t begun = scene.number("SELECT count(*) FROM attempts");
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(25s) == 1, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
     CHECK(contains(scene.said(), "proctor resume"));
     CHECK(scene.number("SELECT count(*) FROM attempts") == begun);
     CHECK(0 < scene.ended());
@@ -132,7 +132,7 @@ TEST_SUITE("coordinator") {
     REQUIRE_MESSAGE(eventually([&] { return scene.status()["state"] == "draining"; }),
                     scene.said());
     run.signal(SIGINT);
-    CHECK_MESSAGE(run.wait(25s) == 1, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
     CHECK(contains(scene.said(), "proctor resume"));
     scene.require_nothing_left();
     scene.open_gate();
@@ -153,7 +153,7 @@ TEST_SUITE("coordinator") {
     }
     CHECK(scene.agents_run(1));
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     check_books(scene, {.runs = 2});
     scene.require_nothing_left();
   }

@@ -66,7 +66,7 @@ TEST_SUITE("coordinator") {
     // anything.
     std::optional<int> ended = run.wait(5s);
     fs::remove(scene.state() / "ballast");
-    if (!ended) ended = run.wait(60s);
+    if (!ended) ended = run.wait(180s);
     REQUIRE_MESSAGE(ended.has_value(), scene.said());
     CHECK_MESSAGE((*ended == 0 || *ended == 4), scene.said());
     if (*ended == 4) {

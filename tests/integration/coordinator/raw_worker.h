@@ -21,7 +21,7 @@ struct RawNetwork {
   // False after too long a time.
   template <class Predicate>
   [[nodiscard]] bool until(Predicate done) {
-    constexpr std::chrono::seconds kLong(90);
+    constexpr std::chrono::seconds kLong(180);
     const auto end = std::chrono::steady_clock::now() + kLong;
     while (!done() && std::chrono::steady_clock::now() < end) {
       io.restart();

@@ -62,7 +62,7 @@ TEST_SUITE("coordinator") {
     CHECK(contains(scene.said(), "Redis is away"));
     CHECK(contains(scene.run("status").out, "waiting for Redis"));
     redis.start();
-    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     CHECK(contains(scene.said(), "Redis is back"));
     CHECK(1 <= scene.number("SELECT count(*) FROM notes WHERE kind = 'redis_away'"));
     CHECK(1 <= scene.number("SELECT count(*) FROM notes WHERE kind = 'redis_back'"));
@@ -79,7 +79,7 @@ TEST_SUITE("coordinator") {
     scene.open_gate();
     REQUIRE_MESSAGE(eventually([&] { return waits(scene); }, 20s), scene.said());
     redis.thaw();
-    CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     check_books(scene, {.runs = 8});
   }
 
@@ -95,7 +95,7 @@ TEST_SUITE("coordinator") {
     redis.kill();
     redis.start();
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(25s) == 3, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 3, scene.said());
     const std::int64_t parked = scene.number("SELECT count(*) FROM runs WHERE state = 'parked'");
     CHECK(0 < parked);
     check_books(scene, {.runs = 6, .parked = parked});

@@ -93,7 +93,7 @@ TEST_SUITE("cvdp run") {
                fs::exists(runs / "cvdp_agentic_a_0001/reference/r2/attempt-1/report.json", ec);
       }));
       child.signal(SIGKILL);
-      CHECK(child.wait(std::chrono::seconds(10)));
+      CHECK(child.wait(std::chrono::seconds(180)));
     }
     CHECK_FALSE(fs::exists(scene.dir.path() / "work/raw_result.json"));
     CHECK(run_proctor(command("work"), std::chrono::minutes(2)).exit_code == 0);

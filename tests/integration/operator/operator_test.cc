@@ -73,7 +73,7 @@ std::int64_t acts_of(const CampaignScene& scene, const std::string& word) {
 
 void kill_now(Child& child) {
   child.signal(SIGKILL);
-  REQUIRE(child.wait(10s) == 128 + SIGKILL);
+  REQUIRE(child.wait(180s) == 128 + SIGKILL);
 }
 
 bool worker_is(const CampaignScene& scene, const std::string& name, const std::string& state) {
@@ -117,7 +117,7 @@ TEST_SUITE("operator") {
     CHECK(cpu_grows(scene));
     act(scene, "requeue", {"noop"});
     scene.open_gate();
-    CHECK_MESSAGE(resumed.wait(40s) == 0, scene.said("resumed"));
+    CHECK_MESSAGE(resumed.wait(180s) == 0, scene.said("resumed"));
     CHECK(acts_of(scene, "pause") == 2);
     CHECK(acts_of(scene, "unpause") == 1);
     CHECK(scene.number("SELECT count(*) FROM attempts WHERE state = 'lost'") == 0);
@@ -156,7 +156,7 @@ TEST_SUITE("operator") {
     CHECK(scene.run("cancel", {"noop"}).exit_code == 2);  // without a reason
 
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(40s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     check_books(scene, {.runs = 8, .attempts = Expected::Attempts::kAny});
     CHECK(scene.run("verify").exit_code == 0);
     scene.require_nothing_left();
@@ -186,7 +186,7 @@ TEST_SUITE("operator") {
     act(scene, "pause", {}, "unchanged");
     act(scene, "unpause");
     scene.open_gate();
-    CHECK_MESSAGE(resumed.wait(40s) == 0, scene.said("resumed"));
+    CHECK_MESSAGE(resumed.wait(180s) == 0, scene.said("resumed"));
     CHECK(scene.number("SELECT count(*) FROM attempts WHERE run IN (SELECT run FROM runs WHERE "
                        "state = 'ended')") >= 2);
     scene.require_nothing_left();
@@ -202,7 +202,7 @@ TEST_SUITE("operator") {
     CHECK_MESSAGE(contains(silent.err, "no coordinator listens at"), silent.err);
     CHECK_MESSAGE(contains(silent.err, "the campaign is in use"), silent.err);
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(30s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     scene.require_nothing_left();
   }
 }

@@ -57,13 +57,13 @@ TEST_SUITE("sandbox") {
     const auto began = std::chrono::steady_clock::now();
     std::optional<Said> said;
     std::jthread runs([&] { said = run(*bench, spec, exec); });
-    REQUIRE(grows(exec.stdout_file, milliseconds(20'000)));
+    REQUIRE(grows(exec.stdout_file, milliseconds(180'000)));
     hold->set(true);
     CHECK(stands_still(exec.stdout_file));
     // Longer than its ceiling.
     CHECK_FALSE(grows(exec.stdout_file, milliseconds(3'000)));
     hold->set(false);
-    CHECK(grows(exec.stdout_file, milliseconds(5'000)));
+    CHECK(grows(exec.stdout_file, milliseconds(60'000)));
     hold->set(true);
     CHECK(stands_still(exec.stdout_file));
     hold->set(false);
@@ -85,7 +85,7 @@ TEST_SUITE("sandbox") {
     std::stop_source cancel;
     std::optional<Said> said;
     std::jthread runs([&] { said = run(*bench, spec, exec, cancel.get_token()); });
-    REQUIRE(grows(exec.stdout_file, milliseconds(20'000)));
+    REQUIRE(grows(exec.stdout_file, milliseconds(180'000)));
     hold->set(true);
     CHECK(stands_still(exec.stdout_file));
     cancel.request_stop();

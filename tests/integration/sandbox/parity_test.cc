@@ -48,7 +48,7 @@ class BothKinds {
   }
 
   std::pair<Seen, Seen> run(const std::string& command,
-                            milliseconds timeout = milliseconds(30'000)) {
+                            milliseconds timeout = milliseconds(180'000)) {
     return {run_in(docker_.engine(), command, timeout), run_in(*oci_, command, timeout)};
   }
 

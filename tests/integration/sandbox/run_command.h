@@ -16,7 +16,7 @@ struct Said {
 inline ExecSpec exec_of(Bench& bench, const std::string& command) {
   ExecSpec exec;
   exec.command = command;
-  exec.timeout = std::chrono::milliseconds(30'000);
+  exec.timeout = std::chrono::milliseconds(180'000);
   exec.stdout_file = bench.scratch() / "out";
   exec.stderr_file = bench.scratch() / "err";
   return exec;

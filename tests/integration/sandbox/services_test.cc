@@ -70,7 +70,7 @@ struct Served {
   fs::path hosts;
 };
 
-Readiness by_command(const std::string& command, milliseconds timeout = milliseconds(20'000)) {
+Readiness by_command(const std::string& command, milliseconds timeout = milliseconds(120'000)) {
   return {0, command, milliseconds(20), timeout};
 }
 

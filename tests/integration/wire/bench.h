@@ -47,10 +47,10 @@ class Bench {
     zap.reset();
   }
 
-  // Runs the loop until `done`, at most a minute: ThreadSanitizer on a busy machine needs half of
-  // it.
+  // Runs the loop until `done`, at most three minutes: ThreadSanitizer on a busy machine needs half
+  // of it.
   bool until(const std::function<bool()>& done) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(180);
     while (!done()) {
       if (give_up < std::chrono::steady_clock::now()) return false;
       io.restart();

@@ -31,7 +31,7 @@ class FakeCoordinator {
   }
 
   template <class Predicate>
-  [[nodiscard]] bool until(Predicate done, std::chrono::seconds bound = std::chrono::seconds(40)) {
+  [[nodiscard]] bool until(Predicate done, std::chrono::seconds bound = std::chrono::seconds(180)) {
     const auto end = std::chrono::steady_clock::now() + bound;
     while (!done() && std::chrono::steady_clock::now() < end) {
       io_.restart();

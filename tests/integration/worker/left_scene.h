@@ -19,7 +19,7 @@ struct LeftScene : Scene {
                  const std::function<bool(const wire::RunningAttempt&)>& there) {
     REQUIRE_MESSAGE(c.until([&] { return seen(c) != nullptr && there(*seen(c)); }), log());
     worker.signal(SIGKILL);
-    CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 128 + SIGKILL);
     c.buried.insert(c.syncs.back().boot);
     c.syncs.clear();
   }
@@ -56,7 +56,7 @@ struct LeftScene : Scene {
   void stop(FakeCoordinator& c, Child& worker) {
     worker.signal(SIGTERM);
     CHECK(c.until([&] { return c.leaves == 1; }));
-    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
     CHECK_FALSE(fs::exists(temp.path() / "root/workers/w1/runs"));
     CHECK(fs::is_empty(temp.path() / "root/workers/w1/meters/camp1"));
   }

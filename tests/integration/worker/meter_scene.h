@@ -59,7 +59,7 @@ struct MeterScene : Scene {
     CHECK(out.live.agent_ms <= out.result.usage.agent_ms);
     worker.signal(SIGTERM);
     static_cast<void>(coordinator.until([&] { return coordinator.leaves == 1; }));
-    static_cast<void>(worker.wait(std::chrono::seconds(20)));
+    static_cast<void>(worker.wait(std::chrono::seconds(180)));
     return out;
   }
 };

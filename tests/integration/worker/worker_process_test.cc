@@ -17,7 +17,7 @@ TEST_SUITE("worker") {
           scene.settings_digest());
       REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
       CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
-      CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+      CHECK(worker.wait(std::chrono::seconds(180)) == 0);
     }
     const auto gc = [&](std::vector<std::string> more) {
       CommandSpec spec;
@@ -112,7 +112,7 @@ TEST_SUITE("worker") {
     CHECK(check_manifest(*manifest).ok());
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
-    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 
   TEST_CASE("a result file of twenty million bytes is read") {
@@ -309,7 +309,7 @@ TEST_SUITE("worker") {
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
     coordinator.say(wire::Refuse{"another worker has this name"});
-    CHECK(worker.wait(std::chrono::seconds(20)) == 2);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 2);
     CHECK(scene.log().find("another worker has this name") != std::string::npos);
   }
 }

@@ -21,7 +21,7 @@ TEST_SUITE("worker") {
       REQUIRE_MESSAGE(coordinator.has_result(id(4)), scene.log());
       first = coordinator.results.at(id(4));
       worker.signal(SIGKILL);
-      CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+      CHECK(worker.wait(std::chrono::seconds(180)) == 128 + SIGKILL);
     }
     const BootId boot = coordinator.syncs.back().boot;
     const std::string archive = coordinator.archives.at(id(4));
@@ -57,7 +57,7 @@ TEST_SUITE("worker") {
       REQUIRE(coordinator.until([&] { return coordinator.archives.contains(id(4)); }));
       if (killed) {
         worker->signal(SIGKILL);
-        CHECK(worker->wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+        CHECK(worker->wait(std::chrono::seconds(180)) == 128 + SIGKILL);
         coordinator.buried.insert(coordinator.syncs.back().boot);
       }
       const fs::path archive = scene.spool() / (to_string(id(4)) + ".tar.zst");
@@ -97,7 +97,7 @@ TEST_SUITE("worker") {
       }),
                       scene.log());
       worker.signal(SIGKILL);
-      CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+      CHECK(worker.wait(std::chrono::seconds(180)) == 128 + SIGKILL);
     }
     coordinator.buried.insert(coordinator.syncs.back().boot);
     coordinator.syncs.clear();
@@ -140,7 +140,7 @@ TEST_SUITE("worker") {
       lives.push_back(said.boot);
       for (const BootId life : lives) CHECK(wire::has_books_of(said, life) == (life != said.boot));
       worker.signal(SIGKILL);
-      CHECK(worker.wait(std::chrono::seconds(10)) == 128 + SIGKILL);
+      CHECK(worker.wait(std::chrono::seconds(180)) == 128 + SIGKILL);
       coordinator.buried.insert(said.boot);
       coordinator.syncs.clear();
       if (!whole) {
@@ -186,7 +186,7 @@ TEST_SUITE("worker") {
       CHECK_MESSAGE(judged.find("was full while it ran") == std::string::npos, judged);
       worker.signal(SIGTERM);
       CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
-      CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+      CHECK(worker.wait(std::chrono::seconds(180)) == 0);
     }
   }
 
@@ -239,7 +239,7 @@ TEST_SUITE("worker") {
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kFailure);
     CHECK(coordinator.until([&] { return coordinator.leaves == 1; }));
-    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
     CHECK(coordinator.syncs.back().slots == 0);
   }
 
@@ -265,7 +265,7 @@ TEST_SUITE("worker") {
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(coordinator.spooled.empty());
-    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
     CHECK_FALSE(coordinator.results.contains(id(1)));
   }
 
@@ -291,7 +291,7 @@ TEST_SUITE("worker") {
     coordinator = std::make_unique<FakeCoordinator>(scene.socket, 2);
     REQUIRE_MESSAGE(coordinator->has_result(id(0)), scene.log());
     REQUIRE(coordinator->until([&] { return coordinator->leaves == 1; }));
-    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 
   TEST_CASE("a second interrupt cancels and the run may be tried elsewhere") {
@@ -311,7 +311,7 @@ TEST_SUITE("worker") {
     worker.signal(SIGTERM);
     REQUIRE(coordinator.has_result(id(0)));
     CHECK(coordinator.results.at(id(0)).infrastructure);
-    CHECK(worker.wait(std::chrono::seconds(20)) == 0);
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 
   TEST_CASE("a second worker of one name on one host is refused") {
@@ -320,7 +320,7 @@ TEST_SUITE("worker") {
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
     Child second = scene.start_worker();
-    CHECK(second.wait(std::chrono::seconds(20)) == 4);
+    CHECK(second.wait(std::chrono::seconds(180)) == 4);
     CHECK(scene.log().find("held by another process") != std::string::npos);
     CHECK(worker.running());
   }

@@ -95,16 +95,31 @@ class Rules {
              "at most " + outer.name + ", " + format_usd(outer.usd) + " USD");
   }
 
+  // Nothing: one of them holds as much as the campaign.
+  std::optional<MicroUsd> stages_together() const {
+    MicroUsd sum;
+    for (const Stage& stage : c_.stages) {
+      if (!stage.usd) return std::nullopt;
+      sum = std::min(sum + *stage.usd, kLedgerMax);
+    }
+    return sum;
+  }
+
   void envelopes() {
     const Envelopes& e = c_.envelopes;
     const Amount global{"the global envelope", e.global};
     for (const auto& [name, usd] : e.stage)
       nest(c_.origin, {"stages." + name}, {"a stage envelope", usd}, global);
+    // A task runs in every stage: what it may spend is bound by all of them together.
+    const std::optional<MicroUsd> stages = stages_together();
     const auto check_task = [&](const std::string& field, MicroUsd usd) {
       const Amount task{"a task envelope", usd};
       nest(c_.origin, {field}, task, global);
-      for (const auto& [name, stage] : e.stage)
-        nest(c_.origin, {field}, task, {"the envelope of stage " + name, stage});
+      if (stages && *stages < e.global)
+        nest(c_.origin, {field}, task,
+             {e.stage.size() == 1 ? "the envelope of stage " + e.stage.begin()->first
+                                  : "the envelopes of all stages together",
+              *stages});
     };
     if (e.task) check_task("budget.task", *e.task);
     for (const auto& [id, usd] : e.tasks) check_task("budget.tasks." + id, usd);

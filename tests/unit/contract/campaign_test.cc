@@ -159,6 +159,17 @@ TEST_SUITE("contract") {
     }
   }
 
+  TEST_CASE("a task envelope is not bound by the smallest stage that it spans") {
+    for (const char* stages :
+         {"stages: [{name: pilot, usd: \"2.00\"}, {name: main, usd: \"9.00\"}]",
+          "stages: [{name: pilot, usd: \"2.00\"}, {name: main}]"}) {
+      CAPTURE(stages);
+      Folder folder;
+      folder.change(kYaml, "replicates: 2", stages);
+      CHECK(folder.errors() == "");
+    }
+  }
+
   TEST_CASE("a scaffolded campaign loads without a complaint") {
     const Folder folder;
     Diagnostics out;
@@ -261,6 +272,11 @@ TEST_SUITE("contract") {
          "campaign.yaml:26:9: budget.task: found a task envelope of 10.00 USD, expected at most "
          "the "
          "envelope of stage pilot, 9.00 USD\n"},
+        {kYaml, "replicates: 2",
+         "stages: [{name: pilot, usd: \"2.00\"}, {name: main, usd: \"7.00\"}]",
+         "campaign.yaml:26:9: budget.task: found a task envelope of 10.00 USD, expected at most "
+         "the "
+         "envelopes of all stages together, 9.00 USD\n"},
         {kYaml, "replicates: 2", "stages: [{name: pilot, usd: \"21.00\"}]",
          "campaign.yaml:21:29: stages.pilot: found a stage envelope of 21.00 USD, expected at most "
          "the global envelope, 20.00 USD\n"},

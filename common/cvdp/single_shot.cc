@@ -155,4 +155,9 @@ Result<AnsweredFiles> read_answer(std::string_view text) {
   return out;
 }
 
+std::uint64_t prompt_ceiling(std::string_view system, std::string_view user) {
+  constexpr std::uint64_t kAround = 64;
+  return system.size() + user.size() + kAround;
+}
+
 }  // namespace proctor::cvdp

@@ -10,6 +10,7 @@
 //
 // "answer": "files" is read as CVDP 8.4 has it; "judgement" as 8.5 has a judge's reply.
 // "given": the answer of each replicate, in their order.  Pure; any thread.
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -44,6 +45,10 @@ struct SingleShotTask {
 std::string write_task(const SingleShotTask& task);
 // kInvalid: what it is not, and where.
 Result<SingleShotTask> read_task(std::string_view text);
+
+// The most tokens of input that a call with these two messages is taken for: one for every byte,
+// and what a provider puts round them.
+std::uint64_t prompt_ceiling(std::string_view system, std::string_view user);
 
 inline constexpr const char* kJudgementFile = "judgement.json";
 

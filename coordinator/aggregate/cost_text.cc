@@ -24,20 +24,37 @@ std::string used(const CostRow& r) {
 
 void append_cost_tables(std::string& out, const CampaignReport& report) {
   out += "\nWhere the money went (" + report.unit + "; one run with all its attempts)\n\n";
-  Table spread({"by", "group", "runs", "total", "median", "90 %", "most", "per success", "reserved",
-                "used", "wasted"});
+  const bool told = shows_self_reported(report);
+  std::vector<std::string> header = {"by",   "group",       "runs",     "total", "median", "90 %",
+                                     "most", "per success", "reserved", "used",  "wasted"};
+  if (told) header.emplace_back("self_reported");
+  Table spread(std::move(header));
   for (const CostRow& r : report.costs) {
     if (r.by == "stratum" && is_only_level(report, r.name.substr(0, r.name.find('=')))) continue;
     spread.group(r.by);
-    spread.add({r.by, printable(r.name), std::to_string(r.runs), format_usd(r.cost.total()),
-                usd_or_dash(r.median), usd_or_dash(r.p90), usd_or_dash(r.most),
-                usd_or_dash(r.per_success), format_usd(r.asked), used(r), format_usd(r.wasted)});
+    std::vector<std::string> cells = {r.by,
+                                      printable(r.name),
+                                      std::to_string(r.runs),
+                                      format_usd(r.cost.total()),
+                                      usd_or_dash(r.median),
+                                      usd_or_dash(r.p90),
+                                      usd_or_dash(r.most),
+                                      usd_or_dash(r.per_success),
+                                      format_usd(r.asked),
+                                      used(r),
+                                      format_usd(r.wasted)};
+    if (told) cells.push_back(format_usd(r.self_reported.usd));
+    spread.add(std::move(cells));
   }
   spread.append_to(out);
   const CostRow& all = report.costs.front();
   out += "\n  By category: model " + format_usd(all.cost.model) + ", execution " +
          format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
          format_usd(all.cost.overhead) + ".\n";
+  if (all.self_reported.any())
+    out += "  self_reported (the agents' word alone): " + format_usd(all.self_reported.usd) + " " +
+           report.unit + " in " + std::to_string(all.self_reported.calls) + " calls and " +
+           std::to_string(all.self_reported.tokens) + " tokens.\n";
   if (0 < all.reviews)
     out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
            std::to_string(all.reviews) + (all.reviews == 1 ? " booking.\n" : " bookings.\n");

@@ -47,6 +47,15 @@ std::string stratum_name(const ReportRow& row) {
   return row.key.empty() ? "all" : printable(row.key) + "=" + printable(row.value);
 }
 
+bool shows_self_reported(const CampaignReport& report) {
+  return report.total.self_reported.any() ||
+         std::ranges::any_of(report.rows, [](const ReportRow& r) { return r.unmetered(); });
+}
+
+std::string self_reported_cell(const ReportRow& row) {
+  return row.unmetered() ? "unmetered" : format_usd(row.self_reported.usd);
+}
+
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));

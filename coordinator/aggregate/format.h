@@ -21,6 +21,11 @@ std::string percent_interval(const std::optional<Interval>& interval);
 std::string seconds(const std::optional<double>& ms);
 // "all" or "language=go".
 std::string stratum_name(const ReportRow& row);
+// Is there anything that agents said of themselves, or should have?  Else no table has a column of
+// it.
+bool shows_self_reported(const CampaignReport& report);
+// "0.10", or "unmetered".
+std::string self_reported_cell(const ReportRow& row);
 // Columns a terminal needs: code points of UTF-8.
 std::size_t display_width(std::string_view text);
 

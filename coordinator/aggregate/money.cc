@@ -81,6 +81,7 @@ MoneyView build_money(const MoneyInput& input) {
       EnvelopeMoney& e = view.envelopes[s];
       if (a.money == Attempt::Money::kSettled) {
         e.spent = e.spent + a.charged;
+        e.self_reported = e.self_reported + a.self_reported.total();
         if (window.from <= a.settled_at.raw()) lately[s] = lately[s] + a.charged;
       } else if (a.money != Attempt::Money::kNone) {
         e.reserved = e.reserved + a.ask;
@@ -129,6 +130,8 @@ std::vector<MoneyGroup> by_category(const MoneyInput& input) {
     if (a.money != Attempt::Money::kSettled) continue;
     const std::array<MicroUsd, 4> parts = {a.cost.model, a.cost.execution, a.cost.human,
                                            a.cost.overhead};
+    out[0].self_reported = out[0].self_reported + a.self_reported.model;
+    out[1].self_reported = out[1].self_reported + a.self_reported.execution;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       out[i].spent = out[i].spent + parts[i];
       if (MicroUsd::zero() < parts[i]) ++out[i].attempts;
@@ -171,6 +174,7 @@ std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
       if (a.money == Attempt::Money::kSettled) {
         ++g->attempts;
         g->spent = g->spent + a.charged;
+        g->self_reported = g->self_reported + a.self_reported.total();
       } else if (a.money != Attempt::Money::kNone) {
         g->reserved = g->reserved + a.ask;
         if (a.money == Attempt::Money::kAtRisk) g->at_risk = g->at_risk + a.ask;

@@ -42,6 +42,7 @@ struct MoneyInput {
     Money money = Money::kNone;
     MicroUsd ask, charged, overrun;
     Cost cost;
+    Cost self_reported{};  // the part of `cost` that its agent said of itself
     // When money moved; 0: it did not.  `returned`: voided, the whole ask came back.
     WallTime granted_at, settled_at, returned_at;
   };
@@ -91,7 +92,8 @@ struct EnvelopeMoney {
   std::uint32_t depth = 0;  // how far inside it is shown
   bool across = false;      // beside the tree: of a method or a level of a stratum
   MicroUsd cap, spent, reserved;
-  MicroUsd at_risk;  // the part of `reserved` that is held for attempts nobody hears of
+  MicroUsd self_reported;  // the part of `spent` that agents said of themselves
+  MicroUsd at_risk;        // the part of `reserved` that is held for attempts nobody hears of
   // The part of `reserved` that is used already; nothing: nobody runs who knows.
   std::optional<MicroUsd> metered;
   MicroUsd free() const { return cap - spent - reserved; }
@@ -122,6 +124,7 @@ std::optional<MoneyBy> money_by(std::string_view word);
 struct MoneyGroup {
   std::string name;
   MicroUsd spent, reserved, at_risk;
+  MicroUsd self_reported;      // the part of `spent` that agents said of themselves
   std::uint64_t runs = 0;      // that were granted money at least once
   std::uint64_t attempts = 0;  // that are settled; of human: reviews
   std::uint64_t parked = 0;

@@ -73,6 +73,7 @@ Ordered envelope_json(const EnvelopeMoney& e) {
                  {"across", e.across},
                  {"cap", money_json(e.cap)},
                  {"spent", money_json(e.spent)},
+                 {"self_reported", money_json(e.self_reported)},
                  {"reserved", money_json(e.reserved)},
                  {"metered", money_or_null(e.metered)},
                  {"free", money_json(e.free())},
@@ -96,20 +97,29 @@ std::string render_money_text(const MoneyView& view) {
   std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
                     (view.running ? "running" : "not running") + "; amounts in " + view.unit +
                     "\n\n";
-  Table table({"envelope", "", "cap", "spent", "reserved", "metered", "free", "at risk", "parked",
-               "per hour"},
+  const bool told = std::ranges::any_of(
+      view.envelopes, [](const EnvelopeMoney& e) { return e.self_reported != MicroUsd::zero(); });
+  const auto with = [&](std::vector<std::string> cells, std::string self_reported) {
+    if (told) cells.push_back(std::move(self_reported));
+    return cells;
+  };
+  Table table(with({"envelope", "", "cap", "spent", "reserved", "metered", "free", "at risk",
+                    "parked", "per hour"},
+                   "self_reported"),
               1, Table::Rule::kNone);
   bool crossed = false;
   for (const EnvelopeMoney& e : view.envelopes) {
     if (e.across && !std::exchange(crossed, true))
-      table.add({"across the tree:", "", "", "", "", "", "", "", "", ""});
-    table.add({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
-               format_usd(e.spent), format_usd(e.reserved),
-               e.metered ? format_usd(*e.metered) : "-", format_usd(e.free()),
-               format_usd(e.at_risk), std::to_string(e.parked),
-               e.per_hour ? format_usd(*e.per_hour) : "-"});
+      table.add(with({"across the tree:", "", "", "", "", "", "", "", "", ""}, ""));
+    table.add(
+        with({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
+              format_usd(e.spent), format_usd(e.reserved), e.metered ? format_usd(*e.metered) : "-",
+              format_usd(e.free()), format_usd(e.at_risk), std::to_string(e.parked),
+              e.per_hour ? format_usd(*e.per_hour) : "-"},
+             format_usd(e.self_reported)));
   }
   table.append_to(out);
+  if (told) out += "\nself_reported: the part of what is spent that agents said of themselves\n";
   out += "\n# spent  + reserved  ? reserved and at risk  . free\n";
   std::string notes;
   for (const EnvelopeMoney& e : view.envelopes) append_notes(notes, e, view.unit);
@@ -125,12 +135,20 @@ std::string render_money_text(const MoneyView& view) {
 
 std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
   std::string out = "\n";
-  Table table({"group", "spent", "reserved", "at risk", "runs", "attempts", "parked"}, 1,
-              Table::Rule::kNone);
-  for (const MoneyGroup& g : groups)
-    table.add({printable(g.name), format_usd(g.spent), format_usd(g.reserved),
-               format_usd(g.at_risk), std::to_string(g.runs), std::to_string(g.attempts),
-               std::to_string(g.parked)});
+  const bool told = std::ranges::any_of(
+      groups, [](const MoneyGroup& g) { return g.self_reported != MicroUsd::zero(); });
+  std::vector<std::string> header = {"group", "spent",    "reserved", "at risk",
+                                     "runs",  "attempts", "parked"};
+  if (told) header.emplace_back("self_reported");
+  Table table(std::move(header), 1, Table::Rule::kNone);
+  for (const MoneyGroup& g : groups) {
+    std::vector<std::string> cells = {printable(g.name),       format_usd(g.spent),
+                                      format_usd(g.reserved),  format_usd(g.at_risk),
+                                      std::to_string(g.runs),  std::to_string(g.attempts),
+                                      std::to_string(g.parked)};
+    if (told) cells.push_back(format_usd(g.self_reported));
+    table.add(std::move(cells));
+  }
   table.append_to(out);
   return out;
 }
@@ -152,6 +170,7 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
     for (const MoneyGroup& g : groups)
       list.push_back({{"name", g.name},
                       {"spent", money_json(g.spent)},
+                      {"self_reported", money_json(g.self_reported)},
                       {"reserved", money_json(g.reserved)},
                       {"at_risk", money_json(g.at_risk)},
                       {"runs", g.runs},

@@ -33,6 +33,9 @@ std::string render_progress_text(const CampaignReport& report) {
   }
   std::string out;
   table.append_to(out);
+  constexpr std::size_t kMethodBytes = 600;
+  for (const std::string& method : unmetered_methods(report))
+    out += "\n" + printable(method, kMethodBytes) + "\n";
   return out;
 }
 
@@ -48,7 +51,8 @@ std::string render_progress_json(const CampaignReport& report) {
                    {"success", r.success},
                    {"failure", r.failure},
                    {"acceptance_error", r.acceptance_error},
-                   {"invalid", r.invalid}});
+                   {"invalid", r.invalid},
+                   {"unmetered", r.unmetered()}});
   return dumped(out);
 }
 

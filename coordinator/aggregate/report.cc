@@ -13,7 +13,15 @@ namespace {
 // Rows are found by (key position from 1 or 0 for all, value, method): the order they are shown in.
 using RowKey = std::tuple<std::size_t, std::string, std::string>;
 
+// Of an invalid run nobody knows whether its agent was at work.
+void count_metered(ReportRow& row, const RunRecord& run) {
+  if (run.unseen_caps.empty() || run.outcome == RunOutcome::kInvalid) return;
+  ++row.capped_calls;
+  row.unmetered_runs += run.metered_calls == 0 ? 1 : 0;
+}
+
 void count_ended(ReportRow& row, const RunRecord& run) {
+  count_metered(row, run);
   ++row.terminations[run.termination];
   if (run.agent_exit) ++row.agent_exits[run.termination][*run.agent_exit];
   if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kAgentUnavailable)
@@ -38,6 +46,7 @@ void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
   ++row.planned;
   row.runs.push_back(position);
   row.cost = row.cost + run.cost;
+  row.self_reported = row.self_reported + run.self_reported;
   switch (run.state) {
     case RunRecord::State::kPlanned:
     case RunRecord::State::kRunning:
@@ -106,15 +115,37 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
   row.time_of_failure = times(failures);
 }
 
+// Looked at once for each key: tables ask for each of their rows.
+std::vector<bool> only_levels(const CampaignReport& report) {
+  std::vector<bool> out;
+  for (std::size_t k = 0; k < report.strata_keys.size(); ++k)
+    out.push_back(!report.runs.empty() && std::ranges::all_of(report.runs, [&](const auto& run) {
+      return run.strata[k] == report.runs.front().strata[k];
+    }));
+  return out;
+}
+
 }  // namespace
 
 bool is_only_level(const CampaignReport& report, std::string_view key) {
   const auto at = std::ranges::find(report.strata_keys, key);
-  if (at == report.strata_keys.end() || report.runs.empty()) return false;
-  const auto k = static_cast<std::size_t>(at - report.strata_keys.begin());
-  return std::ranges::all_of(report.runs, [&](const RunRecord& run) {
-    return run.strata[k] == report.runs.front().strata[k];
-  });
+  return at != report.strata_keys.end() &&
+         report.only_levels[static_cast<std::size_t>(at - report.strata_keys.begin())];
+}
+
+std::vector<std::string> unmetered_methods(const CampaignReport& report) {
+  std::vector<std::string> out;
+  for (const ReportRow& row : report.rows) {
+    if (!row.key.empty() || !row.unmetered()) continue;
+    std::string caps;
+    for (const std::uint32_t position : row.runs)
+      if (caps.empty()) caps = report.runs[position].unseen_caps;
+    out.push_back(row.method + ": unmetered: none of its " + std::to_string(row.capped_calls) +
+                  " judged runs made a metered call, so nothing was counted against " + caps +
+                  " and what it spent on models is not known; its program has to reserve each "
+                  "call at $PROCTOR_METER (docs/metering.md)");
+  }
+  return out;
 }
 
 CampaignReport build_report(ReportInput input) {
@@ -128,6 +159,7 @@ CampaignReport build_report(ReportInput input) {
   report.alerts = std::move(input.alerts);
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
+  report.only_levels = only_levels(report);
   std::map<RowKey, ReportRow> rows;
   for (std::uint32_t i = 0; i < report.runs.size(); ++i) {
     const RunRecord& run = report.runs[i];
@@ -188,6 +220,12 @@ std::vector<Definition> report_definitions() {
       {"human", "cost of people's time"},
       {"overhead", "cost of storage and of starting runs"},
       {"total", "the four together, over all runs of the row and all their attempts"},
+      {"self_reported",
+       "the part of the total that agents said of themselves and nobody measured (shown if there "
+       "is any)"},
+      {"unmetered",
+       "a method under caps on model calls or tokens of which no judged run made a metered call: "
+       "those caps held nothing, and its model cost is not known"},
       {"per success", "total / success, rounded up to a millionth; failed runs are paid for too"},
       {"median, 90 %, most",
        "cost of one run with all its attempts, over ended runs: amounts that occurred"},

@@ -25,6 +25,17 @@
 
 namespace proctor {
 
+// The part of a cost and its quantities that an agent said of itself and nobody measured.
+struct SelfReported {
+  MicroUsd usd;
+  std::uint64_t calls = 0;  // of every kind
+  std::uint64_t tokens = 0;
+  bool any() const { return usd != MicroUsd::zero() || 0 < calls || 0 < tokens; }
+  friend SelfReported operator+(const SelfReported& a, const SelfReported& b) {
+    return {a.usd + b.usd, a.calls + b.calls, a.tokens + b.tokens};
+  }
+};
+
 // One run of the plan as it stands now.
 struct RunRecord {
   enum class State {
@@ -60,6 +71,12 @@ struct RunRecord {
   MicroUsd asked, overrun, wasted;
   std::uint32_t wasted_attempts = 0;
   bool ended_before_removal = false;  // of kRemoved: it has an outcome, which is in no rate
+  // Model calls that were counted, and what rests on the agent's word alone; of all attempts.
+  std::uint64_t metered_calls = 0;
+  SelfReported self_reported;
+  // "model_calls (10) and tokens (1000)": its caps that only a metered call counts against, where
+  // nobody but its method's program can say that there was one; empty: none.
+  std::string unseen_caps;
 };
 
 struct ReportInput {
@@ -121,6 +138,12 @@ struct ReportRow {
   // Of those whose agent ended by itself with an exit code, or could not start.
   std::map<Termination, std::map<int, std::uint64_t>> agent_exits;
 
+  SelfReported self_reported;  // the part of `cost`, and its quantities
+  // Runs that were judged under caps on calls or tokens, and those of them without a metered call.
+  std::uint64_t capped_calls = 0, unmetered_runs = 0;
+  // Nothing was ever counted against those caps.
+  bool unmetered() const { return 0 < capped_calls && unmetered_runs == capped_calls; }
+
   std::vector<std::uint32_t> runs;  // positions in CampaignReport::runs
 };
 
@@ -135,6 +158,7 @@ struct CostRow {
   std::uint64_t wasted_attempts = 0;
   MicroUsd reviewed;  // of `cost`, what reviews are: beside what was reserved
   std::uint64_t reviews = 0;
+  SelfReported self_reported;  // the part of `cost`, and its quantities
   std::optional<MicroUsd> median, p90, most;
   std::optional<MicroUsd> per_success;  // rounded up
 };
@@ -156,6 +180,7 @@ struct CampaignReport {
   std::string journal_head;              // `proctor verify` prints the same while no row changes
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
   std::shared_ptr<const Analysis> analysis;  // never null (analysis.h)
+  std::vector<bool> only_levels;  // by key: every task has the same level of it
 };
 
 CampaignReport build_report(ReportInput input);
@@ -170,8 +195,13 @@ std::string render_progress_json(const CampaignReport& report);
 // For a terminal: aligned tables, and below them what every word means, if that is asked for.
 enum class Words : std::uint8_t { kLeftOut, kShown };
 std::string render_text(const CampaignReport& report, Words words = Words::kShown);
+// Its two halves: the tables, which take long to make of a large campaign, and what stands below.
+std::string render_tables(const CampaignReport& report);
+std::string with_words(std::string tables, Words words);
 // Its tables by task, the matrix task by method, and what ended of removed tasks.
 void append_task_tables(std::string& out, const CampaignReport& report);
+// One sentence for each method whose caps on calls or tokens counted nothing.
+std::vector<std::string> unmetered_methods(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?
 bool is_only_level(const CampaignReport& report, std::string_view key);
 // Every row with the runs behind it and the digests of their reports, then every run.

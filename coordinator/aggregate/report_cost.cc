@@ -23,6 +23,7 @@ void add(Gathered& g, const RunRecord& run) {
   r.wasted_attempts += run.wasted_attempts;
   r.reviewed = r.reviewed + run.reviewed;
   r.reviews += run.reviews;
+  r.self_reported = r.self_reported + run.self_reported;
   if (run.state != RunRecord::State::kEnded) return;
   ++r.ended;
   r.successes += run.outcome == RunOutcome::kSuccess ? 1 : 0;

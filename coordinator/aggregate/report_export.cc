@@ -37,6 +37,10 @@ Ordered cost_json(const Cost& cost) {
           {"total", money_json(cost.total())}};
 }
 
+Ordered self_reported_json(const SelfReported& s) {
+  return {{"cost", money_json(s.usd)}, {"calls", s.calls}, {"tokens", s.tokens}};
+}
+
 Ordered times_json(const Times& t) {
   return {{"median", or_null(t.median_ms)}, {"longest", or_null(t.longest_ms)}};
 }
@@ -71,7 +75,10 @@ Ordered row_json(const ReportRow& r) {
                  {"invalid_rate", share_json(r.invalid_rate)},
                  {"bounds", interval_json(r.bounds)},
                  {"over_tasks", by_task_json(r.by_task)},
-                 {"cost", cost_json(r.cost)}};
+                 {"cost", cost_json(r.cost)},
+                 {"self_reported", self_reported_json(r.self_reported)},
+                 {"unmetered", r.unmetered()},
+                 {"unmetered_runs", r.unmetered_runs}};
   out["cost_per_success"] = money_or_null(r.cost_per_success);
   out["time_ms"] = {{"all", times_json(r.time)},
                     {"success", times_json(r.time_of_success)},
@@ -103,6 +110,8 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   if (!run.patch.empty()) out["patch"] = run.patch;
   out["attempts"] = run.attempts;
   out["cost"] = cost_json(run.cost);
+  out["self_reported"] = self_reported_json(run.self_reported);
+  out["metered_calls"] = run.metered_calls;
   out["reviews"] = run.reviews;
   out["reserved"] = money_json(run.asked);
   out["wasted"] = money_json(run.wasted);
@@ -126,6 +135,7 @@ Ordered cost_row_json(const CostRow& r) {
           {"ended", r.ended},
           {"successes", r.successes},
           {"cost", cost_json(r.cost)},
+          {"self_reported", self_reported_json(r.self_reported)},
           {"reserved", money_json(r.asked)},
           {"overrun", money_json(r.overrun)},
           {"wasted", money_json(r.wasted)},
@@ -267,7 +277,9 @@ std::string render_csv(const CampaignReport& report) {
                           "agent_unavailable",
                           "success_rate_started",
                           "success_rate_started_low",
-                          "success_rate_started_high"});
+                          "success_rate_started_high",
+                          "self_reported_usd",
+                          "unmetered_runs"});
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -289,6 +301,8 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(r.time.longest_ms ? cell(*r.time.longest_ms) : "");
     cells.push_back(cell(r.agent_unavailable));
     append_share(cells, r.success_rate_started);
+    cells.push_back(format_usd_exact(r.self_reported.usd));
+    cells.push_back(cell(r.unmetered_runs));
     csv_append_record(out, cells);
   }
   return out;
@@ -298,10 +312,27 @@ std::string render_runs_csv(const CampaignReport& report) {
   std::string out;
   std::vector<std::string> header = {"order", "run_id", "task", "method"};
   header.insert(header.end(), report.strata_keys.begin(), report.strata_keys.end());
-  for (const char* column :
-       {"state", "outcome", "termination", "attempts", "model_usd", "execution_usd", "human_usd",
-        "overhead_usd", "total_usd", "wall_ms", "setup_ms", "agent_ms", "acceptance_ms",
-        "agent_exit", "patch", "why", "report"})
+  for (const char* column : {"state",
+                             "outcome",
+                             "termination",
+                             "attempts",
+                             "model_usd",
+                             "execution_usd",
+                             "human_usd",
+                             "overhead_usd",
+                             "total_usd",
+                             "wall_ms",
+                             "setup_ms",
+                             "agent_ms",
+                             "acceptance_ms",
+                             "agent_exit",
+                             "patch",
+                             "why",
+                             "report",
+                             "metered_calls",
+                             "self_reported_usd",
+                             "self_reported_calls",
+                             "self_reported_tokens"})
     header.emplace_back(column);
   csv_append_record(out, header);
   for (const RunRecord& run : report.runs) {
@@ -320,6 +351,10 @@ std::string render_runs_csv(const CampaignReport& report) {
     cells.push_back(
         printable(run.parked_why.empty() ? run.rationale : run.parked_why, limits::kDetailBytes));
     cells.push_back(run.report == Digest() ? "" : run.report.hex());
+    cells.push_back(cell(run.metered_calls));
+    cells.push_back(format_usd_exact(run.self_reported.usd));
+    cells.push_back(cell(run.self_reported.calls));
+    cells.push_back(cell(run.self_reported.tokens));
     csv_append_record(out, cells);
   }
   return out;
@@ -327,10 +362,26 @@ std::string render_runs_csv(const CampaignReport& report) {
 
 std::string render_costs_csv(const CampaignReport& report) {
   std::string out;
-  csv_append_record(
-      out, {"by", "name", "runs", "ended", "successes", "model_usd", "execution_usd", "human_usd",
-            "overhead_usd", "total_usd", "median_usd", "p90_usd", "most_usd", "per_success_usd",
-            "reserved_usd", "overrun_usd", "wasted_usd", "wasted_attempts", "reviews"});
+  csv_append_record(out, {"by",
+                          "name",
+                          "runs",
+                          "ended",
+                          "successes",
+                          "model_usd",
+                          "execution_usd",
+                          "human_usd",
+                          "overhead_usd",
+                          "total_usd",
+                          "median_usd",
+                          "p90_usd",
+                          "most_usd",
+                          "per_success_usd",
+                          "reserved_usd",
+                          "overrun_usd",
+                          "wasted_usd",
+                          "wasted_attempts",
+                          "reviews",
+                          "self_reported_usd"});
   const auto amount = [](const std::optional<MicroUsd>& m) {
     return m ? format_usd_exact(*m) : std::string();
   };
@@ -341,6 +392,7 @@ std::string render_costs_csv(const CampaignReport& report) {
     for (const MicroUsd m : {r.asked, r.overrun, r.wasted}) cells.push_back(format_usd_exact(m));
     cells.push_back(cell(r.wasted_attempts));
     cells.push_back(cell(r.reviews));
+    cells.push_back(format_usd_exact(r.self_reported.usd));
     csv_append_record(out, cells);
   }
   return out;

@@ -103,18 +103,26 @@ void rates(std::string& out, const CampaignReport& report) {
 }
 
 void costs(std::string& out, const CampaignReport& report) {
-  Table table({"method", "stratum", "model", "execution", "human", "overhead", "total",
-               "per success", "median", "longest"});
+  const bool told = shows_self_reported(report);
+  std::vector<std::string> header = {"method", "stratum",  "model", "execution",
+                                     "human",  "overhead", "total"};
+  if (told) header.emplace_back("self_reported");
+  for (const char* column : {"per success", "median", "longest"}) header.emplace_back(column);
+  Table table(std::move(header));
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const auto& longest = r.time.longest_ms;
     table.group(stratum_name(r));
-    table.add(
-        {printable(r.method), stratum_name(r), format_usd(r.cost.model),
-         format_usd(r.cost.execution), format_usd(r.cost.human), format_usd(r.cost.overhead),
-         format_usd(r.cost.total()), r.cost_per_success ? format_usd(*r.cost_per_success) : "-",
-         seconds(r.time.median_ms),
-         seconds(longest ? std::optional<double>(static_cast<double>(*longest)) : std::nullopt)});
+    std::vector<std::string> cells = {printable(r.method),       stratum_name(r),
+                                      format_usd(r.cost.model),  format_usd(r.cost.execution),
+                                      format_usd(r.cost.human),  format_usd(r.cost.overhead),
+                                      format_usd(r.cost.total())};
+    if (told) cells.push_back(self_reported_cell(r));
+    cells.push_back(r.cost_per_success ? format_usd(*r.cost_per_success) : "-");
+    cells.push_back(seconds(r.time.median_ms));
+    cells.push_back(
+        seconds(longest ? std::optional<double>(static_cast<double>(*longest)) : std::nullopt));
+    table.add(std::move(cells));
   }
   out += "\nCost (" + report.unit + ") and time (seconds)\n\n";
   table.append_to(out);
@@ -171,6 +179,13 @@ void unavailable(std::string& out, const CampaignReport& report) {
   }
 }
 
+void unmetered(std::string& out, const CampaignReport& report) {
+  const std::vector<std::string> methods = unmetered_methods(report);
+  if (methods.empty()) return;
+  out += "\nUnmetered methods\n\n";
+  for (const std::string& m : methods) append_wrapped(out, "  ", printable(m, kReasonBytes));
+}
+
 void parked_line(std::string& out, const RunRecord& run, const std::string& unit) {
   if (!run.parked_why.empty())
     return append_wrapped(out, "  ", printable(run.name + ": " + run.parked_why, kReasonBytes));
@@ -217,7 +232,7 @@ void definitions(std::string& out) {
 
 }  // namespace
 
-std::string render_text(const CampaignReport& report, Words words) {
+std::string render_tables(const CampaignReport& report) {
   std::string out = head_line(report);
   common_levels(out, report);
   append_analysis(out, *report.analysis);
@@ -229,13 +244,22 @@ std::string render_text(const CampaignReport& report, Words words) {
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
   unavailable(out, report);
+  unmetered(out, report);
   parked(out, report);
   deviations(out, report);
   alerts(out, report);
+  return out;
+}
+
+std::string with_words(std::string out, Words words) {
   if (words == Words::kShown) definitions(out);
   out += "\nHow to read it\n\n";
   for (const std::string_view note : report_notes()) append_wrapped(out, "  * ", note);
   return out;
+}
+
+std::string render_text(const CampaignReport& report, Words words) {
+  return with_words(render_tables(report), words);
 }
 
 }  // namespace proctor

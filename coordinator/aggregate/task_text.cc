@@ -17,7 +17,7 @@ constexpr std::size_t kTasksShown = 200;
 
 struct Tally {
   std::uint64_t planned = 0, success = 0, failure = 0, acceptance_error = 0, invalid = 0;
-  MicroUsd cost;
+  MicroUsd cost, self_reported;
   std::uint64_t scorable() const { return success + failure + acceptance_error; }
 };
 
@@ -71,24 +71,29 @@ void append_task_tables(std::string& out, const CampaignReport& report) {
     Tally& task = tasks[run.task];
     ++task.planned;
     task.cost = task.cost + run.cost.total();
+    task.self_reported = task.self_reported + run.self_reported.usd;
     if (run.state != RunRecord::State::kEnded) continue;
     add_outcome(task, run.outcome);
     add_outcome(cells[{run.task, run.method}], run.outcome);
   }
   if (!tasks.empty()) {
-    Table table({"task", "planned", "scorable", "success", "failure", "acceptance error", "invalid",
-                 "total"},
-                1);
+    const bool told = shows_self_reported(report);
+    std::vector<std::string> columns = {"task",    "planned",          "scorable", "success",
+                                        "failure", "acceptance error", "invalid",  "total"};
+    if (told) columns.emplace_back("self_reported");
+    Table table(std::move(columns), 1);
     std::vector<std::string> header{"task"};
     for (const std::string& m : methods) header.push_back(printable(m));
     Table matrix(std::move(header), 1);
     std::size_t n = 0;
     for (const auto& [name, t] : tasks) {
       if (kTasksShown < ++n) break;
-      table.add({printable(name), std::to_string(t.planned), std::to_string(t.scorable()),
-                 std::to_string(t.success), std::to_string(t.failure),
-                 std::to_string(t.acceptance_error), std::to_string(t.invalid),
-                 format_usd(t.cost)});
+      std::vector<std::string> line = {
+          printable(name),           std::to_string(t.planned), std::to_string(t.scorable()),
+          std::to_string(t.success), std::to_string(t.failure), std::to_string(t.acceptance_error),
+          std::to_string(t.invalid), format_usd(t.cost)};
+      if (told) line.push_back(format_usd(t.self_reported));
+      table.add(std::move(line));
       std::vector<std::string> row{printable(name)};
       for (const std::string& m : methods) row.push_back(part(cells[{name, m}]));
       matrix.add(std::move(row));

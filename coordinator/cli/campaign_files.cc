@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/contract/campaign_parser.h"
+#include "coordinator/cli/model_check.h"
 #include "coordinator/cli/outside_probe.h"
 
 namespace proctor::cli {
@@ -84,6 +85,8 @@ Result<Registration> freeze(const Campaign& campaign) {
   PROCTOR_TRY(const Plan plan, parse_plan("pilot_randomization_plan.csv", csv, shape_of(campaign)));
   PROCTOR_TRY(const std::optional<Registration> before, read_registration(campaign.folder));
   PROCTOR_TRY(Registration now, make_registration(campaign, sha256(csv), wall_now()));
+  // What is registered runs; what is not yet can be mended.
+  if (!before) PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   if (before) {
     const std::vector<std::string> differ = differences(*before, now);
     if (!differ.empty()) return does_not_match(differ);

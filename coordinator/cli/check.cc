@@ -1,10 +1,14 @@
 // proctor check CAMPAIGN: every error, nothing run.
 #include <cstdio>
 
+#include "common/base/limits.h"
+#include "common/base/text.h"
 #include "common/contract/money_word.h"
 #include "common/plan/registration.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/model_check.h"
 
 namespace proctor::cli {
 namespace {
@@ -70,9 +74,16 @@ void print_envelopes(const Campaign& campaign) {
     std::printf("  %-24s %s\n", what.c_str(), setting.c_str());
 }
 
-int check(const std::string& folder, bool offline, bool effective) {
+int check(const std::string& folder, bool offline, bool effective, const std::string& models) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
+  if (const Status s = refuse_model_calls(*campaign); !s.ok()) return complain(s.error());
+  if (!models.empty()) {
+    RunOptions options;
+    options.folder = folder;
+    options.models = models;
+    if (const Status s = check_models(options, *campaign); !s.ok()) return complain(s.error());
+  }
   std::printf("%s: %zu tasks x %zu methods x %u replicates, at most %s %s\n",
               campaign->name.c_str(), campaign->contracts.size(), campaign->methods.size(),
               campaign->replicates, format_usd(campaign->envelopes.global).c_str(),
@@ -85,6 +96,8 @@ int check(const std::string& folder, bool offline, bool effective) {
     print_rates(*campaign);
     print_effective(*campaign);
   }
+  for (const std::string& note : model_notes(*campaign, models))
+    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   std::puts("no errors");
   return kOk;
 }
@@ -103,7 +116,12 @@ void add_check(CLI::App& app, int& exit_code) {
   auto effective = std::make_shared<bool>(false);
   command->add_flag("--effective", *effective,
                     "show each cap of a run and the file and line that set it");
-  command->callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective); });
+  auto models = std::make_shared<std::string>();
+  command
+      ->add_option("--models", *models,
+                   "the file that local workers will have: does it name every model?")
+      ->envname("PROCTOR_MODELS");
+  command->callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective, *models); });
 }
 
 }  // namespace proctor::cli

@@ -50,7 +50,22 @@ std::string attempt_line(const AttemptRecord& a, const std::string& unit) {
   out += ": " + std::string(to_string(a.core.outcome)) + ", " +
          std::string(to_string(a.core.termination));
   if (!a.rationale.empty()) out += " (" + printable(a.rationale, limits::kDetailBytes) + ")";
-  return out + ", " + format_usd(a.core.charged) + " " + unit + "\n";
+  out += ", " + format_usd(a.core.charged) + " " + unit;
+  const Usage& u = a.core.usage;
+  if (0 < u.reported_calls)
+    out += " (self_reported: " + format_usd(self_reported_cost(u).total()) + " " + unit + " in " +
+           std::to_string(u.reported_calls) + " calls and " + std::to_string(u.reported_tokens) +
+           " tokens)";
+  return out + "\n";
+}
+
+// Of a run that was judged under caps which nothing was counted against.
+std::string unmetered_line(const RunRecord& r) {
+  if (r.state != RunRecord::State::kEnded || r.outcome == RunOutcome::kInvalid ||
+      r.unseen_caps.empty() || 0 < r.metered_calls)
+    return "";
+  return "  unmetered: it made no metered call, so nothing was counted against " + r.unseen_caps +
+         "\n";
 }
 
 std::string review_line(const RunReviewed& r, const std::string& unit) {
@@ -171,6 +186,10 @@ Json attempt_json(const AttemptRecord& a) {
   out["outcome"] = std::string(to_string(a.core.outcome));
   out["termination"] = std::string(to_string(a.core.termination));
   out["infrastructure"] = a.core.infrastructure;
+  out["metered_calls"] = a.core.usage.model_calls;
+  out["self_reported"] = {{"micro_usd", self_reported_cost(a.core.usage).total().micros()},
+                          {"calls", a.core.usage.reported_calls},
+                          {"tokens", a.core.usage.reported_tokens}};
   out["rationale"] = as_text(a.rationale);
   return out;
 }
@@ -226,6 +245,7 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts)
     out += attempt_line(a, unit) + checks_of(frozen.folder, r.name, a.core.attempt.no);
+  out += unmetered_line(r);
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)
     if (v.run == run) out += review_line(v, unit);

@@ -71,6 +71,7 @@ Attempt attempt_of(const AttemptRecord& a, Attempt::Money money) {
   out.charged = a.core.charged;
   out.overrun = a.core.overrun;
   out.cost = a.cost;
+  if (a.core.state != AttemptState::kLost) out.self_reported = self_reported_cost(a.core.usage);
   out.granted_at = a.granted_at;
   out.settled_at = a.settled_at;
   if (a.core.state == AttemptState::kVoided) out.returned_at = a.ended_at;
@@ -172,6 +173,15 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
   if (!fits) return Error{Errc::kCorrupt, "the journal is not of this plan; see proctor verify"};
   out.now = wall_now();
   return out;
+}
+
+// One attempt's model calls have one witness: its agent, or the worker that makes them.
+Cost self_reported_cost(const Usage& u) {
+  const std::uint64_t model = std::min(u.reported_micros, u.priced_micros);
+  return {.model = MicroUsd::from_micros(static_cast<std::int64_t>(model)),
+          .execution = MicroUsd::from_micros(static_cast<std::int64_t>(u.reported_micros - model)),
+          .human = {},
+          .overhead = {}};
 }
 
 bool is_wasted(const AttemptRecord& a) {

@@ -15,6 +15,9 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
 // All that a resume would read.  kNotFound: nothing of the campaign has run yet.
 Result<RestoredState> read_journal(const FrozenCampaign& frozen);
 
+// The part of an attempt's cost that its agent said of itself and nobody measured.
+Cost self_reported_cost(const Usage& usage);
+
 // Spoiled by infrastructure: what it cost bought nothing.
 bool is_wasted(const AttemptRecord& attempt);
 

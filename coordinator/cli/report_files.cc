@@ -6,8 +6,9 @@
 #include "common/base/file_lock.h"
 #include "common/contract/money_word.h"
 #include "common/score/agent_end.h"
-#include "coordinator/aggregate/analysis.h"
 #include "common/score/patch_end.h"
+#include "coordinator/aggregate/analysis.h"
+#include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
@@ -18,13 +19,46 @@
 namespace proctor::cli {
 namespace {
 
-RunRecord planned_run(const FrozenCampaign& frozen, RunId run) {
+// Caps of runs that only a metered call counts against, where nobody but the method's program can
+// say that there was one: of every other kind the worker makes the calls itself, or there are none.
+class UnseenCaps {
+ public:
+  explicit UnseenCaps(const FrozenCampaign& frozen)
+      : frozen_(frozen), rules_(frozen.campaign.cap_rules()) {
+    for (const Contract& c : frozen.campaign.contracts) contracts_.emplace(c.id, &c);
+    for (const std::string& name : frozen.plan.shape().methods) {
+      const Method* m = frozen.campaign.find_method(name);
+      is_program_.push_back(m != nullptr && m->kind == Method::Kind::kCommand);
+    }
+  }
+  const std::string& of(RunId run) {
+    static const std::string kNone;
+    const PlanRow& row = frozen_.plan.row(run);
+    if (!is_program_[row.method]) return kNone;
+    const auto [it, added] = known_.try_emplace({row.task, row.stage});
+    const auto contract = contracts_.find(frozen_.plan.task(run).id);
+    if (added && contract != contracts_.end())
+      it->second =
+          caps_on_calls(effective_caps(rules_, frozen_.plan.stage(run), *contract->second).caps);
+    return it->second;
+  }
+
+ private:
+  const FrozenCampaign& frozen_;
+  CapRules rules_;
+  std::map<std::string_view, const Contract*> contracts_;
+  std::vector<bool> is_program_;                                          // by method of the plan
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> known_;  // by task and stage
+};
+
+RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen, RunId run) {
   RunRecord r;
   r.run = run;
   r.name = frozen.plan.run_name(run);
   r.task = frozen.plan.task(run).id;
   r.method = frozen.plan.method(run);
   r.strata = frozen.plan.task(run).strata;
+  r.unseen_caps = unseen.of(run);
   return r;
 }
 
@@ -49,6 +83,12 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   if (run.state != RunRecord::State::kEnded)
     run.state = out ? RunRecord::State::kRunning : RunRecord::State::kPlanned;
   if (a.core.has_result) run.rationale = a.rationale;
+  if (a.core.state != AttemptState::kLost) {
+    const Usage& u = a.core.usage;
+    run.metered_calls += u.model_calls;
+    run.self_reported = run.self_reported + SelfReported{self_reported_cost(u).total(),
+                                                         u.reported_calls, u.reported_tokens};
+  }
   if (!a.core.has_result || !a.core.sets_outcome) return;
   run.outcome = a.core.outcome;
   run.termination = a.core.termination;
@@ -145,8 +185,9 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
   input.campaign = frozen.id;
   input.unit = money_word(frozen.campaign.cost_model);
   input.strata_keys = frozen.plan.shape().strata_keys;
+  UnseenCaps unseen(frozen);
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
-    input.runs.push_back(planned_run(frozen, RunId(r)));
+    input.runs.push_back(planned_run(frozen, unseen, RunId(r)));
   input.plan = frozen.registration.analysis_plan.value_or(AnalysisPlan{});
   input.plan_registered = frozen.registration.analysis_plan.has_value();
   input.contrasts =
@@ -220,8 +261,9 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   }
   PROCTOR_TRY(CampaignReport report, report_of(frozen, journal, money ? &*money : nullptr));
   report.journal_head = std::move(head);
-  RenderedReport out{std::move(report), {}, money && money->running};
-  out.files = {{"report.txt", render_text(out.report)},
+  RenderedReport out{std::move(report), {}, money && money->running, {}};
+  out.tables = render_tables(out.report);
+  out.files = {{"report.txt", with_words(out.tables, Words::kShown)},
                {"report.json", render_json(out.report)},
                {"report.csv", render_csv(out.report)},
                {"runs.csv", render_runs_csv(out.report)},
@@ -244,7 +286,7 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
   const fs::path dir = frozen.folder.reports();
   const CampaignReport& report = made.report;
   std::string shown =
-      render_text(report, words) +
+      with_words(made.tables, words) +
       (words == Words::kShown ? ""
                               : "\nWhat the words mean: proctor report --words " +
                                     frozen.folder.campaign.string() + ", and report.txt\n") +

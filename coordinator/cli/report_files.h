@@ -15,6 +15,7 @@ struct RenderedReport {
   CampaignReport report;
   std::map<std::string, std::string> files;  // name to bytes
   bool running = false;                      // then burndown.svg ends now
+  std::string tables;                        // report.txt without its words
 };
 // What write_report_files writes, from the journal as it is.
 Result<RenderedReport> render_report_files(const FrozenCampaign& frozen);

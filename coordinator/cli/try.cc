@@ -8,6 +8,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/model_check.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal.h"
 
@@ -77,6 +78,7 @@ Result<int> try_one(TryArgs args) {
   const fs::path place = StateFolder{campaign.folder}.state() / "try" / args.task / args.method;
   PROCTOR_TRY(campaign, with_one_run(std::move(campaign), args));
   args.options.workers = args.options.slots = 1;
+  PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   PROCTOR_CHECK_OK(check_models(args.options, campaign));
   if (journal_owner(StateFolder{place}.journal(), Millis(0)))
     return Error{Errc::kConflict, "it is being tried now, in " + place.string()};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/cvdp/single_shot.h"
+
 namespace proctor {
 
 std::chrono::milliseconds wait_before_next(std::uint32_t failures,
@@ -14,8 +16,7 @@ std::chrono::milliseconds wait_before_next(std::uint32_t failures,
 }
 
 std::uint64_t input_ceiling(const ModelRequest& request) {
-  constexpr std::uint64_t kAround = 64;  // what a provider puts round two messages
-  return request.system.size() + request.user.size() + kAround;
+  return cvdp::prompt_ceiling(request.system, request.user);
 }
 
 std::chrono::milliseconds parse_retry_after(std::string_view value) {

@@ -10,6 +10,7 @@
 using namespace proctor;
 using proctor::testing::Runs;
 using proctor::testing::small_campaign;
+using proctor::testing::usd_micros;
 
 namespace {
 
@@ -196,9 +197,48 @@ TEST_SUITE("aggregate") {
     for (const auto& row : rows) CHECK(row.size() == rows[0].size());
     CHECK(rows[0][4] == "language");
     CHECK(rows[1][1] == "lib/alpha/r1");
-    CHECK(rows[1].back() == sha256("lib/alpha/r1").hex());
+    const auto column = [&](const std::string& name) {
+      return static_cast<std::size_t>(std::ranges::find(rows[0], name) - rows[0].begin());
+    };
+    CHECK(rows[1].at(column("report")) == sha256("lib/alpha/r1").hex());
+    CHECK(rows[1].at(column("self_reported_usd")) == "0.000000");
     CHECK(rows[7][5] == "parked");
     CHECK(rows[7][6].empty());
+  }
+
+  TEST_CASE("what agents said of themselves is marked in every table and is absent otherwise") {
+    const auto silent = build_report(small_campaign());
+    CHECK(!has(render_tables(silent), "self_reported"));
+    ReportInput input = small_campaign();
+    for (RunRecord& run : input.runs) {
+      run.unseen_caps = run.method == "beta" ? "tokens (1000)" : "";
+      if (run.name == "lib/alpha/r1") {
+        run.self_reported = {usd_micros(50'000), 3, 700};
+        run.metered_calls = 2;
+      }
+    }
+    const CampaignReport report = build_report(std::move(input));
+    const std::string text = render_text(report);
+    CHECK(has(text, "self_reported (the agents' word alone): 0.05 USD in 3 calls and 700 tokens."));
+    CHECK(has(text, "beta: unmetered: none of its 1 judged runs made a metered call"));
+    std::size_t headers = 0;
+    for (std::size_t at = text.find("  self_reported"); at != std::string::npos;
+         at = text.find("  self_reported", at + 1))
+      ++headers;
+    CHECK(headers == 5);  // cost, tasks, where the money went, its sum, the words
+    CHECK(has(text, with_words("", Words::kShown)));
+    const Json json = parse_json(render_json(report)).value();
+    CHECK(json["runs"][0]["self_reported"]["calls"] == 3);
+    CHECK(json["runs"][0]["metered_calls"] == 2);
+    CHECK(json["rows"][0]["self_reported"]["cost"]["micro_usd"] == 50'000);
+    CHECK(json["rows"][0]["unmetered"] == false);
+    CHECK(json["rows"][1]["unmetered"] == true);
+    CHECK(has(render_progress_text(report), "beta: unmetered"));
+    const auto runs = records(render_runs_csv(report));
+    const auto costs = records(render_costs_csv(report));
+    CHECK(runs[1].back() == "700");
+    CHECK(costs[1].back() == "0.050000");
+    CHECK(records(render_csv(report))[2].back() == "1");
   }
 
   TEST_CASE("the picture has a bar and a whisker for each rate and escapes names") {

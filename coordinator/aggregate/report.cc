@@ -202,6 +202,9 @@ std::vector<Definition> report_definitions() {
       {"agent unavailable",
        "of the invalid runs: the program of their method could not start (listed if there are "
        "any)"},
+      {"set aside",
+       "an invalid result of a run that an operator put in line again: kept, and in no rate "
+       "(listed if there are any)"},
       {"parked",
        "not started because a budget was short, until it grows, or because its task or method is "
        "broken, until it is requeued"},

@@ -36,6 +36,16 @@ struct SelfReported {
   }
 };
 
+// A result that was its run's outcome, invalid, until an operator put the run in line again.  It is
+// in no rate; its cost is in the run's.
+struct SetAside {
+  std::uint32_t attempt = 0;
+  Termination termination = Termination::kInfrastructure;
+  std::string why;         // for people
+  Digest report;           // of report.json; zeros: there is none
+  std::string by, reason;  // who set it aside; `reason` may be empty
+};
+
 // One run of the plan as it stands now.
 struct RunRecord {
   enum class State {
@@ -77,6 +87,7 @@ struct RunRecord {
   // "model_calls (10) and tokens (1000)": its caps that only a metered call counts against, where
   // nobody but its method's program can say that there was one; empty: none.
   std::string unseen_caps;
+  std::vector<SetAside> set_aside;  // in the order of their attempts
 };
 
 struct ReportInput {

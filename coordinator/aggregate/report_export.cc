@@ -125,7 +125,26 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   else if (run.state == RunRecord::State::kParked)
     out["parked"] = {{"scope", run.parked_scope}, {"short_by", money_json(run.short_by)}};
   out["report"] = report_digest(run);
+  out["set_aside"] = Ordered::array();
+  for (const SetAside& s : run.set_aside)
+    out["set_aside"].push_back(
+        {{"attempt", s.attempt},
+         {"outcome", outcome_name(RunOutcome::kInvalid)},
+         {"termination", termination_name(s.termination)},
+         {"why", printable(s.why, limits::kDetailBytes)},
+         {"report", s.report == Digest() ? Ordered(nullptr) : Ordered(s.report.hex())},
+         {"by", s.by},
+         {"reason", printable(s.reason, limits::kDetailBytes)}});
   return out;
+}
+
+// "attempt 1: invalid, infrastructure: the disk was full | ...": what a spreadsheet can show.
+std::string set_aside_cell(const RunRecord& run) {
+  std::string out;
+  for (const SetAside& s : run.set_aside)
+    out += (out.empty() ? "attempt " : " | attempt ") + std::to_string(s.attempt) + ": invalid, " +
+           std::string(termination_name(s.termination)) + ": " + s.why;
+  return printable(out, limits::kDetailBytes);
 }
 
 Ordered cost_row_json(const CostRow& r) {
@@ -332,7 +351,8 @@ std::string render_runs_csv(const CampaignReport& report) {
                              "metered_calls",
                              "self_reported_usd",
                              "self_reported_calls",
-                             "self_reported_tokens"})
+                             "self_reported_tokens",
+                             "set_aside"})
     header.emplace_back(column);
   csv_append_record(out, header);
   for (const RunRecord& run : report.runs) {
@@ -355,6 +375,7 @@ std::string render_runs_csv(const CampaignReport& report) {
     cells.push_back(format_usd_exact(run.self_reported.usd));
     cells.push_back(cell(run.self_reported.calls));
     cells.push_back(cell(run.self_reported.tokens));
+    cells.push_back(set_aside_cell(run));
     csv_append_record(out, cells);
   }
   return out;

@@ -179,6 +179,32 @@ void unavailable(std::string& out, const CampaignReport& report) {
   }
 }
 
+// What the run stands at now: "success", "parked".
+std::string stand_of(const RunRecord& run) {
+  return std::string(run.state == RunRecord::State::kEnded ? outcome_name(run.outcome)
+                                                           : to_string(run.state));
+}
+
+void set_aside(std::string& out, const CampaignReport& report) {
+  std::size_t shown = 0;
+  for (const RunRecord& run : report.runs)
+    for (const SetAside& s : run.set_aside) {
+      if (++shown == 1)
+        out +=
+            "\nInvalid results that were set aside (kept as evidence, in no rate; their runs were "
+            "run again)\n\n";
+      if (kParkedShown < shown) continue;
+      append_wrapped(
+          out, "  ",
+          printable(run.name + ": attempt " + std::to_string(s.attempt) + " invalid, " +
+                        std::string(termination_name(s.termination)) + ": " + s.why +
+                        "; again by " + s.by + (s.reason.empty() ? "" : " (" + s.reason + ")") +
+                        ": now " + stand_of(run),
+                    kReasonBytes));
+    }
+  if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more in runs.csv\n";
+}
+
 void unmetered(std::string& out, const CampaignReport& report) {
   const std::vector<std::string> methods = unmetered_methods(report);
   if (methods.empty()) return;
@@ -245,6 +271,7 @@ std::string render_tables(const CampaignReport& report) {
   endings(out, report);
   unavailable(out, report);
   unmetered(out, report);
+  set_aside(out, report);
   parked(out, report);
   deviations(out, report);
   alerts(out, report);

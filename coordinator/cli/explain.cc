@@ -27,7 +27,16 @@ std::string as_text(const std::string& text) {
   return is_utf8(text) ? text : printable(text, 4 * text.size());
 }
 
-std::string attempt_line(const AttemptRecord& a, const std::string& unit) {
+// "; set aside by ada (the disk was full)": it was the run's outcome, and decides nothing any more.
+std::string set_aside_words(const RunRecord& run, AttemptNo no) {
+  for (const SetAside& s : run.set_aside)
+    if (s.attempt == no.raw())
+      return "; set aside by " + printable(s.by) +
+             (s.reason.empty() ? "" : " (" + printable(s.reason, limits::kDetailBytes) + ")");
+  return "";
+}
+
+std::string attempt_line(const AttemptRecord& a, const RunRecord& run, const std::string& unit) {
   std::string out = "  attempt " + std::to_string(a.core.attempt.no.raw());
   if (!a.core.worker.raw().empty()) out += " on " + a.core.worker.raw();
   if (0 < a.granted_at.raw()) out += ", granted " + to_rfc3339(a.granted_at);
@@ -42,7 +51,8 @@ std::string attempt_line(const AttemptRecord& a, const std::string& unit) {
       return out + ": never started (" + a.reason + "), nothing was charged\n";
     case AttemptState::kLost:
       return out + ": lost (" + a.reason + "), charged at its ceiling " +
-             format_usd(a.core.charged) + " " + unit + "\n";
+             format_usd(a.core.charged) + " " + unit + set_aside_words(run, a.core.attempt.no) +
+             "\n";
     case AttemptState::kFinished:
     case AttemptState::kCancelled:
       break;
@@ -56,7 +66,7 @@ std::string attempt_line(const AttemptRecord& a, const std::string& unit) {
     out += " (self_reported: " + format_usd(self_reported_cost(u).total()) + " " + unit + " in " +
            std::to_string(u.reported_calls) + " calls and " + std::to_string(u.reported_tokens) +
            " tokens)";
-  return out + "\n";
+  return out + set_aside_words(run, a.core.attempt.no) + "\n";
 }
 
 // Of a run that was judged under caps which nothing was counted against.
@@ -207,7 +217,10 @@ Result<int> explain_json(const std::string& folder, const std::string& run_name)
   if (fs::exists(frozen.folder.journal(), ec)) {
     PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
     PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
-    for (const AttemptRecord& a : attempts) out["attempts"].push_back(attempt_json(a));
+    for (const AttemptRecord& a : attempts) {
+      out["attempts"].push_back(attempt_json(a));
+      out["attempts"].back()["set_aside"] = !set_aside_words(r, a.core.attempt.no).empty();
+    }
   }
   std::printf("%s\n", out.dump(1, ' ', true, Json::error_handler_t::replace).c_str());
   return kOk;
@@ -244,7 +257,7 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts)
-    out += attempt_line(a, unit) + checks_of(frozen.folder, r.name, a.core.attempt.no);
+    out += attempt_line(a, r, unit) + checks_of(frozen.folder, r.name, a.core.attempt.no);
   out += unmetered_line(r);
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/trace/verify.h"
+#include "coordinator/core/operator_note.h"
 
 namespace proctor::cli {
 namespace {
@@ -40,6 +41,10 @@ class Rebuilder {
     for (const EndedRun& e : salvage.ended) had_ended_[e.run] = e.attempt.raw();
     for (const AttemptId& id : salvage.asked)
       asked_[id.run] = std::max(asked_[id.run], std::min(id.no.raw(), kAttemptsMax));
+    for (const Note& note : state.standing)
+      if (const Result<OperatorFact> fact = operator_fact_of(note);
+          note.kind == kNoteOperator && fact.ok())
+        set_aside_.insert(fact->set_aside.begin(), fact->set_aside.end());
     unreadable_.insert(salvage.unreadable.begin(), salvage.unreadable.end());
   }
 
@@ -156,7 +161,7 @@ class Rebuilder {
     const bool failed = r.termination == Termination::kInfrastructure ||
                         r.termination == Termination::kAgentUnavailable;
     const bool ours = failed || r.termination == Termination::kOperatorCancel;
-    const bool sets = !ended_.contains(id.run) && (decided || !ours);
+    const bool sets = !ended_.contains(id.run) && !set_aside_.contains(id) && (decided || !ours);
     if (row == nullptr) out_.facts.push_back(AttemptIntent{id, 0, ask, began});
     if (row == nullptr || row->state == AttemptState::kReserving)
       out_.facts.push_back(AttemptGranted{id, WorkerId(), BootId(), began});
@@ -217,6 +222,7 @@ class Rebuilder {
   std::map<RunId, std::map<std::uint32_t, RestoredAttempt>> rows_;
   std::map<RunId, std::uint32_t> had_ended_, asked_;
   std::set<RunId> ended_, unreadable_;
+  std::set<AttemptId> set_aside_;
   Rebuilt out_;
 };
 

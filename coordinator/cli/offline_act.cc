@@ -58,12 +58,21 @@ Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const O
   if (n == 0)
     return OperatorAnswer{
         OperatorAnswer::Verdict::kUnchanged,
-        "none of them is cancelled, or parked because its task or method is broken"};
+        "none of them is cancelled, or parked because its task or method is broken; those that "
+        "ended invalid are run again by --invalid"};
   std::vector<JournalWrite> note;
   note.push_back(note_of(fact));
   PROCTOR_CHECK_OK(journal.append_and_wait(std::move(note)));
   return OperatorAnswer{OperatorAnswer::Verdict::kDone,
                         std::to_string(n) + (n == 1 ? " run" : " runs") + " in line again"};
+}
+
+Result<OperatorAnswer> reopen_after_the_end(Scheduler& scheduler, const OperatorAct& act,
+                                            Journal& journal) {
+  OperatorAnswer answer;
+  std::vector<JournalWrite> writes = scheduler.reopen_after_the_end(act, answer);
+  if (!writes.empty()) PROCTOR_CHECK_OK(journal.append_and_wait(std::move(writes)));
+  return answer;
 }
 
 }  // namespace
@@ -95,7 +104,8 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
               act_of(request, names_of(frozen.plan, *still.scheduler), wall_now()));
   const bool after = still.over && act.kind == OperatorActKind::kRequeue;
   PROCTOR_TRY(const OperatorAnswer answer,
-              after ? requeue_after_the_end(*still.scheduler, act, *journal)
+              after ? (act.invalid ? reopen_after_the_end(*still.scheduler, act, *journal)
+                                   : requeue_after_the_end(*still.scheduler, act, *journal))
                     : decide(*still.scheduler, act, *journal));
   PROCTOR_CHECK_OK(journal->close());
   return ControlAnswer{verdict_of(answer.verdict), answer.text, {}};

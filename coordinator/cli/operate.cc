@@ -59,8 +59,11 @@ constexpr std::array<ActCommand, 9> kActCommands{{
      "What they cost so far is charged. requeue takes those back that have no outcome."},
     {"requeue", "put cancelled or waiting runs in line again, now", Operand::kRuns, false,
      "Example:\n  proctor requeue my-campaign json-lib/my-agent/r1\n"
+     "  proctor requeue my-campaign --invalid --reason \"the disk was full\"\n"
      "Of a task or method that is parked because it is broken, one run lets all of them try\n"
-     "again. Exit code 2 where nothing is put in line."},
+     "again. --invalid takes those of RUNS (without: of all) that ended invalid, as far as the\n"
+     "attempts that were registered reach; their first results stay in report and explain.\n"
+     "Exit code 2 where nothing is put in line."},
     {"approve", "let runs go on that wait for a person's decision", Operand::kRuns, true,
      "Example:\n  proctor approve my-campaign json-lib/my-agent/r1 --reason \"the diff is fine\""},
     {"quarantine", "give a worker nothing new until it is released", Operand::kWorker, false,
@@ -87,7 +90,11 @@ void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
   args->request.act = c.name;
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   if (c.operand == Operand::kRuns)
-    command->add_option("RUNS", args->request.runs, kRunsAre)->required();
+    command->add_option("RUNS", args->request.runs, kRunsAre)
+        ->required(args->request.act != "requeue");
+  if (args->request.act == "requeue")
+    command->add_flag("--invalid", args->request.invalid,
+                      "those that ended invalid; the result they have is kept and shown");
   if (c.operand == Operand::kWorker || c.operand == Operand::kMaybeWorker)
     command->add_option("WORKER", args->request.worker, "a worker's name, as in proctor status")
         ->required(c.operand == Operand::kWorker);

@@ -116,6 +116,27 @@ Result<std::set<RunId>> cancelled_runs(const RestoredState& state) {
   return out;
 }
 
+// What an operator said who put invalid runs in line again, by the attempt that had ended each.
+using Reopened = std::map<AttemptId, OperatorAct>;
+Result<Reopened> reopened_runs(const RestoredState& state) {
+  Reopened out;
+  for (const Note& note : state.standing) {
+    if (note.kind != kNoteOperator) continue;
+    PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+    for (const AttemptId& id : fact.set_aside) out.emplace(id, fact.act);
+  }
+  return out;
+}
+
+void add_set_aside(RunRecord& run, const AttemptRecord& a, const Reopened& reopened) {
+  const auto it = reopened.find(a.core.attempt);
+  if (it == reopened.end()) return;
+  run.set_aside.push_back({a.core.attempt.no.raw(),
+                           a.core.has_result ? a.core.termination : Termination::kInfrastructure,
+                           a.core.has_result ? a.rationale : a.reason, a.report, it->second.by,
+                           it->second.reason});
+}
+
 FaultSubject subject_of(const Plan& plan, RunId run, FaultSubject::Kind kind) {
   const PlanRow& row = plan.row(run);
   return {kind, kind == FaultSubject::Kind::kTask ? row.task : row.method};
@@ -208,8 +229,12 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
         Termination::kInfrastructure;  // unless a result says more
   }
   PROCTOR_TRY(const std::set<RunId> cancelled, cancelled_runs(state));
+  PROCTOR_TRY(const Reopened reopened, reopened_runs(state));
   PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
-    if (known(a.core.attempt.run)) add_attempt(input.runs[a.core.attempt.run.raw()], a);
+    if (!known(a.core.attempt.run)) return;
+    RunRecord& run = input.runs[a.core.attempt.run.raw()];
+    add_attempt(run, a);
+    add_set_aside(run, a, reopened);
   }));
   for (const RunReviewed& r : state.reviews) {
     if (!known(r.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};

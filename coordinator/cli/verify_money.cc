@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/contract/human_cost.h"
+#include "coordinator/core/operator_note.h"
 
 namespace proctor::cli {
 namespace {
@@ -31,11 +32,25 @@ MoneyAudit::MoneyAudit(const PlanView& view, const CostModel& prices, const Rest
       problem_("journal: run " + std::to_string(e.run.raw()), "the plan has no such run");
     ended_[e.run] = e;
   }
+  read_set_aside();
   compare_scopes();
   least_ask_.assign(view.scopes.size(), kLedgerMax);
   for (std::uint32_t r = 0; r < view.runs.size(); ++r)
     for (const ScopeId s : view.path(RunId(r)))
       least_ask_[s.raw()] = std::min(least_ask_[s.raw()], view.task_of(RunId(r)).ask);
+}
+
+// Results that operators set aside: they decided once, and nothing any more.
+void MoneyAudit::read_set_aside() {
+  for (const Note& note : state_.standing) {
+    if (note.kind != kNoteOperator) continue;
+    const Result<OperatorFact> fact = operator_fact_of(note);
+    if (!fact.ok()) {
+      problem_("journal: an operator's act", fact.error().detail);
+      continue;
+    }
+    set_aside_.insert(fact->set_aside.begin(), fact->set_aside.end());
+  }
 }
 
 // Envelopes as the journal was written under must be those of the registration and its raises.
@@ -164,7 +179,10 @@ void MoneyAudit::check_outcome(const AttemptRecord& a, const std::string& name) 
       (c.state != AttemptState::kLost || ended->second.outcome != RunOutcome::kInvalid))
     problem_(name, "its run ended with it, but it does not decide");
   // Nobody pays for a run that was decided twice, or tries again without a reason.
-  if (c.state == AttemptState::kFinished && !c.sets_outcome && !c.infrastructure)
+  const bool aside = set_aside_.contains(c.attempt);
+  if (aside && (c.sets_outcome || decides || c.outcome != RunOutcome::kInvalid))
+    problem_(name, "it was set aside, which is for invalid results that decide nothing");
+  if (c.state == AttemptState::kFinished && !c.sets_outcome && !c.infrastructure && !aside)
     problem_(name, "it finished, and yet decides nothing");
 }
 
@@ -205,7 +223,9 @@ void MoneyAudit::add_reviews() {
       problem_(name, "the plan has no such run");
       continue;
     }
-    if (!ended_.contains(r.run)) problem_(name, "its run has not ended");
+    const bool had_ended =
+        std::ranges::any_of(set_aside_, [&](const AttemptId& id) { return id.run == r.run; });
+    if (!ended_.contains(r.run) && !had_ended) problem_(name, "its run has not ended");
     const Result<std::uint64_t> price = human_minute_price(prices_);
     if (!price.ok()) {
       problem_(name, price.error().detail);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ class MoneyAudit {
   void add_reviews();
   void check_parked(const ParkedRun& parked);
   void compare_scopes();
+  void read_set_aside();
   void check_alert(const BudgetWatch& watch, const BudgetAlert& alert);
 
   const PlanView& view_;
@@ -52,6 +54,7 @@ class MoneyAudit {
   std::map<RunId, AttemptId> outcome_of_;  // attempts that ended their run
   std::optional<AttemptId> last_;
   bool last_open_ = false;
+  std::set<AttemptId> set_aside_;
   std::vector<MicroUsd> least_ask_;  // by scope, of the runs that need room in it
 };
 

@@ -22,7 +22,8 @@ enum class OperatorActKind : std::uint8_t {
   kUnpause,     // and what was suspended goes on
   kDrain,       // of `worker`, or of the campaign: what runs is finished, nothing is started there
   kCancel,      // `runs`: stop them; those that had not ended never start (until requeued)
-  kRequeue,     // `runs`: cancelled, parked or waiting for a back-off: in line again, now
+  kRequeue,     // `runs`: cancelled, parked or waiting for a back-off: in line again, now; or those
+                // that ended `invalid`, within the attempts that were registered
   kApprove,     // `runs`: that wait for a person's decision (R107) go on
   kQuarantine,  // `worker` gets nothing new until it is released
   kRelease,     // `worker`: neither drained nor in quarantine any more
@@ -33,12 +34,13 @@ enum class OperatorActKind : std::uint8_t {
 
 struct OperatorAct {
   OperatorActKind kind = OperatorActKind::kPause;
-  std::vector<RunId> runs{};        // ascending; of kCancel, kRequeue, kApprove
-  std::string selected{};           // the words that named them: "method noop"; for the record
-  WorkerId worker{};                // empty: the campaign
-  bool now = false;                 // of kPause
-  ScopeId scope{};                  // of kRaise
-  MicroUsd to{};                    // of kRaise
+  std::vector<RunId> runs{};  // ascending; of kCancel, kRequeue, kApprove
+  std::string selected{};     // the words that named them: "method noop"; for the record
+  WorkerId worker{};          // empty: the campaign
+  bool now = false;           // of kPause
+  bool invalid = false;       // of kRequeue: those of `runs` that ended invalid, and no others
+  ScopeId scope{};            // of kRaise
+  MicroUsd to{};              // of kRaise
   std::uint64_t milli_minutes = 0;  // of kReview; `reason` is its note
   std::string by{};                 // who, never empty
   std::string reason{};             // may be empty except for kRaise, kCancel, kApprove, kKick

@@ -101,6 +101,8 @@ Note note_of(const OperatorFact& fact) {
   if (!a.selected.empty()) detail["selected"] = a.selected;
   if (!a.runs.empty()) detail["runs"] = ranges_of(a.runs);
   if (!fact.forgiven.empty()) detail["forgiven"] = text_of(fact.forgiven);
+  if (a.invalid) detail["invalid"] = true;
+  if (!fact.set_aside.empty()) detail["set_aside"] = text_of(fact.set_aside);
   if (!a.worker.raw().empty()) detail["worker"] = a.worker.raw();
   if (a.kind == Kind::kPause) detail["now"] = a.now;
   if (a.kind == Kind::kKick) detail["boot"] = std::to_string(fact.boot.raw());
@@ -131,9 +133,11 @@ Result<OperatorFact> operator_fact_of(const Note& note) try {
   a.selected = j.value("selected", "");
   a.worker = WorkerId(j.value("worker", ""));
   a.now = j.value("now", false);
+  a.invalid = j.value("invalid", false);
   a.at = note.at;
   PROCTOR_TRY(a.runs, runs_of(j.value("runs", "")));
   PROCTOR_TRY(out.forgiven, attempts_in(j.value("forgiven", "")));
+  PROCTOR_TRY(out.set_aside, attempts_in(j.value("set_aside", "")));
   if (a.kind == Kind::kRaise) {
     a.scope = ScopeId(j.at("scope").get<std::uint32_t>());
     a.to = MicroUsd::from_micros(j.at("to").get<std::int64_t>());

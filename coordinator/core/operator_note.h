@@ -15,6 +15,8 @@ struct OperatorFact {
   OperatorAct act;  // `runs`: those that it changed
   // Of kRequeue and kApprove: failures of these attempts and of earlier ones count no longer.
   std::vector<AttemptId> forgiven{};
+  // Of kRequeue: results that were their runs' outcome and decide nothing any more.
+  std::vector<AttemptId> set_aside{};
   BootId boot{};  // of kKick: the life of the worker that is not let in again
 };
 

@@ -173,6 +173,12 @@ struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, nev
   RunOutcome outcome = RunOutcome::kInvalid;
 };
 
+// An operator put a run that ended invalid in line again: the result it ended with stays that of
+// its attempt, and decides nothing any more.  Of a run that ended otherwise it is a contradiction.
+struct RunReopened {
+  AttemptId attempt;
+};
+
 // Time that a person spent on a run that had ended (R158, R174): charged to the run's envelopes,
 // beside its attempts.
 struct RunReviewed {
@@ -188,7 +194,7 @@ struct RunReviewed {
 using JournalWrite =
     std::variant<AttemptIntent, AttemptGranted, AttemptDenied, AttemptResult, AttemptSettled,
                  AttemptVoided, AttemptLost, AttemptCancelled, RunParked, RunUnparked, RunEnded,
-                 RunReviewed, Note, EpochBegun, MetaSet, ScopeDefined>;
+                 RunReopened, RunReviewed, Note, EpochBegun, MetaSet, ScopeDefined>;
 
 // Keys of `meta` that every journal has.
 inline constexpr const char* kMetaCampaign = "campaign";          // its id

@@ -257,10 +257,19 @@ Scheduler::Counts Scheduler::counts() const {
   return c;
 }
 
-void Scheduler::end_run(RunId run, RunOutcome outcome) {
+// Of an attempt with a result.
+Scheduler::Invalid Scheduler::invalid_by(Termination termination, bool infrastructure,
+                                         bool overload) {
+  if (overload) return Invalid::kOverloaded;
+  if (infrastructure) return Invalid::kCounted;
+  return termination == Termination::kInfrastructure ? Invalid::kUncounted : Invalid::kOfTheAgent;
+}
+
+void Scheduler::end_run(RunId run, RunOutcome outcome, Invalid invalid) {
   PROCTOR_ASSERT(phases_[run.raw()] == RunPhase::kActive);
   phases_[run.raw()] = RunPhase::kEnded;
   ++ended_[index_of(outcome)];
+  if (outcome == RunOutcome::kInvalid) invalid_[run] = invalid;
   poison_.forget(run);
   overloads_.erase(run);
 }

@@ -133,6 +133,9 @@ class Scheduler {
   bool is_faulty(RunId run) const { return shut_.contains(run); }
   // What is parked because it is broken: a run of it, and the sentence.
   std::vector<std::pair<RunId, std::string>> parked_faults() const;
+  // For who asks when the campaign is over and no life of it runs: what has to be written down so
+  // that the next one runs these invalid runs again.  Nothing: `answer` says why.
+  std::vector<JournalWrite> reopen_after_the_end(const OperatorAct& act, OperatorAnswer& answer);
   void check() const;
 
  private:
@@ -173,6 +176,8 @@ class Scheduler {
     std::vector<WorkerIndex> ack_to;
   };
   enum class Mode { kRun, kDrain, kCancel };
+  // How a run that is invalid ended: is that one of its counted failures, and whose doing was it?
+  enum class Invalid : std::uint8_t { kUncounted, kCounted, kOverloaded, kOfTheAgent };
   enum class Step : std::uint8_t {
     kAsk,
     kAssign,
@@ -212,6 +217,7 @@ class Scheduler {
   OperatorAnswer drain(const OperatorAct& act);
   OperatorAnswer cancel(OperatorFact& fact);
   OperatorAnswer requeue(OperatorFact& fact);
+  OperatorAnswer reopen(OperatorFact& fact);
   OperatorAnswer approve(OperatorFact& fact);
   OperatorAnswer put_in_quarantine(const OperatorAct& act);
   OperatorAnswer release(const OperatorAct& act);
@@ -321,7 +327,8 @@ class Scheduler {
   void take_back(WorkerIndex w, const wire::Sync& sync);
   std::size_t worker_gone(WorkerIndex w, Loss why, const std::string& text);  // lost attempts
   void suspect(WorkerIndex w, const std::string& why);
-  void end_run(RunId run, RunOutcome outcome);
+  void end_run(RunId run, RunOutcome outcome, Invalid invalid);
+  static Invalid invalid_by(Termination termination, bool infrastructure, bool overload);
   void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
   void write(JournalWrite w, std::optional<After> after = std::nullopt);
   void finish_step();
@@ -343,7 +350,9 @@ class Scheduler {
   // By run: whom the grant of its latest attempt names, + 1; 0: nobody, or none that fits.  What
   // has ended must be known too, for a result comes again when an Ack was lost.
   std::vector<std::uint16_t> owners_;
-  std::set<RunId> parked_rows_;  // of an earlier life, in the journal still
+  std::map<RunId, Invalid> invalid_;
+  std::set<AttemptId> set_aside_;  // restored: decided once, and put aside by an operator
+  std::set<RunId> parked_rows_;    // of an earlier life, in the journal still
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, AttemptNo> forgiven_;  // restored: failures up to this attempt do not count
   std::map<AttemptId, LossJudged::Verdict> judged_;  // restored

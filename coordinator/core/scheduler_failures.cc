@@ -102,7 +102,7 @@ void Scheduler::again_or_end(Attempt& a, bool convicted) {
   a.sets_outcome = true;
   a.outcome = RunOutcome::kInvalid;
   write(RunEnded{run, a.id, RunOutcome::kInvalid});
-  end_run(run, RunOutcome::kInvalid);
+  end_run(run, RunOutcome::kInvalid, Invalid::kCounted);
 }
 
 void Scheduler::hold_for_decision(RunId run, const std::string& reason) {

@@ -142,14 +142,17 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
 }
 
 OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
+  if (fact.act.invalid) return reopen(fact);
   std::vector<RunId> changed;
   const std::set<RunId> was_shut = shut_;
+  std::size_t invalid = 0;
   for (const RunId run : fact.act.runs) {
     if (was_shut.contains(run)) {
       forgive_fault(run);  // with it all the others of its task or method
       changed.push_back(run);
       continue;
     }
+    invalid += invalid_.contains(run) ? 1 : 0;
     switch (phases_[run.raw()]) {
       case RunPhase::kCancelled:
         --cancelled_;
@@ -181,10 +184,66 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   }));
   fact.act.runs = std::move(changed);
   if (fact.act.runs.empty())
-    return {Verdict::kUnchanged, "none of them is cancelled, parked or in back-off"};
+    return {Verdict::kUnchanged, "none of them is cancelled, parked or in back-off" +
+                                     (invalid == 0 ? ""
+                                                   : "; " + counted(invalid) +
+                                                         " ended invalid: --invalid runs those "
+                                                         "again")};
   return {Verdict::kDone,
           counted(fact.act.runs.size()) + " in line again" +
               (beside == 0 ? "" : ", and " + counted(beside) + " parked with them")};
+}
+
+// Only what was not the agent's doing.  A result that is set aside is one failed attempt: nobody
+// gets more tries than were registered, whoever asks, and however often.
+OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
+  std::vector<RunId> changed;
+  std::size_t used_up = 0, of_the_agent = 0;
+  for (const RunId run : fact.act.runs) {
+    const auto it = invalid_.find(run);
+    if (it == invalid_.end() || phases_[run.raw()] != RunPhase::kEnded) continue;
+    const std::uint32_t failed =
+        std::uint32_t{failures_[run.raw()]} + (it->second == Invalid::kUncounted ? 1 : 0);
+    if (it->second == Invalid::kOfTheAgent) {
+      ++of_the_agent;
+      continue;
+    }
+    if (it->second == Invalid::kOverloaded || settings_.infrastructure_retries < failed) {
+      ++used_up;
+      continue;
+    }
+    const AttemptId last{run, AttemptNo(attempts_made_[run.raw()])};
+    if (it->second == Invalid::kUncounted) count_failure(run, RetryClass::kInfrastructure);
+    invalid_.erase(it);
+    poison_.pardon(run);
+    --ended_[static_cast<std::size_t>(RunOutcome::kInvalid)];
+    fact.set_aside.push_back(last);
+    write(RunReopened{last});
+    forgive_fault(run);
+    in_line(run);
+    changed.push_back(run);
+  }
+  fact.act.runs = std::move(changed);
+  std::string left;
+  if (0 < used_up)
+    left = counted(used_up) + (used_up == 1 ? " has" : " have") +
+           " no attempt left of those that were registered";
+  if (0 < of_the_agent)
+    left += (left.empty() ? "" : "; ") + counted(of_the_agent) +
+            " ended so by what the agent did, which is no reason for another try";
+  if (fact.act.runs.empty())
+    return {Verdict::kUnchanged, left.empty() ? "none of them ended invalid"
+                                              : left + "; proctor copy begins a fresh campaign"};
+  return {Verdict::kDone, counted(fact.act.runs.size()) + " in line again, the first result kept" +
+                              (left.empty() ? "" : "; " + left)};
+}
+
+std::vector<JournalWrite> Scheduler::reopen_after_the_end(const OperatorAct& act,
+                                                          OperatorAnswer& answer) {
+  OperatorFact fact{act};
+  answer = reopen(fact);
+  if (answer.verdict == Verdict::kDone) write(note_of(fact));
+  return std::exchange(writes_, {});
 }
 
 OperatorAnswer Scheduler::approve(OperatorFact& fact) {

@@ -11,6 +11,7 @@ void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
   PROCTOR_ASSERT(!started_);
   phases_[ended.run.raw()] = RunPhase::kEnded;
   ++ended_[static_cast<std::size_t>(outcome)];
+  if (outcome == RunOutcome::kInvalid) invalid_[ended.run] = Invalid::kUncounted;
   queue_.skip(ended.run);
 }
 
@@ -35,6 +36,10 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   using From = AttemptState;
   const bool was_suspect = poison_.is_suspect(run);
   restore_failures(r);
+  // Attempts come in order, so the last one, which decided, has the last word.
+  if (const auto it = invalid_.find(run); it != invalid_.end())
+    it->second = r.state == From::kLost ? Invalid::kCounted
+                                        : invalid_by(r.termination, r.infrastructure, r.overload);
   if (r.has_result && r.state != From::kLost && r.termination != Termination::kOperatorCancel &&
       r.termination != Termination::kAgentUnavailable &&
       (r.overload || r.termination != Termination::kInfrastructure))
@@ -105,6 +110,8 @@ void Scheduler::restore_failures(const RestoredAttempt& r) {
     if (!excused) count_failure(run, RetryClass::kInfrastructure);
   } else if (r.infrastructure && r.termination != Termination::kOperatorCancel) {
     count_failure(run, r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
+  } else if (set_aside_.contains(r.attempt)) {
+    count_failure(run, RetryClass::kInfrastructure);
   }
 }
 
@@ -149,6 +156,10 @@ void Scheduler::restore_act(const OperatorFact& fact) {
     case OperatorActKind::kApprove:
       for (const AttemptId& id : fact.forgiven) {
         forgiven_[id.run] = id.no;
+        poison_.pardon(id.run);
+      }
+      for (const AttemptId& id : fact.set_aside) {
+        set_aside_.insert(id);
         poison_.pardon(id.run);
       }
       for (const RunId run : act.runs) forgive_fault(run);

@@ -152,7 +152,8 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   release_slot(a);
   a.state = State::kFinishing;
   a.since = now_.mono;
-  if (a.sets_outcome) end_run(run, r.outcome);
+  if (a.sets_outcome)
+    end_run(run, r.outcome, invalid_by(r.termination, r.infrastructure, r.overload));
   if (!died) judge_fault(a.id, r, from);
 }
 

@@ -126,6 +126,7 @@ std::string describe(const JournalWrite& fact) {
       Overload{
           [](const RunParked& f) { return "parking of run " + std::to_string(f.run.raw()); },
           [](const RunUnparked& f) { return "unparking of run " + std::to_string(f.run.raw()); },
+          [](const RunReopened& f) { return "reopening by " + to_string(f.attempt); },
           [](const RunEnded& f) { return "end of run " + std::to_string(f.run.raw()); },
           [](const RunReviewed& f) { return "review " + std::to_string(f.seq); },
           [](const Note& f) { return "note " + printable(f.kind); },

@@ -63,6 +63,7 @@ class JournalStore {
   Result<std::int64_t> put(const AttemptCancelled& f);
   Result<std::int64_t> put(const RunParked& f);
   Result<std::int64_t> put(const RunUnparked& f);
+  Result<std::int64_t> put(const RunReopened& f);
   Result<std::int64_t> put(const RunEnded& f);
   Result<std::int64_t> put(const RunReviewed& f);
   Result<std::int64_t> put(const Note& f);

@@ -46,6 +46,7 @@ std::string encode(const ControlRequest& request) {
   for (const auto& [key, field] : kTexts)
     if (!(request.*field).empty()) out[std::string(key)] = request.*field;
   if (request.now) out["now"] = true;
+  if (request.invalid) out["invalid"] = true;
   return one_line(out);
 }
 
@@ -67,9 +68,9 @@ Result<ControlRequest> parse_control_request(std::string_view line) {
     if (text != kTexts.end()) {
       if (!value.is_string()) return wrong(key + ": expected a text");
       out.*(text->second) = value.get<std::string>();
-    } else if (key == "now") {
-      if (!value.is_boolean()) return wrong("now: expected true or false");
-      out.now = value.get<bool>();
+    } else if (key == "now" || key == "invalid") {
+      if (!value.is_boolean()) return wrong(key + ": expected true or false");
+      (key == "now" ? out.now : out.invalid) = value.get<bool>();
     } else {
       return wrong("request: there is no key " + printable(key));
     }

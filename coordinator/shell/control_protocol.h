@@ -28,6 +28,7 @@ struct ControlRequest {
   std::string runs{};    // words, see select_runs()
   std::string worker{};  // empty: the campaign
   bool now = false;
+  bool invalid = false;  // of "requeue": those that ended invalid
   std::string reason{}, by{};
   std::string scope{}, to{};  // of "raise": an envelope's name, and USD as in "12.50"
   std::string minutes{};  // of "review", as in "7.5"; `runs` names its run, `reason` is its note

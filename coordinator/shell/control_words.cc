@@ -82,11 +82,12 @@ Status check_words(const ControlRequest& r, const ActRule& rule) {
                          rule.takes == Takes::kWorker || rule.takes == Takes::kWorkerOrAll,
                          "worker"));
   PROCTOR_CHECK_OK(stray(r.now, rule.kind == OperatorActKind::kPause, "--now"));
+  PROCTOR_CHECK_OK(stray(r.invalid, rule.kind == OperatorActKind::kRequeue, "--invalid"));
   PROCTOR_CHECK_OK(
       stray(!r.scope.empty() || !r.to.empty(), rule.takes == Takes::kScope, "envelope"));
   if (rule.takes == Takes::kReview && (r.runs.empty() || r.minutes.empty()))
     return invalid(act + ": which run, and how many minutes?");
-  if (rule.takes == Takes::kRuns && r.runs.empty())
+  if (rule.takes == Takes::kRuns && r.runs.empty() && !r.invalid)
     return invalid(act + ": which runs? TASK/METHOD/rN, a task, a method, or all");
   if (rule.takes == Takes::kWorker && r.worker.empty()) return invalid(act + ": which worker?");
   if (rule.takes == Takes::kScope && (r.scope.empty() || r.to.empty()))
@@ -203,8 +204,9 @@ Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& na
   out.reason = request.reason;
   out.at = at;
   if (rule->takes == Takes::kRuns) {
-    PROCTOR_TRY(out.runs, select_runs(*names.plan, request.runs));
-    out.selected = request.runs;
+    out.selected = request.runs.empty() ? "all" : request.runs;
+    PROCTOR_TRY(out.runs, select_runs(*names.plan, out.selected));
+    out.invalid = request.invalid;
   }
   if (rule->takes == Takes::kReview) {
     PROCTOR_TRY(const RunId run, find_run(*names.plan, request.runs));

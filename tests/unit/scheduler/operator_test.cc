@@ -41,6 +41,24 @@ SchedulerSettings with_people() {
   s.cost_model.rows.push_back(row);
   return s;
 }
+// Nothing the agent did, and the same on every host: another attempt is not made by itself.
+void end_invalid(Desk& desk, AttemptId id, Termination why = Termination::kInfrastructure) {
+  wire::ResultMessage r;
+  r.epoch = Epoch(2);
+  r.attempt = id;
+  r.outcome = RunOutcome::kInvalid;
+  r.termination = why;
+  r.usage.tool_calls = 10;
+  r.archive_bytes = 1;
+  desk.feed(ResultReceived{WorkerId("w"), r});
+}
+OperatorAct again(std::vector<RunId> runs) {
+  OperatorAct a;
+  a.kind = Kind::kRequeue;
+  a.runs = std::move(runs);
+  a.invalid = true;
+  return a;
+}
 // The next life of the coordinator, with the notes of `before`.
 void inherit(Desk& next, const Desk& before) {
   for (const Note& n : before.standing()) REQUIRE(next.core.restore_note(n).ok());
@@ -141,6 +159,66 @@ TEST_SUITE("scheduler") {
     next.start();
     CHECK(next.core.phase(RunId(0)) == RunPhase::kQueued);
     CHECK(next.core.phase(RunId(1)) == RunPhase::kCancelled);
+  }
+
+  TEST_CASE("an invalid run is run again within the attempts that were registered") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 1;
+    const PlanView plan = plan_of({0, 0, 1});  // the last one waits for Docker
+    Desk desk(plan, s);
+    desk.start();
+    desk.sync("w", 1);
+    end_invalid(desk, attempt_of(0));
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    const OperatorAnswer plain = desk.act(Kind::kRequeue, {RunId(0)});
+    CHECK(plain.verdict == Verdict::kUnchanged);
+    CHECK(plain.text.find("1 run ended invalid: --invalid") != std::string::npos);
+    CHECK(desk.act(again({RunId(1), RunId(2)})).verdict == Verdict::kUnchanged);
+    CHECK(desk.act(again({RunId(0), RunId(2)})).verdict == Verdict::kDone);
+    REQUIRE(desk.facts<RunReopened>().size() == 1);
+    CHECK(desk.facts<RunReopened>()[0].attempt == attempt_of(0));
+    CHECK(desk.core.counts().ended_total() == 0);
+    desk.result("w", attempt_of(1), 10);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+
+    // The next life knows of the result that was set aside: it is one of two attempts.
+    Desk next(plan, s);
+    next.core.restore_ended(attempt_of(0, 2), RunOutcome::kInvalid);
+    next.core.restore_ended(attempt_of(1), RunOutcome::kSuccess);
+    inherit(next, desk);
+    for (const std::uint32_t no : {1U, 2U}) {
+      RestoredAttempt a;
+      a.attempt = attempt_of(0, no);
+      a.state = AttemptState::kFinished;
+      a.ask = micro(10);
+      a.has_result = a.settled = true;
+      a.sets_outcome = no == 2;
+      a.termination = Termination::kInfrastructure;
+      next.restore(a, false);
+    }
+    next.start();
+    const OperatorAnswer later = next.act(again({RunId(0)}));
+    CHECK(later.verdict == Verdict::kUnchanged);
+    CHECK(later.text.find("1 run has no attempt left") != std::string::npos);
+
+    // So does this one.
+    end_invalid(desk, attempt_of(0, 2));
+    CHECK(desk.act(again({RunId(0)})).verdict == Verdict::kUnchanged);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    CHECK(desk.core.counts().ended_total() == 2);
+  }
+
+  TEST_CASE("what an agent did is no reason for another try, nor is a run that failed") {
+    Desk desk(plan_of({0, 0, 1}));
+    desk.start();
+    desk.sync("w", 1);
+    end_invalid(desk, attempt_of(0), Termination::kResourceLimit);
+    const OperatorAnswer answer = desk.act(again({RunId(0)}));
+    CHECK(answer.verdict == Verdict::kUnchanged);
+    CHECK(answer.text.find("by what the agent did") != std::string::npos);
+    desk.result("w", attempt_of(1), 10);
+    CHECK(desk.act(again({RunId(1)})).verdict == Verdict::kUnchanged);
+    CHECK(desk.facts<RunReopened>().empty());
   }
 
   TEST_CASE("a worker in quarantine or drained gets nothing until it is released") {

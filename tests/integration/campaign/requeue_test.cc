@@ -1,0 +1,100 @@
+// Runs that ended invalid are run again, the result they had is kept and shown, and nobody gets
+// more attempts than were registered.
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// Its setup fails while the host lacks a file, and no network excuses that.
+void need_ready(const CampaignScene& scene, const std::string& task) {
+  scene.edit(scene.contract(task),
+             "checks:", "setup:\n  - {command: test -e /opt/gate/ready, cache: false}\nchecks:");
+}
+
+void check_audit(const CampaignScene& scene) {
+  const CommandOutcome verified = scene.run("verify");
+  CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+  CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+}
+
+}  // namespace
+
+TEST_SUITE("money") {
+  TEST_CASE("invalid runs are run again and their first result is kept and shown") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]",
+               "infrastructure_retries: 1\nstrata: [language, type]");
+    need_ready(scene, "add");
+    REQUIRE(scene.run("run").exit_code == 0);
+    REQUIRE(scene.number("SELECT count(*) FROM runs WHERE outcome = 'invalid'") == 2);
+    const CommandOutcome plain = scene.run("requeue", {"all"});
+    CHECK(plain.exit_code == 2);
+    CHECK_MESSAGE(contains(plain.err, "--invalid"), plain.err);
+
+    const CommandOutcome again =
+        scene.run("requeue", {"--invalid", "--reason", "the disk was full", "--by", "Ada"});
+    CHECK_MESSAGE(again.exit_code == 0, again.err);
+    CHECK_MESSAGE(contains(again.out, "2 runs in line again, the first result kept"), again.out);
+    CHECK(scene.number("SELECT count(*) FROM runs") == 0);
+    CHECK(scene.run("verify").exit_code == 0);  // also while they wait
+    CHECK(contains(scene.run("report").out, "add/noop/r1: attempt 1 invalid"));
+    scene.write(scene.temp() / "gate/ready", "");
+    REQUIRE(scene.run("resume").exit_code == 0);
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'success' AND attempt = 2") == 1);
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'failure' AND attempt = 2") == 1);
+
+    const std::string report = scene.run("report").out;
+    CHECK_MESSAGE(contains(report, "Invalid results that were set aside"), report);
+    CHECK_MESSAGE(contains(report, "add/reference/r1: attempt 1 invalid, infrastructure: setup "),
+                  report);
+    CHECK_MESSAGE(contains(report, "again by Ada (the disk was full): now success"), report);
+    const CommandOutcome why = scene.run("explain", {"add/reference/r1"});
+    CHECK_MESSAGE(contains(why.out, "; set aside by Ada (the disk was full)"), why.out);
+    CHECK_MESSAGE(contains(why.out, "attempt 2 on"), why.out);
+    const std::string runs = scene.read(scene.folder() / "reports/runs.csv");
+    CHECK_MESSAGE(contains(runs, "attempt 1: invalid, infrastructure: setup"), runs);
+    const Json json = must(parse_json(scene.run("report", {"--json"}).out));
+    CHECK(json["runs"][0]["set_aside"][0]["attempt"] == 1);
+    CHECK(json["runs"][0]["set_aside"][0]["by"] == "Ada");
+    CHECK(fs::exists(scene.folder() / "runs/add/noop/r1/attempt-1/report.json"));
+    check_audit(scene);
+
+    // Nothing is left to run again.
+    const CommandOutcome vain = scene.run("requeue", {"--invalid"});
+    CHECK(vain.exit_code == 2);
+    CHECK_MESSAGE(contains(vain.err, "none of them ended invalid"), vain.err);
+  }
+
+  TEST_CASE("a running coordinator runs invalid runs again, and no more often than registered") {
+    CampaignShape shape = gated_shape(1);
+    shape.tasks = {"add", "bad"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]",
+               "infrastructure_retries: 1\nstrata: [language, type]");
+    need_ready(scene, "bad");
+    Child ran = scene.start("run", {"--slots", "2"});
+    const auto bad_ended = [&](int attempts) {
+      return eventually([&] {
+        return scene.number("SELECT count(*) FROM runs WHERE outcome = 'invalid' AND attempt = " +
+                            std::to_string(attempts)) == 1;
+      });
+    };
+    REQUIRE_MESSAGE(bad_ended(1), scene.said());
+    CHECK(scene.run("requeue", {"add", "--invalid"}).exit_code == 2);
+    const CommandOutcome again = scene.run("requeue", {"bad", "--invalid"});
+    CHECK_MESSAGE(again.exit_code == 0, again.err);
+    REQUIRE_MESSAGE(bad_ended(2), scene.said());
+    const CommandOutcome vain = scene.run("requeue", {"bad", "--invalid"});
+    CHECK(vain.exit_code == 2);
+    CHECK_MESSAGE(contains(vain.err, "1 run has no attempt left of those that were registered"),
+                  vain.err);
+    scene.open_gate();
+    CHECK(ran.wait(std::chrono::seconds(60)) == 0);
+    check_audit(scene);
+    scene.require_nothing_left();
+  }
+}

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
@@ -193,6 +194,13 @@ std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
 
 namespace {
 
+std::string meant_name(const MoneyView& view, std::string_view scope) {
+  std::vector<std::string_view> names;
+  for (const EnvelopeMoney& e : view.envelopes) names.push_back(e.name);
+  const auto near = nearest_word(scope, names);
+  return near ? " (did you mean " + *near + "?)" : "";
+}
+
 std::string known_names(const MoneyView& view) {
   constexpr std::size_t kShown = 12;
   std::string out;
@@ -226,8 +234,9 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
   const MoneyView view = build_money(input);
   const auto found = std::ranges::find(view.envelopes, scope, &EnvelopeMoney::name);
   if (found == view.envelopes.end())
-    return Error{Errc::kNotFound, "there is no envelope \"" + std::string(scope) +
-                                      "\"; this campaign has " + known_names(view)};
+    return Error{Errc::kNotFound, "there is no envelope \"" + std::string(scope) + "\"" +
+                                      meant_name(view, scope) + "; this campaign has " +
+                                      known_names(view)};
   const EnvelopeMoney& e = *found;
   const auto refuse = [&](const std::string& why) {
     return Error{Errc::kInvalid,

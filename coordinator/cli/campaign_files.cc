@@ -1,9 +1,11 @@
 #include "coordinator/cli/campaign_files.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/outside_probe.h"
@@ -40,9 +42,32 @@ Result<FrozenCampaign> as_registered(Campaign campaign, Registration registered)
 
 }  // namespace
 
+Error no_campaign(const std::string& folder) {
+  constexpr std::size_t kLookedAt = 2'000;
+  fs::path path(folder);
+  if (path.filename().empty()) path = path.parent_path();
+  const fs::path parent = path.parent_path();
+  std::vector<std::string> there;
+  std::error_code ec;
+  std::size_t looked = 0;
+  for (fs::directory_iterator it(parent.empty() ? "." : parent, ec), end;
+       !ec && it != end && looked < kLookedAt; it.increment(ec), ++looked) {
+    std::error_code unused;
+    if (fs::exists(it->path() / kCampaignFile, unused))
+      there.push_back(it->path().filename().string());
+  }
+  std::ranges::sort(there);
+  const std::vector<std::string_view> names(there.begin(), there.end());
+  const auto near = nearest_word(path.filename().string(), names);
+  return {Errc::kNotFound, "there is no campaign at " + printable(folder) + ": it has no " +
+                               kCampaignFile +
+                               (near ? " (did you mean " + (parent / *near).string() + "?)" : "")};
+}
+
 Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   std::error_code ec;
   const fs::path absolute = fs::canonical(folder, ec);
+  if (ec == std::errc::no_such_file_or_directory) return no_campaign(folder.string());
   if (ec) return errno_error("campaign " + folder.string(), ec.value());
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);

@@ -12,6 +12,9 @@ namespace proctor::cli {
 
 enum class Outside { kSkip, kCheck };  // repositories, commits, images, reference patches
 
+// There is none in that folder; perhaps in one beside it whose name is nearly the same.
+Error no_campaign(const std::string& folder);
+
 // Prints every error it finds, to standard error.  kInvalid with a count when there are any.
 Result<Campaign> load_checked(const fs::path& folder, Outside outside);
 

@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
+#include "coordinator/cli/campaign_files.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/shell/control_server.h"
 
@@ -100,8 +101,7 @@ std::string user_name() {
 Result<StateFolder> campaign_folder(const std::string& folder) {
   std::error_code ec;
   const fs::path absolute = fs::canonical(folder, ec);
-  if (ec || !fs::exists(absolute / "campaign.yaml", ec))
-    return Error{Errc::kNotFound, printable(folder) + ": no campaign.yaml there"};
+  if (ec || !fs::exists(absolute / "campaign.yaml", ec)) return no_campaign(folder);
   return StateFolder{absolute};
 }
 

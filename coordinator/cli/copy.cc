@@ -34,9 +34,7 @@ Status copy_files(const fs::path& from, const fs::path& to) {
 Status copy_campaign(const std::string& folder, const std::string& name) {
   std::error_code ec;
   const fs::path from = fs::canonical(folder, ec);
-  if (ec) return errno_error("campaign " + folder, ec.value());
-  if (!fs::exists(from / "campaign.yaml", ec))
-    return Error{Errc::kNotFound, folder + " is no campaign: it has no campaign.yaml"};
+  if (ec || !fs::exists(from / "campaign.yaml", ec)) return no_campaign(folder);
   const fs::path to = fs::weakly_canonical(fs::absolute(name), ec);
   if (ec) return cannot(name, ec);
   if (fs::exists(fs::symlink_status(to, ec)))

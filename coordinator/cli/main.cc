@@ -52,9 +52,11 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
   return said;
 }
 
-// " (did you mean --X?)" of the first option that the typed command does not have; empty: none is
-// near.
-std::string meant_option(const CLI::App& app, int argc, char** argv) {
+// The first option that the typed command does not have, and the one that was probably meant.
+struct MeantOption {
+  std::string typed, near;
+};
+std::optional<MeantOption> meant_option(const CLI::App& app, int argc, char** argv) {
   const CLI::App* command = &app;
   std::vector<std::string> names;
   const auto take = [&](const CLI::App& of) {
@@ -72,10 +74,13 @@ std::string meant_option(const CLI::App& app, int argc, char** argv) {
     }
     if (!word.starts_with("--") || std::ranges::find(names, word) != names.end()) continue;
     const std::vector<std::string_view> views(names.begin(), names.end());
-    if (const auto near = proctor::nearest_word(word, views))
-      return " (did you mean " + *near + "?)";
+    if (const auto near = proctor::nearest_word(word, views)) return MeantOption{word, *near};
   }
-  return "";
+  return std::nullopt;
+}
+
+std::string suggested(const std::optional<MeantOption>& meant) {
+  return meant ? " (did you mean " + meant->near + "?)" : "";
 }
 
 }  // namespace
@@ -108,7 +113,15 @@ int main(int argc, char** argv) try {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError& e) {
-    return cli::complain({Errc::kInvalid, printable(e.what()) + meant_option(app, argc, argv) +
+    return cli::complain({Errc::kInvalid, printable(e.what()) +
+                                              suggested(meant_option(app, argc, argv)) +
+                                              "\nRun with --help for more information."});
+  } catch (const CLI::RequiredError& e) {
+    // What is missing may be there under another name, and then that is the mistake.
+    const auto meant = meant_option(app, argc, argv);
+    if (!meant) return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;
+    return cli::complain({Errc::kInvalid, "there is no option " + printable(meant->typed) +
+                                              suggested(meant) +
                                               "\nRun with --help for more information."});
   } catch (const CLI::ParseError& e) {
     // Zero for --help and --version; everything else is bad input.

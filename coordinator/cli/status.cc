@@ -18,6 +18,9 @@ constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
 Result<StatusSnapshot> read_status(const fs::path& folder) {
   const fs::path path = StateFolder{folder}.status();
   Result<std::string> text = read_file(path, kStatusBytes);
+  std::error_code ec;
+  if (!fs::exists(folder / "campaign.yaml", ec) && !fs::exists(path, ec))
+    return no_campaign(folder.string());
   if (!text.ok() && text.error().code == Errc::kNotFound)
     return Error{Errc::kNotFound, folder.string() + " has not been run yet"};
   if (!text.ok()) return std::move(text).error();

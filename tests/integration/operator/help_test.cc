@@ -76,6 +76,43 @@ TEST_SUITE("help") {
                    "(did you mean --listen?)"));
     CHECK(contains(said({"keygen", "nowhere", "--workers", "w"}), "(did you mean --worker?)"));
     CHECK_FALSE(contains(said({"run", "--zzzzzz", "nowhere"}), "did you mean"));
+    // One that is required and mistyped is not just missing.
+    const std::string reson = said({"cancel", "nowhere", "all", "--reson", "its key has leaked"});
+    CHECK_MESSAGE(contains(reson, "there is no option --reson (did you mean --reason?)"), reson);
+    CHECK(contains(said({"budget", "raise", "nowhere", "global", "5", "--raeson=x"}),
+                   "(did you mean --reason?)"));
+    CHECK(contains(said({"remove-task", "nowhere", "t"}), "--reason is required"));
+  }
+
+  TEST_CASE("a run, a task, a method or a campaign that is not there is named with the one meant") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const auto names_it = [](const CommandOutcome& out, const std::string& meant) {
+      CHECK(out.exit_code == 2);
+      CHECK_MESSAGE(contains(out.err, "(did you mean " + meant + "?)"), out.err);
+    };
+    for (const char* command : {"logs", "diff", "explain"})
+      names_it(scene.run(command, {"add/nop/r1"}), "add/noop/r1");
+    names_it(scene.run("try", {"ad", "noop"}), "add");
+    names_it(scene.run("try", {"add", "refrence"}), "reference");
+    REQUIRE(scene.run("run").exit_code == 0);
+    for (const char* command : {"requeue", "approve", "cancel"}) {
+      names_it(scene.run(command, {"add/nop/r1", "--reason", "x"}), "add/noop/r1");
+      names_it(scene.run(command, {"refrence", "--reason", "x"}), "reference");
+    }
+    names_it(scene.run("quarantine", {"locl-1"}), "local-1");
+    names_it(proctor::testing::proctor(
+                 {"budget", "raise", scene.folder().string(), "task:ad", "45", "--reason", "x"}),
+             "task:add");
+    const std::string typed = (scene.temp() / "cmp").string(), meant = scene.folder().string();
+    for (const char* command : {"status", "check", "run", "report", "logs", "explain", "pause"}) {
+      CAPTURE(command);
+      std::vector<std::string> args{command, typed};
+      if (std::string_view(command) == "logs" || std::string_view(command) == "explain")
+        args.emplace_back("add/noop/r1");
+      names_it(proctor::testing::proctor(std::move(args)), meant);
+    }
+    names_it(proctor::testing::proctor({"copy", typed, (scene.temp() / "new").string()}), meant);
   }
 
   TEST_CASE("serve without keys fails before it registers anything") {

@@ -184,7 +184,8 @@ TEST_SUITE("aggregate") {
           "raise task:a to 10.000001 USD: the envelope around it, global, holds only 10.00 USD; "
           "raise that first");
     CHECK(why("task:c", 1) ==
-          "there is no envelope \"task:c\"; this campaign has global, stage:main, task:a, task:b");
+          "there is no envelope \"task:c\" (did you mean task:a?); this campaign has global, "
+          "stage:main, task:a, task:b");
   }
 
   TEST_CASE("the first cap of an envelope that was raised twice is the registered one") {

@@ -19,7 +19,9 @@ void foretell(StatusSnapshot& s, std::uint64_t here) {
   const std::uint64_t left = s.queued + s.active;
   const bool over = s.state == "complete" || s.state == "stopped" || s.state.starts_with("failed");
   if (over || left == 0) return;
-  if (s.active == 0 && s.state != "running") {
+  // What follows "running; " stands in the line already, and says of whom the runs wait.
+  const bool runs = s.state == "running" || s.state.starts_with("running; ");
+  if (s.active == 0 && !runs) {
     s.eta_waits = s.state.starts_with("paused") ? "proctor unpause" : s.state;
     return;
   }
@@ -27,6 +29,10 @@ void foretell(StatusSnapshot& s, std::uint64_t here) {
         return w.state == "ready";
       })) {
     s.eta_waits = s.workers.empty() ? "a first worker" : "a worker that takes work";
+    return;
+  }
+  if (s.active == 0 && s.state != "running") {
+    s.eta_waits = "a worker that can run what is left";
     return;
   }
   if (s.active == 0 && s.in_backoff == s.queued) {

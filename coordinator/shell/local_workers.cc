@@ -8,6 +8,7 @@
 
 #include "common/base/host_lock.h"
 #include "common/base/log.h"
+#include "common/base/system_clock.h"
 
 namespace proctor {
 namespace {
@@ -124,17 +125,55 @@ void LocalWorkers::clean_up_after(const Local& w) const {
     log::warn("what worker " + w.name + " left could not be removed; see " + log_of(w).string());
 }
 
-void LocalWorkers::stop() {
-  constexpr std::chrono::milliseconds kLeave(5'000), kGrace(10'000);
+std::vector<std::string> LocalWorkers::wait_for_all(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  for (;;) {
+    std::vector<std::string> left;
+    for (Local& w : workers_)
+      if (w.child && !w.child->poll()) left.push_back(w.name);
+    if (left.empty() || until <= Clock::now()) return left;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Together, so that many workers that hang take no longer than one.
+void LocalWorkers::end_children() {
+  constexpr std::chrono::milliseconds kQuietly(1'000), kLeave(4'000), kGrace(10'000);
+  const std::string since = to_rfc3339(wall_now());
+  const auto tell = [&](const std::vector<std::string>& left, const std::string& then) {
+    std::string names;
+    for (const std::string& name : left) names += (names.empty() ? "" : ", ") + name;
+    log::info("the campaign's loop has ended; waiting since " + since + " for local workers " +
+              names + " to leave; " + then);
+  };
   // One that had not met the coordinator before the end was not told to leave by it.
   for (Local& w : workers_)
     if (w.child && !w.child->poll()) w.child->signal(SIGINT);
+  std::vector<std::string> left = wait_for_all(kQuietly);
+  if (left.empty()) return;
+  tell(left, "in 4 s they are told to stop what they do");
+  left = wait_for_all(kLeave);
+  if (left.empty()) return;
+  tell(left, "told to stop what they do; in 10 s they are killed");
   for (Local& w : workers_)
-    if (w.child && !w.child->wait(kLeave)) w.child->stop(kGrace);
+    if (w.child && !w.child->poll()) w.child->signal(SIGTERM);
+  left = wait_for_all(kGrace);
+  if (left.empty()) return;
+  tell(left, "killed now; their logs are in " + folder_.logs().string());
+  for (Local& w : workers_)
+    if (w.child && !w.child->poll()) w.child->stop(std::chrono::milliseconds(0));
+}
+
+void LocalWorkers::stop() {
+  constexpr std::chrono::milliseconds kOrphanLeaves(5'000);
+  end_children();
   for (Local& w : workers_) {
     if (w.child && w.child->poll() == 0) continue;
     // An orphan was told to drain as well, and leaves like the others.
-    const auto until = Clock::now() + kLeave;
+    if (orphan_works(w))
+      log::info("waiting since " + to_rfc3339(wall_now()) + " for worker " + w.name +
+                ", which an earlier coordinator started; in 5 s it is told to stop");
+    const auto until = Clock::now() + kOrphanLeaves;
     while (orphan_works(w) && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     end_orphan(w);

@@ -34,8 +34,8 @@ class LocalWorkers {
   void tend();
   // One that an earlier coordinator started still works.
   bool orphan_works() const;
-  // The campaign is over: waits a while for each to leave, then ends it, and removes what killed
-  // ones left behind.
+  // The campaign is over: waits a while for all of them together, then ends those that are left,
+  // and removes what killed ones left behind.  Says whom it waits for, since when and until when.
   void stop();
 
  private:
@@ -50,6 +50,9 @@ class LocalWorkers {
   LocalWorkers() = default;
   Status begin(Local& local) const;
   bool orphan_works(const Local& local) const;
+  // Those of ours that have not ended, or none after `time`.
+  std::vector<std::string> wait_for_all(std::chrono::milliseconds time);
+  void end_children();
   void end_orphan(const Local& local) const;
   void clean_up_after(const Local& local) const;
   fs::path lock_of(const Local& local) const {

@@ -1,0 +1,67 @@
+// Local workers after the campaign: who is waited for is told, and nobody is waited for long.
+#include <csignal>
+
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The local worker that has nothing to do.
+std::optional<pid_t> idle_worker(const CampaignScene& scene) {
+  const Json status = scene.status();
+  if (status.is_null()) return std::nullopt;
+  for (const Json& w : status["workers"]) {
+    if (w["held"] != 0 || w["state"] != "ready") continue;
+    for (const pid_t pid : scene.workers()) {
+      const auto line =
+          read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
+      if (line.ok() && contains(*line, w["name"].get<std::string>())) return pid;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_SUITE("coordinator") {
+  TEST_CASE("without any worker nothing is foretold, and who is waited for is told once") {
+    const CampaignScene scene;
+    Child run = scene.start("run", {"--workers", "0"});
+    REQUIRE_MESSAGE(eventually(
+                        [&] {
+                          const Json status = scene.status();
+                          return !status.is_null() &&
+                                 contains(status["state"].get<std::string>(), "none is here");
+                        },
+                        20s),
+                    scene.said());
+    const std::string status = scene.run("status").out;
+    CHECK_MESSAGE(contains(status, "ETA unknown: it waits for a first worker"), status);
+    run.signal(SIGINT);
+    CHECK_MESSAGE(run.wait(20s) == 1, scene.said());
+  }
+
+  TEST_CASE("a local worker that hangs at the end is told of and ended soon") {
+    CampaignShape shape = gated_shape(1);
+    shape.workers = 2;
+    const CampaignScene scene(shape);
+    Child run = scene.start("run");
+    std::optional<pid_t> idle;
+    REQUIRE_MESSAGE(eventually([&] {
+                      idle = scene.agents_run(1) ? idle_worker(scene) : std::nullopt;
+                      return idle.has_value();
+                    }),
+                    scene.said());
+    REQUIRE(::kill(*idle, SIGSTOP) == 0);
+    scene.open_gate();
+    CHECK_MESSAGE(run.wait(60s) == 0, scene.said());
+    const std::string said = scene.said();
+    CHECK_MESSAGE(contains(said, "the campaign's loop has ended; waiting since 20"), said);
+    CHECK_MESSAGE(contains(said, "for local workers local-"), said);
+    CHECK_MESSAGE(contains(said, "killed now; their logs are in"), said);
+    scene.require_nothing_left();
+  }
+}

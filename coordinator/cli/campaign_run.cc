@@ -284,7 +284,7 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
   PROCTOR_TRY(CoordinatorOptions coordinator_setup, coordinator_options(options, frozen, local));
   std::optional<PrivateRedis> redis;
-  PROCTOR_TRY(coordinator_setup.ledger, ledger_store(frozen, redis));
+  coordinator_setup.open_ledger = [&] { return ledger_store(frozen, redis); };
   ProgressDisplay display;
   StatusSnapshot last;
   std::optional<LocalWorkers> workers;

@@ -59,6 +59,9 @@ Status Coordinator::begin() {
   fs::permissions(options_.folder.state(), fs::perms::owner_all, ec);
   if (ec) return errno_error("chmod " + options_.folder.state().string(), ec.value());
   PROCTOR_TRY(journal_, Journal::open(options_.folder.journal()));
+  if (options_.open_ledger) {
+    PROCTOR_TRY(options_.ledger, options_.open_ledger());
+  }
   PROCTOR_TRY(const RestoredState state, load_journal());
   for (const MetaSet& m : state.meta)
     if (m.key == kMetaCampaign && m.value != options_.campaign)

@@ -42,7 +42,10 @@ struct CoordinatorOptions {
   std::vector<Listen> listen;
   std::optional<wire::KeyPair> keys;  // kCurve: ours, and whom we let in
   wire::AllowList allow;
-  std::shared_ptr<LedgerStore> ledger;  // not null, nobody else's
+  std::shared_ptr<LedgerStore> ledger;  // nobody else's
+  // Makes `ledger` once the journal is ours: whoever loses that race starts no Redis.  Empty: it is
+  // there.
+  std::function<Result<std::shared_ptr<LedgerStore>>()> open_ledger{};
   SchedulerSettings scheduler;
   std::function<void(const StatusSnapshot&)> on_status;  // once a second, on the loop
   // Whether a worker of an earlier life may still come: a campaign that is complete waits a moment

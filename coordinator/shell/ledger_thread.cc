@@ -26,7 +26,9 @@ Result<std::unique_ptr<LedgerThread>> LedgerThread::start(std::shared_ptr<Ledger
       new LedgerThread(std::move(store), std::move(start), std::move(callbacks)));
   PROCTOR_CHECK_OK(out->store_->connect());
   log::info(out->store_->describe());
-  PROCTOR_CHECK_OK(out->rebuild());
+  const Status taken = out->rebuild();
+  out->taken_ = taken.ok();
+  if (!taken.ok() && taken.error().code != Errc::kUnavailable) return taken.error();
   out->thread_ = std::thread([raw = out.get()] { raw->run(); });
   return out;
 }
@@ -85,6 +87,7 @@ LedgerThread::Work LedgerThread::take() {
 }
 
 void LedgerThread::run() {
+  if (!taken_ && !take_over(scopes_)) return;
   for (;;) {
     Work work = take();
     const bool more =

@@ -40,7 +40,8 @@ class LedgerThread {
     std::function<void(Error)> failed;  // for good: fenced by a newer coordinator, wrong settings
   };
 
-  // Takes the campaign under its epoch before it returns.
+  // Takes the campaign under its epoch before it returns; where Redis answers and takes no writes
+  // just now (full, read-only), its thread goes on trying, as after any other absence.
   static Result<std::unique_ptr<LedgerThread>> start(std::shared_ptr<LedgerStore> store,
                                                      LedgerStart start, Callbacks callbacks);
   ~LedgerThread();  // drops what was not sent: the journal knows it
@@ -78,6 +79,7 @@ class LedgerThread {
   std::vector<MicroUsd> spent_;
   Callbacks callbacks_;
   bool away_ = false;
+  bool taken_ = false;  // the campaign, under this epoch
 
   std::mutex mutex_;
   std::condition_variable wake_;

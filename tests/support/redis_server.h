@@ -34,6 +34,13 @@ class RedisServer {
     child_->signal(SIGKILL);
     REQUIRE(child_->wait(std::chrono::seconds(10)).has_value());
   }
+  // One command of redis-cli.
+  void tell(std::vector<std::string> words) const {
+    CommandSpec spec;
+    spec.argv = {"redis-cli", "-s", socket().string()};
+    spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+    REQUIRE(contains(must(run_command(spec)).out, "OK"));
+  }
   void freeze() { child_->signal(SIGSTOP); }
   void thaw() { child_->signal(SIGCONT); }
 

@@ -51,6 +51,45 @@ TEST_SUITE("coordinator") {
     check_books(scene, {.runs = 4});
   }
 
+  TEST_CASE("a start against a Redis that is full or read-only waits until it takes writes") {
+    struct Row {
+      std::vector<const char*> shut, open;
+      const char* says;
+    };
+    for (const Row& row :
+         {Row{{"config", "set", "maxmemory", "1"},
+              {"config", "set", "maxmemory", "0"},
+              "maxmemory"},
+          Row{{"replicaof", "127.0.0.1", "1"}, {"replicaof", "no", "one"}, "read only replica"}}) {
+      RedisServer redis;
+      CampaignShape shape = with(redis);
+      shape.methods = {"noop"};
+      const CampaignScene scene(shape);
+      redis.tell({row.shut.begin(), row.shut.end()});
+      Child run = scene.start("run");
+      REQUIRE_MESSAGE(eventually([&] { return waits(scene); }), scene.said());
+      CHECK_MESSAGE(contains(scene.said(), "Redis is away"), scene.said());
+      CHECK_MESSAGE(contains(scene.said(), row.says), scene.said());
+      CHECK(scene.granted() == 0);
+      redis.tell({row.open.begin(), row.open.end()});
+      CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+      check_books(scene, {.runs = 4});
+      scene.require_nothing_left();
+    }
+  }
+
+  TEST_CASE("a start that cannot have the journal starts no Redis") {
+    const CampaignScene scene;
+    // A recovery that was interrupted: whoever wants to write has to finish it first.
+    REQUIRE(make_dirs(scene.state()).ok());
+    scene.write(scene.state() / "journal.sqlite.recovered", "");
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 2, ran.err);
+    CHECK_MESSAGE(contains(ran.err, "proctor journal recover"), ran.err);
+    CHECK_FALSE(fs::exists(scene.state() / "redis.log"));
+    CHECK_FALSE(fs::exists(scene.state() / "redis.address"));
+  }
+
   TEST_CASE("a Redis killed in the middle is waited for and may come back empty") {
     RedisServer redis;
     const CampaignScene scene(with(redis));

@@ -72,7 +72,12 @@ class ContractMaker {
     const bool in_words = is_comprehension(category_number(record_.category));
     if (in_words && !settings_.single_shot)
       return Error{Errc::kInvalid, "answers in words are scored by a text metric, not by a check"};
-    if (needs_eda(record_.value)) return Error{Errc::kInvalid, "needs licensed tools"};
+    if (needs_eda(record_.value))
+      return Error{Errc::kInvalid,
+                   settings_.licensed
+                       ? "needs the network of licensed tools: this " + std::string(kNeedsCompose)
+                       : "needs licensed tools: --verif-eda-image and --license-network name "
+                         "their image and network"};
     PROCTOR_TRY(const auto heavy, heavy_source(record_, settings_.repo_url, settings_.commit_hash));
     heavy_ = heavy.has_value();
     PROCTOR_TRY(const Array checks,

@@ -49,6 +49,8 @@ struct ImportSettings {
   // A problem without a solution gets what upstream's golden run applies then: empty new files.
   bool golden_of_redacted = false;
   bool network = false;
+  // The image and the network of licensed tools are named: compose can run what needs them.
+  bool licensed = false;
   std::string repo_url, commit_hash;  // of heavy records, instead of their own
   // What a single-shot method is asked of a problem, or hands in (single_shot.h).  With it answers
   // in words have a contract too; an error leaves the problem out.  Called more than once.

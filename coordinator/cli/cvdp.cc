@@ -2,8 +2,11 @@
 #include "coordinator/cli/cvdp.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
+
+#include "common/cvdp/dotenv.h"
 
 namespace proctor::cli {
 
@@ -49,6 +52,31 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
   return reader.summary();
 }
 
+namespace {
+
+// Upstream reads a .env of the current folder.  Into the environment, because options and workers
+// look there; never over what is there, and no value is ever printed.
+void take_dotenv() {
+  constexpr const char* kFile = ".env";
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  std::error_code ec;
+  if (!fs::is_regular_file(kFile, ec)) return;
+  const Result<std::string> text = read_file(kFile, kMostBytes);
+  if (!text.ok()) {
+    std::fprintf(stderr, "%s is not read: %s\n", kFile, text.error().detail.c_str());
+    return;
+  }
+  std::string taken;
+  for (const auto& [key, value] : cvdp::read_dotenv(*text)) {
+    if (std::getenv(key.c_str()) != nullptr) continue;
+    ::setenv(key.c_str(), value.c_str(), 0);
+    taken += (taken.empty() ? "" : ", ") + key;
+  }
+  if (!taken.empty()) std::fprintf(stderr, "from %s: %s\n", kFile, taken.c_str());
+}
+
+}  // namespace
+
 void add_cvdp(CLI::App& app, int& exit_code) {
   auto* command =
       app.add_subcommand("cvdp", "datasets of the CVDP benchmark: check, transform, run, ...");
@@ -56,9 +84,11 @@ void add_cvdp(CLI::App& app, int& exit_code) {
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "docs/cvdp.md says what each does and where it differs from the upstream tool.");
   command->require_subcommand(1);
-  for (const Register add : {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_import,
-                             add_cvdp_run, add_cvdp_selfcheck, add_cvdp_report, add_cvdp_merge,
-                             add_cvdp_split, add_cvdp_refine, add_cvdp_stats})
+  command->preparse_callback([](std::size_t) { take_dotenv(); });  // before options look there
+  for (const Register add :
+       {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_import, add_cvdp_run,
+        add_cvdp_selfcheck, add_cvdp_report, add_cvdp_merge, add_cvdp_split, add_cvdp_refine,
+        add_cvdp_stats, add_cvdp_sweep, add_cvdp_show, add_cvdp_yaml})
     add(*command, exit_code);
 }
 

@@ -29,8 +29,11 @@ void add_cvdp_report(CLI::App& cvdp, int& exit_code);
 void add_cvdp_refine(CLI::App& cvdp, int& exit_code);
 void add_cvdp_run(CLI::App& cvdp, int& exit_code);
 void add_cvdp_selfcheck(CLI::App& cvdp, int& exit_code);
+void add_cvdp_show(CLI::App& cvdp, int& exit_code);
 void add_cvdp_split(CLI::App& cvdp, int& exit_code);
 void add_cvdp_stats(CLI::App& cvdp, int& exit_code);
+void add_cvdp_sweep(CLI::App& cvdp, int& exit_code);
 void add_cvdp_transform(CLI::App& cvdp, int& exit_code);
+void add_cvdp_yaml(CLI::App& cvdp, int& exit_code);
 
 }  // namespace proctor::cli

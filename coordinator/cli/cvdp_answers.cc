@@ -8,6 +8,7 @@
 #include "common/cvdp/json_reader.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/cvdp_evidence.h"
+#include "coordinator/cli/cvdp_parts.h"
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
@@ -113,15 +114,16 @@ Status StoredAnswers::read_responses(const std::string& file, std::size_t sample
   return ok_status();
 }
 
-Status StoredAnswers::read_runs(const std::string& prefix, std::uint32_t samples) {
-  PROCTOR_TRY(const FrozenCampaign frozen,
-              load_registered((fs::path(prefix) / "campaign").string()));
+// `before`: samples of the prefix that other campaigns have.
+Status StoredAnswers::read_runs(const fs::path& campaign, std::uint32_t before,
+                                std::uint32_t samples) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(campaign.string()));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   for (const RunRecord& run : report.runs) {
     if (run.state != RunRecord::State::kEnded) continue;
     const std::size_t slash = run.name.find('/'), last = run.name.rfind("/r");
     const std::string id = run.name.substr(0, slash);
-    const std::size_t sample = std::stoul(run.name.substr(last + 2));
+    const std::size_t sample = before + std::stoul(run.name.substr(last + 2));
     if (samples < sample || sample == 0) continue;
     const Result<fs::path> evidence = evidence_of(frozen, run);
     if (!evidence.ok()) continue;
@@ -151,7 +153,10 @@ Result<StoredAnswers> StoredAnswers::replay(const std::string& from, std::uint32
     out.for_all_ = true;
     PROCTOR_CHECK_OK(out.read_responses(from, 0));
   } else if (is_there(prefix / "campaign/registration.json")) {
-    PROCTOR_CHECK_OK(out.read_runs(from, samples));
+    PROCTOR_TRY(const CvdpAsked asked, read_asked(prefix));
+    for (const CvdpPart& part : asked.parts)
+      if (is_there(prefix / part.campaign / "registration.json"))
+        PROCTOR_CHECK_OK(out.read_runs(prefix / part.campaign, part.from - 1, samples));
   } else if (is_there(prefix / kResponses)) {
     out.for_all_ = true;
     PROCTOR_CHECK_OK(out.read_responses((prefix / kResponses).string(), 0));
@@ -164,14 +169,15 @@ Result<StoredAnswers> StoredAnswers::replay(const std::string& from, std::uint32
 }
 
 Result<std::vector<cvdp::GivenAnswer>> StoredAnswers::of(const cvdp::Record& record,
-                                                         std::uint32_t samples) const {
+                                                         std::uint32_t from,
+                                                         std::uint32_t to) const {
   for (const std::string& id : {record.id.text, cvdp::contract_id(record)})
     if (const auto it = refused_.find(id); it != refused_.end())
       return Error{Errc::kExhausted, it->second};
   auto it = answers_.find(record.id.text);
   if (it == answers_.end()) it = answers_.find(cvdp::contract_id(record));
   std::vector<cvdp::GivenAnswer> out;
-  for (std::uint32_t i = 0; i < samples; ++i) {
+  for (std::uint32_t i = from - 1; i < to; ++i) {
     const std::size_t at = for_all_ ? 0 : i;
     if (it == answers_.end() || it->second.size() <= at || !it->second[at])
       return Error{Errc::kNotFound,

@@ -20,9 +20,10 @@ class StoredAnswers {
   // sample; of ours what each run handed in, to the byte.
   static Result<StoredAnswers> replay(const std::string& file_or_prefix, std::uint32_t samples);
 
-  // One for each sample.  kNotFound: there is none, or too few; kExhausted: too large.
-  Result<std::vector<cvdp::GivenAnswer>> of(const cvdp::Record& record,
-                                            std::uint32_t samples) const;
+  // One for each sample from the first to the last, counted from 1.  kNotFound: there is none, or
+  // too few; kExhausted: too large.
+  Result<std::vector<cvdp::GivenAnswer>> of(const cvdp::Record& record, std::uint32_t from,
+                                            std::uint32_t to) const;
   // Of everything that was read.
   const std::string& digest() const { return digest_; }
 
@@ -31,7 +32,7 @@ class StoredAnswers {
   void refuse(const std::string& id, std::string why) { refused_[id] = std::move(why); }
   Status read_completions(const std::string& file);
   Status read_responses(const std::string& file, std::size_t sample);
-  Status read_runs(const std::string& prefix, std::uint32_t samples);
+  Status read_runs(const fs::path& campaign, std::uint32_t before, std::uint32_t samples);
 
   std::string source_;
   std::map<std::string, std::vector<std::optional<cvdp::GivenAnswer>>> answers_;

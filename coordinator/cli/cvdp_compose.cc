@@ -42,7 +42,8 @@ struct Problem {
   fs::path folder, reports;  // absolute
   std::string compose;       // as it is run
   std::vector<std::string> services, images, networks;
-  std::string wrong;  // why it cannot be run
+  std::string license_network;  // empty: it needs none
+  std::string wrong;            // why it cannot be run
 };
 
 cvdp::TestResult failed(std::string why) {
@@ -65,7 +66,7 @@ void read_compose(const cvdp::Value& compose, Problem& to) {
   to.networks = {"default"};
   if (const cvdp::Object* networks = cvdp::object_at(compose, "networks"))
     for (const cvdp::Member& m : *networks)
-      if (m.key != "default") to.networks.push_back(m.key);
+      if (m.key != "default" && m.key != to.license_network) to.networks.push_back(m.key);
 }
 
 Problem problem_of(const cvdp::Record& record, const ComposeRequest& request) {
@@ -79,11 +80,14 @@ Problem problem_of(const cvdp::Record& record, const ComposeRequest& request) {
   const std::string* text =
       harness == nullptr ? nullptr : cvdp::text_at(*harness, "docker-compose.yml");
   if (record.id.heavy) out.wrong = "its context is a commit of another repository";
-  if (cvdp::needs_eda(record.value)) out.wrong = "needs licensed tools";
+  const bool eda = cvdp::needs_eda(record.value);
+  if (eda && !request.dataset.settings.licensed) out.wrong = "needs licensed tools";
   if (text == nullptr) out.wrong = "has no docker-compose.yml";
   if (!out.wrong.empty()) return out;
   cvdp::ComposeSettings settings;
   settings.names = request.dataset.settings.names;
+  settings.needs_eda = eda;
+  if (eda) out.license_network = settings.names.license_network;
   const auto file = cvdp::normalise_compose(*text, settings);
   if (!file.ok()) {
     out.wrong = file.error().detail;
@@ -103,6 +107,10 @@ class Runner {
     std::string wrong = p.wrong;
     for (const std::string& image : p.images)
       if (const Status there = engine_has_image(image); !there.ok() && wrong.empty())
+        wrong = there.error().detail;
+    // Compose would say so too, with an exit code that looks like the harness's.
+    if (!p.license_network.empty() && wrong.empty())
+      if (const Status there = engine_has_network(p.license_network); !there.ok())
         wrong = there.error().detail;
     if (const Status ready = write_files(p); !ready.ok() && wrong.empty())
       wrong = ready.error().detail;

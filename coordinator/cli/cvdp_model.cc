@@ -27,7 +27,8 @@ Json method_json(const std::string& name, const std::string& model, const ModelF
   return out;
 }
 
-Result<cvdp::SingleShotTask> asked(const cvdp::Record& record) {
+Result<cvdp::SingleShotTask> asked(const cvdp::Record& record, std::uint32_t /*from*/,
+                                   std::uint32_t /*to*/) {
   PROCTOR_TRY(cvdp::Prompt prompt, cvdp::prompt_for(record));
   cvdp::SingleShotTask out;
   out.expected = std::move(prompt.expected);
@@ -39,22 +40,23 @@ Result<cvdp::SingleShotTask> asked(const cvdp::Record& record) {
 CvdpMode asking(const ModelFlags& flags) {
   CvdpMode out{flags.model, "model", "", false};
   const Json method = method_json(out.method, flags.model, flags);
-  out.single_shot = {method.dump(), "model " + method.dump(), asked};
+  out.single_shot = {method.dump(), "model " + method.dump(), asked, true};
   return out;
 }
 
-CvdpMode handing_in(const std::string& name, StoredAnswers answers, std::uint32_t samples) {
+CvdpMode handing_in(const std::string& name, StoredAnswers answers) {
   CvdpMode out{name, "replay", "", false};
   const std::string digest = answers.digest();
-  const auto task = [samples, answers = std::make_shared<const StoredAnswers>(std::move(answers))](
-                        const cvdp::Record& record) -> Result<cvdp::SingleShotTask> {
+  const auto task = [answers = std::make_shared<const StoredAnswers>(std::move(answers))](
+                        const cvdp::Record& record, std::uint32_t from,
+                        std::uint32_t to) -> Result<cvdp::SingleShotTask> {
     cvdp::SingleShotTask given;
-    PROCTOR_TRY(given.given, answers->of(record, samples));
+    PROCTOR_TRY(given.given, answers->of(record, from, to));
     if (const auto prompt = cvdp::prompt_for(record); prompt.ok())
       given.expected = prompt->expected;
     return given;
   };
-  out.single_shot = {method_json(out.method, "", {}).dump(), name + " " + digest, task};
+  out.single_shot = {method_json(out.method, "", {}).dump(), name + " " + digest, task, false};
   return out;
 }
 
@@ -143,10 +145,10 @@ Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPl
   PROCTOR_CHECK_OK(check_models(flags));
   if (flags.model == kLocalImport) {
     PROCTOR_TRY(StoredAnswers answers, StoredAnswers::completions(flags.responses_file));
-    out = handing_in(kLocalImport, std::move(answers), plan.samples);
+    out = handing_in(kLocalImport, std::move(answers));
   } else if (!flags.answers.empty()) {
     PROCTOR_TRY(StoredAnswers answers, StoredAnswers::replay(flags.answers, plan.samples));
-    out = handing_in("answers", std::move(answers), plan.samples);
+    out = handing_in("answers", std::move(answers));
   } else if (!flags.model.empty()) {
     out = asking(flags);
   }

@@ -1,9 +1,12 @@
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "common/base/text.h"
+#include "common/cvdp/json_writer.h"
 #include "common/cvdp/prepare.h"
 #include "coordinator/cli/cvdp.h"
 #include "coordinator/cli/cvdp_prepare.h"
@@ -44,18 +47,40 @@ class PrepareWork {
       ++out_.prepared;
       for (const std::string& w : prepared->warnings) say(record, "warning: " + printable(w, 500));
     }
+    begun_.insert(cvdp::write_json(cvdp::Value(record.id.text)));
     responses_ += cvdp::prompt_response_line(record, done.ok() ? &*prepared : nullptr) + "\n";
     return ok_status();
   }
 
   Result<PreparedCount> finish(const cvdp::DatasetSummary& summary) {
     PROCTOR_CHECK_OK(make_dirs(options_.prefix));
-    PROCTOR_CHECK_OK(write_file(fs::path(options_.prefix) / "prompt_response.jsonl", responses_));
+    const fs::path file = fs::path(options_.prefix) / "prompt_response.jsonl";
+    if (options_.keep_responses) PROCTOR_CHECK_OK(keep_others(file));
+    PROCTOR_CHECK_OK(write_file(file, responses_));
     out_.errors = summary.errors;
     return out_;
   }
 
  private:
+  // Each line begins with its problem's id.
+  Status keep_others(const fs::path& file) {
+    constexpr std::size_t kMostBytes = std::size_t{4} << 30;
+    const Result<std::string> there = read_file(file, kMostBytes);
+    if (!there.ok()) return there.error().code == Errc::kNotFound ? ok_status() : there.error();
+    std::string kept;
+    for (std::size_t at = 0; at < there->size();) {
+      const std::size_t end = std::min(there->find('\n', at), there->size() - 1) + 1;
+      const std::string line = there->substr(at, end - at);
+      const std::size_t id_end = line.find(": ");
+      if (line.starts_with("{") && id_end != std::string::npos &&
+          !begun_.contains(line.substr(1, id_end - 1)))
+        kept += line;
+      at = end;
+    }
+    responses_.insert(0, kept);
+    return ok_status();
+  }
+
   void say(const cvdp::Record& record, const std::string& what) const {
     if (options_.quiet) return;
     std::fprintf(stderr, "%s:%llu: %s: %s\n", options_.file.c_str(),
@@ -76,6 +101,7 @@ class PrepareWork {
   const PrepareOptions& options_;
   cvdp::PrepareSettings settings_;
   std::string responses_;
+  std::set<std::string> begun_;  // ids, as JSON has them
   PreparedCount out_;
 };
 

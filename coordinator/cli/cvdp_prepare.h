@@ -15,7 +15,8 @@ struct PrepareOptions {
   bool no_patch = false;
   Selection selection;
   cvdp::ImageNames names;
-  bool quiet = false;  // about what is refused or odd
+  bool quiet = false;           // about what is refused or odd
+  bool keep_responses = false;  // of other problems, in the prompt_response.jsonl that is there
 };
 struct PreparedCount {
   std::uint64_t prepared = 0, refused = 0;

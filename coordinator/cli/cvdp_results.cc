@@ -2,12 +2,14 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/cvdp/heavy.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/prompt.h"
 #include "common/cvdp/results.h"
 #include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/cvdp.h"
+#include "coordinator/cli/cvdp_agent_changes.h"
 #include "coordinator/cli/cvdp_evidence.h"
 #include "coordinator/cli/cvdp_prepare.h"
 
@@ -59,6 +61,20 @@ std::string service_log_name(std::uint64_t issue, const std::string& service,
   return std::to_string(issue) + (services == 1 ? "" : "_" + file_part(service));
 }
 
+void SampleResults::take(SampleResults more) {
+  if (raw.object() == nullptr) raw = cvdp::Value(cvdp::Object());
+  for (cvdp::Member& m : more.raw.object()->members()) raw.object()->set(m.key, std::move(m.value));
+  passed.merge(more.passed);
+  no_verdict.merge(more.no_verdict);
+  responses += more.responses;
+}
+
+Status SampleResults::write(const fs::path& folder, bool with_responses, int indent) const {
+  PROCTOR_CHECK_OK(make_dirs(folder));
+  if (with_responses) PROCTOR_CHECK_OK(write_file(folder / "prompt_response.jsonl", responses));
+  return write_file(folder / "raw_result.json", cvdp::write_json(raw, indent));
+}
+
 // One sample while it is put together.
 class ResultGatherer::Sample {
  public:
@@ -98,10 +114,6 @@ class ResultGatherer::Sample {
     cvdp::Object raw = std::move(first_);
     for (cvdp::Member& m : then_.members()) raw.append(std::move(m.key), std::move(m.value));
     out_.raw = cvdp::Value(std::move(raw));
-    PROCTOR_CHECK_OK(make_dirs(r_.folder));
-    if (r_.single_shot)
-      PROCTOR_CHECK_OK(write_file(r_.folder / "prompt_response.jsonl", responses_));
-    PROCTOR_CHECK_OK(write_file(r_.folder / "raw_result.json", cvdp::write_json(out_.raw)));
     return std::move(out_);
   }
 
@@ -128,7 +140,7 @@ class ResultGatherer::Sample {
   }
 
   std::string judge_name(const cvdp::Record& record) const {
-    return cvdp::contract_id(record) + "-" + r_.method + "-s" + std::to_string(r_.replicate);
+    return cvdp::contract_id(record) + "-" + r_.method + "-s" + std::to_string(r_.sample);
   }
 
   const RunRecord* run_of(const cvdp::Record& record) const {
@@ -166,7 +178,8 @@ class ResultGatherer::Sample {
   Status show_answer(const cvdp::Record& record) {
     if (!r_.single_shot) return ok_status();
     PROCTOR_TRY(const std::optional<cvdp::AnsweredFiles> answer, answer_of(record));
-    responses_ += cvdp::answered_response_line(record, answer ? &answer->files : nullptr) + "\n";
+    out_.responses +=
+        cvdp::answered_response_line(record, answer ? &answer->files : nullptr) + "\n";
     const std::string number = std::to_string(record.id.issue);
     const fs::path harness = r_.folder / record.id.repository / "harness" / number;
     if (answer)
@@ -274,9 +287,24 @@ class ResultGatherer::Sample {
     PROCTOR_CHECK_OK(write_file(reports / (number + "_agent.txt"), said, Durability::kLazy));
     const Result<std::string> patch = read_file(evidence / kPatchFile, limits::kPatchBytes);
     if (!patch.ok() || patch->empty()) return ok_status();
-    const fs::path harness = r_.folder / record.id.repository / "harness" / number;
-    PROCTOR_CHECK_OK(make_dirs(harness));
-    return write_file(harness / "agent_changes.patch", *patch, Durability::kLazy);
+    const std::string text = as_upstream(record, *patch);
+    if (text.empty()) return ok_status();
+    return write_below(r_.folder,
+                       record.id.repository + "/harness/" + number + "/agent_changes.patch", text);
+  }
+
+  // Upstream's form where it has one that can be read: a heavy record's is git's, and so is what
+  // does not come back as files.
+  std::string as_upstream(const cvdp::Record& record, const std::string& patch) const {
+    if (all_.is_heavy(record)) return patch;
+    const auto changes = changes_of(fs::path(all_.dataset_.campaign) / "repos/cvdp.git",
+                                    cvdp::contract_id(record), patch);
+    Result<std::string> text =
+        changes.ok() ? cvdp::agent_changes(*changes) : Result<std::string>(changes.error());
+    if (text.ok()) return *std::move(text);
+    std::fprintf(stderr, "%s: agent_changes.patch is as git has it: %s\n", record.id.text.c_str(),
+                 printable(text.error().detail, 500).c_str());
+    return patch;
   }
 
   // What went to standard output, as upstream; the rest beside it, which upstream loses.
@@ -294,7 +322,6 @@ class ResultGatherer::Sample {
   const ResultGatherer& all_;
   const SampleRequest& r_;
   cvdp::Object first_, then_;
-  std::string responses_;  // prompt_response.jsonl
   SampleResults out_;
 };
 
@@ -305,6 +332,12 @@ ResultGatherer::ResultGatherer(const ImportOptions& dataset,
   for (const Imported::LeftOut& l : left_out) left_out_[l.id] = &l;
   if (report == nullptr) return;
   for (const RunRecord& run : report->runs) runs_[run.name] = &run;
+}
+
+bool ResultGatherer::is_heavy(const cvdp::Record& record) const {
+  const cvdp::ImportSettings& s = dataset_.settings;
+  const auto source = cvdp::heavy_source(record, s.repo_url, s.commit_hash);
+  return !source.ok() || source->has_value();
 }
 
 Status ResultGatherer::each(const std::function<Status(const cvdp::Record&)>& visit) const {

@@ -19,6 +19,7 @@ namespace proctor::cli {
 struct SampleRequest {
   std::string method;           // of the campaign
   std::uint32_t replicate = 1;  // which run of it
+  std::uint32_t sample = 1;     // as the prefix counts it
   bool golden = false;          // the reference answers stand for the candidate's
   fs::path folder;              // upstream's prefix
   bool agent = false;           // what it said and changed is shown too
@@ -32,6 +33,12 @@ struct SampleResults {
   cvdp::Value raw;                                // raw_result.json
   std::map<std::string, bool> passed;             // by problem id; one without a verdict has none
   std::map<std::string, std::string> no_verdict;  // id -> why
+  std::string responses;                          // prompt_response.jsonl, of single-shot methods
+
+  // Those of other problems, of the same sample.
+  void take(SampleResults more);
+  // raw_result.json, indented as write_json() has it, and the responses.
+  Status write(const fs::path& folder, bool with_responses, int indent) const;
 };
 
 // Of the log of one service of a problem that has so many, without its extension.
@@ -42,13 +49,14 @@ class ResultGatherer {
   // Outlived by all it is given; `frozen` and `report` may be null: no problem could be run.
   ResultGatherer(const ImportOptions& dataset, const std::vector<Imported::LeftOut>& left_out,
                  const FrozenCampaign* frozen, const CampaignReport* report);
-  // Writes the logs and raw_result.json.
+  // Writes the logs.
   Result<SampleResults> gather(const SampleRequest& request) const;
   // The answers in words that a judge is to be asked about.
   Result<std::vector<cvdp::JudgeCase>> judge_cases(const SampleRequest& request) const;
 
  private:
   class Sample;
+  bool is_heavy(const cvdp::Record& record) const;
   Status each(const std::function<Status(const cvdp::Record&)>& visit) const;
   const ImportOptions& dataset_;
   const FrozenCampaign* frozen_;

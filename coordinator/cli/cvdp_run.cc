@@ -4,6 +4,7 @@
 
 #include "coordinator/cli/cvdp.h"
 #include "coordinator/cli/cvdp_run_flags.h"
+#include "coordinator/cli/cvdp_run_log.h"
 
 namespace proctor::cli {
 namespace {
@@ -17,27 +18,27 @@ void tell_sample(const SampleResults& sample, const std::string& name) {
     std::printf("  %s: no verdict: %s\n", id.c_str(), why.c_str());
 }
 
-Result<int> run_problems(const CvdpFlags& flags) {
-  PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
+Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
   if (flags.model.model == kLocalExport) {
     PROCTOR_TRY([[maybe_unused]] const auto asked, model_mode(flags.model, plan));
     return export_prompts(plan, flags.model.responses_file);
   }
-  PROCTOR_TRY(const std::optional<CvdpMode> model, model_mode(flags.model, plan));
-  if (model)
-    plan.modes.push_back(*model);
-  else if (!flags.agent.empty())
-    plan.modes.push_back({"agent", "agent", "", false, flags.agent});
-  else if (flags.no_patch)
-    plan.modes.push_back({"no-patch", "noop", "", false});
-  else
-    plan.modes.push_back({"golden", "reference", "", true});
+  PROCTOR_TRY(CvdpMode mode, mode_of(flags, plan));
+  plan.modes.push_back(std::move(mode));
   const std::string name = plan.modes.front().name;
   PROCTOR_TRY(const CvdpOutcome outcome, run_cvdp(std::move(plan)));
-  for (const auto& mode : outcome.samples)
-    for (std::size_t i = 0; i < mode.size(); ++i)
-      tell_sample(mode[i], mode.size() == 1 ? name : name + ", sample " + std::to_string(i + 1));
+  for (const auto& samples : outcome.samples)
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      tell_sample(samples[i],
+                  samples.size() == 1 ? name : name + ", sample " + std::to_string(i + 1));
   return outcome.exit_code;
+}
+
+Result<int> run_problems(const CvdpFlags& flags) {
+  PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
+  PROCTOR_TRY([[maybe_unused]] const auto log, RunLog::open(plan.prefix / "run.log"));
+  const Result<int> done = run_plan(flags, std::move(plan));
+  return done.ok() ? *done : complain(done.error());  // while the log still hears it
 }
 
 }  // namespace

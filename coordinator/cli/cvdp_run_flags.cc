@@ -56,6 +56,15 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
       ->envname("OSS_SIM_IMAGE");
   command.add_option("--oss-pnr-image", s.names.oss_pnr, "for __OSS_PNR_IMAGE__")
       ->envname("OSS_PNR_IMAGE");
+  command
+      .add_option("--verif-eda-image", flags.verif_eda,
+                  "for __VERIF_EDA_IMAGE__; with --license-network, docker compose runs what needs "
+                  "licensed tools")
+      ->envname("VERIF_EDA_IMAGE");
+  command
+      .add_option("--license-network", flags.license_network,
+                  "for __LICENSE_NETWORK__: a Docker network that is there")
+      ->envname("LICENSE_NETWORK");
   command.add_option("--timeout", flags.harness_seconds, "seconds for a service (600)")
       ->check(CLI::Range(std::uint64_t{1}, kDay))
       ->envname("DOCKER_TIMEOUT");
@@ -144,6 +153,10 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
   plan.dataset.settings.harness_limit = std::chrono::seconds(flags.harness_seconds);
   plan.dataset.settings.agent_limit = std::chrono::seconds(flags.agent_seconds);
   plan.dataset.settings.golden_of_redacted = true;
+  cvdp::ImageNames& names = plan.dataset.settings.names;
+  if (!flags.verif_eda.empty()) names.verif_eda = flags.verif_eda;
+  if (!flags.license_network.empty()) names.license_network = flags.license_network;
+  plan.dataset.settings.licensed = !flags.verif_eda.empty() && !flags.license_network.empty();
   PROCTOR_CHECK_OK(check_models(flags.model));
   PROCTOR_CHECK_OK(take_models(flags.model, plan));
   plan.metadata.force_agentic = flags.force_agentic;
@@ -161,6 +174,14 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
                               flags.force_agentic ? cvdp::Shape::kAgentic : cvdp::Shape::kCopilot))
           .string();
   return plan;
+}
+
+Result<CvdpMode> mode_of(const CvdpFlags& flags, const CvdpPlan& plan) {
+  PROCTOR_TRY(std::optional<CvdpMode> model, model_mode(flags.model, plan));
+  if (model) return *std::move(model);
+  if (!flags.agent.empty()) return CvdpMode{"agent", "agent", "", false, flags.agent};
+  if (flags.no_patch) return CvdpMode{"no-patch", "noop", "", false};
+  return CvdpMode{"golden", "reference", "", true};
 }
 
 }  // namespace proctor::cli

@@ -18,6 +18,7 @@ struct CvdpFlags {
   std::uint64_t harness_seconds = 600, agent_seconds = 600;
   bool golden = false, no_patch = false, llm = false;
   std::string agent;  // an image
+  std::string verif_eda, license_network;
   ModelFlags model;
   bool force_agentic = false, force_copilot = false;
   // What was given of the options that cannot be had, with the reason.
@@ -30,5 +31,7 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags);
 void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags);
 // Everything but the modes.  With --force-... the dataset is transformed into the prefix.
 Result<CvdpPlan> plan_of(const CvdpFlags& flags);
+// The one way to work that the flags of `run` ask for.
+Result<CvdpMode> mode_of(const CvdpFlags& flags, const CvdpPlan& plan);
 
 }  // namespace proctor::cli

@@ -1,9 +1,11 @@
 #pragma once
 // A dataset run in one go: imported, frozen, run, and reported in upstream's layout.
-//   PREFIX/campaign/    the campaign with its runs, journal and evidence
+//   PREFIX/campaign/    the campaign with its runs, journal and evidence; campaign-2, ... of what
+//                       was asked for later (cvdp_parts.h)
 //   PREFIX/cvdp.json    what was asked for: another question needs another prefix
 //   PREFIX/...          upstream's files, or in sample_1, sample_2, ... and the composite report
-// Running it again goes on where it stopped; the reports are made anew from the evidence.
+// Running it again goes on where it stopped, with another --id or a larger -n the prefix grows; the
+// reports are made anew from the evidence of all of it.
 // Private to the program.
 #include <cstdint>
 #include <string>
@@ -27,7 +29,10 @@ struct CvdpMode {
   struct SingleShot {
     std::string method;    // as campaign.yaml has it, in JSON
     std::string question;  // what decides its results
-    std::function<Result<cvdp::SingleShotTask>(const cvdp::Record&)> task;
+    // For the samples from the first to the second number.
+    std::function<Result<cvdp::SingleShotTask>(const cvdp::Record&, std::uint32_t, std::uint32_t)>
+        task;
+    bool asks = false;  // a model, with our prompts
   };
   std::optional<SingleShot> single_shot{};
 };

@@ -15,13 +15,15 @@
 namespace proctor::cli {
 namespace {
 
-bool is_image_name(const std::string& image) {
+bool is_name(const std::string& image) {
   for (const char c : image)
     if (!(('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
           std::strchr(".-_/:@", c) != nullptr))
       return false;
   return !image.empty();
 }
+
+Status ask(const std::string& target, const std::string& what);
 
 }  // namespace
 
@@ -31,7 +33,19 @@ std::string docker_socket() {
 }
 
 Status engine_has_image(const std::string& image) {
-  if (!is_image_name(image)) return Error{Errc::kInvalid, "not the name of an image"};
+  if (!is_name(image)) return Error{Errc::kInvalid, "not the name of an image"};
+  return ask("/images/" + image + "/json", "image " + image);
+}
+
+Status engine_has_network(const std::string& network) {
+  if (!is_name(network) || network.find('/') != std::string::npos)
+    return Error{Errc::kInvalid, "not the name of a network"};
+  return ask("/networks/" + network, "network " + network);
+}
+
+namespace {
+
+Status ask(const std::string& target, const std::string& what) {
   const std::string path = docker_socket();
   const Error away{Errc::kUnavailable, "no Docker Engine answers at " + path};
   sockaddr_un address{};
@@ -45,7 +59,7 @@ Status engine_has_image(const std::string& image) {
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return away;
   const std::string request =
-      "GET /images/" + image + "/json HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
+      "GET " + target + " HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
   if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))
     return away;
@@ -61,8 +75,10 @@ Status engine_has_image(const std::string& image) {
   }
   const std::string code = head.substr(9, 3);
   if (code == "200") return ok_status();
-  if (code == "404") return Error{Errc::kNotFound, "the Docker Engine has no image " + image};
+  if (code == "404") return Error{Errc::kNotFound, "the Docker Engine has no " + what};
   return Error{Errc::kUnavailable, "the Docker Engine answered " + code};
 }
+
+}  // namespace
 
 }  // namespace proctor::cli

@@ -1,5 +1,5 @@
 #pragma once
-// One question to a Docker Engine over its unix socket: does it have this image?
+// One question to a Docker Engine over its unix socket: does it have this image, this network?
 #include <string>
 
 #include "common/base/result.h"
@@ -10,5 +10,6 @@ namespace proctor::cli {
 std::string docker_socket();
 // kNotFound: no such image.  kUnavailable: no engine answers.
 Status engine_has_image(const std::string& image);
+Status engine_has_network(const std::string& network);
 
 }  // namespace proctor::cli

@@ -110,7 +110,7 @@ TEST_SUITE("cvdp model") {
       CHECK(judged["tests"][0]["result"] == false);
       CHECK(judged["errors"] == false);
       CHECK(raw["cvdp_copilot_w_0004"]["tests"][1]["bleu_score"] == 1.0);
-      CHECK(contains(scene.text(sample + "report.txt"), "Model/Agent: m"));
+      CHECK(contains(scene.text(sample + "report.txt"), "Model/Agent: m\nPrompts: Proctor 1 (up"));
       CHECK(contains(scene.text(sample + "prompt_response.jsonl"), "\"rtl/a.sv\": \"\\ny"));
       CHECK(scene.text(sample + "cvdp_agentic_good/harness/1/rtl/a.sv") == "\ny\n");
       CHECK(contains(scene.text(sample + "cvdp_agentic_good/prompts/1.md"), "Make it y."));
@@ -139,6 +139,8 @@ TEST_SUITE("cvdp model") {
     INFO(again.err);
     CHECK(again.exit_code == 0);
     CHECK(server.heard().size() == asked);
+    CHECK_FALSE(contains(must(read_file(scene.dir.path() / "again/sample_1/report.txt", 1 << 20)),
+                         "Prompts:"));
     const Json replay = must(
         parse_json(must(read_file(scene.dir.path() / "again/sample_2/raw_result.json", 1 << 20))));
     CHECK(replay["cvdp_agentic_good_0001"]["errors"] == 0);
@@ -314,6 +316,20 @@ TEST_SUITE("cvdp model") {
     INFO(done.err);
     CHECK(done.exit_code == 0);
     CHECK(scene.raw()["cvdp_agentic_a_0001"]["errors"] == 0);
+    const fs::path sweep = scene.dir.path() / "sweep";
+    const CommandOutcome swept =
+        run_proctor({"cvdp", "sweep", (scene.dir.path() / "problems.jsonl").string(), "-m", "mine",
+                     "-m", "other/one", "--model-program", program.string(), "-p", sweep.string()},
+                    std::chrono::minutes(2));
+    INFO(swept.err);
+    CHECK(swept.exit_code == 0);
+    const Json rows = must(parse_json(must(read_file(sweep / "sweep_report.json", 1 << 20))));
+    REQUIRE(rows["sweep"].size() == 2);
+    CHECK(rows["sweep"][1]["model_or_agent"] == "other/one");
+    CHECK(rows["sweep"][1]["work_dir"] == (sweep / "problems/other_one").string());
+    CHECK(rows["sweep"][1]["variant"] == "agentic");
+    CHECK(rows["sweep"][1]["passed"] == 1.0);
+    CHECK(rows["sweep"][1]["pass_pct"] == 100.0);
     const auto refused = [&](std::vector<std::string> more, const char* why) {
       const CommandOutcome out = scene.run(lines, std::move(more));
       CHECK(out.exit_code == 2);

@@ -65,6 +65,82 @@ TEST_SUITE("cvdp run") {
     CHECK(contains(other.err, "another question (modes)"));
   }
 
+  TEST_CASE("a prefix grows by another --id, by the rest of the dataset and by more samples") {
+    if (!have_oci("a prefix that grows")) return;
+    const RunScene scene(Runner::kOci);
+    std::string lines;
+    for (const char* id : {"cvdp_agentic_a_0001", "cvdp_agentic_b_0002", "cvdp_agentic_c_0003"}) {
+      ShellProblem p;
+      p.id = id;
+      p.compose = service(kImage, kIsY);
+      lines += line_of(p);
+    }
+    const auto problems = [&](const std::string& sample = "") {
+      std::string out;
+      const Json raw = scene.raw(sample);
+      for (const auto& [id, item] : raw.items()) out += id.substr(13, 1) + item["errors"].dump();
+      return out;
+    };
+    const auto attempts = [&] {
+      std::size_t out = 0;
+      for (const auto& entry : fs::recursive_directory_iterator(scene.dir.path() / "work"))
+        out += entry.path().filename() == "report.json" &&
+                       entry.path().parent_path().filename() == "attempt-1"
+                   ? 1U
+                   : 0U;
+      return out;
+    };
+    const auto responses = [&](const std::string& sample = "") {
+      const std::string text = scene.text(sample + "prompt_response.jsonl");
+      return std::ranges::count(text, '\n');
+    };
+    const auto run = [&](const std::vector<std::string>& more) {
+      const CommandOutcome done = scene.run(lines, more);
+      INFO(done.err);
+      CHECK(done.exit_code == 0);
+    };
+    run({"-i", "cvdp_agentic_b_0002"});
+    CHECK(problems() == "b0");
+    run({"-i", "cvdp_agentic_a_0001"});
+    CHECK(problems() == "a0b0");
+    CHECK(responses() == 2);
+    CHECK(contains(scene.text("raw_result.json"), "{\n  \"cvdp_agentic_"));  // as upstream's -i
+    CHECK(contains(scene.text("report.txt"), "cvdp_agentic_b_0002"));
+    CHECK(attempts() == 2);
+    CHECK(contains(scene.text("run.log"), "golden: 1 of 1 problems passed\n"));
+    CHECK(contains(scene.text("run.log"), "golden: 2 of 2 problems passed\n"));
+    run({});  // the one that is missing
+    CHECK(problems() == "a0b0c0");
+    CHECK(attempts() == 3);
+    run({"-n", "2"});  // one more of each
+    CHECK(problems("sample_1/") == "a0b0c0");
+    CHECK(problems("sample_2/") == "a0b0c0");
+    CHECK(attempts() == 6);
+    run({"-n", "3"});
+    CHECK(problems("sample_3/") == "a0b0c0");
+    CHECK(attempts() == 9);
+    CHECK(scene.text("sample_3/cvdp_agentic_c/harness/3/rtl/a.sv") == "y\n");
+    CHECK(responses("sample_3/") == 3);
+    CHECK(contains(scene.text("composite_report.txt"), "Pass@1, n=3"));
+    run({"-n", "3", "-r"});
+    CHECK(attempts() == 9);
+    run({"-n", "2"});  // fewer than there are: those
+    CHECK(attempts() == 9);
+    CHECK(contains(scene.text("composite_report.txt"), "Pass@1, n=2"));
+    const CommandOutcome other = scene.run(lines, {"-i", "cvdp_agentic_a_0001", "-d"});
+    CHECK(other.exit_code == 2);
+    CHECK(contains(other.err, "another question (modes)"));
+    // What all of it handed in replays, sample by sample.
+    const fs::path again = scene.dir.path() / "again";
+    CHECK(run_proctor({"cvdp", "run", (scene.dir.path() / "problems.jsonl").string(), "--answers",
+                       (scene.dir.path() / "work").string(), "-n", "3", "-p", again.string()},
+                      std::chrono::minutes(2))
+              .exit_code == 0);
+    const Json replay =
+        must(parse_json(must(read_file(again / "sample_3/raw_result.json", 1 << 20))));
+    CHECK(replay["cvdp_agentic_b_0002"]["errors"] == 0);
+  }
+
   TEST_CASE("a killed coordinator loses nothing: the same command goes on to the same reports") {
     if (!have_oci("a killed coordinator")) return;
     const RunScene scene(Runner::kOci);

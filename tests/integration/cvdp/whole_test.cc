@@ -1,9 +1,11 @@
 // From a dataset to folders, contracts and reports, as a user types it.
 #include "common/base/files.h"
-#include "tests/integration/cvdp/run_proctor.h"
+#include "common/base/subprocess.h"
+#include "tests/integration/cvdp/sim_scene.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;
+using namespace proctor::testing;
 
 namespace {
 std::string line(const std::string& id, const std::string& harness, const std::string& extra = "") {
@@ -119,6 +121,53 @@ TEST_SUITE("cvdp") {
     CHECK(done.exit_code == 2);
     CHECK(contains(done.out, "0 contracts in"));
     CHECK_MESSAGE(contains(done.err, "no problem was left"), done.err);
+  }
+
+  TEST_CASE("cvdp yaml goes there and back, and show prints what is asked for") {
+    const TempDir dir = must(TempDir::create());
+    ShellProblem p;
+    p.compose = "services:\n  a:\n    image: x\n    command: 'true'\n";
+    p.context = {{"docs/d.md", "one\n\ttwo\n"}};
+    const fs::path file = dir.path() / "p.jsonl", yaml = dir.path() / "p.yaml";
+    must(write_file(file, line_of(p)));
+    CHECK(run_proctor({"cvdp", "yaml", file.string(), "-o", yaml.string()}).exit_code == 0);
+    CHECK(contains(must(read_file(yaml, 1 << 20)), "docker-compose.yml: |\n    services:\n"));
+    const CommandOutcome back = run_proctor({"cvdp", "yaml", yaml.string()});
+    CHECK(back.exit_code == 0);
+    CHECK(must(parse_json(back.out)) == must(parse_json(line_of(p))));
+    const CommandOutcome shown =
+        run_proctor({"cvdp", "show", file.string(), "-i", p.id, "--part", "context"});
+    CHECK(shown.exit_code == 0);
+    CHECK(contains(shown.out, "=== cvdp_agentic_a_0001: cid003, easy, agentic\n"));
+    CHECK(contains(shown.out, "--- context docs/d.md\none\n\ttwo\n"));
+    CHECK_FALSE(contains(shown.out, "services:"));
+    CHECK(run_proctor({"cvdp", "show", file.string(), "-i", "cvdp_none_1"}).exit_code == 2);
+    must(write_file(yaml, "a: [1\n---\nb: 2\n"));
+    const CommandOutcome broken = run_proctor({"cvdp", "yaml", yaml.string()});
+    CHECK(broken.exit_code == 2);
+    CHECK(broken.out == "{\"b\": 2}\n");
+  }
+
+  TEST_CASE("a .env of the current folder is read, never over the environment, and never shown") {
+    const TempDir dir = must(TempDir::create());
+    ShellProblem p;
+    p.compose = "services: {a: {image: __OSS_SIM_IMAGE__}, b: {image: __OSS_PNR_IMAGE__}}\n";
+    must(write_file(dir.path() / "p.jsonl", line_of(p)));
+    must(write_file(dir.path() / ".env",
+                    "# settings\nOSS_SIM_IMAGE = 'from-file:1'\nOSS_PNR_IMAGE=other:1\n"
+                    "OPENAI_USER_KEY=sk-never-shown\nLD_PRELOAD=/nonexistent.so\n"));
+    CommandSpec spec;
+    spec.argv = {proctor_program().string(), "cvdp", "prepare", "p.jsonl"};
+    spec.cwd = dir.path();
+    spec.env = {{"PATH", "/usr/bin:/bin"}, {"OSS_PNR_IMAGE", "from-outside:1"}};
+    const CommandOutcome done = must(run_command(spec));
+    CHECK(done.exit_code == 0);
+    CHECK(contains(done.err, "from .env: OSS_SIM_IMAGE, OPENAI_USER_KEY\n"));
+    CHECK_FALSE(contains(done.err + done.out, "sk-never-shown"));
+    const std::string compose =
+        must(read_file(dir.path() / "work/cvdp_agentic_a/harness/1/docker-compose.yml", 1 << 20));
+    CHECK(contains(compose, "image: from-file:1"));
+    CHECK(contains(compose, "image: from-outside:1"));
   }
 
   TEST_CASE("cvdp merge split stats and refine treat files as upstream's tools do") {

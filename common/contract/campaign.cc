@@ -75,9 +75,17 @@ Usage acceptance_worst_case(const Contract& contract) {
   return out;
 }
 
-Usage worst_case(const Contract& contract, std::chrono::milliseconds wall) {
+Usage acceptance_worst_case(const Contract& contract, const Method& method) {
   Usage out = acceptance_worst_case(contract);
+  out.stored_bytes += 2 * method.environment.setup.size() * limits::kCheckOutputBytes;
+  if (!method.keep.empty()) out.stored_bytes += kKeptBytes;
+  return out;
+}
+
+Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall) {
+  Usage out = acceptance_worst_case(contract, method);
   out.setup_ms *= 2;
+  for (const SetupStep& s : method.environment.setup) out.setup_ms += ms(s.timeout);
   out.agent_ms = ms(wall);
   return out;
 }

@@ -30,6 +30,22 @@ struct ModelCall {
   friend bool operator==(const ModelCall&, const ModelCall&) = default;
 };
 
+// What an agent has beside what each contract gives every agent.  It is the method's, shown to the
+// agent's own phase (and its own setup) alone, and part of no contract.
+struct MethodEnvironment {
+  std::string image;  // its command runs in it; empty: in what the contract says
+  std::map<std::string, std::string> variables;  // of command and setup
+  std::vector<std::string> secrets;              // names; of the command alone
+  std::vector<Toolchain> toolchains;
+  NetworkAccess network{};  // of the command, beside what policies give every agent
+  // Make what lies at $PROCTOR_AGENT, before any workspace is shown; their `inputs` are empty.
+  std::vector<SetupStep> setup;
+  bool empty() const {
+    return image.empty() && variables.empty() && secrets.empty() && toolchains.empty() &&
+           !network.any() && setup.empty();
+  }
+};
+
 struct Method {
   enum class Kind { kNoop, kReference, kCommand, kSingleShot };
   std::string name;
@@ -44,8 +60,12 @@ struct Method {
   // run is tried again later; 0: none.  The campaign's word, not the agent's: whoever has it could
   // take another try.
   int overload_exit = 0;
-  ModelCall call{};  // kSingleShot
-  Digest digest;     // of the canonical form, like a contract's
+  ModelCall call{};                 // kSingleShot
+  Digest digest;                    // of the canonical form, like a contract's
+  MethodEnvironment environment{};  // kCommand
+  // kCommand: globs of files that are kept as evidence when it has ended: of the workspace, or of
+  // its home where they begin with "~/".
+  std::vector<std::string> keep{};
 };
 
 struct Stage {
@@ -64,6 +84,11 @@ struct Envelopes {
   std::map<std::string, MicroUsd> methods;                        // by name
   std::map<std::string, std::map<std::string, MicroUsd>> strata;  // by key, then level
 };
+
+// What is kept of one run for Method::keep: files, and bytes of each and of all together.
+inline constexpr std::size_t kKeptFiles = 64;
+inline constexpr std::uint64_t kKeptFileBytes = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 
 // What one reservation holds: global, stage and task, then method and strata where they have one.
 inline constexpr std::size_t kEnvelopesOfRunMax = 8;
@@ -152,8 +177,9 @@ struct Campaign {
 // What a run of this contract can use at most of what is priced: setup in the agent's and in the
 // fresh workspace, the agent until `wall`, every check until its time limit, and the bytes it
 // keeps.
-Usage worst_case(const Contract& contract, std::chrono::milliseconds wall);
+Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall);
 // The part of it that comes after the agent: the headroom for acceptance and logging (R115).
 Usage acceptance_worst_case(const Contract& contract);
+Usage acceptance_worst_case(const Contract& contract, const Method& method);
 
 }  // namespace proctor

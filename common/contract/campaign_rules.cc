@@ -43,6 +43,7 @@ class Rules {
       single_shot(contract);
       caps(contract);
       isolation(contract);
+      for (const Method& method : c_.methods) environment(contract, method);
     }
   }
 
@@ -54,6 +55,17 @@ class Rules {
              "userspace, and contract " + contract.id + " names no image",
              "kernel, or an environment.image by digest in each contract, which workers with runsc "
              "run");
+  }
+
+  // A method's own beside a contract's: each place in the sandbox shows one folder.
+  void environment(const Contract& contract, const Method& method) {
+    for (const Toolchain& mine : method.environment.toolchains)
+      for (const Toolchain& theirs : contract.environment.toolchains)
+        if (mine.at == theirs.at && mine.path != theirs.path)
+          complain(c_.origin, {"methods"},
+                   "method " + method.name + " shows " + mine.path + " at " + mine.at +
+                       ", where contract " + contract.id + " shows " + theirs.path,
+                   "another `at` for the method's");
   }
 
   void complain(const Origin& origin, std::initializer_list<std::string> fields, std::string found,
@@ -193,8 +205,13 @@ class Rules {
 
   // Once for each contract: the first stage that does not suffice.
   bool suffices(const Contract& contract, const EffectiveCaps& all) {
-    const Usage most = worst_case(contract, *all.caps.wall);
-    const MicroUsd least = price(c_.cost_model, most).total();
+    const auto least_of = [&](const Usage& u) { return price(c_.cost_model, u).total(); };
+    Usage most = worst_case(contract, Method{}, *all.caps.wall);
+    for (const Method& method : c_.methods) {
+      const Usage of_it = worst_case(contract, method, *all.caps.wall);
+      if (least_of(most) < least_of(of_it)) most = of_it;
+    }
+    const MicroUsd least = least_of(most);
     const MicroUsd cap = *all.caps.usd;
     if (least <= cap) return true;
     const std::chrono::milliseconds time(

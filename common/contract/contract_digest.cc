@@ -24,6 +24,31 @@ Json repository_json(const Repository& r) {
   return out;
 }
 
+void put(Json& object, const std::vector<Toolchain>& toolchains) {
+  for (const Toolchain& t : toolchains)
+    object["toolchains"].push_back({{"path", t.path}, {"at", t.at.empty() ? t.path : t.at}});
+}
+
+Json step_json(const SetupStep& s) {
+  Json step = {{"command", s.command},
+               {"timeout", format_duration(s.timeout)},
+               {"network", network_json(s.network)}};
+  if (!s.cache) step["cache"] = false;
+  if (!s.inputs.empty()) step["inputs"] = s.inputs;
+  return step;
+}
+
+Json environment_json(const MethodEnvironment& e) {
+  Json out = Json::object();
+  put(out, "image", e.image);
+  if (!e.variables.empty()) out["variables"] = e.variables;
+  put(out, "secrets", e.secrets);
+  put(out, e.toolchains);
+  if (e.network.any()) out["network"] = network_json(e.network);
+  for (const SetupStep& s : e.setup) out["setup"].push_back(step_json(s));
+  return out;
+}
+
 Json environment_json(const Environment& e) {
   Json out = {{"sandbox", word_of(e.sandbox, kSandboxWords)},
               {"locale", e.locale},
@@ -31,8 +56,7 @@ Json environment_json(const Environment& e) {
               {"variables", e.variables.empty() ? Json::object() : Json(e.variables)}};
   put(out, "image", e.image);
   put(out, "secrets", e.secrets);
-  for (const Toolchain& t : e.toolchains)
-    out["toolchains"].push_back({{"path", t.path}, {"at", t.at.empty() ? t.path : t.at}});
+  put(out, e.toolchains);
   return out;
 }
 
@@ -117,14 +141,7 @@ Json contract_json(const Contract& c) {
   put(out, "title", c.title);
   put(out, "reference_patch", c.reference_patch);
   put(out, "single_shot", c.single_shot);
-  for (const SetupStep& s : c.setup) {
-    Json step = {{"command", s.command},
-                 {"timeout", format_duration(s.timeout)},
-                 {"network", network_json(s.network)}};
-    if (!s.cache) step["cache"] = false;
-    if (!s.inputs.empty()) step["inputs"] = s.inputs;
-    out["setup"].push_back(std::move(step));
-  }
+  for (const SetupStep& s : c.setup) out["setup"].push_back(step_json(s));
   for (const Service& s : c.services) out["services"].push_back(service_json(s));
   for (const Check& check : c.checks) out["checks"].push_back(check_json(check));
   for (const AcceptanceFile& f : c.acceptance_files)
@@ -142,6 +159,10 @@ Json method_json(const Method& m) {
   if (!m.variables.empty()) out["variables"] = m.variables;
   for (const ReferencedFile& f : m.files) out["files"].push_back(f.path);
   if (m.overload_exit != 0) out["overload_exit"] = m.overload_exit;
+  // Absent where they say nothing: methods written before them keep their digests, and workers that
+  // do not know them refuse the others.
+  if (!m.environment.empty()) out["environment"] = environment_json(m.environment);
+  put(out, "keep", m.keep);
   if (m.kind == Method::Kind::kSingleShot && !m.call.model.empty()) {
     out["model"] = m.call.model;
     put(out, "provider", m.call.provider);

@@ -86,6 +86,40 @@ Check read_check(const Node& node, const std::string& path, FileCollector& files
   return check;
 }
 
+// Folders of the host, each shown at a place of its own.
+std::vector<Toolchain> read_toolchains(const Fields& f) {
+  std::vector<Toolchain> out;
+  std::set<std::string> places;
+  f.each("toolchains", [&](const Node& item, const std::string& path) {
+    const Fields t(item, path, kToolchainKeys, f.problems());
+    Toolchain toolchain{t.text("path", Need::kRequired, kHostPathRule),
+                        t.text("at", Need::kOptional, kToolchainAtRule)};
+    if (toolchain.at.empty()) toolchain.at = toolchain.path;
+    if (t.find("at") == nullptr && !toolchain.path.empty() && !is_free_place(toolchain.path))
+      f.problems().wrong(*t.find("path"), t.path("path"), std::string(kToolchainAtRule.expected));
+    if (!places.insert(toolchain.at).second)
+      f.problems().wrong(item, path, "each place in the sandbox once");
+    out.push_back(std::move(toolchain));
+  });
+  return out;
+}
+
+SetupStep read_step(const Node& item, const std::string& path, Keys keys, std::string_view files_at,
+                    FileCollector& files, Problems& problems) {
+  SetupStep step;
+  if (item.kind == Node::Kind::kScalar) {
+    step.command = read_text(item, path, kCommandRule, problems);
+    return step;
+  }
+  const Fields f(item, path, keys, problems);
+  step.command = read_command(f, files, files_at);
+  step.timeout = f.duration("timeout", step.timeout, kLeast);
+  step.network = read_network(f, "network");
+  step.cache = f.flag("cache", true);
+  if (std::ranges::find(keys, "inputs") != keys.end()) step.inputs = f.texts("inputs", kGlobRule);
+  return step;
+}
+
 }  // namespace
 
 bool is_plain_text(std::string_view text) {
@@ -120,17 +154,26 @@ Environment read_environment(const Node& node, Problems& problems) {
   if (f.find("locale") != nullptr) out.locale = f.text("locale", Need::kOptional, kLocaleRule);
   if (f.find("timezone") != nullptr) out.timezone = f.text("timezone", Need::kOptional, kZoneRule);
   out.secrets = f.texts("secrets", kSecretRule);
-  std::set<std::string> places;
-  f.each("toolchains", [&](const Node& item, const std::string& path) {
-    const Fields t(item, path, kToolchainKeys, problems);
-    Toolchain toolchain{t.text("path", Need::kRequired, kHostPathRule),
-                        t.text("at", Need::kOptional, kToolchainAtRule)};
-    if (toolchain.at.empty()) toolchain.at = toolchain.path;
-    if (t.find("at") == nullptr && !toolchain.path.empty() && !is_free_place(toolchain.path))
-      problems.wrong(*t.find("path"), t.path("path"), std::string(kToolchainAtRule.expected));
-    if (!places.insert(toolchain.at).second)
-      problems.wrong(item, path, "each place in the sandbox once");
-    out.toolchains.push_back(std::move(toolchain));
+  out.toolchains = read_toolchains(f);
+  return out;
+}
+
+MethodEnvironment read_method_environment(const Node& node, const std::string& path,
+                                          FileCollector& files, Problems& problems) {
+  const Fields f(node, path, kMethodEnvironmentKeys, problems);
+  MethodEnvironment out;
+  out.image = f.text("image", Need::kOptional, kImageRule);
+  out.variables = f.table("variables", kVariableRule, kVariableValueRule);
+  out.secrets = f.texts("secrets", kSecretRule);
+  for (const std::string& name : out.secrets)
+    if (out.variables.contains(name))
+      problems.wrong(*f.find("secrets"), f.path("secrets"),
+                     "no variable beside it that is called " + name);
+  out.toolchains = read_toolchains(f);
+  out.network = read_network(f, "network");
+  f.each("setup", [&](const Node& item, const std::string& where) {
+    out.setup.push_back(
+        read_step(item, where, kMethodSetupKeys, "PROCTOR_METHOD", files, problems));
   });
   return out;
 }
@@ -138,18 +181,8 @@ Environment read_environment(const Node& node, Problems& problems) {
 std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files) {
   std::vector<SetupStep> out;
   contract.each("setup", [&](const Node& item, const std::string& path) {
-    SetupStep step;
-    if (item.kind == Node::Kind::kScalar) {
-      step.command = read_text(item, path, kCommandRule, contract.problems());
-    } else {
-      const Fields f(item, path, kSetupKeys, contract.problems());
-      step.command = read_command(f, files, "PROCTOR_CONTRACT");
-      step.timeout = f.duration("timeout", step.timeout, kLeast);
-      step.network = read_network(f, "network");
-      step.cache = f.flag("cache", true);
-      step.inputs = f.texts("inputs", kGlobRule);
-    }
-    out.push_back(std::move(step));
+    out.push_back(
+        read_step(item, path, kSetupKeys, "PROCTOR_CONTRACT", files, contract.problems()));
   });
   return out;
 }

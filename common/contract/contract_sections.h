@@ -3,6 +3,7 @@
 // Problems behind the node.
 #include <vector>
 
+#include "common/contract/campaign.h"
 #include "common/contract/contract.h"
 #include "common/contract/fields.h"
 #include "common/contract/rules.h"
@@ -11,6 +12,8 @@ namespace proctor {
 
 Repository read_repository(const Node& node, Problems& problems);
 Environment read_environment(const Node& node, Problems& problems);
+MethodEnvironment read_method_environment(const Node& node, const std::string& path,
+                                          FileCollector& files, Problems& problems);
 std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files);
 std::vector<Check> read_checks(const Fields& contract, FileCollector& files);
 std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCollector& files);

@@ -14,10 +14,40 @@ void read_overload_exit(const Fields& f, Method& out) {
     out.overload_exit = static_cast<int>(f.count("overload_exit", 0, 1, 125));
 }
 
+bool is_kept_path(std::string_view text) {
+  constexpr std::string_view kHome = "~/";
+  if (text.starts_with(kHome)) text.remove_prefix(kHome.size());
+  return is_work_glob(text);
+}
+
+void read_keep(const Fields& f, Method& out) {
+  constexpr TextRule kKeepRule{
+      kPathBytes,
+      "a file or glob of the workspace such as \"logs/*.json\", or of the home: \"~/traj.json\"",
+      is_kept_path};
+  out.keep = f.texts("keep", kKeepRule);
+  if (kKeptFiles < out.keep.size())
+    f.problems().wrong(*f.find("keep"), f.path("keep"),
+                       "at most " + std::to_string(kKeptFiles) + " entries");
+  if (!out.container) return;
+  for (const std::string& path : out.keep)
+    if (path.starts_with('~'))
+      f.problems().wrong(*f.find("keep"), f.path("keep"),
+                         "paths of the workspace: a container has no home");
+}
+
+// A value in the file would stand for the worker's secret.
+void refuse_shared_names(const Fields& f, const Method& out) {
+  for (const std::string& name : out.environment.secrets)
+    if (out.variables.contains(name))
+      f.problems().wrong(*f.find("variables"), f.path("variables"),
+                         name + " either here or in environment.secrets");
+}
+
 void read_command_method(const Fields& f, const FileSource& source, Method& out) {
   FileCollector files(source, f.problems());
   if (const Node* container = f.find("container")) {
-    for (const std::string_view key : {"command", "script", "variables", "files"})
+    for (const std::string_view key : {"command", "script", "variables", "files", "environment"})
       if (const Node* n = f.find(key))
         f.problems().wrong(*n, f.path(key), "either a container or this beside it");
     out.container = read_container(*container, f.path("container"), f.problems());
@@ -25,13 +55,18 @@ void read_command_method(const Fields& f, const FileSource& source, Method& out)
     if (out.container->image.empty())
       f.problems().add(container->at, f.path("container.image"), "nothing", "an image by digest");
     read_overload_exit(f, out);
+    read_keep(f, out);
     return;
   }
   out.command = read_command(f, files, "PROCTOR_METHOD");
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
+  if (const Node* n = f.find("environment"))
+    out.environment = read_method_environment(*n, f.path("environment"), files, f.problems());
+  refuse_shared_names(f, out);
   out.files = files.take();
   read_overload_exit(f, out);
+  read_keep(f, out);
 }
 
 // How a model is reached is the worker's own affair (its models file); here is what is asked of it.
@@ -85,7 +120,9 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
     if (out.kind == Method::Kind::kCommand)
       read_command_method(f, files, out);
     else
-      only_of(f, {"command", "script", "files", "variables", "overload_exit", "container"},
+      only_of(f,
+              {"command", "script", "files", "variables", "overload_exit", "container",
+               "environment", "keep"},
               "command");
     if (out.kind == Method::Kind::kSingleShot)
       read_single_shot(f, out);

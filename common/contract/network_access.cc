@@ -37,6 +37,14 @@ bool is_allowed_place(std::string_view text) {
   return parse_allowed_place(text).ok();
 }
 
+NetworkAccess joined(const NetworkAccess& a, const NetworkAccess& b) {
+  if (a.open || b.open) return {true, {}};
+  NetworkAccess out = a;
+  for (const std::string& place : b.allow)
+    if (std::ranges::find(out.allow, place) == out.allow.end()) out.allow.push_back(place);
+  return out;
+}
+
 std::string describe(const NetworkAccess& access) {
   if (access.open) return "all";
   std::string out;

@@ -30,6 +30,9 @@ struct NetworkAccess {
   friend bool operator==(const NetworkAccess&, const NetworkAccess&) = default;
 };
 
+// What both together may reach.
+NetworkAccess joined(const NetworkAccess& a, const NetworkAccess& b);
+
 // "none", "all" or the entries, for people.
 std::string describe(const NetworkAccess& access);
 

@@ -150,10 +150,14 @@ inline constexpr std::array<KeyName, 8> kAnalysisKeys{"baseline",        "contra
                                                       "interval",        "alpha",     "min_effect",
                                                       "non_inferiority", "pass_k"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 13> kMethodKeys{
-    "name",          "kind",      "command", "script",   "files",    "variables",
-    "overload_exit", "container", "model",   "provider", "attempts", "max_output_tokens",
+inline constexpr std::array<KeyName, 15> kMethodKeys{
+    "name",        "kind",        "command", "script", "files",    "variables", "overload_exit",
+    "container",   "environment", "keep",    "model",  "provider", "attempts",  "max_output_tokens",
     "call_timeout"};
+inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",
+                                                               "toolchains", "network",   "setup"};
+inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",
+                                                         "cache"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
 inline constexpr std::array<KeyName, 9> kBudgetKeys{
     "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};

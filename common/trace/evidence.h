@@ -18,6 +18,8 @@ inline constexpr std::string_view kEventsFile = "events.jsonl";
 inline constexpr std::string_view kPatchFile = "patch.diff";
 inline constexpr std::string_view kReportFile = "report.json";
 inline constexpr std::string_view kAcceptanceDir = "acceptance";
+// Files of the agent that its method keeps, below workspace/ and home/.
+inline constexpr std::string_view kKeptDir = "agent/kept";
 // In acceptance/<id>/: the streams of a check, the file its harness wrote, and its CheckReport.
 inline constexpr std::string_view kStdoutFile = "stdout";
 inline constexpr std::string_view kStderrFile = "stderr";

@@ -51,10 +51,30 @@ Json repository_json(const ManifestInputs& m) {
           {"lockfiles_declared_absent", m.lockfiles.empty()}};
 }
 
+Json toolchains_json(const std::vector<ManifestToolchain>& toolchains) {
+  Json out = Json::array();
+  for (const ManifestToolchain& t : toolchains)
+    out.push_back({{"path", t.path}, {"at", t.at}, {"version", t.version}});
+  return out;
+}
+
+Json cache_json(const ManifestSetupCache& cache) {
+  return {{"use", cache.use}, {"key", cache.key}, {"layer", cache.layer}};
+}
+
+Json method_json(const ManifestMethod& m) {
+  Json out = {{"image", m.image},
+              {"sandbox", m.sandbox},
+              {"variables", Json(m.variables)},
+              {"secrets", Json(m.secrets)},
+              {"toolchains", toolchains_json(m.toolchains)},
+              {"setup", Json(m.setup)},
+              {"keep", Json(m.keep)}};
+  if (m.setup_cache) out["setup_cache"] = cache_json(*m.setup_cache);
+  return out;
+}
+
 Json environment_json(const ManifestInputs& m) {
-  Json toolchains = Json::array();
-  for (const ManifestToolchain& t : m.toolchains)
-    toolchains.push_back({{"path", t.path}, {"at", t.at}, {"version", t.version}});
   Json out = {{"sandbox", m.sandbox},
               {"image", m.image},
               {"enforcement", Json(m.enforcement)},
@@ -62,11 +82,9 @@ Json environment_json(const ManifestInputs& m) {
               {"secrets", Json(m.secrets)},
               {"locale", m.locale},
               {"timezone", m.timezone},
-              {"toolchains", std::move(toolchains)},
+              {"toolchains", toolchains_json(m.toolchains)},
               {"package_managers", Json(m.package_managers)}};
-  if (m.setup_cache)
-    out["setup_cache"] = {
-        {"use", m.setup_cache->use}, {"key", m.setup_cache->key}, {"layer", m.setup_cache->layer}};
+  if (m.setup_cache) out["setup_cache"] = cache_json(*m.setup_cache);
   return out;
 }
 
@@ -140,6 +158,25 @@ Status read_setup_cache(JsonFields& environment, ManifestSetupCache& out) {
   return f.finish();
 }
 
+Status read_toolchains(JsonFields& f, std::vector<ManifestToolchain>& out) {
+  return read_list(f, "toolchains", [&out](JsonFields& one) {
+    out.push_back({.path = one.text("path"), .at = one.text("at"), .version = one.text("version")});
+  });
+}
+
+Status read_method(JsonFields& root, ManifestMethod& m) {
+  JsonFields f(root, "method");
+  m.image = f.text("image");
+  m.sandbox = f.text("sandbox");
+  m.variables = read_map(f, "variables");
+  m.secrets = f.texts("secrets");
+  PROCTOR_CHECK_OK(read_toolchains(f, m.toolchains));
+  m.setup = f.texts("setup");
+  m.keep = f.texts("keep");
+  if (f.has("setup_cache")) PROCTOR_CHECK_OK(read_setup_cache(f, m.setup_cache.emplace()));
+  return f.finish();
+}
+
 Status read_environment(JsonFields& root, ManifestInputs& m) {
   JsonFields f(root, "environment");
   m.sandbox = f.text("sandbox");
@@ -149,10 +186,7 @@ Status read_environment(JsonFields& root, ManifestInputs& m) {
   m.secrets = f.texts("secrets");
   m.locale = f.text("locale");
   m.timezone = f.text("timezone");
-  PROCTOR_CHECK_OK(read_list(f, "toolchains", [&m](JsonFields& one) {
-    m.toolchains.push_back(
-        {.path = one.text("path"), .at = one.text("at"), .version = one.text("version")});
-  }));
+  PROCTOR_CHECK_OK(read_toolchains(f, m.toolchains));
   m.package_managers = read_map(f, "package_managers");
   if (f.has("setup_cache")) PROCTOR_CHECK_OK(read_setup_cache(f, m.setup_cache.emplace()));
   return f.finish();
@@ -215,6 +249,7 @@ Json make_manifest(const ManifestInputs& m) {
   out["identity"] = identity_json(m);
   out["repository"] = repository_json(m);
   out["environment"] = environment_json(m);
+  if (m.own) out["method"] = method_json(*m.own);
   out["entrypoints"] = {
       {"setup", Json(m.setup)}, {"agent", m.agent}, {"acceptance", std::move(acceptance)}};
   out["limits"] = Json(m.limits);
@@ -236,6 +271,7 @@ Result<ManifestInputs> read_manifest(const Json& manifest) {
   PROCTOR_CHECK_OK(read_identity(f, m));
   PROCTOR_CHECK_OK(read_repository(f, m));
   PROCTOR_CHECK_OK(read_environment(f, m));
+  if (f.has("method")) PROCTOR_CHECK_OK(read_method(f, m.own.emplace()));
   PROCTOR_CHECK_OK(read_limits(f, m));
   PROCTOR_CHECK_OK(read_rest(f, m));
   PROCTOR_CHECK_OK(f.finish());

@@ -36,6 +36,17 @@ struct ManifestSetupCache {
   std::string layer;  // digest of what was there: empty unless a hit
 };
 
+// What the method's agent has beside all that: its own environment, and what is kept of it.
+struct ManifestMethod {
+  std::string image, sandbox;  // empty: those of the environment
+  std::map<std::string, std::string> variables;
+  std::vector<std::string> secrets;  // names, never values
+  std::vector<ManifestToolchain> toolchains;
+  std::vector<std::string> setup;
+  std::optional<ManifestSetupCache> setup_cache{};  // none: there is no setup
+  std::vector<std::string> keep;
+};
+
 struct ManifestInputs {
   std::string tool_version;
   // identity: as in the report
@@ -61,6 +72,7 @@ struct ManifestInputs {
   std::vector<ManifestToolchain> toolchains;
   std::map<std::string, std::string> package_managers;  // name -> version
   std::optional<ManifestSetupCache> setup_cache{};  // none: there is no setup, or an older worker
+  std::optional<ManifestMethod> own{};              // none: the method has nothing of its own
   // entry points (R045)
   std::vector<std::string> setup;
   std::string agent;

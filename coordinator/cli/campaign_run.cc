@@ -250,6 +250,7 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
 Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
   PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
+  PROCTOR_CHECK_OK(check_host_things(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());

@@ -26,6 +26,8 @@ struct RunOptions {
 
 // kInvalid: a method asks a model of which local workers know nothing.
 Status check_models(const RunOptions& options, const Campaign& campaign);
+// kInvalid: a run needs a secret or a toolchain that no worker can have (host_check.cc).
+Status check_host_things(const RunOptions& options, const Campaign& campaign);
 // The exit code.  `frozen` need not be on disk as a registered campaign: its folder keeps what the
 // run makes.
 Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen);

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/contract/human_cost.h"
 #include "common/contract/money_word.h"
+#include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
@@ -108,6 +109,10 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
     out += "\n";
   }
   for (const std::string& v : report->violations) out += "    violation: " + printable(v) + "\n";
+  for (const EvidenceFile& f : report->files)
+    if (f.path.starts_with(std::string(kKeptDir) + "/"))
+      out += "    kept of its agent: " + printable(f.path) + " (" + std::to_string(f.bytes) +
+             " bytes)\n";
   return out + "    evidence: " + dir.string() + "\n";
 }
 

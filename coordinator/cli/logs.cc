@@ -65,21 +65,28 @@ Result<Place> place_of(const FrozenCampaign& frozen, RunId run, std::uint32_t wa
                    " that is on this machine; proctor explain says where it is"};
 }
 
-// The order in which they are written: setup, agent, acceptance's setup, checks.
-int rank_of(const fs::path& relative) {
+// The order in which they are written.
+enum Rank { kSetup, kMethodSetup, kAgent, kAcceptanceSetup, kChecks, kNone };
+
+Rank rank_of(const fs::path& relative) {
   const std::string first = relative.begin()->string();
-  if (first == "setup-agent") return 0;
-  if (first == "agent") return 1;
-  if (first == "setup-acceptance") return 2;
-  return first == kAcceptanceDir ? 3 : -1;
+  if (first == "setup-agent") return kSetup;
+  if (first == "setup-method") return kMethodSetup;
+  if (first == "agent") return kAgent;
+  if (first == "setup-acceptance") return kAcceptanceSetup;
+  return first == kAcceptanceDir ? kChecks : kNone;
+}
+
+bool is_kept(const fs::path& relative) {
+  return relative.generic_string().starts_with(std::string(kKeptDir) + "/");
 }
 
 bool is_of(const fs::path& relative, const std::string& phase) {
-  const int rank = rank_of(relative);
-  if (phase == "setup") return rank == 0 || rank == 2;
-  if (phase == "agent") return rank == 1;
-  if (phase == "checks") return rank == 3;
-  return 0 <= rank;
+  const Rank rank = rank_of(relative);
+  if (phase == "setup") return rank == kSetup || rank == kMethodSetup || rank == kAcceptanceSetup;
+  if (phase == "agent") return rank == kAgent;
+  if (phase == "checks") return rank == kChecks;
+  return rank != kNone;
 }
 
 // What programs wrote to their streams; no link is followed.
@@ -92,10 +99,21 @@ std::vector<fs::path> streams_in(const fs::path& dir, const std::string& phase) 
     const std::string name = it->path().filename().string();
     if (!name.ends_with("stdout") && !name.ends_with("stderr")) continue;
     const fs::path relative = it->path().lexically_relative(dir);
-    if (is_of(relative, phase)) out.push_back(relative);
+    if (is_of(relative, phase) && !is_kept(relative)) out.push_back(relative);
   }
   std::ranges::sort(out, {}, [](const fs::path& p) { return std::pair(rank_of(p), p.string()); });
   return out;
+}
+
+// Files of the agent that its method keeps: named, since nobody knows what is in them.
+void tell_kept(const Place& place) {
+  const Result<std::vector<TreeEntry>> all = list_tree(place.dir);
+  if (!all.ok()) return;
+  for (const TreeEntry& e : *all)
+    if (!e.folder && is_kept(e.path))
+      std::fprintf(stderr, "kept: %s (%llu bytes)\n",
+                   printable((place.dir / e.path).string(), limits::kDetailBytes).c_str(),
+                   static_cast<unsigned long long>(e.bytes));
 }
 
 // To a terminal nothing goes that it would obey; to a file or a pipe the bytes go as they are.
@@ -167,6 +185,7 @@ Result<int> show_logs(const LogsArgs& args) {
       return std::move(now).error();
     }
   }
+  if (args.phase.empty() || args.phase == "agent") tell_kept(place);
   if (seen.empty())
     std::fprintf(stderr, "attempt %u of %s has no output%s\n", place.attempt, args.run.c_str(),
                  args.phase.empty() ? "" : (" of phase " + args.phase).c_str());

@@ -80,6 +80,7 @@ Result<int> try_one(TryArgs args) {
   args.options.workers = args.options.slots = 1;
   PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   PROCTOR_CHECK_OK(check_models(args.options, campaign));
+  PROCTOR_CHECK_OK(check_host_things(args.options, campaign));
   if (journal_owner(StateFolder{place}.journal(), Millis(0)))
     return Error{Errc::kConflict, "it is being tried now, in " + place.string()};
   PROCTOR_CHECK_OK(remove_tree(place));

@@ -4,19 +4,33 @@
 #include <tuple>
 
 #include "common/base/assert.h"
+#include "common/contract/host_things.h"
 #include "coordinator/core/unfit.h"
 
 namespace proctor {
 
 namespace capability {
-std::uint32_t image_bit(std::size_t index) {
+std::uint64_t image_bit(std::size_t index) {
   constexpr std::size_t kOwnBits = 19;  // the twentieth is of all others
   return kImageFirst << std::min(index, kOwnBits);
 }
 
-std::uint32_t from_features(const std::vector<std::string>& features,
-                            const std::vector<std::string>& images) {
-  std::uint32_t has = 0;
+std::uint64_t thing_bit(std::size_t index) {
+  constexpr std::size_t kFirst = 32, kOwnBits = 31;  // the last is of all others
+  return std::uint64_t{1} << (kFirst + std::min(index, kOwnBits));
+}
+
+std::uint64_t from_features(const std::vector<std::string>& features,
+                            const std::vector<std::string>& images,
+                            const std::vector<std::string>& things) {
+  std::uint64_t has = 0;
+  for (std::size_t i = 0; i < things.size(); ++i)
+    if (std::ranges::find(features, std::string(kLacks) + things[i]) == features.end())
+      has |= thing_bit(i);
+  // Of those that share a bit one that is lacking takes it.
+  for (std::size_t i = 0; i < things.size(); ++i)
+    if (std::ranges::find(features, std::string(kLacks) + things[i]) != features.end())
+      has &= ~thing_bit(i);
   for (const std::string& f : features) {
     if (f == "sandbox:bubblewrap") has |= kBubblewrap;
     if (f == "sandbox:docker") has |= kDocker | kImages;
@@ -34,10 +48,10 @@ std::uint32_t from_features(const std::vector<std::string>& features,
 }
 
 namespace {
-std::string in_words(std::uint32_t bits, const char* image) {
+std::string in_words(std::uint64_t bits, const char* image) {
   std::string out;
-  const auto add = [&](std::uint32_t of, const char* name) {
-    if ((bits & of) != 0) out += (out.empty() ? "" : " and ") + std::string(name);
+  const auto add = [&](std::uint64_t of, const std::string& name) {
+    if ((bits & of) != 0) out += (out.empty() ? "" : " and ") + name;
   };
   add(kBubblewrap, "bubblewrap");
   if ((bits & kDocker) != 0)
@@ -46,25 +60,41 @@ std::string in_words(std::uint32_t bits, const char* image) {
     add(kImages, image);
   add(kNull, "the null sandbox");
   add(kUserspace, "isolation in user space (runsc)");
-  return out.empty() ? "nothing special" : out;
+  return out;
+}
+
+// Those of the bits, as people call them.
+std::string things_in_words(std::uint64_t bits, const std::vector<std::string>& things,
+                            const char* between) {
+  std::string out;
+  for (std::size_t i = 0; i < things.size(); ++i)
+    if ((bits & thing_bit(i)) != 0) out += (out.empty() ? "" : between) + describe_thing(things[i]);
+  return out;
 }
 }  // namespace
 
-std::string describe(std::uint32_t needs) {
+std::string describe(std::uint64_t needs, const std::vector<std::string>& things) {
   // Of images in user space the Engine runs none.
-  return in_words((needs & kUserspace) != 0 ? needs & ~kImages : needs, "Docker");
+  std::string out = in_words((needs & kUserspace) != 0 ? needs & ~kImages : needs, "Docker");
+  const std::string of_host = things_in_words(needs, things, " and ");
+  if (!out.empty() && !of_host.empty()) out += " and ";
+  out += of_host;
+  return out.empty() ? "nothing special" : out;
 }
-std::string describe_offer(std::uint32_t has) {
-  constexpr std::uint32_t kAny = kBubblewrap | kImages;
+std::string describe_offer(std::uint64_t has, const std::vector<std::string>& things) {
+  constexpr std::uint64_t kAny = kBubblewrap | kImages;
   std::string unfit = describe_unfit(kAny, has);
   if (const std::string more = describe_unfit(kUserspace, has); !more.empty())
     unfit += (unfit.empty() ? "" : " and ") + more;
-  return in_words(has, "stored images") +
-         (unfit.empty() ? "" : " (not " + unfit + ", which does not isolate there)");
+  const std::string out = in_words(has, "stored images");
+  const std::string lacks = things_in_words(~has, things, " and ");
+  return (out.empty() ? "nothing special" : out) +
+         (unfit.empty() ? "" : " (not " + unfit + ", which does not isolate there)") +
+         (lacks.empty() ? "" : ", but not " + lacks);
 }
-std::string describe_unfit(std::uint32_t needs, std::uint32_t has) {
+std::string describe_unfit(std::uint64_t needs, std::uint64_t has) {
   std::string out;
-  const auto add = [&](bool needed, std::uint32_t bit, const char* name) {
+  const auto add = [&](bool needed, std::uint64_t bit, const char* name) {
     if (needed && (has & bit) != 0) out += (out.empty() ? "" : " and ") + std::string(name);
   };
   const bool userspace = (needs & kUserspace) != 0,
@@ -109,7 +139,7 @@ WorkerIndex Roster::index_of(const WorkerId& id) {
   return it->second;
 }
 
-void Roster::update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint32_t has,
+void Roster::update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint64_t has,
                     Instant now) {
   constexpr std::size_t kPastMax = 8;
   change(i, [&](WorkerState& w) {
@@ -148,7 +178,7 @@ void Roster::release(WorkerIndex i) {
   });
 }
 
-std::optional<WorkerIndex> Roster::pick(std::uint32_t needs) const {
+std::optional<WorkerIndex> Roster::pick(std::uint64_t needs) const {
   for (const auto& [minus_free, i] : by_free_) {
     if (minus_free == 0) return std::nullopt;  // sorted: nobody after it has a free slot
     if ((needs & ~workers_[i].has) == 0) return i;
@@ -156,7 +186,7 @@ std::optional<WorkerIndex> Roster::pick(std::uint32_t needs) const {
   return std::nullopt;
 }
 
-std::optional<WorkerIndex> Roster::pick(std::uint32_t needs,
+std::optional<WorkerIndex> Roster::pick(std::uint64_t needs,
                                         const std::function<bool(const WorkerId&)>& not_at) const {
   for (const auto& [minus_free, i] : by_free_) {
     if (minus_free == 0) return std::nullopt;
@@ -165,7 +195,7 @@ std::optional<WorkerIndex> Roster::pick(std::uint32_t needs,
   return std::nullopt;
 }
 
-std::optional<WorkerIndex> Roster::pick_alone(std::uint32_t needs) const {
+std::optional<WorkerIndex> Roster::pick_alone(std::uint64_t needs) const {
   std::optional<WorkerIndex> out;
   for (WorkerIndex i = 0; i < workers_.size(); ++i) {
     const WorkerState& w = workers_[i];
@@ -176,7 +206,7 @@ std::optional<WorkerIndex> Roster::pick_alone(std::uint32_t needs) const {
   return out;
 }
 
-std::optional<WorkerIndex> Roster::pick_to_keep(std::uint32_t needs) const {
+std::optional<WorkerIndex> Roster::pick_to_keep(std::uint64_t needs) const {
   std::optional<WorkerIndex> out;
   for (WorkerIndex i = 0; i < workers_.size(); ++i) {
     const WorkerState& w = workers_[i];
@@ -186,7 +216,7 @@ std::optional<WorkerIndex> Roster::pick_to_keep(std::uint32_t needs) const {
   return out;
 }
 
-bool Roster::anyone_has(std::uint32_t needs) const {
+bool Roster::anyone_has(std::uint64_t needs) const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [&](const WorkerState& w) { return w.present && (needs & ~w.has) == 0; });
 }

@@ -14,26 +14,36 @@
 
 namespace proctor {
 
-// What a worker can run, as a bit set; a task needs some of them.
+// What a worker can run, as a bit set; a run needs some of them.
 namespace capability {
-inline constexpr std::uint32_t kBubblewrap = 1;
-inline constexpr std::uint32_t kDocker = 2;
-inline constexpr std::uint32_t kNull = 4;
-inline constexpr std::uint32_t kUserspace = 8;  // images, by a kernel in user space
+inline constexpr std::uint64_t kBubblewrap = 1;
+inline constexpr std::uint64_t kDocker = 2;
+inline constexpr std::uint64_t kNull = 4;
+inline constexpr std::uint64_t kUserspace = 8;  // images, by a kernel in user space
 // One bit for each image of the campaign, in the order of PlanView::images; those beyond share the
 // last.  A worker with an engine has them all, one without has those of its store.
-inline constexpr std::uint32_t kImageFirst = 0x100;
-inline constexpr std::uint32_t kImages = 0x0fff'ff00;
-std::uint32_t image_bit(std::size_t index);
+inline constexpr std::uint64_t kImageFirst = 0x100;
+inline constexpr std::uint64_t kImages = 0x0fff'ff00;
+std::uint64_t image_bit(std::size_t index);
+// One bit for each thing that a run needs of its worker's host (contract/host_things.h), in the
+// order of PlanView::things; those beyond share the last.  A worker has what it does not say it
+// lacks: it finds out when it is assigned what needs it, and gives that back.
+inline constexpr std::uint64_t kThings = 0xffff'ffff'0000'0000;
+std::uint64_t thing_bit(std::size_t index);
+inline constexpr std::uint64_t kAll = ~std::uint64_t{0};
 // Of no worker and no task: a suspected run needs the whole worker, and an empty one offers it.
-inline constexpr std::uint32_t kAlone = 0x8000'0000;
+inline constexpr std::uint64_t kAlone = 0x8000'0000;
 // `images`: the campaign's, as features name them ("image:base:latest").
 // Likewise: a run that failed before its agent began waits for a worker that has not failed at it.
-inline constexpr std::uint32_t kElsewhere = 0x4000'0000;
-std::uint32_t from_features(const std::vector<std::string>& features,
-                            const std::vector<std::string>& images = {});
-std::string describe(std::uint32_t needs);      // of a task: "Docker"
-std::string describe_offer(std::uint32_t has);  // of a worker: "bubblewrap and stored images"
+inline constexpr std::uint64_t kElsewhere = 0x4000'0000;
+// `things`: likewise, "secret:API_KEY".
+std::uint64_t from_features(const std::vector<std::string>& features,
+                            const std::vector<std::string>& images = {},
+                            const std::vector<std::string>& things = {});
+// Of a run: "bubblewrap and secret API_KEY"; of a worker: "bubblewrap and stored images, but not
+// secret API_KEY".
+std::string describe(std::uint64_t needs, const std::vector<std::string>& things = {});
+std::string describe_offer(std::uint64_t has, const std::vector<std::string>& things = {});
 }  // namespace capability
 
 // A worker's place in the roster.  Stable for the campaign: names are never forgotten.
@@ -44,7 +54,7 @@ struct WorkerState {
   BootId boot;
   std::uint32_t slots = 0;
   std::uint32_t held = 0;  // attempts that occupy a slot, from the ask until the result
-  std::uint32_t has = 0;
+  std::uint64_t has = 0;
   Instant last_sync;
   bool present = false;
   bool suspect = false;
@@ -78,7 +88,7 @@ class Roster {
   const WorkerState& at(WorkerIndex i) const { return workers_[i]; }
   std::size_t size() const { return workers_.size(); }
 
-  void update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint32_t has, Instant now);
+  void update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint64_t has, Instant now);
   void set_suspect(WorkerIndex i, bool suspect);
   void leave(WorkerIndex i);
   std::optional<WorkerIndex> find(const WorkerId& id) const;
@@ -89,18 +99,18 @@ class Roster {
 
   // The worker with most free slots among those that have all of `needs`; ties by name order of
   // arrival.
-  std::optional<WorkerIndex> pick(std::uint32_t needs) const;
+  std::optional<WorkerIndex> pick(std::uint64_t needs) const;
   // Likewise, and of no worker that `not_at` says yes of.
-  std::optional<WorkerIndex> pick(std::uint32_t needs,
+  std::optional<WorkerIndex> pick(std::uint64_t needs,
                                   const std::function<bool(const WorkerId&)>& not_at) const;
   // An empty worker that has all of `needs`: one that is kept first.
-  std::optional<WorkerIndex> pick_alone(std::uint32_t needs) const;
+  std::optional<WorkerIndex> pick_alone(std::uint64_t needs) const;
   // Which one to keep for a run alone: the least busy that has all of `needs`, and is not kept yet.
-  std::optional<WorkerIndex> pick_to_keep(std::uint32_t needs) const;
+  std::optional<WorkerIndex> pick_to_keep(std::uint64_t needs) const;
   std::uint64_t free_slots() const { return free_total_; }
   std::uint64_t slots() const;
   // Does anybody who is here have all of `needs`, free or not?
-  bool anyone_has(std::uint32_t needs) const;
+  bool anyone_has(std::uint64_t needs) const;
   std::uint64_t present() const;  // workers that are here
 
  private:

@@ -30,7 +30,7 @@ void RunQueue::wake_scope(ScopeId scope) {
   if (by_scope_.contains(scope)) woken_scopes_.insert(scope);
 }
 
-void RunQueue::wake_workers(std::uint32_t has) {
+void RunQueue::wake_workers(std::uint64_t has) {
   for (const auto& [needs, waiting] : by_needs_)
     if ((needs & ~has) == 0) woken_needs_.insert(needs);
 }
@@ -41,7 +41,7 @@ std::optional<RunId> RunQueue::first() {
   const auto offer = [&](RunId run) { least = least ? std::min(*least, run) : run; };
   if (!ready_.empty()) offer(*ready_.begin());
   for (const ScopeId scope : woken_scopes_) offer(*by_scope_.at(scope).begin());
-  for (const std::uint32_t needs : woken_needs_) offer(*by_needs_.at(needs).begin());
+  for (const std::uint64_t needs : woken_needs_) offer(*by_needs_.at(needs).begin());
   if (cursor_ < skipped_.size()) offer(RunId(cursor_));
   return least;
 }
@@ -116,8 +116,8 @@ std::optional<ScopeId> RunQueue::waiting_for(RunId run) const {
   return std::nullopt;
 }
 
-std::map<std::uint32_t, std::size_t> RunQueue::waiting_for_workers() const {
-  std::map<std::uint32_t, std::size_t> out;
+std::map<std::uint64_t, std::size_t> RunQueue::waiting_for_workers() const {
+  std::map<std::uint64_t, std::size_t> out;
   for (const auto& [needs, waiting] : by_needs_) out[needs] = waiting.size();
   return out;
 }

@@ -24,8 +24,13 @@ struct PlanView {
   struct Task {
     ScopeId scope;
     MicroUsd ask;                   // reserved for one run of it
-    std::uint32_t needs = 0;        // capabilities a worker must have (bit set)
+    std::uint64_t needs = 0;        // capabilities a worker must have (bit set)
     std::vector<ScopeId> strata{};  // envelopes across the tree that its runs need room in too
+    std::uint64_t agent_needs = 0;  // those that only a method needs which runs a program in it
+  };
+  struct Method {
+    std::uint64_t needs = 0;      // beside its task's
+    bool in_environment = false;  // it runs a program in what the contract says
   };
   std::vector<Run> runs;
   std::vector<Task> tasks;
@@ -35,6 +40,9 @@ struct PlanView {
   std::vector<ScopeSpec> scopes;  // scopes[0] is the campaign's own
   // The images that tasks run in, as workers' features name them; a task's `needs` has their bits.
   std::vector<std::string> images;
+  // What runs need of a host, as workers' features name what they lack; likewise.
+  std::vector<std::string> things;
+  std::vector<Method> methods;  // may be shorter: the others need nothing
   // By scope: it has no cap of its own and holds what the campaign's holds.  May be shorter.
   std::vector<bool> follows;
   // By run: it spreads waits (retry_rules.h).  May be shorter: then its number does.
@@ -68,6 +76,14 @@ struct PlanView {
     return scope.raw() < follows.size() && follows[scope.raw()];
   }
   const Task& task_of(RunId run) const { return tasks[runs[run.raw()].task]; }
+  // Of a worker, by task and method.
+  std::uint64_t needs_of(RunId run) const {
+    const Task& task = task_of(run);
+    const std::size_t method = runs[run.raw()].method;
+    if (methods.size() <= method) return task.needs;
+    const Method& m = methods[method];
+    return task.needs | m.needs | (m.in_environment ? task.agent_needs : 0);
+  }
 };
 
 class RunQueue {
@@ -79,7 +95,7 @@ class RunQueue {
   struct Answer {
     Verdict verdict = Verdict::kTake;
     ScopeId scope;            // kWaitForScope: where money is short while some is still out
-    std::uint32_t needs = 0;  // kWaitForWorker: what no free slot offers
+    std::uint64_t needs = 0;  // kWaitForWorker: what no free slot offers
   };
   // Takes the first run in plan order that `judge` lets start.  Looks at `scan_max` candidates at
   // most, so that one call stays short; call again until it answers nothing.
@@ -87,7 +103,7 @@ class RunQueue {
 
   void put_back(RunId run);              // it is to be done again: order by plan position
   void wake_scope(ScopeId scope);        // money came back to this envelope
-  void wake_workers(std::uint32_t has);  // a slot with these capabilities is free
+  void wake_workers(std::uint64_t has);  // a slot with these capabilities is free
   void skip(RunId run);                  // restored as ended: never comes up
   void remove(RunId run);                // queued or waiting, and now neither
 
@@ -98,7 +114,7 @@ class RunQueue {
   // The envelope for whose money an earlier run waits, before this one.
   std::optional<ScopeId> waits_behind(RunId run) const;
   // How many runs wait for a worker, by what they need of it.
-  std::map<std::uint32_t, std::size_t> waiting_for_workers() const;
+  std::map<std::uint64_t, std::size_t> waiting_for_workers() const;
 
  private:
   std::optional<RunId> first();
@@ -111,9 +127,9 @@ class RunQueue {
   std::uint32_t cursor_ = 0;
   std::set<RunId> ready_;  // before the cursor, to be considered now
   std::map<ScopeId, std::set<RunId>> by_scope_;
-  std::map<std::uint32_t, std::set<RunId>> by_needs_;
+  std::map<std::uint64_t, std::set<RunId>> by_needs_;
   std::set<ScopeId> woken_scopes_;
-  std::set<std::uint32_t> woken_needs_;
+  std::set<std::uint64_t> woken_needs_;
   std::size_t pending_ = 0;
 };
 

@@ -267,7 +267,7 @@ class Scheduler {
   void fault_worked(const FaultSubject& subject, const AttemptId& id, WorkerIndex from);
   void park_if_at_fault(const FaultSubject& subject);
   std::string describe_fault(const FaultSubject& subject) const;
-  bool another_could(std::uint32_t needs, const std::function<bool(const WorkerId&)>& failed) const;
+  bool another_could(std::uint64_t needs, const std::function<bool(const WorkerId&)>& failed) const;
   bool waits_for_another(RunId run) const;
   bool is_shut(RunId run) const;
   void shut(RunId run);
@@ -286,7 +286,7 @@ class Scheduler {
   void withdraw_blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
   // Who gets which worker.
   std::optional<WorkerIndex> worker_for(RunId run) const;
-  std::uint32_t needs_of(RunId run) const;
+  std::uint64_t needs_of(RunId run) const;
   void seat(Attempt& attempt, WorkerIndex w);
   void remember_owner(RunId run, WorkerIndex w);
   // Whom the grant names of this attempt; nothing: nobody knows any more.

@@ -15,6 +15,14 @@ std::int64_t whole(std::uint64_t n) {
   return static_cast<std::int64_t>(n);
 }
 
+// Of what a run needs of a host, only what somebody who is here lacks is worth a word.
+std::string describe_needs(std::uint64_t needs, const PlanView& plan, const Roster& roster) {
+  std::uint64_t all_have = capability::kAll;
+  for (WorkerIndex w = 0; w < roster.size(); ++w)
+    if (roster.at(w).present) all_have &= roster.at(w).has;
+  return capability::describe(needs & ~(all_have & capability::kThings), plan.things);
+}
+
 }  // namespace
 
 Explanation Scheduler::why(RunId run) const {
@@ -122,8 +130,8 @@ Explanation Scheduler::why_waiting(RunId run) const {
 }
 
 Explanation Scheduler::why_no_worker(RunId run) const {
-  const std::uint32_t needs = plan_.task_of(run).needs;
-  const std::string what = capability::describe(needs);
+  const std::uint64_t needs = plan_.needs_of(run);
+  const std::string what = describe_needs(needs, plan_, roster_);
   Facts facts{{"needs", what}, {"before", whole(before_in_line(run))}};
   if (poison_.is_suspect(run)) {
     facts.emplace_back("worker_losses", whole(poison_.blames(run).size()));
@@ -226,7 +234,7 @@ std::uint64_t Scheduler::before_in_line(RunId run) const {
 }
 
 std::string Scheduler::waiting_for_workers() const {
-  std::map<std::uint32_t, std::size_t> by_needs;
+  std::map<std::uint64_t, std::size_t> by_needs;
   for (const auto& [needs, runs] : queue_.waiting_for_workers())
     by_needs[needs & ~(capability::kAlone | capability::kElsewhere)] += runs;
   std::string out;
@@ -234,7 +242,7 @@ std::string Scheduler::waiting_for_workers() const {
     if (roster_.anyone_has(needs)) continue;
     out += (out.empty() ? "" : ", ") + std::to_string(runs) +
            (runs == 1 ? " run waits" : " runs wait") + " for a worker with " +
-           capability::describe(needs);
+           describe_needs(needs, plan_, roster_);
   }
   return out;
 }

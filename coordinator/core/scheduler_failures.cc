@@ -87,7 +87,7 @@ std::string Scheduler::convict(const AttemptId& id) {
 
 void Scheduler::withdraw_blame(const AttemptId& id, const WorkerId& worker, BootId boot) {
   write(note_of(LossJudged{id, LossJudged::Verdict::kWithdrawn, worker, boot, now_.wall}));
-  queue_.wake_workers(~0U);  // who was a suspect may have company now
+  queue_.wake_workers(capability::kAll);  // who was a suspect may have company now
 }
 
 // Another attempt if the limit allows, else the run ends invalid or a person decides.

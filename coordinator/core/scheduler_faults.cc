@@ -53,14 +53,14 @@ void Scheduler::fault_worked(const FaultSubject& subject, const AttemptId& id, W
   faults_.take(fact);
   write(note_of(fact));
   release_shut(subject);
-  queue_.wake_workers(~0U);  // who waited for another worker need not
+  queue_.wake_workers(capability::kAll);  // who waited for another worker need not
   if (!alone || subject.kind != FaultSubject::Kind::kTask) return;
   const WorkerIndex w = roster_.index_of(alone->worker);
   for (std::uint32_t i = 0; i < alone->failures; ++i) count_host_failure(w);
 }
 
 // Somebody who takes new work, could run it and has not failed at it.
-bool Scheduler::another_could(std::uint32_t needs,
+bool Scheduler::another_could(std::uint64_t needs,
                               const std::function<bool(const WorkerId&)>& failed) const {
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
     const WorkerState& s = roster_.at(w);
@@ -80,7 +80,7 @@ void Scheduler::park_if_at_fault(const FaultSubject& subject) {
     if (tasks < std::min<std::size_t>(2, plan_.tasks.size())) return;
   }
   if (faults_.workers(subject).size() < 2 &&
-      another_could(plan_.task_of(last.attempt.run).needs,
+      another_could(plan_.needs_of(last.attempt.run),
                     [&](const WorkerId& w) { return faults_.failed_at(subject, w); }))
     return;
   FaultFact fact = last;
@@ -154,7 +154,7 @@ bool Scheduler::waits_for_another(RunId run) const {
   const FaultSubject task = task_subject(run), method = method_subject(run);
   const bool of_task = faults_.is_due(task), of_method = faults_.is_due(method);
   if (!of_task && !of_method) return false;
-  return another_could(plan_.task_of(run).needs, [&](const WorkerId& w) {
+  return another_could(plan_.needs_of(run), [&](const WorkerId& w) {
     return (of_task && faults_.failed_at(task, w)) || (of_method && faults_.failed_at(method, w));
   });
 }
@@ -163,7 +163,7 @@ bool Scheduler::waits_for_another(RunId run) const {
 void Scheduler::look_at_faults() {
   const std::vector<FaultSubject> due = faults_.due();
   for (const FaultSubject& subject : due) park_if_at_fault(subject);
-  if (!due.empty()) queue_.wake_workers(~0U);
+  if (!due.empty()) queue_.wake_workers(capability::kAll);
 }
 
 Status Scheduler::restore_fault(const Note& note) {

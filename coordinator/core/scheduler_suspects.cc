@@ -7,13 +7,13 @@
 
 namespace proctor {
 
-std::uint32_t Scheduler::needs_of(RunId run) const {
-  return plan_.task_of(run).needs | (poison_.is_suspect(run) ? capability::kAlone : 0) |
+std::uint64_t Scheduler::needs_of(RunId run) const {
+  return plan_.needs_of(run) | (poison_.is_suspect(run) ? capability::kAlone : 0) |
          (waits_for_another(run) ? capability::kElsewhere : 0);
 }
 
 std::optional<WorkerIndex> Scheduler::worker_for(RunId run) const {
-  const std::uint32_t needs = plan_.task_of(run).needs;
+  const std::uint64_t needs = plan_.needs_of(run);
   if (poison_.is_suspect(run)) return roster_.pick_alone(needs);
   const FaultSubject task = task_subject(run), method = method_subject(run);
   if (!faults_.has_row(task) && !faults_.has_row(method)) return roster_.pick(needs);
@@ -49,14 +49,14 @@ void Scheduler::seat(Attempt& a, WorkerIndex w) {
 
 void Scheduler::wake(WorkerIndex w) {
   const WorkerState& s = roster_.at(w);
-  const std::uint32_t has = s.has | capability::kElsewhere;
+  const std::uint64_t has = s.has | capability::kElsewhere;
   if (s.is_empty()) queue_.wake_workers(has | capability::kAlone);
   if (0 < s.free()) queue_.wake_workers(has);
 }
 
 // One worker at a time gets nothing more until it is empty, as long as a suspect waits for one.
 void Scheduler::keep_for_suspects() {
-  std::optional<std::uint32_t> wanted;
+  std::optional<std::uint64_t> wanted;
   for (const auto& [needs, runs] : queue_.waiting_for_workers())
     if ((needs & capability::kAlone) != 0)
       wanted = needs & ~(capability::kAlone | capability::kElsewhere);

@@ -19,8 +19,8 @@ void Scheduler::handle(const WorkerSynced& e) {
   const bool reborn = before.present && before.boot != e.sync.boot;
   const bool joined = !before.present;
   const std::uint32_t slots = before.kicked == e.sync.boot ? 0 : e.sync.slots;
-  roster_.update(w, e.sync.boot, slots, capability::from_features(e.sync.features, plan_.images),
-                 now_.mono);
+  roster_.update(w, e.sync.boot, slots,
+                 capability::from_features(e.sync.features, plan_.images, plan_.things), now_.mono);
   if (joined || reborn)
     note(reborn ? "worker_restarted" : "worker_joined", std::nullopt,
          e.sync.worker.raw() + " with " + std::to_string(slots) + " slots");
@@ -47,7 +47,8 @@ wire::SyncReply Scheduler::desired(WorkerIndex w) const {
 
 // Attempts that were assigned to the worker and that it never began: their money comes back.  A
 // worker that has slots and gives attempts back said that it could run them, and could not: that
-// counts like a failure of its host, so that nobody is offered the same run for ever.
+// counts like a failure of its host, so that nobody is offered the same run for ever.  Not where it
+// says with that what of a host it lacks: it could not know, and is not offered such a run again.
 void Scheduler::take_back(WorkerIndex w, const wire::Sync& sync) {
   bool any = false;
   for (const AttemptId& id : sync.declined) {
@@ -58,7 +59,8 @@ void Scheduler::take_back(WorkerIndex w, const wire::Sync& sync) {
                            a->granted_boot == sync.boot;
     if (!sent && !unclaimed) continue;
     void_attempt(*a, "worker " + sync.worker.raw() + " gave it back");
-    any = true;
+    const std::uint64_t lacks = plan_.needs_of(id.run) & ~roster_.at(w).has;
+    any = any || (lacks & capability::kThings) == 0;
   }
   if (any && 0 < sync.slots) count_host_failure(w);
 }

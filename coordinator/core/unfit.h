@@ -7,12 +7,12 @@
 namespace proctor::capability {
 
 // In the bits of what a worker has, where nothing needs it.
-inline constexpr std::uint32_t kUnfitBubblewrap = 0x10;
-inline constexpr std::uint32_t kUnfitDocker = 0x20;
-inline constexpr std::uint32_t kUnfitOci = 0x40;
-inline constexpr std::uint32_t kUnfitUserspace = 0x80;
+inline constexpr std::uint64_t kUnfitBubblewrap = 0x10;
+inline constexpr std::uint64_t kUnfitDocker = 0x20;
+inline constexpr std::uint64_t kUnfitOci = 0x40;
+inline constexpr std::uint64_t kUnfitUserspace = 0x80;
 
 // Of the kinds that would run what has these needs, those that are unfit: "Docker and OCI".
-std::string describe_unfit(std::uint32_t needs, std::uint32_t has);
+std::string describe_unfit(std::uint64_t needs, std::uint64_t has);
 
 }  // namespace proctor::capability

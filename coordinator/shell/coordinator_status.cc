@@ -151,7 +151,7 @@ StatusSnapshot Coordinator::snapshot() const {
   for (WorkerIndex i = 0; i < roster.size(); ++i) {
     const WorkerState& w = roster.at(i);
     s.workers.push_back({w.id.raw(), w.slots, w.held, standing(w),
-                         capability::describe_offer(w.has), w.since,
+                         capability::describe_offer(w.has, core_->plan().things), w.since,
                          core_->stands_until(i).value_or(WallTime(0))});
   }
   s.lag = lag_.figures();

@@ -3,20 +3,42 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/contract/host_things.h"
 #include "common/images/image_list.h"
 #include "coordinator/core/roster.h"
 
 namespace proctor {
 namespace {
 
-std::uint32_t needs_image(PlanView& view, const std::string& image) {
+std::uint64_t needs_things(PlanView& view, const std::vector<HostThing>& things) {
+  std::uint64_t out = 0;
+  for (const HostThing& thing : things) {
+    const std::string feature = thing.feature();
+    auto at = std::ranges::find(view.things, feature);
+    if (at == view.things.end()) at = view.things.insert(at, feature);
+    out |= capability::thing_bit(static_cast<std::size_t>(at - view.things.begin()));
+  }
+  return out;
+}
+
+std::uint64_t needs_image(PlanView& view, const std::string& image) {
   const std::string feature = image_feature(image);
   auto at = std::ranges::find(view.images, feature);
   if (at == view.images.end()) at = view.images.insert(at, feature);
   return capability::image_bit(static_cast<std::size_t>(at - view.images.begin()));
 }
 
-std::uint32_t needs_of(PlanView& view, const Contract& contract, Isolation isolation) {
+PlanView::Method needs_of(PlanView& view, const Method& method) {
+  PlanView::Method out;
+  out.in_environment = method.kind == Method::Kind::kCommand && !method.container;
+  out.needs = needs_things(view, things_of(method));
+  if (!method.environment.image.empty()) out.needs |= needs_image(view, method.environment.image);
+  if (method.container && !method.container->image.empty())
+    out.needs |= needs_image(view, method.container->image);
+  return out;
+}
+
+std::uint64_t needs_of(PlanView& view, const Contract& contract, Isolation isolation) {
   const std::string& image = contract.environment.image;
   // Who offers it need not have an Engine.
   if (isolation == Isolation::kUserspace) return capability::kUserspace | needs_image(view, image);
@@ -70,10 +92,15 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
     PROCTOR_ASSERT(contract != nullptr);
     view.tasks.push_back({add_scope("task:" + task.id, task_cap(campaign, task.id)),
                           campaign.run_cap(*contract),
-                          needs_of(view, *contract, campaign.isolation_of(*contract))});
+                          needs_of(view, *contract, campaign.isolation_of(*contract)) |
+                              needs_things(view, things_of(*contract))});
+    view.tasks.back().agent_needs = needs_things(view, agent_things_of(*contract));
   }
   const Envelopes& e = campaign.envelopes;
   for (const std::string& method : plan.shape().methods) {
+    const Method* known = campaign.find_method(method);
+    PROCTOR_ASSERT(known != nullptr);
+    view.methods.push_back(needs_of(view, *known));
     const auto it = e.methods.find(method);
     view.method_scopes.push_back(it == e.methods.end() ? ScopeId(0)
                                                        : add_scope("method:" + method, it->second));

@@ -8,6 +8,7 @@ J = "coordinator/journal/journal.cc"
 S = "coordinator/journal/journal_store.cc"
 P = "coordinator/journal/journal_schema.cc"
 L = "worker/core/run_lifecycle.cc"
+LS = "worker/core/run_lifecycle_setup.cc"
 M = "worker/core/run_meter.cc"
 C = "worker/core/lifecycle_codec.cc"
 K = "worker/shell/spool.cc"
@@ -57,9 +58,10 @@ MUTANTS = [(room, *rest) for room, rows in {
     "lifecycle": [
         ("another commit is run", L, "if (e.commit != plan_.commit) {", "if (false) {"),
         ("another tree is run", L, "!plan_.tree.empty() && e.tree != plan_.tree", "false"),
-        ("a setup that spoke to the network decides", L,
+        ("a setup that spoke to the network decides", LS,
          "step.network ? CheckOutcome::kError : judge(", "false ? CheckOutcome::kError : judge("),
-        ("a failing setup of the untouched tree is run on", L, "  if (state.room == Room::kAgent) {\n", "  if (false) {\n"),
+        ("a failing setup of the untouched tree is run on", LS, "  if (state.room == Room::kAgent) {\n", "  if (false) {\n"),
+        ("an agent that could not be installed is the host's failure", LS, "  verdict_.fault = Fault::kAgent;\n", ""),
         ("the host's failure is the input's", L,
          "const bool host = e.error.code != Errc::kInvalid;", "const bool host = false;"),
         ("a cancel changes what is decided", L, "  if (finished()) return;  // the outcome", "  // the outcome"),

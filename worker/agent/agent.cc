@@ -8,7 +8,6 @@
 namespace proctor {
 namespace {
 
-constexpr const char* kMethodAt = "/proctor/method";
 constexpr const char* kBriefingAt = "/proctor/briefing";
 
 class NoopAgent final : public Agent {

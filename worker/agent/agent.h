@@ -86,6 +86,9 @@ class Agent {
 // Of every kind but kSingleShot, whose agent is worker/model's.
 std::unique_ptr<Agent> make_agent(Method::Kind kind);
 
+// Where the files of a method are.
+inline constexpr const char* kMethodAt = "/proctor/method";
+
 // $PROCTOR_BRIEFING holds at most this much, so that the program can still be started (one string
 // of an environment may have 128 KiB on Linux); the file is always whole.
 inline constexpr std::size_t kBriefingVariableBytes = std::size_t{32} << 10;

@@ -10,6 +10,7 @@
 #include "common/score/agent_end.h"
 #include "common/score/gates.h"
 #include "common/score/patch_end.h"
+#include "worker/core/lifecycle_words.h"
 
 namespace proctor {
 namespace {
@@ -42,16 +43,6 @@ std::string_view name_of(ResultReader reader) {
   PROCTOR_ASSERT(false);
 }
 
-std::string with_words(std::string what, const std::string& words) {
-  return words.empty() ? what : std::move(what) + "; " + words;
-}
-
-// Without what differs between two times that it fails in the same way.
-std::string cause_of(const std::string& what, const ProgramEnd& e) {
-  return what + ": " +
-         (e.end == ExecEnd::kTimedOut ? std::string("stopped at its time limit") : e.describe());
-}
-
 // The exit codes by which a shell, and we ourselves, say that a program could not be run.  The
 // agent may say them too: so what it did before is looked at as well.
 bool may_not_have_started(const AgentEnded& e) {
@@ -60,15 +51,10 @@ bool may_not_have_started(const AgentEnded& e) {
          !e.asked && e.denied.empty();
 }
 
-std::string bounded(std::string text) {
-  if (limits::kDetailBytes < text.size()) text.resize(limits::kDetailBytes);
-  return text;
-}
-
 }  // namespace
 
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
-                             int overload_exit) {
+                             int overload_exit, const std::vector<SetupStep>& method_setup) {
   LifecyclePlan plan;
   plan.overload_exit = overload_exit;
   plan.commit = contract.repository.commit;
@@ -76,6 +62,8 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
   plan.agent_wall = agent_wall;
   for (const SetupStep& s : contract.setup)
     plan.setup.push_back({s.command, s.timeout, s.network.any()});
+  for (const SetupStep& s : method_setup)
+    plan.method_setup.push_back({s.command, s.timeout, s.network.any()});
   for (const Check& c : contract.checks) {
     CheckReport report;
     report.id = c.id;
@@ -190,67 +178,6 @@ void RunLifecycle::after_manifest(const WritingManifest& state, std::uint64_t ev
   } else {
     go(OpeningWorkspace{Room::kAgent}, OpenWorkspace{Room::kAgent});
   }
-}
-
-void RunLifecycle::next_setup(Room room, std::size_t index) {
-  if (index < plan_.setup.size()) {
-    go(SettingUp{room, index}, RunSetup{room, index});
-  } else if (room == Room::kAgent) {
-    stage("brief");
-    go(Briefing{}, GiveBriefing{});
-  } else {
-    next_check(0);
-  }
-}
-
-void RunLifecycle::handle(const SetupEnded& e) {
-  PROCTOR_ASSERT(std::holds_alternative<SettingUp>(state_));
-  const SettingUp state = std::get<SettingUp>(state_);
-  if (e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0) {
-    next_setup(state.room, state.index + 1);
-  } else {
-    setup_failed(state, e);
-  }
-}
-
-void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
-  const LifecyclePlan::Setup& step = plan_.setup[state.index];
-  const std::string name =
-      "setup step " + std::to_string(state.index + 1) + " (" + step.command + ")";
-  const std::string what = name + ": " + e.exec.describe();
-  if (state.room == Room::kAgent) {
-    // On the untouched snapshot: nothing the agent did.  With a network the outside world may be to
-    // blame, which another attempt can tell; without, every attempt would end here.
-    if (step.network) {
-      verdict_.fault = Fault::kTask;
-      verdict_.cause = bounded(cause_of(name, e.exec));
-    }
-    end_invalid(Termination::kInfrastructure,
-                with_words(what + " on the untouched snapshot", e.words), step.network, e.evidence);
-    return;
-  }
-  // It worked on the snapshot, in this attempt; the patch is the difference.  Unless it did not get
-  // to a verdict, or spoke to the network.
-  // The same reading as any check's exit code has (result_reader.h).
-  const CheckOutcome outcome =
-      step.network ? CheckOutcome::kError : judge(Check{}, e.exec.facts(), std::nullopt).outcome;
-  CheckReport setup;
-  setup.id = kSetupCheck;
-  setup.kind = "build";
-  setup.gate = "build";
-  setup.outcome = outcome;
-  setup.exit_code = e.exec.exit_code;
-  setup.wall_ms = static_cast<std::uint64_t>(e.exec.wall.count());
-  setup.command = step.command;
-  setup.timeout_ms = static_cast<std::uint64_t>(step.timeout.count());
-  setup.reader = "exit_code";
-  setup.ended = to_string(e.exec.end);
-  setup.why = bounded(with_words(what, e.words));
-  // They have their events all the same, and no outcome: nobody has seen what they would say.
-  for (CheckReport& check : verdict_.checks) check.why = "did not run: setup failed";
-  verdict_.checks.insert(verdict_.checks.begin(), std::move(setup));
-  for (const CheckReport& check : verdict_.checks) out_.emplace_back(RecordSkippedCheck{check});
-  conclude();
 }
 
 void RunLifecycle::handle(const AgentEnded& e) {
@@ -392,6 +319,9 @@ void RunLifecycle::handle(const StepFailed& e) {
           [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, host); },
           [&](const OpeningWorkspace&) { end("workspace", Termination::kInfrastructure, host); },
           [&](const SettingUp&) { end("setup", Termination::kInfrastructure, host); },
+          [&](const SettingUpMethod&) {
+            end("the method's setup", Termination::kInfrastructure, host);
+          },
           [&](const Briefing&) { end("briefing", Termination::kInfrastructure, host); },
           // A reference patch that does not apply is kInvalid: the contract's fault.
           [&](const AgentRunning&) { end("agent", Termination::kInfrastructure, host); },

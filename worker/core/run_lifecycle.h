@@ -4,7 +4,8 @@
 // out; no clock, no file, no process, no thread.  The shell (RunExecutor) performs one command at a
 // time and answers with one event; only RunCancelAsked and BudgetReached may come at any moment.
 //
-//   snapshot -> manifest -> workspace -> setup... -> briefing -> agent -> extract
+//   snapshot -> manifest -> workspace -> setup... -> method's setup... -> briefing -> agent ->
+//   extract
 //            -> fresh workspace -> apply -> restore -> place -> setup... -> check... -> package
 //
 // Rules beyond docs/requirements.md are in docs/worker.md, "How an attempt ends".
@@ -35,12 +36,14 @@ struct LifecyclePlan {
     bool network = false;
   };
   std::vector<Setup> setup;
+  std::vector<Setup> method_setup;  // installs the agent
   std::vector<CheckReport> checks;  // as they are reported when they never run
   std::chrono::milliseconds agent_wall{0};
   int overload_exit = 0;  // of the method (campaign.h)
 };
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
-                             int overload_exit = 0);
+                             int overload_exit = 0,
+                             const std::vector<SetupStep>& method_setup = {});
 
 enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
 std::string_view to_string(Room room);
@@ -135,6 +138,9 @@ struct RunSetup {  // SetupEnded
   Room room = Room::kAgent;
   std::size_t index = 0;
 };
+struct RunMethodSetup {  // SetupEnded
+  std::size_t index = 0;
+};
 struct GiveBriefing {};           // StepDone
 struct RunAgent {};               // AgentEnded
 struct ExtractPatch {};           // PatchExtracted
@@ -161,9 +167,9 @@ struct RecordTermination {  // R081
 struct StopAgent {};  // the cap is reached: cut the agent off; AgentEnded still follows
 struct Package {};    // last: write the report from verdict(), then nothing more
 using LifecycleCommand =
-    std::variant<TakeSnapshot, WriteManifest, OpenWorkspace, RunSetup, GiveBriefing, RunAgent,
-                 ExtractPatch, ApplyPatch, RestoreProtected, PlaceAcceptanceFiles, RunCheck,
-                 RecordStage, RecordSkippedCheck, RecordTermination, StopAgent, Package>;
+    std::variant<TakeSnapshot, WriteManifest, OpenWorkspace, RunSetup, RunMethodSetup, GiveBriefing,
+                 RunAgent, ExtractPatch, ApplyPatch, RestoreProtected, PlaceAcceptanceFiles,
+                 RunCheck, RecordStage, RecordSkippedCheck, RecordTermination, StopAgent, Package>;
 
 struct Verdict {
   RunOutcome outcome = RunOutcome::kInvalid;
@@ -213,6 +219,9 @@ class RunLifecycle {
     Room room;
     std::size_t index;
   };
+  struct SettingUpMethod {
+    std::size_t index;
+  };
   struct Briefing {};
   struct AgentRunning {};
   struct Extracting {};
@@ -223,9 +232,9 @@ class RunLifecycle {
     std::size_t index;
   };
   struct Packaging {};
-  using State =
-      std::variant<New, TakingSnapshot, WritingManifest, OpeningWorkspace, SettingUp, Briefing,
-                   AgentRunning, Extracting, Applying, Restoring, Placing, Checking, Packaging>;
+  using State = std::variant<New, TakingSnapshot, WritingManifest, OpeningWorkspace, SettingUp,
+                             SettingUpMethod, Briefing, AgentRunning, Extracting, Applying,
+                             Restoring, Placing, Checking, Packaging>;
 
   void handle(const SnapshotReady& e);
   void handle(const StepDone& e);
@@ -243,7 +252,9 @@ class RunLifecycle {
   void after_manifest(const WritingManifest& state, std::uint64_t evidence);
   void agent_unavailable(const AgentEnded& e);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
+  void method_setup_failed(std::size_t index, const SetupEnded& e);
   void next_setup(Room room, std::size_t index);
+  void next_method_setup(std::size_t index);
   void next_check(std::size_t index);
   void go(State next, LifecycleCommand command);
   void stage(std::string_view name);

@@ -26,7 +26,9 @@ bool has_asked_meter(const Usage& u) {
 // That of the contract, or of the method's own image.
 Result<SandboxEngine*> AttemptRun::agent_engine() {
   if (input_.method->container) return container_engine(*input_.method->container);
-  return engine_;
+  if (input_.method->environment.image.empty()) return engine_;
+  const Environment environment = agent_environment();
+  return tools_.engines.wait_for(wish(environment), watch_.token());
 }
 
 Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
@@ -119,12 +121,11 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_TRY(network, give_container_network(spec, contract().policy.agent_network, "agent"));
   } else if (method.kind == Method::Kind::kCommand) {
-    PROCTOR_TRY(spec, spec_for(Room::kAgent, label("agent")));
-    PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+    PROCTOR_TRY(spec, agent_spec(*engine));
     PROCTOR_TRY(scratch, fresh_dir("agent"));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_TRY(server, show_meter(spec));
-    PROCTOR_TRY(network, give_network(spec, contract().policy.agent_network, "agent"));
+    PROCTOR_TRY(network, give_network(spec, agent_network(), "agent"));
   } else if (method.kind == Method::Kind::kSingleShot) {
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     // Shown to nobody: the model is asked by the worker itself.  Its thread keeps the meter's
@@ -136,7 +137,7 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   if (left_program_ == nullptr)
     evidence = note("agent.start", Actor::kHarness,
                     Json{{"method", method.name},
-                         {"network", network_payload(contract().policy.agent_network)},
+                         {"network", network_payload(agent_network())},
                          {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
   const AgentJob job = agent_job(*engine, std::move(spec), std::move(scratch), evidence);
@@ -184,6 +185,7 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
   ended->asked = ended->asked || has_asked_meter(meter_.usage());
   if (const auto stop = meter_.stop()) tell_budget_reached(*stop, ended->evidence);
+  if (Status kept = keep_files(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
   return *ended;
 }
 

@@ -47,18 +47,20 @@ std::uint64_t ms(std::chrono::milliseconds d) {
 }
 
 // Nothing where the two older fields say it all.
-std::map<std::string, std::vector<std::string>> allowed_places(const Contract& c) {
+std::map<std::string, std::vector<std::string>> allowed_places(
+    const Contract& c, const std::vector<SetupStep>& method_setup, const NetworkAccess& agent) {
   std::map<std::string, std::vector<std::string>> out = {
       {"setup", {}}, {"agent", {}}, {"acceptance", {}}};
-  bool lists = c.policy.agent_network != c.policy.check_network;
+  bool lists = agent != c.policy.check_network;
   const auto add = [&](const char* phase, const NetworkAccess& access) {
     lists = lists || access.filtered();
     std::vector<std::string>& places = out[phase];
     for (const std::string& place : access.open ? std::vector<std::string>{"*"} : access.allow)
       if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
   };
-  for (const SetupStep& step : c.setup) add("setup", step.network);
-  add("agent", c.policy.agent_network);
+  for (const auto* setup : {&c.setup, &method_setup})
+    for (const SetupStep& step : *setup) add("setup", step.network);
+  add("agent", agent);
   add("acceptance", c.policy.check_network);
   if (!lists) out.clear();
   return out;
@@ -103,12 +105,15 @@ Json AttemptRun::manifest() const {
     m.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, toolchain_version(t.path)});
   }
   m.setup_cache = setup_cache();
+  m.own = manifest_method();
   // An image says by its digest what is in it; without one the host's programs are shown.
   if (c.environment.image.empty()) m.package_managers = host_packages();
   for (const SetupStep& step : c.setup) {
     m.setup.push_back(step.command);
     m.network_setup = m.network_setup || step.network.any();
   }
+  for (const SetupStep& step : input_.method->environment.setup)
+    m.network_setup = m.network_setup || step.network.any();
   m.agent = input_.method->kind == Method::Kind::kCommand
                 ? input_.method->command
                 : std::string(name_of(input_.method->kind));
@@ -120,8 +125,9 @@ Json AttemptRun::manifest() const {
               {"disk_bytes", c.policy.disk_bytes},
               {"cpu_ms", ms(c.policy.cpu)},
               {"usd_micros", static_cast<std::uint64_t>(input_.assignment.ask.micros())}};
-  m.network_agent = c.policy.agent_network.any() || c.policy.check_network.any();
-  m.network_allowed = allowed_places(c);
+  const NetworkAccess agent = agent_network();
+  m.network_agent = agent.any() || c.policy.check_network.any();
+  m.network_allowed = allowed_places(c, input_.method->environment.setup, agent);
   m.seed = input_.settings->seed;
   m.run_seed = input_.assignment.seed;
   m.seed_deviation = input_.settings->seed_deviation;
@@ -139,6 +145,7 @@ Status AttemptRun::write_manifest() {
   if (!recorder.ok()) return Error{Errc::kUnavailable, recorder.error().detail};
   recorder_ = std::make_unique<RunRecorder>(std::move(recorder).value());
   look_for_layer();
+  look_for_method_layer();
   const Json document = manifest();
   if (const Status written = recorder_->write_manifest(document); !written.ok()) {
     return Error{Errc::kUnavailable, written.error().detail};

@@ -91,14 +91,16 @@ Status AttemptRun::restore(const LeftAttempt& left) {
                                   agent ? RunRecorder::Keep::kAll : RunRecorder::Keep::kMarked));
   recorder_ = std::make_unique<RunRecorder>(std::move(recorder));
   PROCTOR_TRY(engine_, tools_.engines.wait_for(wish(contract().environment), watch_.token()));
-  PROCTOR_TRY(const SandboxEngine* const runs_agent, agent_engine());
+  PROCTOR_TRY(SandboxEngine* const runs_agent, agent_engine());
+  if (!input_.method->environment.image.empty()) method_engine_ = runs_agent;
   if (agent && runs_agent->kind() != SandboxKind::kDocker)
     return Error{Errc::kUnavailable, "its image has another runtime now"};
   PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
-  network_used_ = contract().policy.agent_network.any();
-  for (const SetupStep& step : contract().setup)
-    network_used_ = network_used_ || step.network.any();
+  network_used_ = agent_network().any();
+  for (const auto* setup : {&contract().setup, &input_.method->environment.setup})
+    for (const SetupStep& step : *setup) network_used_ = network_used_ || step.network.any();
   look_for_layer();
+  look_for_method_layer();  // its agent works with it still
   // Where the earlier life worked on a layer there are no copies; what neither has is not trusted.
   std::error_code ec;
   if (fs::exists(kept_made(), ec)) {

@@ -7,6 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "common/score/result_reader.h"
 #include "worker/agent/briefing.h"
 #include "worker/model/call_rules.h"
@@ -53,10 +54,10 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       dir_(std::move(dir)),
       disk_(dir_),
       caps_(caps_of(input)),
-      lifecycle_(
-          lifecycle_plan(input.contract->contract, *caps_.caps.wall, overload_exit(*input.method))),
+      lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
+                                overload_exit(*input.method), input.method->environment.setup)),
       meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
-              acceptance_worst_case(input.contract->contract),
+              acceptance_worst_case(input.contract->contract, *input.method),
               [gate = input.gate, rates = input.settings->rates](
                   const ActionName& action, Instant) -> std::optional<CallWait> {
                 if (gate == nullptr) return std::nullopt;
@@ -183,6 +184,11 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
       tools_.engines.wait_for(wish(contract().environment), watch_.token());
   if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
   engine_ = *engine;
+  if (!input_.method->environment.image.empty()) {
+    const auto other = agent_engine();
+    if (!other.ok()) return StepFailed{other.error(), 0};
+    method_engine_ = *other;
+  }
   if (input_.method->container)
     if (const auto other = container_engine(*input_.method->container); !other.ok())
       return StepFailed{other.error(), 0};
@@ -215,7 +221,9 @@ AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
 }
 
 ShownTo AttemptRun::shown_to() const {
-  return engine_->kind() == SandboxKind::kDocker ? ShownTo::kDockerEngine : ShownTo::kNobody;
+  const bool docker = engine_->kind() == SandboxKind::kDocker ||
+                      (method_engine_ != nullptr && method_engine_->kind() == SandboxKind::kDocker);
+  return docker ? ShownTo::kDockerEngine : ShownTo::kNobody;
 }
 
 Status AttemptRun::open_workspace(Room room) {
@@ -238,14 +246,15 @@ Status AttemptRun::open_workspace(Room room) {
 }
 
 Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
-  return spec_for(room, label, input_.assignment.seed);
+  return spec_for(room, label, input_.assignment.seed, engine_->kind());
 }
 
-Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, std::uint32_t seed) {
-  SandboxSpec spec = dress_sandbox(contract(), engine_->kind(), seed);
+Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, std::uint32_t seed,
+                                         SandboxKind kind) {
+  SandboxSpec spec = dress_sandbox(contract(), kind, seed);
   spec.label = label;
   spec.hold = watch_.hold();
-  if (engine_->kind() == SandboxKind::kDocker) {
+  if (kind == SandboxKind::kDocker) {
     PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
   } else {
     spec.workspace = workspace_->dir();

@@ -76,6 +76,7 @@ class AttemptRun {
   Answer perform(const WriteManifest&);
   Answer perform(const OpenWorkspace& c);
   Answer perform(const RunSetup& c);
+  Answer perform(const RunMethodSetup& c);
   Answer perform(const GiveBriefing&);
   Answer perform(const RunAgent&);
   Answer perform(const ExtractPatch&);
@@ -107,16 +108,37 @@ class AttemptRun {
   Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
                               const ExecSpec& exec, std::stop_token cancel);
   Result<SandboxSpec> spec_for(Room room, const std::string& label);
-  Result<SandboxSpec> spec_for(Room room, const std::string& label, std::uint32_t seed);
+  Result<SandboxSpec> spec_for(Room room, const std::string& label, std::uint32_t seed,
+                               SandboxKind kind);
   // attempt_setup.cc: setup, run or taken from what was kept.
   std::optional<ManifestSetupCache> setup_cache() const;
   void look_for_layer();
   void find_or_make_layer();
+  // What is made once for all runs of this host: it, or the right to make it; or neither, and this
+  // run makes it for itself alone.
+  struct LayerOrMaking {
+    std::optional<SetupLayer> layer{};
+    std::optional<SetupMaking> making{};
+  };
+  LayerOrMaking find_or_make(const Digest& key, std::chrono::milliseconds patience) const;
   Status open_on_layer(Room room);
   Status lay_layer_below();
   Result<LifecycleEvent> run_setup(const RunSetup& c);
   Result<LifecycleEvent> setup_as_kept(const RunSetup& c);
   void record_step(const RunSetup& c, const ExecOutcome& outcome);
+  // attempt_method.cc: what the method's agent has beside what the contract gives.
+  Environment agent_environment() const;
+  NetworkAccess agent_network() const;
+  Result<SandboxSpec> agent_spec(SandboxEngine& engine);
+  std::optional<ManifestMethod> manifest_method() const;
+  void look_for_method_layer();
+  Result<SandboxSpec> method_setup_spec(SandboxEngine& engine);
+  Result<LifecycleEvent> run_method_setup(std::size_t index);
+  Result<LifecycleEvent> method_setup_as_kept(std::size_t index);
+  Json method_setup_payload(std::size_t index, const ExecOutcome& outcome) const;
+  Status keep_method_setup();
+  fs::path method_setup_output(std::size_t index, const char* stream) const;
+  Status keep_files();
   // Where a step's output lies in the evidence, and what its event says.
   fs::path setup_output(const RunSetup& c, const char* stream) const;
   Json setup_payload(const RunSetup& c, const ExecOutcome& outcome) const;
@@ -231,6 +253,7 @@ class AttemptRun {
   std::unique_ptr<RunRecorder> recorder_;
   std::optional<Error> broken_;  // the trace could not be written
   SandboxEngine* engine_ = nullptr;
+  SandboxEngine* method_engine_ = nullptr;  // where the method has an image of its own
   Snapshot snapshot_;
   std::unique_ptr<Workspace> workspace_;  // of the present room
   // The agent's, from its end until a later life would do without.
@@ -246,6 +269,12 @@ class AttemptRun {
   std::optional<SetupLayer> layer_;          // what setup makes of the untouched snapshot
   std::optional<SetupMaking> setup_making_;  // this run makes it
   Json setup_steps_ = Json::array();
+  std::optional<Digest> method_key_;  // likewise, of the method's own setup
+  bool method_hit_ = false;
+  std::optional<SetupLayer> method_layer_;
+  std::optional<SetupMaking> method_making_;
+  Json method_steps_ = Json::array();
+  fs::path method_made_;                       // what it made; empty: it has none
   bool layered_ = false;                       // the layer is in the present workspace
   std::vector<LifecycleEvent> told_;           // what the lifecycle was
   std::uint32_t lives_ = 0;                    // of the worker that had this attempt before

@@ -10,41 +10,15 @@
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/shell/setup_key.h"
+#include "worker/shell/setup_steps.h"
 #include "worker/workspace/copy_tree.h"
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
 namespace {
 
-constexpr const char* kOut = ".stdout";
-constexpr const char* kErr = ".stderr";
-
 std::string setup_name(Room room) {
   return "setup-" + std::string(to_string(room));
-}
-
-// How long another run may take to make a layer.
-std::chrono::milliseconds patience(const Contract& contract) {
-  std::chrono::milliseconds out = std::chrono::minutes(1);
-  for (const SetupStep& step : contract.setup) out += step.timeout;
-  return out;
-}
-
-std::uint64_t count_of(const Json& step, const char* name) {
-  const auto it = step.find(name);
-  return it != step.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-}
-
-std::chrono::milliseconds time_of(const Json& step, const char* name) {
-  return std::chrono::milliseconds(count_of(step, name));
-}
-
-Status copy_output(const fs::path& from, const fs::path& to) {
-  std::error_code ec;
-  if (!fs::exists(from, ec)) return ok_status();
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
-  if (ec) return Error{Errc::kUnavailable, "copy " + from.string() + ": " + ec.message()};
-  return ok_status();
 }
 
 }  // namespace
@@ -63,9 +37,7 @@ void AttemptRun::look_for_layer() {
   if (!content.ok()) return;
   SetupPlace place;
   place.content = content->hex();
-  place.sandbox = to_string(engine_->kind());
-  if (const auto limits = engine_->enforcement(); limits.contains("kernel"))
-    place.sandbox += "+" + limits.at("kernel");
+  place.sandbox = sandbox_word(*engine_);
   place.workspace = to_string(tools_.store.kind(shown_to()));
   std::vector<fs::path> toolchains;
   for (const Toolchain& t : contract().environment.toolchains) toolchains.emplace_back(t.path);
@@ -76,29 +48,37 @@ void AttemptRun::look_for_layer() {
   if (found.ok()) layer_ = std::move(found).value();
 }
 
-// Without either this run does its setup for itself alone.
-void AttemptRun::find_or_make_layer() {
-  if (!setup_key_ || layer_) return;
+AttemptRun::LayerOrMaking AttemptRun::find_or_make(const Digest& key,
+                                                   std::chrono::milliseconds patience) const {
   constexpr std::chrono::milliseconds kPoll{20};
-  const auto until = std::chrono::steady_clock::now() + patience(contract());
+  const auto until = std::chrono::steady_clock::now() + patience;
+  LayerOrMaking out;
   while (!watch_.token().stop_requested() && std::chrono::steady_clock::now() < until) {
-    auto making = tools_.store.layers().begin(*setup_key_);
+    auto making = tools_.store.layers().begin(key);
     if (!making.ok() && making.error().code != Errc::kConflict) {
       log::warn("setup is not kept: " + making.error().detail);
-      return;
+      return out;
     }
     // Whoever had it in his hands may have finished it.
-    if (auto found = tools_.store.layers().find(*setup_key_); found.ok()) {
-      layer_ = std::move(found).value();
-      return;
+    if (auto found = tools_.store.layers().find(key); found.ok()) {
+      out.layer = std::move(found).value();
+      return out;
     }
     if (making.ok()) {
-      setup_making_.emplace(std::move(making).value());
-      setup_steps_ = Json::array();
-      return;
+      out.making.emplace(std::move(making).value());
+      return out;
     }
     pause_for(kPoll, watch_.token());
   }
+  return out;
+}
+
+void AttemptRun::find_or_make_layer() {
+  if (!setup_key_ || layer_) return;
+  LayerOrMaking got = find_or_make(*setup_key_, patience(contract().setup));
+  layer_ = std::move(got.layer);
+  setup_making_ = std::move(got.making);
+  setup_steps_ = Json::array();
 }
 
 Status AttemptRun::open_on_layer(Room room) {
@@ -143,8 +123,8 @@ fs::path AttemptRun::setup_output(const RunSetup& c, const char* stream) const {
 
 Json AttemptRun::setup_payload(const RunSetup& c, const ExecOutcome& outcome) const {
   const SetupStep& step = contract().setup[c.index];
-  Json out = exec_payload(step.command, outcome, step.timeout, setup_output(c, kOut),
-                          setup_output(c, kErr));
+  Json out = exec_payload(step.command, outcome, step.timeout, setup_output(c, kSetupOut),
+                          setup_output(c, kSetupErr));
   out["room"] = to_string(c.room);
   out["step"] = c.index;
   out["network"] = network_payload(step.network);
@@ -155,16 +135,17 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
   const std::string name = setup_name(c.room);
   const std::uint32_t seed = setup_is_cacheable(contract()) ? kSetupSeed : input_.assignment.seed;
-  PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name), seed));
+  PROCTOR_TRY(SandboxSpec spec, spec_for(c.room, label(name), seed, engine_->kind()));
   PROCTOR_CHECK_OK(show_contract_files(spec, FilesFor::kSetup));
   PROCTOR_TRY(auto network, give_network(spec, step.network, name));
-  if (c.room == Room::kAgent) PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment));
+  if (c.room == Room::kAgent)
+    PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment.secrets));
   PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / name));
   ExecSpec exec;
   exec.command = step.command;
   exec.timeout = step.timeout;
-  exec.stdout_file = setup_output(c, kOut);
-  exec.stderr_file = setup_output(c, kErr);
+  exec.stdout_file = setup_output(c, kSetupOut);
+  exec.stderr_file = setup_output(c, kSetupErr);
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
   const std::vector<std::string> refused = network->close();
@@ -187,12 +168,8 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
 }
 
 void AttemptRun::record_step(const RunSetup& c, const ExecOutcome& outcome) {
-  setup_steps_.push_back({{"wall_ms", static_cast<std::uint64_t>(outcome.wall.count())},
-                          {"cpu_ms", static_cast<std::uint64_t>(outcome.cpu.count())},
-                          {"memory_peak", outcome.memory_peak},
-                          {"stdout_bytes", outcome.stdout_bytes},
-                          {"stderr_bytes", outcome.stderr_bytes}});
-  for (const char* stream : {kOut, kErr}) {
+  setup_steps_.push_back(record_of_step(outcome));
+  for (const char* stream : {kSetupOut, kSetupErr}) {
     const fs::path file = setup_output(c, stream);
     const Status kept = copy_output(file, setup_making_->output() / file.filename());
     if (kept.ok()) continue;
@@ -207,16 +184,10 @@ Result<LifecycleEvent> AttemptRun::setup_as_kept(const RunSetup& c) {
   const SetupStep& step = contract().setup[c.index];
   if (layer_->steps.size() <= c.index)
     return Error{Errc::kUnavailable, "layer " + layer_->dir.string() + ": lacks a step"};
-  const Json& was = layer_->steps[c.index];
-  ExecOutcome outcome;
-  outcome.wall = time_of(was, "wall_ms");
-  outcome.cpu = time_of(was, "cpu_ms");
-  outcome.memory_peak = count_of(was, "memory_peak");
-  outcome.stdout_bytes = count_of(was, "stdout_bytes");
-  outcome.stderr_bytes = count_of(was, "stderr_bytes");
+  const ExecOutcome outcome = step_as_recorded(layer_->steps[c.index]);
   network_used_ = network_used_ || step.network.any();
   PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / setup_name(c.room)));
-  for (const char* stream : {kOut, kErr}) {
+  for (const char* stream : {kSetupOut, kSetupErr}) {
     const fs::path file = setup_output(c, stream);
     PROCTOR_CHECK_OK(copy_output(layer_->output() / file.filename(), file));
   }

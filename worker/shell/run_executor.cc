@@ -1,5 +1,7 @@
 #include "worker/shell/run_executor.h"
 
+#include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "common/base/log.h"
@@ -11,6 +13,14 @@
 
 namespace proctor {
 namespace {
+
+constexpr std::size_t kLackingMax = 64;  // a part of the features of a Sync
+
+bool host_has(const HostThing& thing) {
+  if (thing.kind == HostThing::Kind::kSecret) return std::getenv(thing.text.c_str()) != nullptr;
+  std::error_code ec;
+  return fs::exists(thing.text, ec);
+}
 
 wire::ResultMessage blank_result(const AttemptInput& input) {
   wire::ResultMessage result;
@@ -24,11 +34,45 @@ wire::ResultMessage blank_result(const AttemptInput& input) {
 
 Status RunExecutor::can_begin(const AttemptInput& input) {
   if (input.left) return ok_status();  // it has begun, and is paid for
-  Result<SandboxEngine*> engine = engines_.engine_for(
-      {input.contract->contract.environment,
-       stronger(input.contract->contract.policy.isolation, input.settings->isolation)});
-  if (!engine.ok() && engine.error().code == Errc::kUnavailable) return engine.error();
+  const Contract& contract = input.contract->contract;
+  if (wanted_sandbox(contract.environment) == SandboxKind::kNull) return ok_status();
+  for (const HostThing& thing : things_of(contract, *input.method)) {
+    if (host_has(thing)) continue;
+    const std::string feature = thing.feature();
+    const std::lock_guard lock(mutex_);
+    if (lacking_.size() < kLackingMax) lacking_.emplace(feature, thing);
+    return Error{Errc::kUnavailable, "this worker's host lacks " + describe_thing(feature)};
+  }
+  const Isolation isolation = stronger(contract.policy.isolation, input.settings->isolation);
+  Environment of_agent = contract.environment;
+  if (const std::string& image = input.method->environment.image; !image.empty()) {
+    of_agent.sandbox = Environment::Sandbox::kDocker;
+    of_agent.image = image;
+  }
+  const std::array<const Environment*, 2> both = {&contract.environment, &of_agent};
+  for (const Environment* environment : both) {
+    Result<SandboxEngine*> engine = engines_.engine_for({*environment, isolation});
+    if (!engine.ok() && engine.error().code == Errc::kUnavailable) return engine.error();
+  }
   return ok_status();
+}
+
+void RunExecutor::look_again() {
+  std::map<std::string, HostThing> seen;
+  {
+    const std::lock_guard lock(mutex_);
+    seen = lacking_;
+  }
+  std::erase_if(seen, [](const auto& item) { return !host_has(item.second); });
+  const std::lock_guard lock(mutex_);
+  for (const auto& [feature, thing] : seen) lacking_.erase(feature);
+}
+
+std::vector<std::string> RunExecutor::lacking() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> out;
+  for (const auto& [feature, thing] : lacking_) out.push_back(std::string(kLacks) + feature);
+  return out;
 }
 
 Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatch& watch) {

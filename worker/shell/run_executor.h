@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/base/result.h"
+#include "common/contract/host_things.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/spool.h"
 
@@ -30,6 +31,10 @@ class RunExecutor {
   // kUnavailable: this host does not have now what the attempt needs, and nothing of it was begun.
   // May take a second.
   Status can_begin(const AttemptInput& input);
+  // What can_begin() found missing, for features: "lacks:secret:API_KEY".  Does not block.
+  std::vector<std::string> lacking() const;
+  // Forgets what is there by now.
+  void look_again();
   Result<Spool::Entry> execute(const AttemptInput& input, AttemptWatch& watch);
   // The result of one that this worker cannot begin; of `input` only what names the attempt counts.
   Result<Spool::Entry> decline(const AttemptInput& input, const std::string& why);
@@ -45,6 +50,8 @@ class RunExecutor {
   Spool& spool_;
   std::mutex books_mutex_;
   std::map<std::string, std::shared_ptr<MeterBook>> books_;  // by the attempt's folder
+  mutable std::mutex mutex_;
+  std::map<std::string, HostThing> lacking_;  // by feature
 };
 
 }  // namespace proctor

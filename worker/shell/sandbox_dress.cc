@@ -32,8 +32,8 @@ std::map<std::string, std::string> sandbox_environment(const Environment& enviro
   return env;
 }
 
-Status add_secrets(std::map<std::string, std::string>& env, const Environment& environment) {
-  for (const std::string& name : environment.secrets) {
+Status add_secrets(std::map<std::string, std::string>& env, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr)
       return Error{Errc::kUnavailable, "secret " + name + " is not set on this worker"};
@@ -81,6 +81,24 @@ bool shown_to_setup(const Contract& contract, const ReferencedFile& file) {
   if (std::ranges::any_of(contract.setup, named)) return true;
   return std::ranges::none_of(contract.checks, named) &&
          std::ranges::none_of(contract.services, named);
+}
+
+void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, SandboxKind kind,
+                      const std::filesystem::path& made) {
+  std::string path;
+  if (!made.empty()) {
+    spec.mounts.push_back({made, kAgentAt, false});
+    spec.env["PROCTOR_AGENT"] = kAgentAt;
+    path = std::string(kAgentAt) + "/bin:";
+  }
+  for (const Toolchain& toolchain : method.toolchains) {
+    path += shown_at(toolchain) + "/bin:";
+    const bool there = std::ranges::any_of(
+        spec.mounts, [&](const SandboxMount& m) { return m.at == shown_at(toolchain); });
+    if (!there) spec.mounts.push_back({toolchain.path, shown_at(toolchain), false});
+  }
+  if (!runs_images(kind)) spec.env["PATH"].insert(0, path);
+  for (const auto& [name, value] : method.variables) spec.env[name] = value;
 }
 
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed) {

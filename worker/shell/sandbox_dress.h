@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/base/result.h"
-#include "common/contract/contract.h"
+#include "common/contract/campaign.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
@@ -14,13 +14,14 @@ namespace proctor {
 inline constexpr const char* kHomeAt = "/proctor/home";
 inline constexpr const char* kContractAt = "/proctor/contract";
 inline constexpr const char* kResultsAt = "/proctor/results";
+inline constexpr const char* kAgentAt = "/proctor/agent";
 
 // Seeds for test harnesses, locale, time zone, PATH with the toolchains' bin folders first (not for
 // an image, which knows its own), then what the contract declares.
 std::map<std::string, std::string> sandbox_environment(const Environment& environment,
                                                        SandboxKind kind, std::uint32_t seed);
-// Adds the declared secrets.  kUnavailable: one of them is not set on this worker.
-Status add_secrets(std::map<std::string, std::string>& env, const Environment& environment);
+// Adds the declared secrets of these names.  kUnavailable: one of them is not set on this worker.
+Status add_secrets(std::map<std::string, std::string>& env, const std::vector<std::string>& names);
 
 // Is this file of a contract at kContractAt?  All but the answers and what a model is asked: setup
 // and checks run the candidate's code.
@@ -28,6 +29,12 @@ bool shown_to_commands(const Contract& contract, const ReferencedFile& file);
 // To setup too, whose copies an agent could read?  Neither acceptance files nor what a check or a
 // service names as "$PROCTOR_CONTRACT/path" (or by a folder of it) and no step of setup does.
 bool shown_to_setup(const Contract& contract, const ReferencedFile& file);
+
+// What the agent of this method has beside it (campaign.h): toolchains, first in PATH, and
+// variables; then, where its setup made something (a folder of the host), that read-only and its
+// `bin` before all others.  Its secrets and its image are the caller's.
+void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, SandboxKind kind,
+                      const std::filesystem::path& made);
 
 // Limits and toolchains; the workspace, label, network and further mounts are the phase's.
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed);

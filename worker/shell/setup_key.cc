@@ -21,25 +21,34 @@ Json network_of(const NetworkAccess& network) {
   return {{"open", network.open}, {"allow", network.allow}};
 }
 
-Json steps_of(const Contract& c) {
+Json steps_of(const std::vector<SetupStep>& setup) {
   Json out = Json::array();
-  for (const SetupStep& s : c.setup)
+  for (const SetupStep& s : setup)
     out.push_back({{"command", hashed(s.command)},
                    {"timeout_ms", s.timeout.count()},
                    {"network", network_of(s.network)}});
   return out;
 }
 
+Json variables_of(const std::map<std::string, std::string>& variables) {
+  Json out = Json::object();
+  for (const auto& [name, value] : variables) out[name] = hashed(value);
+  return out;
+}
+
+Json toolchains_of(const std::vector<Toolchain>& toolchains) {
+  Json out = Json::array();
+  for (const Toolchain& t : toolchains)
+    out.push_back({{"path", hashed(t.path)}, {"at", hashed(t.at)}});
+  return out;
+}
+
 Json environment_of(const Environment& e) {
-  Json variables = Json::object(), toolchains = Json::array();
-  for (const auto& [name, value] : e.variables) variables[name] = hashed(value);
-  for (const Toolchain& t : e.toolchains)
-    toolchains.push_back({{"path", hashed(t.path)}, {"at", hashed(t.at)}});
   return {{"image", e.image},
-          {"variables", std::move(variables)},
+          {"variables", variables_of(e.variables)},
           {"locale", e.locale},
           {"timezone", e.timezone},
-          {"toolchains", toolchains}};
+          {"toolchains", toolchains_of(e.toolchains)}};
 }
 
 // A setup that fits into one set of limits need not fit into another.
@@ -51,12 +60,21 @@ Json limits_of(const Policy& p) {
           {"cpus", std::to_string(p.cpus)}};
 }
 
+Json file_of(const ReferencedFile& f) {
+  return {{"path", hashed(f.path)}, {"mode", f.mode}, {"bytes", hashed(f.bytes)}};
+}
+
 // As setup finds them at $PROCTOR_CONTRACT.
 Json files_of(const Contract& c) {
   Json out = Json::array();
   for (const ReferencedFile& f : c.files)
-    if (shown_to_setup(c, f))
-      out.push_back({{"path", hashed(f.path)}, {"mode", f.mode}, {"bytes", hashed(f.bytes)}});
+    if (shown_to_setup(c, f)) out.push_back(file_of(f));
+  return out;
+}
+
+Json host_of(const SetupPlace& place) {
+  Json out = Json::array();
+  for (const std::string& word : place.host) out.push_back(hashed(word));
   return out;
 }
 
@@ -68,16 +86,38 @@ bool setup_is_cacheable(const Contract& contract) {
 }
 
 Digest setup_key(const Contract& contract, const SetupPlace& place) {
-  Json host = Json::array();
-  for (const std::string& word : place.host) host.push_back(hashed(word));
-  const Json all = {
-      {"format", kFormat},           {"tree", place.content},
-      {"sandbox", place.sandbox},    {"workspace", place.workspace},
-      {"host", std::move(host)},     {"environment", environment_of(contract.environment)},
-      {"setup", steps_of(contract)}, {"limits", limits_of(contract.policy)},
-      {"files", files_of(contract)}};
+  const Json all = {{"format", kFormat},
+                    {"tree", place.content},
+                    {"sandbox", place.sandbox},
+                    {"workspace", place.workspace},
+                    {"host", host_of(place)},
+                    {"environment", environment_of(contract.environment)},
+                    {"setup", steps_of(contract.setup)},
+                    {"limits", limits_of(contract.policy)},
+                    {"files", files_of(contract)}};
   return sha256(
       all.dump(-1, ' ', true));  // keys are sorted, and all of it is text or whole numbers
+}
+
+bool setup_is_cacheable(const Method& method) {
+  return !method.environment.setup.empty() &&
+         std::ranges::all_of(method.environment.setup, &SetupStep::cache);
+}
+
+Digest method_setup_key(const Method& method, const std::string& image, const SetupPlace& place) {
+  Json files = Json::array();
+  for (const ReferencedFile& f : method.files) files.push_back(file_of(f));
+  const MethodEnvironment& e = method.environment;
+  const Json all = {{"format", kFormat},
+                    {"of", "method"},
+                    {"sandbox", place.sandbox},
+                    {"host", host_of(place)},
+                    {"image", image},
+                    {"variables", variables_of(e.variables)},
+                    {"toolchains", toolchains_of(e.toolchains)},
+                    {"setup", steps_of(e.setup)},
+                    {"files", std::move(files)}};
+  return sha256(all.dump(-1, ' ', true));
 }
 
 bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched) {

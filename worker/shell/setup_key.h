@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "common/contract/contract.h"
+#include "common/contract/campaign.h"
 
 namespace proctor {
 
@@ -23,6 +23,11 @@ struct SetupPlace {
   std::vector<std::string> host;
 };
 Digest setup_key(const Contract& contract, const SetupPlace& place);
+
+// The same of a method's own setup, which sees no task and no secrets: what it makes is the same
+// for every task that runs in this image (empty: none).  `place` has neither content nor workspace.
+bool setup_is_cacheable(const Method& method);
+Digest method_setup_key(const Method& method, const std::string& image, const SetupPlace& place);
 
 // May acceptance use the layer where `touched` is all that the workspace differs from the snapshot
 // in, before setup?  Nothing at all: setup sees what it saw.  Else every step has to have named

@@ -1,6 +1,7 @@
 // WorkerLoop: what is given back without having begun, and an orderly goodbye.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/limits.h"
@@ -54,6 +55,12 @@ void WorkerLoop::cannot_begin(const Key& key, const std::string& why) {
   log::warn("attempt " + to_string(key.second) + " is given back: " + why);
   attempts_.erase(key);
   if (key.first == campaign_) give_back(key.second);
+  // The Sync that gives it back says why, whichever look at the host it comes from.
+  std::vector<std::string> features = features_;
+  for (std::string& lacks : executor_.lacking())
+    if (std::ranges::find(features, lacks) == features.end()) features.push_back(std::move(lacks));
+  tell_change(features);
+  features_ = std::move(features);
   look_at_host(next_look_ = mono_now());
   leave_if_done();
 }

@@ -180,6 +180,7 @@ void WorkerLoop::look_at_host(Instant now) {
   if (looking_ || now < next_look_) return;
   looking_ = true;
   asio::post(look_, [this] {
+    executor_.look_again();
     asio::post(io_, [this, seen = options_.features()]() mutable { host_seen(std::move(seen)); });
   });
 }
@@ -188,19 +189,38 @@ void WorkerLoop::look_at_host(Instant now) {
 void WorkerLoop::host_seen(std::vector<std::string> features) {
   looking_ = false;
   next_look_ = mono_now() + kLook;
+  // What was found missing since this look began, too.
+  for (std::string& lacks : executor_.lacking()) features.push_back(std::move(lacks));
   if (features == features_) {
     if (!declined_.empty()) sync();
     return;
   }
+  tell_change(features);
+  features_ = std::move(features);
+  sync();
+}
+
+void WorkerLoop::tell_change(const std::vector<std::string>& now) const {
   const auto holds = [](const std::vector<std::string>& all, const std::string& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };
-  for (const std::string& f : features_)
-    if (!holds(features, f)) log::warn("this host does not offer " + f + " any more");
-  for (const std::string& f : features)
-    if (!holds(features_, f)) log::info("this host offers " + f + " now");
-  features_ = std::move(features);
-  sync();
+  const auto lacked = [](const std::string& f) {
+    return f.starts_with(kLacks) ? describe_thing(f.substr(kLacks.size())) : std::string();
+  };
+  for (const std::string& f : features_) {
+    if (holds(now, f)) continue;
+    if (const std::string thing = lacked(f); !thing.empty())
+      log::info("this host has " + thing + " now");
+    else
+      log::warn("this host does not offer " + f + " any more");
+  }
+  for (const std::string& f : now) {
+    if (holds(features_, f)) continue;
+    if (const std::string thing = lacked(f); !thing.empty())
+      log::warn("this host lacks " + thing + ": it is given no run that needs it");
+    else
+      log::info("this host offers " + f + " now");
+  }
 }
 
 void WorkerLoop::finish(End end) {

@@ -86,6 +86,7 @@ class WorkerLoop {
   void look_at_host(Instant now);
   void sync_books(Instant now);
   void host_seen(std::vector<std::string> features);
+  void tell_change(const std::vector<std::string>& now) const;
   void cancel(AttemptId attempt, const std::string& reason);
   void suspend(bool suspended);
   void start_ready();

@@ -67,6 +67,34 @@ TEST_SUITE("oci campaign") {
     NetworkScene("  image: \"tools@" + image.id + "\"\n").run_and_check();
   }
 
+  TEST_CASE("an agent in an image works on a task that has none, as in the example") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "agent:1"));
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    const fs::path folder = own.dir() / "campaign";
+    output_of({std::string(PROCTOR_EXAMPLES) + "/agents/make", folder.string(), "image",
+               "agent@" + image.id});
+    ::setenv("MINI_KEY", "a-key-of-this-test", 1);
+    const CommandOutcome ran = proctor::testing::proctor({"run", folder.string()});
+    ::unsetenv("MINI_KEY");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
+    for (const char* r : {"r1", "r2"}) {
+      const fs::path attempt = folder / "runs/greet/mini" / r / "attempt-1";
+      const auto read = [&](const char* file) {
+        return must(read_file(attempt / file, std::size_t{1} << 20));
+      };
+      CHECK(must(parse_json(read("report.json")))["outcome"] == "success");
+      CHECK(contains(read("agent/kept/home/.mini-agent/traj.txt"), "must print"));
+      const Json manifest = must(parse_json(read("manifest.json")));
+      CHECK(manifest["environment"]["sandbox"] == "bubblewrap");
+      CHECK(manifest["environment"]["image"] == "");
+      CHECK(manifest["method"]["sandbox"] == "oci");
+      CHECK(manifest["method"]["image"] == "agent@" + image.id);
+    }
+    CHECK(proctor::testing::proctor({"verify", folder.string()}).exit_code == 0);
+  }
+
   TEST_CASE("a declared secret is in no argument, no file and no foreign environment") {
     if (!can_run()) return;
     const OwnStore own;

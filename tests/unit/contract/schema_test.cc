@@ -95,7 +95,13 @@ TEST_SUITE("contract") {
     check_keys(campaign, "", kCampaignKeys);
     check_keys(campaign, "/properties/policy", kCampaignPolicyKeys);
     check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
-    check_keys(campaign, "/properties/methods/items/anyOf/1/properties/container", kContainerKeys);
+    const std::string method = "/properties/methods/items/anyOf/1/properties";
+    check_keys(campaign, method + "/container", kContainerKeys);
+    check_keys(campaign, method + "/environment", kMethodEnvironmentKeys);
+    const std::string environment = method + "/environment/properties";
+    check_keys(campaign, environment + "/toolchains/items", kToolchainKeys);
+    check_keys(campaign, environment + "/setup/items/anyOf/1", kMethodSetupKeys);
+    CHECK(campaign.at("definitions").at("network") == contract.at("definitions").at("network"));
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);

@@ -66,6 +66,7 @@ struct World {
     const LifecycleCommand& c = log.back();
     if (std::holds_alternative<TakeSnapshot>(c)) return SnapshotReady{kCommit, kTree};
     if (std::holds_alternative<RunSetup>(c)) return SetupEnded{};
+    if (std::holds_alternative<RunMethodSetup>(c)) return SetupEnded{};
     if (std::holds_alternative<RunAgent>(c)) return AgentEnded{true, {}, 9};
     if (std::holds_alternative<ExtractPatch>(c)) return PatchExtracted{};
     if (std::holds_alternative<RestoreProtected>(c)) return ProtectedRestored{};

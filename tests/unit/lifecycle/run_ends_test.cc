@@ -401,6 +401,45 @@ TEST_SUITE("lifecycle") {
     CHECK(world.finish().outcome == RunOutcome::kInvalid);
   }
 
+  TEST_CASE(
+      "a method's setup comes after the task's, and its failure is the agent's, not the task's") {
+    LifecyclePlan plan = plan_of(1, 1);
+    plan.method_setup = {{"pip install mini", std::chrono::seconds(5), true},
+                         {"npm install", std::chrono::seconds(5), false}};
+    {
+      World world(plan);
+      world.until<RunAgent>();
+      CHECK(count<RunSetup>(world.log) == 1);
+      CHECK(count<RunMethodSetup>(world.log) == 2);
+      CHECK(world.finish().outcome == RunOutcome::kSuccess);
+      CHECK(count<RunSetup>(world.log) == 2);  // acceptance's: none of the method's
+      CHECK(count<RunMethodSetup>(world.log) == 2);
+    }
+    for (const std::size_t failing : {0U, 1U}) {
+      World world(plan);
+      world.until<RunMethodSetup>();
+      if (failing == 1) world.feed(SetupEnded{});
+      world.feed(SetupEnded{exec(End::kExited, 3), 7, "stderr ends: no such package"});
+      const Verdict& v = world.finish();
+      CHECK(count<RunAgent>(world.log) == 0);
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kAgentUnavailable);
+      CHECK(v.infrastructure);
+      CHECK(v.fault == Fault::kAgent);
+      const std::string step = failing == 0 ? "the method's setup step 1 (pip install mini): exit 3"
+                                            : "the method's setup step 2 (npm install): exit 3";
+      CHECK(v.cause == step);
+      CHECK(v.rationale == step + "; stderr ends: no such package");
+      CHECK(v.evidence == 7);
+    }
+    World world(plan);
+    world.until<RunMethodSetup>();
+    world.feed(StepFailed{error(Errc::kUnavailable), 3});
+    const Verdict& v = world.finish();
+    CHECK(v.termination == Termination::kInfrastructure);
+    CHECK(v.fault == Fault::kHost);
+  }
+
   TEST_CASE("texts from outside are bounded") {
     World world(plan_of(0, 1));
     world.until<RunCheck>();

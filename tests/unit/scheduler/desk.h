@@ -78,13 +78,14 @@ class Desk {
     feed(WorkerSynced{std::move(s)});
   }
   // A Sync that gives `id` back and mentions nothing else.
-  void decline(const char* worker, AttemptId id, std::uint32_t slots) {
+  void decline(const char* worker, AttemptId id, std::uint32_t slots, const char* lacks = nullptr) {
     wire::Sync s;
     s.worker = WorkerId(worker);
     s.boot = BootId(1);
     s.epoch_seen = Epoch(2);
     s.slots = slots;
     s.features = {"sandbox:null"};
+    if (lacks != nullptr) s.features.emplace_back(lacks);
     s.declined = {id};
     feed(WorkerSynced{std::move(s)});
   }

@@ -7,9 +7,9 @@
 using namespace proctor;
 
 namespace {
-constexpr std::uint32_t kBoth = capability::kNull | capability::kDocker;
-constexpr std::uint32_t kEngine = kBoth | capability::kImages;  // a Docker Engine runs every image
-WorkerIndex join(Roster& roster, const char* name, std::uint32_t slots, std::uint32_t has) {
+constexpr std::uint64_t kBoth = capability::kNull | capability::kDocker;
+constexpr std::uint64_t kEngine = kBoth | capability::kImages;  // a Docker Engine runs every image
+WorkerIndex join(Roster& roster, const char* name, std::uint32_t slots, std::uint64_t has) {
   const WorkerIndex i = roster.index_of(WorkerId(name));
   roster.update(i, BootId(1), slots, has, Instant{});
   return i;
@@ -38,7 +38,7 @@ TEST_SUITE("roster") {
   }
 
   TEST_CASE("isolation in user space is had by who says so, and not by who runs images alone") {
-    const std::uint32_t images = capability::from_features({"sandbox:docker", "sandbox:oci"});
+    const std::uint64_t images = capability::from_features({"sandbox:docker", "sandbox:oci"});
     const std::uint32_t both =
         capability::from_features({"sandbox:docker", "sandbox:oci", "isolation:userspace"});
     Roster roster;
@@ -86,7 +86,7 @@ TEST_SUITE("roster") {
   }
 
   TEST_CASE("a kind that does not isolate where a worker is is nothing that it has") {
-    const std::uint32_t has = capability::from_features(
+    const std::uint64_t has = capability::from_features(
         {"sandbox:null", "unfit:bubblewrap", "unfit:oci", "unfit:userspace", "unfit:anything"});
     CHECK((has & (capability::kBubblewrap | capability::kImages | capability::kUserspace)) == 0);
     CHECK(capability::describe_unfit(capability::kBubblewrap, has) == "bubblewrap");
@@ -105,8 +105,8 @@ TEST_SUITE("roster") {
 
   TEST_CASE("a store of images offers those that are in it, an engine all of them") {
     const std::vector<std::string> images{"image:base:latest", "image:sha256:aa"};
-    const std::uint32_t base = capability::image_bit(0), other = capability::image_bit(1);
-    const std::uint32_t stored =
+    const std::uint64_t base = capability::image_bit(0), other = capability::image_bit(1);
+    const std::uint64_t stored =
         capability::from_features({"sandbox:oci", "image:sha256:aa", "image:unknown"}, images);
     CHECK(stored == other);
     CHECK(capability::describe_offer(stored) == "stored images");
@@ -115,5 +115,26 @@ TEST_SUITE("roster") {
           (base | other));
     CHECK(capability::image_bit(19) == capability::image_bit(400));  // those beyond share one
     CHECK((capability::image_bit(400) & capability::kImages) != 0);
+  }
+
+  TEST_CASE("a host has what its worker does not say it lacks") {
+    const std::vector<std::string> things{"secret:KEY", "toolchain:/opt/go"};
+    const std::uint64_t key = capability::thing_bit(0), go = capability::thing_bit(1);
+    CHECK(capability::from_features({"sandbox:null"}, {}, things) ==
+          (capability::kNull | key | go));
+    const std::uint64_t poor =
+        capability::from_features({"lacks:secret:KEY", "lacks:secret:OTHER"}, {}, things);
+    CHECK(poor == go);
+    CHECK(capability::describe(capability::kBubblewrap | key, things) ==
+          "bubblewrap and secret KEY");
+    CHECK(capability::describe_offer(poor, things) == "nothing special, but not secret KEY");
+    CHECK(capability::describe_offer(go | key | capability::kBubblewrap, things) == "bubblewrap");
+    Roster roster;
+    const WorkerIndex a = join(roster, "a", 9, poor), b = join(roster, "b", 1, go | key);
+    CHECK(roster.pick(key) == b);
+    CHECK(roster.pick(go) == a);
+    CHECK(capability::thing_bit(31) == capability::thing_bit(500));  // those beyond share one
+    CHECK((capability::thing_bit(500) & capability::kThings) != 0);
+    CHECK((capability::kThings & (capability::kAlone | capability::kImages)) == 0);
   }
 }

@@ -96,7 +96,7 @@ TEST_SUITE("run queue") {
     RunQueue queue(plan);
     std::uint32_t has = 2;
     const auto judge = [&](RunId run) -> Answer {
-      const std::uint32_t needs = plan.task_of(run).needs;
+      const std::uint64_t needs = plan.needs_of(run);
       if ((needs & ~has) != 0) return {Verdict::kWaitForWorker, {}, needs};
       return {};
     };

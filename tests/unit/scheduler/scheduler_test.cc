@@ -337,6 +337,24 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.balances()[0].spent == micro(10));
   }
 
+  TEST_CASE("a worker that says what it lacks is not set aside and is offered no such run again") {
+    PlanView plan = plan_of({0, 0, 0, 0});
+    plan.things = {"secret:KEY"};
+    plan.methods = {{capability::thing_bit(0)}, {}};
+    plan.runs[3].method = 1;
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    REQUIRE(desk.assigned == std::vector<AttemptId>{attempt_of(0)});
+    desk.decline("w", attempt_of(0), 1, "lacks:secret:KEY");
+    CHECK(desk.core.roster().at(0).failures == 0);
+    CHECK(desk.assigned.back() == attempt_of(3));  // the one that needs no secret
+    CHECK(desk.core.why(RunId(0)).text.find("secret KEY") != std::string::npos);
+    desk.sync("other", 1);
+    CHECK(desk.assigned.back() == attempt_of(0, 2));
+    CHECK(desk.ledger.balance(kGlobal).reserved == micro(20));
+  }
+
   TEST_CASE("a worker that has room and gives back what it is given is set aside after a while") {
     Desk desk(plan_of({0}));
     desk.start();

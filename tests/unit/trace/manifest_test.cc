@@ -41,6 +41,29 @@ TEST_SUITE("trace") {
     CHECK(source("https://h/x@y") == "https://h/x@y");
   }
 
+  TEST_CASE(
+      "what a method has of its own stands in the manifest, and nothing where it has nothing") {
+    ManifestInputs m = sample_inputs();
+    CHECK_FALSE(make_manifest(m).contains("method"));
+    m.own = ManifestMethod{"tools@sha256:1",
+                           "oci",
+                           {{"MODE", "fast"}},
+                           {"KEY"},
+                           {{"/opt/node", "/opt/node", "v20"}},
+                           {"npm install"},
+                           ManifestSetupCache{"hit", "k", "l"},
+                           {"traj.json"}};
+    const Json made = make_manifest(m);
+    CHECK(verdict(made) == "complete");
+    const auto back = read_manifest(made);
+    REQUIRE(back.ok());
+    CHECK(make_manifest(*back) == made);
+    CHECK(back->own->toolchains[0].version == "v20");
+    Json more = made;
+    more["method"]["more"] = 1;
+    CHECK_FALSE(read_manifest(more).ok());
+  }
+
   TEST_CASE("what was kept of setup is said in one way only") {
     ManifestInputs m = sample_inputs();
     CHECK_FALSE(make_manifest(m)["environment"].contains("setup_cache"));

@@ -86,6 +86,42 @@ TEST_SUITE("setup key") {
     CHECK_FALSE(setup_is_cacheable(c));
   }
 
+  TEST_CASE(
+      "whatever a method's setup can see makes another key, and its secrets and keeps do not") {
+    Method method;
+    method.kind = Method::Kind::kCommand;
+    method.files = {{"install.sh", 0755, "true"}};
+    method.environment.setup.resize(1);
+    method.environment.setup[0].command = "pip install mini";
+    const Digest key = method_setup_key(method, "", kPlace);
+    std::set<Digest> keys = {key};
+    const std::function<void(Method&)> changes[] = {
+        [](Method& m) { m.environment.setup[0].command += " "; },
+        [](Method& m) { m.environment.setup[0].network.open = true; },
+        [](Method& m) { m.environment.variables["A"] = "B"; },
+        [](Method& m) {
+          m.environment.toolchains = {{"/opt/node", "/opt/node"}};
+        },
+        [](Method& m) { m.files[0].bytes = "false"; }};
+    for (const auto& change : changes) {
+      Method m = method;
+      change(m);
+      CHECK(keys.insert(method_setup_key(m, "", kPlace)).second);
+    }
+    CHECK(keys.insert(method_setup_key(method, "sha256:1", kPlace)).second);
+    Method same = method;
+    same.name = "other";
+    same.command = "mini --fast";
+    same.environment.secrets = {"KEY"};
+    same.environment.network.open = true;
+    same.keep = {"traj.json"};
+    CHECK(method_setup_key(same, "", kPlace) == key);
+    CHECK(setup_is_cacheable(same));
+    same.environment.setup[0].cache = false;
+    CHECK_FALSE(setup_is_cacheable(same));
+    CHECK_FALSE(setup_is_cacheable(Method{}));
+  }
+
   TEST_CASE("acceptance relies on what every step said, or on nothing being touched") {
     CHECK(setup_reads_none_of(contract(), {}));
     CHECK(setup_reads_none_of(contract(), {"src/a.c", "docs/deps"}));

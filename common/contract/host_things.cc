@@ -1,0 +1,75 @@
+#include "common/contract/host_things.h"
+
+#include <algorithm>
+
+#include "common/base/digest.h"
+
+namespace proctor {
+namespace {
+
+using Kind = HostThing::Kind;
+
+constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:";
+
+void add(std::vector<HostThing>& out, const std::vector<std::string>& secrets) {
+  for (const std::string& name : secrets) out.push_back({Kind::kSecret, name});
+}
+
+void add(std::vector<HostThing>& out, const std::vector<Toolchain>& toolchains) {
+  for (const Toolchain& t : toolchains) out.push_back({Kind::kToolchain, t.path});
+}
+
+// A program of ours in the contract's own sandbox: neither a baseline nor a program of an image.
+bool sees_the_environment(const Method& method) {
+  return method.kind == Method::Kind::kCommand && !method.container;
+}
+
+}  // namespace
+
+std::string HostThing::feature() const {
+  constexpr std::size_t kMost = 90;
+  const std::string_view kind_word = kind == Kind::kSecret ? kSecret : kToolchain;
+  const bool fits = kind_word.size() + text.size() <= kMost;
+  return std::string(kind_word) + (fits ? text : sha256(text).hex());
+}
+
+std::string describe_thing(std::string_view feature) {
+  std::string out(feature);
+  if (const std::size_t colon = out.find(':'); colon != std::string::npos) out[colon] = ' ';
+  return out;
+}
+
+std::vector<HostThing> things_of(const Contract& contract) {
+  std::vector<HostThing> out;
+  add(out, contract.environment.toolchains);
+  if (!contract.setup.empty()) add(out, contract.environment.secrets);
+  return out;
+}
+
+std::vector<HostThing> agent_things_of(const Contract& contract) {
+  std::vector<HostThing> out;
+  add(out, contract.environment.secrets);
+  return out;
+}
+
+std::vector<HostThing> things_of(const Method& method) {
+  std::vector<HostThing> out;
+  add(out, method.environment.toolchains);
+  add(out, method.environment.secrets);
+  return out;
+}
+
+std::vector<HostThing> things_of(const Contract& contract, const Method& method) {
+  std::vector<HostThing> out = things_of(contract);
+  const auto add_all = [&out](const std::vector<HostThing>& more) {
+    out.insert(out.end(), more.begin(), more.end());
+  };
+  if (sees_the_environment(method)) add_all(agent_things_of(contract));
+  add_all(things_of(method));
+  std::ranges::sort(out);
+  const auto rest = std::ranges::unique(out);
+  out.erase(rest.begin(), rest.end());
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,34 @@
+#pragma once
+// What a run needs of its worker's host beside a sandbox: values of secrets, folders of toolchains.
+// Nobody lists what a host has; a worker says what it lacks of what it was once assigned, as a
+// feature: "lacks:secret:API_KEY".  Pure; any thread.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/contract/campaign.h"
+
+namespace proctor {
+
+struct HostThing {
+  enum class Kind { kSecret, kToolchain };
+  Kind kind = Kind::kSecret;
+  std::string text;  // the secret's name, the folder's path
+  // "secret:API_KEY", "toolchain:/opt/go": at most 90 bytes; of a longer path its digest.
+  std::string feature() const;
+  friend auto operator<=>(const HostThing&, const HostThing&) = default;
+};
+
+inline constexpr std::string_view kLacks = "lacks:";
+// "secret API_KEY" of what feature() says.
+std::string describe_thing(std::string_view feature);
+
+// What every run of the contract needs, and what only those need whose method runs a program.
+std::vector<HostThing> things_of(const Contract& contract);
+std::vector<HostThing> agent_things_of(const Contract& contract);
+// What runs of the method need beside that.
+std::vector<HostThing> things_of(const Method& method);
+// All of it, each once.
+std::vector<HostThing> things_of(const Contract& contract, const Method& method);
+
+}  // namespace proctor

@@ -1,0 +1,1 @@
+test "$(sh greet.sh Ada)" = "Hello, Ada"

@@ -387,6 +387,7 @@ class CvdpWork {
                                const CvdpMode& mode, std::uint32_t sample) const {
     const std::string folder = folder_of(mode, sample);
     SampleResults all;
+    all.raw = cvdp::Value(cvdp::Object());  // a dataset without a problem has no part
     for (const auto& results : parts) {
       if (sample < results->part.from || results->part.to < sample) continue;
       PROCTOR_TRY(const HarnessResults by_compose, run_outside(*results, mode, folder));

@@ -3,12 +3,16 @@
 // where that is: the figure is the journal's, between the results of warm runs.
 // `run_bench [PROCTOR [RUNS [SLOTS [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it.
 // The first 40 results are left out: they wait for the mirror and the first checkout.
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -77,7 +81,9 @@ Seen read_journal(const fs::path& campaign) {
   return seen;
 }
 
+// With the first processes of sandboxes, which bwrap does not wait for: they become ours.
 double children_cpu_ms() {
+  while (0 < ::waitpid(-1, nullptr, WNOHANG)) continue;
   rusage r{};
   ::getrusage(RUSAGE_CHILDREN, &r);
   const auto ms = [](const timeval& t) {
@@ -86,8 +92,12 @@ double children_cpu_ms() {
   return ms(r.ru_utime) + ms(r.ru_stime);
 }
 
+struct Bare {
+  double cpu_ms = 0, median_ms = 0;  // 0: it does not work here
+};
+
 // The least there is to a sandbox, as the machine is now.
-void measure_bare_bwrap(const fs::path& dir) {
+Bare measure_bare_bwrap(const fs::path& dir) {
   CommandSpec bare;
   bare.argv = {"bwrap",
                "--unshare-all",
@@ -108,24 +118,25 @@ void measure_bare_bwrap(const fs::path& dir) {
                ":"};
   constexpr int kTimes = 60;
   std::vector<double> ms;
+  const double cpu_before = children_cpu_ms();
   for (int i = 0; i < kTimes; ++i) {
     const std::int64_t begun = bench::mono_ns();
-    if (!must(run_command(bare)).success()) return;
+    if (!must(run_command(bare)).success()) return {};
     ms.push_back(bench::seconds_since(begun) * 1e3);
   }
   std::ranges::sort(ms);
-  std::printf("figure run.bwrap_alone_ms %.2f ms\n", ms[ms.size() / 2]);
+  return {(children_cpu_ms() - cpu_before) / kTimes, ms[ms.size() / 2]};
 }
 
 // One campaign of this kind; false when it did not go as it should.
 bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
-             const std::string& commit, const std::string& slots) {
+             const std::string& commit, const std::string& slots, double& cpu_ms) {
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const fs::path campaign = dir / kind.name;
   make_campaign(campaign, commit, kind);
   CommandSpec run;
   run.argv = {program, "run", campaign.string(), "--workers", "1", "--slots", slots};
-  run.timeout = std::chrono::seconds(240);
+  run.timeout = std::chrono::seconds(240) + std::chrono::milliseconds(100) * kind.runs;
   const double cpu_before = children_cpu_ms();
   const CommandOutcome outcome = must(run_command(run));
   const Seen seen = read_journal(campaign);
@@ -140,8 +151,41 @@ bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
   std::printf("%s: %lu runs, %s slots, %u cores; %.2f s for the last %zu\n", kind.name, kind.runs,
               slots.c_str(), cores, seconds, counted);
   std::printf("figure %s %.1f 1/s\n", kind.figure, static_cast<double>(counted) / seconds / cores);
-  std::printf("figure %s %.2f ms\n", kind.cpu_figure,
-              (children_cpu_ms() - cpu_before) / static_cast<double>(kind.runs));
+  cpu_ms = (children_cpu_ms() - cpu_before) / static_cast<double>(kind.runs);
+  std::printf("figure %s %.2f ms\n", kind.cpu_figure, cpu_ms);
+  return true;
+}
+
+// Memory groups that the kernel has, seen or not: what page cache keeps of removed ones too.
+long memory_groups() {
+  std::ifstream in("/proc/cgroups");
+  std::string line, name;
+  long hierarchy = 0, groups = 0;
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    if (words >> name >> hierarchy >> groups && name == "memory") return groups;
+  }
+  return 0;
+}
+
+// Beside a bare bwrap of the same minute, before and after: a ratio that no machine's mood moves.
+bool measure_bwrap(const std::string& program, unsigned long runs, const fs::path& dir,
+                   const std::string& commit, const std::string& slots) {
+  const Bare before = measure_bare_bwrap(dir);
+  const long groups = memory_groups();
+  double cpu_ms = 0;
+  if (!measure(program,
+               {"bwrap", "run.bwrap_per_core_s", "run.bwrap_cpu_ms", "sandbox: bubblewrap", runs},
+               dir, commit, slots, cpu_ms))
+    return false;
+  // A group of somebody else's may have come or gone meanwhile.
+  std::printf("figure run.bwrap_groups_kept %ld groups\n", memory_groups() - groups);
+  const Bare after = measure_bare_bwrap(dir);
+  if (!(0 < before.cpu_ms) || !(0 < after.cpu_ms)) return true;
+  const double bare_ms = (before.cpu_ms + after.cpu_ms) / 2;
+  std::printf("figure run.bwrap_alone_ms %.2f ms\n", before.median_ms);
+  std::printf("figure run.bwrap_alone_cpu_ms %.2f ms\n", bare_ms);
+  std::printf("figure run.bwrap_over_alone %.2f\n", cpu_ms / bare_ms);
   return true;
 }
 
@@ -166,27 +210,25 @@ int main(int argc, char** argv) {
   constexpr unsigned kSlotsPerCore = 8;
   const std::string slots = 3 < argc ? argv[3] : std::to_string(kSlotsPerCore * cores);
   const std::string only = 4 < argc ? argv[4] : "";
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   const TempDir temp = must(TempDir::create("run-bench"));
   // Away from what the benchmark before this one has just deleted.
   spread_subfolders(temp.path());
   const fs::path dir = temp.path() / std::to_string(::getpid());
   const std::string commit = make_repository(dir / "repo");
   bool good = true;
-  if (only.empty() || only == "bwrap") measure_bare_bwrap(dir);
-  if (only.empty() || only == "bwrap")
-    good = measure(
-        program, {"bwrap", "run.bwrap_per_core_s", "run.bwrap_cpu_ms", "sandbox: bubblewrap", runs},
-        dir, commit, slots);
+  double cpu_ms = 0;
+  if (only.empty() || only == "bwrap") good = measure_bwrap(program, runs, dir, commit, slots);
   if (::geteuid() != 0 || !(only.empty() || only == "oci")) return good ? 0 : 1;
   const std::string image = make_image(dir / "image");
   const Kind oci{"oci", "run.oci_per_core_s", "run.oci_cpu_ms", "image: run-bench@" + image,
                  std::max(runs / 2, kWarmUp + 10)};
-  good = measure(program, oci, dir, commit, slots) && good;
+  good = measure(program, oci, dir, commit, slots, cpu_ms) && good;
   if (find_on_path(kRunsc).empty()) {
     std::puts("runsc: not run: there is none on PATH");
     return good ? 0 : 1;
   }
   const Kind runsc{"runsc", "run.oci_runsc_per_core_s", "run.oci_runsc_cpu_ms",
                    oci.environment + "\npolicy:\n  isolation: userspace", kWarmUp + 20};
-  return measure(program, runsc, dir, commit, slots) && good ? 0 : 1;
+  return measure(program, runsc, dir, commit, slots, cpu_ms) && good ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 #include "common/base/assert.h"
 #include "common/wire/books.h"
 #include "coordinator/core/scheduler.h"
+#include "coordinator/core/sync_pace.h"
 
 namespace proctor {
 namespace {
@@ -261,14 +262,16 @@ Millis Scheduler::lease_of(WorkerIndex w) const {
 }
 
 void Scheduler::handle(const TimerFired&) {
-  std::size_t lost = 0;
+  std::size_t lost = 0, present = 0;
+  for (WorkerIndex w = 0; w < roster_.size(); ++w) present += roster_.at(w).present ? 1 : 0;
+  const Millis suspect_after = suspect_after_of(present, settings_.suspect_after);
   for (WorkerIndex w = 0; w < roster_.size() && lost < kLossesPerStep; ++w) {
     const WorkerState& worker = roster_.at(w);
     if (!worker.present) continue;
     if (worker.last_sync + lease_of(w) <= now_.mono) {
       lost += worker_gone(w, Loss::kSilent,
                           "worker " + worker.id.raw() + " was silent for the whole lease");
-    } else if (!worker.suspect && worker.last_sync + settings_.suspect_after <= now_.mono) {
+    } else if (!worker.suspect && worker.last_sync + suspect_after <= now_.mono) {
       suspect(w, "has not been heard of");
     }
   }

@@ -11,6 +11,7 @@
 #include "common/base/version.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "coordinator/core/sync_pace.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/restore.h"
@@ -340,11 +341,8 @@ void Coordinator::perform(const ReplySync& c) {
   wire::SyncReply reply = c.reply;
   reply.epoch = epoch_;
   reply.campaign = options_.campaign;
-  // Two hundred Syncs a second at most, however many workers there are (DISTRIBUTED R8).
-  constexpr std::int64_t kSyncsPerSecond = 200, kMostMs = 30'000;
-  reply.next_sync_ms = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(peers_.size()) * 1000 / kSyncsPerSecond,
-                               limits::kSyncInterval.count(), kMostMs));
+  // So many Syncs a second at most, however many workers there are (DISTRIBUTED R8).
+  reply.next_sync_ms = static_cast<std::uint32_t>(sync_interval_of(peers_.size()).count());
   reply.drain = reply.drain || outcome_.has_value();
   send(c.worker, reply);
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/wire/books.h"
+#include "coordinator/core/sync_pace.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -93,6 +94,31 @@ TEST_SUITE("scheduler") {
     desk.result("w", attempt_of(1, 3), 4);
     CHECK(desk.core.counts().ended[0] == 1);
     CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("many workers Sync less often, and none is a suspect for keeping to that") {
+    CHECK(sync_interval_of(0) == limits::kSyncInterval);
+    CHECK(sync_interval_of(400) == limits::kSyncInterval);
+    CHECK(sync_interval_of(1'000) == Millis(5'000));
+    CHECK(sync_interval_of(5'000) == Millis(5'000));
+    CHECK(sync_interval_of(10'000) == Millis(10'000));
+    CHECK(sync_interval_of(1'000'000) == Millis(30'000));
+    constexpr int kWorkers = 7'000;
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    for (int w = 0; w < kWorkers; ++w) desk.sync(("w" + std::to_string(w)).c_str(), 1);
+    const auto suspects = [&] {
+      std::size_t n = 0;
+      for (WorkerIndex w = 0; w < desk.core.roster().size(); ++w)
+        n += desk.core.roster().at(w).suspect ? 1 : 0;
+      return n;
+    };
+    desk.now.mono += 3 * sync_interval_of(kWorkers) - Millis(1);
+    desk.feed(TimerFired{});
+    CHECK(suspects() == 0);
+    desk.now.mono += Millis(1);
+    desk.feed(TimerFired{});
+    CHECK(suspects() == kWorkers);
   }
 
   TEST_CASE("what a killed worker had not begun costs nothing where its books are whole") {

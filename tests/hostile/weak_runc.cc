@@ -33,7 +33,6 @@ std::vector<Weakness> weak_configurations() {
   return {
       {"no pid namespace", "the pid namespace is the host's", without("pid")},
       {"no ipc namespace", "the ipc namespace is the host's", without("ipc")},
-      {"no filter", "there is no filter of system calls", "-e 's/\"seccomp\":/\"no-seccomp\":/'"},
       {"the host's network", "the net namespace is the host's", without("network")},
       {"a writable root", "its root can be written",
        "-e 's/\"readonly\":true/\"readonly\":false/'"},

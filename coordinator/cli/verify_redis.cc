@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <thread>
 #include <vector>
@@ -190,20 +191,29 @@ class Comparison {
 };
 
 // Redis hears of a raise that a coordinator was asked for; of others only from the next one.
-bool was_asked_live(const RestoredState& state, const BudgetRaised& raise) {
+bool any_act(const RestoredState& state, const std::function<bool(const OperatorAct&)>& is) {
   return std::ranges::any_of(state.standing, [&](const Note& note) {
     if (note.kind != kNoteOperator) return false;
     const Result<OperatorFact> fact = operator_fact_of(note);
-    return fact.ok() && fact->act.kind == OperatorActKind::kRaise && fact->act.at == raise.at &&
-           raise.to == fact->act.to;
+    return fact.ok() && is(fact->act);
+  });
+}
+bool was_asked_live(const RestoredState& state, const BudgetRaised& raise) {
+  return any_act(state, [&](const OperatorAct& act) {
+    return act.kind == OperatorActKind::kRaise && act.at == raise.at && raise.to == act.to;
+  });
+}
+bool was_asked_live(const RestoredState& state, const RunReviewed& review) {
+  return any_act(state, [&](const OperatorAct& act) {
+    return act.kind == OperatorActKind::kReview && act.at == review.at &&
+           act.runs == std::vector<RunId>{review.run};
   });
 }
 
-// A raise is durable first, then told.
+// A raise or a review is durable first, then told.
 bool may_be_on_its_way(const RestoredState& state, WallTime begun) {
-  return std::ranges::any_of(state.raises, [&](const BudgetRaised& r) {
-    return begun < r.at && was_asked_live(state, r);
-  });
+  const auto live = [&](const auto& r) { return begun < r.at && was_asked_live(state, r); };
+  return std::ranges::any_of(state.raises, live) || std::ranges::any_of(state.reviews, live);
 }
 
 // What was raised or reviewed after the last coordinator ended is not in its Redis.
@@ -215,7 +225,8 @@ void go_back_to(WallTime begun, PlanView& view, RestoredState& state) {
   for (auto r = state.raises.rbegin(); r != state.raises.rend(); ++r)
     if (begun < r->at && !was_asked_live(state, *r) && r->scope.raw() < view.scopes.size())
       view.scopes[r->scope.raw()].cap = r->from;
-  std::erase_if(state.reviews, [&](const RunReviewed& r) { return begun < r.at; });
+  std::erase_if(state.reviews,
+                [&](const RunReviewed& r) { return begun < r.at && !was_asked_live(state, r); });
 }
 
 // Compares, or says in one line why not.

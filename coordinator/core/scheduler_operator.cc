@@ -23,8 +23,8 @@ void Scheduler::handle(const OperatorAsked& e) {
   OperatorAnswer answer =
       end_told_ ? OperatorAnswer{Verdict::kRefused, "the campaign has ended"} : decide(fact);
   const bool is_raise = fact.act.kind == OperatorActKind::kRaise;
-  // A review has a row of its own.
-  if (answer.verdict == Verdict::kDone && fact.act.kind != OperatorActKind::kReview)
+  // A review has a row of its own as well: the note says that it was booked while the campaign ran.
+  if (answer.verdict == Verdict::kDone)
     write(note_of(fact), After{Step::kObey, {}, is_raise ? caps_ : 0, 0});
   answers_.push_back({e.ticket, std::move(answer)});
 }

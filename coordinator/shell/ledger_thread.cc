@@ -87,7 +87,7 @@ LedgerThread::Work LedgerThread::take() {
 }
 
 void LedgerThread::run() {
-  if (!taken_ && !take_over(scopes_)) return;
+  if (!taken_ && !take_over(Change{})) return;
   for (;;) {
     Work work = take();
     const bool more =

@@ -39,7 +39,7 @@ TEST_SUITE("roster") {
 
   TEST_CASE("isolation in user space is had by who says so, and not by who runs images alone") {
     const std::uint64_t images = capability::from_features({"sandbox:docker", "sandbox:oci"});
-    const std::uint32_t both =
+    const std::uint64_t both =
         capability::from_features({"sandbox:docker", "sandbox:oci", "isolation:userspace"});
     Roster roster;
     join(roster, "shares", 9, images);

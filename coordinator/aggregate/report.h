@@ -191,7 +191,7 @@ struct CampaignReport {
   std::string journal_head;              // `proctor verify` prints the same while no row changes
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
   std::shared_ptr<const Analysis> analysis;  // never null (analysis.h)
-  std::vector<bool> only_levels;  // by key: every task has the same level of it
+  std::vector<bool> only_levels;             // by key: every task has the same level of it
 };
 
 CampaignReport build_report(ReportInput input);

@@ -67,8 +67,7 @@ std::vector<HostThing> things_of(const Contract& contract, const Method& method)
   if (sees_the_environment(method)) add_all(agent_things_of(contract));
   add_all(things_of(method));
   std::ranges::sort(out);
-  const auto rest = std::ranges::unique(out);
-  out.erase(rest.begin(), rest.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 

@@ -220,8 +220,11 @@ void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPl
                    const std::optional<AnalysisPlan>& now) {
   const Json before = to_json(registered.value_or(AnalysisPlan{}));
   const Json after = to_json(now.value_or(AnalysisPlan{}));
+  const auto text = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
   for (const auto& [name, value] : before.items())
-    compare(out, "analysis plan " + name, value.dump(), after.at(name).dump());
+    compare(out, "analysis plan " + name, text(value), text(after.at(name)));
 }
 
 }  // namespace

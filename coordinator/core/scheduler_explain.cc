@@ -5,6 +5,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/core/scheduler.h"
+#include "coordinator/core/unfit.h"
 
 namespace proctor {
 namespace {

@@ -381,11 +381,13 @@ OperatorAnswer Scheduler::review(const OperatorAct& act) {
   for (const ScopeId s : path) {
     const ScopeBalance& b = balances_[s.raw()];
     const std::string& name = plan_.scopes[s.raw()].name;
-    charged_to += (charged_to.empty() ? "" : ", ") + name;
+    if (!charged_to.empty()) charged_to += ", ";
+    charged_to += name;
     if (cost <= b.free()) continue;
-    wanting += "\n  " + name + " is short by " + format_usd(cost - b.free()) + unit + ": " +
-               format_usd(b.spent) + " of " + format_usd(b.cap) + " are spent and " +
-               format_usd(b.reserved) + " reserved";
+    wanting.append("\n  ").append(name).append(" is short by ").append(format_usd(cost - b.free()));
+    wanting.append(unit).append(": ").append(format_usd(b.spent)).append(" of ");
+    wanting.append(format_usd(b.cap)).append(" are spent and ").append(format_usd(b.reserved));
+    wanting += " reserved";
   }
   if (!wanting.empty())
     return {Verdict::kRefused,

@@ -22,31 +22,26 @@ bool put_word(const char* file, const char* text, std::size_t size) {
 }
 
 NamespaceMaker::~NamespaceMaker() {
-  stay_.reset();
-  if (0 < pid_)
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  if (pid_ <= 0) return;
+  // Not by the end of a pipe: the processes of other threads' makers, which execute nothing, have
+  // that pipe too.
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 Status NamespaceMaker::begin(const char* what, const std::function<int()>& make) {
-  std::array<int, 2> said{}, stay{};
+  std::array<int, 2> said{};
   if (::pipe2(said.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
   UniqueFd said_read(said[0]), said_write(said[1]);
-  if (::pipe2(stay.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
-  UniqueFd stay_read(stay[0]);
-  stay_.reset(stay[1]);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
-    ::close(stay[1]);
     const auto error = static_cast<unsigned char>(make());
     if (::write(said[1], &error, 1) != 1) ::_exit(1);
-    char end = 0;
-    while (::read(stay[0], &end, 1) < 0 && errno == EINTR) {
-    }
-    ::_exit(0);
+    for (;;) ::pause();
   }
   if (pid_ < 0) return errno_error("fork", errno);
   said_write.reset();

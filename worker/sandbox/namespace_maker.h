@@ -30,7 +30,6 @@ class NamespaceMaker {
 
  private:
   pid_t pid_ = -1;
-  UniqueFd stay_;
 };
 
 // Writes `text` to `file` in one call.  Async-signal-safe.

@@ -48,6 +48,21 @@ Status apply_as(const GitProgram& git, const fs::path& scratch, const fs::path& 
   return told(outcome);
 }
 
+// git reads a patch until a binary part that makes no sense, says so, applies what came before and
+// reports success: such a patch is asked about first, since all of it counts or nothing.
+Status check_binary_parts(const GitProgram& git, const fs::path& scratch, const std::string& diff) {
+  if (diff.find("GIT binary patch") == std::string::npos) return ok_status();
+  CommandSpec spec = git.command(scratch, {"apply", "--numstat", "-p1", "-"});
+  spec.cwd = scratch;
+  spec.stdin_bytes = diff;
+  spec.output_max = limits::kPatchBytes;
+  PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
+  PROCTOR_CHECK_OK(told(outcome));
+  const std::string words = git_words(outcome);
+  if (words.find("corrupt binary patch") == std::string::npos) return ok_status();
+  return Error{Errc::kInvalid, "apply patch: " + words};
+}
+
 // The patch merged over the snapshot, as a diff that fits the snapshot exactly.  Nothing of the
 // folder is read or written: blobs, an index and a diff of two trees are all there is.
 Result<std::string> merged(const GitProgram& git, const MergeBase& base, const std::string& diff) {
@@ -101,6 +116,7 @@ Result<AppliedPatch> apply_diff(const GitProgram& git, const fs::path& scratch, 
                                 const MergeBase& base, const std::string& diff) {
   AppliedPatch out;
   if (diff.empty()) return out;
+  PROCTOR_CHECK_OK(check_binary_parts(git, scratch, diff));
   const Status exact = apply_as(git, scratch, dir, "--no-ignore-whitespace", diff);
   if (exact.ok()) return out;
   if (exact.error().code != Errc::kInvalid) return exact.error();

@@ -24,10 +24,11 @@ bool later(const timespec& a, const timespec& b) {
   return a.tv_sec != b.tv_sec ? b.tv_sec < a.tv_sec : b.tv_nsec < a.tv_nsec;
 }
 
-// What file systems stamp with.
+// The finest clock: file systems stamp with a coarser one, or with this where somebody looked at
+// the last stamp, so that no stamp is of its future.
 timespec file_time() {
   timespec out{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &out);
+  ::clock_gettime(CLOCK_REALTIME, &out);
   return out;
 }
 

@@ -109,7 +109,7 @@ TEST_SUITE("contract") {
       const char *from, *to, *expected;
     };
     const Row rows[] = {
-        {"secrets: [MINI_KEY]", "secret: [MINI_KEY]", "did you mean secrets"},
+        {"secrets: [MINI_KEY]", "secret: [MINI_KEY]", "(did you mean \"secrets\"?)"},
         {"secrets: [MINI_KEY]", "locale: C.UTF-8", "methods[1].environment.locale"},
         {"secrets: [MINI_KEY]", "secrets: [MODE]", "no variable beside it that is called MODE"},
         {"path: /opt/node", "path: /proctor/x", "no part of the sandbox has for itself"},

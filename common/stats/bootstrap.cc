@@ -60,7 +60,7 @@ Bootstrapped bootstrap_intervals(double observed, std::span<const double> replic
   }
   out.percentile = ends(sorted, unbounded, alpha / 2, 1 - alpha / 2);
 
-  const auto [first, last] = std::ranges::equal_range(sorted, observed);
+  const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), observed);
   const double below = static_cast<double>(first - sorted.begin());
   const double share = (below + static_cast<double>(last - first) / 2) /
                        static_cast<double>(sorted.size() + unbounded);

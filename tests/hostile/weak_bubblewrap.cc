@@ -43,8 +43,6 @@ WeakKind weak_kind() {
       {"the host's network", "the net namespace is the host's",
        "  '--unshare-all '*) set -- \"$@\" --unshare-all --share-net ;;\n"},
       {"a writable root", "its root can be written", "  '--remount-ro /')" + drop_two},
-      {"the host's root as its user", "its user is the host's root",
-       all_but("user") + "  '--uid '*|'--gid '*)" + drop_two},
       {"capabilities", "capabilities are kept",
        "  '--cap-drop ALL') shift; take 1; set -- \"$@\" --cap-add ALL ;;\n"},
       // The last words about mounts, so that they hold beneath all others.

@@ -43,12 +43,9 @@ void check_rights(const ProcessView& inside, const ProcessView& host, bool host_
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
     if (const std::string held = value_of(inside.status, set); !is_empty_set(held))
       broken.push_back("capabilities are kept (" + std::string(set) + " " + held + ")");
-  // As seen from here: in a namespace that has all users, 0 is the host's root wherever it is
-  // named.
   const bool root = (value_of(inside.status, "Uid") + "\t").starts_with("0\t");
   const bool same_users = value_of(inside.namespaces, "user") == value_of(host.namespaces, "user");
-  if (root && (same_users || host.has_all_users) && !host_root)
-    broken.emplace_back("its user is the host's root");
+  if (root && same_users && !host_root) broken.emplace_back("its user is the host's root");
 }
 
 // File systems of the kernel's own, and those that hold memory: what may be written there is for

@@ -1,10 +1,8 @@
 #include "worker/selftest/process_view.h"
 
 #include <array>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <sstream>
 #include <system_error>
 
@@ -83,10 +81,6 @@ Result<ProcessView> look_at_process(pid_t pid) {
     const std::size_t value = line.find_first_not_of(" \t", colon + 1);
     out.status[line.substr(0, colon)] = value == std::string::npos ? "" : line.substr(value);
   }
-  std::istringstream users(read_proc_file(dir / "uid_map"));
-  std::uint64_t here = 1, there = 1, count = 0;
-  out.has_all_users = users >> here >> there >> count && here == 0 && there == 0 &&
-                      std::numeric_limits<std::uint32_t>::max() <= count;
   out.mounts = parse_mountinfo(read_proc_file(dir / "mountinfo"));
   if (out.status.empty() || out.namespaces.empty())
     return Error{Errc::kNotFound, dir.string() + " is gone"};

@@ -27,7 +27,6 @@ struct ProcessView {
   std::map<std::string, std::string> namespaces;  // "pid" -> "pid:[4026531836]"
   std::map<std::string, std::string> status;      // "Seccomp" -> "2", as /proc/PID/status has them
   std::vector<MountView> mounts;
-  bool has_all_users = false;  // its user namespace maps every number to itself
 };
 Result<ProcessView> look_at_process(pid_t pid);
 

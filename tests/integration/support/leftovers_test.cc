@@ -20,14 +20,12 @@ class Stranger {
  public:
   explicit Stranger(const std::string& inside) {
     CommandSpec spec;
+    // Whoever starts it ends after it has left its group, for that is killed then.
     spec.argv = {"sh", "-c",
-                 "setsid unshare -m --propagation slave sh -c \"$0\" >/dev/null 2>&1 & echo $!",
+                 "setsid unshare -m --propagation slave sh -c \"$0\" >/dev/null 2>&1 & "
+                 "until grep -qx sleep /proc/$!/comm; do sleep 0.01; done; echo $!",
                  inside + " exec sleep 600"};
     pid_ = std::stoi(must(run_for_output(spec)));
-    REQUIRE(eventually([this] {
-      const auto name = read_file("/proc/" + std::to_string(pid_) + "/comm", 100);
-      return name.ok() && *name == "sleep\n";
-    }));
   }
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;

@@ -74,14 +74,6 @@ ProcessView showing(const std::string& line) {
 }  // namespace
 
 TEST_SUITE("isolation rules") {
-  TEST_CASE("the host's root is one in a namespace of its own that names everybody as they are") {
-    CHECK(broken(inside()).empty());
-    ProcessView all = host();
-    all.has_all_users = true;
-    CHECK(broken_promises(inside(), all, isolation_rules(SandboxKind::kBubblewrap, {}, {}),
-                          hidden()) == std::vector<std::string>{"its user is the host's root"});
-  }
-
   TEST_CASE("what is as promised breaks nothing in any kind") {
     for (const SandboxKind kind :
          {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker})

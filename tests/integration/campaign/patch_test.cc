@@ -29,7 +29,7 @@ TEST_SUITE("campaign") {
       CHECK(run["patch"] == (run["method"] == "reference" ? "whitespace" : "conflict_markers"));
     }
     const std::string csv = scene.read(scene.folder() / "reports/runs.csv");
-    CHECK(contains(csv, ",agent_exit,patch,why,report\n"));
+    CHECK(contains(csv, ",agent_exit,patch,why,report,"));
     CHECK(contains(csv, ",whitespace,"));
     CHECK(contains(csv, ",0,conflict_markers,"));
     const CommandOutcome verified = scene.run("verify");

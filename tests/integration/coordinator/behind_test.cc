@@ -82,6 +82,8 @@ TEST_SUITE("coordinator") {
     const CommandOutcome recovered = journal(scene, "recover");
     REQUIRE_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
     CHECK(0 < scene.number("SELECT count(*) FROM attempts WHERE ask = 0"));
+    const CommandOutcome resumed = scene.run("resume");  // tells what the envelopes have spent
+    CHECK_MESSAGE(resumed.exit_code == 3, resumed.err);
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
     CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));

@@ -180,7 +180,9 @@ TEST_SUITE("method environment") {
       return contains(scene->run("explain", {"add/own/r1"}).out,
                       "it waits for a free worker with bubblewrap and secret SCENE_AGENT_KEY");
     }));
-    CHECK_MESSAGE(contains(scene->run("status").out, "but not secret SCENE_AGENT_KEY"),
+    CHECK_MESSAGE(eventually([&] {
+                    return contains(scene->run("status").out, "but not secret SCENE_AGENT_KEY");
+                  }),
                   scene->run("status").out);
     ::setenv(kSecret, "a-value-of-thirty-and-some-letters", 1);
     Child rich = scene->start_worker({"--connect", at}, "rich");

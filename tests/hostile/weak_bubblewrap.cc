@@ -50,11 +50,6 @@ WeakKind weak_kind() {
        "  '--remount-ro /') shift; take 1; set -- \"$@\" --ro-bind / /srv --remount-ro / ;;\n"},
       {"a folder of the host", "/mnt of the host can be written",
        "  '--remount-ro /') shift; take 1; set -- \"$@\" --bind /mnt /mnt --remount-ro / ;;\n"},
-      // bwrap asks for it unasked; without it nobody without rights gets a filter either.
-      {"set-id programs", "set-id programs would be obeyed",
-       "  '--seccomp '*)" + drop_two +
-           "  '--die-with-parent '*) set -- \"$@\" \"$word\"; "
-           "export LD_PRELOAD=" PROCTOR_OBEY_SET_ID " ;;\n"},
   };
   return kind;
 }

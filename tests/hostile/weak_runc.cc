@@ -41,8 +41,6 @@ std::vector<Weakness> weak_configurations() {
       {"the host's files", "/ of the host is to be seen at /srv",
        "-e 's#\"mounts\":\\[#&{\"destination\":\"/srv\",\"type\":\"bind\",\"source\":\"/\","
        "\"options\":[\"bind\",\"ro\"]},#'"},
-      {"set-id programs", "set-id programs would be obeyed",
-       "-e 's/\"noNewPrivileges\":true/\"noNewPrivileges\":false/'"},
   };
 }
 

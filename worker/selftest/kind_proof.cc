@@ -5,16 +5,23 @@
 #include <optional>
 #include <utility>
 
+#include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/attack_program.h"
 #include "worker/selftest/isolation_proof.h"
 #include "worker/selftest/loaded_image.h"
 
 namespace proctor {
+namespace {
+
+constexpr const char* kFolderPrefix = "proctor-proof-";
+
+}  // namespace
 
 Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& options) {
-  PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-proof"));
-  std::error_code ec;
-  fs::permissions(dir.path(), fs::perms(0755), ec);  // the user in a container is not us
+  // Of a worker that was killed meanwhile, the next one takes it away.  Readable by all, for the
+  // user in a container is not us.
+  remove_stale_runtime_folders(kFolderPrefix);
+  PROCTOR_TRY(const TempDir dir, make_runtime_folder(kFolderPrefix));
   SandboxSpec spec;
   spec.label = "proof-" + dir.path().filename().string();
   spec.workspace = dir.path() / "workspace";

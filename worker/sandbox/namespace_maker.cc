@@ -37,9 +37,13 @@ Status NamespaceMaker::begin(const char* what, const std::function<int()>& make)
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+    const auto end_with_parent = [parent] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(1);
+    };
+    end_with_parent();
     const auto error = static_cast<unsigned char>(make());
+    end_with_parent();  // the kernel forgets it where a user or a user namespace changes
     if (::write(said[1], &error, 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }

@@ -9,12 +9,17 @@ using namespace proctor::testing;
 
 namespace {
 
-const std::string kContract =
-    "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-    "policy:\n  protected: [\"tests/**\"]\n  wall: 8s\n  memory: 64MiB\n  processes: 32\n"
-    "  disk: 16MiB\n  cpu: 1s\nfiles: [judge.sh]\n"
-    "acceptance_files: [{from: judge.sh, to: judge/own/judge.sh}, {from: judge.sh, to: "
-    "own/judge}]\n";
+std::string seconds(const Kind& kind, int n) {
+  return std::to_string(n * kind.patience()) + "s";
+}
+std::string contract_of(const Kind& kind) {
+  return "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+         "policy:\n  protected: [\"tests/**\"]\n  memory: 64MiB\n  processes: 32\n"
+         "  disk: 16MiB\n  wall: " +
+         seconds(kind, 8) + "\n  cpu: " + seconds(kind, 1) +
+         "\nfiles: [judge.sh]\nacceptance_files: [{from: judge.sh, to: judge/own/judge.sh}, "
+         "{from: judge.sh, to: own/judge}]\n";
+}
 const std::string kSolve = "echo 'echo $(($1 + $2))' > calc.sh; ";
 
 // What was done before the end counts: the tree is judged as it was left.  Where two limits race,
@@ -62,9 +67,11 @@ const std::vector<HostileAgent> kAgents = {
      "success"}};
 
 // What it takes to look at what they leave is bounded, and paid for by them.
-const std::string kLargeContract =
-    "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-    "policy:\n  wall: 60s\n  memory: 512MiB\n  processes: 32\n  disk: 400MiB\n";
+std::string large_contract_of(const Kind& kind) {
+  return "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+         "policy:\n  memory: 512MiB\n  processes: 32\n  disk: 400MiB\n  wall: " +
+         seconds(kind, 60) + "\n";
+}
 const std::vector<HostileAgent> kLarge = {
     {"random", kSolve + "head -c 240000000 /dev/urandom > big", "failure", "resource_limit",
      "unreadable: "},
@@ -77,7 +84,7 @@ TEST_SUITE("hostile") {
   TEST_CASE("what a large tree takes is bounded and in the books of its run") {
     const auto kind = make_kind();
     if (!kind) return;
-    const auto scene = hostile_scene(*kind, kLarge, {}, kLargeContract);
+    const auto scene = hostile_scene(*kind, kLarge, {}, large_contract_of(*kind));
     run_hostile(*scene, kLarge);
     const Json report = must(parse_json(scene->run("report", {"--json"}).out));
     for (const Json& run : report["runs"]) {
@@ -99,8 +106,12 @@ TEST_SUITE("hostile") {
   TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused") {
     const auto kind = make_kind();
     if (!kind) return;
-    const auto scene = hostile_scene(*kind, kAgents, {}, kContract);
+    std::vector<HostileAgent> agents = kAgents;
+    if (!kind->special_files())
+      for (HostileAgent& agent : agents)
+        if (agent.name == "special-files") agent.violation.clear();
+    const auto scene = hostile_scene(*kind, agents, {}, contract_of(*kind));
     scene->write(scene->folder() / "contracts/judge.sh", "exit 0\n");
-    run_hostile(*scene, kAgents);
+    run_hostile(*scene, agents);
   }
 }

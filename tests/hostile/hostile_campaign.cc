@@ -52,7 +52,7 @@ std::unique_ptr<CampaignScene> hostile_scene(const Kind& kind,
 }
 
 void run_hostile(const CampaignScene& scene, const std::vector<HostileAgent>& agents) {
-  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(170));
+  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(600));
   REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
   CHECK(clean(ran.out));
   CHECK(clean(ran.err));

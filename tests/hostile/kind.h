@@ -10,6 +10,10 @@ class Kind {
   virtual ~Kind() = default;
   // What contracts name as environment.image; empty: none.
   virtual std::string image() const = 0;
+  // Are pipes and the like that are made inside seen in the tree from outside?
+  virtual bool special_files() const { return true; }
+  // How many times as much time programs are given in it as elsewhere.
+  virtual int patience() const { return 1; }
 };
 
 // Null, with a MESSAGE that names the reason, when this machine has no such kind.

@@ -32,6 +32,10 @@ struct Oci final : Kind {
   Oci& operator=(const Oci&) = delete;
   ~Oci() override { ::unsetenv(kImageStoreVariable); }  // NOLINT(concurrency-mt-unsafe)
   std::string image() const override { return "tools@" + made.id; }
+  // They are that kernel's own.
+  bool special_files() const override { return oci_runtime_under_test() != "runsc"; }
+  // A kernel in user space starts a program in some ten times the time.
+  int patience() const override { return oci_runtime_under_test() == "runsc" ? 6 : 1; }
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -22,7 +24,7 @@ using std::chrono::milliseconds;
 using Verdict = IsolationProof::Verdict;
 
 constexpr milliseconds kPoll{2}, kLongest{20'000};
-constexpr std::size_t kOutputMax = 4096;
+constexpr std::size_t kOutputMax = 4096, kConfigMax = std::size_t{1} << 20;
 constexpr const char* kSentry = "runsc-sandbox";
 // Where hosts keep what is theirs.
 constexpr const char* kHostFolders[] = {"/", "/boot", "/etc", "/home", "/root", "/run", "/var"};
@@ -48,11 +50,23 @@ std::optional<pid_t> find_standing(const std::string& mark) {
   });
 }
 
-// The process that is the kernel of what runs in the control group of this label.
-std::optional<pid_t> find_sentry(const std::string& label) {
+// The folder that a runtime of gVisor's says it took the container from; empty: it says none.
+fs::path bundle_of(const std::string& cmdline) {
+  constexpr std::string_view kWord = "--bundle=";
+  std::istringstream words(cmdline);
+  for (std::string word; std::getline(words, word, '\0');)
+    if (word.starts_with(kWord)) return word.substr(kWord.size());
+  return {};
+}
+
+// The process that is the kernel of what has these words on its command line: control groups do not
+// tell, for they are used again by one sandbox after the other, under names of their own.
+std::optional<pid_t> find_sentry(const std::string& mark) {
   return find_process([&](const fs::path& dir) {
-    return read_proc_file(dir / "cmdline").starts_with(kSentry) &&
-           read_proc_file(dir / "cgroup").find(label) != std::string::npos;
+    const std::string cmdline = read_proc_file(dir / "cmdline");
+    if (!cmdline.starts_with(kSentry)) return false;
+    const auto config = read_file(bundle_of(cmdline) / "config.json", kConfigMax);
+    return config.ok() && config->find(mark) != std::string::npos;
   });
 }
 
@@ -159,7 +173,7 @@ class Prover {
   std::optional<Result<IsolationProof>> look_at_sentry(bool stands) const {
     if (find_standing(mark_)) return told({"its kernel is the host's"});
     if (!stands) return std::nullopt;
-    const auto pid = find_sentry(spec_.label);
+    const auto pid = find_sentry(mark_);
     if (!pid) return IsolationProof{Verdict::kUnseen, "its kernel is not to be seen"};
     return judge(*pid, [&](const ProcessView& kernel, const ProcessView& host) {
       return broken_userspace(kernel, host, spec_);

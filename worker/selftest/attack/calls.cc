@@ -80,7 +80,22 @@ long narrow_call(long number, long a, long b, long c) {
   return result;
 }
 
-const Try kByOtherTables[] = {
+// gVisor's kernel has one table whatever the entry: numbers of programs of 32 bits mean other
+// calls.
+bool entry_takes_own_numbers() {
+  return narrow_call(SYS_getpid, 0, 0, 0) == ::getpid();
+}
+
+const Try kByOwnNumbers[] = {
+    {"a keyring by the entry of 32 bits",
+     [] { return !refused(narrow_call(SYS_keyctl, 0, -3, 0)); }},
+    {"a ring of io_uring by the entry of 32 bits",
+     [] { return !refused(narrow_call(SYS_io_uring_setup, 1, 0, 0)); }},
+    {"page faults by the entry of 32 bits",
+     [] { return !refused(narrow_call(SYS_userfaultfd, 0, 0, 0)); }},
+};
+
+const Try kByNarrowNumbers[] = {
     {"a keyring by 32 bits", [] { return !refused(narrow_call(288, 0, -3, 0)); }},
     {"a mount by 32 bits", [] { return !refused(narrow_call(21, 0, 0, 0)); }},
     {"a socket of the hypervisor by 32 bits",
@@ -95,18 +110,30 @@ const Try kByOtherTables[] = {
        return !refused(narrow_call(102, 1, pointer(low), 0));
      }},
     {"a namespace by 32 bits", [] { return !refused(narrow_call(310, 0x1000'0000, 0, 0)); }},
+};
+
+const Try kByX32[] = {
     {"a keyring by x32", [] { return !refused(::syscall(0x4000'0000 | SYS_keyctl, 0, -3, 0)); }},
 };
 #endif
 
+template <class Tries>
+void try_all(const Tries& tries) {
+  for (const Try& one : tries)
+    if (works(one.run)) escaped("%s", one.what);
+}
+
 }  // namespace
 
 void unlisted_calls(const Arguments&) {
-  for (const Try& one : kByNumber)
-    if (works(one.run)) escaped("%s", one.what);
+  try_all(kByNumber);
 #if defined(__x86_64__)
-  for (const Try& one : kByOtherTables)
-    if (works(one.run)) escaped("%s", one.what);
+  if (works(entry_takes_own_numbers)) {
+    try_all(kByOwnNumbers);
+  } else {
+    try_all(kByNarrowNumbers);
+  }
+  try_all(kByX32);
 #endif
   // Libraries fall back to clone and to their own ways for this answer alone.
   if (works([] {

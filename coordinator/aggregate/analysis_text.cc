@@ -114,7 +114,11 @@ std::string render_contrasts_csv(const Analysis& analysis) {
     const Estimate& d = c.difference.estimate;
     const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
     const auto high = [](const auto& i) { return i ? std::optional(i->high) : std::nullopt; };
-    const auto bounds = c.bounds ? std::optional(c.bounds->identified) : std::nullopt;
+    std::optional<double> least, most;  // of the bounds where runs are lost
+    if (c.bounds) {
+      least = c.bounds->identified.low;
+      most = c.bounds->identified.high;
+    }
     std::vector<std::string> record = {c.a,
                                        c.b,
                                        std::string(words(c.verdict)),
@@ -127,7 +131,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
          {d.value, d.standard_error, d.df, low(d.interval), high(d.interval), c.difference.p,
           c.flips ? std::optional(c.flips->p) : std::nullopt, c.adjusted,
           c.equivalence ? std::optional(c.equivalence->p_equivalent) : std::nullopt, c.not_inferior,
-          low(bounds), high(bounds), std::optional(c.loss), c.loss_p})
+          least, most, std::optional(c.loss), c.loss_p})
       record.push_back(number_or_empty(value));
     record.emplace_back(words(d.why));
     csv_append_record(out, record);

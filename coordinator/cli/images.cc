@@ -1,6 +1,5 @@
 // proctor images build|list|export|import|remove: images for contracts, on hosts without a
 // registry.
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <optional>
 
 #include "common/base/digest.h"
+#include "common/base/held_folder.h"
 #include "common/base/json.h"
 #include "common/images/image_store.h"
 #include "coordinator/cli/command.h"
@@ -50,26 +50,14 @@ Status import_file(const Args& args, const fs::path& file) {
   return ok_status();
 }
 
-constexpr std::string_view kExportPrefix = "from-engine-";
-
-// Archives that killed commands left: as large as images, so not for ever.
-void sweep_exports(const fs::path& store) {
-  std::error_code ec;
-  for (fs::directory_iterator it(store, ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with(kExportPrefix)) continue;
-    const int pid = std::atoi(name.c_str() + kExportPrefix.size());  // NOLINT: 0 is "not ours"
-    if (0 < pid && ::kill(pid, 0) != 0 && errno == ESRCH) (void)remove_tree(it->path()).ok();
-  }
-}
+constexpr const char* kExportPrefix = "from-engine-";
 
 Status import_from_engine(const Args& args, const std::string& reference) {
   // A file beside the images: the archive is as large as they are, /tmp may not be.
   PROCTOR_CHECK_OK(make_dirs(args.store));
-  sweep_exports(args.store);
-  PROCTOR_TRY(
-      const TempDir dir,
-      TempDir::create(std::string(kExportPrefix) + std::to_string(::getpid()) + "-", args.store));
+  // Archives that killed commands left: as large as images, so not for ever.
+  remove_left_folders(kExportPrefix, args.store);
+  PROCTOR_TRY(const HeldFolder dir, HeldFolder::make(kExportPrefix, args.store));
   const fs::path archive = dir.path() / "image.tar";
   PROCTOR_CHECK_OK(save_from_engine(reference, archive));
   return import_file(args, archive);

@@ -183,7 +183,7 @@ Status fill_etc(const fs::path& etc) {
 
 class BubblewrapEngine final : public SandboxEngine {
  public:
-  BubblewrapEngine(TempDir files, std::shared_ptr<Shared> shared)
+  BubblewrapEngine(HeldFolder files, std::shared_ptr<Shared> shared)
       : files_(std::move(files)), shared_(std::move(shared)) {}
 
   SandboxKind kind() const override { return SandboxKind::kBubblewrap; }
@@ -218,12 +218,12 @@ class BubblewrapEngine final : public SandboxEngine {
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
     kill_orphans(shared_->label);
-    remove_stale_runtime_folders(kEtcPrefix);
+    remove_left_folders(kEtcPrefix);
     return ok_status();
   }
 
  private:
-  TempDir files_;
+  HeldFolder files_;
   std::shared_ptr<Shared> shared_;
 };
 
@@ -249,7 +249,7 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
     return Error{Errc::kUnavailable,
                  "bubblewrap: no bwrap on PATH (on Debian: apt-get install bubblewrap)"};
   }
-  PROCTOR_TRY(TempDir files, make_runtime_folder(kEtcPrefix));
+  PROCTOR_TRY(HeldFolder files, make_runtime_folder(kEtcPrefix));
   view.etc = files.path() / "etc";
   view.init = files.path() / "init";
   PROCTOR_CHECK_OK(make_dirs(view.etc));

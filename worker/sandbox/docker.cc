@@ -287,7 +287,8 @@ class DockerSandbox final : public Sandbox {
 
 class DockerEngine final : public SandboxEngine {
  public:
-  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits, TempDir files)
+  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits,
+               HeldFolder files)
       : options_(std::move(options)), limits_(std::move(limits)), files_(std::move(files)) {}
 
   SandboxKind kind() const override { return SandboxKind::kDocker; }
@@ -357,7 +358,7 @@ class DockerEngine final : public SandboxEngine {
  private:
   SandboxOptions options_;
   std::map<std::string, std::string> limits_;
-  TempDir files_;  // holds init, and the folders of networks
+  HeldFolder files_;  // holds init, and the folders of networks
   std::atomic<std::uint64_t> next_{1};
   Owed owed_;
 };
@@ -369,7 +370,7 @@ Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& 
   DockerApi api(options.docker_socket);
   PROCTOR_CHECK_OK(api.ping(milliseconds(5'000)));
   PROCTOR_TRY(auto limits, api.limits_offered());
-  PROCTOR_TRY(TempDir files, make_runtime_folder(kFolderPrefix));
+  PROCTOR_TRY(HeldFolder files, make_runtime_folder(kFolderPrefix));
   PROCTOR_CHECK_OK(write_file(files.path() / "init", oci_init_program(), Durability::kLazy,
                               /*mode=*/0755));
   return std::unique_ptr<SandboxEngine>(
@@ -377,7 +378,7 @@ Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& 
 }
 
 void remove_stale_docker_folders() {
-  remove_stale_runtime_folders(kFolderPrefix);
+  remove_left_folders(kFolderPrefix);
 }
 
 Result<std::string> resolve_image(const std::string& socket, const std::string& reference) {

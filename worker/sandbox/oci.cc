@@ -31,7 +31,8 @@ constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kLogMax = std::size_t{64} << 10;
 
 struct Shared {
-  Shared(fs::path program, TempDir folder, ImageStore store, CgroupHost groups, std::string seccomp)
+  Shared(fs::path program, HeldFolder folder, ImageStore store, CgroupHost groups,
+         std::string seccomp)
       : runtime(std::move(program)),
         dir(std::move(folder)),
         images(std::move(store)),
@@ -44,7 +45,7 @@ struct Shared {
   fs::path etc() const { return dir.path() / "etc"; }
   fs::path state() const { return dir.path() / "state"; }  // the runtime's own
   fs::path runtime;
-  TempDir dir;
+  HeldFolder dir;
   ImageStore images;
   CgroupHost cgroups;
   std::string filter;  // of system calls, for the first process
@@ -248,7 +249,7 @@ class OciEngine final : public SandboxEngine {
 
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
-    remove_stale_runtime_folders(kFolderPrefix);
+    remove_left_folders(kFolderPrefix);
     return ok_status();
   }
 
@@ -282,7 +283,7 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
   if (options.owner.empty()) return Error{Errc::kInvalid, "oci sandbox: an owner without name"};
   PROCTOR_TRY(fs::path runtime, find_runtime(options));
   PROCTOR_TRY(ImageStore images, ImageStore::open(options.images));
-  PROCTOR_TRY(TempDir dir, make_runtime_folder(kFolderPrefix));
+  PROCTOR_TRY(HeldFolder dir, make_runtime_folder(kFolderPrefix));
   PROCTOR_TRY(std::string seccomp, make_seccomp_program(Programs::kAlso32Bits));
   auto shared = std::make_shared<Shared>(std::move(runtime), std::move(dir), std::move(images),
                                          CgroupHost::detect(options.owner), std::move(seccomp));

@@ -1,10 +1,8 @@
 #include "worker/sandbox/runtime_files.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
 namespace proctor {
@@ -24,23 +22,12 @@ fs::path find_on_path(const char* program) {
   return {};
 }
 
-Result<TempDir> make_runtime_folder(const std::string& prefix) {
-  PROCTOR_TRY(TempDir dir, TempDir::create(prefix + std::to_string(::getpid()) + "-"));
+Result<HeldFolder> make_runtime_folder(const std::string& prefix) {
+  PROCTOR_TRY(HeldFolder dir, HeldFolder::make(prefix));
   std::error_code ec;
   fs::permissions(dir.path(), fs::perms(0755), ec);
   if (ec) return errno_error("chmod " + dir.path().string(), ec.value());
   return dir;
-}
-
-void remove_stale_runtime_folders(const std::string& prefix) {
-  std::error_code ec;
-  for (fs::directory_iterator it(fs::temp_directory_path(ec), ec), end; !ec && it != end;
-       it.increment(ec)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    const pid_t pid = std::atoi(name.c_str() + prefix.size());  // NOLINT: 0 is "not ours"
-    if (0 < pid && ::kill(pid, 0) != 0 && errno == ESRCH) (void)remove_tree(it->path()).ok();
-  }
 }
 
 }  // namespace proctor

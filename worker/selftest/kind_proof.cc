@@ -20,8 +20,8 @@ constexpr const char* kFolderPrefix = "proctor-proof-";
 Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& options) {
   // Of a worker that was killed meanwhile, the next one takes it away.  Readable by all, for the
   // user in a container is not us.
-  remove_stale_runtime_folders(kFolderPrefix);
-  PROCTOR_TRY(const TempDir dir, make_runtime_folder(kFolderPrefix));
+  remove_left_folders(kFolderPrefix);
+  PROCTOR_TRY(const HeldFolder dir, make_runtime_folder(kFolderPrefix));
   SandboxSpec spec;
   spec.label = "proof-" + dir.path().filename().string();
   spec.workspace = dir.path() / "workspace";

@@ -1,7 +1,6 @@
 #include "worker/sandbox/cgroup.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -181,10 +180,7 @@ void Cgroup::thaw() {
 }
 
 void Cgroup::kill() {
-  for (const auto& [controller, dir] : set_.dirs) {
-    if (write_control(dir / "cgroup.kill", "1")) continue;
-    for (const pid_t pid : members_of_group(dir)) ::kill(pid, SIGKILL);
-  }
+  for (const auto& [controller, dir] : set_.dirs) kill_group(dir);
   thaw();
 }
 

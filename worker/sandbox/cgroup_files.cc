@@ -1,7 +1,6 @@
 #include "worker/sandbox/cgroup_files.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "common/base/unique_fd.h"
+#include "worker/sandbox/sure_kill.h"
 
 namespace proctor {
 namespace {
@@ -74,15 +74,17 @@ std::vector<pid_t> members_of_group(const fs::path& dir) {
   return out;
 }
 
+void kill_group(const fs::path& dir) {
+  if (!write_control(dir / "cgroup.kill", "1"))
+    kill_listed([&dir] { return members_of_group(dir); });
+}
+
 bool kill_members(const fs::path& dir) {
   const auto until = std::chrono::steady_clock::now() + kEmptyWithin;
   for (;;) {
-    const std::vector<pid_t> pids = members_of_group(dir);
-    if (pids.empty()) return true;
+    if (members_of_group(dir).empty()) return true;
     if (until < std::chrono::steady_clock::now()) return false;
-    if (!write_control(dir / "cgroup.kill", "1")) {
-      for (pid_t pid : pids) ::kill(pid, SIGKILL);
-    }
+    kill_group(dir);
     write_control(dir / "freezer.state", "THAWED");  // where it is one: the frozen do not die
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

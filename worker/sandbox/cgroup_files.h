@@ -23,6 +23,8 @@ std::uint64_t keyed_control_number(std::string_view text, std::string_view key);
 // True where it is there already.
 bool make_group_dir(const fs::path& dir);
 std::vector<pid_t> members_of_group(const fs::path& dir);
+// Sends SIGKILL to all that is in it now, and to nobody else.
+void kill_group(const fs::path& dir);
 // Until nobody is in it, for five seconds.  True: nobody is.
 bool kill_members(const fs::path& dir);
 // A dead process leaves its group a moment after its parent has seen it die: waits for that.

@@ -1,15 +1,16 @@
 #include "worker/sandbox/orphans.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <map>
 #include <thread>
+#include <vector>
 
 #include "common/base/unique_fd.h"
+#include "worker/sandbox/sure_kill.h"
 #include "worker/sandbox/suspension.h"
 
 namespace proctor {
@@ -30,11 +31,14 @@ bool bears(pid_t pid, const std::string& label) {
          words == label + '\0' && ::stat(dir.c_str(), &st) == 0 && st.st_uid == ::geteuid();
 }
 
-// Who bears the label, by his parent.
-std::map<pid_t, pid_t> bearers(const std::string& label) {
-  std::map<pid_t, pid_t> out;
+// Who bears the label and does not end with his parent.
+std::vector<pid_t> orphans_of(const std::string& label) {
+  std::map<pid_t, pid_t> parents;
   for (const TreeMember& member : tree_below(kNobody))
-    if (bears(member.pid, label)) out.emplace(member.pid, member.parent);
+    if (bears(member.pid, label)) parents.emplace(member.pid, member.parent);
+  std::vector<pid_t> out;
+  for (const auto& [pid, parent] : parents)
+    if (parent != ::getpid() && !parents.contains(parent)) out.push_back(pid);
   return out;
 }
 
@@ -47,12 +51,11 @@ std::string runtime_label(const std::string& program, const std::string& owner) 
 void kill_orphans(const std::string& label) {
   for (const auto until = Clock::now() + kMost; Clock::now() < until;) {
     bool any = false;
-    const std::map<pid_t, pid_t> all = bearers(label);
-    for (const auto& [pid, parent] : all) {
-      if (parent == ::getpid() || all.contains(parent)) continue;  // ends with its parent
-      any = true;
-      ::kill(pid, SIGKILL);
-    }
+    kill_listed([&] {
+      std::vector<pid_t> all = orphans_of(label);
+      any = any || !all.empty();
+      return all;
+    });
     if (!any) return;
     std::this_thread::sleep_for(kPoll);
   }

@@ -1,0 +1,179 @@
+// What a coordinator keeps of the run directories that workers send: only what says what its result
+// says, and nothing in the place of what is there.
+#include "coordinator/shell/archive_store.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "common/base/limits.h"
+#include "common/trace/archive.h"
+#include "common/trace/run_report.h"
+#include "tests/unit/trace/sample_run.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+using State = ArchiveStore::Kept::State;
+
+const WorkerId kWorker("w1"), kOther("w2");
+const ArchiveStore::Identity kIdentity{"quickstart-1", "fix-parser/reference/r1"};
+
+// One run directory as a worker has it, its archive and what its result says.
+struct Sent {
+  explicit Sent(const fs::path& place) {
+    const Digest report = write_sample_run(place / "run");
+    const auto packed = pack_archive(place / "run", place / "archive");
+    REQUIRE(packed.ok());
+    bytes = read_file(place / "archive", limits::kArchiveBytes).value();
+    const RunReport said = sample_report();
+    result.epoch = Epoch(1);
+    result.attempt = said.attempt;
+    result.outcome = said.outcome;
+    result.termination = said.termination;
+    result.usage = said.usage;
+    result.report = report;
+    result.archive = packed->digest;
+    result.archive_bytes = packed->bytes;
+  }
+  wire::ArchiveChunk chunk(std::uint64_t offset = 0, std::uint64_t size = ~std::uint64_t{0}) const {
+    return {Epoch(1),     result.attempt, result.archive, offset,
+            bytes.size(), bytes.substr(offset, size)};
+  }
+  std::string bytes;
+  wire::ResultMessage result;
+};
+
+struct Desk {
+  Sent sent() const {
+    const fs::path place = dir.path() / "sender";
+    REQUIRE(make_dirs(place).ok());
+    return Sent(place);
+  }
+  fs::path target() const { return folder.attempt(kIdentity.run_name, AttemptNo(2)); }
+  // What is kept in its place, and what lies in part.
+  bool kept() const { return fs::exists(target()) || fs::exists(target().string() + ".tar.zst"); }
+  std::size_t in_part() const {
+    if (!fs::exists(folder.incoming())) return 0;
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder.incoming()), fs::directory_iterator()));
+  }
+
+  TempDir dir = TempDir::create("archives").value();
+  StateFolder folder{dir.path() / "campaign"};
+  ArchiveStore store{folder};
+};
+
+}  // namespace
+
+TEST_SUITE("archives") {
+  TEST_CASE("a run directory that says what its result says is kept, once it is whole") {
+    Desk at;
+    const Sent sent = at.sent();
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kMissing);
+    const std::uint64_t half = sent.bytes.size() / 2;
+    CHECK(at.store.put(kWorker, sent.chunk(0, half)).value() == half);
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kMissing);
+    // A piece from elsewhere is told where to go on.
+    CHECK(at.store.put(kWorker, sent.chunk(half + 1)).value() == half);
+    CHECK(at.store.put(kWorker, sent.chunk(half)).value() == sent.bytes.size());
+    CHECK_FALSE(at.kept());
+    const auto kept = at.store.finish(kWorker, sent.result, kIdentity);
+    CHECK_MESSAGE(kept.state == State::kWhole, kept.why);
+    CHECK(fs::exists(at.target() / "report.json"));
+    CHECK(at.in_part() == 0);
+    // Said again, with nothing sent again.
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kWhole);
+  }
+
+  TEST_CASE("evidence that says something else than its result is refused and nothing is kept") {
+    struct Row {
+      const char* what;
+      std::function<void(wire::ResultMessage&, ArchiveStore::Identity&)> lie;
+    };
+    const Row rows[] = {
+        {"another report", [](auto& r, auto&) { r.report = sha256("other"); }},
+        {"another campaign", [](auto&, auto& i) { i.campaign = "other"; }},
+        {"another run", [](auto&, auto& i) { i.run_name = "fix-parser/noop/r1"; }},
+        {"another attempt", [](auto& r, auto&) { r.attempt.no = AttemptNo(3); }},
+        {"another outcome", [](auto& r, auto&) { r.outcome = RunOutcome::kFailure; }},
+        {"another termination", [](auto& r, auto&) { r.termination = Termination::kAgentTimeout; }},
+        {"another usage", [](auto& r, auto&) { r.usage.cpu_ms += 1; }},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.what);
+      Desk at;
+      Sent sent = at.sent();
+      ArchiveStore::Identity identity = kIdentity;
+      row.lie(sent.result, identity);
+      REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+      const auto kept = at.store.finish(kWorker, sent.result, identity);
+      CHECK(kept.state == State::kRefused);
+      CHECK_FALSE(kept.why.empty());
+      CHECK_FALSE(fs::exists(at.folder.runs() / "fix-parser"));
+      CHECK(at.in_part() == 0);
+    }
+  }
+
+  TEST_CASE("what is kept stays as it is, whatever is said or sent of it afterwards") {
+    Desk at;
+    const Sent sent = at.sent();
+    REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+    REQUIRE(at.store.finish(kWorker, sent.result, kIdentity).state == State::kWhole);
+    const std::string report = read_file(at.target() / "report.json", kReportBytes).value();
+    // The same archive with another word about it.
+    wire::ResultMessage lie = sent.result;
+    lie.outcome = RunOutcome::kFailure;
+    CHECK(at.store.finish(kWorker, lie, kIdentity).state == State::kRefused);
+    // Bytes that are no archive, and those of another run.
+    const std::string noise = "noise";
+    wire::ResultMessage false_one = sent.result;
+    false_one.archive = sha256(noise);
+    false_one.archive_bytes = noise.size();
+    REQUIRE(at.store.put(kOther, {Epoch(1), sent.result.attempt, {}, 0, noise.size(), noise}).ok());
+    CHECK(at.store.finish(kOther, false_one, kIdentity).state == State::kRefused);
+    CHECK(read_file(at.target() / "report.json", kReportBytes).value() == report);
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kWhole);
+    CHECK(at.in_part() == 0);
+  }
+
+  TEST_CASE("bytes that are not those that were promised are dropped") {
+    Desk at;
+    Sent sent = at.sent();
+    sent.bytes.back() = static_cast<char>(~sent.bytes.back());
+    REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kDamaged);
+    CHECK(at.store.have(kWorker, sent.result.attempt) == 0);
+    CHECK_FALSE(at.kept());
+  }
+
+  TEST_CASE("pieces of one worker never meet those of another, and none is beyond the bound") {
+    Desk at;
+    const Sent sent = at.sent();
+    REQUIRE(at.store.put(kWorker, sent.chunk(0, 10)).ok());
+    CHECK(at.store.have(kOther, sent.result.attempt) == 0);
+    REQUIRE(at.store.put(kOther, {Epoch(1), sent.result.attempt, {}, 0, 4, "lies"}).ok());
+    CHECK(at.store.have(kWorker, sent.result.attempt) == 10);
+    CHECK(at.store.put(kWorker, sent.chunk(10)).value() == sent.bytes.size());
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kWhole);
+    wire::ArchiveChunk large = sent.chunk();
+    large.total = limits::kArchiveBytes + 1;
+    CHECK_FALSE(at.store.put(kOther, large).ok());
+    large.total = large.bytes.size() - 1;
+    CHECK_FALSE(at.store.put(kOther, large).ok());
+  }
+
+  TEST_CASE("an interrupted call's leavings give way to the evidence") {
+    Desk at;
+    const Sent sent = at.sent();
+    REQUIRE(make_dirs(at.target()).ok());
+    REQUIRE(write_file(at.target() / "half", "x", Durability::kLazy).ok());
+    REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kWhole);
+    CHECK_FALSE(fs::exists(at.target() / "half"));
+    CHECK(fs::exists(at.target() / "report.json"));
+    CHECK(at.in_part() == 0);
+  }
+}

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/integration/sandbox/run_command.h"
+#include "tests/support/programs.h"
 #include "worker/sandbox/host_lack.h"
 #include "worker/selftest/attack_program.h"
 
@@ -42,6 +43,9 @@ struct Place {
     return testing::run(bench, spec, exec, std::move(cancel));
   }
 
+  // As a check has it with its services.
+  void share_network() { spec.shared = must(bench.engine().open_network("17.2-net", spec.image)); }
+
   Bench& bench;
   fs::path dir;
   SandboxSpec spec;
@@ -50,7 +54,9 @@ struct Place {
 // Holds all there is of it for as long as the object lives.
 class Taker {
  public:
-  Taker(Bench& bench, const std::string& what) : place_(bench, "taker-" + what) {
+  Taker(Bench& bench, const std::string& what, std::shared_ptr<SharedNetwork> network = nullptr)
+      : place_(bench, "taker-" + what) {
+    place_.spec.shared = std::move(network);
     (void)fs::remove(place_.spec.workspace / "held");
     thread_ = std::jthread([this, what](std::stop_token stop) {
       said_ = place_.run("hold what=" + what, std::chrono::minutes(2), std::move(stop)).out;
@@ -74,19 +80,22 @@ class Taker {
 
 // Docker's containers are all the host's root to the kernel; who is not root has one number only.
 enum class Without { kRootToo, kRootNot };
-void check_own(const std::string& what, Without root = Without::kRootToo) {
+enum class Network { kEachItsOwn, kShared };
+void check_own(const std::string& what, Without root = Without::kRootToo,
+               Network network = Network::kEachItsOwn) {
   const auto bench = make_bench();
   if (!bench) return;
   const bool docker = bench->engine().kind() == SandboxKind::kDocker;
   if (!docker && ::geteuid() == 0) CHECK(bench->engine().enforcement().at("user_counts") != "none");
-  const Place neighbour(*bench, "neighbour-" + what);
+  Place neighbour(*bench, "neighbour-" + what);
+  if (network == Network::kShared) neighbour.share_network();
   const Said alone = neighbour.run("need what=" + what, std::chrono::seconds(20));
   INFO(alone.out << alone.err);
   if (alone.out.find("ESCAPED") != std::string::npos) {
     MESSAGE("left out: no sandbox here has " << what << ": " << alone.out);
     return;
   }
-  const Taker taker(*bench, what);
+  const Taker taker(*bench, what, network == Network::kShared ? neighbour.spec.shared : nullptr);
   MESSAGE("held: " << taker.held());
   const Said said = neighbour.run("need what=" + what, std::chrono::seconds(20));
   if (docker || (::geteuid() != 0 && root == Without::kRootNot)) {
@@ -127,6 +136,9 @@ void check_noticed(const std::string& what, const std::string& name) {
 TEST_SUITE("counts") {
   TEST_CASE("inotify instances are each sandbox's own") {
     check_own("inotify");
+  }
+  TEST_CASE("inotify instances are each sandbox's own in a network that several share") {
+    check_own("inotify", Without::kRootToo, Network::kShared);
   }
   TEST_CASE("fanotify groups are each sandbox's own") {
     check_own("fanotify");

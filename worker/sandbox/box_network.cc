@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "worker/sandbox/namespace_maker.h"
 #include "worker/sandbox/port_look.h"
@@ -91,6 +92,11 @@ Result<std::shared_ptr<SharedNetwork>> BoxNetwork::make() {
 bool BoxNetwork::enter() const {
   return (!user_.valid() || ::setns(user_.get(), CLONE_NEWUSER) == 0) &&
          ::setns(network_.get(), CLONE_NEWNET) == 0;
+}
+
+bool BoxNetwork::enter_counts(const UserCounts& counts) const {
+  constexpr std::string_view kOnlyUser = "0 0 1";
+  return user_.valid() ? counts.enter_below(kOnlyUser, kOnlyUser) : counts.enter();
 }
 
 Result<bool> BoxNetwork::accepts(std::uint16_t port) {

@@ -8,6 +8,7 @@
 
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/shared_network.h"
+#include "worker/sandbox/user_counts.h"
 
 namespace proctor {
 
@@ -18,8 +19,9 @@ class BoxNetwork final : public SharedNetwork {
   // The calling process is in it from now on.  Async-signal-safe; for a child between fork and
   // exec.
   bool enter() const;
-  // Who enters it has left our user namespace, and enters none beside it.
-  bool has_users() const { return user_.valid(); }
+  // What comes after: who is in this network's own user namespace enters none beside it, only one
+  // below.  Likewise.
+  bool enter_counts(const UserCounts& counts) const;
 
  private:
   BoxNetwork(UniqueFd user, UniqueFd network)

@@ -54,7 +54,6 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
     box->launch.network = std::dynamic_pointer_cast<const BoxNetwork>(spec_.shared);
     if (!box->launch.network || spec_.network)
       return Error{Errc::kInvalid, "sandbox: a shared network of another engine, or two networks"};
-    if (box->launch.network->has_users()) box->launch.counts.reset();
   }
   box->launch.hold = spec_.hold;
   box->launch.suspend = [&suspension](pid_t runtime, bool stand_still) {

@@ -9,14 +9,16 @@
 #include <array>
 #include <cerrno>
 
+#include "worker/sandbox/raw_calls.h"
+
 namespace proctor {
 
 bool put_word(const char* file, const char* text, std::size_t size) {
-  const int fd = ::open(file, O_WRONLY | O_CLOEXEC);
+  const int fd = raw::open_to_write(file);
   if (fd < 0) return false;
-  const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
+  const bool written = raw::write(fd, text, size);
   const int error = errno;
-  ::close(fd);
+  raw::close(fd);
   errno = error;
   return written;
 }

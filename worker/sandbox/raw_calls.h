@@ -14,6 +14,9 @@ namespace proctor::raw {
 inline bool close(int fd) {
   return ::syscall(SYS_close, fd) == 0;
 }
+inline int open_to_write(const char* path) {
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
+}
 // An empty one, if there is none yet.
 inline bool make_file(const char* path, unsigned mode) {
   const long fd = ::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, mode);

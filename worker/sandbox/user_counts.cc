@@ -83,31 +83,26 @@ Result<UniqueFd> make_as_root(const std::vector<Range>& users, const std::vector
   return maker.open("user");
 }
 
-struct Share {
-  const char* file;  // of the namespace that reads it
-  std::string most;
-};
-
-int make_as_user(const std::string& users, const std::string& groups,
-                 const std::vector<Share>& shares) {
+int make_as_user(std::string_view users, std::string_view groups,
+                 const std::vector<UserCounts::Share>& shares) {
   if (::unshare(CLONE_NEWUSER) != 0) return errno;
   if (!put_word("/proc/self/setgroups", "deny", 4) ||
       !put_word("/proc/self/uid_map", users.data(), users.size()) ||
       !put_word("/proc/self/gid_map", groups.data(), groups.size()))
     return EPERM;
-  for (const Share& share : shares)
+  for (const UserCounts::Share& share : shares)
     if (!put_word(share.file, share.most.data(), share.most.size())) return errno;
   return 0;
 }
 
-Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
-                                   const std::vector<Range>& group_ids) {
+// What one sandbox may have of what this user may have.
+std::vector<UserCounts::Share> shares_of_one() {
   // Where the host's kernel says what any user may have, and where a namespace says its own.
   constexpr std::array<std::pair<const char*, const char*>, 3> kCounts = {
       {{"/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"},
        {"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"},
        {"/proc/sys/fs/fanotify/max_user_groups", "/proc/sys/user/max_fanotify_groups"}}};
-  std::vector<Share> shares;
+  std::vector<UserCounts::Share> shares;
   for (const auto& [host, own] : kCounts) {
     const Result<std::string> text = read_file(host, kMapMost);
     if (!text.ok()) continue;  // this kernel does not have it
@@ -115,6 +110,12 @@ Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
     std::istringstream(*text) >> most;
     shares.push_back({own, std::to_string(most / kUserShare)});
   }
+  return shares;
+}
+
+Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
+                                   const std::vector<Range>& group_ids) {
+  const std::vector<UserCounts::Share> shares = shares_of_one();
   const std::string users = identity(user_ids), groups = identity(group_ids);
   NamespaceMaker maker;
   PROCTOR_CHECK_OK(
@@ -151,7 +152,9 @@ Result<UserCounts> UserCounts::make() {
   auto made = root ? make_as_root(users, groups) : make_without_root(users, groups);
   if (!made.ok())
     return Error{Errc::kUnavailable, "counts of a sandbox's own: " + made.error().detail};
-  return UserCounts(std::move(made).value(), std::move(users), std::move(groups));
+  UserCounts out(std::move(made).value(), std::move(users), std::move(groups));
+  out.shares_ = shares_of_one();
+  return out;
 }
 
 Status UserCounts::mounts() const {
@@ -161,6 +164,10 @@ Status UserCounts::mounts() const {
 
 bool UserCounts::enter() const {
   return ::setns(user_.get(), CLONE_NEWUSER) == 0;
+}
+
+bool UserCounts::enter_below(std::string_view users, std::string_view groups) const {
+  return make_as_user(users, groups, shares_) == 0;
 }
 
 std::string UserCounts::path() const {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/result.h"
@@ -28,11 +29,19 @@ class UserCounts {
   struct Range {
     std::uint64_t first = 0, count = 0;
   };
+  // Of one count, for a namespace that writes it to this file.
+  struct Share {
+    const char* file;
+    std::string most;
+  };
   // kUnavailable: this host makes none.
   static Result<UserCounts> make();
   // The calling process is in it from now on, and must ask for its parent's death again.  For a
   // child between fork and exec; async-signal-safe.
   bool enter() const;
+  // The same for a process that has entered another user namespace, in whose maps these are lines:
+  // it makes one below that, where it may have of each count what one sandbox may without root.
+  bool enter_below(std::string_view users, std::string_view groups) const;
   // Where others find it for as long as it lives.
   std::string path() const;
   const std::vector<Range>& users() const { return users_; }
@@ -46,6 +55,7 @@ class UserCounts {
       : user_(std::move(user)), users_(std::move(users)), groups_(std::move(groups)) {}
   UniqueFd user_;
   std::vector<Range> users_, groups_;
+  std::vector<Share> shares_;
 };
 
 // Those of one engine: as many as sandboxes ran at once, each used again when its sandbox is gone

@@ -124,6 +124,30 @@ TEST_SUITE("campaign") {
     finds(scene, "its report is of run add/noop/r1");
   }
 
+  TEST_CASE("verify finds a run directory of another campaign, whose digests the journal has") {
+    const CampaignScene scene(small()), other(small());
+    for (const CampaignScene* one : {&scene, &other}) REQUIRE(one->run("run").exit_code == 0);
+    const std::string at = "runs/add/reference/r1/attempt-1", archive = at + ".tar.zst";
+    fs::remove_all(scene.folder() / at);
+    fs::copy(other.folder() / at, scene.folder() / at, fs::copy_options::recursive);
+    scene.write(scene.folder() / archive, other.read(other.folder() / archive));
+    const Json theirs = other.sql(
+        "SELECT run, hex(report) AS report, hex(archive) AS archive, archive_bytes AS bytes, "
+        "started_ms AS started, finished_ms AS finished FROM attempts WHERE outcome = 'success'");
+    REQUIRE(theirs.size() == 1);
+    const auto number = [&](const char* name) {
+      return std::to_string(theirs[0][name].get<std::int64_t>());
+    };
+    const auto digest = [&](const char* name) {
+      return "X'" + theirs[0][name].get<std::string>() + "'";
+    };
+    scene.sql("UPDATE attempts SET report = " + digest("report") + ", archive = " +
+              digest("archive") + ", archive_bytes = " + number("bytes") +
+              ", started_ms = " + number("started") + ", finished_ms = " + number("finished") +
+              " WHERE run = " + number("run"));
+    finds(scene, "its report is of another campaign");
+  }
+
   TEST_CASE("verify asks nothing of attempts that are under way") {
     const CampaignScene scene(gated_shape(3));
     Child run = scene.start("run");

@@ -234,6 +234,23 @@ TEST_SUITE("sandbox bubblewrap") {
     CHECK(read_file(exec.stdout_file, 100).value() == "4\n");
   }
 
+  TEST_CASE("the first process is closed to the command, which is the same user") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    auto sandbox = bench->engine().open(bench->spec());
+    REQUIRE(sandbox.ok());
+    ExecSpec exec;
+    exec.command =
+        "for f in fd exe environ; do ls -d /proc/1/$f > /dev/null && echo there; done; "
+        "readlink /proc/1/fd/3 || echo closed; readlink /proc/1/exe || echo closed; "
+        "cat /proc/1/environ || echo closed; head -c 1 /proc/self/environ | wc -c";
+    exec.stdout_file = bench->scratch() / "out";
+    exec.stderr_file = bench->scratch() / "err";
+    REQUIRE((*sandbox)->run(exec, {}).ok());
+    CHECK(read_file(exec.stdout_file, 100).value() ==
+          "there\nthere\nthere\nclosed\nclosed\nclosed\n1\n");
+  }
+
   TEST_CASE("files made inside belong to the worker outside") {
     const auto bench = make_bench();
     if (!bench) return;

@@ -1,5 +1,8 @@
 // The first process of every sandbox, run here as it is: what Landlock keeps without a namespace.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -8,12 +11,15 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "common/base/files.h"
 #include "common/base/unique_fd.h"
+#include "worker/sandbox/oci_config.h"
 #include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/seccomp_filter.h"
 
 using namespace proctor;
 
@@ -35,7 +41,9 @@ class Init {
   fs::path mine() const { return dir_.path() / "mine"; }
   fs::path other() const { return dir_.path() / "other"; }
 
-  int run(std::vector<std::string> words, const std::string& command) const {
+  // `prepare` is called in the child that becomes init.
+  int run(std::vector<std::string> words, const std::string& command,
+          const std::function<void()>& prepare = {}) const {
     words.insert(words.begin(), program());
     for (const char* word : {"--", "/bin/sh", "-c"}) words.emplace_back(word);
     words.push_back("exec 2>&-; " + command);
@@ -45,6 +53,7 @@ class Init {
     const pid_t child = ::fork();
     if (child == 0) {
       for (int fd = 3; fd < 32; ++fd) ::close(fd);  // nobody listens to its words
+      if (prepare) prepare();
       ::execv(argv[0], argv.data());
       ::_exit(99);
     }
@@ -115,6 +124,54 @@ TEST_SUITE("sandbox init") {
     CHECK(std::system(connect.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)
     CHECK(init.run({}, connect) != 0);
     CHECK(init.run({}, among_themselves) == 0);
+  }
+
+  TEST_CASE("devices are made nowhere, not where all else may be written either") {
+    const Init init;
+    const std::string mine = init.mine().string();
+    const std::string device = "mknod " + mine + "/null c 1 3";
+    if (landlock_version() < 2 || init.run({}, device + " && rm " + mine + "/null") != 0) {
+      MESSAGE("not run: no device can be made here, or this kernel has no Landlock");
+      return;
+    }
+    CHECK(init.run({"--write", mine}, device) != 0);
+    CHECK(init.run({"--write", mine}, "mknod " + mine + "/pipe p") == 0);
+  }
+
+  TEST_CASE("a command that cannot be kept in its places is not run") {
+    if (landlock_version() < 2) {
+      MESSAGE("not run: this kernel has no Landlock, or an old one");
+      return;
+    }
+    const Init init;
+    const auto with = [&](rlim_t files) {
+      return init.run({"--write", init.mine().string()}, "true", [files] {
+        const rlimit limit{files, files};
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+      });
+    };
+    CHECK(with(64) == 0);
+    CHECK(with(4) == 127);  // as many as init itself has open: its rules need one more
+  }
+
+  TEST_CASE("the environment that the first process was given is kept nowhere else") {
+    const Init init;
+    const std::string out = (init.mine() / "out").string();
+    const auto program = make_seccomp_program(Programs::kNative);
+    REQUIRE(program.ok());
+    SandboxSpec spec;
+    spec.env = {{"TOKEN", "a secret"}, {"PATH", "/usr/bin:/bin"}};
+    const std::string given = for_first_process(*program) + oci_environment(spec);
+    const UniqueFd held(::memfd_create("given", MFD_CLOEXEC));
+    REQUIRE(::write(held.get(), given.data(), given.size()) == static_cast<ssize_t>(given.size()));
+    REQUIRE(::lseek(held.get(), 0, SEEK_SET) == 0);
+    const int kept = ::fcntl(held.get(), F_DUPFD_CLOEXEC, 100);
+    REQUIRE(0 <= kept);
+    const UniqueFd closed(kept);
+    CHECK(init.run({}, "echo \"$TOKEN\" > " + out + "; grep Seccomp: /proc/self/status >> " + out,
+                   [kept] { ::dup2(kept, 4); }) == 0);
+    CHECK(read_file(out, 1000).value() == "a secret\nSeccomp:\t2\n");
+    CHECK(::lseek(held.get(), 0, SEEK_END) == 0);
   }
 
   TEST_CASE("words that it does not know are no program") {

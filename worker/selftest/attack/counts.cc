@@ -6,6 +6,7 @@
 #include <mqueue.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -107,6 +108,28 @@ bool pipes(long number) {
   return one_pipe(number) || (errno == ENOBUFS && ++small < kSmallMost);
 }
 
+// 250 at a time.
+bool polls(long number) {
+  constexpr int kEach = 250;
+  static int watched[kEach];
+  if (number == 0)
+    for (int& fd : watched) fd = ::open("/proc/self/mounts", O_RDONLY | O_CLOEXEC);
+  const int poll = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLPRI;
+  for (const int fd : watched)
+    if (::epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  return true;
+}
+
+bool one_poll(long) {
+  int fds[2];
+  epoll_event event{};
+  event.events = EPOLLIN;
+  return ::pipe2(fds, O_CLOEXEC) == 0 &&
+         ::epoll_ctl(::epoll_create1(EPOLL_CLOEXEC), EPOLL_CTL_ADD, fds[0], &event) == 0;
+}
+
 bool signals(long number) {
   if (number == 0) {
     sigset_t set;
@@ -143,6 +166,7 @@ constexpr Resource kResources[] = {{"inotify", inotify, inotify},
                                    {"terminals", terminal, terminal},
                                    {"descriptors", descriptors, one_descriptor},
                                    {"pipes", pipes, one_pipe},
+                                   {"polls", polls, one_poll},
                                    {"signals", signals, signals},
                                    {"messages", messages, messages},
                                    {"locked", locked, locked},
@@ -166,15 +190,16 @@ void hold(const Arguments& a) {
   files.rlim_cur = files.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &files);
   constexpr long kMost = 1'000'000;
+  const long most = a.number("most", kMost);
   long have = 0;
-  while (have < kMost && r->take(have)) ++have;
+  while (have < most && r->take(have)) ++have;
   const int error = errno;
   const int fd = ::open("held.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   ::dprintf(fd, "%ld %s\n", have, std::strerror(error));
   ::close(fd);
   ::rename("held.new", "held");
   for (constexpr useconds_t kPause = 5'000;; ::usleep(kPause))
-    if (r->take != pipes) r->take(++have);  // what is given back
+    if (have < most && r->take != pipes) r->take(++have);  // what is given back
 }
 
 // An ordinary program that uses one.

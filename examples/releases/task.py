@@ -63,6 +63,8 @@ def prepare(pair, settings):
     trees = tree_maker.split(pair, folder / "old", folder / "new")
     settings.say(pair, "preparing its toolchain")
     runtime = toolchains.runtime_of(pair, trees, settings.work, folder / "toolchain")
+    for line in runtime.notes:
+        print(f"{pair.id}: {line}", file=sys.stderr, flush=True)
     task = _write_files(pair, trees, runtime, folder)
     if runtime.language == "go":
         _warm_go(pair, task, trees, settings)

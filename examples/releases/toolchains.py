@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 
+import pins
 from fetch import cargo_home
 from shell import Failed, Missing, run
 import trees as tree_maker
@@ -34,6 +35,7 @@ class Runtime:
     variables: dict = dataclasses.field(default_factory=dict)
     setup: list = dataclasses.field(default_factory=list)
     dependencies: int = 0
+    notes: list = dataclasses.field(default_factory=list)  # pinned otherwise: see pins
     probe: str = ""  # a command that must succeed in the golden tree, and its output begin with /workspace/
 
     @property
@@ -60,9 +62,12 @@ def _interpreter(pair):
     name = "python" + pair.python
     found = shutil.which(name)
     # A version manager puts programs on PATH that only say the version is not chosen.
-    if found and run([found, "-c", ""], check=False).returncode == 0:
+    if found and run([found, "-c", ""], cwd="/", check=False).returncode == 0:
         return found
-    raise Missing(f"{name} is not on this machine")
+    found = pins.interpreter_of_manager(pair.python)
+    if found is None:
+        raise pins.no_interpreter(pair.python)
+    return found
 
 
 def _layout_of(python):
@@ -112,12 +117,14 @@ def _refuse_new_in_environment(pair, folder):
             raise Failed(f"the requirements install {pair.package} {version}, the answer")
 
 
-def _python(pair, _, work, __):
+def _python(pair, trees, work, __):
     python = _interpreter(pair)
+    have = run([python, "-c", "import platform; print(platform.python_version())"]).stdout.strip()
     folder = virtual_environment(python, pair.deps, work)
     _refuse_new_in_environment(pair, folder)
     command = (f'{pair.test_cmd} -o junit_family=xunit1 --junitxml="$PROCTOR_RESULTS/results.xml"')
     runtime = Runtime("python", command, "junit", dependencies=len(pair.deps))
+    runtime.notes = pins.note(pins.python_pin(trees.old), have, "`python` in the list")
     runtime.show(folder)
     _show_interpreter(runtime, python, work)
     if pair.import_name:
@@ -128,15 +135,16 @@ def _python(pair, _, work, __):
 def _go(pair, trees, work, scratch):
     if shutil.which("go") is None:
         raise Missing("go is not on this machine")
-    said = json.loads(run(["go", "env", "-json", "GOROOT", "GOVERSION"]).stdout)
+    said = json.loads(run(["go", "env", "-json", "GOROOT", "GOVERSION"], cwd="/").stdout)
     module = trees.old / "go.mod"
     wanted = re.search(r"^go (\d+)\.(\d+)", module.read_text() if module.exists() else "", re.MULTILINE)
     have = re.match(r"go(\d+)\.(\d+)", said["GOVERSION"])
     if wanted and have and (int(have[1]), int(have[2])) < (int(wanted[1]), int(wanted[2])):
-        raise Missing(f"go {wanted[1]}.{wanted[2]} is not on this machine, which has {said['GOVERSION']}")
+        raise Missing(f"go {wanted[1]}.{wanted[2]} is not on this machine, which has {said['GOVERSION']}: install it and "
+                      "put its bin first in PATH")
     modules = scratch / "modules"
     env = {"GOMODCACHE": str(modules), "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod -modcacherw",
-           "GOCACHE": str(scratch / "download-build")}
+           "GOCACHE": str(scratch / "download-build"), "PATH": pins.first_in_path(said["GOROOT"] + "/bin")}
     modules.mkdir(parents=True)
     for which in ("base", "golden"):  # the fix may ask for another version of a dependency
         tree_maker.build(trees, which, scratch / "module")
@@ -161,8 +169,9 @@ def _rust(pair, trees, work, scratch):
     for program in ("cargo", "rustc", "cc"):
         if shutil.which(program) is None:
             raise Missing(f"{program} is not on this machine")
-    toolchain = run(["rustc", "--print", "sysroot"]).stdout.strip()
-    env = {"CARGO_HOME": str(cargo_home(work))}
+    toolchain = run(["rustc", "--print", "sysroot"], cwd="/").stdout.strip()  # where nothing is pinned
+    have = run(["rustc", "--version"], cwd="/").stdout.split()[1]
+    env = {"CARGO_HOME": str(cargo_home(work)), "PATH": pins.first_in_path(toolchain + "/bin")}
     _rust_lock(pair, trees, scratch, env)
     tree_maker.build(trees, "base", scratch / "crate")
     vendor = scratch / "vendor"
@@ -175,6 +184,8 @@ def _rust(pair, trees, work, scratch):
                                         '[source.vendored]\ndirectory = "/toolchain/vendor/crates"\n')
     reader, command = through_harness(pair, "cargo", pair.test_cmd)
     runtime = Runtime("rust", command, reader, dependencies=len(list((vendor / "crates").iterdir())))
+    pin = pins.rust_pin(trees.old)
+    runtime.notes = pins.note(pin, have, f"RUSTUP_TOOLCHAIN={pin[1]}" if pin else "")
     runtime.show(toolchain)
     runtime.show(vendor, "/toolchain/vendor")
     runtime.variables = {"CARGO_NET_OFFLINE": "true", "CARGO_TERM_COLOR": "never", "RUSTFLAGS": "--cap-lints=warn"}
@@ -205,12 +216,16 @@ def _c(pair, _, work, __):
     return runtime
 
 
-def _local(pair, _, work, __):
+def _local(pair, trees, work, __):
     for program in pair.needs:
         if shutil.which(program) is None:
             raise Missing(f"{program} is not on this machine")
     reader, command = through_harness(pair, "tap", pair.test_cmd)
     runtime = Runtime("shell", command, reader)
+    if (trees.old / "package.json").exists():
+        runtime.variables.update(pins.NODE)
+        have = run(["node", "--version"], cwd="/", check=False).stdout.strip() if shutil.which("node") else "none"
+        runtime.notes = pins.note(pins.node_pin(trees.old), have, "another node first in PATH")
     _show_interpreter(runtime, sys.executable, work)
     return runtime
 

@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import types
 import unittest
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
@@ -23,7 +24,9 @@ sys.path.insert(0, str(EXAMPLE))
 import campaign  # noqa: E402
 import harness  # noqa: E402
 import pairs  # noqa: E402
+import pins  # noqa: E402
 import task  # noqa: E402
+import toolchains  # noqa: E402
 
 ARGS = None
 
@@ -167,6 +170,52 @@ class Pieces(unittest.TestCase):
             self.assertEqual(pairs.covers([pattern], path), expected, (pattern, path))
         self.assertEqual(pairs.contract_globs(["*_test.go", "*/testdata/*", "testdata", "a?.c"]),
                          ["**/*_test.go", "**/a?.c", "**/testdata/**", "testdata"])
+
+    def test_pins_are_read_and_told(self):
+        tree = ARGS.work.parent / f"{ARGS.work.name}-pins"
+        shutil.rmtree(tree, ignore_errors=True)
+        write(tree, {"rust-toolchain.toml": '[toolchain]\nchannel = "1.99.1"\n', ".python-version": "3.9.1\n3.10\n",
+                     "package.json": '{"engines": {"node": ">=99"}}'})
+        self.assertEqual(pins.rust_pin(tree), ("rust-toolchain.toml", "1.99.1"))
+        self.assertEqual(pins.python_pin(tree), (".python-version", "3.9.1"))
+        self.assertEqual(pins.note(pins.node_pin(tree), "v18.2.0", "PATH"),
+                         ["package.json asks for >=99; it runs with v18.2.0 (to choose: PATH)"])
+        (tree / "rust-toolchain.toml").unlink()
+        write(tree, {"rust-toolchain": "nightly-2024-01-01\n"})
+        self.assertEqual(pins.note(pins.rust_pin(tree), "1.80.0", "RUSTUP_TOOLCHAIN=x")[0],
+                         "rust-toolchain asks for nightly-2024-01-01; it runs with 1.80.0 (to choose: RUSTUP_TOOLCHAIN=x)")
+        (tree / "rust-toolchain").unlink()
+        write(tree, {"Cargo.toml": '[package]\nrust-version = "1.70"\n', "package.json": "{broken"})
+        self.assertEqual(pins.note(pins.rust_pin(tree), "1.80.0", ""), [])  # enough
+        self.assertEqual(len(pins.note(pins.rust_pin(tree), "1.63.0", "")), 1)
+        self.assertIsNone(pins.node_pin(tree))
+        self.assertEqual(pins.note(("f", "1.80"), "1.80.3", ""), [])
+
+    def test_a_version_manager_that_reads_the_pin_is_not_asked(self):
+        """cargo and rustc on PATH do as rustup does: they refuse where a toolchain is pinned that is not there."""
+        work = ARGS.work.parent / f"{ARGS.work.name}-rust"
+        shutil.rmtree(work, ignore_errors=True)
+        real = "#!/bin/sh\ncase \"$*\" in *vendor*) for last; do :; done; mkdir -p \"$last\";; esac\n"
+        proxy = ("#!/bin/sh\n[ ! -e rust-toolchain ] || { echo \"error: toolchain '1.99' is not installed\" >&2; exit 1; }\n"
+                 'case "$*" in *sysroot) echo TOOLCHAIN;; --version) echo rustc 1.80.0;; esac\n'
+                 ).replace("TOOLCHAIN", str(work / "toolchain"))
+        write(work, {"proxies/cargo": (proxy, 0o755), "proxies/rustc": (proxy, 0o755), "proxies/cc": (proxy, 0o755),
+                     "toolchain/bin/cargo": (real, 0o755), "old/rust-toolchain": "1.99\n", "old/Cargo.lock": "",
+                     "old/Cargo.toml": "", "new/rust-toolchain": "1.99\n"})
+        pair = types.SimpleNamespace(id="pinned", ecosystem="rust", package="pinned", new="2", home=work, env={},
+                                     test_cmd="cargo test")
+        trees = types.SimpleNamespace(old=work / "old")
+        path = os.environ["PATH"]
+        os.environ["PATH"] = f"{work / 'proxies'}{os.pathsep}{path}"
+        built = toolchains.tree_maker.build
+        toolchains.tree_maker.build = lambda _, __, folder: shutil.copytree(work / "old", folder)
+        try:
+            runtime = toolchains.runtime_of(pair, trees, work, work / "scratch")
+        finally:
+            os.environ["PATH"], toolchains.tree_maker.build = path, built
+        self.assertEqual(runtime.notes, ["rust-toolchain asks for 1.99; it runs with 1.80.0 "
+                                         "(to choose: RUSTUP_TOOLCHAIN=1.99)"])
+        self.assertIn((str(work / "toolchain"), str(work / "toolchain")), runtime.toolchains)
 
     def test_go_results(self):
         events = [{"Action": "run", "Package": "p", "Test": "TestA"},

@@ -125,8 +125,8 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
   if (launch.network && !launch.network->enter()) give_up(plan, "enter its network");
   if (launch.enter && !launch.enter()) give_up(plan, "mount what it starts in");
   if (launch.counts) {
-    const bool counted = launch.network ? launch.network->enter_counts(*launch.counts)
-                                        : launch.counts->enter();
+    const bool counted =
+        launch.network ? launch.network->enter_counts(*launch.counts) : launch.counts->enter();
     if (!counted) give_up(plan, "enter a user namespace of its own");
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // forgotten by whoever gets other rights
     if (::getppid() != plan.parent) give_up(plan, "find its parent");

@@ -287,8 +287,7 @@ class DockerSandbox final : public Sandbox {
 
 class DockerEngine final : public SandboxEngine {
  public:
-  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits,
-               HeldFolder files)
+  DockerEngine(SandboxOptions options, std::map<std::string, std::string> limits, HeldFolder files)
       : options_(std::move(options)), limits_(std::move(limits)), files_(std::move(files)) {}
 
   SandboxKind kind() const override { return SandboxKind::kDocker; }

@@ -141,8 +141,8 @@ TEST_SUITE("campaign") {
     const auto digest = [&](const char* name) {
       return "X'" + theirs[0][name].get<std::string>() + "'";
     };
-    scene.sql("UPDATE attempts SET report = " + digest("report") + ", archive = " +
-              digest("archive") + ", archive_bytes = " + number("bytes") +
+    scene.sql("UPDATE attempts SET report = " + digest("report") +
+              ", archive = " + digest("archive") + ", archive_bytes = " + number("bytes") +
               ", started_ms = " + number("started") + ", finished_ms = " + number("finished") +
               " WHERE run = " + number("run"));
     finds(scene, "its report is of another campaign");

@@ -87,7 +87,7 @@ TEST_SUITE("extract") {
     Extractor slow = program();
     slow.cpu = std::chrono::seconds(1);
     Scene scene(slow);
-    scene.leave_noise(kMuch);
+    scene.leave_noise(3 * kMuch);
     const auto patch = scene.ws->extract_patch(kPatchMost);
     REQUIRE_FALSE(patch.ok());
     CHECK(patch.error().code == Errc::kExhausted);

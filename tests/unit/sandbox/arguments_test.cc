@@ -64,6 +64,9 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/tmp"}));
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/dev/shm"}));
     CHECK(has_run(argv, {"--remount-ro", "/proc"}));
+    // The devices that bwrap finds are the host's files: nobody inside changes them.
+    for (const char* device : {"/dev/null", "/dev/zero", "/dev/random", "/dev/tty", "/dev"})
+      CHECK(has_run(argv, {"--remount-ro", device}));
     CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
     CHECK(has_run(argv, {"--tmpfs", "/proc/scsi", "--remount-ro", "/proc/scsi"}));
     CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init"}));

@@ -21,8 +21,8 @@ TEST_SUITE("sandbox") {
     const pid_t worker = ::fork();
     if (worker == 0) {
       BoxLaunch launch;
-      launch.argv = {"/bin/sh", "-c", "echo $$ > " + (dir.path() / "pid").string() +
-                                          "; exec sleep 600"};
+      launch.argv = {"/bin/sh", "-c",
+                     "echo $$ > " + (dir.path() / "pid").string() + "; exec sleep 600"};
       launch.timeout = std::chrono::minutes(10);
       auto out = BoundedFile::create(dir.path() / "out", 4'096);
       auto err = BoundedFile::create(dir.path() / "err", 4'096);

@@ -39,8 +39,8 @@ struct Sent {
     result.archive_bytes = packed->bytes;
   }
   wire::ArchiveChunk chunk(std::uint64_t offset = 0, std::uint64_t size = ~std::uint64_t{0}) const {
-    return {Epoch(1),     result.attempt, result.archive, offset,
-            bytes.size(), bytes.substr(offset, size)};
+    return {Epoch(1), result.attempt, result.archive,
+            offset,   bytes.size(),   bytes.substr(offset, size)};
   }
   std::string bytes;
   wire::ResultMessage result;

@@ -28,8 +28,8 @@ Contract judged() {
   return c;
 }
 
-std::vector<std::string> shown(const Contract& c, bool (*to)(const Contract&,
-                                                             const ReferencedFile&)) {
+std::vector<std::string> shown(const Contract& c,
+                               bool (*to)(const Contract&, const ReferencedFile&)) {
   std::vector<std::string> out;
   for (const ReferencedFile& file : c.files)
     if (to(c, file)) out.push_back(file.path);
@@ -40,8 +40,7 @@ std::vector<std::string> shown(const Contract& c, bool (*to)(const Contract&,
 
 TEST_SUITE("sandbox dress") {
   TEST_CASE("setup sees what it names and what nothing else does, and no file that judges") {
-    CHECK(shown(judged(), &shown_to_setup) ==
-          std::vector<std::string>{"tools/lib.sh", "both.sh"});
+    CHECK(shown(judged(), &shown_to_setup) == std::vector<std::string>{"tools/lib.sh", "both.sh"});
     Contract named = judged();
     // An acceptance file is never setup's, whatever its command says.
     named.setup[0].command += "; cat $PROCTOR_CONTRACT/own.sh $PROCTOR_CONTRACT/serve.sh";

@@ -161,16 +161,12 @@ struct Resource {
   const char* name;
   Take take, one;
 };
-constexpr Resource kResources[] = {{"inotify", inotify, inotify},
-                                   {"fanotify", fanotify, fanotify},
-                                   {"terminals", terminal, terminal},
-                                   {"descriptors", descriptors, one_descriptor},
-                                   {"pipes", pipes, one_pipe},
-                                   {"polls", polls, one_poll},
-                                   {"signals", signals, signals},
-                                   {"messages", messages, messages},
-                                   {"locked", locked, locked},
-                                   {"aio", events, events}};
+constexpr Resource kResources[] = {
+    {"inotify", inotify, inotify},     {"fanotify", fanotify, fanotify},
+    {"terminals", terminal, terminal}, {"descriptors", descriptors, one_descriptor},
+    {"pipes", pipes, one_pipe},        {"polls", polls, one_poll},
+    {"signals", signals, signals},     {"messages", messages, messages},
+    {"locked", locked, locked},        {"aio", events, events}};
 
 const Resource* resource(const Arguments& a) {
   for (const Resource& r : kResources)

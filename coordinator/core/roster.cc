@@ -131,12 +131,22 @@ void Roster::change(WorkerIndex i, const Change& apply) {
 }
 
 WorkerIndex Roster::index_of(const WorkerId& id) {
-  const auto [it, added] = by_name_.emplace(id, static_cast<WorkerIndex>(workers_.size()));
-  if (added) {
-    workers_.emplace_back().id = id;
-    by_free_.insert({0, it->second});
-  }
-  return it->second;
+  const auto place = unused_.empty() ? static_cast<WorkerIndex>(workers_.size()) : *unused_.begin();
+  const auto [it, added] = by_name_.emplace(id, place);
+  if (!added) return it->second;
+  if (unused_.erase(place) == 0) workers_.emplace_back();
+  workers_[place].id = id;
+  by_free_.insert({0, place});
+  return place;
+}
+
+void Roster::forget(WorkerIndex i) {
+  WorkerState& w = workers_[i];
+  PROCTOR_ASSERT(has_place(i) && !w.present && w.held == 0);
+  by_free_.erase({0, i});
+  by_name_.erase(w.id);
+  w = WorkerState{};
+  unused_.insert(i);
 }
 
 void Roster::update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint64_t has,
@@ -165,8 +175,11 @@ void Roster::edit(WorkerIndex i, const std::function<void(WorkerState&)>& apply)
 void Roster::set_suspect(WorkerIndex i, bool suspect) {
   change(i, [&](WorkerState& w) { w.suspect = suspect; });
 }
-void Roster::leave(WorkerIndex i) {
-  change(i, [&](WorkerState& w) { w.present = false; });
+void Roster::leave(WorkerIndex i, Instant now) {
+  change(i, [&](WorkerState& w) {
+    w.present = false;
+    w.left_at = now;
+  });
 }
 void Roster::hold(WorkerIndex i) {
   change(i, [&](WorkerState& w) { ++w.held; });

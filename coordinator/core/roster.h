@@ -46,8 +46,9 @@ std::string describe(std::uint64_t needs, const std::vector<std::string>& things
 std::string describe_offer(std::uint64_t has, const std::vector<std::string>& things = {});
 }  // namespace capability
 
-// A worker's place in the roster.  Stable for the campaign: names are never forgotten.
+// A worker's place in the roster.  Of another worker once this one was forgotten.
 using WorkerIndex = std::uint32_t;
+inline constexpr std::size_t kRosterMax = 16'384;  // names at a time
 
 struct WorkerState {
   WorkerId id;
@@ -56,6 +57,7 @@ struct WorkerState {
   std::uint32_t held = 0;  // attempts that occupy a slot, from the ask until the result
   std::uint64_t has = 0;
   Instant last_sync;
+  Instant left_at;  // while it is not present
   bool present = false;
   bool suspect = false;
   bool drained = false;  // by the operator
@@ -86,11 +88,15 @@ class Roster {
   void set_time(WallTime now) { now_ = now; }
   WorkerIndex index_of(const WorkerId& id);  // adds an absent worker
   const WorkerState& at(WorkerIndex i) const { return workers_[i]; }
-  std::size_t size() const { return workers_.size(); }
+  std::size_t size() const { return workers_.size(); }  // places; not all have a name
+  bool has_place(WorkerIndex i) const { return !workers_[i].id.raw().empty(); }
+  std::size_t names() const { return by_name_.size(); }
 
   void update(WorkerIndex i, BootId boot, std::uint32_t slots, std::uint64_t has, Instant now);
   void set_suspect(WorkerIndex i, bool suspect);
-  void leave(WorkerIndex i);
+  void leave(WorkerIndex i, Instant now);
+  // Its place is the next new name's.  Requires: it is not present and holds nothing.
+  void forget(WorkerIndex i);
   std::optional<WorkerIndex> find(const WorkerId& id) const;
   // Changes what decides about new work; `slots`, `held` and names have their own calls.
   void edit(WorkerIndex i, const std::function<void(WorkerState&)>& apply);
@@ -119,6 +125,7 @@ class Roster {
 
   WallTime now_;
   std::vector<WorkerState> workers_;
+  std::set<WorkerIndex> unused_;  // of who was forgotten
   std::map<WorkerId, WorkerIndex> by_name_;
   // (most free first, index): the second key makes ties deterministic.
   std::set<std::pair<std::int64_t, WorkerIndex>> by_free_;

@@ -39,6 +39,9 @@ std::vector<Command> Scheduler::start(Time now) {
   started_at_ = now.wall;
   now_ = now;
   roster_.set_time(now.wall);
+  for (WorkerIndex w = 0; w < roster_.size(); ++w)
+    roster_.edit(w, [&](WorkerState& s) { s.left_at = now.mono; });
+  forget_at_ = now.mono;
   restore_waits();
   suspension_told_ = suspended_;
   for (auto& [run, attempt] : live_) {

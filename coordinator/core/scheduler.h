@@ -113,6 +113,8 @@ class Scheduler {
   bool draining() const { return mode_ != Mode::kRun; }
   bool paused() const { return paused_; }
   bool suspended() const { return suspended_; }  // and what runs stands still
+  // Is it known, or is there room for one more name?
+  bool takes_name(const WorkerId& worker) const;
   // May this worker still bring evidence of the attempt?  Its grant names it, and no result of the
   // attempt is recorded or being recorded.
   bool awaits(const WorkerId& worker, const AttemptId& attempt) const;
@@ -289,8 +291,8 @@ class Scheduler {
   std::uint64_t needs_of(RunId run) const;
   void seat(Attempt& attempt, WorkerIndex w);
   void remember_owner(RunId run, WorkerIndex w);
-  // Whom the grant names of this attempt; nothing: nobody knows any more.
-  std::optional<WorkerIndex> owner_of(const AttemptId& attempt) const;
+  // The grant of this attempt is known to name somebody else.
+  bool is_anothers(const AttemptId& attempt, WorkerIndex w) const;
   // Lost at this worker, and its result is still wanted.
   bool is_late_of(WorkerIndex w, const AttemptId& id) const;
   bool runs_nothing(RunId run) const;
@@ -327,6 +329,8 @@ class Scheduler {
   void take_back(WorkerIndex w, const wire::Sync& sync);
   std::size_t worker_gone(WorkerIndex w, Loss why, const std::string& text);  // lost attempts
   void suspect(WorkerIndex w, const std::string& why);
+  std::vector<bool> forgettable() const;
+  void forget_absent();
   void end_run(RunId run, RunOutcome outcome, Invalid invalid);
   static Invalid invalid_by(Termination termination, bool infrastructure, bool overload);
   void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
@@ -347,7 +351,7 @@ class Scheduler {
   std::vector<RunPhase> phases_;
   std::vector<std::uint16_t> attempts_made_;
   std::vector<std::uint16_t> failures_;  // infrastructure failures of the run so far
-  // By run: whom the grant of its latest attempt names, + 1; 0: nobody, or none that fits.  What
+  // By run: whom the grant of its latest attempt names, + 1; 0: nobody who is remembered.  What
   // has ended must be known too, for a result comes again when an Ack was lost.
   std::vector<std::uint16_t> owners_;
   std::map<RunId, Invalid> invalid_;
@@ -375,7 +379,7 @@ class Scheduler {
   std::set<RunId> unclaimed_;  // restored as granted: no worker may have said yet that it has it
   std::map<RunId, AskId> denied_;  // waiting with an attempt number already used for an ask
   // Ended without a result, with whom the grant named: one may still come, from that worker.
-  std::map<AttemptId, WorkerIndex> lost_;
+  std::map<AttemptId, WorkerId> lost_;
   std::set<AttemptId> late_writing_;  // one came, and is being made durable
   std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
       known_short_;                      // (spent then, smallest ask denied)
@@ -408,6 +412,8 @@ class Scheduler {
   std::deque<Reviewed> reviewing_;
   std::vector<MicroUsd> reviewed_;  // for the ledger, once they are durable; by scope, or empty
   bool started_ = false, end_told_ = false;
+  Instant forget_at_{};
+  std::optional<std::pair<WorkerId, WallTime>> last_gone_;  // of those that were forgotten
   Time now_;
   WallTime started_at_;
 

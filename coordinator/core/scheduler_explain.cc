@@ -151,7 +151,7 @@ Explanation Scheduler::why_no_worker(RunId run) const {
   constexpr std::size_t kShown = 3;
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
     const WorkerState& s = roster_.at(w);
-    if (s.present != here || (here && (needs & ~s.has) != 0)) continue;
+    if (!roster_.has_place(w) || s.present != here || (here && (needs & ~s.has) != 0)) continue;
     if (s.takes_new()) return {"worker", waits, std::move(facts)};  // it is busy
     facts.emplace_back("worker " + s.id.raw(), standing(s));
     if (++n <= kShown)
@@ -180,6 +180,8 @@ Explanation Scheduler::why_no_worker(RunId run) const {
                 (present == 1 ? "it has none" : "none has that") + refused + start,
             std::move(facts)};
   }
+  if (others.empty() && last_gone_)
+    others = last_gone_->first.raw() + " is gone since " + to_rfc3339(last_gone_->second);
   return {"capability",
           waits + ": none is here, and " +
               (others.empty() ? "none has ever joined; this coordinator has run since " +

@@ -25,7 +25,7 @@ void Scheduler::wait_before_next(Attempt& a, RetryClass of) {
 void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
   // What it spent since it was last heard of is unknown: charged at its ceiling, never at zero.
   a.cost = Cost{.model = {}, .execution = a.ask, .human = {}, .overhead = {}};
-  if (a.owner) lost_.emplace(a.id, *a.owner);
+  if (a.owner) lost_.emplace(a.id, roster_.at(*a.owner).id);
   const bool blamed = blame(a, why);
   const bool convicted = blamed && a.alone && poison_.is_over(a.id.run);
   write(AttemptLost{a.id,

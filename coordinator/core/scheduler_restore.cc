@@ -44,13 +44,14 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
       r.termination != Termination::kAgentUnavailable &&
       (r.overload || r.termination != Termination::kInfrastructure))
     started_methods_.insert(plan_.runs[run.raw()].method);
-  std::optional<WorkerIndex> owner;  // whom its grant names
-  if (!r.worker.raw().empty()) owner = roster_.index_of(r.worker);
-  if (owner) {
-    remember_owner(run, *owner);
-    if (r.state == From::kLost && !r.has_result) lost_.emplace(r.attempt, *owner);
-  }
   const bool open = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
+  std::optional<WorkerIndex> owner;  // whom its grant names, if nobody needs its place more
+  if (!r.worker.raw().empty())
+    owner = open || roster_.names() < kRosterMax / 2 ? roster_.index_of(r.worker)
+                                                     : roster_.find(r.worker);
+  if (owner) remember_owner(run, *owner);
+  if (r.state == From::kLost && !r.has_result && !r.worker.raw().empty())
+    lost_.emplace(r.attempt, r.worker);
   if (r.state == From::kDenied) denied_[run] = {r.attempt, r.seq};
   if (!open) return;
   Attempt a;

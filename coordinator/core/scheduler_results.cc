@@ -48,7 +48,7 @@ bool Scheduler::runs_nothing(RunId run) const {
 
 bool Scheduler::is_late_of(WorkerIndex w, const AttemptId& id) const {
   const auto it = lost_.find(id);
-  return it != lost_.end() && it->second == w;
+  return it != lost_.end() && it->second == roster_.at(w).id;
 }
 
 void Scheduler::refuse_result(const ResultReceived& e, const std::string& why) {
@@ -76,8 +76,7 @@ void Scheduler::handle(const ResultReceived& e) {
   Attempt* a = live(r.attempt);
   // Money follows attempts, and nobody but the worker that a grant names may speak of its attempt:
   // also after a restart of ours, and after the attempt was lost or has ended.
-  if (const auto owner = owner_of(r.attempt); owner && *owner != w)
-    return refuse_result(e, "which is another worker's");
+  if (is_anothers(r.attempt, w)) return refuse_result(e, "which is another worker's");
   const bool known_end =
       a == nullptr || a->state == State::kSettling || a->state == State::kClosing;
   if (known_end || (a->state == State::kFinishing && lost_.contains(r.attempt))) {

@@ -27,13 +27,12 @@ void Scheduler::remember_owner(RunId run, WorkerIndex w) {
   owners_[run.raw()] = w < UINT16_MAX ? static_cast<std::uint16_t>(w + 1) : 0;
 }
 
-std::optional<WorkerIndex> Scheduler::owner_of(const AttemptId& id) const {
-  if (const auto it = lost_.find(id); it != lost_.end()) return it->second;
+bool Scheduler::is_anothers(const AttemptId& id, WorkerIndex w) const {
+  if (const auto it = lost_.find(id); it != lost_.end()) return it->second != roster_.at(w).id;
   if (const auto it = live_.find(id.run); it != live_.end() && it->second.id == id)
-    return it->second.owner;
+    return it->second.owner && *it->second.owner != w;
   const std::uint32_t run = id.run.raw();
-  if (attempts_made_[run] != id.no.raw() || owners_[run] == 0) return std::nullopt;
-  return owners_[run] - 1U;
+  return attempts_made_[run] == id.no.raw() && owners_[run] != 0 && owners_[run] - 1U != w;
 }
 
 void Scheduler::seat(Attempt& a, WorkerIndex w) {

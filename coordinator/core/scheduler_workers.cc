@@ -13,6 +13,7 @@ constexpr std::size_t kLossesPerStep = 2'000;  // attempts, about: keeps a step 
 }  // namespace
 
 void Scheduler::handle(const WorkerSynced& e) {
+  if (!takes_name(e.sync.worker)) return;
   const WorkerIndex w = roster_.index_of(e.sync.worker);
   const WorkerState before = roster_.at(w);
   if (std::ranges::find(before.past, e.sync.boot) != before.past.end())
@@ -155,7 +156,7 @@ void Scheduler::reconcile_unacked(WorkerIndex w, const wire::Sync& sync, wire::S
     }
     if (late_writing_.contains(id)) continue;  // its acknowledgement follows the commit
     Attempt* a = live(id);
-    if (const auto owner = owner_of(id); owner && *owner != w) {
+    if (is_anothers(id, w)) {
       doubt_sender(w, id);
       continue;
     }
@@ -232,7 +233,7 @@ void Scheduler::handle(const WorkerLeft& e) {
 }
 
 std::size_t Scheduler::worker_gone(WorkerIndex w, Loss why, const std::string& text) {
-  roster_.leave(w);
+  roster_.leave(w, now_.mono);
   note("worker_left", std::nullopt, text);
   const std::vector<AttemptId> theirs = attempts_at(w);
   for (const AttemptId& id : theirs)
@@ -287,6 +288,7 @@ void Scheduler::handle(const TimerFired&) {
   });
   end_quarantines();
   look_at_faults();
+  forget_absent();
 }
 
 void Scheduler::handle(const DrainAsked&) {

@@ -141,7 +141,8 @@ std::vector<RunId> runs_where(const Plan& plan, const Wanted& wanted) {
 ControlNames names_of(const Plan& plan, const Scheduler& scheduler) {
   ControlNames names{&plan, &scheduler.plan(), {}};
   const Roster& roster = scheduler.roster();
-  for (WorkerIndex i = 0; i < roster.size(); ++i) names.workers.push_back(roster.at(i).id.raw());
+  for (WorkerIndex i = 0; i < roster.size(); ++i)
+    if (roster.has_place(i)) names.workers.push_back(roster.at(i).id.raw());
   return names;
 }
 

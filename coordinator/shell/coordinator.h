@@ -148,6 +148,7 @@ class Coordinator {
   void warn(const std::string& text);
   void tick();
   void write_status(StatusSnapshot status);
+  void list_workers(StatusSnapshot& status) const;
   std::string wound_down() const;
   StatusSnapshot snapshot() const;
   std::string run_name(RunId run) const { return options_.plan->run_name(run); }
@@ -183,6 +184,7 @@ class Coordinator {
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> durable_posted_{false};
   unsigned stops_ = 0;
+  std::uint64_t ticks_ = 0;
   std::optional<Outcome> outcome_;
   std::string ledger_away_;  // why, while Redis is away
   WallTime ledger_away_since_;

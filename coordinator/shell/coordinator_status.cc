@@ -25,9 +25,7 @@ void foretell(StatusSnapshot& s, std::uint64_t here) {
     s.eta_waits = s.state.starts_with("paused") ? "proctor unpause" : s.state;
     return;
   }
-  if (s.active == 0 && std::ranges::none_of(s.workers, [](const StatusSnapshot::Worker& w) {
-        return w.state == "ready";
-      })) {
+  if (s.active == 0 && !s.ready) {
     s.eta_waits = s.workers.empty() ? "a first worker" : "a worker that takes work";
     return;
   }
@@ -56,6 +54,8 @@ void Coordinator::tick() {
   const StatusSnapshot status = snapshot();
   if (options_.on_status) options_.on_status(status);
   write_status(status);
+  constexpr std::uint64_t kForgetEvery = 60;  // seconds
+  if (++ticks_ % kForgetEvery == 0) forget_silent_peers();
   floods_.next_second();
   if (const std::uint64_t held_back = spoken_.next_second(); 0 < held_back)
     log::warn(std::to_string(held_back) + " more warnings and alerts were not written down");
@@ -89,6 +89,36 @@ std::string Coordinator::wound_down() const {
   }
   if (kShown < active) out += " and " + std::to_string(active - kShown) + " more";
   return out + (stops_ < 2 ? "); interrupt again to cancel" : "); they are being cancelled");
+}
+
+// The first of them by name of a state, those who need somebody before those who are at work, and
+// these before those who are gone; the others are counted.
+void Coordinator::list_workers(StatusSnapshot& s) const {
+  const Roster& roster = core_->roster();
+  std::vector<WorkerIndex> all;
+  for (WorkerIndex i = 0; i < roster.size(); ++i)
+    if (roster.has_place(i)) all.push_back(i);
+  const auto before = [&](WorkerIndex a, WorkerIndex b) {
+    const WorkerState &x = roster.at(a), &y = roster.at(b);
+    if (x.present != y.present) return x.present;
+    if (x.takes_new() != y.takes_new()) return y.takes_new();
+    return x.id < y.id;
+  };
+  constexpr std::ptrdiff_t kShown = StatusSnapshot::kWorkersShown;
+  if (StatusSnapshot::kWorkersShown < all.size())
+    std::partial_sort(all.begin(), all.begin() + kShown, all.end(), before);
+  for (const WorkerIndex i : all) {
+    const WorkerState& w = roster.at(i);
+    const std::string state = standing(w);
+    if (state == "ready") s.ready = true;
+    if (s.workers.size() == StatusSnapshot::kWorkersShown) {
+      ++s.workers_more[state.substr(0, state.find(':'))];
+      continue;
+    }
+    s.workers.push_back({w.id.raw(), w.slots, w.held, state,
+                         capability::describe_offer(w.has, core_->plan().things), w.since,
+                         core_->stands_until(i).value_or(WallTime(0))});
+  }
 }
 
 StatusSnapshot Coordinator::snapshot() const {
@@ -147,13 +177,7 @@ StatusSnapshot Coordinator::snapshot() const {
     if (s.faults.size() == StatusSnapshot::kAlertsShown) break;
     s.faults.push_back(run_name(run) + ": " + text);
   }
-  const Roster& roster = core_->roster();
-  for (WorkerIndex i = 0; i < roster.size(); ++i) {
-    const WorkerState& w = roster.at(i);
-    s.workers.push_back({w.id.raw(), w.slots, w.held, standing(w),
-                         capability::describe_offer(w.has, core_->plan().things), w.since,
-                         core_->stands_until(i).value_or(WallTime(0))});
-  }
+  list_workers(s);
   s.lag = lag_.figures();
   s.floods = floods_.refused();
   if (!outcome_ && core_->draining())

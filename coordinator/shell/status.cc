@@ -97,7 +97,8 @@ std::string to_json(const StatusSnapshot& s) {
               {"lag_max_ms", s.lag.max_ms},
               {"stalled_ms", s.lag.stalled_ms},
               {"dropped_messages", s.floods}}},
-            {"workers", Json::array()}};
+            {"workers", Json::array()},
+            {"workers_more", s.workers_more}};
   for (const auto& a : s.alerts) j["alerts"].push_back({{"at_ms", a.at.raw()}, {"text", a.text}});
   for (const auto& e : s.envelopes)
     j["envelopes"].push_back({{"name", e.name},
@@ -163,6 +164,7 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
                          w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>(),
                          w.value("offers", ""), WallTime(w.value("since_ms", std::int64_t{0})),
                          WallTime(w.value("until_ms", std::int64_t{0}))});
+  s.workers_more = j.value("workers_more", s.workers_more);
   return s;
 } catch (const Json::exception& e) {
   return Error{Errc::kCorrupt, std::string("status.json: ") + e.what()};
@@ -219,6 +221,10 @@ std::string describe(const StatusSnapshot& s) {
     out += "  " + printable(w.name) + ": " + printable(w.state, limits::kDetailBytes) +
            how_long(w) + ", " + std::to_string(w.held) + " of " + std::to_string(w.slots) +
            " slots in use, offers " + printable(w.offers) + "\n";
+  std::string more;
+  for (const auto& [state, n] : s.workers_more)
+    more += (more.empty() ? "" : ", ") + std::to_string(n) + " " + printable(state);
+  if (!more.empty()) out += "  and " + more + " besides\n";
   if (s.workers.empty()) out += "  none has joined\n";
   return out;
 }

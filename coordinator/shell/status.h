@@ -3,6 +3,7 @@
 // .proctor/status.json once a second; readers never touch the coordinator.
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,10 @@ struct StatusSnapshot {
   // "TASK/METHOD/rN: its task is parked: ...": what is broken, and no envelope's matter.
   std::vector<std::string> faults;
   std::uint64_t faulty = 0;  // those of `parked` that are parked for that
+  static constexpr std::size_t kWorkersShown = 200;
   std::vector<Worker> workers;
+  std::map<std::string, std::uint64_t> workers_more;  // beyond those, by state
+  bool ready = false;                                 // somebody takes work; not in the file
   // Milliseconds until all runs have ended, if the others take as long as those so far, and between
   // what bounds that is with a confidence of 95 %.  -1: not known (yet).
   std::int64_t eta_ms = -1, eta_low_ms = -1, eta_high_ms = -1;

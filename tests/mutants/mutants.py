@@ -18,6 +18,7 @@ F = "coordinator/core/scheduler_failures.cc"
 O = "coordinator/core/scheduler_operator.cc"
 T = "coordinator/core/scheduler_restore.cc"
 U = "coordinator/core/scheduler_suspects.cc"
+G = "coordinator/core/scheduler_roster.cc"
 P = "coordinator/core/poison.cc"
 K = "coordinator/core/retry_rules.cc"
 M = "coordinator/core/scheduler_money.cc"
@@ -71,24 +72,27 @@ MUTANTS = [
      "if (fact.verdict == FaultVerdict::kWorked) return;"),
     # ---- a worker that lies: whose attempt it is
     ("a result of anybody counts", R,
-     "if (const auto owner = owner_of(r.attempt); owner && *owner != w)", "if (false)"),
+     "if (is_anothers(r.attempt, w))", "if (false)"),
     ("an archive of anybody is awaited", R,
      "it->second.id != id || it->second.owner != w) return false;", "it->second.id != id) return false;"),
     ("an archive of what has its result is awaited", R,
      "return s == State::kGranting || s == State::kAssigned || s == State::kRunning;", "return true;"),
     ("a lost attempt's late evidence is anybody's", R,
-     "return it != lost_.end() && it->second == w;", "return it != lost_.end();"),
+     "return it != lost_.end() && it->second == roster_.at(w).id;", "return it != lost_.end();"),
     ("the first that says it runs has the seat", W, "if (!wanted || !owned) {", "if (!wanted) {"),
     ("unacked results of others are asked for", W,
-     "if (const auto owner = owner_of(id); owner && *owner != w) {", "if (false) {"),
+     "if (is_anothers(id, w)) {", "if (false) {"),
     ("stated calls are believed", "coordinator/core/rate_lease.cc",
      "lease.calls[b] = std::min(lease.calls[b], given(lease, b, now));", ""),
     ("what was promised before is forgotten", "coordinator/core/rate_lease.cc",
      "if (!said) kept.push_back(std::move(*p));", "if (p->obeyed) kept.push_back(std::move(*p));"),
     ("a restored grant names nobody", T, "  a.owner = owner;\n", ""),
     ("who had an ended attempt is forgotten", U,
-     "if (attempts_made_[run] != id.no.raw() || owners_[run] == 0) return std::nullopt;",
-     "return std::nullopt;"),
+     "return attempts_made_[run] == id.no.raw() && owners_[run] != 0 && owners_[run] - 1U != w;",
+     "return false;"),
+    ("who comes into a forgotten one's place has had its attempts", G,
+     "if (owner != 0 && gone[owner - 1U]) owner = 0;", ""),
+    ("an operator's word about a worker is forgotten with it", G, "s.held == 0 && !told &&", "s.held == 0 &&"),
     ("a result without evidence decides", R,
      "if (decides(r) && r.archive_bytes == 0 && !runs_nothing(r.attempt.run))", "if (false)"),
     ("a result of an epoch to come counts", R,

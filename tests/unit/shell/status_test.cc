@@ -38,6 +38,17 @@ TEST_SUITE("shell") {
           std::string::npos);
   }
 
+  TEST_CASE("workers beyond those that are listed are counted by state") {
+    StatusSnapshot s;
+    s.campaign = "c";
+    s.state = "running";
+    s.workers.push_back({"w", 2, 1, "ready", "bubblewrap"});
+    s.workers_more = {{"gone", 12}, {"ready", 3}};
+    const StatusSnapshot read = parse_status(to_json(s)).value();
+    CHECK(read.workers_more == s.workers_more);
+    CHECK(describe(read).find("and 12 gone, 3 ready besides") != std::string::npos);
+  }
+
   TEST_CASE("what peers wrote is shown without what a terminal would obey") {
     const std::string bad =
         "a\x1b[2J\xe2\x80\xae"

@@ -52,7 +52,10 @@ class AllowList {
   // already.
   Status add(std::string_view public_z85, std::string_view name);
   std::optional<std::string> name_of(std::string_view public_z85) const;
+  bool has_name(std::string_view name) const { return keys_.contains(name); }
   std::size_t size() const { return names_.size(); }
+  const std::map<std::string, std::string, std::less<>>& names() const { return names_; }  // by key
+  friend bool operator==(const AllowList&, const AllowList&) = default;
 
  private:
   std::map<std::string, std::string, std::less<>> names_;  // by key

@@ -106,6 +106,11 @@ void ZapHandler::replace(AllowList list) {
   list_ = std::move(list);
 }
 
+bool ZapHandler::lists(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  return list_.has_name(name);
+}
+
 std::optional<std::string> ZapHandler::admits(std::string_view public_z85) const {
   const std::lock_guard lock(mutex_);
   return list_.name_of(public_z85);

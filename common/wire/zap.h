@@ -40,6 +40,7 @@ class ZapHandler {
 
   // From now on this list decides; keys that are not in it any more are silenced at once.
   void replace(AllowList list);
+  bool lists(std::string_view name) const;
   // The name behind a key of the present list.
   std::optional<std::string> admits(std::string_view public_z85) const;
   std::uint64_t denials() const { return denials_.load(); }

@@ -23,6 +23,7 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
+#include "coordinator/shell/open_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -160,7 +161,10 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                    "nothing of this campaign has run yet: proctor run " + options.folder};
     return ok_status();
   }
-  if (options.begin == RunOptions::Begin::kEither) return ok_status();
+  if (options.begin == RunOptions::Begin::kEither) {  // but not beside results without a journal
+    PROCTOR_CHECK_OK(begun_journal(frozen.folder));
+    return ok_status();
+  }
   PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
   if (!earlier.attempted) return ok_status();
   return Error{Errc::kConflict,
@@ -171,24 +175,21 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                    "\n  To look at it: proctor report " + options.folder};
 }
 
-struct TcpKeys {
-  wire::KeyPair pair;
-  wire::AllowList allow;
-};
 // Nothing: none are needed.  Asked before a campaign is registered, so that a start which cannot
 // listen leaves nothing behind.
-Result<std::optional<TcpKeys>> tcp_keys(const RunOptions& options, const StateFolder& folder) {
-  if (options.listen.empty()) return std::optional<TcpKeys>();
+Result<std::optional<wire::KeyPair>> tcp_keys(const RunOptions& options,
+                                              const StateFolder& folder) {
+  if (options.listen.empty()) return std::optional<wire::KeyPair>();
   PROCTOR_CHECK_OK(wire::check_listen_endpoint(options.listen, !options.insecure_loopback,
                                                options.insecure_loopback));
-  if (options.insecure_loopback) return std::optional<TcpKeys>();
+  if (options.insecure_loopback) return std::optional<wire::KeyPair>();
   Result<wire::KeyPair> pair = wire::load_key(folder.keys() / "coordinator.key");
   if (!pair.ok())
     return Error{pair.error().code,
                  pair.error().detail + "\nTCP needs keys: proctor keygen " + options.folder +
                      " --worker NAME (or --insecure-loopback on this machine only)"};
-  PROCTOR_TRY(auto allow, wire::load_allow_list(folder.allow_list()));
-  return std::optional(TcpKeys{std::move(pair).value(), std::move(allow)});
+  PROCTOR_CHECK_OK(AllowFiles(folder).read());
+  return std::optional(std::move(pair).value());
 }
 
 Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
@@ -204,11 +205,7 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.scheduler = scheduler_settings(frozen);
   out.listen.push_back({local, Security::kFilePermissions});
   if (options.listen.empty()) return out;
-  PROCTOR_TRY(std::optional<TcpKeys> keys, tcp_keys(options, frozen.folder));
-  if (keys) {
-    out.keys = std::move(keys->pair);
-    out.allow = std::move(keys->allow);
-  }
+  PROCTOR_TRY(out.keys, tcp_keys(options, frozen.folder));
   out.listen.push_back({options.listen, out.keys ? Security::kCurve : Security::kInsecureLoopback});
   return out;
 }
@@ -280,6 +277,7 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
 }
 
 Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) {
+  raise_open_files();
   PROCTOR_CHECK_OK(check_beginning(options, frozen));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));

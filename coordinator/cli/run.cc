@@ -56,13 +56,22 @@ void add_serve(CLI::App& app, int& exit_code) {
       "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
       "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
       "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
-      "After a stop: proctor serve --resume.");
+      "After a stop: proctor serve --resume. Units and manifests that run one command again and\n"
+      "again: proctor serve --resume-or-begin.");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
-  auto go_on = std::make_shared<bool>(false);
-  command->add_flag("--resume", *go_on, "go on with a campaign that has begun");
+  struct Begin {
+    bool go_on = false, either = false;
+  };
+  auto begin = std::make_shared<Begin>();
+  auto* go_on = command->add_flag("--resume", begin->go_on, "go on with a campaign that has begun");
+  command
+      ->add_flag("--resume-or-begin", begin->either,
+                 "go on with a campaign that has begun, begin one that has not")
+      ->excludes(go_on);
   command->callback([=, &exit_code] {
-    if (*go_on) flags->options.begin = RunOptions::Begin::kGoOn;
+    if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
+    if (begin->either) flags->options.begin = RunOptions::Begin::kEither;
     flags->options.workers = 0;  // unless some are asked for
     go(command, flags, exit_code);
   });

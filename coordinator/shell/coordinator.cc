@@ -14,6 +14,7 @@
 #include "coordinator/core/sync_pace.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
+#include "coordinator/shell/open_files.h"
 #include "coordinator/shell/restore.h"
 
 namespace proctor {
@@ -38,10 +39,12 @@ Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       bundles_(*options_.definition, options_.campaign),
       archives_(options_.folder),
+      allow_files_(options_.folder),
       begun_(wall_now()) {}
 
 Coordinator::~Coordinator() {
   control_.reset();
+  allow_thread_.reset();
   ledger_.reset();  // their callbacks post to the loop: they end before it does
   files_.reset();
   if (journal_) (void)journal_->close();
@@ -165,9 +168,12 @@ Result<Coordinator::Port::Options> Coordinator::port_options(
   if (listen.security != Security::kCurve) return port;
   if (!options_.keys) return Error{Errc::kInvalid, "no key pair for " + listen.endpoint};
   if (!zap_) {
-    PROCTOR_TRY(zap_, wire::ZapHandler::start(zmq_, options_.allow, [](const std::string& reason) {
+    PROCTOR_TRY(wire::AllowList allow, allow_files_.read());
+    PROCTOR_TRY(zap_,
+                wire::ZapHandler::start(zmq_, std::move(allow), [](const std::string& reason) {
                   log::warn("refused a connection: " + reason);
                 }));
+    allow_thread_ = std::make_unique<TaskThread>("allow-list");
   }
   port.curve_server = Port::CurveServer{*options_.keys, zap_};
   return port;
@@ -179,9 +185,9 @@ Status Coordinator::bind_ports() {
     Result<std::unique_ptr<Port>> port = Port::open(
         io_, zmq_, std::move(port_options_i),
         [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
-        [this](Port::Link link, const std::string& detail) {
+        [this, i](Port::Link link, const std::string& detail) {
           if (link == Port::Link::kRefused) warn("a peer was refused: " + detail);
-          if (link == Port::Link::kRevoked) warn("a revoked key was used by " + to_hex(detail));
+          if (link == Port::Link::kRevoked) key_is_gone(i, detail);
           if (link == Port::Link::kDown) look_who_is_gone();
         });
     if (!port.ok()) return in_context("listen on " + options_.listen[i].endpoint, port.error());
@@ -192,6 +198,7 @@ Status Coordinator::bind_ports() {
       return errno_error("chmod " + at.substr(kIpc.size()), errno);
     ports_.push_back(std::move(port).value());
   }
+  connections_max_ = connections_that_fit();
   return ok_status();
 }
 

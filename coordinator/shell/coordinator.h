@@ -17,6 +17,7 @@
 #include "common/wire/zmq_port.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/shell/allow_files.h"
 #include "coordinator/shell/archive_store.h"
 #include "coordinator/shell/bundles.h"
 #include "coordinator/shell/control_protocol.h"
@@ -40,8 +41,7 @@ struct CoordinatorOptions {
     enum class Security { kFilePermissions, kCurve, kInsecureLoopback } security;
   };
   std::vector<Listen> listen;
-  std::optional<wire::KeyPair> keys;  // kCurve: ours, and whom we let in
-  wire::AllowList allow;
+  std::optional<wire::KeyPair> keys;    // kCurve: ours; whom we let in stands in `folder`
   std::shared_ptr<LedgerStore> ledger;  // nobody else's
   // Makes `ledger` once the journal is ours: whoever loses that race starts no Redis.  Empty: it is
   // there.
@@ -115,6 +115,9 @@ class Coordinator {
   void heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void forget_silent_peers();
   void look_who_is_gone();
+  void look_who_may_join();
+  void may_join(AllowFiles::Change change);
+  void key_is_gone(std::size_t port, const std::string& routing_id);
   bool send_bundle(const Peer& to, const Digest& digest, const std::string& bytes);
   void finish_archive(const WorkerId& worker, wire::ResultMessage m);
   void archive_finished(const WorkerId& worker, wire::ResultMessage m,
@@ -167,10 +170,14 @@ class Coordinator {
   std::map<std::uint64_t, ControlServer::Reply> asked_;  // by ticket
   std::uint64_t last_ticket_ = 0;
   std::shared_ptr<wire::ZapHandler> zap_;
+  AllowFiles allow_files_;  // once the loop runs: the thread's
+  std::unique_ptr<TaskThread> allow_thread_;
+  bool looking_who_may_join_ = false;
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<WorkerId, Peer> peers_;
+  std::size_t connections_max_ = 0;  // a file each
   std::map<std::pair<std::size_t, std::string>, WorkerId> by_routing_id_;
-  std::set<WorkerId> epoch_refused_;  // at most kWorkersMax
+  std::set<WorkerId> epoch_refused_;  // at most kRosterMax
   std::set<AttemptId> unpacking_;     // a repeated result waits for the first
   boost::asio::steady_timer timer_{io_};
   boost::asio::steady_timer status_timer_{io_};

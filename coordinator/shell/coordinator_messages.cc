@@ -10,6 +10,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/lost_evidence.h"
 #include "coordinator/shell/coordinator.h"
+#include "coordinator/shell/open_files.h"
 
 namespace proctor {
 
@@ -81,9 +82,21 @@ bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
     return refuse("its key is registered as " + from.user);
   const auto it = peers_.find(m.worker);
   if (it == peers_.end()) {
-    if (limits::kWorkersMax <= peers_.size()) forget_silent_peers();
-    return peers_.size() < limits::kWorkersMax ||
-           refuse(std::to_string(peers_.size()) + " workers are connected already");
+    const auto full = [&] {
+      return kRosterMax <= peers_.size() || connections_max_ <= by_routing_id_.size();
+    };
+    if (full()) forget_silent_peers();
+    if (kRosterMax <= peers_.size())
+      return refuse(std::to_string(peers_.size()) + " workers are connected already");
+    if (full() && worker_of(port, from.peer) == nullptr)
+      return refuse(fmt::format(
+          "{} workers are connected already, and more do not fit: the coordinator may open {} "
+          "files (ulimit -n); start it again with a higher hard limit",
+          by_routing_id_.size(), open_files_limit()));
+    return core_->takes_name(m.worker) ||
+           refuse(fmt::format("{} workers are known already, some of them drained or in "
+                              "quarantine (proctor release takes them back)",
+                              core_->roster().names()));
   }
   if (it->second.boot == m.boot) return true;
   const Peer& other = it->second;
@@ -140,6 +153,43 @@ void Coordinator::look_who_is_gone() {
   });
 }
 
+// A file system that hangs gets one look, not one a second.
+void Coordinator::look_who_may_join() {
+  if (!allow_thread_ || std::exchange(looking_who_may_join_, true)) return;
+  allow_thread_->post([this] {
+    AllowFiles::Change change = allow_files_.look();
+    if (change.list) zap_->replace(*change.list);
+    boost::asio::post(
+        io_, [this, change = std::move(change)]() mutable { may_join(std::move(change)); });
+  });
+}
+
+void Coordinator::may_join(AllowFiles::Change change) {
+  looking_who_may_join_ = false;
+  for (const std::string& mistake : change.mistakes)
+    log::warn("allow-list: " + printable(mistake, limits::kDetailBytes));
+  if (!change.list) return;
+  log::info("the allow-list has changed: " + std::to_string(change.list->size()) +
+            " workers may join");
+  std::vector<WorkerDisconnected> gone;
+  for (const auto& [id, peer] : peers_)
+    if (options_.listen[peer.port].security == CoordinatorOptions::Listen::Security::kCurve &&
+        !zap_->lists(id.raw()))
+      gone.push_back({id, peer.boot});
+  for (const WorkerDisconnected& e : gone) {
+    log::warn("the key of worker " + e.worker.raw() + " is off the allow-list: it is not heard");
+    feed(e);
+  }
+}
+
+// Its words are dropped from now on: it gets nothing new.
+void Coordinator::key_is_gone(std::size_t port, const std::string& routing_id) {
+  const WorkerId* worker = worker_of(port, routing_id);
+  warn("a key that is off the allow-list was used by " +
+       (worker == nullptr ? to_hex(routing_id) : "worker " + worker->raw()));
+  if (worker != nullptr) feed(WorkerDisconnected{*worker, peers_.at(*worker).boot});
+}
+
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m) {
   if (!may_use_name(port, from, m)) return;
   // Its epochs and attempts are another campaign's.  Once it has heard of ours it Syncs again.
@@ -163,8 +213,7 @@ void Coordinator::refuse_epoch(std::size_t port, const wire::PeerMessage& from,
       m.epoch_seen.raw(), epoch_.raw());
   ports_[port]->send(from.peer, wire::encode(wire::Refuse{why}));
   // Once of each: it will say so again and again.
-  if (limits::kWorkersMax <= epoch_refused_.size() || !epoch_refused_.insert(m.worker).second)
-    return;
+  if (kRosterMax <= epoch_refused_.size() || !epoch_refused_.insert(m.worker).second) return;
   log::error("refused worker " + m.worker.raw() + ": " + why);
   const Json detail = {{"reason", why}, {"worker", m.worker.raw()}};
   journal_->append({Note{wall_now(), "worker_refused", {}, {}, detail.dump()}}, [](Status) {});

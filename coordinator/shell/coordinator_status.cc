@@ -54,6 +54,7 @@ void Coordinator::tick() {
   const StatusSnapshot status = snapshot();
   if (options_.on_status) options_.on_status(status);
   write_status(status);
+  look_who_may_join();
   constexpr std::uint64_t kForgetEvery = 60;  // seconds
   if (++ticks_ % kForgetEvery == 0) forget_silent_peers();
   floods_.next_second();

@@ -49,7 +49,6 @@ Result<int> serve_it(const fs::path& folder, const std::string& endpoint) {
   options.ledger = std::make_shared<JournalLedger>();
   PROCTOR_TRY(wire::KeyPair keys, wire::load_key(options.folder.keys() / "coordinator.key"));
   options.keys = std::move(keys);
-  PROCTOR_TRY(options.allow, wire::load_allow_list(options.folder.allow_list()));
   options.listen.push_back({endpoint, CoordinatorOptions::Listen::Security::kCurve});
   PROCTOR_TRY(const std::unique_ptr<Coordinator> coordinator,
               Coordinator::open(std::move(options)));

@@ -1,9 +1,11 @@
 // What a coordinator takes of peers, whatever they send (docs/protocol.md, "Bounds").
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "common/base/limits.h"
 #include "common/base/unique_fd.h"
+#include "coordinator/core/roster.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"
 
@@ -190,7 +192,12 @@ TEST_SUITE("coordinator") {
     RawNetwork network;
     constexpr std::size_t kNames = 32;  // of one connection, within what it may say in a second
     std::vector<std::unique_ptr<RawWorker>> peers;
-    for (std::size_t i = 0; i < limits::kWorkersMax / kNames; ++i)
+    rlimit files{};  // a connection of ours is three sockets of ZeroMQ's
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
+    files.rlim_cur = files.rlim_max;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
+    network.zmq.set(zmq::ctxopt::max_sockets, 4'000);
+    for (std::size_t i = 0; i < kRosterMax / kNames; ++i)
       peers.push_back(std::make_unique<RawWorker>(network, at.endpoint));
     REQUIRE(network.until(
         [&] { return std::ranges::all_of(peers, [](const auto& p) { return p->connected; }); }));
@@ -198,7 +205,7 @@ TEST_SUITE("coordinator") {
     for (const auto& peer : peers)
       for (std::size_t i = 0; i < kNames; ++i)
         REQUIRE(peer->say(RawWorker::sync("w" + std::to_string(named++))));
-    CHECK(named == limits::kWorkersMax);
+    CHECK(named == kRosterMax);
     const auto replies = [&] {
       std::size_t n = 0;
       for (const auto& peer : peers) n += peer->replies.size();
@@ -209,7 +216,7 @@ TEST_SUITE("coordinator") {
     REQUIRE(network.until([&] { return late.connected; }));
     REQUIRE(late.say(RawWorker::sync("one-more")));
     REQUIRE(network.until([&] { return !late.refusals.empty(); }));
-    CHECK_MESSAGE(contains(late.refusals[0], "4096 workers are connected already"),
+    CHECK_MESSAGE(contains(late.refusals[0], "16384 workers are connected already"),
                   late.refusals[0]);
     REQUIRE(peers[0]->say(RawWorker::sync("w0")));  // who is in stays in
     CHECK(network.until([&] { return replies() == named + 1; }));

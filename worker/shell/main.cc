@@ -28,6 +28,7 @@
 #include "common/wire/endpoint.h"
 #include "worker/sandbox/host_lack.h"
 #include "worker/sandbox/seccomp_filter.h"
+#include "worker/shell/connect_file.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
 #include "worker/shell/host_facts.h"
@@ -42,7 +43,9 @@ namespace {
 constexpr int kOk = 0, kBadInput = 2, kInfrastructure = 4, kBug = 70;
 
 struct Options {
-  std::string connect, name, server_key, key;
+  std::vector<std::string> connect;
+  fs::path connect_file;
+  std::string name, server_key, key;
   std::uint32_t slots = 2;
   fs::path root;
   std::string docker_socket = "/var/run/docker.sock";
@@ -86,7 +89,15 @@ void declare(CLI::App& app, Options& o) {
       "Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.\n"
       "proctor-worker gc: makes room among mirrors, trees and kept setups.");
   CLI::Option* connect =
-      app.add_option("--connect", o.connect, "coordinator: tcp://HOST:PORT or ipc://PATH");
+      app.add_option("--connect", o.connect,
+                     "coordinator: tcp://HOST:PORT or ipc://PATH, several addresses of one with "
+                     "commas between them; again for the coordinator to go on to when this one's "
+                     "campaign is over")
+          ->allow_extra_args(false);
+  CLI::Option* connect_file = app.add_option(
+      "--connect-file", o.connect_file,
+      "file or folder of coordinators, read again while the worker runs: lines of NAME ADDRESSES "
+      "[SERVER-KEY [WEIGHT [PRIORITY]]]");
   app.add_option("--slots", o.slots, "attempts at a time")
       ->check(CLI::Range(1U, 256U))
       ->capture_default_str();
@@ -156,8 +167,10 @@ void declare(CLI::App& app, Options& o) {
                                        "only remove what killed workers of this name and root left "
                                        "(sandboxes, mounts, volumes); results in the spool stay");
   connect->excludes(clean_up);
-  app.callback([connect, clean_up] {
-    if (connect->empty() && clean_up->empty()) throw CLI::RequiredError("--connect");
+  connect_file->excludes(clean_up)->excludes(connect);
+  app.callback([connect, connect_file, clean_up] {
+    if (connect->empty() && connect_file->empty() && clean_up->empty())
+      throw CLI::RequiredError("--connect");
   });
   app.add_flag("--verbose", o.verbose, "log debug messages");
   app.set_version_flag("--version", std::string(kVersion));
@@ -166,20 +179,49 @@ void declare(CLI::App& app, Options& o) {
              "\nproctor-worker seccomp-profile: the system calls of sandboxes.");
 }
 
-Result<wire::ZmqPort::Options> port_options(const Options& o) {
-  wire::ZmqPort::Options port;
-  port.endpoint = o.connect;
-  port.insecure_loopback = o.insecure_loopback;
-  if (o.key.empty() != o.server_key.empty()) {
+struct Keys {
+  std::optional<wire::KeyPair> own;
+  std::string server;  // of coordinators whose line says no other
+};
+Result<Keys> load_keys(const Options& o) {
+  Keys keys;
+  if (o.key.empty() && o.server_key.empty()) return keys;
+  if (o.key.empty() || (o.server_key.empty() && o.connect_file.empty()))
     return Error{Errc::kInvalid, "--key and --server-key belong together"};
+  PROCTOR_TRY(keys.own, wire::load_key(o.key));
+  if (!o.server_key.empty()) {
+    PROCTOR_TRY(keys.server, wire::load_public_key(o.server_key));
   }
-  if (!o.key.empty()) {
-    PROCTOR_TRY(wire::KeyPair keys, wire::load_key(o.key));
-    PROCTOR_TRY(std::string server, wire::load_public_key(o.server_key));
-    port.curve_client = wire::ZmqPort::CurveClient{std::move(keys), std::move(server)};
-  }
-  PROCTOR_CHECK_OK(wire::check_connect_endpoint(o.connect, !o.key.empty(), o.insecure_loopback));
+  return keys;
+}
+
+Result<wire::ZmqPort::Options> port_options(const Options& o, const Keys& keys, const Stop& stop,
+                                            const std::string& address) {
+  wire::ZmqPort::Options port;
+  port.endpoint = address;
+  port.insecure_loopback = o.insecure_loopback;
+  const std::string& server = stop.server_key.empty() ? keys.server : stop.server_key;
+  const bool curve = keys.own && !server.empty();
+  if (curve) port.curve_client = wire::ZmqPort::CurveClient{*keys.own, server};
+  PROCTOR_CHECK_OK(wire::check_connect_endpoint(address, curve, o.insecure_loopback));
   return port;
+}
+
+// Every one of them can be connected to, as far as its words tell.
+Result<std::vector<Stop>> stops_of(const Options& o, const Keys& keys) {
+  std::vector<Stop> stops;
+  if (!o.connect_file.empty()) {
+    PROCTOR_TRY(stops, read_connect_file(o.connect_file));
+  }
+  for (const std::string& text : o.connect) {
+    PROCTOR_TRY(std::vector<std::string> addresses, addresses_of(text));
+    stops.push_back({text, std::move(addresses)});
+  }
+  for (const Stop& stop : stops)
+    for (const std::string& address : stop.addresses)
+      if (const auto port = port_options(o, keys, stop, address); !port.ok())
+        return o.connect_file.empty() ? port.error() : in_context(stop.name, port.error());
+  return stops;
 }
 
 // What a killed life was running, and nobody can go on with, goes into the spool as it was metered:
@@ -258,9 +300,10 @@ void clear_bundles(const fs::path& dir, const std::vector<LeftAttempt>& left) {
 }
 
 int serve(const Options& o) {
-  Result<wire::ZmqPort::Options> port = wire::ZmqPort::Options{};
-  if (!o.clean_up) port = port_options(o);
-  if (!port.ok()) return fail(port.error(), kBadInput);
+  const Result<Keys> keys = load_keys(o);
+  if (!keys.ok()) return fail(keys.error(), kBadInput);
+  Result<std::vector<Stop>> stops = stops_of(o, *keys);
+  if (!stops.ok()) return fail(stops.error(), kBadInput);
   Result<ModelsFile> models = ModelsFile{};
   if (!o.models.empty()) models = load_models(o.models);
   if (!models.ok()) return fail(in_context("--models", models.error()), kBadInput);
@@ -326,7 +369,11 @@ int serve(const Options& o) {
     features.push_back(workspace);
     return features;
   };
-  loop.port = std::move(port).value();
+  loop.stops = std::move(stops).value();
+  if (!o.connect_file.empty()) loop.look_for_stops = [&] { return stops_of(o, *keys); };
+  loop.port = [&](const Stop& stop, const std::string& address) {
+    return port_options(o, *keys, stop, address);
+  };
   loop.home = home;
   loop.meters = home / "meters";
   loop.once = o.once;

@@ -23,8 +23,7 @@ void WorkerLoop::tell_silence(Instant now) {
     return;
   }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - last_word_).count();
-  log::warn("no coordinator has answered at " + options_.port.endpoint + " for " +
-            std::to_string(seconds) +
+  log::warn("no coordinator has answered at " + where() + " for " + std::to_string(seconds) +
             " s: is it running there (proctor status), and does it know this worker's key? Tried "
             "again until it answers" +
             (options_.give_up_after
@@ -79,8 +78,9 @@ void WorkerLoop::give_back_waiting() {
 }
 
 void WorkerLoop::leave_if_done() {
-  if (end_ || !spool_ready_) return;
+  if (end_ || moving_ || !spool_ready_) return;
   if (options_.once && 0 < ended_ && attempts_.empty() && outbox_.empty() && !draining_) {
+    leaving_ = true;
     drain();
     sync();
   }
@@ -90,7 +90,8 @@ void WorkerLoop::leave_if_done() {
   const bool untold = linked_ && (!drain_heard_ || !declined_.empty());
   if ((untold || !outbox_.empty()) && (!leave_by_ || now < *leave_by_)) return say_what_waits();
   send(wire::Leave{options_.worker, boot_, outbox_.unacked()});
-  finish(End::kLeft);
+  if (leaving_ || !itinerary_.has_choice()) return finish(End::kLeft);
+  move_on();
 }
 
 void WorkerLoop::say_what_waits() {

@@ -28,7 +28,6 @@ constexpr Millis kLook{2'000};         // between two looks at what the host off
 constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
 constexpr Millis kSyncMin{50};
 constexpr Millis kSyncMax{60'000};
-constexpr const char* kLast = "last-campaign";  // in the worker's home
 
 BootId random_boot() {
   std::random_device device;
@@ -37,17 +36,10 @@ BootId random_boot() {
 
 }  // namespace
 
-// Until version 5 of the protocol a line with the coordinator's address came first.
-std::string last_campaign(const fs::path& home) {
-  const Result<std::string> last = read_file(home / kLast, limits::kDetailBytes);
-  if (!last.ok()) return {};
-  const std::string name = last->substr(last->rfind('\n') + 1);
-  return is_plain_name(name) ? name : "";
-}
-
 WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles,
                        Spool& spool)
     : options_(std::move(options)),
+      itinerary_(options_.stops, options_.look_for_stops != nullptr),
       executor_(executor),
       bundles_(bundles),
       spool_(spool),
@@ -80,7 +72,7 @@ void WorkerLoop::on_disk(std::function<void()> work) {
 }
 
 bool WorkerLoop::send(const wire::Message& m) {
-  return port_->send({}, wire::encode(m));
+  return port_ && port_->send({}, wire::encode(m));
 }
 
 Result<WorkerLoop::End> WorkerLoop::run() {
@@ -102,10 +94,8 @@ Result<WorkerLoop::End> WorkerLoop::run() {
     }
     for (LeftAttempt& left : std::exchange(options_.left, {})) go_on(std::move(left));
   }
-  PROCTOR_TRY(port_,
-              wire::ZmqPort::open(
-                  io_, zmq_, options_.port, [this](wire::PeerMessage m) { on_bytes(m.bytes); },
-                  [this](wire::ZmqPort::Link link, const std::string& d) { on_link(link, d); }));
+  itinerary_.begin_at(last_address(options_.home));
+  PROCTOR_CHECK_OK(connect());
   features_ = options_.features();
   last_word_ = mono_now();
   next_look_ = last_word_ + kLook;
@@ -120,6 +110,7 @@ Result<WorkerLoop::End> WorkerLoop::run() {
 void WorkerLoop::on_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int) {
     if (error) return;
+    leaving_ = true;
     if (!draining_) {
       log::info("draining: finishing what runs, starting nothing; once more to cancel it");
       drain();
@@ -146,7 +137,7 @@ void WorkerLoop::tick() {
     send(wire::Progress{epoch_, running()});
   }
   if (options_.give_up_after && *options_.give_up_after < now - last_word_) {
-    const std::string unheard = "no word from the coordinator at " + options_.port.endpoint;
+    const std::string unheard = "no word from the coordinator at " + where();
     if (attempts_.empty()) {
       log::error(unheard + ": giving up");
       return finish(End::kGaveUp);
@@ -159,6 +150,7 @@ void WorkerLoop::tick() {
   sync_books(now);
   deliver();
   leave_if_done();
+  look_around(now);
   if (end_) return;
   timer_.expires_after(kTick);
   timer_.async_wait([this](const boost::system::error_code& error) {
@@ -181,6 +173,7 @@ void WorkerLoop::look_at_host(Instant now) {
   looking_ = true;
   asio::post(look_, [this] {
     executor_.look_again();
+    look_for_stops();
     asio::post(io_, [this, seen = options_.features()]() mutable { host_seen(std::move(seen)); });
   });
 }
@@ -230,28 +223,8 @@ void WorkerLoop::finish(End end) {
   asio::post(io_, [this] { io_.stop(); });
 }
 
-void WorkerLoop::on_link(wire::ZmqPort::Link link, const std::string& detail) {
-  switch (link) {
-    case wire::ZmqPort::Link::kUp:
-      log::info("connected to " + options_.port.endpoint);
-      linked_ = true;
-      outbox_.on_link_up();
-      sync();
-      break;
-    case wire::ZmqPort::Link::kDown:
-      if (linked_) log::warn("the coordinator is away; what runs goes on, results wait on disk");
-      linked_ = introduced_ = false;
-      break;
-    case wire::ZmqPort::Link::kRefused:
-      log::error("the coordinator refused the handshake: " + detail);
-      break;
-    case wire::ZmqPort::Link::kRevoked:
-      break;  // a ROUTER's word
-  }
-}
-
 void WorkerLoop::on_bytes(const std::string& bytes) {
-  if (end_) return;
+  if (end_ || moving_) return;
   const std::uint32_t version = wire::peek_version(bytes);
   Result<wire::Message> message = wire::decode(bytes);
   if (!message.ok()) {
@@ -260,7 +233,7 @@ void WorkerLoop::on_bytes(const std::string& bytes) {
     return;
   }
   std::visit([this](const auto& m) { handle(m); }, *message);
-  if (end_) return;
+  if (end_ || moving_) return;
   deliver();
   leave_if_done();
 }
@@ -311,10 +284,8 @@ void WorkerLoop::enter_campaign(const std::string& campaign) {
   // Never started, and from here their bundles do not come.
   std::erase_if(attempts_, [](const auto& item) { return item.second.waiting; });
   outbox_.clear();
-  on_disk([this, campaign] {
-    if (const Status kept = write_file(options_.home / kLast, campaign); !kept.ok()) {
-      log::warn("remember the campaign: " + kept.error().detail);
-    }
+  on_disk([this, campaign, at = where()] {
+    remember_campaign(options_.home, campaign, at);
     auto entries = std::make_shared<Result<std::vector<Spool::Entry>>>(spool_.load(campaign));
     asio::post(io_, [this, campaign, entries] { spool_loaded(campaign, std::move(*entries)); });
   });
@@ -383,7 +354,9 @@ void WorkerLoop::handle(const wire::Cancel& m) {
 
 void WorkerLoop::handle(const wire::Refuse& m) {
   log::error("the coordinator refuses this worker: " + printable(m.reason, limits::kDetailBytes));
-  finish(End::kRefused);
+  refused_ = true;
+  if (leaving_ || !itinerary_.has_choice()) return finish(End::kRefused);
+  move_on();
 }
 
 // Of the present campaign; another one's coordinator is not here to say anything.
@@ -453,7 +426,7 @@ void WorkerLoop::sync() {
   m.boot = boot_;
   m.version = std::string(kVersion);
   m.epoch_seen = epoch_;
-  m.slots = draining_ ? 0 : options_.slots;
+  m.slots = draining_ ? 0 : free_of_others();
   m.features = features_;
   m.running = running();
   m.unacked = outbox_.unacked();

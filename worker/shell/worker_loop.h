@@ -20,6 +20,7 @@
 #include "common/wire/messages.h"
 #include "common/wire/zmq_port.h"
 #include "worker/shell/bundle_cache.h"
+#include "worker/shell/itinerary.h"
 #include "worker/shell/outbox.h"
 #include "worker/shell/run_executor.h"
 
@@ -30,7 +31,10 @@ struct WorkerLoopOptions {
   std::uint32_t slots = 1;
   // What this host offers now ("sandbox:docker", ...); asked every few seconds, beside the loop.
   std::function<std::vector<std::string>()> features;
-  wire::ZmqPort::Options port;
+  std::vector<Stop> stops;  // coordinators
+  // Asked like `features`; none: the stops are those for good.
+  std::function<Result<std::vector<Stop>>()> look_for_stops{};
+  std::function<Result<wire::ZmqPort::Options>(const Stop&, const std::string& address)> port;
   fs::path home;      // of this worker: spool/, bundles/, runs/
   fs::path meters;    // books of attempts
   bool once = false;  // leave as soon as something was done and nothing is left to do
@@ -44,6 +48,9 @@ struct WorkerLoopOptions {
 
 // The one that a worker of this home served last; empty: none that is known.
 std::string last_campaign(const fs::path& home);
+std::string last_address(const fs::path& home);  // where that was
+void remember_campaign(const fs::path& home, const std::string& campaign,
+                       const std::string& address);
 
 class WorkerLoop {
  public:
@@ -78,6 +85,15 @@ class WorkerLoop {
   template <class Other>
   void handle(const Other&);  // a worker's own messages: nothing a coordinator says
 
+  Status connect();
+  void hop();
+  void move_on();
+  void begin_anew();
+  void look_around(Instant now);
+  void look_for_stops();
+  void stops_seen(Result<std::vector<Stop>> stops);
+  std::string where() const;  // the address
+  std::uint32_t free_of_others() const;
   void enter_campaign(const std::string& campaign);
   void spool_loaded(const std::string& campaign, Result<std::vector<Spool::Entry>> entries);
   void sync();
@@ -115,6 +131,7 @@ class WorkerLoop {
   bool send(const wire::Message& m);
 
   WorkerLoopOptions options_;
+  Itinerary itinerary_;
   RunExecutor& executor_;
   BundleCache& bundles_;
   Spool& spool_;
@@ -160,12 +177,17 @@ class WorkerLoop {
   std::map<Digest, Wanted> wanted_;
   // Of this campaign: given back, with the ticket of the first Sync that said so; 0: not said yet.
   std::map<AttemptId, std::uint64_t> declined_;
-  bool draining_ = false;
+  bool leaving_ = false;          // for good: whatever other coordinators there are
+  bool draining_ = false;         // nothing new is begun at this one
   std::uint64_t drain_said_ = 0;  // the ticket of the first Sync without slots; 0: not said yet
   bool drain_heard_ = false;      // and the coordinator has answered it
   bool said_what_waits_ = false;
   bool suspended_ = false;  // the campaign's sandboxes stand still, by its coordinator's last word
   bool linked_ = false, introduced_ = false;  // introduced: by a Sync, on this link
+  bool moving_ = false;                       // to another address, in a moment
+  bool refused_ = false;
+  Instant arrived_{};        // at this address, or when it was last tried in vain
+  std::string wrong_stops_;  // what is wrong with the file of coordinators
   std::uint64_t ended_ = 0;
   std::optional<Instant> leave_by_;
   std::optional<End> end_;

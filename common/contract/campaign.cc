@@ -79,6 +79,7 @@ Usage acceptance_worst_case(const Contract& contract, const Method& method) {
   Usage out = acceptance_worst_case(contract);
   out.stored_bytes += 2 * method.environment.setup.size() * limits::kCheckOutputBytes;
   if (!method.keep.empty()) out.stored_bytes += kKeptBytes;
+  if (method.gateway) out.stored_bytes += kGatewayBytes;
   return out;
 }
 

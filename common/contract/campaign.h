@@ -46,6 +46,19 @@ struct MethodEnvironment {
   }
 };
 
+// Of a command whose program speaks to models through the worker's gateway (docs/gateway.md).
+struct MethodGateway {
+  // What its program speaks: chat completions and their kin, responses, or messages.
+  enum class As { kOpenai, kOpenaiResponses, kAnthropic };
+  std::string model;     // as workers' models files have it
+  std::string provider;  // as the price table names it; may be empty
+  As as = As::kOpenai;
+  // Other names of the same model, by which programs ask for it: "claude-haiku-*".
+  std::vector<std::string> aliases;
+  std::optional<std::uint64_t> output_max;  // tokens of one call
+  friend bool operator==(const MethodGateway&, const MethodGateway&) = default;
+};
+
 struct Method {
   enum class Kind { kNoop, kReference, kCommand, kSingleShot };
   std::string name;
@@ -66,6 +79,7 @@ struct Method {
   // kCommand: globs of files that are kept as evidence when it has ended: of the workspace, or of
   // its home where they begin with "~/".
   std::vector<std::string> keep{};
+  std::optional<MethodGateway> gateway{};  // kCommand, without a container
 };
 
 struct Stage {
@@ -89,6 +103,9 @@ struct Envelopes {
 inline constexpr std::size_t kKeptFiles = 64;
 inline constexpr std::uint64_t kKeptFileBytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
+
+// What is kept of one run of what its agent said to models and they to it.
+inline constexpr std::uint64_t kGatewayBytes = std::uint64_t{32} << 20;
 
 // What one reservation holds: global, stage and task, then method and strata where they have one.
 inline constexpr std::size_t kEnvelopesOfRunMax = 8;

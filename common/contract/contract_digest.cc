@@ -5,6 +5,7 @@
 #include "common/base/json.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract_sections.h"
+#include "common/contract/method_gateway.h"
 #include "common/contract/network_reader.h"
 #include "common/contract/scalar.h"
 
@@ -163,6 +164,7 @@ Json method_json(const Method& m) {
   // do not know them refuse the others.
   if (!m.environment.empty()) out["environment"] = environment_json(m.environment);
   put(out, "keep", m.keep);
+  if (m.gateway) out["gateway"] = gateway_json(*m.gateway);
   if (m.kind == Method::Kind::kSingleShot && !m.call.model.empty()) {
     out["model"] = m.call.model;
     put(out, "provider", m.call.provider);

@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/contract/model_prices.h"
 
 namespace proctor {
 namespace {
 
 __extension__ typedef unsigned __int128 Wide;
+
+constexpr std::uint64_t kTwiceMost = std::uint64_t{1} << 62;  // above any price of a table
 
 // quantity * price in 1e-12 USD, over a common divisor.  Saturates: a quantity beyond all measure
 // is charged at the ceiling, never at what is left after an overflow.
@@ -81,45 +84,27 @@ bool names_models(const CostModel& model) {
   });
 }
 
-// The rows of exactly this provider and model.
-std::optional<Tariff> model_tariff(const CostModel& table, std::string_view provider,
-                                   std::string_view model) {
-  Tariff out;
-  bool any = false;
-  std::optional<std::uint64_t> input, output, token;
-  for (const PriceRow& r : table.rows) {
-    if (r.action_type != "llm_request" || r.provider != provider || r.model != model) continue;
-    any = true;
-    if (r.unit == "call") out.call = r.pico_usd;
-    if (r.unit == "input_token") input = r.pico_usd;
-    if (r.unit == "output_token") output = r.pico_usd;
-    if (r.unit == "token") token = r.pico_usd;
-  }
-  if (!any) return std::nullopt;
-  out.input_token = input.value_or(token.value_or(0));
-  out.output_token = output.value_or(token.value_or(0));
-  return out;
-}
-
 Result<Tariff> tariff_of_model(const CostModel& table, const ActionName& a) {
   using Pair = std::pair<std::string_view, std::string_view>;
   const bool named = !a.model.empty() || !a.provider.empty();
   if (named)
     for (const Pair& p : {Pair{a.provider, a.model}, Pair{"", a.model}, Pair{a.provider, ""}}) {
       if (p.first.empty() && p.second.empty()) continue;
-      if (auto tariff = model_tariff(table, p.first, p.second)) return *tariff;
+      if (auto tariff = model_tariff(table, p.first, p.second, a)) return *tariff;
     }
   if (!names_models(table))
-    if (auto tariff = model_tariff(table, "", "")) return *tariff;
-  if (auto tariff = model_tariff(table, "", kAnyWord)) {
+    if (auto tariff = model_tariff(table, "", "", a)) return *tariff;
+  if (auto tariff = model_tariff(table, "", kAnyWord, a)) {
     tariff->defaulted = true;
     return *tariff;
   }
   const std::string who =
-      !named ? "a model without a name"
-             : "the model \"" + printable(a.model, 100) + "\"" +
-                   (a.provider.empty() ? ""
-                                       : " of the provider \"" + printable(a.provider, 100) + "\"");
+      !named
+          ? "a model without a name"
+          : "the model \"" + printable(a.model, 100) + "\"" +
+                (a.provider.empty() ? ""
+                                    : " of the provider \"" + printable(a.provider, 100) + "\"") +
+                (a.tier.empty() ? "" : " at the tier \"" + printable(a.tier, 100) + "\"");
   return Error{Errc::kInvalid,
                "no price for " + who +
                    ": the price table has neither llm_request rows for it nor a default row "
@@ -152,12 +137,58 @@ Result<Tariff> find_tariff(const CostModel& table, const ActionName& a) {
 }
 
 MicroUsd price(const Tariff& tariff, const Quantities& amount) {
+  const TokenPrices p = prices_at(tariff, amount.input_tokens);
+  std::uint64_t plain = amount.input_tokens;
+  const auto take = [&plain](std::uint64_t part) {
+    const std::uint64_t n = std::min(plain, part);
+    plain -= n;
+    return n;
+  };
   Sum sum;
   sum.add(amount.calls, tariff.call);
-  sum.add(amount.input_tokens, tariff.input_token);
-  sum.add(amount.output_tokens, tariff.output_token);
+  // The dearest first, so that parts larger than their whole are cut where it costs least.
+  sum.add(take(amount.cache_write_long), p.cache_write_long);
+  sum.add(take(amount.cache_write), p.cache_write);
+  sum.add(take(amount.cache_read), p.cache_read);
+  sum.add(plain, p.input);
+  const std::uint64_t reasoning = std::min(amount.reasoning, amount.output_tokens);
+  sum.add(reasoning, p.reasoning);
+  sum.add(amount.output_tokens - reasoning, p.output);
   sum.add(amount.units, tariff.unit);
   return sum.in_micros(1);
+}
+
+MicroUsd worst_price(const Tariff& tariff, const Quantities& most, CacheUse cache) {
+  const auto at = [&](const TokenPrices& p) {
+    std::uint64_t in = std::max(p.input, p.cache_read);
+    // A provider that has a price for it may write into its cache unasked.
+    if (cache != CacheUse::kNone || tariff.cache_write) in = std::max(in, p.cache_write);
+    if (cache == CacheUse::kHours) in = std::max(in, p.cache_write_long);
+    Sum sum;
+    sum.add(most.calls, tariff.call);
+    sum.add(most.input_tokens, in);
+    sum.add(most.output_tokens, std::max(p.output, p.reasoning));
+    sum.add(most.units, tariff.unit);
+    return sum.in_micros(1);
+  };
+  MicroUsd worst = at(prices_at(tariff, 0));
+  for (const auto& [above, prices] : tariff.above)
+    if (above < most.input_tokens) worst = std::max(worst, at(prices));
+  return worst;
+}
+
+TokenPrices prices_at(const Tariff& t, std::uint64_t input_tokens) {
+  const auto twice = [](std::uint64_t price) {
+    return price < kTwiceMost ? price * 2 : kTwiceMost * 2;
+  };
+  const std::uint64_t write = t.cache_write.value_or(twice(t.input_token));
+  TokenPrices out{
+      t.input_token,  t.cache_read.value_or(t.input_token),
+      write,          t.cache_write_long.value_or(std::max(write, twice(t.input_token))),
+      t.output_token, t.reasoning.value_or(t.output_token)};
+  for (const auto& [above, prices] : t.above)
+    if (above < input_tokens) out = prices;
+  return out;
 }
 
 }  // namespace proctor

@@ -2,6 +2,7 @@
 // The price table (R110-R113) and the one function that turns metered quantities into money.
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,11 @@ struct PriceRow {
   // Whose price it is: empty for every model that no row names, "*" for the default row.
   std::string provider{};
   std::string model{};
+  // When it holds, of an llm_request row: at this tier of service, for calls with more input than
+  // `above` in all, in this region.  Empty and 0: always.
+  std::string tier{};
+  std::string region{};
+  std::uint64_t above = 0;
 };
 
 inline constexpr const char* kAnyWord = "*";  // in a default row
@@ -119,7 +125,14 @@ struct ActionName {
   std::string type;                 // llm_request, or any action_type of the table
   std::string provider{}, model{};  // of an llm_request
   std::string unit{};               // of any other type
+  std::string tier{}, region{};  // of an llm_request: as its rows name them; empty: standard, any
   friend bool operator==(const ActionName&, const ActionName&) = default;
+};
+// What tokens of one model cost, in 1e-12 USD: plain input, input that its provider had in its
+// cache, or put there for minutes or for hours, output, and the reasoning in it.
+struct TokenPrices {
+  std::uint64_t input = 0, cache_read = 0, cache_write = 0, cache_write_long = 0;
+  std::uint64_t output = 0, reasoning = 0;
 };
 // Prices of one action, in 1e-12 USD.
 struct Tariff {
@@ -128,20 +141,35 @@ struct Tariff {
   std::uint64_t output_token = 0;
   std::uint64_t unit = 0;  // of ActionName::unit
   bool defaulted = false;  // by a default row
+  // Of tokens beside plain ones.  Without a row: reading costs what input does, reasoning what
+  // output does, writing twice the input.
+  std::optional<std::uint64_t> cache_read{}, cache_write{}, cache_write_long{}, reasoning{};
+  // The prices of whole calls with more input than this, ascending.
+  std::vector<std::pair<std::uint64_t, TokenPrices>> above{};
 };
 struct Quantities {
   std::uint64_t calls = 0;
-  std::uint64_t input_tokens = 0;
-  std::uint64_t output_tokens = 0;
+  std::uint64_t input_tokens = 0;   // all of them, the cached and written ones too
+  std::uint64_t output_tokens = 0;  // likewise, with the reasoning
   std::uint64_t units = 0;
+  // Parts of the input, and of the output.  Parts larger than their whole are cut to it.
+  std::uint64_t cache_read = 0, cache_write = 0, cache_write_long = 0;
+  std::uint64_t reasoning = 0;
 };
+// What a call may make its provider put into a cache.
+enum class CacheUse { kNone, kMinutes, kHours };
 // The rows that fit an action best.  A model: rows that name provider and model, the model, the
 // provider, then the default row; the rows that name neither hold only in a table that names no
 // model at all.  Another action: its row, then the default row.  A unit without a row of its own
 // beside rows that fit is free.
 // kInvalid: the table has no price for it; the text names the row that is missing.
 Result<Tariff> find_tariff(const CostModel& model, const ActionName& action);
-// One metered amount, rounded up once.
+// One metered amount, rounded up once, at the threshold that its input passes.
 MicroUsd price(const Tariff& tariff, const Quantities& amount);
+// The most that a call of at most so much can come to, whatever part of it is cached, written as
+// `cache` says, or reasoning, and however little of it is used.
+MicroUsd worst_price(const Tariff& tariff, const Quantities& most, CacheUse cache);
+// What tokens cost in a call of so much input.
+TokenPrices prices_at(const Tariff& tariff, std::uint64_t input_tokens);
 
 }  // namespace proctor

@@ -16,9 +16,19 @@ namespace proctor {
 namespace {
 
 constexpr std::size_t kRowsMax = 10'000;
-constexpr std::array<std::string_view, 6> kColumns{"action_type", "unit",     "unit_price",
-                                                   "notes",       "provider", "model"};
-enum Column : std::size_t { kAction, kUnit, kPrice, kNotes, kProvider, kModel };
+constexpr std::array<std::string_view, 9> kColumns{
+    "action_type", "unit", "unit_price", "notes", "provider", "model", "tier", "region", "above"};
+enum Column : std::size_t {
+  kAction,
+  kUnit,
+  kPrice,
+  kNotes,
+  kProvider,
+  kModel,
+  kTier,
+  kRegion,
+  kAbove
+};
 
 struct Price {
   std::string_view action;
@@ -77,6 +87,7 @@ class TableReader {
     }
     if (!places) report("", "no header", "the columns action_type, unit, unit_price, notes");
     refuse_half_prices();
+    refuse_odd_prices(rows);
     return rows;
   }
 
@@ -149,7 +160,8 @@ class TableReader {
       good = false;
     }
     for (const auto& [column, target] :
-         {std::pair{kProvider, &row.provider}, std::pair{kModel, &row.model}}) {
+         {std::pair{kProvider, &row.provider}, std::pair{kModel, &row.model},
+          std::pair{kTier, &row.tier}, std::pair{kRegion, &row.region}}) {
       if (!places[column]) continue;
       *target = fields[*places[column]];
       if (target->size() <= limits::kNameBytes && is_one_line(*target)) continue;
@@ -157,7 +169,8 @@ class TableReader {
              "a name on one line, of at most 100 bytes");
       good = false;
     }
-    if (good) good = stars_fit(row);
+    if (places[kAbove] && !read_above(fields[*places[kAbove]], row.above)) good = false;
+    if (good) good = stars_fit(row) && place_fits(row);
     const std::string_view price = fields[*places[kPrice]];
     const auto pico = parse_price(price);
     if (!pico.ok()) {
@@ -167,8 +180,7 @@ class TableReader {
     row.pico_usd = *pico;
     if (places[kNotes]) row.notes = fields[*places[kNotes]];
     if (!good) return std::nullopt;
-    const auto [it, added] =
-        lines_.emplace(std::tuple(row.action_type, row.unit, row.provider, row.model), csv_.line());
+    const auto [it, added] = lines_.emplace(key_of(row), csv_.line());
     if (!added) {
       const bool named = !row.model.empty() || !row.provider.empty();
       report("unit",
@@ -181,24 +193,82 @@ class TableReader {
     return std::optional(std::move(row));
   }
 
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
+                         std::string, std::uint64_t>;
+  static Key key_of(const PriceRow& r) {
+    return {r.action_type, r.unit, r.provider, r.model, r.tier, r.region, r.above};
+  }
+
+  bool read_above(std::string_view text, std::uint64_t& out) {
+    if (text.empty()) return true;
+    const auto tokens = parse_decimal(text, 0, kUsageCountMax);
+    if (tokens.ok()) out = *tokens;
+    if (!tokens.ok())
+      report("above", "\"" + printable(text, 80) + "\"", "a number of input tokens, or nothing");
+    return tokens.ok();
+  }
+
+  bool place_fits(const PriceRow& row) {
+    if (row.action_type == "llm_request" ||
+        (row.tier.empty() && row.region.empty() && row.above == 0))
+      return true;
+    report("tier", "a tier, region or threshold of " + row.action_type,
+           "nothing: only llm_request rows have them");
+    return false;
+  }
+
   // A model's output that is free because its row was forgotten would be cost unseen.
   void refuse_half_prices() {
     for (const auto& [key, line] : lines_) {
-      const auto& [action, unit, provider, model] = key;
-      if (action != "llm_request" || (provider.empty() && model.empty())) continue;
-      const std::string_view other = unit == "input_token"    ? "output_token"
-                                     : unit == "output_token" ? "input_token"
-                                                              : "";
-      const auto has = [&, p = provider, m = model](std::string_view u) {
-        return lines_.contains(std::tuple(std::string("llm_request"), std::string(u), p, m));
+      const auto& [action, unit, provider, model, tier, region, above] = key;
+      const bool particular = !tier.empty() || !region.empty() || 0 < above;
+      if (action != "llm_request" || (provider.empty() && model.empty() && !particular)) continue;
+      const auto has = [&](std::string_view u) {
+        Key other = key;
+        std::get<1>(other) = u;
+        return lines_.contains(other);
       };
+      const std::string_view other = unit == "input_token"              ? "output_token"
+                                     : unit == "output_token"           ? "input_token"
+                                     : particular && has("input_token") ? ""
+                                     : particular && unit != "token"    ? "input_token"
+                                                                        : "";
       if (other.empty() || has(other) || has("token")) continue;
       out_.add({file_,
                 {static_cast<std::uint32_t>(line), 1},
                 "unit",
-                unit + " of \"" + printable(provider + "/" + model, 80) + "\" without " +
+                unit + " of \"" + printable(provider + "/" + model, 80) + "\"" +
+                    (particular ? " at this tier, region and threshold" : "") + " without " +
                     std::string(other),
                 "a row for each of the two, or one for token",
+                ""});
+    }
+  }
+
+  // A read from a cache that costs more than the input, a threshold that makes a call cheaper: so
+  // rare that it is somebody's mistake, and a ceiling rests on it.
+  void refuse_odd_prices(const std::vector<PriceRow>& rows) {
+    std::map<Key, const PriceRow*> by_key;  // rows of one unit lie together, thresholds ascending
+    for (const PriceRow& r : rows)
+      if (r.action_type == "llm_request") by_key.emplace(key_of(r), &r);
+    const PriceRow* before = nullptr;
+    for (const auto& [key, r] : by_key) {
+      Key lower = key, input = key;
+      std::get<6>(lower) = before == nullptr ? 0 : before->above;
+      std::get<1>(input) = "input_token";
+      const auto of_input = by_key.find(input);
+      const bool dear_read = r->unit == "cache_read_token" && of_input != by_key.end() &&
+                             of_input->second->pico_usd < r->pico_usd;
+      const bool cheap_step = before != nullptr && key_of(*before) == lower &&
+                              before->above < r->above && r->pico_usd < before->pico_usd;
+      before = r;
+      if (r->notes.starts_with('!') || (!dear_read && !cheap_step)) continue;
+      out_.add({file_,
+                {static_cast<std::uint32_t>(lines_.at(key)), 1},
+                "unit_price",
+                dear_read ? "a cache_read_token that costs more than an input_token"
+                          : "a price that falls above " + std::to_string(r->above) + " tokens",
+                "not beyond that of the other row; or notes that begin with !",
                 ""});
     }
   }
@@ -228,7 +298,7 @@ class TableReader {
   const std::string& file_;
   Diagnostics& out_;
   std::size_t width_ = 0;
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint64_t> lines_;
+  std::map<Key, std::uint64_t> lines_;
 };
 
 }  // namespace
@@ -245,7 +315,8 @@ Result<std::uint64_t> parse_price(std::string_view text) {
 void apply_rows(CostModel& model) {
   const auto price_of = [&](std::string_view action, std::string_view unit) {
     const auto it = std::ranges::find_if(model.rows, [&](const PriceRow& r) {
-      return r.action_type == action && r.unit == unit && r.model.empty() && r.provider.empty();
+      return r.action_type == action && r.unit == unit && r.model.empty() && r.provider.empty() &&
+             r.tier.empty() && r.region.empty() && r.above == 0;
     });
     return it == model.rows.end() ? std::optional<std::uint64_t>() : it->pico_usd;
   };

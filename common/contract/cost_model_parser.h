@@ -12,7 +12,9 @@
 //   run,run                   flat, for each attempt that started
 //
 // llm_request rows may name a model (and its provider); "*" as the model is the default row for
-// models without one, "*,*" that for actions without one.  Other rows price single actions that an
+// models without one, "*,*" that for actions without one.  Their units may also be
+// cache_read_token, cache_write_token, cache_write_long_token and reasoning_token, and the columns
+// tier, region and above say when a row holds.  Other rows price single actions that an
 // agent reports (find_tariff).
 #include <string>
 #include <string_view>

@@ -3,6 +3,7 @@
 #include "common/contract/canonical.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
+#include "common/contract/method_gateway.h"
 #include "common/contract/rules.h"
 
 namespace proctor {
@@ -47,7 +48,8 @@ void refuse_shared_names(const Fields& f, const Method& out) {
 void read_command_method(const Fields& f, const FileSource& source, Method& out) {
   FileCollector files(source, f.problems());
   if (const Node* container = f.find("container")) {
-    for (const std::string_view key : {"command", "script", "variables", "files", "environment"})
+    for (const std::string_view key :
+         {"command", "script", "variables", "files", "environment", "gateway"})
       if (const Node* n = f.find(key))
         f.problems().wrong(*n, f.path(key), "either a container or this beside it");
     out.container = read_container(*container, f.path("container"), f.problems());
@@ -65,6 +67,8 @@ void read_command_method(const Fields& f, const FileSource& source, Method& out)
     out.environment = read_method_environment(*n, f.path("environment"), files, f.problems());
   refuse_shared_names(f, out);
   out.files = files.take();
+  if (const Node* n = f.find("gateway"))
+    out.gateway = read_gateway(*n, f.path("gateway"), f.problems());
   read_overload_exit(f, out);
   read_keep(f, out);
 }
@@ -122,7 +126,7 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
     else
       only_of(f,
               {"command", "script", "files", "variables", "overload_exit", "container",
-               "environment", "keep"},
+               "environment", "keep", "gateway"},
               "command");
     if (out.kind == Method::Kind::kSingleShot)
       read_single_shot(f, out);

@@ -1,7 +1,11 @@
 #include "common/contract/models_file.h"
 
+#include <charconv>
+
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "common/contract/document.h"
+#include "common/contract/models_member.h"
 
 namespace proctor {
 namespace {
@@ -36,45 +40,47 @@ Status check_url(const std::string& model, const ModelAccess& access) {
   return ok_status();
 }
 
-Result<std::string> text_of(const Json& value, const std::string& model, const std::string& key) {
-  constexpr std::size_t kMost = 4096;
-  if (!value.is_string() || value.get_ref<const std::string&>().empty() ||
-      kMost < value.get_ref<const std::string&>().size())
-    return wrong(model, "." + key + ": expected a text of 1 to 4096 bytes");
-  return value.get<std::string>();
+// Scalars that stand plain in YAML are what they would be in JSON.
+Json json_of(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return nullptr;
+    case Node::Kind::kScalar: {
+      if (node.quoted) return node.text;
+      if (node.text == "true" || node.text == "false") return node.text == "true";
+      std::uint64_t n = 0;
+      const auto [end, ec] =
+          std::from_chars(node.text.data(), node.text.data() + node.text.size(), n);
+      if (ec == std::errc() && end == node.text.data() + node.text.size()) return n;
+      return node.text;
+    }
+    case Node::Kind::kSequence: {
+      Json out = Json::array();
+      for (const Node& item : node.items) out.push_back(json_of(item));
+      return out;
+    }
+    case Node::Kind::kMapping:
+      break;
+  }
+  Json out = Json::object();
+  for (const Entry& e : node.entries) out[e.key] = json_of(e.value);
+  return out;
 }
 
-Status read_member(const std::string& model, const std::string& key, const Json& value,
-                   ModelAccess& out) {
-  const auto put = [&](std::string& to) -> Status {
-    PROCTOR_TRY(to, text_of(value, model, key));
-    return ok_status();
-  };
-  if (key == "url") return put(out.url);
-  if (key == "send_as") return put(out.send_as);
-  if (key == "key_variable") return put(out.key_variable);
-  if (key == "key_file") return put(out.key_file);
-  if (key == "output_limit") return put(out.output_limit);
-  if (key == "backoff_ms") {
-    constexpr std::uint64_t kHour = 3'600'000;
-    if (!value.is_number_unsigned() || kHour < value.get<std::uint64_t>())
-      return wrong(model, ".backoff_ms: expected 0 to 3600000");
-    out.backoff = std::chrono::milliseconds(value.get<std::uint64_t>());
-    return ok_status();
-  }
-  if (key != "program") return wrong(model, ": unknown member \"" + printable(key, 100) + "\"");
-  if (!value.is_array() || value.empty()) return wrong(model, ".program: expected its words");
-  for (const Json& word : value) {
-    PROCTOR_TRY(std::string text, text_of(word, model, key));
-    out.program.push_back(std::move(text));
-  }
-  return ok_status();
+Result<Json> read_text(std::string_view text, std::string_view file) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  const bool json = begin != std::string_view::npos && text[begin] == '{';
+  if (json || format_of(file) == Format::kJson) return parse_json(text, {.bytes_max = kFileBytes});
+  Diagnostics problems;
+  const auto document = read_document(text, Format::kYaml, std::string(file), problems);
+  if (!document || !problems.empty()) return Error{Errc::kInvalid, problems.text()};
+  return json_of(document->root);
 }
 
 }  // namespace
 
-Result<ModelsFile> parse_models(std::string_view text) {
-  PROCTOR_TRY(const Json document, parse_json(text, {.bytes_max = kFileBytes}));
+Result<ModelsFile> parse_models(std::string_view text, std::string_view file) {
+  PROCTOR_TRY(const Json document, read_text(text, file));
   if (!document.is_object() || document.size() != 1 || !document.contains("models") ||
       !document["models"].is_object())
     return Error{Errc::kInvalid, "expected {\"models\": {...}}"};
@@ -83,7 +89,7 @@ Result<ModelsFile> parse_models(std::string_view text) {
     if (!members.is_object()) return wrong(name, ": expected a mapping");
     ModelAccess access;
     for (const auto& [key, value] : members.items())
-      PROCTOR_CHECK_OK(read_member(name, key, value, access));
+      PROCTOR_CHECK_OK(read_model_member(name, key, value, access));
     if (access.url.empty() == access.program.empty())
       return wrong(name, ": expected either url or program");
     if (!access.key_variable.empty() && !access.key_file.empty())
@@ -98,7 +104,7 @@ Result<ModelsFile> parse_models(std::string_view text) {
 
 Result<ModelsFile> load_models(const fs::path& file) {
   PROCTOR_TRY(const std::string text, read_file(file, kFileBytes));
-  Result<ModelsFile> out = parse_models(text);
+  Result<ModelsFile> out = parse_models(text, file.filename().string());
   if (!out.ok()) return in_context(file.string(), out.error());
   return out;
 }

@@ -150,10 +150,16 @@ inline constexpr std::array<KeyName, 8> kAnalysisKeys{"baseline",        "contra
                                                       "interval",        "alpha",     "min_effect",
                                                       "non_inferiority", "pass_k"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 15> kMethodKeys{
-    "name",        "kind",        "command", "script", "files",    "variables", "overload_exit",
-    "container",   "environment", "keep",    "model",  "provider", "attempts",  "max_output_tokens",
-    "call_timeout"};
+inline constexpr std::array<KeyName, 16> kMethodKeys{"name",          "kind",
+                                                     "command",       "script",
+                                                     "files",         "variables",
+                                                     "overload_exit", "container",
+                                                     "environment",   "keep",
+                                                     "model",         "provider",
+                                                     "attempts",      "max_output_tokens",
+                                                     "call_timeout",  "gateway"};
+inline constexpr std::array<KeyName, 5> kGatewayKeys{"model", "provider", "as", "aliases",
+                                                     "output_max"};
 inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",
                                                                "toolchains", "network",   "setup"};
 inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",

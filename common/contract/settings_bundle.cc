@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 11> kKeys{
     "campaign",   "caps",      "run_cap", "cost_model", "seed",     "seed_deviation",
     "stage_caps", "task_caps", "stages",  "rates",      "isolation"};
 constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
-constexpr std::array<std::string_view, 6> kRowKeys{"action_type", "unit",     "unit_price",
-                                                   "notes",       "provider", "model"};
+constexpr std::array<std::string_view, 9> kRowKeys{
+    "action_type", "unit", "unit_price", "notes", "provider", "model", "tier", "region", "above"};
 
 Json model_json(const CostModel& model) {
   Json rows = Json::array();
@@ -28,6 +28,10 @@ Json model_json(const CostModel& model) {
     if (!r.notes.empty()) row["notes"] = r.notes;
     if (!r.provider.empty()) row["provider"] = r.provider;
     if (!r.model.empty()) row["model"] = r.model;
+    // A worker that does not know these refuses the bundle: it would price by the wrong rows.
+    if (!r.tier.empty()) row["tier"] = r.tier;
+    if (!r.region.empty()) row["region"] = r.region;
+    if (0 < r.above) row["above"] = r.above;
     rows.push_back(std::move(row));
   }
   return {{"version", model.version}, {"digest", model.digest.hex()}, {"rows", std::move(rows)}};
@@ -47,6 +51,9 @@ PriceRow read_row(const Node& node, const std::string& path, Problems& problems)
   row.unit = f.text("unit", Need::kRequired, kPricedWordRule);
   row.provider = f.text("provider", Need::kOptional, kModelRule);
   row.model = f.text("model", Need::kOptional, kModelRule);
+  row.tier = f.text("tier", Need::kOptional, kModelRule);
+  row.region = f.text("region", Need::kOptional, kModelRule);
+  row.above = f.count("above", 0, 0, kUsageCountMax);
   row.notes = f.text("notes", Need::kOptional, kNotesRule);
   const Node* price = f.find("unit_price");
   if (price == nullptr) {

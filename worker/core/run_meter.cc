@@ -177,10 +177,10 @@ void RunMeter::agent_gone() {
   // Nobody will say what these came to: unknown cost is never zero.
   for (auto& [id, entry] : entries_) {
     if (entry.state != State::kHeld) continue;
-    Amount ceiling = entry.request.most;
-    ceiling.failed = true;
-    settle(entry, ceiling);
+    settle_at_ceiling(entry);
   }
+  std::erase_if(entries_, [](const auto& e) { return e.second.of_gateway; });
+  of_gateway_ = 0;
   agent_gone_ = true;
   before_acceptance_ = cost();
   check();
@@ -196,39 +196,6 @@ void RunMeter::order_stop(std::string cap, std::string reason) {
 }
 
 // ---------------------------------------------------------------- what agents ask
-
-Status RunMeter::validate(const MeterReserve& r) const {
-  const auto wrong = [](std::string why) { return Error{Errc::kInvalid, std::move(why)}; };
-  if (r.id.empty() || limits::kNameBytes < r.id.size()) return wrong("id: expected 1 to 100 bytes");
-  const Amount& m = r.most;
-  if (kUsageCountMax < std::max({m.input_tokens, m.output_tokens, m.units, m.ms}))
-    return wrong("a quantity above " + std::to_string(kUsageCountMax));
-  if (r.action.type.empty()) return wrong("action: expected a name");
-  const bool model = r.action.type == kLlmRequest;
-  const bool known = model || r.action.type == kToolCall || r.action.type == kDependencyInstall ||
-                     r.action.type == kAcceptanceCycle;
-  if (!model && (!r.action.model.empty() || !r.action.provider.empty()))
-    return wrong("model: only llm_request has one");
-  if (!model && (0 < m.input_tokens || 0 < m.output_tokens))
-    return wrong("tokens: only llm_request has them");
-  if (known && (!r.action.unit.empty() || 0 < m.units))
-    return wrong("unit: " + r.action.type + " is counted in calls");
-  if (!known && r.action.unit.empty())
-    return wrong("unit: expected that of the price table for " + printable(r.action.type, 100));
-  if (model && 0 < m.ms) return wrong("ms: an llm_request is not time in a tool");
-  return ok_status();
-}
-
-Result<Tariff> RunMeter::tariff_of(const ActionName& action) const {
-  if (action.type == kToolCall) return Tariff{};  // through price(), like the worker's own
-  if (action.type != kDependencyInstall && action.type != kAcceptanceCycle)
-    return find_tariff(plan_.prices, action);
-  // Counted whatever the table says; what it does not price costs its time only.
-  ActionName call = action;
-  call.unit = "call";
-  const Result<Tariff> tariff = find_tariff(plan_.prices, call);
-  return tariff.ok() && !tariff->defaulted ? *tariff : Tariff{};
-}
 
 RunMeter::Counts RunMeter::counts_of(const ActionName& action, const Amount& amount) {
   Counts out{};
@@ -247,7 +214,14 @@ RunMeter::Counts RunMeter::counts_of(const ActionName& action, const Amount& amo
 MicroUsd RunMeter::price_of(const ActionName& action, const Tariff& tariff,
                             const Amount& amount) const {
   if (action.type == kToolCall) return further_price(plan_.prices, {.tool_calls = 1}).total();
-  Quantities q{1, amount.input_tokens, amount.output_tokens, amount.units};
+  Quantities q{1,
+               amount.input_tokens,
+               amount.output_tokens,
+               amount.units,
+               amount.cache_read,
+               amount.cache_write,
+               amount.cache_write_long,
+               amount.reasoning};
   if (action.type == kDependencyInstall || action.type == kAcceptanceCycle) q.units = 1;
   return price(tariff, q);
 }
@@ -272,8 +246,7 @@ void RunMeter::reach(const Room& r) {
                        ", the next call needs " + format_cap(r.cap, r.wanted));
 }
 
-std::optional<MeterDenied> RunMeter::denial(const ActionName& action, const Counts& counts,
-                                            MicroUsd price, Instant now) {
+std::optional<MeterDenied> RunMeter::denial(const Entry& entry, Instant now) {
   const auto denied = [](const Room& r, bool final, std::string why) {
     return MeterDenied{std::string(to_string(r.cap)), r.used + r.held + r.wanted - r.limit, 0,
                        final, std::move(why)};
@@ -281,11 +254,11 @@ std::optional<MeterDenied> RunMeter::denial(const ActionName& action, const Coun
   std::optional<MeterDenied> for_now;
   for (const Cap cap : kCaps) {
     if (cap == Cap::kWall || cap == Cap::kCallsPerMinute) continue;
-    const Room r = cap == Cap::kUsd ? money_room(price) : room_of(cap, counts[at(cap)]);
+    const Room r = cap == Cap::kUsd ? money_room(entry.held) : room_of(cap, entry.counts[at(cap)]);
     if (r.wanted == 0 || r.used + r.held + r.wanted <= r.limit) continue;
     const std::string cap_text =
         "the cap of " + format_cap(cap, r.limit) + " on " + std::string(to_string(cap));
-    if (0 < r.limit && r.limit < r.wanted) {
+    if (!entry.of_gateway && 0 < r.limit && r.limit < r.wanted) {
       if (!for_now)
         for_now = denied(r, false, format_cap(cap, r.wanted) + " is more than " + cap_text);
     } else if (r.limit < r.used + r.wanted) {
@@ -295,7 +268,7 @@ std::optional<MeterDenied> RunMeter::denial(const ActionName& action, const Coun
       for_now = denied(r, false, cap_text + " is taken up by open reservations");
     }
   }
-  return for_now ? for_now : beyond_rate(action, now);
+  return for_now ? for_now : beyond_rate(entry.request.action, now);
 }
 
 std::optional<MeterDenied> RunMeter::beyond_rate(const ActionName& action, Instant now) {
@@ -326,34 +299,42 @@ Result<MeterAnswer> RunMeter::reserve(const MeterReserve& request, Instant now) 
   }
   if (agent_gone_) return Error{Errc::kInvalid, "the agent's part of the run is over"};
   PROCTOR_TRY(const Tariff tariff, tariff_of(request.action));
-  if (entries_.size() == kIdsMax)
+  if (kIdsMax <= entries_.size() - of_gateway_)
     return Error{Errc::kExhausted, "more than " + std::to_string(kIdsMax) + " reservations"};
+  return enter(request, tariff, /*of_gateway=*/false, now);
+}
+
+MeterAnswer RunMeter::enter(const MeterReserve& request, const Tariff& tariff, bool of_gateway,
+                            Instant now) {
   Entry entry;
   entry.request = request;
   entry.tariff = tariff;
+  entry.of_gateway = of_gateway;
   Amount most = request.most;
   most.failed = true;  // of a cycle: the worst case
   entry.counts = counts_of(request.action, most);
-  entry.held = price_of(request.action, tariff, most);
+  entry.held = worst_of(request, tariff);
   std::optional<MeterDenied> no;
   if (stop_) {
     no = MeterDenied{stop_->cap, 0, 0, true, stop_->reason};
   } else {
-    no = denial(request.action, entry.counts, entry.held, now);
+    no = denial(entry, now);
   }
   if (no) {
     entry.held = MicroUsd::zero();
     entry.counts = {};
     entry.answer = *std::move(no);
+    if (of_gateway) return entry.answer;
   } else {
     entry.state = State::kHeld;
-    entry.answer = MeterGranted{entry.held, tariff.defaulted};
+    entry.answer = MeterGranted{entry.held, tariff.defaulted, request.most.output_tokens};
     held_ = held_ + entry.held;
     for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] += entry.counts[i];
     hold_use(entry, true);
     ++open_;
   }
   MeterAnswer answer = entry.answer;
+  if (of_gateway) ++of_gateway_;
   entries_.emplace(request.id, std::move(entry));
   check();
   return answer;
@@ -361,10 +342,28 @@ Result<MeterAnswer> RunMeter::reserve(const MeterReserve& request, Instant now) 
 
 MeterCharged RunMeter::settle(Entry& e, const Amount& actual) {
   const Amount& most = e.request.most;
+  // The parts are cut to their wholes by price().
   const Amount cut{std::min(actual.input_tokens, most.input_tokens),
                    std::min(actual.output_tokens, most.output_tokens),
-                   std::min(actual.units, most.units), std::min(actual.ms, most.ms), actual.failed};
-  MeterCharged out{std::min(e.held, price_of(e.request.action, e.tariff, cut)), cut != actual};
+                   std::min(actual.units, most.units),
+                   std::min(actual.ms, most.ms),
+                   actual.failed,
+                   actual.cache_read,
+                   actual.cache_write,
+                   actual.cache_write_long,
+                   actual.reasoning};
+  const MicroUsd priced = price_of(e.request.action, e.tariff, cut);
+  return settled(e, cut, actual, {std::min(e.held, priced), cut != actual || e.held < priced});
+}
+
+MeterCharged RunMeter::settle_at_ceiling(Entry& e) {
+  Amount most = e.request.most;
+  most.failed = true;
+  return settled(e, most, most, {e.held, false});
+}
+
+MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual,
+                               MeterCharged out) {
   held_ = held_ - e.held;
   const Counts used = counts_of(e.request.action, cut);
   for (std::size_t i = 0; i < kCaps.size(); ++i) {
@@ -434,7 +433,8 @@ Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
                  "id: nothing is reserved as \"" + printable(request.id, 100) + "\""};
   Entry& e = it->second;
   const Amount& a = request.actual;
-  if (kUsageCountMax < std::max({a.input_tokens, a.output_tokens, a.units, a.ms}))
+  if (kUsageCountMax < std::max({a.input_tokens, a.output_tokens, a.units, a.ms, a.cache_read,
+                                 a.cache_write, a.cache_write_long, a.reasoning}))
     return Error{Errc::kInvalid, "a quantity above " + std::to_string(kUsageCountMax)};
   if (e.state == State::kReleased)
     return Error{Errc::kConflict, "id: \"" + printable(request.id, 100) + "\" was released"};
@@ -443,7 +443,12 @@ Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
     return Error{Errc::kConflict,
                  "id: \"" + printable(request.id, 100) + "\" was charged with other amounts"};
   }
-  return MeterAnswer(settle(e, request.actual));
+  const MeterCharged out = request.unknown ? settle_at_ceiling(e) : settle(e, request.actual);
+  if (e.of_gateway) {
+    entries_.erase(it);
+    --of_gateway_;
+  }
+  return MeterAnswer(out);
 }
 
 Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {
@@ -461,6 +466,10 @@ Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {
   hold_use(e, false);
   --open_;
   e.state = State::kReleased;
+  if (e.of_gateway) {
+    entries_.erase(it);
+    --of_gateway_;
+  }
   check();
   return MeterAnswer(MeterReleased{});
 }

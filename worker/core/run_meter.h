@@ -59,6 +59,8 @@ struct Amount {
   std::uint64_t units = 0;                            // of ActionName::unit
   std::uint64_t ms = 0;                               // inside the tool
   bool failed = false;                                // kAcceptanceCycle
+  // Parts of the tokens that have prices of their own.
+  std::uint64_t cache_read = 0, cache_write = 0, cache_write_long = 0, reasoning = 0;
   friend bool operator==(const Amount&, const Amount&) = default;
 };
 // Whose word it is: a gateway measures, an agent reports.
@@ -69,11 +71,21 @@ struct MeterReserve {
   ActionName action;
   Amount most;
   Witness witness = Witness::kSelfReported;
+  CacheUse cache = CacheUse::kNone;  // what the call may write into
   friend bool operator==(const MeterReserve&, const MeterReserve&) = default;
+};
+// A call of a gateway, whose output can be asked for in steps of `samples` tokens: as many as there
+// is room for, from `least` of each sample to most.output_tokens / samples.
+struct MeterFit {
+  MeterReserve request;
+  std::uint64_t least = 1;
+  std::uint64_t samples = 1;
+  std::uint64_t beside = 0;  // output tokens that are billed whatever is asked for
 };
 struct MeterCharge {
   std::string id;
   Amount actual;
+  bool unknown = false;  // what it came to: all that was reserved; `actual` says nothing
 };
 struct MeterRelease {
   std::string id;
@@ -81,7 +93,8 @@ struct MeterRelease {
 
 struct MeterGranted {
   MicroUsd held;
-  bool defaulted = false;  // priced by a default row
+  bool defaulted = false;           // priced by a default row
+  std::uint64_t output_tokens = 0;  // of the request, as much as was granted
 };
 struct MeterDenied {
   std::string cap;                   // to_string(Cap)
@@ -135,6 +148,10 @@ class RunMeter {
 
   // ---- what agents and gateways ask
   Result<MeterAnswer> reserve(const MeterReserve& request, Instant now);
+  // Once for each id, and so are its charge or release, after which the id is forgotten and does
+  // not count among kIdsMax.  A call that does not fit at its least beside what is spent is a cap
+  // that is reached, also one larger than the whole cap: its sender cannot make it smaller.
+  Result<MeterAnswer> fit(const MeterFit& call, Instant now);
   Result<MeterAnswer> charge(const MeterCharge& request);
   Result<MeterAnswer> release(const MeterRelease& request);
 
@@ -175,23 +192,29 @@ class RunMeter {
     MeterAnswer answer;                // to reserve
     std::optional<Amount> actual;      // kCharged
     std::optional<MeterCharged> paid;  // kCharged
+    bool of_gateway = false;           // forgotten when it is settled
   };
 
   Status validate(const MeterReserve& request) const;
   Result<Tariff> tariff_of(const ActionName& action) const;
   static Counts counts_of(const ActionName& action, const Amount& amount);
   MicroUsd price_of(const ActionName& action, const Tariff& tariff, const Amount& amount) const;
+  MicroUsd worst_of(const MeterReserve& request, const Tariff& tariff) const;
+  std::uint64_t room_for_output(const MeterFit& call, const Tariff& tariff) const;
+  MeterAnswer enter(const MeterReserve& request, const Tariff& tariff, bool of_gateway,
+                    Instant now);
   struct Room {  // of one cap
     Cap cap;
     std::uint64_t limit, used, held, wanted;
   };
   Room room_of(Cap cap, std::uint64_t wanted) const;
   Room money_room(MicroUsd wanted) const;
-  std::optional<MeterDenied> denial(const ActionName& action, const Counts& counts, MicroUsd price,
-                                    Instant now);
+  std::optional<MeterDenied> denial(const Entry& entry, Instant now);
   std::optional<MeterDenied> beyond_rate(const ActionName& action, Instant now);
   void reach(const Room& room);
   MeterCharged settle(Entry& entry, const Amount& actual);
+  MeterCharged settle_at_ceiling(Entry& entry);
+  MeterCharged settled(Entry& entry, const Amount& cut, const Amount& actual, MeterCharged charged);
   void hold_use(const Entry& entry, bool held);
   static Usage use_of(const Entry& entry, const Amount& actual, MicroUsd micros);
   MicroUsd cost() const;
@@ -212,6 +235,7 @@ class RunMeter {
   Counts used_{}, holding_{};
   std::map<std::string, Entry> entries_;
   std::size_t open_ = 0;
+  std::size_t of_gateway_ = 0;      // of entries_
   std::deque<Instant> granted_at_;  // of the last minute, at most calls_per_minute of them
   std::optional<MeterStop> stop_;
 };

@@ -98,6 +98,7 @@ TEST_SUITE("contract") {
     const std::string method = "/properties/methods/items/anyOf/1/properties";
     check_keys(campaign, method + "/container", kContainerKeys);
     check_keys(campaign, method + "/environment", kMethodEnvironmentKeys);
+    check_keys(campaign, method + "/gateway", kGatewayKeys);
     const std::string environment = method + "/environment/properties";
     check_keys(campaign, environment + "/toolchains/items", kToolchainKeys);
     check_keys(campaign, environment + "/setup/items/anyOf/1", kMethodSetupKeys);

@@ -1,0 +1,19 @@
+#pragma once
+// The section `gateway` of a method.  Pure; any thread.  Internal to this room.
+#include <array>
+
+#include "common/base/json.h"
+#include "common/contract/campaign.h"
+#include "common/contract/fields.h"
+
+namespace proctor {
+
+inline constexpr std::array<Word<MethodGateway::As>, 3> kGatewayWords{
+    {{"openai", MethodGateway::As::kOpenai},
+     {"openai-responses", MethodGateway::As::kOpenaiResponses},
+     {"anthropic", MethodGateway::As::kAnthropic}}};
+
+MethodGateway read_gateway(const Node& node, const std::string& path, Problems& problems);
+Json gateway_json(const MethodGateway& gateway);
+
+}  // namespace proctor

@@ -1,0 +1,129 @@
+// A method's gateway, the models file that answers it, and prices that travel with the settings.
+#include <doctest/doctest.h>
+
+#include "common/contract/bundle.h"
+#include "common/contract/campaign_parser.h"
+#include "common/contract/contract_digest.h"
+#include "common/contract/cost_model_parser.h"
+#include "common/contract/models_file.h"
+#include "tests/unit/contract/support.h"
+
+namespace proctor {
+namespace {
+
+std::string gateway_campaign(const std::string& gateway, const std::string& kind = "command: a") {
+  return "name: camp\nmethods:\n  - name: agent\n    " + kind + "\n    gateway: " + gateway +
+         "\nbudget: {global: \"50.00\"}\n";
+}
+
+std::pair<Campaign, std::string> read_it(const std::string& yaml) {
+  Diagnostics out;
+  const GivenFiles files;
+  const auto document = read_document(yaml, Format::kYaml, "campaign.yaml", out);
+  Campaign campaign;
+  if (document) campaign = parse_campaign(*document, files, out).campaign;
+  return {campaign, out.text()};
+}
+
+}  // namespace
+
+TEST_SUITE("method gateway") {
+  TEST_CASE("a method's gateway is read, is part of its digest and survives its bundle") {
+    const auto [campaign, errors] = read_it(
+        gateway_campaign("{model: big, provider: acme, as: openai-responses, output_max: 500, "
+                         "aliases: [gpt-5, \"gpt-5-*\"]}"));
+    REQUIRE(errors.empty());
+    const Method& m = campaign.methods.at(0);
+    REQUIRE(m.gateway);
+    CHECK(m.gateway->model == "big");
+    CHECK(m.gateway->as == MethodGateway::As::kOpenaiResponses);
+    CHECK(m.gateway->output_max == 500);
+    CHECK(m.gateway->aliases.size() == 2);
+    const auto opened = open_method_bundle(make_bundle(m), m.digest);
+    REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
+    CHECK(opened->gateway == m.gateway);
+    Method other = m;
+    other.gateway->output_max = 501;
+    CHECK(digest_of(other) != m.digest);
+    other.gateway.reset();
+    CHECK(canonical_form(other).find("gateway") == std::string::npos);
+  }
+
+  TEST_CASE("every mistake in a gateway is named with its place") {
+    struct Row {
+      std::string yaml;
+      const char* why;
+    };
+    const Row rows[] = {
+        {gateway_campaign("{as: openai}"), "gateway.model"},
+        {gateway_campaign("{model: big}"), "gateway.as"},
+        {gateway_campaign("{model: big, as: telegraph}"), "gateway.as"},
+        {gateway_campaign("{model: big, as: openai, url: x}"), "url"},
+        {gateway_campaign("{model: big, as: openai, output_max: 0}"), "gateway.output_max"},
+        {gateway_campaign("{model: big, as: openai, aliases: [\"a*b\"]}"), "gateway.aliases"},
+        {gateway_campaign("{model: big, as: openai}", "kind: noop"), "only the kind \"command\""},
+        {gateway_campaign("big"), "gateway"}};
+    for (const Row& row : rows) {
+      CAPTURE(row.yaml);
+      const auto [campaign, errors] = read_it(row.yaml);
+      CHECK_MESSAGE(errors.find(row.why) != std::string::npos, errors);
+    }
+  }
+
+  TEST_CASE("a models file is YAML or JSON, whichever is written") {
+    const auto yaml = parse_models(R"(
+models:
+  big:
+    url: https://api.example/v1
+    key_file: /etc/key
+    auth: x-api-key
+    api: [messages, count_tokens]
+    max_output: 32000
+    errors_are_free: true
+    idle_s: 60
+)",
+                                   "models.yaml");
+    REQUIRE_MESSAGE(yaml.ok(), yaml.error().detail);
+    const ModelAccess& big = yaml->at("big");
+    CHECK(big.auth == ModelAuth::kXApiKey);
+    CHECK(big.api == std::set<ModelApi>{ModelApi::kMessages, ModelApi::kCountTokens});
+    CHECK(big.max_output == 32'000);
+    CHECK(big.errors_are_free);
+    CHECK(big.idle == std::chrono::seconds(60));
+    CHECK(
+        parse_models(R"({"models": {"a": {"url": "https://h", "send_as": "123"}}})", "models.yaml")
+            ->at("a")
+            .send_as == "123");
+    for (const char* bad :
+         {"models:\n  a: {url: \"https://h\", api: [telex]}\n",
+          "models:\n  a: {url: \"https://h\", auth: maybe}\n",
+          "models:\n  a: {url: \"https://h\", max_output: -1}\n",
+          "models:\n  a: {url: \"https://h\", idle_s: 0}\n",
+          "models:\n  a: {url: \"https://h\", errors_are_free: 1}\n", "models: &x {}\n",
+          "models:\n  a: {url: \"http://h\", key_file: k}\n"}) {
+      CAPTURE(bad);
+      CHECK_FALSE(parse_models(bad, "models.yaml").ok());
+    }
+  }
+
+  TEST_CASE("prices by tier, region and threshold travel with the settings, older ones unchanged") {
+    Diagnostics out;
+    Settings s;
+    s.campaign = "c";
+    s.run_cap = MicroUsd::from_micros(1);
+    s.cost_model = parse_cost_model(
+        "action_type,unit,unit_price,model,tier,region,above\nllm_request,token,1,m,,,\n"
+        "llm_request,token,2,m,fast,us,1000\n",
+        "p.csv", out);
+    REQUIRE(out.text() == "");
+    const auto opened = open_settings_bundle(make_bundle(s), digest_of(s));
+    REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
+    CHECK(opened->cost_model.rows[1].tier == "fast");
+    CHECK(opened->cost_model.rows[1].region == "us");
+    CHECK(opened->cost_model.rows[1].above == 1000);
+    s.cost_model = fallback_cost_model();
+    CHECK(canonical_form(s).find("tier") == std::string::npos);
+  }
+}
+
+}  // namespace proctor

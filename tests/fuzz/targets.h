@@ -14,6 +14,9 @@
   X(cvdp_text) \
   X(docker_http) \
   X(event_chain) \
+  X(gateway_body) \
+  X(gateway_head) \
+  X(gateway_stream) \
   X(hostile_path) \
   X(journal_file) \
   X(journal_notes) \

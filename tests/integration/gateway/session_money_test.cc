@@ -1,0 +1,228 @@
+// What calls cost, however they end.
+#include <sys/stat.h>
+
+#include "tests/integration/gateway/session_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using Then = ProviderSays::Then;
+
+TEST_SUITE("gateway session") {
+  TEST_CASE("a call goes on with the operator's key and is charged at what it used") {
+    SessionScene scene({}, [](const auto&, std::size_t) { return chat_answer("hello", 8, 9); });
+    const HttpAnswer answer = scene.ask(kChat, chat(100, R"(,"unknown":{"kept":1.50})"));
+    CHECK(answer.status == 200);
+    CHECK(answer.json()["choices"][0]["message"]["content"] == "hello");
+    CHECK(scene.spent() == 8 + 9 * 10);
+    CHECK(scene.held() == 0);
+    const auto heard = scene.provider().heard();
+    REQUIRE(heard.size() == 1);
+    CHECK(heard[0].path == "/v1/chat/completions");
+    CHECK(
+        heard[0].raw ==
+        R"({"model":"provider-model","messages":[{"role":"user","content":"hi"}],"max_completion_tokens":100,"unknown":{"kept":1.50}})");
+    CHECK(heard[0].head.find("authorization: Bearer " + std::string(kProviderKey)) !=
+          std::string::npos);
+    CHECK(heard[0].head.find(kToken) == std::string::npos);
+    CHECK(heard[0].head.find("user-agent: proctor/") != std::string::npos);
+    const auto said = scene.events("model.response");
+    REQUIRE(said.size() == 1);
+    CHECK(said[0]["settled"] == "usage");
+    CHECK(said[0]["charged_micros"] == 98);
+    CHECK(scene.all_evidence().find(kProviderKey) == std::string::npos);
+  }
+
+  TEST_CASE("Anthropic's messages have their own place, header and counts") {
+    SessionScene::Shape shape;
+    shape.as = MethodGateway::As::kAnthropic;
+    shape.access.auth = ModelAuth::kXApiKey;
+    SessionScene scene(shape,
+                       [](const auto&, std::size_t) { return messages_answer("hello", 8, 9); });
+    const UniqueFd fd = scene.connect();
+    const std::string body = R"({"model":"m","max_tokens":50,"messages":[]})";
+    SessionScene::say(
+        fd.get(),
+        "POST /v1/messages?beta=true HTTP/1.1\r\nHost: localhost:8710\r\nContent-Type: "
+        "application/json\r\nx-api-key: prk1_test\r\nanthropic-version: 2023-06-01\r\n"
+        "accept-encoding: gzip\r\nContent-Length: " +
+            std::to_string(body.size()) + "\r\n\r\n" + body);
+    CHECK(SessionScene::read(fd.get()).json()["content"][0]["text"] == "hello");
+    CHECK(scene.spent() == 98);
+    const auto heard = scene.provider().heard();
+    CHECK(heard[0].path == "/v1/messages");
+    CHECK(heard[0].head.find("x-api-key: " + std::string(kProviderKey)) != std::string::npos);
+    CHECK(heard[0].head.find("anthropic-version: 2023-06-01") != std::string::npos);
+    CHECK(heard[0].head.find("accept-encoding: identity") != std::string::npos);
+    CHECK(heard[0].head.find("gzip") == std::string::npos);
+  }
+
+  TEST_CASE("a limit is lowered to what the money holds, and then nothing more is granted") {
+    SessionScene::Shape shape;
+    shape.micros = 30'000;
+    shape.access.output_floor = 100;
+    SessionScene scene(shape, [](const ProviderServer::Heard& h, std::size_t) {
+      const auto limit = h.body["max_completion_tokens"].get<std::uint64_t>();
+      return chat_answer("x", 10, limit);  // uses all that it may
+    });
+    std::size_t served = 0;
+    HttpAnswer last;
+    for (int i = 0; i < 20; ++i) {
+      last = scene.ask(kChat, chat(1'000));
+      if (last.status != 200) break;
+      ++served;
+    }
+    CHECK(last.status == 401);
+    CHECK(last.json()["error"]["code"] == "budget_exceeded");
+    CHECK(last.head.find("x-should-retry: false") != std::string::npos);
+    CHECK(served == 3);
+    CHECK(scene.stopped());
+    // The last call went out with less than it asked for, and the cap was never passed.
+    std::uint64_t billed = 0;
+    for (const auto& h : scene.provider().heard())
+      billed += 10 + h.body["max_completion_tokens"].get<std::uint64_t>() * 10;
+    CHECK(scene.provider().heard().size() == served);
+    CHECK(billed == static_cast<std::uint64_t>(scene.spent()));
+    CHECK(scene.spent() <= 30'000);
+    // Whoever asks again gets the same word, without a provider.
+    CHECK(scene.ask(kChat, chat(1)).status == 401);
+    CHECK(scene.provider().heard().size() == served);
+  }
+
+  TEST_CASE("an answer without usage, and no answer at all, cost all that was reserved") {
+    for (const Then then : {Then::kGoOn, Then::kCloseFirst}) {
+      SessionScene scene({}, [&](const auto&, std::size_t) {
+        ProviderSays says;
+        says.body = R"({"choices":[{}]})";
+        says.then = then;
+        return says;
+      });
+      const HttpAnswer answer = scene.ask(kChat, chat(100));
+      CHECK(answer.status == (then == Then::kGoOn ? 200 : 502));
+      const auto said = scene.events("model.request");
+      CHECK(scene.spent() == said[0]["ceiling"]["micros"].get<std::int64_t>());
+      CHECK(scene.events("model.response")[0]["settled"] == "ceiling");
+      CHECK(scene.held() == 0);
+      CHECK(scene.provider().heard().size() == 1);  // it may have run: not asked again
+    }
+  }
+
+  TEST_CASE("errors are settled by their status, and come back as they were said") {
+    struct Row {
+      int status;
+      int seen;
+      bool free;
+    };
+    for (const Row& row : {Row{400, 400, true}, Row{404, 404, true}, Row{422, 422, true},
+                           Row{500, 502, false}, Row{302, 502, false}, Row{401, 401, true}}) {
+      CAPTURE(row.status);
+      SessionScene scene({}, [&](const auto&, std::size_t) {
+        ProviderSays says;
+        says.status = row.status;
+        says.headers = "Location: http://169.254.169.254/\r\n";
+        says.body = std::string(R"({"error":{"message":"bad key )") + kProviderKey + "\"}}";
+        return says;
+      });
+      const HttpAnswer answer = scene.ask(kChat, chat(100));
+      CHECK(answer.status == row.seen);
+      CHECK(answer.body.find(kProviderKey) == std::string::npos);
+      CHECK(answer.head.find("Location") == std::string::npos);
+      CHECK((scene.spent() == 0) == row.free);
+      CHECK(scene.all_evidence().find(kProviderKey) == std::string::npos);
+    }
+  }
+
+  TEST_CASE("a provider without room is asked again, on one reservation") {
+    SessionScene scene({}, [](const auto&, std::size_t call) {
+      if (call < 2)
+        return ProviderSays{.status = 429, .headers = "Retry-After: 0\r\n", .body = "{}"};
+      return chat_answer("x", 1, 1);
+    });
+    CHECK(scene.ask(kChat, chat(100)).status == 200);
+    CHECK(scene.provider().heard().size() == 3);
+    CHECK(scene.spent() == 11);
+    CHECK(scene.events("model.response")[0]["tries"] == 3);
+  }
+
+  TEST_CASE("a provider that nobody can reach costs nothing") {
+    SessionScene::Shape shape;
+    SessionScene scene(shape, [](const auto&, std::size_t) { return ProviderSays{}; });
+    ::chmod(scene.key_file().c_str(), 0644);  // others may read it: it is not used
+    const HttpAnswer answer = scene.ask(kChat, chat(100));
+    CHECK(answer.status == 401);
+    CHECK(answer.json()["error"]["code"] == "upstream_refused");
+    CHECK(scene.spent() == 0);
+    CHECK(scene.held() == 0);
+    CHECK(scene.provider().heard().empty());
+  }
+
+  TEST_CASE("a client that leaves while its answer is awaited still pays for it") {
+    SessionScene scene({}, [](const auto&, std::size_t) {
+      ProviderSays says = chat_answer("late", 5, 6);
+      says.then = Then::kHangFirst;
+      return says;
+    });
+    {
+      const UniqueFd fd = scene.connect();
+      SessionScene::say(fd.get(), SessionScene::request(kChat, chat(100)));
+      REQUIRE(SessionScene::eventually([&] { return scene.provider().heard().size() == 1; }));
+    }
+    CHECK(0 < scene.held());
+    scene.provider().release();
+    REQUIRE(SessionScene::eventually([&] { return scene.held() == 0; }));
+    CHECK(scene.spent() == 65);
+  }
+
+  TEST_CASE("what is under way when the agent ends is cut off after its grace, at its ceiling") {
+    SessionScene::Shape shape;
+    shape.bounds.drain = std::chrono::milliseconds(50);
+    SessionScene scene(shape, [](const auto&, std::size_t) {
+      ProviderSays says = chat_answer("never", 5, 6);
+      says.then = Then::kHangFirst;
+      return says;
+    });
+    const UniqueFd fd = scene.connect();
+    SessionScene::say(fd.get(), SessionScene::request(kChat, chat(100)));
+    REQUIRE(SessionScene::eventually([&] { return scene.provider().heard().size() == 1; }));
+    const std::int64_t held = scene.held();
+    scene.close();
+    CHECK(scene.held() == 0);
+    CHECK(scene.spent() == held);
+    CHECK(scene.events("gateway.closed")[0]["at_ceiling"] == 1);
+  }
+
+  TEST_CASE("parallel calls wait for held money instead of being refused, and never pass the cap") {
+    SessionScene::Shape shape;
+    shape.micros = 4'000;  // room for three at a time
+    shape.access.output_floor = 100;
+    SessionScene scene(shape, [](const auto&, std::size_t) { return chat_answer("x", 10, 9); });
+    std::vector<std::jthread> clients;
+    std::atomic<int> served = 0;
+    for (int i = 0; i < 20; ++i)
+      clients.emplace_back([&] { served += scene.ask(kChat, chat(100)).status == 200 ? 1 : 0; });
+    clients.clear();
+    CHECK(served == 20);
+    CHECK(scene.spent() == 20 * 100);
+  }
+
+  TEST_CASE("embeddings and counting tokens have no output, and counting is free") {
+    SessionScene scene({}, [](const auto&, std::size_t) {
+      ProviderSays says;
+      says.body = R"({"data":[{}],"usage":{"prompt_tokens":7,"total_tokens":7}})";
+      return says;
+    });
+    CHECK(scene.ask("/v1/embeddings", R"({"model":"m","input":["a","b"]})").status == 200);
+    CHECK(scene.spent() == 7);
+    CHECK_FALSE(scene.provider().heard()[0].body.contains("max_tokens"));
+    SessionScene::Shape shape;
+    shape.as = MethodGateway::As::kAnthropic;
+    SessionScene other(shape, [](const auto&, std::size_t) {
+      ProviderSays says;
+      says.body = R"({"input_tokens":12})";
+      return says;
+    });
+    CHECK(other.ask("/v1/messages/count_tokens", R"({"model":"m","messages":[]})")
+              .json()["input_tokens"] == 12);
+    CHECK(other.spent() == 0);
+    CHECK(other.provider().heard()[0].path == "/v1/messages/count_tokens");
+  }
+}

@@ -1,0 +1,272 @@
+#include "worker/gateway/body_peek.h"
+
+#include <algorithm>
+#include <array>
+
+namespace proctor {
+namespace {
+
+Error wrong(std::string_view member, std::string_view expected) {
+  return Error{Errc::kInvalid, std::string(member) + ": expected " + std::string(expected)};
+}
+
+using Members = std::vector<JsonMember>;
+
+class Peeker {
+ public:
+  Peeker(ModelApi api, const JsonText& text) : api_(api), text_(text) {}
+
+  Result<BodyPeek> peek(bool caches, bool for_hours) {
+    out_.root = text_.root();
+    out_.caches = caches;
+    out_.caches_for_hours = for_hours;
+    PROCTOR_TRY(const Members members, text_.members(out_.root));
+    out_.has_members = !members.empty();
+    for (const JsonMember& m : members) PROCTOR_CHECK_OK(member(m));
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i].key == "tools") out_.tools_member = whole_member(members, i);
+    if (out_.model.empty()) return wrong("model", "the name of one");
+    return std::move(out_);
+  }
+
+ private:
+  static std::size_t end_of(const JsonMember& m) { return m.value.at + m.value.size; }
+  static JsonSpan whole_member(const Members& members, std::size_t i) {
+    if (i + 1 < members.size()) return {members[i].begin, members[i + 1].begin - members[i].begin};
+    const std::size_t from = i == 0 ? members[i].begin : end_of(members[i - 1]);
+    return {from, end_of(members[i]) - from};
+  }
+
+  Status member(const JsonMember& m) {
+    const std::string& key = m.key;
+    if (key == "model") return read_model(m);
+    if (key == "stream") return flag(m, out_.stream);
+    if (key == "stream_options") return stream_options(m);
+    if (key == "n" || key == "best_of") return samples(m);
+    if (is_limit(key)) return limit(m);
+    if (key == "service_tier") return tier(m);
+    if (key == "speed" && api_ == ModelApi::kMessages) return tier(m);
+    if (key == "messages" || key == "input" || key == "system") return items(m);
+    if (key == "tools" || key == "functions") return tools(m);
+    if (key == "prediction") out_.beside = m.value.size;
+    if (key == "thinking") return thinking(m);
+    return reach(m);
+  }
+
+  bool is_limit(std::string_view key) const {
+    switch (api_) {
+      case ModelApi::kChat:
+        return key == "max_completion_tokens" || key == "max_tokens";
+      case ModelApi::kCompletions:
+      case ModelApi::kMessages:
+        return key == "max_tokens";
+      case ModelApi::kResponses:
+        return key == "max_output_tokens";
+      case ModelApi::kEmbeddings:
+      case ModelApi::kCountTokens:
+        return false;
+    }
+    return false;
+  }
+
+  bool is_null(const JsonMember& m) const { return text_.kind(m.value) == 'n'; }
+
+  Status read_model(const JsonMember& m) {
+    const auto name = text_.text(m.value);
+    if (!name || name->empty()) return wrong("model", "the name of one");
+    out_.model = *name;
+    out_.model_at = m.value;
+    return ok_status();
+  }
+  Status flag(const JsonMember& m, bool& out) {
+    if (is_null(m)) return ok_status();
+    const auto said = text_.flag(m.value);
+    if (!said) return wrong(m.key, "true or false");
+    out = *said;
+    return ok_status();
+  }
+  Result<std::uint64_t> count(const JsonMember& m, std::uint64_t least) {
+    const auto n = text_.count(m.value);
+    if (!n || *n < least)
+      return wrong(m.key, "a whole number of at least " + std::to_string(least) +
+                              ", without sign, point or exponent");
+    return *n;
+  }
+  Status limit(const JsonMember& m) {
+    if (is_null(m)) return wrong(m.key, "a number, or no such member");
+    PROCTOR_TRY(const std::uint64_t n, count(m, 1));
+    if (out_.limit) return wrong(m.key, "one limit of the output, not " + out_.limit_key + " too");
+    out_.limit = n;
+    out_.limit_key = m.key;
+    out_.limit_at = m.value;
+    return ok_status();
+  }
+  Status samples(const JsonMember& m) {
+    constexpr std::uint64_t kMost = 16;
+    if (is_null(m)) return ok_status();
+    PROCTOR_TRY(const std::uint64_t n, count(m, 1));
+    if (kMost < n) return wrong(m.key, "at most 16");
+    out_.samples = std::max(out_.samples, n);
+    return ok_status();
+  }
+  Status tier(const JsonMember& m) {
+    if (is_null(m)) return ok_status();
+    const auto word = text_.text(m.value);
+    if (!word) return wrong(m.key, "a word");
+    if (*word != "auto" && *word != "default" && *word != "standard" && *word != "standard_only")
+      out_.tier = *word;
+    return ok_status();
+  }
+  Status stream_options(const JsonMember& m) {
+    if (is_null(m)) return wrong(m.key, "a mapping, or no such member");
+    if (text_.kind(m.value) != '{') return wrong(m.key, "a mapping");
+    out_.stream_options_at = m.value;
+    PROCTOR_TRY(const Members members, text_.members(m.value));
+    out_.stream_options_empty = members.empty();
+    const JsonMember* usage = find_member(members, "include_usage");
+    if (usage == nullptr) return ok_status();
+    const auto said = text_.flag(usage->value);
+    if (!said) return wrong("stream_options.include_usage", "true or false");
+    out_.include_usage = *said;
+    out_.include_usage_at = usage->value;
+    return ok_status();
+  }
+  Status thinking(const JsonMember& m) {
+    if (text_.kind(m.value) != '{') return ok_status();
+    PROCTOR_TRY(const Members members, text_.members(m.value));
+    const JsonMember* budget = find_member(members, "budget_tokens");
+    if (budget == nullptr) return ok_status();
+    PROCTOR_TRY(out_.thinking, count(*budget, 0));
+    return ok_status();
+  }
+
+  Status tools(const JsonMember& m) {
+    if (is_null(m)) return ok_status();
+    if (text_.kind(m.value) != '[') return wrong(m.key, "a list");
+    PROCTOR_TRY(const auto elements, text_.elements(m.value));
+    out_.items += elements.size();
+    out_.tool_bytes += m.value.size;
+    if (m.key == "tools") out_.tools_at = m.value;
+    for (const JsonSpan& e : elements) {
+      PeekedTool tool{"", e};
+      if (text_.kind(e) == '{') {
+        PROCTOR_TRY(const Members members, text_.members(e));
+        if (const JsonMember* type = find_member(members, "type"))
+          tool.type = text_.text(type->value).value_or("");
+      }
+      if (m.key == "tools") out_.tools.push_back(std::move(tool));
+    }
+    return ok_status();
+  }
+
+  // Of a list each is one, with what it holds; of a text it is one.
+  Status items(const JsonMember& m) {
+    if (text_.kind(m.value) != '[') {
+      ++out_.items;
+      return ok_status();
+    }
+    constexpr std::size_t kDepth = 6;
+    return parts(m.value, m.key, kDepth);
+  }
+
+  // Messages, their content, results of tools with content of their own.
+  Status parts(JsonSpan list, const std::string& where, std::size_t depth) {
+    if (depth == 0) return wrong(where, "parts nested less deep");
+    PROCTOR_TRY(const auto elements, text_.elements(list));
+    out_.items += elements.size();
+    if (JsonText::kElementsMax < out_.items) return wrong(where, "fewer parts");
+    for (const JsonSpan& e : elements) {
+      if (text_.kind(e) != '{') continue;
+      PROCTOR_TRY(const Members members, text_.members(e));
+      PROCTOR_CHECK_OK(media(members, e, where));
+      for (const std::string_view key : {"content", "output"})
+        if (const JsonMember* inner = find_member(members, key);
+            inner != nullptr && text_.kind(inner->value) == '[')
+          PROCTOR_CHECK_OK(parts(inner->value, where + "." + std::string(key), depth - 1));
+    }
+    return ok_status();
+  }
+
+  // A picture that lies in the body passes; what a provider would fetch or has kept does not, nor
+  // what nobody has a price for.
+  Status media(const Members& members, JsonSpan whole, const std::string& where) {
+    const JsonMember* type = find_member(members, "type");
+    const std::string word = type == nullptr ? "" : text_.text(type->value).value_or("");
+    if (word == "image_url" || word == "input_image" || word == "image") {
+      if (!is_inside(members)) refuse(where, "an image that is not in the request itself");
+      ++out_.images;
+      out_.image_bytes += whole.size;
+    } else if (word == "input_audio" || word == "file" || word == "input_file" ||
+               word == "document" || word == "container_upload" || word == "item_reference") {
+      refuse(where, "a part of type " + word);
+    }
+    return ok_status();
+  }
+
+  // OpenAI: image_url: {url: "data:..."} or "data:..."; Anthropic: source: {type: base64}.
+  bool is_inside(const Members& members) const {
+    constexpr std::string_view kData = "data:";
+    if (find_member(members, "file_id") != nullptr) return false;
+    if (const JsonMember* source = find_member(members, "source")) {
+      if (text_.kind(source->value) != '{') return false;
+      const auto inner = text_.members(source->value);
+      const JsonMember* type = inner.ok() ? find_member(*inner, "type") : nullptr;
+      return type != nullptr && text_.text(type->value) == "base64";
+    }
+    const JsonMember* url = find_member(members, "image_url");
+    if (url == nullptr) return false;
+    std::optional<std::string> at = text_.text(url->value);
+    if (text_.kind(url->value) == '{') {
+      const auto inner = text_.members(url->value);
+      const JsonMember* plain = inner.ok() ? find_member(*inner, "url") : nullptr;
+      if (plain != nullptr) at = text_.text(plain->value);
+    }
+    return at && at->starts_with(kData);
+  }
+
+  Status reach(const JsonMember& m) {
+    constexpr std::array<std::string_view, 8> kMembers{
+        "background", "conversation", "prompt",    "previous_response_id",
+        "container",  "mcp_servers",  "fallbacks", "web_search_options"};
+    for (const std::string_view key : kMembers) {
+      if (m.key != key || is_null(m)) continue;
+      // Completions have a prompt that is what is asked.
+      if (key == "prompt" && api_ == ModelApi::kCompletions) return items(m);
+      if (text_.flag(m.value) == false) continue;
+      const std::string_view bytes = text_.bytes(m.value);
+      if (bytes == "[]" || bytes == "\"\"") continue;
+      refuse(m.key, "this member");
+    }
+    if (m.key == "context_management" && !is_null(m) &&
+        text_.bytes(m.value).find("compact") != std::string_view::npos)
+      refuse(m.key, "a compaction, which is a further paid call");
+    return ok_status();
+  }
+
+  void refuse(const std::string& member, std::string how) {
+    if (!out_.reaches.empty()) return;
+    out_.reaches = member;
+    out_.reaches_how = std::move(how);
+  }
+
+  ModelApi api_;
+  const JsonText& text_;
+  BodyPeek out_;
+};
+
+}  // namespace
+
+Result<BodyPeek> peek_body(ModelApi api, std::string_view body) {
+  bool caches = false, for_hours = false;
+  const auto on_key = [&](std::string_view key, std::size_t at) {
+    if (key == "cache_control" || key == "prompt_cache_options") caches = true;
+    // "5m" is minutes; whatever else it is, it may be hours.
+    if ((key == "ttl" || key == "prompt_cache_retention") && !body.substr(at).starts_with("\"5m\""))
+      for_hours = true;
+  };
+  PROCTOR_TRY(const JsonText text, JsonText::read(body, on_key));
+  if (text.kind(text.root()) != '{') return Error{Errc::kInvalid, "expected a JSON object"};
+  return Peeker(api, text).peek(caches, for_hours);
+}
+
+}  // namespace proctor

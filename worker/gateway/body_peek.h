@@ -1,0 +1,54 @@
+#pragma once
+// What a request's body says of its cost and its reach.  All else is passed on unread, byte for
+// byte.  Pure; any thread.
+// Fails with kInvalid: no JSON object, or a member that decides about money and is not what it
+// should be; the text names it.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/contract/models_file.h"
+#include "worker/gateway/json_spans.h"
+
+namespace proctor {
+
+struct PeekedTool {
+  std::string type;  // empty: untyped, or no object
+  JsonSpan span;
+};
+
+struct BodyPeek {
+  JsonSpan root;
+  bool has_members = false;
+  std::string model;
+  JsonSpan model_at;
+  bool stream = false;
+  // Of the output: what is asked for, the member that says it, and where its value lies.
+  std::optional<std::uint64_t> limit;
+  std::string limit_key;
+  JsonSpan limit_at;
+  std::uint64_t samples = 1;          // n, best_of
+  std::uint64_t beside = 0;           // bytes of a prediction: rejected tokens are billed
+  std::uint64_t thinking = 0;         // thinking.budget_tokens
+  std::optional<bool> include_usage;  // of stream_options
+  std::optional<JsonSpan> include_usage_at, stream_options_at;
+  bool stream_options_empty = false;
+  std::string tier;
+  bool caches = false, caches_for_hours = false;
+  std::uint64_t items = 0;       // messages, inputs, tools, ...
+  std::uint64_t tool_bytes = 0;  // of `tools` and its kin
+  std::uint64_t images = 0, image_bytes = 0;
+  std::vector<PeekedTool> tools;
+  std::optional<JsonSpan> tools_at;
+  JsonSpan tools_member;  // with its key and one comma: what is left without it is an object
+  // The first member that asks for more than an answer: a URL to be fetched, a file kept elsewhere,
+  // a chain of answers, work behind one's back.  Empty: none.
+  std::string reaches;
+  std::string reaches_how;
+};
+
+Result<BodyPeek> peek_body(ModelApi api, std::string_view body);
+
+}  // namespace proctor

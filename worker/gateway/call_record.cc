@@ -1,0 +1,59 @@
+#include "worker/gateway/call_record.h"
+
+#include "common/base/text.h"
+
+namespace proctor {
+
+Json request_json(const CallRecord& r) {
+  Json edits = Json::array();
+  for (const Splice& s : r.edits) edits.push_back({{"member", s.member}, {"why", s.why}});
+  Json out = {{"call", r.number},
+              {"route", to_string(r.api)},
+              {"model", r.model},
+              {"stream", r.stream},
+              {"bytes", r.bytes},
+              {"digest", r.digest},
+              {"sent_digest", r.sent_digest},
+              {"kept", r.kept},
+              {"edits", std::move(edits)},
+              {"client", {{"user_agent", printable(r.user_agent, 200)}}},
+              {"ceiling",
+               {{"input", r.ceiling.input},
+                {"output", r.output},
+                {"asked", r.ceiling.asked},
+                {"limit", r.limit},
+                {"micros", r.ceiling_micros}}},
+              {"waited_ms", r.waited_ms}};
+  if (!r.retry_count.empty()) out["client"]["retry_count"] = printable(r.retry_count, 20);
+  if (!r.waited_for.empty()) out["waited_for"] = printable(r.waited_for, 200);
+  return out;
+}
+
+Json response_json(const CallRecord& r) {
+  Json out = {{"call", r.number},
+              {"status", r.status},
+              {"settled", to_string(r.settled.how)},
+              {"charged_micros", r.charged_micros},
+              {"bytes", r.answer_bytes},
+              {"digest", r.answer_digest},
+              {"kept", r.answer_kept},
+              {"first_byte_us", r.first_byte_us},
+              {"wall_us", r.wall_us},
+              {"tries", r.tries},
+              {"client_gone", r.client_gone}};
+  if (r.facts.usage) {
+    const Amount& u = *r.facts.usage;
+    out["usage"] = {{"input_tokens", u.input_tokens},   {"cache_read", u.cache_read},
+                    {"cache_write", u.cache_write},     {"cache_write_long", u.cache_write_long},
+                    {"output_tokens", u.output_tokens}, {"reasoning", u.reasoning}};
+  }
+  if (!r.facts.raw_usage.empty()) out["usage_raw"] = printable(r.facts.raw_usage, 4096);
+  if (!r.facts.finish.empty()) out["finish"] = printable(r.facts.finish, 100);
+  if (!r.facts.id.empty()) out["provider_id"] = printable(r.facts.id, 200);
+  if (!r.settled.flag.empty()) out["flag"] = r.settled.flag;
+  if (r.overrun) out["overrun"] = true;
+  if (!r.why.empty()) out["why"] = printable(r.why, 300);
+  return out;
+}
+
+}  // namespace proctor

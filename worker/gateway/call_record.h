@@ -1,0 +1,48 @@
+#pragma once
+// What the trace says of one call.  Pure; any thread.  Internal to this room.
+#include <string>
+
+#include "common/base/json.h"
+#include "worker/gateway/body_peek.h"
+#include "worker/gateway/call_machine.h"
+#include "worker/gateway/ceiling.h"
+#include "worker/gateway/http_gate.h"
+#include "worker/gateway/splice.h"
+#include "worker/gateway/usage.h"
+
+namespace proctor {
+
+struct CallRecord {
+  std::uint64_t number = 0;
+  ModelApi api = ModelApi::kChat;
+  std::string model;  // the run's name of it
+  bool stream = false;
+  std::uint64_t bytes = 0;
+  std::string digest, sent_digest;  // of the request as it came, and as it went on
+  bool kept = false;                // the first of them is among the evidence
+  std::vector<Splice> edits;
+  std::string user_agent, retry_count;
+  TokenCeiling ceiling;
+  std::uint64_t output = 0, ceiling_micros = 0;  // granted
+  std::uint64_t limit = 0;                       // of each sample
+  std::uint64_t waited_ms = 0;
+  std::string waited_for;
+
+  int status = 0;  // of the provider's last answer; 0: none
+  Settlement settled{};
+  AnswerFacts facts{};
+  std::uint64_t charged_micros = 0;
+  bool overrun = false;
+  std::string why;  // it failed
+  std::uint64_t answer_bytes = 0;
+  std::string answer_digest;
+  bool answer_kept = false;
+  std::uint64_t first_byte_us = 0, wall_us = 0;
+  std::uint32_t tries = 0;
+  bool client_gone = false;
+};
+
+Json request_json(const CallRecord& record);
+Json response_json(const CallRecord& record);
+
+}  // namespace proctor

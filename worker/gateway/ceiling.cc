@@ -1,0 +1,46 @@
+#include "worker/gateway/ceiling.h"
+
+#include <algorithm>
+
+namespace proctor {
+namespace {
+
+constexpr std::uint64_t kPerItem = 16, kSaid = 1'024, kOldDefault = 16;
+
+bool has_output(ModelApi api) {
+  return api != ModelApi::kEmbeddings && api != ModelApi::kCountTokens;
+}
+
+}  // namespace
+
+TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_bytes,
+                        const MethodGateway& method, const ModelAccess& access) {
+  TokenCeiling out;
+  out.input = body_bytes - std::min(body_bytes, peek.image_bytes) + peek.tool_bytes +
+              kPerItem * peek.items + peek.images * access.image_tokens.value_or(0) +
+              access.hidden_input;
+  out.input = std::min(out.input, access.max_input);
+  if (!has_output(api)) return out;
+  const std::uint64_t otherwise =
+      api == ModelApi::kCompletions ? kOldDefault : access.output_default;
+  out.asked = std::min({peek.limit.value_or(otherwise), access.max_output,
+                        method.output_max.value_or(access.max_output)});
+  const std::uint64_t thought = 0 < peek.thinking ? peek.thinking + kSaid : 0;
+  out.least = std::min(out.asked, std::max(access.output_floor, thought));
+  return out;
+}
+
+std::optional<Splice> limit_edit(ModelApi api, const BodyPeek& peek, const ModelAccess& access,
+                                 std::uint64_t limit) {
+  if (!has_output(api) || peek.limit == limit) return std::nullopt;
+  if (peek.limit)
+    return Splice{peek.limit_at, std::to_string(limit), peek.limit_key, "what is granted"};
+  const std::string_view key = api == ModelApi::kChat        ? std::string_view(access.output_limit)
+                               : api == ModelApi::kResponses ? "max_output_tokens"
+                                                             : "max_tokens";
+  Splice out = further_member(peek.root, peek.has_members, key, std::to_string(limit));
+  out.why = "what is granted";
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,452 @@
+#include "worker/gateway/gateway_call.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/base/digest.h"
+#include "common/base/text.h"
+#include "common/base/version.h"
+#include "worker/gateway/call_record.h"
+#include "worker/gateway/policy.h"
+#include "worker/gateway/provider_answer.h"
+#include "worker/gateway/route.h"
+#include "worker/gateway/stream_relay.h"
+#include "worker/gateway/wire_io.h"
+
+namespace proctor {
+namespace {
+
+using Cause = Refusal::Cause;
+using By = GatewayHooks::By;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
+constexpr std::uint64_t kEventsOfCalls = 20'000;
+
+std::uint64_t micros_since(SteadyClock::time_point since) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
+}
+
+void strike_out(std::string& text, const std::string& secret) {
+  if (secret.empty()) return;
+  for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))
+    text.replace(at, secret.size(), "***");
+}
+
+milliseconds retry_after(const HttpFields& fields, std::uint32_t tries) {
+  constexpr milliseconds kSecond{1'000}, kMost{30'000};
+  milliseconds wait = kSecond * (1 << std::min<std::uint32_t>(tries, 5));
+  if (const std::string* said = find_field(fields, "retry-after")) {
+    std::uint32_t seconds = 0;
+    const auto read = std::from_chars(said->data(), said->data() + said->size(), seconds);
+    if (read.ec == std::errc()) wait = std::chrono::seconds(std::min(seconds, 3'600U));
+  }
+  return std::min(wait, kMost);
+}
+
+class Call {
+ public:
+  explicit Call(const GatewayCallInput& input)
+      : in_(input),
+        shared_(input.shared),
+        method_(shared_.options.method),
+        access_(shared_.options.access),
+        bounds_(shared_.options.bounds) {
+    r_.number = in_.number;
+    r_.api = in_.api;
+    r_.model = method_.model;
+    r_.bytes = in_.body.size();
+    if (const auto* agent = find_field(in_.head.fields, "user-agent")) r_.user_agent = *agent;
+    if (const auto* count = find_field(in_.head.fields, "x-stainless-retry-count"))
+      r_.retry_count = *count;
+  }
+
+  bool make() {
+    if (!judge()) return keep_;
+    if (!reserve()) return keep_;
+    forward();
+    return keep_;
+  }
+
+ private:
+  // ---- what goes back
+  bool say(std::string_view bytes) {
+    if (r_.client_gone) return false;
+    if (write_all(in_.client, bytes, shared_.cut.get(), bounds_.client_idle) == Wrote::kAll)
+      return true;
+    r_.client_gone = true;
+    keep_ = false;
+    return false;
+  }
+  bool refuse(const Refusal& refusal, bool listed = true) {
+    const OwnAnswer answer = make_refusal(in_.api, refusal, in_.litellm, in_.number);
+    shared_.count([](GatewaySums& s) { ++s.refused; });
+    if (listed && in_.number <= kEventsOfCalls) {
+      const std::uint64_t seq = shared_.hooks.note("model.refused", By::kHarness,
+                                                   Json{{"call", r_.number},
+                                                        {"route", to_string(in_.api)},
+                                                        {"status", answer.status},
+                                                        {"why", printable(refusal.text, 500)},
+                                                        {"code", refusal.code},
+                                                        {"final", refusal.cause == Cause::kFinal}});
+      if (refusal.cause == Cause::kFinal) shared_.hooks.cap_reached(seq);
+    }
+    if (answer.last) keep_ = false;
+    say(to_bytes(answer));
+    return false;
+  }
+
+  // ---- judging
+  bool judge() {
+    if (!speaks(method_.as, in_.api) || !access_.api.contains(in_.api))
+      return refuse({Cause::kUnknownModel, "the model \"" + method_.model + "\" does not speak " +
+                                               std::string(to_string(in_.api)) + " in this run"});
+    Result<BodyPeek> peek = peek_body(in_.api, in_.body);
+    if (!peek.ok()) {
+      Refusal no{Cause::kPolicy, peek.error().detail};
+      no.param = no.text.substr(0, std::min(no.text.find(':'), std::size_t{60}));
+      return refuse(no);
+    }
+    peek_ = std::move(peek).value();
+    PolicyVerdict verdict = judge_request(in_.api, in_.body, peek_, method_, access_);
+    if (verdict.refusal) {
+      const bool unknown = verdict.refusal->why == PolicyRefusal::Why::kUnknownModel;
+      Refusal no{unknown ? Cause::kUnknownModel : Cause::kPolicy, verdict.refusal->text};
+      no.param = verdict.refusal->member;
+      return refuse(no);
+    }
+    r_.edits = std::move(verdict.edits);
+    usage_asked_ = verdict.usage_asked;
+    r_.stream = peek_.stream;
+    r_.ceiling = ceiling_of(in_.api, peek_, in_.body.size(), method_, access_);
+    return true;
+  }
+
+  // ---- money
+  MeterFit wish(std::uint32_t tries) const {
+    MeterFit fit;
+    fit.request.id = shared_.options.ids + std::to_string(in_.number) + "." + std::to_string(tries);
+    fit.request.action.type = kLlmRequest;
+    fit.request.action.provider = method_.provider;
+    fit.request.action.model = method_.model;
+    fit.request.action.tier = peek_.tier;
+    fit.request.witness = Witness::kMeasured;
+    fit.request.cache = peek_.caches_for_hours ? CacheUse::kHours
+                        : peek_.caches         ? CacheUse::kMinutes
+                                               : CacheUse::kNone;
+    fit.samples = peek_.samples;
+    const bool output = 0 < r_.ceiling.asked;
+    fit.beside = output ? peek_.beside : 0;
+    fit.least = r_.ceiling.least;
+    fit.request.most.input_tokens = r_.ceiling.input;
+    fit.request.most.output_tokens = output ? (r_.ceiling.asked + fit.beside) * fit.samples : 0;
+    return fit;
+  }
+
+  // What may heal is waited for: each refusal would come back as the client's retry.
+  bool reserve() {
+    const auto since = SteadyClock::now(), until = since + bounds_.wait;
+    turn_.emplace(shared_);
+    if (!turn_->in_line())
+      return refuse({Cause::kNotNow, "too many calls of this run are waiting already"});
+    std::string why = "as many calls of this run are under way as may be";
+    milliseconds pause{250}, later{1'000};
+    for (std::uint32_t tries = 0;;) {
+      if (const auto final = shared_.final_word()) return refuse(*final, false);
+      if (has_left(in_.client) || is_closing()) {
+        keep_ = false;
+        return false;
+      }
+      if (turn_->is_next() && in_.api == ModelApi::kCountTokens) {  // costs nothing
+        turn_->begin();
+        return true;
+      }
+      if (turn_->is_next()) {
+        const MeterFit fit = wish(tries++);
+        const Result<MeterAnswer> answer = shared_.hooks.meter(fit);
+        if (!answer.ok()) {
+          Refusal no{Cause::kFinal, answer.error().detail};
+          no.code = "not_priced";
+          shared_.say_final(no);
+          return refuse(no);
+        }
+        if (const auto* granted = std::get_if<MeterGranted>(&*answer)) {
+          turn_->begin();
+          note_grant(fit, *granted, since, why, tries);
+          return true;
+        }
+        const MeterDenied& no = std::get<MeterDenied>(*answer);
+        if (no.final) {
+          const Refusal final{Cause::kFinal, no.reason};
+          shared_.say_final(final);
+          return refuse(final);
+        }
+        why = no.reason;
+        pause = std::clamp(milliseconds(no.retry_after_ms), milliseconds(100), milliseconds(2'000));
+        later = std::max(milliseconds(no.retry_after_ms), milliseconds(1'000));
+      }
+      if (until <= SteadyClock::now()) {
+        Refusal no{Cause::kNotNow, why};
+        no.wait_ms = static_cast<std::uint64_t>(later.count());
+        return refuse(no);
+      }
+      turn_->wait(pause);
+    }
+  }
+
+  bool is_closing() const {
+    return wait_for_fd(-1, 0, shared_.closing.get(), SteadyClock::now()) == Waited::kStopped;
+  }
+
+  void note_grant(const MeterFit& fit, const MeterGranted& granted, SteadyClock::time_point since,
+                  const std::string& why, std::uint32_t tries) {
+    id_ = fit.request.id;
+    r_.output = granted.output_tokens;
+    r_.limit = r_.ceiling.asked == 0 ? 0 : granted.output_tokens / fit.samples - fit.beside;
+    r_.ceiling_micros = static_cast<std::uint64_t>(granted.held.micros());
+    r_.waited_ms = micros_since(since) / 1'000;
+    if (1 < tries) r_.waited_for = why;
+    if (0 < r_.ceiling.asked)
+      if (auto edit = limit_edit(in_.api, peek_, access_, r_.limit)) r_.edits.push_back(*edit);
+    const bool clamped = peek_.limit && r_.limit < *peek_.limit;
+    shared_.count([&](GatewaySums& s) {
+      ++s.calls;
+      s.waited_ms += r_.waited_ms;
+      if (clamped) ++s.clamped;
+    });
+  }
+
+  void settle(const Settlement& s) {
+    if (id_.empty()) return;  // nothing was reserved
+    r_.settled = s;
+    using How = Settlement::How;
+    Result<MeterAnswer> answer =
+        s.how == How::kReleased
+            ? shared_.hooks.meter(MeterRelease{id_})
+            : shared_.hooks.meter(MeterCharge{id_, s.actual, s.how == How::kCeiling});
+    if (answer.ok())
+      if (const auto* charged = std::get_if<MeterCharged>(&*answer)) {
+        r_.charged_micros = static_cast<std::uint64_t>(charged->charged.micros());
+        r_.overrun = charged->overrun;
+      }
+    shared_.count([&](GatewaySums& sums) {
+      (s.how == How::kReleased  ? sums.released
+       : s.how == How::kUsage   ? sums.by_usage
+       : s.how == How::kPartial ? sums.partial
+                                : sums.at_ceiling) += 1;
+      sums.charged_micros += r_.charged_micros;
+      if (s.how == How::kCeiling) sums.ceiling_micros += r_.charged_micros;
+      if (s.how != How::kUsage && s.how != How::kPartial) return;
+      sums.input += s.actual.input_tokens;
+      sums.output += s.actual.output_tokens;
+      sums.cache_read += s.actual.cache_read;
+      sums.cache_written += s.actual.cache_write + s.actual.cache_write_long;
+      sums.reasoning += s.actual.reasoning;
+    });
+  }
+
+  // ---- to the provider and back
+  std::string provider_head(const UpstreamPlace& place, const Secret& key,
+                            std::size_t bytes) const {
+    std::string out = "POST " + place.path + std::string(path_of(in_.api)) + " HTTP/1.1\r\nhost: ";
+    out += place.header + "\r\n";
+    switch (key.empty() ? ModelAuth::kNone : access_.auth) {
+      case ModelAuth::kBearer:
+        out += "authorization: Bearer " + key.reveal() + "\r\n";
+        break;
+      case ModelAuth::kXApiKey:
+        out += "x-api-key: " + key.reveal() + "\r\n";
+        break;
+      case ModelAuth::kApiKey:
+        out += "api-key: " + key.reveal() + "\r\n";
+        break;
+      case ModelAuth::kNone:
+        break;
+    }
+    out += "content-type: application/json\r\naccept-encoding: identity\r\ncontent-length: ";
+    out += std::to_string(bytes) + "\r\nuser-agent: proctor/" + std::string(kVersion);
+    if (!r_.user_agent.empty()) out += " " + r_.user_agent;
+    out += "\r\n";
+    for (const char* name : {"accept", "anthropic-version", "anthropic-beta", "openai-beta"})
+      if (const std::string* value = find_field(in_.head.fields, name))
+        out += std::string(name) + ": " + *value + "\r\n";
+    return out + "\r\n";
+  }
+
+  void forward() {
+    const std::string sent = spliced(in_.body, r_.edits);
+    r_.digest = sha256(in_.body).hex();
+    r_.sent_digest = sha256(sent).hex();
+    r_.kept = shared_.hooks.keep(r_.digest, in_.body);
+    const bool listed = in_.number <= kEventsOfCalls;
+    if (listed) shared_.hooks.note("model.request", By::kAgent, request_json(r_));
+    began_ = SteadyClock::now();
+    machine_.emplace(in_.api, access_.errors_are_free, r_.limit);
+    exchange(sent);
+    r_.wall_us = micros_since(began_);
+    if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
+    if (listed) shared_.hooks.note("model.response", By::kHarness, response_json(r_));
+  }
+
+  void exchange(const std::string& sent) {
+    const Result<Secret> key = upstream_key(access_);
+    const Result<UpstreamPlace> place = upstream_place(access_.url);
+    if (!key.ok() || !place.ok()) {
+      r_.why = key.ok() ? place.error().detail : key.error().detail;
+      settle(machine_->failed());
+      refuse_upstream("the operator's key of this model cannot be had");
+      return;
+    }
+    const std::string head = provider_head(*place, *key, sent.size());
+    const auto total = began_ + access_.total;
+    bool fresh = false;
+    for (;;) {
+      ++r_.tries;
+      auto upstream = fresh ? shared_.pool.connect(access_, shared_.cut.get(), connect_until())
+                            : shared_.pool.take(access_, shared_.cut.get(), connect_until());
+      if (!upstream.ok()) return fail(upstream.error().detail);
+      machine_->sending();
+      const auto send_until = std::min(total, SteadyClock::now() + access_.first_byte);
+      if (!(*upstream)->write(head, shared_.cut.get(), send_until) ||
+          !(*upstream)->write(sent, shared_.cut.get(), send_until)) {
+        if (fresh) return fail("the connection to the provider broke");
+        fresh = true;  // one that was kept may have been half dead
+        machine_->again();
+        continue;
+      }
+      machine_->sent();
+      ProviderAnswer answer(**upstream, shared_.cut.get());
+      if (!answer.read_head(std::min(total, SteadyClock::now() + access_.first_byte)))
+        return fail(answer.why());
+      r_.first_byte_us = micros_since(began_);
+      r_.status = answer.head().status;
+      machine_->answered(r_.status);
+      if (!wait_and_again(answer)) {
+        relay(answer, key->reveal(), total);
+        if (answer.is_reusable()) shared_.pool.give_back(access_, std::move(upstream).value());
+        return;
+      }
+    }
+  }
+
+  SteadyClock::time_point connect_until() const { return SteadyClock::now() + bounds_.connect; }
+
+  // A provider without room is asked again for the client, within what it would wait for anything.
+  bool wait_and_again(const ProviderAnswer& answer) {
+    if (!machine_->may_try_again() || bounds_.upstream_tries <= r_.tries) return false;
+    const milliseconds wait = retry_after(answer.head().fields, r_.tries - 1);
+    if (began_ + bounds_.wait < SteadyClock::now() + wait) return false;
+    wait_for_fd(-1, 0, shared_.closing.get(), SteadyClock::now() + wait);
+    if (has_left(in_.client) || is_closing()) return false;
+    machine_->again();
+    return true;
+  }
+
+  void fail(const std::string& why) {
+    r_.why = why;
+    settle(machine_->failed());
+    refuse_failed();
+  }
+  void refuse_failed() {
+    Refusal no{Cause::kUpstreamFailed, "the provider did not answer as it should: " + r_.why};
+    no.again = r_.settled.how == Settlement::How::kReleased;
+    refuse(no, false);
+  }
+  void refuse_upstream(const char* why) {
+    Refusal no{Cause::kFinal, why};
+    no.code = "upstream_refused";
+    shared_.say_final(no);
+    refuse(no);
+  }
+
+  void relay(ProviderAnswer& answer, const std::string& key, SteadyClock::time_point total) {
+    constexpr int kOk = 200, kMultiple = 300;
+    const AnswerHead& head = answer.head();
+    const bool ok = kOk <= head.status && head.status < kMultiple;
+    const std::string* encoding = find_field(head.fields, "content-encoding");
+    if (encoding != nullptr && *encoding != "identity") return fail("an answer that is encoded");
+    const std::string* type = find_field(head.fields, "content-type");
+    const bool streams = type != nullptr && type->starts_with("text/event-stream");
+    if (ok && streams && peek_.stream) return relay_events(answer, total);
+    std::string body;
+    const auto until = std::min(total, SteadyClock::now() + access_.idle);
+    if (!answer.read_all(body, kAnswerBytes, until)) {
+      keep_answer(body);
+      return fail(answer.why());
+    }
+    strike_out(body, key);
+    keep_answer(body);
+    if (ok) r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
+    settle(machine_->whole(r_.facts.usage));
+    answer_client(head, body, ok);
+  }
+
+  void answer_client(const AnswerHead& head, const std::string& body, bool ok) {
+    constexpr int kDenied = 401, kForbidden = 403, kBad = 400, kServer = 500;
+    if (head.status == kDenied || head.status == kForbidden)
+      return refuse_upstream("the provider does not take the operator's key or account");
+    const bool passed =
+        ok || (kBad <= head.status && head.status < kServer) || is_busy(head.status);
+    if (!passed) {
+      r_.why = "status " + std::to_string(head.status);
+      return refuse_failed();
+    }
+    OwnAnswer out{head.status, {}, body, false};
+    const std::string id = "prq_" + std::to_string(in_.number);
+    out.headers = "request-id: " + id + "\r\nx-request-id: " + id + "\r\n";
+    if (is_busy(head.status))
+      out.headers +=
+          "retry-after: " +
+          std::to_string(
+              std::chrono::ceil<std::chrono::seconds>(retry_after(head.fields, r_.tries)).count()) +
+          "\r\n";
+    say(to_bytes(out));
+  }
+
+  void keep_answer(const std::string& body) {
+    r_.answer_bytes = body.size();
+    r_.answer_digest = sha256(body).hex();
+    r_.answer_kept = shared_.hooks.keep(r_.answer_digest, body);
+  }
+
+  void relay_events(ProviderAnswer& answer, SteadyClock::time_point total) {
+    StreamRelay stream(in_.api, {usage_asked_, peek_.caches_for_hours, in_.head.last,
+                                 bounds_.silence, access_.idle, total, in_.number});
+    const bool whole = stream.run(answer, [this](std::string_view bytes) {
+      if (r_.client_gone) return;
+      if (!say(bytes)) machine_->client_gone();  // what comes still counts
+    });
+    keep_answer(stream.bytes());
+    r_.facts = stream.facts().facts();
+    if (whole) {
+      settle(machine_->whole(r_.facts.usage));
+    } else {
+      r_.why = answer.why().empty() ? "the stream ended before its last event" : answer.why();
+      settle(machine_->cut(stream.facts().begun(), r_.facts.usage));
+    }
+    // A stream that broke off must not look whole.
+    if (!whole || !stream.end([this](std::string_view bytes) { say(bytes); })) keep_ = false;
+  }
+
+  const GatewayCallInput& in_;
+  GatewaySession::Shared& shared_;
+  const MethodGateway& method_;
+  const ModelAccess& access_;
+  const GatewayBounds& bounds_;
+  CallRecord r_;
+  BodyPeek peek_;
+  bool usage_asked_ = false, keep_ = true;
+  std::optional<GatewaySession::Shared::Turn> turn_;
+  std::string id_;  // at the meter; empty: nothing is reserved
+  SteadyClock::time_point began_{};
+  std::optional<CallMachine> machine_;
+};
+
+}  // namespace
+
+bool make_gateway_call(const GatewayCallInput& input) {
+  return Call(input).make();
+}
+
+}  // namespace proctor

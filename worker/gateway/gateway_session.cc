@@ -1,0 +1,225 @@
+#include "worker/gateway/gateway_session.h"
+
+#include <openssl/rand.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <system_error>
+#include <thread>
+
+#include "common/base/local_socket.h"
+#include "worker/gateway/session_shared.h"
+
+namespace proctor {
+namespace {
+
+void wake(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
+}
+
+// OpenSSL writes to sockets whose peer may have gone.
+void forbid_sigpipe() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
+
+Json sums_json(const GatewaySums& s) {
+  return {{"calls", s.calls},
+          {"refused", s.refused},
+          {"released", s.released},
+          {"by_usage", s.by_usage},
+          {"at_ceiling", s.at_ceiling},
+          {"partial", s.partial},
+          {"charged_micros", s.charged_micros},
+          {"ceiling_micros", s.ceiling_micros},
+          {"input_tokens", s.input},
+          {"cache_read_tokens", s.cache_read},
+          {"cache_written_tokens", s.cache_written},
+          {"output_tokens", s.output},
+          {"reasoning_tokens", s.reasoning},
+          {"waited_ms", s.waited_ms},
+          {"clamped", s.clamped},
+          {"clients_gone", s.clients_gone},
+          {"wrong_tokens", s.wrong_tokens},
+          {"unknown_routes", s.unknown_routes}};
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- what connections share
+
+std::optional<Refusal> GatewaySession::Shared::final_word() const {
+  const std::lock_guard lock(mutex_);
+  return final_;
+}
+
+void GatewaySession::Shared::say_final(const Refusal& refusal) {
+  const std::lock_guard lock(mutex_);
+  if (!final_) final_ = refusal;
+}
+
+std::chrono::milliseconds GatewaySession::Shared::refused_again() {
+  constexpr std::uint64_t kPatience = 10, kDoublings = 5;
+  constexpr std::chrono::seconds kFirst{1}, kMost{30};
+  const std::lock_guard lock(mutex_);
+  if (++refused_after_ < kPatience) return {};
+  const std::uint64_t doublings = std::min(refused_after_ - kPatience, kDoublings);
+  return std::min(kFirst * (std::int64_t{1} << doublings), kMost);
+}
+
+bool GatewaySession::Shared::take_bytes(std::uint64_t n) {
+  if (options.bounds.memory < bytes.fetch_add(n) + n) {
+    bytes.fetch_sub(n);
+    return false;
+  }
+  return true;
+}
+
+GatewaySession::Shared::Turn::Turn(Shared& shared) : shared_(shared) {
+  const std::lock_guard lock(shared_.mutex_);
+  if (shared_.options.bounds.waiting <= shared_.line_.size()) return;
+  number_ = ++shared_.last_number_;
+  shared_.line_.push_back(number_);
+}
+
+GatewaySession::Shared::Turn::~Turn() {
+  const std::lock_guard lock(shared_.mutex_);
+  if (begun_)
+    --shared_.under_way_;
+  else
+    std::erase(shared_.line_, number_);
+  shared_.changed_.notify_all();
+}
+
+bool GatewaySession::Shared::Turn::is_next() const {
+  const std::lock_guard lock(shared_.mutex_);
+  return shared_.line_.front() == number_ && shared_.under_way_ < shared_.options.bounds.calls;
+}
+
+void GatewaySession::Shared::Turn::begin() {
+  const std::lock_guard lock(shared_.mutex_);
+  std::erase(shared_.line_, number_);
+  ++shared_.under_way_;
+  begun_ = true;
+  shared_.changed_.notify_all();
+}
+
+void GatewaySession::Shared::Turn::wait(std::chrono::milliseconds most) const {
+  std::unique_lock lock(shared_.mutex_);
+  shared_.changed_.wait_for(lock, most);
+}
+
+void GatewaySession::Shared::wait_for_calls(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most, [this] { return under_way_ == 0; });
+}
+
+// ---------------------------------------------------------------- the session
+
+struct GatewaySession::Impl {
+  struct Client {
+    std::atomic<bool> ended = false;
+    std::jthread thread;
+  };
+  Shared shared;
+  UniqueFd listener, news;
+  std::list<Client> clients;  // of the accepting thread alone
+  std::jthread thread;
+  bool closed = false;
+
+  void run() {
+    forbid_sigpipe();
+    for (;;) {
+      const bool full = shared.options.bounds.connections <= clients.size();
+      std::array<pollfd, 3> fds = {pollfd{shared.closing.get(), POLLIN, 0},
+                                   pollfd{news.get(), POLLIN, 0},
+                                   pollfd{full ? -1 : listener.get(), POLLIN, 0}};
+      if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) break;
+      if (fds[0].revents != 0) break;
+      if (fds[1].revents != 0) {
+        std::uint64_t count = 0;
+        [[maybe_unused]] const ssize_t n = ::read(news.get(), &count, sizeof count);
+        clients.remove_if([](const Client& c) { return c.ended.load(); });
+      }
+      if (fds[2].revents != 0) accept_one();
+    }
+    listener.reset();
+    clients.clear();  // joins: each of them sees `closing`, and `cut`
+  }
+
+  void accept_one() {
+    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) return;
+    Client& client = clients.emplace_back();
+    try {
+      client.thread = std::jthread([this, &client, c = std::move(fd)]() mutable {
+        serve_gateway_client(shared, std::move(c));
+        client.ended = true;
+        wake(news.get());
+      });
+    } catch (const std::system_error&) {  // no thread to be had: as if nobody listened
+      clients.pop_back();
+    }
+  }
+};
+
+GatewaySession::GatewaySession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<GatewaySession>> GatewaySession::open(const fs::path& dir,
+                                                             GatewayOptions options,
+                                                             GatewayHooks hooks,
+                                                             UpstreamPool& pool) {
+  PROCTOR_TRY(UniqueFd listener,
+              listen_in(dir, static_cast<int>(options.bounds.connections), "gateway"));
+  UniqueFd closing(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd cut(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd news(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!closing.valid() || !cut.valid() || !news.valid())
+    return errno_error("gateway: eventfd", errno);
+  std::unique_ptr<Impl> impl(
+      new Impl{{std::move(options), std::move(hooks), pool}, {}, {}, {}, {}, false});
+  impl->listener = std::move(listener);
+  impl->news = std::move(news);
+  impl->shared.closing = std::move(closing);
+  impl->shared.cut = std::move(cut);
+  const MethodGateway& method = impl->shared.options.method;
+  impl->shared.hooks.note("gateway.open", GatewayHooks::By::kHarness,
+                          Json{{"model", method.model}, {"provider", method.provider}});
+  impl->thread = std::jthread([i = impl.get()] { i->run(); });
+  return std::unique_ptr<GatewaySession>(new GatewaySession(std::move(impl)));
+}
+
+void GatewaySession::close() {
+  if (std::exchange(impl_->closed, true)) return;
+  wake(impl_->shared.closing.get());
+  impl_->shared.wait_for_calls(impl_->shared.options.bounds.drain);
+  wake(impl_->shared.cut.get());
+  impl_->thread.join();
+  impl_->shared.hooks.note("gateway.closed", GatewayHooks::By::kHarness,
+                           sums_json(impl_->shared.sums()));
+}
+
+GatewaySession::~GatewaySession() {
+  close();
+}
+
+std::string new_gateway_token() {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  constexpr std::size_t kCharacters = 43;
+  std::array<unsigned char, kCharacters> random{};
+  PROCTOR_ASSERT(RAND_bytes(random.data(), static_cast<int>(random.size())) == 1);
+  std::string out = "prk1_";
+  for (const unsigned char byte : random) out += kLetters[byte % kLetters.size()];
+  return out;
+}
+
+}  // namespace proctor

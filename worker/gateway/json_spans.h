@@ -1,0 +1,59 @@
+#pragma once
+// A JSON text read where it lies: which bytes are which value, so that a request is judged and
+// edited without being written anew.  The grammar of all of it is checked once, whoever reads what
+// of it afterwards.  Pure; any thread.  Errors: kInvalid.
+// Source: RFC 8259.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace proctor {
+
+struct JsonSpan {
+  std::size_t at = 0, size = 0;
+  friend bool operator==(const JsonSpan&, const JsonSpan&) = default;
+};
+
+struct JsonMember {
+  std::string key;        // without escapes
+  std::size_t begin = 0;  // of the key with its quote
+  JsonSpan value;
+};
+
+class JsonText {
+ public:
+  static constexpr std::size_t kDepthMax = 256, kMembersMax = 10'000, kElementsMax = 100'000;
+  // Of every member at any depth: its key, and where its value begins.
+  using OnKey = std::function<void(std::string_view key, std::size_t value_at)>;
+  // UTF-8, one value and nothing behind it.  `text` outlives this.
+  static Result<JsonText> read(std::string_view text, const OnKey& on_key = nullptr);
+
+  JsonSpan root() const { return root_; }
+  std::string_view bytes(JsonSpan span) const { return text_.substr(span.at, span.size); }
+  // '{', '[', '"', 't', 'f', 'n', or a digit or '-' of a number.
+  char kind(JsonSpan span) const { return text_[span.at]; }
+
+  // Requires: kind() is '{'.  Refuses a key that is there twice.
+  Result<std::vector<JsonMember>> members(JsonSpan object) const;
+  // Requires: kind() is '['.
+  Result<std::vector<JsonSpan>> elements(JsonSpan array) const;
+  // The text of a string; nullopt: it is none, or holds half a surrogate pair.
+  std::optional<std::string> text(JsonSpan span) const;
+  // A plain whole number up to 2^53.
+  std::optional<std::uint64_t> count(JsonSpan span) const;
+  std::optional<bool> flag(JsonSpan span) const;
+
+ private:
+  JsonText(std::string_view text, JsonSpan root) : text_(text), root_(root) {}
+  std::string_view text_;
+  JsonSpan root_;
+};
+
+const JsonMember* find_member(const std::vector<JsonMember>& members, std::string_view key);
+
+}  // namespace proctor

@@ -1,0 +1,51 @@
+#pragma once
+// Answers of the gateway's own, in the words of each API, such that the programs which speak it
+// stop where nothing will be granted any more and wait where something may be.  Measured on real
+// programs: docs/decisions/065.  Pure; any thread.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/contract/models_file.h"
+
+namespace proctor {
+
+struct Refusal {
+  enum class Cause {
+    kFinal,         // nothing will be granted any more
+    kNotNow,        // later, perhaps
+    kToken,         // none, or another run's
+    kUnknownModel,  // none of this run's
+    kPolicy,        // not in this run, or malformed
+    kTooLarge,
+    kUpstreamFailed,  // broken, over time
+    kUnknownRoute,
+    kWrongMethod,
+    kGate,  // no request at all: `status` says what
+  };
+  Cause cause = Cause::kPolicy;
+  std::string text;
+  std::string code{};         // of the body: "budget_exceeded", ...; empty: as the cause has it
+  std::string param{};        // the member that is wrong
+  std::uint64_t wait_ms = 0;  // kNotNow
+  int status = 400;           // kGate
+  bool again = true;          // kUpstreamFailed: may it be tried again at once?
+};
+
+struct OwnAnswer {
+  int status = 200;
+  std::string headers;  // each with its "\r\n"
+  std::string body;
+  bool last = false;  // the connection ends with it
+};
+
+// `litellm`: the program says that it is.  `id`: of the request, for people.
+OwnAnswer make_refusal(ModelApi api, const Refusal& refusal, bool litellm, std::uint64_t id);
+
+// The bytes of an answer whose body is JSON.
+std::string to_bytes(const OwnAnswer& answer, bool head_only = false);
+
+// The models of a run: its own, by the name it has there.
+std::string model_list(ModelApi style, std::string_view model, bool single);
+
+}  // namespace proctor

@@ -1,0 +1,87 @@
+#pragma once
+// What the connections of one session share.  Thread-safe.  Internal to this room.
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "common/base/unique_fd.h"
+#include "worker/gateway/call_machine.h"
+#include "worker/gateway/gateway_session.h"
+#include "worker/gateway/refusal.h"
+
+namespace proctor {
+
+// Sums over all calls, for the trace.
+struct GatewaySums {
+  std::uint64_t calls = 0, refused = 0, released = 0, by_usage = 0, at_ceiling = 0, partial = 0;
+  std::uint64_t charged_micros = 0, ceiling_micros = 0;  // the second: of those at their ceiling
+  std::uint64_t input = 0, output = 0, cache_read = 0, cache_written = 0, reasoning = 0;
+  std::uint64_t waited_ms = 0, clamped = 0, clients_gone = 0, wrong_tokens = 0, unknown_routes = 0;
+};
+
+struct GatewaySession::Shared {
+  Shared(GatewayOptions o, GatewayHooks h, UpstreamPool& p)
+      : options(std::move(o)), hooks(std::move(h)), pool(p) {}
+
+  const GatewayOptions options;
+  const GatewayHooks hooks;
+  UpstreamPool& pool;
+  UniqueFd closing;  // readable when no further request is taken
+  UniqueFd cut;      // ... when everything ends now
+  std::atomic<std::uint64_t> requests = 0, bytes = 0;
+
+  // The refusal after which nothing is granted any more.
+  std::optional<Refusal> final_word() const;
+  void say_final(const Refusal& refusal);
+  // How long an answer to one more refused call waits: nobody is helped by asking a thousand times.
+  std::chrono::milliseconds refused_again();
+
+  // Takes bytes of the session's memory, if it has as many.
+  bool take_bytes(std::uint64_t n);
+  void give_bytes(std::uint64_t n) { bytes.fetch_sub(n); }
+
+  template <class F>
+  void count(F&& change) {
+    const std::lock_guard lock(mutex_);
+    change(sums_);
+  }
+  GatewaySums sums() const {
+    const std::lock_guard lock(mutex_);
+    return sums_;
+  }
+
+  // A place among the calls under way.  Those that wait are served in the order in which they came.
+  class Turn {
+   public:
+    explicit Turn(Shared& shared);  // `in_line()` false: too many wait already
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn();
+    bool in_line() const { return number_ != 0; }
+    bool is_next() const;  // none is before this one, and there is room for it
+    void begin();          // leaves the line for the calls under way
+    // Until something has changed, at most so long.
+    void wait(std::chrono::milliseconds most) const;
+
+   private:
+    Shared& shared_;
+    std::uint64_t number_ = 0;
+    bool begun_ = false;
+  };
+  void wait_for_calls(std::chrono::milliseconds most);
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  GatewaySums sums_;
+  std::optional<Refusal> final_;
+  std::uint64_t refused_after_ = 0;
+  std::deque<std::uint64_t> line_;
+  std::uint64_t last_number_ = 0, under_way_ = 0;
+};
+
+// Serves one connection until it ends.  On a thread of its own.
+void serve_gateway_client(GatewaySession::Shared& shared, UniqueFd client);
+
+}  // namespace proctor

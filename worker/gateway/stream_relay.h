@@ -1,0 +1,44 @@
+#pragma once
+// A provider's stream on its way to the agent: each read is written on at once, a copy is read for
+// what the call has used.  Where the usage was asked for by us, the agent does not see it.
+// Blocking; one thread.  Internal to this room.
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "worker/gateway/provider_answer.h"
+#include "worker/gateway/usage.h"
+
+namespace proctor {
+
+class StreamRelay {
+ public:
+  struct Options {
+    bool hides_usage = false;
+    bool long_cache = false;
+    bool unframed = false;  // the client takes no chunks: the connection's end is the end
+    std::chrono::milliseconds silence, idle;
+    SteadyClock::time_point total;
+    std::uint64_t number = 0;  // of the call
+  };
+  using Say = std::function<void(std::string_view)>;
+  StreamRelay(ModelApi api, Options options) : options_(options), facts_(api, options.long_cache) {}
+
+  // Until the stream is over; true: by its own last event, which did not say that it failed.
+  bool run(ProviderAnswer& answer, const Say& say);
+  // The end of the framing; false: the connection's end is it.
+  bool end(const Say& say) const;
+
+  const StreamFacts& facts() const { return facts_; }
+  const std::string& bytes() const { return bytes_; }  // as they came, to 16 MiB
+
+ private:
+  bool take(std::string_view bytes, const Say& say);
+  void pass(std::string_view bytes, const Say& say) const;
+  Options options_;
+  SseScan scan_;
+  StreamFacts facts_;
+  std::string bytes_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,312 @@
+#include "worker/gateway/upstream.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/base/files.h"
+#include "common/base/owned.h"
+#include "common/base/text.h"
+#include "common/base/unique_fd.h"
+#include "worker/network/resolver.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{16} << 10, kIdleMost = 32;
+constexpr std::chrono::seconds kIdleFor{20};
+
+Error away(std::string why) {
+  return Error{Errc::kUnavailable, std::move(why)};
+}
+
+using Ssl = Owned<SSL, SSL_free>;
+using Context = Owned<SSL_CTX, SSL_CTX_free>;
+
+std::string tls_error() {
+  std::array<char, 256> text{};
+  const unsigned long code = ERR_get_error();
+  if (code == 0) return "the connection broke";
+  ERR_error_string_n(code, text.data(), text.size());
+  ERR_clear_error();
+  return text.data();
+}
+
+bool is_quiet_fd(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  return ::poll(&one, 1, 0) == 0;
+}
+
+class PlainUpstream final : public Upstream {
+ public:
+  explicit PlainUpstream(UniqueFd fd) : fd_(std::move(fd)) {}
+  bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
+    return write_all(fd_.get(), bytes, stop, left) == Wrote::kAll;
+  }
+  Read read(std::string& out, int stop, SteadyClock::time_point until) override {
+    std::array<char, kChunk> buffer;  // NOLINT: filled by recv
+    for (;;) {
+      const ssize_t n = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (0 < n) {
+        out.append(buffer.data(), static_cast<std::size_t>(n));
+        return Read::kBytes;
+      }
+      if (n == 0) return Read::kEnd;
+      if (errno != EAGAIN && errno != EINTR) return Read::kBroken;
+      const Waited waited = wait_for_fd(fd_.get(), POLLIN, stop, until);
+      if (waited == Waited::kStopped) return Read::kStopped;
+      if (waited == Waited::kTime) return Read::kTime;
+    }
+  }
+  bool is_quiet() const override { return is_quiet_fd(fd_.get()); }
+
+ private:
+  UniqueFd fd_;
+};
+
+class TlsUpstream final : public Upstream {
+ public:
+  TlsUpstream(UniqueFd fd, Ssl ssl) : fd_(std::move(fd)), ssl_(std::move(ssl)) {}
+
+  Status shake_hands(int stop, SteadyClock::time_point until) {
+    ERR_clear_error();
+    for (;;) {
+      const int done = SSL_connect(ssl_.get());
+      if (done == 1) return ok_status();
+      const int wish = SSL_get_error(ssl_.get(), done);
+      if (!waits(wish)) {
+        const long verdict = SSL_get_verify_result(ssl_.get());
+        return away("TLS: " + (verdict == X509_V_OK
+                                   ? tls_error()
+                                   : std::string(X509_verify_cert_error_string(verdict))));
+      }
+      if (wait(wish, stop, until) != Waited::kReady) return away("TLS: no answer in time");
+    }
+  }
+  bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
+    while (!bytes.empty()) {
+      ERR_clear_error();
+      const int now = static_cast<int>(std::min(bytes.size(), kChunk));
+      const int n = SSL_write(ssl_.get(), bytes.data(), now);
+      if (0 < n) {
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+        continue;
+      }
+      const int wish = SSL_get_error(ssl_.get(), n);
+      if (!waits(wish) || wait(wish, stop, until) != Waited::kReady) return false;
+    }
+    return true;
+  }
+  Read read(std::string& out, int stop, SteadyClock::time_point until) override {
+    std::array<char, kChunk> buffer;  // NOLINT: filled by SSL_read
+    for (;;) {
+      ERR_clear_error();
+      const int n = SSL_read(ssl_.get(), buffer.data(), static_cast<int>(buffer.size()));
+      if (0 < n) {
+        out.append(buffer.data(), static_cast<std::size_t>(n));
+        return Read::kBytes;
+      }
+      const int wish = SSL_get_error(ssl_.get(), n);
+      if (wish == SSL_ERROR_ZERO_RETURN) return Read::kEnd;
+      if (!waits(wish)) return Read::kBroken;
+      const Waited waited = wait(wish, stop, until);
+      if (waited == Waited::kStopped) return Read::kStopped;
+      if (waited == Waited::kTime) return Read::kTime;
+    }
+  }
+  bool is_quiet() const override { return is_quiet_fd(fd_.get()); }
+
+ private:
+  static bool waits(int wish) {
+    return wish == SSL_ERROR_WANT_READ || wish == SSL_ERROR_WANT_WRITE;
+  }
+  Waited wait(int wish, int stop, SteadyClock::time_point until) const {
+    return wait_for_fd(fd_.get(), wish == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, stop, until);
+  }
+  UniqueFd fd_;
+  Ssl ssl_;
+};
+
+Result<UniqueFd> connect_address(const IpAddress& address, std::uint16_t port, int stop,
+                                 SteadyClock::time_point until) {
+  sockaddr_storage to{};
+  socklen_t size = 0;
+  if (address.is_v4()) {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port);
+    std::memcpy(&in.sin_addr, address.bytes.data() + 12, 4);
+    std::memcpy(&to, &in, size = sizeof in);
+  } else {
+    sockaddr_in6 in{};
+    in.sin6_family = AF_INET6;
+    in.sin6_port = htons(port);
+    std::memcpy(&in.sin6_addr, address.bytes.data(), address.bytes.size());
+    std::memcpy(&to, &in, size = sizeof in);
+  }
+  UniqueFd fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return errno_error("socket", errno);
+  const int yes = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how connect is called
+  int error = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;
+  if (error == EINPROGRESS || error == EINTR) {
+    if (wait_for_fd(fd.get(), POLLOUT, stop, until) != Waited::kReady)
+      return away("no connection in time");
+    socklen_t length = sizeof error;
+    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error == 0) return fd;
+  return away("connect: " + std::string(std::strerror(error)));  // NOLINT(concurrency-mt-unsafe)
+}
+
+Result<UniqueFd> connect_place(const UpstreamPlace& place, int stop,
+                               SteadyClock::time_point until) {
+  std::vector<IpAddress> addresses;
+  if (place.host.address) {
+    addresses = {*place.host.address};
+  } else {
+    auto found = resolve_name(place.host.text, stop, until);
+    if (!found.ok()) return away(found.error().detail);
+    addresses = std::move(found).value();
+  }
+  std::string failed = "its name leads nowhere";
+  for (const IpAddress& address : addresses) {
+    Result<UniqueFd> fd = connect_address(address, place.port, stop, until);
+    if (fd.ok()) return fd;
+    failed = fd.error().detail;
+  }
+  return away(place.host.text + ": " + failed);
+}
+
+}  // namespace
+
+Result<UpstreamPlace> upstream_place(std::string_view url) {
+  constexpr std::uint16_t kHttp = 80, kHttps = 443;
+  const Error wrong{Errc::kInvalid, "no URL of a provider: " + printable(url)};
+  UpstreamPlace out;
+  out.tls = url.starts_with("https://");
+  if (!out.tls && !url.starts_with("http://")) return wrong;
+  url.remove_prefix(out.tls ? 8 : 7);
+  const std::size_t slash = std::min(url.find('/'), url.size());
+  const std::string_view authority = url.substr(0, slash);
+  out.path = url.substr(slash);
+  while (out.path.ends_with('/')) out.path.pop_back();
+  const bool bracketed = authority.ends_with(']');
+  const std::size_t colon = bracketed ? std::string_view::npos : authority.rfind(':');
+  const auto host = parse_net_host(authority.substr(0, colon));
+  if (!host || out.path.find_first_of("?# \r\n") != std::string::npos) return wrong;
+  out.host = *host;
+  out.port = out.tls ? kHttps : kHttp;
+  if (colon != std::string_view::npos) {
+    const auto port = parse_port(authority.substr(colon + 1));
+    if (!port) return wrong;
+    out.port = *port;
+  }
+  out.header = authority;
+  return out;
+}
+
+Result<Secret> upstream_key(const ModelAccess& access) {
+  constexpr std::size_t kKeyBytes = std::size_t{64} << 10;
+  std::string key;
+  if (!access.key_variable.empty()) {
+    const char* value = std::getenv(access.key_variable.c_str());  // NOLINT(concurrency-mt-unsafe)
+    if (value == nullptr || *value == '\0')
+      return away("the variable " + access.key_variable + " has no key");
+    key = value;
+  } else if (!access.key_file.empty()) {
+    struct stat looks {};
+    if (::stat(access.key_file.c_str(), &looks) == 0 && (looks.st_mode & 077) != 0)
+      return away("the key file may be read by others than its owner: chmod 600 it");
+    Result<std::string> bytes = read_file(access.key_file, kKeyBytes);
+    if (!bytes.ok()) return away("key file: " + bytes.error().detail);
+    key = std::move(bytes).value();
+    while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
+  }
+  for (const char c : key)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+      return away("the key has control characters");
+  return Secret(std::move(key));
+}
+
+struct UpstreamPool::Tls {
+  Context context;
+};
+
+UpstreamPool::UpstreamPool() = default;
+UpstreamPool::~UpstreamPool() = default;
+
+Result<std::shared_ptr<UpstreamPool::Tls>> UpstreamPool::tls_for(const std::string& ca_file) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = tls_by_file_.find(ca_file); it != tls_by_file_.end()) return it->second;
+  auto tls = std::make_shared<Tls>();
+  tls->context.reset(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX* const c = tls->context.get();
+  if (c == nullptr) return away("TLS: " + tls_error());
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_default_verify_paths(c);
+  if (!ca_file.empty() && SSL_CTX_load_verify_locations(c, ca_file.c_str(), nullptr) != 1)
+    return away("ca_file " + ca_file + ": " + tls_error());
+  tls_by_file_.emplace(ca_file, tls);
+  return tls;
+}
+
+Result<std::unique_ptr<Upstream>> UpstreamPool::connect(const ModelAccess& access, int stop,
+                                                        SteadyClock::time_point until) {
+  PROCTOR_TRY(const UpstreamPlace place, upstream_place(access.url));
+  PROCTOR_TRY(UniqueFd fd, connect_place(place, stop, until));
+  if (!place.tls) return std::unique_ptr<Upstream>(std::make_unique<PlainUpstream>(std::move(fd)));
+  PROCTOR_TRY(const std::shared_ptr<Tls> tls, tls_for(access.ca_file));
+  Ssl ssl(SSL_new(tls->context.get()));
+  if (!ssl || SSL_set_fd(ssl.get(), fd.get()) != 1) return away("TLS: " + tls_error());
+  const std::string& name = place.host.text;
+  if (place.host.address) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), name.c_str());
+  } else {
+    SSL_ctrl(ssl.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+             const_cast<char*>(name.c_str()));  // NOLINT: it copies the name
+    SSL_set1_host(ssl.get(), name.c_str());
+  }
+  auto out = std::make_unique<TlsUpstream>(std::move(fd), std::move(ssl));
+  if (const Status shaken = out->shake_hands(stop, until); !shaken.ok())
+    return in_context(name, shaken.error());
+  return std::unique_ptr<Upstream>(std::move(out));
+}
+
+Result<std::unique_ptr<Upstream>> UpstreamPool::take(const ModelAccess& access, int stop,
+                                                     SteadyClock::time_point until) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::list<Idle>& kept = idle_[access.url + "\n" + access.ca_file];
+    while (!kept.empty()) {
+      Idle last = std::move(kept.back());
+      kept.pop_back();
+      if (SteadyClock::now() < last.since + kIdleFor && last.upstream->is_quiet())
+        return std::move(last.upstream);
+    }
+  }
+  return connect(access, stop, until);
+}
+
+void UpstreamPool::give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream) {
+  const std::lock_guard lock(mutex_);
+  std::list<Idle>& kept = idle_[access.url + "\n" + access.ca_file];
+  kept.push_back({std::move(upstream), SteadyClock::now()});
+  if (kIdleMost < kept.size()) kept.pop_front();
+}
+
+}  // namespace proctor

@@ -1,0 +1,76 @@
+#pragma once
+// Connections to providers: plain to this machine, TLS to everywhere else, kept for the next call.
+// Where they lead is the models file's word alone; no redirect and no name of an agent's is
+// followed.  Blocking, with deadlines and a descriptor that ends everything; a connection is used
+// by one thread at a time, the pool by any. Fails with kUnavailable; nothing of a request is out
+// then.
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "common/base/net_host.h"
+#include "common/base/result.h"
+#include "common/base/secret.h"
+#include "common/contract/models_file.h"
+#include "worker/gateway/wire_io.h"
+
+namespace proctor {
+
+struct UpstreamPlace {
+  bool tls = false;
+  NetHost host;
+  std::uint16_t port = 0;
+  std::string path;    // without '/' at its end
+  std::string header;  // of Host
+};
+// kInvalid: no URL that the models file takes.
+Result<UpstreamPlace> upstream_place(std::string_view url);
+
+// The provider's key, read now: from its variable, or its file, which nobody else may read.
+Result<Secret> upstream_key(const ModelAccess& access);
+
+class Upstream {
+ public:
+  enum class Read { kBytes, kEnd, kBroken, kTime, kStopped };
+  virtual ~Upstream() = default;
+  // False: broken, over time or stopped.
+  virtual bool write(std::string_view bytes, int stop, SteadyClock::time_point until) = 0;
+  // Appends to `out` what has come, at most some 16 KiB.
+  virtual Read read(std::string& out, int stop, SteadyClock::time_point until) = 0;
+  // Neither closed nor with a word of its peer's waiting.
+  virtual bool is_quiet() const = 0;
+};
+
+class UpstreamPool {
+ public:
+  UpstreamPool();
+  UpstreamPool(const UpstreamPool&) = delete;
+  UpstreamPool& operator=(const UpstreamPool&) = delete;
+  ~UpstreamPool();
+
+  // One that was kept, or a new one.
+  Result<std::unique_ptr<Upstream>> take(const ModelAccess& access, int stop,
+                                         SteadyClock::time_point until);
+  // ... always a new one.
+  Result<std::unique_ptr<Upstream>> connect(const ModelAccess& access, int stop,
+                                            SteadyClock::time_point until);
+  // Requires: its last answer was read whole.
+  void give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream);
+
+ private:
+  struct Tls;
+  struct Idle {
+    std::unique_ptr<Upstream> upstream;
+    SteadyClock::time_point since;
+  };
+  Result<std::shared_ptr<Tls>> tls_for(const std::string& ca_file);
+  std::mutex mutex_;
+  std::map<std::string, std::list<Idle>> idle_;              // by URL
+  std::map<std::string, std::shared_ptr<Tls>> tls_by_file_;  // by file of authorities
+};
+
+}  // namespace proctor

@@ -1,0 +1,244 @@
+#include "worker/gateway/usage.h"
+
+#include <algorithm>
+
+#include "common/base/json.h"
+#include "worker/gateway/json_spans.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::uint64_t kCountMost = 1'000'000'000;  // more is no count of one call
+constexpr std::size_t kRawBytes = 4096;
+
+// The counts of one object; a member that is no count makes all of it unusable.
+class Counts {
+ public:
+  explicit Counts(const Json& object) : object_(object) {}
+  // `needed`: must be there.
+  std::uint64_t get(const char* key, bool needed = false) {
+    const auto it = object_.find(key);
+    if (it == object_.end() || it->is_null()) {
+      usable_ = usable_ && !needed;
+      return 0;
+    }
+    if (!it->is_number_unsigned() || kCountMost < it->get<std::uint64_t>()) {
+      usable_ = false;
+      return 0;
+    }
+    return it->get<std::uint64_t>();
+  }
+  bool has(const char* key) const {
+    const auto it = object_.find(key);
+    return it != object_.end() && !it->is_null();
+  }
+  bool usable() const { return usable_; }
+  // Of an object in it; an empty one where there is none.
+  Counts of(const char* key) const {
+    static const Json kNothing = Json::object();
+    const auto it = object_.find(key);
+    return Counts(it != object_.end() && it->is_object() ? *it : kNothing);
+  }
+
+ private:
+  const Json& object_;
+  bool usable_ = true;
+};
+
+std::optional<Amount> openai_usage(const Json& usage, const char* input, const char* output,
+                                   bool long_cache) {
+  Counts u(usage);
+  Amount a;
+  a.input_tokens = u.get(input, true);
+  a.output_tokens = output == nullptr ? 0 : u.get(output, true);
+  Counts in = u.of((std::string(input) + "_details").c_str());
+  a.cache_read = in.get("cached_tokens");
+  (long_cache ? a.cache_write_long : a.cache_write) = in.get("cache_write_tokens");
+  std::optional<Counts> out;
+  if (output != nullptr) {
+    out.emplace(u.of((std::string(output) + "_details").c_str()));
+    a.reasoning = out->get("reasoning_tokens");
+  }
+  if (!u.usable() || !in.usable() || (out && !out->usable())) return std::nullopt;
+  return a;
+}
+
+std::optional<Amount> anthropic_usage(const Json& usage) {
+  Counts u(usage);
+  Amount a;
+  const std::uint64_t plain = u.get("input_tokens", true);
+  a.output_tokens = u.get("output_tokens", true);
+  a.cache_read = u.get("cache_read_input_tokens");
+  const std::uint64_t written = u.get("cache_creation_input_tokens");
+  Counts creation = u.of("cache_creation");
+  a.cache_write_long = creation.get("ephemeral_1h_input_tokens");
+  a.cache_write = creation.has("ephemeral_5m_input_tokens")
+                      ? creation.get("ephemeral_5m_input_tokens")
+                      : written - std::min(written, a.cache_write_long);
+  Counts details = u.of("output_tokens_details");
+  a.reasoning = details.get("thinking_tokens");
+  a.input_tokens = plain + a.cache_read + a.cache_write + a.cache_write_long;
+  // A whole that is larger than its parts is the whole.
+  const std::uint64_t parts = a.cache_write + a.cache_write_long;
+  if (parts < written) {
+    a.cache_write += written - parts;
+    a.input_tokens += written - parts;
+  }
+  if (!u.usable() || !creation.usable() || !details.usable()) return std::nullopt;
+  return a;
+}
+
+// The bytes of a member of an object, by its path; empty: it is not there.
+std::string_view member_of(const JsonText& text, JsonSpan object, std::string_view key,
+                           JsonSpan* at = nullptr) {
+  if (text.kind(object) != '{') return {};
+  const auto members = text.members(object);
+  if (!members.ok()) return {};
+  const JsonMember* m = find_member(*members, key);
+  if (m == nullptr) return {};
+  if (at != nullptr) *at = m->value;
+  return text.bytes(m->value);
+}
+
+std::string word_in(const JsonText& text, JsonSpan object, std::string_view key) {
+  JsonSpan at;
+  if (member_of(text, object, key, &at).empty()) return "";
+  return text.text(at).value_or("").substr(0, 200);
+}
+
+std::string first_finish(const JsonText& text, JsonSpan root) {
+  JsonSpan choices;
+  if (member_of(text, root, "choices", &choices).empty() || text.kind(choices) != '[') return "";
+  const auto elements = text.elements(choices);
+  if (!elements.ok() || elements->empty()) return "";
+  return word_in(text, elements->front(), "finish_reason");
+}
+
+}  // namespace
+
+std::optional<Amount> read_usage(ModelApi api, std::string_view usage, bool long_cache) {
+  const Result<Json> json = parse_json(usage);
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  switch (api) {
+    case ModelApi::kChat:
+    case ModelApi::kCompletions:
+      return openai_usage(*json, "prompt_tokens", "completion_tokens", long_cache);
+    case ModelApi::kEmbeddings:
+      return openai_usage(*json, "prompt_tokens", nullptr, long_cache);
+    case ModelApi::kResponses:
+      return openai_usage(*json, "input_tokens", "output_tokens", long_cache);
+    case ModelApi::kMessages:
+      return anthropic_usage(*json);
+    case ModelApi::kCountTokens:
+      return Amount{};
+  }
+  return std::nullopt;
+}
+
+AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache) {
+  AnswerFacts out;
+  const Result<JsonText> text = JsonText::read(body);
+  if (!text.ok() || text->kind(text->root()) != '{') return out;
+  const JsonSpan root = text->root();
+  out.id = word_in(*text, root, "id");
+  out.finish = api == ModelApi::kMessages    ? word_in(*text, root, "stop_reason")
+               : api == ModelApi::kResponses ? word_in(*text, root, "status")
+                                             : first_finish(*text, root);
+  const std::string_view usage = member_of(*text, root, "usage");
+  out.raw_usage = usage.substr(0, kRawBytes);
+  out.usage = read_usage(api, usage, long_cache);
+  const char* const content = api == ModelApi::kMessages     ? "content"
+                              : api == ModelApi::kResponses  ? "output"
+                              : api == ModelApi::kEmbeddings ? "data"
+                                                             : "choices";
+  out.has_content = 2 < member_of(*text, root, content).size();
+  // A usage of nothing is believed only where nothing came.
+  if (out.usage && out.has_content && out.usage->input_tokens + out.usage->output_tokens == 0)
+    out.usage.reset();
+  return out;
+}
+
+void StreamFacts::on(const SseEvent& event) {
+  if (event.data.empty() || ended_) return;
+  if (api_ == ModelApi::kMessages) return on_messages(event);
+  if (api_ == ModelApi::kResponses) return on_responses(event);
+  on_chat(event.data);
+}
+
+void StreamFacts::on_chat(std::string_view data) {
+  if (data == "[DONE]") {
+    ended_ = true;
+    return;
+  }
+  const Result<JsonText> text = JsonText::read(data);
+  if (!text.ok() || text->kind(text->root()) != '{') return;
+  if (!member_of(*text, text->root(), "error").empty()) failed_ = ended_ = true;
+  if (facts_.id.empty()) facts_.id = word_in(*text, text->root(), "id");
+  if (const std::string finish = first_finish(*text, text->root()); !finish.empty())
+    facts_.finish = finish;
+  const std::string_view usage = member_of(*text, text->root(), "usage");
+  if (usage.empty() || usage == "null") return;
+  facts_.raw_usage = usage.substr(0, kRawBytes);
+  facts_.usage = read_usage(api_, usage, long_cache_);
+}
+
+void StreamFacts::on_responses(const SseEvent& event) {
+  const Result<JsonText> text = JsonText::read(event.data);
+  if (!text.ok() || text->kind(text->root()) != '{') return;
+  const std::string type = word_in(*text, text->root(), "type");
+  if (type == "error") failed_ = ended_ = true;
+  JsonSpan response;
+  if (member_of(*text, text->root(), "response", &response).empty()) return;
+  if (facts_.id.empty()) facts_.id = word_in(*text, response, "id");
+  if (type != "response.completed" && type != "response.incomplete" && type != "response.failed")
+    return;
+  ended_ = true;
+  facts_.finish = type.substr(type.find('.') + 1);
+  const std::string_view usage = member_of(*text, response, "usage");
+  facts_.raw_usage = usage.substr(0, kRawBytes);
+  facts_.usage = read_usage(api_, usage, long_cache_);
+  failed_ = type == "response.failed" && !facts_.usage;
+}
+
+void StreamFacts::on_messages(const SseEvent& event) {
+  const Result<JsonText> text = JsonText::read(event.data);
+  if (!text.ok() || text->kind(text->root()) != '{') return;
+  const std::string type = word_in(*text, text->root(), "type");
+  if (type == "message_stop") ended_ = true;
+  if (type == "error") failed_ = ended_ = true;
+  if (type == "message_start") {
+    JsonSpan message;
+    if (member_of(*text, text->root(), "message", &message).empty()) return;
+    facts_.id = word_in(*text, message, "id");
+    first_usage_ = member_of(*text, message, "usage");
+    begun_ = read_usage(api_, first_usage_, long_cache_);
+  }
+  if (type != "message_delta") return;
+  JsonSpan delta;
+  if (!member_of(*text, text->root(), "delta", &delta).empty())
+    facts_.finish = word_in(*text, delta, "stop_reason");
+  // Cumulative; what is missing stands in message_start.
+  const Result<Json> first = parse_json(first_usage_);
+  const Result<Json> last = parse_json(member_of(*text, text->root(), "usage"));
+  if (!last.ok() || !last->is_object()) return;
+  Json whole = first.ok() && first->is_object() ? *first : Json::object();
+  for (const auto& [key, value] : last->items())
+    if (!value.is_null()) whole[key] = value;
+  const std::string usage = whole.dump(-1, ' ', true, Json::error_handler_t::replace);
+  facts_.raw_usage = usage.substr(0, kRawBytes);
+  facts_.usage = read_usage(api_, usage, long_cache_);
+}
+
+bool StreamFacts::is_bare_usage(const SseEvent& event) {
+  const Result<JsonText> text = JsonText::read(event.data);
+  if (!text.ok() || text->kind(text->root()) != '{') return false;
+  JsonSpan choices;
+  if (member_of(*text, text->root(), "choices", &choices).empty()) return false;
+  if (text->kind(choices) != '[') return false;
+  const auto elements = text->elements(choices);
+  if (!elements.ok() || !elements->empty()) return false;
+  const std::string_view usage = member_of(*text, text->root(), "usage");
+  return !usage.empty() && usage != "null";
+}
+
+}  // namespace proctor

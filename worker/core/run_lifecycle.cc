@@ -10,6 +10,7 @@
 #include "common/score/agent_end.h"
 #include "common/score/gates.h"
 #include "common/score/patch_end.h"
+#include "common/score/violation_end.h"
 #include "worker/core/lifecycle_words.h"
 
 namespace proctor {
@@ -408,6 +409,15 @@ void RunLifecycle::conclude() {
   const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
   if (!judged && verdict_.outcome == RunOutcome::kSuccess) verdict_.outcome = RunOutcome::kFailure;
   verdict_.rationale = bounded(verdict_.rationale + patch_words(verdict_.application));
+  // What a tally of the campaign knows of constraints is these words: they are never what is cut.
+  const std::string broken =
+      verdict_.violations.empty()
+          ? std::string()
+          : violation_words(verdict_.violations.size() + violations_left_out_,
+                            verdict_.violations.front());
+  verdict_.rationale.resize(
+      std::min(verdict_.rationale.size(), limits::kDetailBytes - broken.size()));
+  verdict_.rationale += broken;
   package();
 }
 

@@ -81,7 +81,7 @@ TEST_SUITE("lifecycle") {
       l->on(passed);
       REQUIRE(l->finished());
       CHECK(l->verdict().termination == Termination::kBudgetExceeded);
-      CHECK(l->verdict().rationale == "all of it");
+      CHECK(l->verdict().rationale == "all of it; violations: 1 (not writable: b)");
       CHECK(l->verdict().violations == std::vector<std::string>{"not writable: b"});
       CHECK(l->verdict().outcome == RunOutcome::kSuccess);
     }

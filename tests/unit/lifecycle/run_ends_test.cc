@@ -1,4 +1,6 @@
 // How an attempt ends: limits, cancellation, setup, violations.
+#include "common/base/limits.h"
+#include "common/score/violation_end.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 
 using namespace proctor;
@@ -394,6 +396,20 @@ TEST_SUITE("lifecycle") {
                                                    "protected: tests/t.py",
                                                    "protected: tests/b.py"});
     CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK_MESSAGE(v.rationale.ends_with("; violations: 4 (refused: dev/fifo)"), v.rationale);
+  }
+
+  TEST_CASE("what a rationale says of violations is not what is cut of a long one") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    AgentEnded end;
+    end.misfit = std::string(9'000, 'x');
+    world.feed(end);
+    world.until<ExtractPatch>();
+    world.feed(PatchExtracted{{"dev/fifo"}, {}});
+    const Verdict& v = world.finish();
+    CHECK(v.rationale.size() == limits::kDetailBytes);
+    CHECK(violations_in(v.rationale) == ViolationEnd{1, "refused: dev/fifo"});
   }
 
   TEST_CASE("a suite without checks proves nothing") {

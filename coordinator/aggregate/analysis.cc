@@ -33,30 +33,6 @@ double rate_of(const TaskCell& c) {
   return static_cast<double>(c.success) / static_cast<double>(c.scorable);
 }
 
-// Student's t, or Wilson or Korn and Graubard at what the tasks' spread says the runs are worth.
-Estimate task_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
-  Estimate out;
-  const double alpha = plan.alpha.real();
-  const auto mean = mean_of_task_means(tasks, alpha);
-  if (!mean) {
-    out.why = Why::kNothing;
-    return out;
-  }
-  out.value = mean->mean;
-  out.standard_error = mean->standard_error;
-  if (mean->tasks < 2) {
-    out.why = Why::kOneTask;
-    return out;
-  }
-  out.df = static_cast<double>(mean->tasks - 1);
-  out.interval = mean->interval;
-  if (plan.interval == AnalysisPlan::RateInterval::kT) return out;
-  const auto ends = near_ends(tasks, alpha);
-  out.interval =
-      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
-  return out;
-}
-
 Estimate run_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
   Estimate out;
   const auto ratio = ratio_rate(tasks, plan.alpha.real());
@@ -84,7 +60,7 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
     out.runs += c.runs;
   }
   out.tasks = tasks.size();
-  out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? task_mean(tasks, plan)
+  out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? rate_over_tasks(tasks, plan)
                                                                 : run_mean(tasks, plan);
   for (const std::uint32_t k : plan.pass_k) out.pass.push_back(pass_k(tasks, k, plan.alpha.real()));
   out.reliability = reliability(tasks);
@@ -115,6 +91,30 @@ void compare_losses(std::span<const TaskCell> a, std::span<const TaskCell> b, Co
 }
 
 }  // namespace
+
+// Student's t, or Wilson or Korn and Graubard at what the tasks' spread says the runs are worth.
+Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
+  Estimate out;
+  const double alpha = plan.alpha.real();
+  const auto mean = mean_of_task_means(tasks, alpha);
+  if (!mean) {
+    out.why = Why::kNothing;
+    return out;
+  }
+  out.value = mean->mean;
+  out.standard_error = mean->standard_error;
+  if (mean->tasks < 2) {
+    out.why = Why::kOneTask;
+    return out;
+  }
+  out.df = static_cast<double>(mean->tasks - 1);
+  out.interval = mean->interval;
+  if (plan.interval == AnalysisPlan::RateInterval::kT) return out;
+  const auto ends = near_ends(tasks, alpha);
+  out.interval =
+      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
+  return out;
+}
 
 std::string_view words(ContrastVerdict verdict) {
   switch (verdict) {

@@ -67,6 +67,9 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
                  const std::vector<std::pair<std::string, std::string>>& contrasts,
                  std::uint64_t open);
 
+// The mean of the tasks' rates with the plan's interval, whatever the plan's estimand.
+Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& plan);
+
 // One contrast of two columns of tasks in the same order, without an adjustment: `adjusted` is its
 // own p, and the verdict follows.
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,

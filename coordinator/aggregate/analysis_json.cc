@@ -6,24 +6,6 @@
 namespace proctor::aggregate {
 namespace {
 
-template <class T>
-Ordered or_null(const std::optional<T>& value) {
-  return value ? Ordered(*value) : Ordered(nullptr);
-}
-
-Ordered interval_json(const std::optional<Interval>& interval) {
-  if (!interval) return nullptr;
-  return Ordered::array({interval->low, interval->high});
-}
-
-Ordered estimate_json(const Estimate& e) {
-  return {{"value", or_null(e.value)},
-          {"standard_error", or_null(e.standard_error)},
-          {"df", or_null(e.df)},
-          {"interval", interval_json(e.interval)},
-          {"why", e.why == Why::kOk ? Ordered(nullptr) : Ordered(words(e.why))}};
-}
-
 Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
   Ordered pass = Ordered::array();
   for (std::size_t i = 0; i < r.pass.size(); ++i)
@@ -44,6 +26,14 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
 }
 
 }  // namespace
+
+Ordered estimate_json(const Estimate& e) {
+  return {{"value", or_null(e.value)},
+          {"standard_error", or_null(e.standard_error)},
+          {"df", or_null(e.df)},
+          {"interval", interval_json(e.interval)},
+          {"why", e.why == Why::kOk ? Ordered(nullptr) : Ordered(words(e.why))}};
+}
 
 Ordered contrast_json(const Contrast& c) {
   Ordered out = {{"a", c.a},

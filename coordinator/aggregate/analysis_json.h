@@ -1,15 +1,19 @@
 #pragma once
 // The comparisons of a report for programs.  Private to the room.
+#include "common/stats/interval.h"
 #include "coordinator/aggregate/ordered_json.h"
 
 namespace proctor {
 struct Analysis;
 struct Contrast;
+struct ReportDetails;
 }  // namespace proctor
 
 namespace proctor::aggregate {
 
 Ordered analysis_json(const Analysis& analysis);
 Ordered contrast_json(const Contrast& contrast);
+Ordered estimate_json(const Estimate& estimate);
+Ordered details_json(const ReportDetails& details);
 
 }  // namespace proctor::aggregate

@@ -1,5 +1,5 @@
 #pragma once
-// How the renderers of this room write numbers and names.  Private to the room.
+// How the renderers write numbers and names: of this room, and of coordinator/page.
 #include <optional>
 #include <string>
 #include <string_view>

@@ -6,6 +6,7 @@
 
 #include "common/base/json.h"
 #include "common/base/money.h"
+#include "common/stats/interval.h"
 
 namespace proctor::aggregate {
 
@@ -13,6 +14,13 @@ using Ordered = nlohmann::ordered_json;
 
 inline std::string dumped(const Ordered& value) {
   return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+}
+template <class T>
+Ordered or_null(const std::optional<T>& value) {
+  return value ? Ordered(*value) : Ordered(nullptr);
+}
+inline Ordered interval_json(const std::optional<Interval>& interval) {
+  return interval ? Ordered::array({interval->low, interval->high}) : Ordered(nullptr);
 }
 inline Ordered money_json(MicroUsd amount) {
   return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};

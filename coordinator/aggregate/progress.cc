@@ -21,15 +21,15 @@ std::uint64_t running(const CampaignReport& report, const ReportRow& row) {
 }  // namespace
 
 std::string render_progress_text(const CampaignReport& report) {
-  Table table({"method", "stratum", "planned", "done", "running", "parked", "success", "failure",
-               "acceptance error", "invalid"});
+  Table table({"method", "stratum", "planned", "done", "running", "parked", "success", "satisfied",
+               "failure", "acceptance error", "invalid"});
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     table.group(stratum_name(r));
     table.add({printable(r.method), stratum_name(r), number(r.planned), number(r.ended()),
-               number(running(report, r)), number(r.parked), number(r.success), number(r.failure),
-               number(r.acceptance_error), number(r.invalid)});
+               number(running(report, r)), number(r.parked), number(r.success), number(r.satisfied),
+               number(r.failure), number(r.acceptance_error), number(r.invalid)});
   }
   std::string out;
   table.append_to(out);
@@ -49,6 +49,7 @@ std::string render_progress_json(const CampaignReport& report) {
                    {"running", running(report, r)},
                    {"parked", r.parked},
                    {"success", r.success},
+                   {"satisfied", r.satisfied},
                    {"failure", r.failure},
                    {"acceptance_error", r.acceptance_error},
                    {"invalid", r.invalid},

@@ -29,6 +29,7 @@ void count_ended(ReportRow& row, const RunRecord& run) {
   switch (run.outcome) {
     case RunOutcome::kSuccess:
       ++row.success;
+      row.satisfied += run.satisfied() ? 1 : 0;
       return;
     case RunOutcome::kFailure:
       ++row.failure;
@@ -78,7 +79,15 @@ Times times(const std::vector<std::uint64_t>& ms) {
   return out;
 }
 
-void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
+// Of the mean of the tasks' rates.
+void add_interval(ReportRow& row, std::span<const Cluster> tasks, const AnalysisPlan& plan) {
+  const Estimate estimate = rate_over_tasks(tasks, plan);
+  row.interval = estimate.interval;
+  row.why = estimate.why;
+}
+
+void finish(ReportRow& row, const std::vector<RunRecord>& runs, const AnalysisPlan& plan,
+            double alpha) {
   row.success_rate = share(row.success, row.scorable(), alpha);
   row.success_rate_started = share(row.success, row.scorable() + row.agent_unavailable, alpha);
   row.acceptance_error_rate = share(row.acceptance_error, row.scorable(), alpha);
@@ -110,6 +119,7 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, double alpha) {
   std::vector<Cluster> clusters;
   for (const auto& [task, cluster] : tasks) clusters.push_back(cluster);
   row.by_task = mean_of_task_means(clusters, alpha);
+  add_interval(row, clusters, plan);
   row.time = times(all);
   row.time_of_success = times(successes);
   row.time_of_failure = times(failures);
@@ -176,10 +186,10 @@ CampaignReport build_report(ReportInput input) {
       row.key = report.strata_keys[key - 1];
       row.value = value;
     }
-    finish(row, report.runs, report.alpha);
+    finish(row, report.runs, input.plan, report.alpha);
     report.rows.push_back(std::move(row));
   }
-  finish(report.total, report.runs, report.alpha);
+  finish(report.total, report.runs, input.plan, report.alpha);
   report.costs = cost_rows(report);
   report.analysis = std::make_shared<const Analysis>(analyse(task_cells(report.runs), input.plan,
                                                              input.plan_registered, input.contrasts,
@@ -195,6 +205,9 @@ std::vector<Definition> report_definitions() {
       {"scorable",
        "runs whose every acceptance check left a complete record: the next three together"},
       {"success", "every check passed"},
+      {"satisfied",
+       "of the successes: those that broke no constraint of their contract (protected files, paths "
+       "they may write, network)"},
       {"failure", "at least one check failed and none ended in error"},
       {"acceptance error",
        "at least one check could not be completed (time limit, crash, missing tool)"},

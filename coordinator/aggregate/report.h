@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "common/score/outcome.h"
 #include "common/stats/binomial.h"
 #include "common/stats/clustered.h"
+#include "common/stats/interval.h"
 #include "coordinator/aggregate/comparison.h"
 
 namespace proctor {
@@ -88,6 +90,14 @@ struct RunRecord {
   // nobody but its method's program can say that there was one; empty: none.
   std::string unseen_caps;
   std::vector<SetAside> set_aside;  // in the order of their attempts
+  // Of the attempt that counts: who had it, when it began (0: unknown), and how often it broke a
+  // constraint of its contract (R008), with the first of these for people.
+  std::string worker;
+  std::int64_t started_ms = 0;
+  std::uint64_t violations = 0;
+  std::string violated;
+  // Acceptance passed and no constraint was broken.  Requires: it has ended.
+  bool satisfied() const { return outcome == RunOutcome::kSuccess && violations == 0; }
 };
 
 struct ReportInput {
@@ -128,6 +138,7 @@ struct ReportRow {
   std::uint64_t parked = 0, open = 0, cancelled = 0, removed = 0;
   std::uint64_t scorable() const { return success + failure + acceptance_error; }
   std::uint64_t ended() const { return scorable() + invalid; }
+  std::uint64_t satisfied = 0;  // of `success`: those that broke no constraint (R008)
 
   // Of the invalid ones: their method's program could not start.
   std::uint64_t agent_unavailable = 0;
@@ -141,6 +152,9 @@ struct ReportRow {
   // would have been (Manski; STATISTICS E9).
   std::optional<Interval> bounds;
   std::optional<ClusteredRate> by_task;  // of the tasks with scorable runs
+  // Of that mean, as the plan of analysis has it; or why there is none.
+  std::optional<Interval> interval;
+  Why why = Why::kOk;
 
   Cost cost;                                          // of all runs of the row, however they ended
   std::optional<MicroUsd> cost_per_success;           // rounded up
@@ -175,6 +189,7 @@ struct CostRow {
 };
 
 struct Analysis;
+struct ReportDetails;
 
 struct CampaignReport {
   std::string campaign;
@@ -190,8 +205,9 @@ struct CampaignReport {
   std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
   std::string journal_head;              // `proctor verify` prints the same while no row changes
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
-  std::shared_ptr<const Analysis> analysis;  // never null (analysis.h)
-  std::vector<bool> only_levels;             // by key: every task has the same level of it
+  std::shared_ptr<const Analysis> analysis;      // never null (analysis.h)
+  std::vector<bool> only_levels;                 // by key: every task has the same level of it
+  std::shared_ptr<const ReportDetails> details;  // details.h; nothing: nobody asked for them
 };
 
 CampaignReport build_report(ReportInput input);
@@ -221,6 +237,9 @@ std::string render_json(const CampaignReport& report);
 std::string render_csv(const CampaignReport& report);
 // One record per run: filtering it gives the runs behind any row.
 std::string render_runs_csv(const CampaignReport& report);
+// Its parts, for those who show some of the runs.
+std::string runs_csv_header(std::span<const std::string> strata_keys);
+void append_run_csv(std::string& out, const RunRecord& run);
 // One record per group of the cost tables.
 std::string render_costs_csv(const CampaignReport& report);
 // One record per row of the projection beside what was observed.  Requires: there is one.

@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis_json.h"
+#include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
@@ -13,16 +14,6 @@ namespace proctor {
 namespace {
 
 using namespace aggregate;
-
-template <class T>
-Ordered or_null(const std::optional<T>& value) {
-  return value ? Ordered(*value) : Ordered(nullptr);
-}
-
-Ordered interval_json(const std::optional<Interval>& interval) {
-  if (!interval) return nullptr;
-  return Ordered::array({interval->low, interval->high});
-}
 
 Ordered share_json(const Share& s) {
   return {
@@ -74,7 +65,9 @@ Ordered row_json(const ReportRow& r) {
                  {"acceptance_error_rate", share_json(r.acceptance_error_rate)},
                  {"invalid_rate", share_json(r.invalid_rate)},
                  {"bounds", interval_json(r.bounds)},
+                 {"satisfied", r.satisfied},
                  {"over_tasks", by_task_json(r.by_task)},
+                 {"over_tasks_interval", interval_json(r.interval)},
                  {"cost", cost_json(r.cost)},
                  {"self_reported", self_reported_json(r.self_reported)},
                  {"unmetered", r.unmetered()},
@@ -105,6 +98,8 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
                  {"state", to_string(run.state)}};
   const bool ended = run.state == RunRecord::State::kEnded;
   out["outcome"] = ended ? Ordered(outcome_name(run.outcome)) : Ordered(nullptr);
+  out["satisfied"] = ended ? Ordered(run.satisfied()) : Ordered(nullptr);
+  out["violations"] = run.violations;
   out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
   out["agent_exit"] = run.agent_exit ? Ordered(*run.agent_exit) : Ordered(nullptr);
   if (!run.patch.empty()) out["patch"] = run.patch;
@@ -237,6 +232,7 @@ std::string render_json(const CampaignReport& report) {
   head["costs"] = std::move(costs);
   head["projection"] = report.projection ? comparison_json(*report.projection) : Ordered(nullptr);
   head["analysis"] = analysis_json(*report.analysis);
+  head["details"] = report.details ? details_json(*report.details) : Ordered(nullptr);
   std::string out = dumped(head);
   out.pop_back();
   out += ",\n\"rows\":[";
@@ -298,7 +294,8 @@ std::string render_csv(const CampaignReport& report) {
                           "success_rate_started_low",
                           "success_rate_started_high",
                           "self_reported_usd",
-                          "unmetered_runs"});
+                          "unmetered_runs",
+                          "satisfied"});
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -322,15 +319,16 @@ std::string render_csv(const CampaignReport& report) {
     append_share(cells, r.success_rate_started);
     cells.push_back(format_usd_exact(r.self_reported.usd));
     cells.push_back(cell(r.unmetered_runs));
+    cells.push_back(cell(r.satisfied));
     csv_append_record(out, cells);
   }
   return out;
 }
 
-std::string render_runs_csv(const CampaignReport& report) {
+std::string runs_csv_header(std::span<const std::string> strata_keys) {
   std::string out;
   std::vector<std::string> header = {"order", "run_id", "task", "method"};
-  header.insert(header.end(), report.strata_keys.begin(), report.strata_keys.end());
+  header.insert(header.end(), strata_keys.begin(), strata_keys.end());
   for (const char* column : {"state",
                              "outcome",
                              "termination",
@@ -352,32 +350,47 @@ std::string render_runs_csv(const CampaignReport& report) {
                              "self_reported_usd",
                              "self_reported_calls",
                              "self_reported_tokens",
-                             "set_aside"})
+                             "set_aside",
+                             "satisfied",
+                             "violations",
+                             "worker",
+                             "started_ms"})
     header.emplace_back(column);
   csv_append_record(out, header);
-  for (const RunRecord& run : report.runs) {
-    const bool ended = run.state == RunRecord::State::kEnded;
-    std::vector<std::string> cells = {cell(run.run.raw()), run.name, run.task, run.method};
-    cells.insert(cells.end(), run.strata.begin(), run.strata.end());
-    cells.emplace_back(to_string(run.state));
-    cells.emplace_back(ended ? outcome_name(run.outcome) : "");
-    cells.emplace_back(ended ? termination_name(run.termination) : "");
-    cells.push_back(cell(run.attempts));
-    append_cost(cells, run.cost);
-    for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})
-      cells.push_back(cell(ms));
-    cells.push_back(run.agent_exit ? std::to_string(*run.agent_exit) : "");
-    cells.push_back(run.patch);
-    cells.push_back(
-        printable(run.parked_why.empty() ? run.rationale : run.parked_why, limits::kDetailBytes));
-    cells.push_back(run.report == Digest() ? "" : run.report.hex());
-    cells.push_back(cell(run.metered_calls));
-    cells.push_back(format_usd_exact(run.self_reported.usd));
-    cells.push_back(cell(run.self_reported.calls));
-    cells.push_back(cell(run.self_reported.tokens));
-    cells.push_back(set_aside_cell(run));
-    csv_append_record(out, cells);
-  }
+  return out;
+}
+
+void append_run_csv(std::string& out, const RunRecord& run) {
+  const bool ended = run.state == RunRecord::State::kEnded;
+  std::vector<std::string> cells = {cell(run.run.raw()), run.name, run.task, run.method};
+  cells.insert(cells.end(), run.strata.begin(), run.strata.end());
+  cells.emplace_back(to_string(run.state));
+  cells.emplace_back(ended ? outcome_name(run.outcome) : "");
+  cells.emplace_back(ended ? termination_name(run.termination) : "");
+  cells.push_back(cell(run.attempts));
+  append_cost(cells, run.cost);
+  for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})
+    cells.push_back(cell(ms));
+  cells.push_back(run.agent_exit ? std::to_string(*run.agent_exit) : "");
+  cells.push_back(run.patch);
+  cells.push_back(
+      printable(run.parked_why.empty() ? run.rationale : run.parked_why, limits::kDetailBytes));
+  cells.push_back(run.report == Digest() ? "" : run.report.hex());
+  cells.push_back(cell(run.metered_calls));
+  cells.push_back(format_usd_exact(run.self_reported.usd));
+  cells.push_back(cell(run.self_reported.calls));
+  cells.push_back(cell(run.self_reported.tokens));
+  cells.push_back(set_aside_cell(run));
+  cells.emplace_back(!ended ? "" : run.satisfied() ? "yes" : "no");
+  cells.push_back(cell(run.violations));
+  cells.push_back(run.worker);
+  cells.push_back(run.started_ms == 0 ? "" : std::to_string(run.started_ms));
+  csv_append_record(out, cells);
+}
+
+std::string render_runs_csv(const CampaignReport& report) {
+  std::string out = runs_csv_header(report.strata_keys);
+  for (const RunRecord& run : report.runs) append_run_csv(out, run);
   return out;
 }
 

@@ -62,9 +62,9 @@ void common_levels(std::string& out, const CampaignReport& report) {
 }
 
 void outcomes(std::string& out, const CampaignReport& report) {
-  std::vector<std::string> header = {"method",  "stratum", "planned",          "scorable",
-                                     "success", "failure", "acceptance error", "invalid",
-                                     "parked",  "open"};
+  std::vector<std::string> header = {"method",  "stratum",   "planned", "scorable",
+                                     "success", "satisfied", "failure", "acceptance error",
+                                     "invalid", "parked",    "open"};
   if (0 < report.total.cancelled) header.emplace_back("cancelled");
   if (0 < report.total.removed) header.emplace_back("removed");
   Table table(std::move(header));
@@ -72,9 +72,9 @@ void outcomes(std::string& out, const CampaignReport& report) {
     if (is_only_level(report, r.key)) continue;
     table.group(stratum_name(r));
     std::vector<std::string> cells = {
-        printable(r.method), stratum_name(r),   number(r.planned),          number(r.scorable()),
-        number(r.success),   number(r.failure), number(r.acceptance_error), number(r.invalid),
-        number(r.parked),    number(r.open)};
+        printable(r.method), stratum_name(r),     number(r.planned), number(r.scorable()),
+        number(r.success),   number(r.satisfied), number(r.failure), number(r.acceptance_error),
+        number(r.invalid),   number(r.parked),    number(r.open)};
     if (0 < report.total.cancelled) cells.push_back(number(r.cancelled));
     if (0 < report.total.removed) cells.push_back(number(r.removed));
     table.add(std::move(cells));
@@ -212,6 +212,25 @@ void unmetered(std::string& out, const CampaignReport& report) {
   for (const std::string& m : methods) append_wrapped(out, "  ", printable(m, kReasonBytes));
 }
 
+// Successes that do not satisfy their contract: each method's, and the first few by name.
+void violations(std::string& out, const CampaignReport& report) {
+  std::size_t shown = 0;
+  for (const RunRecord& run : report.runs) {
+    if (run.state != RunRecord::State::kEnded || run.violations == 0) continue;
+    if (++shown == 1)
+      out += "\nConstraints that were broken (a success that broke one is not satisfied)\n\n";
+    if (kParkedShown < shown) continue;
+    append_wrapped(
+        out, "  ",
+        printable(run.name + ": " + std::string(outcome_name(run.outcome)) + ", " +
+                      number(run.violations) +
+                      (run.violations == 1 ? " violation, " : " violations, first ") + run.violated,
+                  kReasonBytes));
+  }
+  if (kParkedShown < shown)
+    out += "  and " + number(shown - kParkedShown) + " more: proctor list --where violations>0\n";
+}
+
 void parked_line(std::string& out, const RunRecord& run, const std::string& unit) {
   if (!run.parked_why.empty())
     return append_wrapped(out, "  ", printable(run.name + ": " + run.parked_why, kReasonBytes));
@@ -272,6 +291,7 @@ std::string render_tables(const CampaignReport& report) {
   unavailable(out, report);
   unmetered(out, report);
   set_aside(out, report);
+  violations(out, report);
   parked(out, report);
   deviations(out, report);
   alerts(out, report);

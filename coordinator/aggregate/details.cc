@@ -1,0 +1,142 @@
+#include "coordinator/aggregate/details.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/stats/frontier.h"
+#include "common/stats/paired.h"
+#include "common/stats/resample.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::uint32_t kDraws = 2'000, kFewerDraws = 1'000;
+constexpr double kMicros = 1e6;
+
+// One task under one method.
+struct Cell {
+  std::uint64_t ended = 0, scorable = 0, successes = 0;
+  std::int64_t ended_micros = 0, all_micros = 0;
+  std::vector<double> wall_ms;
+  bool counts() const { return 0 < scorable; }
+  double rate() const { return static_cast<double>(successes) / static_cast<double>(scorable); }
+  double cost_of_run() const {
+    return static_cast<double>(ended_micros) / static_cast<double>(ended) / kMicros;
+  }
+};
+
+using Cells = std::vector<Cell>;  // by task
+
+Cells cells_of(const CampaignReport& report, const ReportRow& row,
+               std::unordered_map<std::string_view, std::size_t>& tasks) {
+  Cells out(tasks.size());
+  for (const std::uint32_t position : row.runs) {
+    const RunRecord& run = report.runs[position];
+    Cell& cell = out[tasks.at(run.task)];
+    cell.all_micros += run.cost.total().micros();
+    if (run.state != RunRecord::State::kEnded) continue;
+    ++cell.ended;
+    cell.ended_micros += run.cost.total().micros();
+    if (run.wall_ms != 0) cell.wall_ms.push_back(static_cast<double>(run.wall_ms));
+    if (run.outcome == RunOutcome::kInvalid) continue;
+    ++cell.scorable;
+    cell.successes += run.outcome == RunOutcome::kSuccess ? 1 : 0;
+  }
+  return out;
+}
+
+MethodPrice price_of(const std::string& method, const Cells& cells, double alpha) {
+  MethodPrice out;
+  out.method = method;
+  std::vector<double> costs;
+  std::vector<CostOfTask> of_success;
+  std::vector<std::vector<double>> times;
+  for (const Cell& cell : cells) {
+    if (0 < cell.ended) costs.push_back(cell.cost_of_run());
+    if (0 < cell.all_micros || 0 < cell.ended)
+      of_success.push_back(
+          {static_cast<double>(cell.all_micros) / kMicros, static_cast<double>(cell.successes)});
+    if (!cell.wall_ms.empty()) times.push_back(cell.wall_ms);
+  }
+  out.of_run = mean_difference(costs, alpha).estimate;
+  if (costs.empty()) out.of_run.why = Why::kNothing;
+  out.of_success = cost_per_success(of_success, alpha);
+  out.median_ms = quantile_over_tasks(times, 0.5, alpha);
+  return out;
+}
+
+// Means over tasks under these weights; nothing where no task counts.
+std::optional<CostQuality> weighted(const Cells& cells, std::span<const std::int16_t> weights) {
+  double cost = 0, ended = 0, rate = 0, scorable = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const double w = weights.empty() ? 1 : weights[i];
+    if (0 < cells[i].ended) {
+      cost += w * cells[i].cost_of_run();
+      ended += w;
+    }
+    if (cells[i].counts()) {
+      rate += w * cells[i].rate();
+      scorable += w;
+    }
+  }
+  if (ended == 0 || scorable == 0) return std::nullopt;
+  return CostQuality{cost / ended, rate / scorable};
+}
+
+void add_frontier(ReportDetails& details, const std::vector<Cells>& cells) {
+  std::vector<CostQuality> points;
+  std::vector<std::size_t> of;
+  for (std::size_t m = 0; m < cells.size(); ++m)
+    if (const auto point = weighted(cells[m], {})) {
+      points.push_back(*point);
+      of.push_back(m);
+    }
+  const std::vector<bool> front = frontier(points);
+  for (std::size_t i = 0; i < of.size(); ++i) details.prices[of[i]].undominated = front[i];
+  const std::size_t tasks = cells.empty() ? 0 : cells.front().size();
+  if (tasks < 2 || of.size() < 2 || kMostTasks < tasks) return;
+  const std::uint32_t draws = weight_law(tasks) == WeightLaw::kMultinomial ? kDraws : kFewerDraws;
+  std::vector<std::int16_t> weights(tasks);
+  std::vector<CostQuality> replicates;
+  for (std::uint32_t b = 0; b < draws; ++b) {
+    draw_weights(weights, b);
+    std::vector<CostQuality> of_this;
+    for (const std::size_t m : of)
+      if (const auto point = weighted(cells[m], weights)) of_this.push_back(*point);
+    // A draw in which a method has no task says nothing about it.
+    if (of_this.size() != of.size()) continue;
+    replicates.insert(replicates.end(), of_this.begin(), of_this.end());
+  }
+  if (replicates.empty()) return;
+  details.draws = static_cast<std::uint32_t>(replicates.size() / of.size());
+  const std::vector<double> shares = frontier_shares(replicates, of.size());
+  for (std::size_t i = 0; i < of.size(); ++i) details.prices[of[i]].undominated_share = shares[i];
+}
+
+}  // namespace
+
+ReportDetails report_details(const CampaignReport& report) {
+  ReportDetails out;
+  out.sets = run_sets(report);
+  std::unordered_map<std::string_view, std::size_t> tasks;
+  std::vector<std::string_view> names;
+  for (const RunRecord& run : report.runs)
+    if (run.state != RunRecord::State::kRemoved && tasks.emplace(run.task, 0).second)
+      names.push_back(run.task);
+  std::ranges::sort(names);
+  for (std::size_t i = 0; i < names.size(); ++i) tasks[names[i]] = i;
+  // Removed runs are in no rate; their money stays in the tables.
+  for (const RunRecord& run : report.runs) tasks.emplace(run.task, tasks.size());
+  std::vector<Cells> cells;
+  for (const ReportRow& row : report.rows) {
+    if (!row.key.empty()) continue;
+    cells.push_back(cells_of(report, row, tasks));
+    out.prices.push_back(price_of(row.method, cells.back(), report.alpha));
+  }
+  add_frontier(out, cells);
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,38 @@
+#pragma once
+// What a written report has beyond the tables that `status` shows too: the sets behind its numbers,
+// and what each method costs.  Takes longer than counting.  Pure.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/stats/quantile.h"
+#include "common/stats/ratio.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/run_sets.h"
+
+namespace proctor {
+
+// One method over all tasks.  Amounts are dollars (or the unit of the price table).
+struct MethodPrice {
+  std::string method;
+  // Mean over tasks of what an ended run cost there; Student's t.
+  Estimate of_run;
+  // All that was spent on it over all successes, tasks resampled in thought (Fieller).
+  CostPerSuccess of_success;
+  // Milliseconds from start to report, of ended runs.
+  QuantileEstimate median_ms;
+  // No other method costs at most as much a run and succeeds at least as often.  Nothing: it has no
+  // rate or no cost.
+  std::optional<bool> undominated;
+  // In which share of resampled campaigns it is so; nothing: fewer than two tasks or methods.
+  std::optional<double> undominated_share;
+};
+
+struct ReportDetails {
+  RunSets sets;
+  std::vector<MethodPrice> prices;  // by method, as the rows of all tasks
+  std::uint32_t draws = 0;          // resampled campaigns behind the shares
+};
+ReportDetails report_details(const CampaignReport& report);
+
+}  // namespace proctor

@@ -1,0 +1,25 @@
+// Sets and prices for programs.
+#include "coordinator/aggregate/analysis_json.h"
+#include "coordinator/aggregate/details.h"
+
+namespace proctor::aggregate {
+
+Ordered details_json(const ReportDetails& details) {
+  Ordered sets = Ordered::array(), prices = Ordered::array();
+  for (const RunSet& s : details.sets.sets)
+    sets.push_back({{"where", s.where}, {"runs", s.runs}, {"digest", s.digest.hex()}});
+  for (const MethodPrice& p : details.prices) {
+    Ordered of_success = estimate_json(p.of_success.estimate);
+    of_success["at_least"] = or_null(p.of_success.low);
+    Ordered price = {{"method", p.method},
+                     {"of_run", estimate_json(p.of_run)},
+                     {"of_success", std::move(of_success)},
+                     {"median_ms", estimate_json(p.median_ms.estimate)}};
+    price["undominated"] = or_null(p.undominated);
+    price["undominated_share"] = or_null(p.undominated_share);
+    prices.push_back(std::move(price));
+  }
+  return {{"sets", std::move(sets)}, {"prices", std::move(prices)}, {"draws", details.draws}};
+}
+
+}  // namespace proctor::aggregate

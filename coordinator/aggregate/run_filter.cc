@@ -1,0 +1,288 @@
+#include "coordinator/aggregate/run_filter.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/filter_fields.h"
+#include "coordinator/aggregate/format.h"
+
+namespace proctor {
+
+using namespace aggregate;
+
+enum class Compare : std::uint8_t { kEqual, kNot, kLess, kAtMost, kMore, kAtLeast };
+
+struct RunFilter::Node {
+  enum class Kind : std::uint8_t { kAll, kAny, kNot, kText, kNumber };
+  Kind kind = Kind::kAll;
+  std::vector<Node> inner;  // of kAll, kAny and kNot
+  FilterField field{};
+  Compare compare = Compare::kEqual;
+  std::vector<std::string> values;    // of kText: any of them, with '*'
+  std::vector<std::int64_t> amounts;  // of kNumber
+};
+
+namespace {
+
+using Node = RunFilter::Node;
+
+constexpr std::size_t kExpressionBytes = 16'384, kDepth = 64;
+
+bool is_plain(char c) {
+  return c != ' ' && c != '\t' && c != '\n' && c != '(' && c != ')' && c != '"' && c != '=' &&
+         c != '<' && c != '>' && c != '!' && c != ',';
+}
+
+// Does the value fit the pattern, whose '*' stand for anything?
+bool fits(std::string_view pattern, std::string_view value) {
+  std::size_t p = 0, v = 0, star = std::string_view::npos, kept = 0;
+  while (v < value.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      kept = v;
+    } else if (p < pattern.size() && pattern[p] == value[v]) {
+      ++p;
+      ++v;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      v = ++kept;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool compared(std::int64_t a, Compare how, std::int64_t b) {
+  switch (how) {
+    case Compare::kEqual:
+    case Compare::kNot:
+      return a == b;
+    case Compare::kLess:
+      return a < b;
+    case Compare::kAtMost:
+      return a <= b;
+    case Compare::kMore:
+      return a > b;
+    case Compare::kAtLeast:
+      return a >= b;
+  }
+  return false;
+}
+
+bool holds(const Node& node, const RunRecord& run) {
+  switch (node.kind) {
+    case Node::Kind::kAll:
+      return std::ranges::all_of(node.inner, [&](const Node& n) { return holds(n, run); });
+    case Node::Kind::kAny:
+      return std::ranges::any_of(node.inner, [&](const Node& n) { return holds(n, run); });
+    case Node::Kind::kNot:
+      return !holds(node.inner.front(), run);
+    case Node::Kind::kText: {
+      const std::string_view value = text_of(node.field, run);
+      const bool is = std::ranges::any_of(
+          node.values, [&](const std::string& pattern) { return fits(pattern, value); });
+      return is != (node.compare == Compare::kNot);
+    }
+    case Node::Kind::kNumber: {
+      const std::optional<std::int64_t> value = number_of(node.field, run);
+      const bool is = value && std::ranges::any_of(node.amounts, [&](std::int64_t amount) {
+                        return compared(*value, node.compare, amount);
+                      });
+      return is != (node.compare == Compare::kNot);
+    }
+  }
+  return false;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const FilterNames& names) : text_(text), names_(names) {}
+
+  Result<Node> all_of_it() {
+    if (kExpressionBytes < text_.size())
+      return Error{Errc::kInvalid, "a filter has at most 16,384 bytes"};
+    PROCTOR_TRY(Node node, either());
+    skip();
+    if (at_ < text_.size()) return wrong("a word such as outcome=failure");
+    return node;
+  }
+
+ private:
+  Result<Node> either() {
+    PROCTOR_TRY(Node first, together());
+    if (!word("or")) return first;
+    Node any;
+    any.kind = Node::Kind::kAny;
+    any.inner.push_back(std::move(first));
+    do {
+      PROCTOR_TRY(Node next, together());
+      any.inner.push_back(std::move(next));
+    } while (word("or"));
+    return any;
+  }
+
+  Result<Node> together() {
+    Node all;
+    for (;;) {
+      PROCTOR_TRY(Node next, one());
+      all.inner.push_back(std::move(next));
+      const bool more = word("and");
+      skip();
+      if (!more && (at_ == text_.size() || text_[at_] == ')' || peek("or"))) break;
+    }
+    if (all.inner.size() == 1) return std::move(all.inner.front());
+    return all;
+  }
+
+  Result<Node> one() {
+    if (kDepth < ++depth_) return Error{Errc::kInvalid, "a filter is nested too deep"};
+    Result<Node> out = inner();
+    --depth_;
+    return out;
+  }
+
+  Result<Node> inner() {
+    if (word("not")) {
+      PROCTOR_TRY(Node negated, one());
+      Node out;
+      out.kind = Node::Kind::kNot;
+      out.inner.push_back(std::move(negated));
+      return out;
+    }
+    skip();
+    if (at_ < text_.size() && text_[at_] == '(') {
+      ++at_;
+      PROCTOR_TRY(Node out, either());
+      skip();
+      if (at_ == text_.size() || text_[at_] != ')') return wrong("\")\"");
+      ++at_;
+      return out;
+    }
+    return comparison();
+  }
+
+  Result<Node> comparison() {
+    skip();
+    PROCTOR_TRY(const std::string name, value("a word such as outcome=failure"));
+    PROCTOR_TRY(const FilterField field, field_named(name, names_));
+    Node out;
+    out.field = field;
+    const std::optional<Compare> how = compare_sign();
+    if (!how) return wrong("one of = != < <= > >= after \"" + printable(name) + "\"");
+    out.compare = *how;
+    const bool is_number = is_number_field(field);
+    out.kind = is_number ? Node::Kind::kNumber : Node::Kind::kText;
+    if (!is_number && *how != Compare::kEqual && *how != Compare::kNot)
+      return Error{Errc::kInvalid, "filter: " + printable(name) +
+                                       " is no number: compare it by = or != (\"*\" stands for "
+                                       "anything)"};
+    do {
+      PROCTOR_TRY(std::string wanted, value("a value after \"" + printable(name) + "\""));
+      if (is_number) {
+        PROCTOR_TRY(const std::int64_t amount, amount_of(field, wanted));
+        out.amounts.push_back(amount);
+      } else {
+        PROCTOR_CHECK_OK(check_value(field, wanted, names_));
+        out.values.push_back(std::move(wanted));
+      }
+    } while (sign(","));
+    return out;
+  }
+
+  std::optional<Compare> compare_sign() {
+    if (sign("!=")) return Compare::kNot;
+    if (sign("<=")) return Compare::kAtMost;
+    if (sign(">=")) return Compare::kAtLeast;
+    if (sign("==") || sign("=")) return Compare::kEqual;
+    if (sign("<")) return Compare::kLess;
+    if (sign(">")) return Compare::kMore;
+    return std::nullopt;
+  }
+
+  Result<std::string> value(const std::string& what) {
+    skip();
+    std::string out;
+    if (at_ < text_.size() && text_[at_] == '"') {
+      for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+        if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+        out += text_[at_];
+      }
+      if (at_ == text_.size()) return wrong("a closing \"");
+      ++at_;
+      return out;
+    }
+    while (at_ < text_.size() && is_plain(text_[at_])) out += text_[at_++];
+    if (out.empty()) return wrong(what);
+    return out;
+  }
+
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
+      ++at_;
+  }
+  bool sign(std::string_view wanted) {
+    skip();
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    at_ += wanted.size();
+    return true;
+  }
+  // A whole word that no comparison begins with.
+  bool peek(std::string_view wanted) {
+    skip();
+    const std::string_view rest = text_.substr(at_);
+    if (!rest.starts_with(wanted)) return false;
+    const std::string_view after = rest.substr(wanted.size());
+    return after.empty() || after[0] == ' ' || after[0] == '(' || after[0] == ')';
+  }
+  bool word(std::string_view wanted) {
+    if (!peek(wanted)) return false;
+    at_ += wanted.size();
+    return true;
+  }
+  Error wrong(const std::string& wanted) const {
+    const std::string rest = printable(text_.substr(at_), 40);
+    return {Errc::kInvalid, "filter: expected " + wanted +
+                                (rest.empty() ? " at the end" : ", and not \"" + rest + "\"")};
+  }
+
+  std::string_view text_;
+  const FilterNames& names_;
+  std::size_t at_ = 0, depth_ = 0;
+};
+
+}  // namespace
+
+Result<RunFilter> RunFilter::parse(std::string_view expression, const FilterNames& names) {
+  if (expression.find_first_not_of(" \t\n") == std::string_view::npos) return RunFilter(nullptr);
+  PROCTOR_TRY(Node root, Parser(expression, names).all_of_it());
+  return RunFilter(std::make_shared<const Node>(std::move(root)));
+}
+
+bool RunFilter::matches(const RunRecord& run) const {
+  return root_ == nullptr || holds(*root_, run);
+}
+
+std::string filter_value(std::string_view value) {
+  if (!value.empty() && std::ranges::all_of(value, is_plain)) return std::string(value);
+  std::string out = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string filter_key(std::string_view key) {
+  const auto& words = filter_words();
+  const bool hidden =
+      std::ranges::any_of(words, [&](const FilterWord& w) { return w.word == key; });
+  return filter_value(hidden ? "stratum." + std::string(key) : std::string(key));
+}
+
+}  // namespace proctor

@@ -1,0 +1,144 @@
+#include "coordinator/page/canvas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace proctor::page {
+namespace {
+
+std::string coordinates(const std::vector<Point>& points) {
+  std::string out;
+  for (const Point& p : points)
+    out += fmt::format("{}{},{}", out.empty() ? "" : " ", tenths(p.x).escaped(),
+                       tenths(p.y).escaped());
+  return out;
+}
+
+constexpr double kRadius = 4.5;
+
+// Corners of a star of five rays.
+std::vector<Point> star(Point at) {
+  std::vector<Point> out;
+  constexpr double kPi = 3.14159265358979;
+  for (int i = 0; i < 10; ++i) {
+    const double radius = i % 2 == 0 ? kRadius + 1.5 : kRadius / 2;
+    const double angle = kPi * (i / 5.0 - 0.5);
+    out.push_back({at.x + radius * std::cos(angle), at.y + radius * std::sin(angle)});
+  }
+  return out;
+}
+
+}  // namespace
+
+void Canvas::rect(Literal style, Point corner, double width, double height) {
+  put(empty_element("rect", {{"class", style},
+                             {"x", tenths(corner.x)},
+                             {"y", tenths(corner.y)},
+                             {"width", tenths(std::max(0.0, width))},
+                             {"height", tenths(std::max(0.0, height))}}));
+}
+
+void Canvas::line(Literal style, Point from, Point to) {
+  put(empty_element("line", {{"class", style},
+                             {"x1", tenths(from.x)},
+                             {"y1", tenths(from.y)},
+                             {"x2", tenths(to.x)},
+                             {"y2", tenths(to.y)}}));
+}
+
+void Canvas::polyline(Literal style, const std::vector<Point>& points) {
+  put(empty_element("polyline", {{"class", style}, {"points", points_of(coordinates(points))}}));
+}
+
+void Canvas::polygon(Literal style, const std::vector<Point>& points) {
+  put(empty_element("polygon", {{"class", style}, {"points", points_of(coordinates(points))}}));
+}
+
+void Canvas::words(Literal style, Point at, const Markup& words) {
+  put(element("text", {{"class", style}, {"x", tenths(at.x)}, {"y", tenths(at.y)}}, words));
+}
+
+void Canvas::words_end(Literal style, Point at, const Markup& words) {
+  put(element("text",
+              {{"class", style}, {"x", tenths(at.x)}, {"y", tenths(at.y)}, {"text-anchor", "end"}},
+              words));
+}
+
+void Canvas::words_mid(Literal style, Point at, const Markup& words) {
+  put(element(
+      "text",
+      {{"class", style}, {"x", tenths(at.x)}, {"y", tenths(at.y)}, {"text-anchor", "middle"}},
+      words));
+}
+
+void Canvas::marker(Literal style, std::size_t shape, Point at) {
+  const double r = kRadius;
+  const auto corners = [&](std::vector<Point> offsets) {
+    for (Point& p : offsets) p = {at.x + p.x, at.y + p.y};
+    polygon(style, offsets);
+  };
+  switch (shape % 6) {
+    case 0:
+      return put(empty_element(
+          "circle",
+          {{"class", style}, {"cx", tenths(at.x)}, {"cy", tenths(at.y)}, {"r", tenths(r)}}));
+    case 1:
+      return corners({{-r, -r}, {r, -r}, {r, r}, {-r, r}});
+    case 2:
+      return corners({{0, -r - 1}, {r + 1, r}, {-r - 1, r}});
+    case 3:
+      return corners({{0, -r - 1.5}, {r + 1.5, 0}, {0, r + 1.5}, {-r - 1.5, 0}});
+    case 4: {
+      const double a = 1.6, b = r + 1;
+      return corners({{-a, -b},
+                      {a, -b},
+                      {a, -a},
+                      {b, -a},
+                      {b, a},
+                      {a, a},
+                      {a, b},
+                      {-a, b},
+                      {-a, a},
+                      {-b, a},
+                      {-b, -a},
+                      {-a, -a}});
+    }
+    default:
+      return polygon(style, star(at));
+  }
+}
+
+Markup Canvas::finish(std::uint64_t id, const Markup& title, const Markup& desc) const {
+  Markup inside = element("title", {{"id", numbered("fig-", id, "-title")}}, title) +
+                  element("desc", {{"id", numbered("fig-", id, "-desc")}}, desc) + line_end();
+  inside << body_;
+  return element("svg",
+                 {{"xmlns", "http://www.w3.org/2000/svg"},
+                  {"viewBox", points_of(fmt::format("0 0 {} {}", width_, height_))},
+                  {"width", width_},
+                  {"height", height_},
+                  {"role", "img"},
+                  {"aria-labelledby", numbered("fig-", id, "-title")},
+                  {"aria-describedby", numbered("fig-", id, "-desc")}},
+                 inside);
+}
+
+double Scale::clamped(double value) const {
+  return at(std::clamp(value, std::min(from_, to_), std::max(from_, to_)));
+}
+
+std::vector<double> round_ticks(double most, std::size_t count) {
+  std::vector<double> out{0};
+  if (!(0 < most) || count == 0) return out;
+  double step = std::pow(10, std::floor(std::log10(most / static_cast<double>(count))));
+  for (const double factor : {2.0, 2.5, 2.0}) {  // 1, 2, 5, 10 of a power of ten
+    if (most <= step * static_cast<double>(count)) break;
+    step *= factor;
+  }
+  while (out.back() < most) out.push_back(static_cast<double>(out.size()) * step);
+  return out;
+}
+
+}  // namespace proctor::page

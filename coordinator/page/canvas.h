@@ -1,0 +1,66 @@
+#pragma once
+// Figures: shapes in, SVG out.  Colours are the sheet's (style.h), so that a dark page and a
+// printed one restyle every figure; what a colour says is also said by a letter, a shape or a word.
+// Pure.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/page/markup.h"
+
+namespace proctor::page {
+
+// Every figure is as wide; labels of rates have so many per cent.
+inline constexpr int kFigureWidth = 960;
+inline constexpr double kPercent = 100;
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+class Canvas {
+ public:
+  Canvas(int width, int height) : width_(width), height_(height) {}
+  void rect(Literal style, Point corner, double width, double height);
+  void line(Literal style, Point from, Point to);
+  void polyline(Literal style, const std::vector<Point>& points);
+  void polygon(Literal style, const std::vector<Point>& points);
+  // Requires: `words` was made by text() or is ours.
+  void words(Literal style, Point at, const Markup& words);      // begins there
+  void words_end(Literal style, Point at, const Markup& words);  // ends there
+  void words_mid(Literal style, Point at, const Markup& words);  // is centred there
+  // Shapes tell methods apart: circle, square, triangle, diamond, cross, star, then again.
+  void marker(Literal style, std::size_t shape, Point at);
+  int width() const { return width_; }
+  // `title` and `desc` are read to whoever does not see the figure.
+  Markup finish(std::uint64_t id, const Markup& title, const Markup& desc) const;
+
+ private:
+  void put(const Markup& shape) { body_ << shape << line_end(); }
+  int width_, height_;
+  Markup body_;
+};
+
+// Numbers onto pixels.
+class Scale {
+ public:
+  Scale(double from, double to, double at_from, double at_to)
+      : from_(from), to_(to), at_from_(at_from), at_to_(at_to) {}
+  double at(double value) const {
+    const double span = to_ - from_;
+    return span == 0 ? at_from_ : at_from_ + (value - from_) / span * (at_to_ - at_from_);
+  }
+  // No further than the ends.
+  double clamped(double value) const;
+  double from() const { return from_; }
+  double to() const { return to_; }
+
+ private:
+  double from_, to_, at_from_, at_to_;
+};
+
+// Round marks of an axis from 0 to at least `most`: at most `count` and one.
+std::vector<double> round_ticks(double most, std::size_t count);
+
+}  // namespace proctor::page

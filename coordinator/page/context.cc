@@ -1,0 +1,155 @@
+#include "coordinator/page/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "coordinator/aggregate/format.h"
+
+namespace proctor::page {
+namespace {
+
+std::vector<std::uint32_t> rows_of_methods(const CampaignReport& report) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t i = 0; i < report.rows.size(); ++i)
+    if (report.rows[i].key.empty()) out.push_back(static_cast<std::uint32_t>(i));
+  return out;
+}
+
+std::string clamped(double rate, double low, double high) {
+  const double shown = std::clamp(rate, low, high);
+  return (rate < low || high < rate ? "\xE2\x89\xA4 " : "") + aggregate::percent(shown);
+}
+
+std::string signed_points(double difference) {
+  const std::string shown = fmt::format("{:+.1f}", difference * kPercent);
+  return shown == "-0.0" || shown == "+0.0" ? "0.0" : shown;
+}
+
+}  // namespace
+
+Context::Context(const PageInput& input)
+    : report(input.report),
+      analysis(*input.report.analysis),
+      facts(input.facts),
+      money(input.money),
+      cells(task_cells(input.report.runs)),
+      methods(rows_of_methods(input.report)) {
+  PROCTOR_ASSERT(input.report.details != nullptr);
+}
+
+Markup Context::figure(const Canvas& canvas, const Markup& title, const Markup& desc,
+                       const Markup& caption) {
+  const std::uint64_t id = ++figures_;
+  return element("figure", {{"id", numbered("figure-", id)}},
+                 element("div",
+                         {{"class", "scroll"},
+                          {"role", "region"},
+                          {"tabindex", 0},
+                          {"aria-labelledby", numbered("fig-", id, "-title")}},
+                         canvas.finish(id, title, desc)) +
+                     element("figcaption", element("strong", title) + Markup(". ") + caption)) +
+         line_end();
+}
+
+Markup Context::linked(std::size_t row, std::uint16_t classes, const Markup& shown) const {
+  const auto set = report.details->sets.find(row, classes);
+  if (!set) return shown;
+  return element("a", {{"href", numbered("#set-", *set + 1)}}, shown);
+}
+
+std::size_t Context::shape(const std::string& method) const {
+  const auto it = std::ranges::find_if(
+      methods, [&](std::uint32_t row) { return report.rows[row].method == method; });
+  return static_cast<std::size_t>(it - methods.begin());
+}
+
+const MethodRate* Context::rate_of(const std::string& method) const {
+  const auto it = std::ranges::find(analysis.rates, method, &MethodRate::method);
+  return it == analysis.rates.end() ? nullptr : &*it;
+}
+
+const MethodPrice* Context::price_of(const std::string& method) const {
+  const auto& prices = report.details->prices;
+  const auto it = std::ranges::find(prices, method, &MethodPrice::method);
+  return it == prices.end() ? nullptr : &*it;
+}
+
+bool Context::is_baseline(const std::string& method) const {
+  const auto it = std::ranges::find(facts.methods, method, &PageFacts::MethodFact::name);
+  return it != facts.methods.end() && (it->kind == "noop" || it->kind == "reference");
+}
+
+Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts) {
+  constexpr std::size_t kValueBytes = 2'000;
+  DataTable table = c.table(caption);
+  table.words("what").words("value");
+  for (const PageFacts::Fact& f : facts) table.row({text(f.what), text(f.value, kValueBytes)});
+  return table.empty() ? Markup() : table.finish();
+}
+
+Markup data(double value, std::string_view shown) {
+  return element("data", {{"value", full(value)}}, text(shown));
+}
+
+Markup none() {
+  return "-";
+}
+
+Markup rate(const std::optional<double>& value) {
+  return value ? data(*value, aggregate::percent(*value) + " %") : none();
+}
+
+Markup rate_interval(const std::optional<Interval>& interval, Why why) {
+  if (!interval) return why == Why::kOk ? none() : text(words(why));
+  return Markup("[") + data(interval->low, clamped(interval->low, 0, 1)) + Markup(", ") +
+         data(interval->high, clamped(interval->high, 0, 1)) + Markup("]");
+}
+
+Markup points(const std::optional<double>& value) {
+  return value ? data(*value, signed_points(*value)) : none();
+}
+
+Markup points_interval(const std::optional<Interval>& interval, Why why) {
+  if (!interval) return why == Why::kOk ? none() : text(words(why));
+  return Markup("[") + data(interval->low, signed_points(interval->low)) + Markup(", ") +
+         data(interval->high, signed_points(interval->high)) + Markup("]");
+}
+
+Markup p_value(const std::optional<double>& p) {
+  if (!p) return none();
+  return data(*p, *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p));
+}
+
+Markup money_of(MicroUsd amount) {
+  return text(format_usd(amount));
+}
+
+Markup money_of(const std::optional<MicroUsd>& amount) {
+  return amount ? money_of(*amount) : none();
+}
+
+Markup usd(double dollars) {
+  constexpr double kSmall = 0.1;
+  return data(dollars, 0 < dollars && dollars < kSmall ? fmt::format("{:.4f}", dollars)
+                                                       : fmt::format("{:.2f}", dollars));
+}
+
+Markup seconds_of(const std::optional<double>& ms) {
+  return ms ? data(*ms, aggregate::seconds(ms)) : none();
+}
+
+Markup per_success(const CostPerSuccess& cost) {
+  const Estimate& e = cost.estimate;
+  if (!e.value) return text(words(e.why));
+  Markup out = usd(*e.value);
+  if (e.interval)
+    return out + Markup(" [") + usd(e.interval->low) + Markup(", ") + usd(e.interval->high) +
+           Markup("]");
+  if (e.why == Why::kUnbounded && cost.low)
+    return out + Markup(" [at least ") + usd(*cost.low) + Markup("]");
+  return out + Markup(" (") + text(words(e.why)) + Markup(")");
+}
+
+}  // namespace proctor::page

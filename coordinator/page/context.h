@@ -1,0 +1,73 @@
+#pragma once
+// What the sections of one page share: the report, numbers for tables and figures, links to sets.
+// Private to the room.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/run_sets.h"
+#include "coordinator/aggregate/task_cells.h"
+#include "coordinator/page/canvas.h"
+#include "coordinator/page/data_table.h"
+#include "coordinator/page/markup.h"
+#include "coordinator/page/page.h"
+
+namespace proctor::page {
+
+class Context {
+ public:
+  explicit Context(const PageInput& input);
+  const CampaignReport& report;
+  const Analysis& analysis;
+  const PageFacts& facts;
+  const MoneyInput* money;
+  TaskCells cells;
+  std::vector<std::uint32_t> methods;  // rows of all tasks, in the report's order
+
+  DataTable table(Markup caption) { return {++tables_, std::move(caption)}; }
+  // The figure with its caption, in a region that scrolls.
+  Markup figure(const Canvas& canvas, const Markup& title, const Markup& desc,
+                const Markup& caption);
+  // The number, linked to the set of its runs where there is one.
+  Markup linked(std::size_t row, std::uint16_t classes, const Markup& shown) const;
+  Markup count(std::size_t row, std::uint16_t classes, std::uint64_t n) const {
+    return linked(row, classes, number(n));
+  }
+  // Position of a method among `methods`, for its shape in figures.
+  std::size_t shape(const std::string& method) const;
+  const MethodRate* rate_of(const std::string& method) const;
+  const MethodPrice* price_of(const std::string& method) const;
+  // Is this a no-op or a reference: what bounds the others?
+  bool is_baseline(const std::string& method) const;
+  bool is_interim() const { return 0 < analysis.open; }
+
+ private:
+  std::uint64_t tables_ = 0, figures_ = 0;
+};
+
+// What was registered, as a table; empty: there is nothing.
+Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
+
+// ---- numbers as they are shown
+// The number for programs beside what people read.
+Markup data(double value, std::string_view shown);
+Markup rate(const std::optional<double>& value);  // "53.1 %"
+// "[19.1, 85.1]", "≤" where a bound was beyond 0 or 100; or why there is none.
+Markup rate_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
+Markup points(const std::optional<double>& value);  // "+17.5"
+Markup points_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
+Markup p_value(const std::optional<double>& p);  // "0.0117", "<0.0001"
+Markup money_of(MicroUsd amount);                // "0.80"
+Markup money_of(const std::optional<MicroUsd>& amount);
+// Of a fraction of a micro-dollar, as estimators give it.
+Markup usd(double dollars);
+Markup seconds_of(const std::optional<double>& ms);
+Markup none();  // "-"
+
+// "1.70 [0.79, 5.92]", "1.70 [at least 0.79]": dollars of a success.
+Markup per_success(const CostPerSuccess& cost);
+
+}  // namespace proctor::page

@@ -1,0 +1,265 @@
+// Money: what success costs, and how the envelopes went down.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "coordinator/aggregate/format.h"
+#include "coordinator/page/sections.h"
+
+namespace proctor::page {
+namespace {
+
+struct Spot {
+  std::string method;
+  double cost = 0, success = 0;
+  std::optional<Interval> of_cost, of_success;
+  bool front = false;
+  std::optional<double> share;
+};
+
+std::vector<Spot> spots_of(const Context& c) {
+  std::vector<Spot> out;
+  for (const MethodRate& r : c.analysis.rates) {
+    const MethodPrice* p = c.price_of(r.method);
+    if (!r.rate.value || p == nullptr || !p->of_run.value) continue;
+    out.push_back({r.method, *p->of_run.value, *r.rate.value, p->of_run.interval, r.rate.interval,
+                   p->undominated.value_or(false), p->undominated_share});
+  }
+  std::ranges::stable_sort(out, {}, &Spot::cost);
+  return out;
+}
+
+std::string dollars(double amount) {
+  return amount < 0.1 ? fmt::format("{:.3g}", amount) : fmt::format("{:.2f}", amount);
+}
+
+}  // namespace
+
+Markup frontier_figure(Context& c) {
+  const std::vector<Spot> spots = spots_of(c);
+  constexpr std::size_t kMethods = 64;
+  if (spots.size() < 2 || kMethods < spots.size()) return {};
+  double least = 0, most = 0;
+  for (const Spot& s : spots) {
+    if (0 < s.cost) least = least == 0 ? s.cost : std::min(least, s.cost);
+    most = std::max({most, s.cost, s.of_cost ? s.of_cost->high : 0});
+  }
+  if (most <= 0) return {};
+  // Prices that lie far apart stand on a scale of ratios; what costs nothing then stands at its
+  // edge.
+  constexpr double kFar = 20;
+  const bool is_log = 0 < least && kFar < most / least;
+  constexpr double kLeft = 64, kRight = 610, kUp = 24, kDown = 300;
+  const double lowest = is_log ? least / 2 : 0;
+  const std::vector<double> ticks = round_ticks(most, 5);
+  const Scale linear(0, is_log ? most : ticks.back() * 1.04, kLeft, kRight);
+  const Scale ratio(is_log ? std::log(lowest) : 0, is_log ? std::log(most * 1.3) : 1, kLeft,
+                    kRight);
+  const auto x = [&](double cost) {
+    if (!is_log) return linear.clamped(cost);
+    return cost <= lowest ? kLeft : ratio.clamped(std::log(cost));
+  };
+  const Scale y(0, 1, kDown, kUp);
+  Canvas canvas(kFigureWidth, 346);
+  for (int p = 0; p <= 100; p += 25) {
+    canvas.line("grid", {kLeft, y.at(p / kPercent)}, {kRight, y.at(p / kPercent)});
+    canvas.words_end("quiet", {kLeft - 8, y.at(p / kPercent) + 4},
+                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
+  }
+  if (is_log) {
+    for (int e = static_cast<int>(std::floor(std::log10(lowest))); e <= 12; ++e) {
+      const double at = std::pow(10, e);
+      if (at < lowest || most * 1.3 < at) continue;
+      canvas.line("grid", {x(at), kUp}, {x(at), kDown});
+      canvas.words_mid("quiet", {x(at), kDown + 18}, text(dollars(at)));
+    }
+  } else {
+    for (const double at : ticks)
+      canvas.words_mid("quiet", {x(at), kDown + 18}, text(at == 0 ? "0" : dollars(at)));
+  }
+  canvas.words_mid("quiet", {(kLeft + kRight) / 2, kDown + 38},
+                   Markup("cost of a run, ") + text(c.report.unit) +
+                       (is_log ? Markup(" (scale of ratios)") : Markup()));
+  std::vector<Point> steps;
+  for (const Spot& s : spots) {
+    if (!s.front) continue;
+    if (!steps.empty()) steps.push_back({x(s.cost), steps.back().y});
+    steps.push_back({x(s.cost), y.at(s.success)});
+  }
+  if (!steps.empty()) {
+    steps.push_back({kRight, steps.back().y});
+    canvas.polyline("steps", steps);
+  }
+  std::string desc;
+  std::vector<std::pair<double, Markup>> names;
+  for (const Spot& s : spots) {
+    const Point at{x(s.cost), y.at(s.success)};
+    if (s.of_cost) canvas.line("whisker", {x(s.of_cost->low), at.y}, {x(s.of_cost->high), at.y});
+    if (s.of_success)
+      canvas.line("whisker", {at.x, y.clamped(s.of_success->low)},
+                  {at.x, y.clamped(s.of_success->high)});
+    canvas.marker("dot", c.shape(s.method), at);
+    Markup name = text(s.method, 30) + Markup(" ") +
+                  text(aggregate::percent(s.success) + " % at " + dollars(s.cost));
+    if (s.share) name << Markup(", front ") << text(aggregate::percent(*s.share) + " %");
+    names.emplace_back(at.y, name);
+    desc += (desc.empty() ? "" : "; ") + s.method + " " + aggregate::percent(s.success) + " % at " +
+            dollars(s.cost);
+  }
+  // The order at the right is the order of the marks from above.
+  std::ranges::stable_sort(names, {}, [](const auto& n) { return n.first; });
+  double last = 0;
+  for (const auto& [at, name] : names) {
+    last = std::max(at + 4, last + 16);
+    canvas.words("label", {kRight + 14, last}, name);
+  }
+  return c.figure(canvas, "Success against cost", text(desc, 1'000),
+                  Markup("Up and to the left is better. Lines of a mark: intervals of both over "
+                         "tasks; dashed steps: methods that no other beats in both; \"front\": in "
+                         "what share of ") +
+                      number(c.report.details->draws) +
+                      Markup(" resampled campaigns a method is one of these."));
+}
+
+namespace {
+
+struct Step {
+  std::int64_t at = 0;
+  std::int64_t spent = 0, held = 0;  // changes, micro-dollars
+};
+
+using Attempt = MoneyInput::Attempt;
+
+// Changes of one envelope in the order of time.
+std::vector<Step> steps_of(const MoneyInput& money, std::uint32_t scope) {
+  std::vector<Step> out;
+  const auto in_scope = [&](std::uint32_t run) {
+    const auto& path = money.runs[run].path;
+    return std::ranges::find(path, scope) != path.end();
+  };
+  for (const Attempt& a : money.attempts) {
+    if (a.granted_at.raw() == 0 || !in_scope(a.run)) continue;
+    out.push_back({a.granted_at.raw(), 0, a.ask.micros()});
+    if (a.money == Attempt::Money::kSettled)
+      out.push_back({a.settled_at.raw(), a.charged.micros(), -a.ask.micros()});
+    if (a.money == Attempt::Money::kNone && a.returned_at.raw() != 0)
+      out.push_back({a.returned_at.raw(), 0, -a.ask.micros()});
+  }
+  std::ranges::stable_sort(out, [](const Step& a, const Step& b) {
+    return a.at != b.at ? a.at < b.at : a.held < b.held;
+  });
+  return out;
+}
+
+struct Levels {
+  double spent = 0, held = 0;
+};
+
+// The level at the end of each of so many parts of the time, and the highest in it.
+std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from, std::int64_t to,
+                              std::size_t parts) {
+  std::vector<Levels> out(parts);
+  std::int64_t spent = 0, held = 0;
+  std::size_t next = 0;
+  for (std::size_t p = 0; p < parts; ++p) {
+    const std::int64_t end = from + aggregate::scaled(to - from, static_cast<std::int64_t>(p) + 1,
+                                                      static_cast<std::int64_t>(parts));
+    std::int64_t most = held;
+    while (next < steps.size() && (steps[next].at <= end || p + 1 == parts)) {
+      spent += steps[next].spent;
+      held += steps[next].held;
+      most = std::max(most, held);
+      ++next;
+    }
+    out[p] = {static_cast<double>(spent) / 1e6, static_cast<double>(most) / 1e6};
+  }
+  return out;
+}
+
+}  // namespace
+
+Markup burndown_figure(Context& c) {
+  if (c.money == nullptr) return {};
+  const MoneyInput& money = *c.money;
+  std::int64_t from = 0, to = 0;
+  const auto see = [&](WallTime at) {
+    if (at.raw() == 0) return;
+    from = from == 0 ? at.raw() : std::min(from, at.raw());
+    to = std::max(to, at.raw());
+  };
+  for (const Attempt& a : money.attempts) {
+    see(a.granted_at);
+    see(a.settled_at);
+  }
+  if (from == 0 || to <= from) return {};
+  const MoneyView view = build_money(money);
+  // Those that most was spent in, the whole campaign first; a small campaign shows few.
+  std::vector<std::uint32_t> scopes;
+  for (std::uint32_t s = 1; s < money.scopes.size(); ++s)
+    if (view.envelopes[s].spent != MicroUsd::zero() && money.scopes[s].cap < money.scopes[0].cap)
+      scopes.push_back(s);
+  std::ranges::stable_sort(scopes, [&](std::uint32_t a, std::uint32_t b) {
+    return view.envelopes[b].spent < view.envelopes[a].spent;
+  });
+  constexpr std::size_t kPanels = 6, kParts = 300, kBuckets = 60'000'000;
+  // Each panel looks at every attempt.
+  const std::size_t affordable =
+      std::max<std::size_t>(1, kBuckets / std::max<std::size_t>(1, money.attempts.size() * 16));
+  const std::size_t wanted = std::min(kPanels - 1, affordable - 1);
+  if (wanted < scopes.size()) scopes.resize(wanted);
+  scopes.insert(scopes.begin(), 0);
+  constexpr double kLeft = 90, kRight = 780, kPanel = 110, kGap = 52, kTop = 34;
+  Canvas canvas(kFigureWidth,
+                static_cast<int>(kTop + (kPanel + kGap) * static_cast<double>(scopes.size())));
+  double top = kTop;
+  for (const std::uint32_t s : scopes) {
+    const std::vector<Step> steps = steps_of(money, s);
+    const std::vector<Levels> levels = levels_of(steps, from, to, kParts);
+    const double cap = static_cast<double>(money.scopes[s].cap.micros()) / 1e6;
+    double most = cap;
+    for (const Levels& l : levels) most = std::max(most, l.spent + l.held);
+    const Scale y(0, most <= 0 ? 1 : most, top + kPanel, top);
+    std::vector<Point> held{{kLeft, y.at(0)}}, spent{{kLeft, y.at(0)}};
+    for (std::size_t p = 0; p < levels.size(); ++p) {
+      const double x = kLeft + (kRight - kLeft) * static_cast<double>(p + 1) / kParts;
+      const auto step_to = [&](std::vector<Point>& line, double level) {
+        if (0.05 < std::abs(line.back().y - y.at(level))) {
+          line.push_back({x, line.back().y});
+          line.push_back({x, y.at(level)});
+        }
+      };
+      step_to(held, levels[p].spent + levels[p].held);
+      step_to(spent, levels[p].spent);
+    }
+    for (std::vector<Point>* line : {&held, &spent}) {
+      line->push_back({kRight, line->back().y});
+      line->push_back({kRight, y.at(0)});
+    }
+    canvas.words("strong", {kLeft, top - 10}, text(money.scopes[s].name, 60));
+    canvas.polygon("held", held);
+    canvas.polygon("spent", spent);
+    canvas.line("cap", {kLeft, y.at(cap)}, {kRight, y.at(cap)});
+    canvas.line("axis", {kLeft, y.at(0)}, {kRight, y.at(0)});
+    canvas.words_end("quiet", {kLeft - 8, y.at(0) + 4}, "0");
+    canvas.words("label", {kRight + 10, y.at(cap) + 4},
+                 Markup("cap ") + money_of(money.scopes[s].cap));
+    canvas.words("label", {kRight + 10, std::max(y.at(levels.back().spent) + 4, y.at(cap) + 20)},
+                 Markup("spent ") + money_of(view.envelopes[s].spent));
+    const double minutes = static_cast<double>(to - from) / 60'000;
+    for (int part = 0; part <= 4; ++part)
+      canvas.words_mid("quiet", {kLeft + (kRight - kLeft) * part / 4, top + kPanel + 16},
+                       text(minutes < 3     ? fmt::format("{:.0f} s", minutes * 60 * part / 4)
+                            : minutes < 180 ? fmt::format("{:.1f} min", minutes * part / 4)
+                                            : fmt::format("{:.1f} h", minutes / 60 * part / 4)));
+    top += kPanel + kGap;
+  }
+  return c.figure(
+      canvas, "Money over time",
+      Markup("Spent ") + money_of(view.envelopes[0].spent) + Markup(" of ") +
+          money_of(money.scopes[0].cap) + Markup(" ") + text(c.report.unit),
+      Markup("Dark: spent; light above it: reserved for runs under way; line: the cap as it holds "
+             "now. The envelopes with most spending; all of them: proctor budget CAMPAIGN."));
+}
+
+}  // namespace proctor::page

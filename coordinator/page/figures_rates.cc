@@ -1,0 +1,319 @@
+// Rates and their differences: forest, contrasts, differences task by task, several tries.
+#include <algorithm>
+#include <cmath>
+
+#include "coordinator/aggregate/format.h"
+#include "coordinator/page/sections.h"
+
+namespace proctor::page {
+namespace {
+
+constexpr int kPlotFrom = 250, kPlotTo = 640, kLine = 24;
+constexpr std::size_t kRateLabel = 34;
+constexpr std::size_t kForestRows = 200;
+
+std::string words_of(const std::optional<double>& value, const std::optional<Interval>& interval) {
+  if (!value) return "no rate";
+  return interval ? aggregate::percent_with_interval(value, interval)
+                  : aggregate::percent(*value) + " %";
+}
+
+std::string signed_words(double difference) {
+  const std::string size = aggregate::percent(std::abs(difference));
+  if (size == "0.0") return size;
+  return (difference < 0 ? "\xE2\x88\x92" : "+") + size;
+}
+
+// "+50", "0": of an axis.
+Markup axis_points(int p) {
+  return text((0 < p ? "+" : p < 0 ? "\xE2\x88\x92" : "") + std::to_string(std::abs(p)));
+}
+
+void whisker(Canvas& canvas, Literal style, const Scale& x, const Interval& interval, double y,
+             double half) {
+  const double low = x.clamped(interval.low), high = x.clamped(interval.high);
+  canvas.line(style, {low, y}, {high, y});
+  canvas.line(style, {low, y - half}, {low, y + half});
+  canvas.line(style, {high, y - half}, {high, y + half});
+}
+
+void percent_axis(Canvas& canvas, const Scale& x, double top, double bottom) {
+  for (int p = 0; p <= 100; p += 25) {
+    canvas.line("grid", {x.at(p / kPercent), top}, {x.at(p / kPercent), bottom});
+    canvas.words_mid("quiet", {x.at(p / kPercent), top - 8},
+                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
+  }
+}
+
+// Rows of the forest: those of all tasks, then the strata that differ.
+std::vector<std::size_t> forest_rows(const Context& c) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < c.report.rows.size() && out.size() < kForestRows; ++i)
+    if (!is_only_level(c.report, c.report.rows[i].key)) out.push_back(i);
+  return out;
+}
+
+std::optional<double> value_of(const Context& c, const ReportRow& row) {
+  if (row.key.empty()) {
+    const MethodRate* r = c.rate_of(row.method);
+    return r == nullptr ? std::nullopt : r->rate.value;
+  }
+  return row.by_task ? std::optional(row.by_task->mean) : std::nullopt;
+}
+
+std::optional<Interval> interval_of(const Context& c, const ReportRow& row) {
+  if (!row.key.empty()) return row.interval;
+  const MethodRate* r = c.rate_of(row.method);
+  return r == nullptr ? std::nullopt : r->rate.interval;
+}
+
+}  // namespace
+
+Markup forest_figure(Context& c) {
+  const std::vector<std::size_t> rows = forest_rows(c);
+  if (rows.empty()) return {};
+  constexpr double kTop = 40;
+  std::vector<std::pair<double, std::size_t>> lines;  // where each row is
+  std::vector<std::pair<double, std::string>> groups;
+  double y = kTop;
+  std::string last = "\n";
+  for (const std::size_t at : rows) {
+    const ReportRow& row = c.report.rows[at];
+    const std::string group = row.key.empty() ? "all tasks" : row.key + "=" + row.value;
+    if (group != last) {
+      if (last != "\n") y += 8;
+      y += kLine;
+      groups.emplace_back(y, group);
+      last = group;
+    }
+    y += kLine;
+    lines.emplace_back(y, at);
+  }
+  const double bottom = y + 12;
+  Canvas canvas(kFigureWidth, static_cast<int>(bottom) + 8);
+  const Scale x(0, 1, kPlotFrom, kPlotTo);
+  percent_axis(canvas, x, kTop - 4, bottom);
+  const std::string& baseline =
+      c.analysis.contrasts.empty() ? std::string() : c.analysis.contrasts.front().b;
+  if (const MethodRate* r = c.rate_of(baseline); r != nullptr && r->rate.value)
+    canvas.line("reference", {x.at(*r->rate.value), kTop}, {x.at(*r->rate.value), bottom});
+  for (const auto& [at, name] : groups) canvas.words("strong", {8, at}, text(name, kRateLabel));
+  std::string desc;
+  for (const auto& [base, at] : lines) {
+    const ReportRow& row = c.report.rows[at];
+    canvas.words("label", {24, base}, text(row.method, kRateLabel));
+    const double middle = base - 4.5;
+    const std::optional<double> value = value_of(c, row);
+    if (!value) {
+      canvas.words("quiet", {kPlotFrom + 6, base}, "no scorable run");
+      continue;
+    }
+    if (row.bounds) whisker(canvas, "bound", x, *row.bounds, middle + 6, 3);
+    const std::optional<Interval> interval = interval_of(c, row);
+    if (interval) whisker(canvas, "whisker", x, *interval, middle, 5);
+    canvas.marker("dot", c.shape(row.method), {x.clamped(*value), middle});
+    canvas.words(
+        "label", {kPlotTo + 16, base},
+        text(words_of(value, interval)) + Markup("  ") +
+            number(row.by_task ? row.by_task->tasks : 0) +
+            (row.by_task && row.by_task->tasks == 1 ? Markup(" task, ") : Markup(" tasks, ")) +
+            number(row.success) + Markup("/") + number(row.scorable()));
+    if (row.key.empty())
+      desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
+  }
+  return c.figure(canvas, "Success rates over tasks", text(desc, 1'000),
+                  "Mark: success rate over tasks; solid whisker: its interval; dashed: where it "
+                  "lies whatever errors and invalid runs would have been; dashed upright: the "
+                  "first baseline. Numbers: tasks, and successes of scorable runs.");
+}
+
+Markup contrast_figure(Context& c) {
+  if (c.analysis.contrasts.empty()) return {};
+  constexpr double kTop = 40;
+  const double bottom = kTop + kLine * static_cast<double>(c.analysis.contrasts.size()) + 12;
+  Canvas canvas(kFigureWidth, static_cast<int>(bottom) + 8);
+  const Scale x(-1, 1, kPlotFrom, kPlotTo);
+  const double effect = c.analysis.plan.min_effect.real();
+  canvas.rect("band", {x.at(-effect), kTop - 4}, x.at(effect) - x.at(-effect), bottom - kTop + 4);
+  for (int p = -100; p <= 100; p += 50) {
+    canvas.line("grid", {x.at(p / kPercent), kTop - 4}, {x.at(p / kPercent), bottom});
+    canvas.words_mid("quiet", {x.at(p / kPercent), kTop - 12}, axis_points(p));
+  }
+  canvas.line("reference", {x.at(0), kTop - 4}, {x.at(0), bottom});
+  double base = kTop + 14;
+  std::string desc;
+  for (const Contrast& contrast : c.analysis.contrasts) {
+    canvas.words("label", {8, base}, text(contrast.a + " \xE2\x88\x92 " + contrast.b, kRateLabel));
+    const Estimate& d = contrast.difference.estimate;
+    if (d.value) {
+      const double middle = base - 4.5;
+      if (contrast.bounds) whisker(canvas, "bound", x, contrast.bounds->identified, middle + 6, 3);
+      if (d.interval) whisker(canvas, "whisker", x, *d.interval, middle, 5);
+      canvas.marker("dot", c.shape(contrast.a), {x.clamped(*d.value), middle});
+      desc += (desc.empty() ? "" : "; ") + contrast.a + " less " + contrast.b + " " +
+              signed_words(*d.value) + " points, " + std::string(words(contrast.verdict));
+      canvas.words(
+          "label", {kPlotTo + 16, base},
+          text(signed_words(*d.value)) +
+              (d.interval ? Markup(" [") + text(signed_words(d.interval->low)) + Markup(", ") +
+                                text(signed_words(d.interval->high)) + Markup("]")
+                          : Markup()) +
+              Markup("  ") + text(words(contrast.verdict)));
+    } else {
+      canvas.words("quiet", {kPlotFrom + 6, base}, "nothing to compare");
+    }
+    base += kLine;
+  }
+  return c.figure(canvas, "Differences between methods, in points", text(desc, 1'000),
+                  "To the right of 0 the first method is better. Mark and solid whisker: mean "
+                  "difference over tasks with its interval; dashed: bounds; shaded: differences "
+                  "too small to matter, by the plan. Whiskers that reach an edge go on beyond it "
+                  "or end there; the table has the numbers.");
+}
+
+namespace {
+
+struct TaskDifference {
+  double d = 0;
+  std::size_t task = 0;
+};
+
+std::vector<TaskDifference> differences_of(const Context& c, const Contrast& x) {
+  std::vector<TaskDifference> out;
+  const std::size_t a = c.cells.method(x.a), b = c.cells.method(x.b);
+  const auto rate_in = [](const TaskCell& cell) {
+    return static_cast<double>(cell.success) / static_cast<double>(cell.scorable);
+  };
+  for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
+    const TaskCell &of_a = c.cells.at(i, a), &of_b = c.cells.at(i, b);
+    if (of_a.scorable == 0 || of_b.scorable == 0) continue;
+    out.push_back({rate_in(of_a) - rate_in(of_b), i});
+  }
+  std::ranges::stable_sort(out, {}, &TaskDifference::d);
+  return out;
+}
+
+// Above so many tasks bars are too thin: how many tasks there are of each difference.
+Markup differences_histogram(Context& c, const Contrast& x,
+                             const std::vector<TaskDifference>& tasks, const Markup& title,
+                             const Markup& desc) {
+  constexpr std::size_t kBins = 41;
+  std::vector<std::size_t> bins(kBins);
+  for (const TaskDifference& t : tasks)
+    ++bins[static_cast<std::size_t>(std::lround((t.d + 1) / 2 * (kBins - 1)))];
+  const std::size_t most = std::ranges::max(bins);
+  Canvas canvas(kFigureWidth, 240);
+  const Scale across(-1, 1, 60, kFigureWidth - 40), up(0, static_cast<double>(most), 200, 30);
+  const double wide = (kFigureWidth - 100.0) / (kBins - 1) - 2;
+  for (std::size_t b = 0; b < kBins; ++b) {
+    if (bins[b] == 0) continue;
+    const double d = static_cast<double>(b) / (kBins - 1) * 2 - 1;
+    const double y = up.at(static_cast<double>(bins[b]));
+    canvas.rect(d < 0   ? Literal("worse")
+                : d > 0 ? Literal("better")
+                        : Literal("invalid"),
+                {across.at(d) - wide / 2, y}, wide, 200 - y);
+  }
+  canvas.line("axis", {50, 200}, {kFigureWidth - 10.0, 200});
+  for (int p = -100; p <= 100; p += 50)
+    canvas.words_mid("quiet", {across.at(p / kPercent), 218}, axis_points(p));
+  canvas.words("quiet", {8, 34}, number(most) + Markup(" tasks"));
+  return c.figure(canvas, title, desc,
+                  Markup("Tasks by difference, in points: left of 0 ") + text(x.b) +
+                      Markup(" did better, right of it ") + text(x.a) + Markup("."));
+}
+
+}  // namespace
+
+Markup differences_figure(Context& c, const Contrast& x) {
+  const std::vector<TaskDifference> tasks = differences_of(c, x);
+  if (tasks.size() < 2) return {};
+  const Markup title = Markup("Task by task: ") + text(x.a) + Markup(" less ") + text(x.b);
+  const Markup desc = text(x.a) + Markup(" better in ") + number(x.a_better) + Markup(", ") +
+                      text(x.b) + Markup(" better in ") + number(x.b_better) + Markup(" of ") +
+                      number(tasks.size()) + Markup(" tasks");
+  constexpr std::size_t kBars = 300;
+  if (kBars < tasks.size()) return differences_histogram(c, x, tasks, title, desc);
+  constexpr double kLeft = 60, kUp = 30, kDown = 210;
+  Canvas canvas(kFigureWidth, 250);
+  const Scale y(-1, 1, kDown, kUp);
+  for (int p = -100; p <= 100; p += 50) {
+    canvas.line("grid", {kLeft, y.at(p / kPercent)}, {kFigureWidth - 10.0, y.at(p / kPercent)});
+    canvas.words_end("quiet", {kLeft - 8, y.at(p / kPercent) + 4}, axis_points(p));
+  }
+  const double step = (kFigureWidth - 10 - kLeft) / static_cast<double>(tasks.size());
+  const double wide = std::min(step * 0.8, 44.0);
+  constexpr std::size_t kNamed = 12;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const double d = tasks[i].d, middle = kLeft + step * (static_cast<double>(i) + 0.5);
+    const double from = std::min(y.at(d), y.at(0)), to = std::max(y.at(d), y.at(0));
+    if (d == 0)
+      canvas.marker("invalid", 0, {middle, y.at(0)});
+    else
+      canvas.rect(d < 0 ? Literal("worse") : Literal("better"), {middle - wide / 2, from}, wide,
+                  to - from);
+    if (tasks.size() <= kNamed)
+      canvas.words_mid(
+          "quiet", {middle, kDown + 20},
+          text(c.cells.tasks[tasks[i].task], static_cast<std::size_t>(std::max(6.0, step / 8))));
+  }
+  canvas.line("axis", {kLeft, y.at(0)}, {kFigureWidth - 10.0, y.at(0)});
+  return c.figure(canvas, title, desc,
+                  Markup("A bar is a task, in points: upward ") + text(x.a) +
+                      Markup(" did better, downward ") + text(x.b) +
+                      Markup("; a dot: both alike. Every task stands in the appendix."));
+}
+
+Markup pass_figure(Context& c) {
+  std::uint32_t most = 0;
+  for (const MethodRate& r : c.analysis.rates)
+    for (std::size_t i = 0; i < r.pass.size(); ++i)
+      if (0 < r.pass[i].tasks) most = std::max(most, c.analysis.plan.pass_k[i]);
+  constexpr std::size_t kMethods = 8;
+  if (most < 2 || kMethods < c.analysis.rates.size()) return {};
+  constexpr double kLeft = 60, kRight = 700, kUp = 24, kDown = 230;
+  Canvas canvas(kFigureWidth, 270);
+  const Scale x(1, most, kLeft + 10, kRight), y(0, 1, kDown, kUp);
+  for (int p = 0; p <= 100; p += 25) {
+    canvas.line("grid", {kLeft, y.at(p / kPercent)}, {kRight + 10, y.at(p / kPercent)});
+    canvas.words_end("quiet", {kLeft - 8, y.at(p / kPercent) + 4},
+                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
+  }
+  for (const std::uint32_t k : c.analysis.plan.pass_k)
+    if (k <= most) canvas.words_mid("quiet", {x.at(k), kDown + 20}, number(k));
+  canvas.words_mid("quiet", {(kLeft + kRight) / 2, kDown + 38}, "tries (k)");
+  // Names stand at the ends of curves, pushed apart where they would lie on each other.
+  std::vector<std::pair<double, Markup>> names;
+  std::string desc;
+  for (const MethodRate& r : c.analysis.rates) {
+    std::vector<Point> any, every;
+    for (std::size_t i = 0; i < r.pass.size(); ++i) {
+      const double k = c.analysis.plan.pass_k[i];
+      if (most < c.analysis.plan.pass_k[i]) continue;
+      if (const auto& v = r.pass[i].at_least_one.value) any.push_back({x.at(k), y.clamped(*v)});
+      if (const auto& v = r.pass[i].all.value) every.push_back({x.at(k), y.clamped(*v)});
+    }
+    if (any.empty()) continue;
+    canvas.polyline("curve", any);
+    canvas.polyline("steps", every);
+    for (const Point& p : any) canvas.marker("dot", c.shape(r.method), p);
+    for (const Point& p : every) canvas.marker("dot", c.shape(r.method), p);
+    names.emplace_back(any.back().y, text(r.method, kRateLabel) + Markup(", at least one"));
+    if (!every.empty())
+      names.emplace_back(every.back().y, text(r.method, kRateLabel) + Markup(", all"));
+    desc += (desc.empty() ? "" : "; ") + r.method;
+  }
+  if (names.empty()) return {};
+  std::ranges::stable_sort(names, {}, [](const auto& n) { return n.first; });
+  double last = -100;
+  for (const auto& [at, name] : names) {
+    last = std::max(at + 4, last + 15);
+    canvas.words("label", {kRight + 18, last}, name);
+  }
+  return c.figure(canvas, "How likely a task is solved when it is tried k times",
+                  Markup("pass@k and pass^k of ") + text(desc, 1'000) + Markup("; see the table"),
+                  "Solid: at least one of k tries succeeds (pass@k). Dashed: all k do (pass^k). "
+                  "Far apart: runs of a task come out differently.");
+}
+
+}  // namespace proctor::page

@@ -1,0 +1,150 @@
+#include "coordinator/page/markup.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "common/base/assert.h"
+#include "common/base/text.h"
+
+namespace proctor::page {
+
+class Maker {
+ public:
+  static Markup of(std::string bytes) { return {Markup::Made{}, std::move(bytes)}; }
+};
+
+namespace {
+
+// U+FFFE and U+FFFF are no characters of XML.
+bool is_no_character(std::string_view text, std::size_t at) {
+  return text.substr(at, 2) == "\xEF\xBF" && at + 2 < text.size() &&
+         (text[at + 2] == '\xBE' || text[at + 2] == '\xBF');
+}
+
+void append_escaped(std::string& out, std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else if (is_no_character(text, i)) {
+      out += text[i + 2] == '\xBE' ? "\\xef\\xbf\\xbe" : "\\xef\\xbf\\xbf";
+      i += 2;
+    } else
+      out += c;
+  }
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  append_escaped(out, text);
+  return out;
+}
+
+void append_open(std::string& out, Literal tag, Attributes attributes) {
+  out += '<';
+  out += tag.text();
+  for (const Attribute& a : attributes) {
+    out += ' ';
+    out += a.name.text();
+    out += "=\"";
+    out += a.value.escaped();
+    out += '"';
+  }
+}
+
+constexpr std::size_t kAttributeBytes = 200;
+
+}  // namespace
+
+Markup::Markup(Literal words) : bytes_(escaped(words.text())) {}
+
+std::string Markup::escaped_words(std::string_view words) {
+  return escaped(words);
+}
+
+Value::Value(Literal ours) : escaped_(page::escaped(ours.text())) {}
+
+Value Value::escape(std::string_view ours) {
+  return {Escaped{}, page::escaped(ours)};
+}
+
+Value attribute_text(std::string_view outside) {
+  return {Value::Escaped{}, escaped(printable(outside, kAttributeBytes))};
+}
+
+Value numbered(Literal prefix, std::uint64_t number, Literal suffix) {
+  return {Value::Escaped{}, escaped(fmt::format("{}{}{}", prefix.text(), number, suffix.text()))};
+}
+
+Value tenths(double value) {
+  PROCTOR_ASSERT(std::isfinite(value));
+  const long long n = std::llround(value * 10);
+  const long long size = n < 0 ? -n : n;
+  return {Value::Escaped{}, size % 10 == 0
+                                ? fmt::format("{}{}", n < 0 ? "-" : "", size / 10)
+                                : fmt::format("{}{}.{}", n < 0 ? "-" : "", size / 10, size % 10)};
+}
+
+Value full(double value) {
+  PROCTOR_ASSERT(std::isfinite(value));
+  return {Value::Escaped{}, fmt::format("{:.12g}", value)};
+}
+
+Value points_of(const std::string& path) {
+  PROCTOR_ASSERT(path.find_first_not_of("0123456789.,- ") == std::string::npos);
+  return {Value::Escaped{}, path};
+}
+
+Markup text(std::string_view outside, std::size_t bytes_max) {
+  return Maker::of(escaped(printable(outside, bytes_max)));
+}
+
+Markup number(std::uint64_t n) {
+  return Maker::of(std::to_string(n));
+}
+
+Markup element(Literal tag, Attributes attributes, const Markup& content) {
+  std::string out;
+  out.reserve(content.bytes().size() + 64);
+  append_open(out, tag, attributes);
+  out += '>';
+  out += content.bytes();
+  out += "</";
+  out += tag.text();
+  out += '>';
+  return Maker::of(std::move(out));
+}
+
+Markup element(Literal tag, const Markup& content) {
+  return element(tag, {}, content);
+}
+
+Markup empty_element(Literal tag, Attributes attributes) {
+  std::string out;
+  append_open(out, tag, attributes);
+  out += "/>";
+  return Maker::of(std::move(out));
+}
+
+Markup style_sheet(Literal css) {
+  PROCTOR_ASSERT(css.text().find_first_of("<&") == std::string_view::npos);
+  std::string out = "<style>";
+  out += css.text();
+  out += "</style>\n";
+  return Maker::of(std::move(out));
+}
+
+Markup line_end() {
+  return Maker::of("\n");
+}
+
+}  // namespace proctor::page

@@ -1,0 +1,107 @@
+#pragma once
+// What a page is made of.  Markup comes from the functions here and nowhere else: its tags, names
+// and classes are texts of our own sources, and whatever a campaign, a method or an agent wrote
+// gets in through text(), escaped.  A std::string beside markup does not compile.  Pure.
+//
+// What is made is well-formed XML and HTML at once (polyglot): every element is closed, no named
+// entity but XML's own five is used.
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace proctor::page {
+
+// A text of our own sources: the compiler knows it, so nobody else can choose it.
+class Literal {
+ public:
+  // Implicit: a quoted name in our code is one.
+  template <std::size_t N>
+  consteval Literal(const char (&text)[N]) : text_(text, N - 1) {}  // NOLINT
+  constexpr std::string_view text() const { return text_; }
+
+ private:
+  std::string_view text_;
+};
+
+class Markup {
+ public:
+  Markup() = default;
+  // Our own words, escaped too.
+  Markup(Literal words);  // NOLINT(google-explicit-constructor)
+  template <std::size_t N>
+  Markup(const char (&words)[N])  // NOLINT
+      : Markup(Made{}, escaped_words({words, N - 1})) {}
+  const std::string& bytes() const { return bytes_; }
+  bool empty() const { return bytes_.empty(); }
+  Markup& operator<<(const Markup& more) {
+    bytes_ += more.bytes_;
+    return *this;
+  }
+  friend Markup operator+(Markup a, const Markup& b) {
+    a << b;
+    return a;
+  }
+
+ private:
+  struct Made {};
+  Markup(Made, std::string bytes) : bytes_(std::move(bytes)) {}
+  static std::string escaped_words(std::string_view words);
+  friend class Maker;
+  std::string bytes_;
+};
+
+// Value of an attribute: ours, a number, or somebody's text escaped by attribute_text().
+class Value {
+ public:
+  Value(Literal ours);  // NOLINT(google-explicit-constructor)
+  template <std::size_t N>
+  Value(const char (&ours)[N]) : Value(escape(std::string_view(ours, N - 1))) {}  // NOLINT
+  template <std::integral Number>
+  Value(Number number) : escaped_(std::to_string(number)) {}  // NOLINT(google-explicit-constructor)
+  const std::string& escaped() const { return escaped_; }
+
+ private:
+  struct Escaped {};
+  Value(Escaped, std::string escaped) : escaped_(std::move(escaped)) {}
+  static Value escape(std::string_view ours);
+  friend Value attribute_text(std::string_view outside);
+  friend Value numbered(Literal prefix, std::uint64_t number, Literal suffix);
+  friend Value tenths(double value);
+  friend Value points_of(const std::string& path);
+  friend Value full(double value);
+  std::string escaped_;
+};
+// Requires: not the value of an attribute that is an address; those are numbered().
+Value attribute_text(std::string_view outside);
+// "#set-17"
+Value numbered(Literal prefix, std::uint64_t number, Literal suffix = "");
+// 12.3
+Value tenths(double value);
+// Twelve significant digits.
+Value full(double value);
+// Of SVG's `points`: digits, commas, points and blanks only, else an assertion ends the process.
+Value points_of(const std::string& path);
+
+struct Attribute {
+  Attribute(Literal of, Value is) : name(of), value(std::move(is)) {}
+  Literal name;
+  Value value;
+};
+using Attributes = std::initializer_list<Attribute>;
+
+// Somebody's text: escaped; controls, broken UTF-8 and marks that turn or hide text are shown as
+// \xNN; cut after `bytes_max`.
+Markup text(std::string_view outside, std::size_t bytes_max = 400);
+Markup number(std::uint64_t n);
+Markup element(Literal tag, Attributes attributes, const Markup& content);
+Markup element(Literal tag, const Markup& content);
+Markup empty_element(Literal tag, Attributes attributes);
+// <style>: our own sheet, as it is.  Requires: it has neither '<' nor '&'.
+Markup style_sheet(Literal css);
+// A line feed, for whoever reads the source.
+Markup line_end();
+
+}  // namespace proctor::page

@@ -1,0 +1,188 @@
+// Stability, money and time.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/stats/variance.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/page/sections.h"
+
+namespace proctor::page {
+namespace {
+
+std::vector<Cluster> clusters_of(const Context& c, std::size_t method) {
+  std::vector<Cluster> out;
+  for (std::size_t i = 0; i < c.cells.tasks.size(); ++i)
+    if (const Cluster cluster = c.cells.at(i, method).rate(); 0 < cluster.runs)
+      out.push_back(cluster);
+  return out;
+}
+
+Markup pass_table(Context& c) {
+  DataTable table = c.table(
+      "Several tries: pass@k (at least one of k succeeds) and pass^k (all k do), over "
+      "tasks with k scorable runs");
+  table.words("method").numbers("k").numbers("pass@k").numbers("interval (%)");
+  table.numbers("pass^k").numbers("interval (%)").numbers("tasks").numbers("tasks with fewer runs");
+  for (const MethodRate& r : c.analysis.rates)
+    for (std::size_t i = 0; i < r.pass.size(); ++i) {
+      const PassEstimate& e = r.pass[i];
+      table.row({text(r.method), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
+                 rate_interval(e.at_least_one.interval, e.at_least_one.why), rate(e.all.value),
+                 rate_interval(e.all.interval, e.all.why), number(e.tasks), number(e.too_few)});
+    }
+  return table.empty() ? Markup() : table.finish();
+}
+
+Markup alike_table(Context& c) {
+  DataTable table = c.table(
+      "Are runs of one task alike? Intraclass correlation, and by how much fewer the "
+      "independent runs are than they seem (design effect)");
+  table.words("method").numbers("correlation").numbers("interval").numbers("design effect");
+  for (std::size_t m = 0; m < c.cells.methods.size(); ++m) {
+    const IntraclassCorrelation icc =
+        intraclass_correlation(clusters_of(c, m), c.analysis.plan.alpha.real());
+    const auto two = [](double v) { return text(fmt::format("{:.2f}", v)); };
+    Markup interval = none();
+    if (icc.rho.interval)
+      interval = Markup("[") + two(icc.rho.interval->low) + Markup(", ") +
+                 two(icc.rho.interval->high) + Markup("]");
+    table.row({text(c.cells.methods[m]),
+               icc.rho.value ? two(*icc.rho.value) : text(words(icc.rho.why)), interval,
+               icc.design_effect ? two(*icc.design_effect) : none()});
+  }
+  return table.empty() ? Markup() : table.finish();
+}
+
+}  // namespace
+
+Markup stability(Context& c) {
+  if (c.report.total.scorable() == 0) return element("p", "No run is scorable.");
+  return pass_figure(c) + pass_table(c) + alike_table(c) +
+         element("p",
+                 "Checks are repeated on the untouched tasks by proctor check, before a "
+                 "campaign begins; what stands here is the agents' own variation.");
+}
+
+Markup money_section(Context& c) {
+  const std::string& unit = c.report.unit;
+  if (c.methods.empty()) return element("p", "Nothing was spent.");
+  DataTable prices = c.table(Markup("What a run and a success cost (") + text(unit) +
+                             Markup("; all attempts are paid for, intervals over tasks)"));
+  prices.words("method")
+      .numbers("a run")
+      .numbers("interval")
+      .numbers("a success")
+      .numbers("median run");
+  prices.numbers("dearest run").numbers("on the frontier").numbers("in replicates");
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    const MethodPrice* p = c.price_of(r.method);
+    const auto group = std::ranges::find_if(c.report.costs, [&](const CostRow& row) {
+      return row.by == "method" && row.name == r.method;
+    });
+    const bool has_group = group != c.report.costs.end();
+    Markup interval = none(), front = none(), share = none(), run = none(), success = none();
+    if (p != nullptr) {
+      if (p->of_run.value) run = usd(*p->of_run.value);
+      if (p->of_run.interval)
+        interval = Markup("[") + usd(p->of_run.interval->low) + Markup(", ") +
+                   usd(p->of_run.interval->high) + Markup("]");
+      else if (p->of_run.why != Why::kOk)
+        interval = text(words(p->of_run.why));
+      success = per_success(p->of_success);
+      if (p->undominated) front = *p->undominated ? Markup("yes") : Markup("no");
+      if (p->undominated_share) share = rate(p->undominated_share);
+    }
+    prices.row({text(r.method), run, interval, success,
+                money_of(has_group ? group->median : std::nullopt),
+                money_of(has_group ? group->most : std::nullopt), front, share});
+  }
+  DataTable parts = c.table(Markup("Where it went (") + text(unit) +
+                            Markup("): by what was paid for; reserved for attempts that are paid, "
+                                   "and wasted by infrastructure"));
+  parts.words("group").numbers("runs").numbers("model").numbers("execution").numbers("human");
+  parts.numbers("overhead").numbers("total").numbers("said by agents themselves");
+  parts.numbers("reserved").numbers("wasted");
+  constexpr std::size_t kGroups = 200;
+  std::size_t n = 0;
+  std::string by;
+  for (const CostRow& g : c.report.costs) {
+    if (kGroups < ++n) continue;
+    if (g.by != by) parts.apart();
+    by = g.by;
+    parts.row({text(g.by == "all" ? "all" : g.by + " " + g.name), number(g.runs),
+               money_of(g.cost.model), money_of(g.cost.execution), money_of(g.cost.human),
+               money_of(g.cost.overhead), money_of(g.cost.total()), money_of(g.self_reported.usd),
+               money_of(g.asked), money_of(g.wasted)});
+  }
+  Markup out = frontier_figure(c) + prices.finish() + burndown_figure(c) + parts.finish();
+  if (kGroups < n)
+    out << element("p", Markup("and ") + number(n - kGroups) + Markup(" more in costs.csv"));
+  Markup alerts;
+  constexpr std::size_t kAlerts = 40;
+  for (std::size_t i = 0; i < std::min(kAlerts, c.report.alerts.size()); ++i)
+    alerts << element("li", text(c.report.alerts[i], 2'000)) << line_end();
+  if (!alerts.empty()) out << element("h3", "Alerts about money") << element("ul", alerts);
+  if (!c.report.projection)
+    return out + element("p",
+                         "There is no projection: the campaign has no inputs of one "
+                         "(pilot_cost_model_inputs.json).");
+  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + Markup(")"));
+  projected.words("part").numbers("projected").numbers("of paid runs").numbers("actual");
+  projected.numbers("actual of projected");
+  for (const ComparisonRow& r : c.report.projection->rows)
+    projected.row(
+        {text(r.by + " " + r.name), money_of(r.expected), money_of(r.of_paid), money_of(r.actual),
+         r.ratio_thousandths
+             ? text(aggregate::percent(static_cast<double>(*r.ratio_thousandths) / 1000) + " %")
+             : none()});
+  return out + projected.finish();
+}
+
+Markup time_section(Context& c) {
+  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
+  DataTable table = c.table("Time of a run, from its start to its report (seconds)");
+  table.words("method").numbers("median").numbers("interval").numbers("median of successes");
+  table.numbers("median of failures").numbers("longest");
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    const MethodPrice* p = c.price_of(r.method);
+    Markup interval = none();
+    if (p != nullptr && p->median_ms.estimate.interval)
+      interval = Markup("[") + seconds_of(p->median_ms.estimate.interval->low) + Markup(", ") +
+                 seconds_of(p->median_ms.estimate.interval->high) + Markup("]");
+    else if (p != nullptr && p->median_ms.estimate.why != Why::kOk)
+      interval = text(words(p->median_ms.estimate.why));
+    std::optional<double> longest;
+    if (r.time.longest_ms) longest = static_cast<double>(*r.time.longest_ms);
+    table.row({text(r.method), seconds_of(r.time.median_ms), interval,
+               seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
+               seconds_of(longest)});
+  }
+  struct Phases {
+    std::uint64_t setup = 0, agent = 0, acceptance = 0;
+  };
+  DataTable phases = c.table("Where the time went (minutes of all ended runs together)");
+  phases.words("method").numbers("setup").numbers("agent").numbers("acceptance");
+  const auto minutes = [](std::uint64_t ms) {
+    constexpr double kMinute = 60'000;
+    return text(fmt::format("{:.1f}", static_cast<double>(ms) / kMinute));
+  };
+  for (const std::uint32_t at : c.methods) {
+    Phases sum;
+    for (const std::uint32_t i : c.report.rows[at].runs) {
+      const RunRecord& run = c.report.runs[i];
+      if (run.state != RunRecord::State::kEnded) continue;
+      sum.setup += run.setup_ms;
+      sum.agent += run.agent_ms;
+      sum.acceptance += run.acceptance_ms;
+    }
+    phases.row({text(c.report.rows[at].method), minutes(sum.setup), minutes(sum.agent),
+                minutes(sum.acceptance)});
+  }
+  return until_success_figure(c) + table.finish() + phases.finish() + histogram_figures(c) +
+         workers_figure(c);
+}
+
+}  // namespace proctor::page

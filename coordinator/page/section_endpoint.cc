@@ -1,0 +1,177 @@
+// The answer in full: rates, comparisons, what is not known, strata, stability.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "common/stats/heterogeneity.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/page/sections.h"
+
+namespace proctor::page {
+
+Markup endpoint(Context& c) {
+  if (c.methods.empty()) return element("p", "There is no method.");
+  DataTable table = c.table(Markup("Success rate over tasks, ") +
+                            text(aggregate::confidence(c.analysis.plan.alpha.real())) +
+                            Markup(" intervals; the same over runs is in the appendix"));
+  table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
+  table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
+  for (const bool baselines : {true, false})
+    for (const std::uint32_t at : c.methods) {
+      const std::string& name = c.report.rows[at].method;
+      if (c.is_baseline(name) != baselines) continue;
+      const MethodRate* r = c.rate_of(name);
+      if (r == nullptr) continue;
+      table.row({text(name), c.linked(at, kClassScorable, rate(r->rate.value)),
+                 rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
+                 number(r->reliability.always), number(r->reliability.sometimes),
+                 number(r->reliability.never)});
+    }
+  Markup out = table.finish();
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& row = c.report.rows[at];
+    const auto it = std::ranges::find(c.facts.methods, row.method, &PageFacts::MethodFact::name);
+    if (it == c.facts.methods.end() || it->kind != "noop" || row.scorable() == 0) continue;
+    out << element("p", text(row.method) +
+                            Markup(" changes nothing: where it succeeds the task was solved "
+                                   "already. It did in ") +
+                            c.count(at, kClassSuccess, row.success) + Markup(" of ") +
+                            c.count(at, kClassScorable, row.scorable()) + Markup(" runs."));
+  }
+  return out;
+}
+
+Markup comparisons(Context& c) {
+  if (c.is_interim())
+    return element("p", Markup("Not shown while ") + number(c.analysis.open) +
+                            Markup(" runs are open: no looks before the end are registered, and "
+                                   "who looks until it pleases finds a difference where there is "
+                                   "none."));
+  if (c.analysis.contrasts.empty())
+    return element("p", "There is one method only: nothing to compare it with.");
+  DataTable table = c.table(
+      c.analysis.registered
+          ? Markup("Registered comparisons (points; exact p of sign flips over tasks)")
+          : Markup("Comparisons by the default plan (points; exact p of sign flips over tasks)"));
+  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
+  table.numbers("p").numbers("adjusted p").numbers("tasks").numbers("better").numbers("worse");
+  table.numbers("bounds").numbers("their interval");
+  for (const Contrast& x : c.analysis.contrasts) {
+    const Estimate& d = x.difference.estimate;
+    table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
+               points_interval(d.interval, d.why),
+               p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
+               number(x.tasks), number(x.a_better), number(x.b_better),
+               x.bounds ? points_interval(x.bounds->identified) : none(),
+               x.bounds ? points_interval(x.bounds->interval, Why::kOneTask) : none()});
+  }
+  Markup out = contrast_figure(c) + table.finish(), notes;
+  for (const Contrast& x : c.analysis.contrasts)
+    if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
+      notes << element("li", text(note, 1'000)) << line_end();
+  if (!notes.empty()) out << element("ul", notes);
+  out << element("p",
+                 "\"No difference shown\" is not \"no difference\": the data leave it open. "
+                 "Bounds say where the difference lies whatever acceptance errors and "
+                 "invalid runs would have been.");
+  for (const Contrast& x : c.analysis.contrasts) out << differences_figure(c, x);
+  return out;
+}
+
+Markup unknowns(Context& c) {
+  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
+  DataTable table =
+      c.table(Markup("What is not known: rates over runs with Wilson's ") +
+              text(aggregate::confidence(c.report.alpha)) +
+              Markup(" intervals, and where the success rate lies whatever became of these runs"));
+  table.words("method").numbers("acceptance errors").numbers("of scorable").numbers("interval (%)");
+  table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    table.row({text(r.method), c.count(at, kClassError, r.acceptance_error),
+               rate(r.acceptance_error_rate.rate), rate_interval(r.acceptance_error_rate.interval),
+               c.count(at, kClassInvalid, r.invalid), rate(r.invalid_rate.rate),
+               rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
+  }
+  Markup out = table.finish(), items;
+  for (const std::string& m : unmetered_methods(c.report))
+    items << element("li", text(m, 1'000)) << line_end();
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    if (r.agent_unavailable == 0) continue;
+    items << element("li", text(r.method) + Markup(": its program could not start in ") +
+                               number(r.agent_unavailable) +
+                               Markup(" runs, which are invalid; had they failed, its rate over "
+                                      "runs would be ") +
+                               rate(r.success_rate_started.rate))
+          << line_end();
+  }
+  if (!items.empty()) out << element("ul", items);
+  return out;
+}
+
+namespace {
+
+// Do the strata of a key differ?  Exploratory, by the tasks' own rates.
+Markup heterogeneity_of(const Context& c, std::size_t key) {
+  std::map<std::string_view, std::string_view> level;
+  for (const RunRecord& run : c.report.runs) level.emplace(run.task, run.strata[key]);
+  Markup out;
+  constexpr std::size_t kMost = 2'000;  // the permutation looks at each of them often
+  if (kMost < c.cells.tasks.size()) return out;
+  for (std::size_t m = 0; m < c.cells.methods.size(); ++m) {
+    std::map<std::string_view, std::vector<double>> rates;
+    for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
+      const TaskCell& cell = c.cells.at(i, m);
+      if (0 < cell.scorable)
+        rates[level.at(c.cells.tasks[i])].push_back(static_cast<double>(cell.success) /
+                                                    static_cast<double>(cell.scorable));
+    }
+    std::vector<std::vector<double>> groups;
+    for (auto& [name, values] : rates) groups.push_back(std::move(values));
+    const Heterogeneity h = heterogeneity(groups);
+    if (!h.permutation) continue;
+    out << (out.empty() ? Markup() : Markup("; ")) << text(c.cells.methods[m]) << Markup(" p ")
+        << text(fmt::format("{:.4f}", h.permutation->p));
+  }
+  if (out.empty()) return out;
+  return element("p", Markup("Do levels of ") + text(c.report.strata_keys[key]) +
+                          Markup(" differ? Exploratory, by permuting the tasks' labels: ") + out +
+                          Markup("."));
+}
+
+}  // namespace
+
+Markup strata(Context& c) {
+  constexpr std::size_t kRows = 200;
+  DataTable table = c.table(
+      "By stratum: success rate over tasks. Exploratory: no comparison of strata is registered");
+  table.words("stratum").words("method").numbers("success rate").numbers("interval (%)");
+  table.numbers("tasks").numbers("success").numbers("scorable").numbers("bounds (%)");
+  std::size_t shown = 0;
+  std::string last;
+  for (std::size_t i = 0; i < c.report.rows.size(); ++i) {
+    const ReportRow& r = c.report.rows[i];
+    if (r.key.empty() || is_only_level(c.report, r.key) || kRows < ++shown) continue;
+    const std::string name = r.key + "=" + r.value;
+    if (name != last) table.apart();
+    last = name;
+    table.row({text(name), text(r.method),
+               r.by_task ? c.linked(i, kClassScorable, rate(r.by_task->mean)) : none(),
+               rate_interval(r.interval, r.why), number(r.by_task ? r.by_task->tasks : 0),
+               c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),
+               rate_interval(r.bounds)});
+  }
+  if (shown == 0)
+    return element("p", "No strata are reported, or every task is in the same one.") +
+           forest_figure(c);
+  Markup out = forest_figure(c) + table.finish();
+  if (kRows < shown)
+    out << element("p", Markup("and ") + number(shown - kRows) + Markup(" more in report.csv"));
+  for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)
+    if (!c.report.only_levels[k]) out << heterogeneity_of(c, k);
+  return out;
+}
+
+}  // namespace proctor::page

@@ -1,0 +1,293 @@
+// The page as a whole: well-formed, in the order of its sections, inert, of a bounded size, with
+// every number found again.
+#include "coordinator/page/page.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <pugixml.hpp>
+#include <set>
+#include <sstream>
+
+#include "common/base/json.h"
+#include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/run_filter.h"
+#include "tests/unit/aggregate/report_fixtures.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+CampaignReport detailed(ReportInput input) {
+  CampaignReport report = build_report(std::move(input));
+  report.details = std::make_shared<const ReportDetails>(report_details(report));
+  return report;
+}
+
+PageFacts facts() {
+  PageFacts out;
+  out.methods = {{"alpha", "command"}, {"beta", "noop"}};
+  out.asked = {{"tasks", "2"}};
+  out.caps = {{"envelope global", "5.00 USD"}};
+  out.origins = {{"plan", "12ab"}};
+  return out;
+}
+
+std::string page_of(ReportInput input, const PageFacts& of = facts(),
+                    const MoneyInput* money = nullptr) {
+  const CampaignReport report = detailed(std::move(input));
+  return render_html({.report = report, .facts = of, .money = money});
+}
+
+// Every element closed, every '&' one of the references that XML knows.
+void check_well_formed(const std::string& page) {
+  pugi::xml_document doc;
+  const pugi::xml_parse_result parsed =
+      doc.load_buffer(page.data(), page.size(), pugi::parse_full | pugi::parse_ws_pcdata);
+  CHECK_MESSAGE(parsed, parsed.description()
+                            << " at " << page.substr(static_cast<std::size_t>(parsed.offset), 80));
+  for (std::size_t at = page.find('&'); at != std::string::npos; at = page.find('&', at + 1)) {
+    const std::string_view rest = std::string_view(page).substr(at);
+    const bool known = std::ranges::any_of(
+        std::initializer_list<std::string_view>{"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"},
+        [&](std::string_view r) { return rest.starts_with(r); });
+    CHECK_MESSAGE(known, std::string(rest.substr(0, 30)));
+  }
+}
+
+template <class Visit>
+void each_node(const pugi::xml_node& node, const Visit& visit) {
+  visit(node);
+  for (const pugi::xml_node& child : node.children()) each_node(child, visit);
+}
+
+pugi::xml_document parsed(const std::string& page) {
+  pugi::xml_document doc;
+  REQUIRE(doc.load_buffer(page.data(), page.size()));
+  return doc;
+}
+
+void collect_numbers(const Json& json, std::vector<double>& out) {
+  if (json.is_number()) out.push_back(json.get<double>());
+  if (json.is_structured())
+    for (const Json& inner : json) collect_numbers(inner, out);
+}
+
+// Tasks that differ, so that every estimate has a variance.
+ReportInput varied(std::size_t tasks, std::size_t runs_each) {
+  Runs runs;
+  for (std::size_t t = 0; t < tasks; ++t)
+    for (const char* method : {"alpha", "beta", "gamma"})
+      for (std::size_t r = 0; r < runs_each; ++r) {
+        const std::size_t dice = (t * 7 + r * 3 + method[0] * 5 + t * r) % 11;
+        RunRecord& run = runs.ended("task-" + std::to_string(t), t % 3 == 0 ? "go" : "rust", method,
+                                    dice < 5    ? RunOutcome::kSuccess
+                                    : dice < 9  ? RunOutcome::kFailure
+                                    : dice < 10 ? RunOutcome::kAcceptanceError
+                                                : RunOutcome::kInvalid,
+                                    500 + dice * 1'000);
+        run.cost.model = usd_micros(static_cast<std::int64_t>(dice * 40'000));
+        run.worker = "w" + std::to_string(t % 2);
+        run.started_ms = 1'790'000'000'000 + static_cast<std::int64_t>(t * 9'000 + r * 700);
+        if (dice == 0) {
+          run.violations = 2;
+          run.violated = "protected: tests/a.py";
+        }
+      }
+  ReportInput input{"varied-1", "USD", {"language"}, std::move(runs.records), 0.05};
+  input.contrasts = {{"alpha", "beta"}, {"gamma", "beta"}};
+  return input;
+}
+
+}  // namespace
+
+TEST_SUITE("page") {
+  TEST_CASE("a page is well-formed, runs nothing and has its sections in order") {
+    const std::string page = page_of(varied(12, 4));
+    check_well_formed(page);
+    CHECK(page.find("<script") == std::string::npos);
+    CHECK(page.find(" style=") == std::string::npos);
+    CHECK(page.find("http-equiv=\"Content-Security-Policy\"") != std::string::npos);
+    // The one address is the name of SVG's language, which nobody asks for.
+    CHECK(page.find("https://") == std::string::npos);
+
+    const pugi::xml_document doc = parsed(page);
+    std::vector<std::string> headings;
+    std::set<std::string> ids;
+    std::vector<std::string> links, labels;
+    int level = 0, figures = 0;
+    each_node(doc, [&](const pugi::xml_node& node) {
+      const std::string name = node.name();
+      if (name.size() == 2 && name[0] == 'h' && '1' <= name[1] && name[1] <= '6') {
+        CHECK_MESSAGE(name[1] - '0' <= level + 1, node.text().as_string());
+        level = name[1] - '0';
+        if (name == "h2") headings.emplace_back(node.text().as_string());
+      }
+      if (const pugi::xml_attribute id = node.attribute("id"))
+        CHECK_MESSAGE(ids.insert(id.value()).second, id.value());
+      if (const pugi::xml_attribute href = node.attribute("href")) links.emplace_back(href.value());
+      if (const pugi::xml_attribute by = node.attribute("aria-labelledby"))
+        labels.emplace_back(by.value());
+      if (name == "svg") {
+        ++figures;
+        CHECK(std::string(node.child("title").text().as_string()) != "");
+        CHECK(std::string(node.child("desc").text().as_string()) != "");
+      }
+      if (name == "table") CHECK(std::string(node.child("caption").text().as_string()) != "");
+    });
+    CHECK(headings.size() == 15);
+    CHECK(headings.front() == "1. What was asked");
+    CHECK(headings[2] == "3. Primary endpoint");
+    CHECK(headings.back() == "15. Appendices");
+    CHECK(8 <= figures);
+    for (const std::string& link : links) {
+      CAPTURE(link);
+      CHECK(link.starts_with("#"));
+      CHECK(ids.contains(link.substr(1)));
+    }
+    for (const std::string& label : labels) CHECK_MESSAGE(ids.contains(label), label);
+  }
+
+  TEST_CASE("every number for programs on the page stands in report.json") {
+    for (const std::size_t tasks : {std::size_t{1}, std::size_t{9}}) {
+      const CampaignReport report = detailed(varied(tasks, 4));
+      const PageFacts of = facts();
+      const std::string page = render_html({.report = report, .facts = of});
+      std::vector<double> known;
+      collect_numbers(parse_json(render_json(report)).value(), known);
+      std::ranges::sort(known);
+      const pugi::xml_document doc = parsed(page);
+      std::size_t seen = 0;
+      each_node(doc, [&](const pugi::xml_node& node) {
+        if (std::string(node.name()) != "data") return;
+        ++seen;
+        const double value = node.attribute("value").as_double();
+        const auto it = std::ranges::lower_bound(known, value - std::abs(value) * 1e-11);
+        const bool found = it != known.end() && *it <= value + std::abs(value) * 1e-11;
+        CHECK_MESSAGE(found, node.attribute("value").value()
+                                 << " in " << node.parent().parent().text().as_string());
+      });
+      CHECK(30 < seen);
+    }
+  }
+
+  TEST_CASE("every set is listed again by its filter, with its digest") {
+    for (ReportInput input : {varied(9, 3), small_campaign()}) {
+      input.runs.front().method = "two words \"or\" more";
+      const CampaignReport report = detailed(std::move(input));
+      const FilterNames names{report.strata_keys, report.runs};
+      CHECK(10 < report.details->sets.sets.size());
+      for (const RunSet& set : report.details->sets.sets) {
+        CAPTURE(set.where);
+        const Result<RunFilter> filter = RunFilter::parse(set.where, names);
+        REQUIRE_MESSAGE(filter.ok(), filter.error().detail);
+        std::string lines;
+        std::uint64_t count = 0;
+        for (const RunRecord& run : report.runs) {
+          if (!filter->matches(run)) continue;
+          ++count;
+          append_set_line(lines, run);
+        }
+        CHECK(count == set.runs);
+        CHECK(sha256(lines) == set.digest);
+      }
+    }
+  }
+
+  TEST_CASE("names full of markup, controls and marks of direction stay inert everywhere") {
+    const std::string evil =
+        "\"'></title><script>x()</script>\xE2\x80\xAE\x01" + std::string(10'000, '&');
+    ReportInput input = varied(5, 2);
+    input.campaign = evil;
+    input.strata_keys = {evil};
+    input.deviations = {evil};
+    input.alerts = {evil};
+    input.unit = evil;
+    for (std::size_t i = 0; i < input.runs.size(); ++i) {
+      RunRecord& run = input.runs[i];
+      run.name = evil + std::to_string(i);
+      run.task = evil + run.task;
+      run.method = evil + run.method;
+      run.strata = {evil + run.strata[0]};
+      run.worker = evil;
+      run.violated = evil;
+      run.set_aside.push_back({1, Termination::kInfrastructure, evil, {}, evil, evil});
+    }
+    input.contrasts = {{evil + "alpha", evil + "beta"}};
+    PageFacts of;
+    of.methods = {{evil + "alpha", evil}};
+    of.asked = {{evil, evil}};
+    of.removals = {{evil, evil}};
+    of.provisional = evil;
+    const std::string page = page_of(std::move(input), of);
+    check_well_formed(page);
+    CHECK(page.find("<script") == std::string::npos);
+    CHECK(page.find("\xE2\x80\xAE") == std::string::npos);
+    CHECK(page.find('\x01') == std::string::npos);
+    const pugi::xml_document doc = parsed(page);
+    each_node(doc, [&](const pugi::xml_node& node) {
+      for (const pugi::xml_attribute& a : node.attributes())
+        CHECK(std::string_view(a.name()).substr(0, 2) != "on");
+    });
+  }
+
+  TEST_CASE("campaigns with little to tell have a page that says what there is not") {
+    struct Row {
+      const char* what;
+      ReportInput input;
+      const char* says;
+    };
+    Runs one_task, one_method, invalid, parked, free;
+    for (int r = 0; r < 3; ++r) {
+      one_task.ended("lib", "go", "alpha", RunOutcome::kSuccess);
+      one_task.ended("lib", "go", "beta", RunOutcome::kFailure);
+      one_method.ended("t" + std::to_string(r), "go", "alpha",
+                       r == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure);
+      invalid.ended("t" + std::to_string(r), "go", "alpha", RunOutcome::kInvalid);
+      RunRecord& waits = parked.add("t" + std::to_string(r), "go", "alpha");
+      waits.state = RunRecord::State::kParked;
+      waits.parked_scope = "global";
+      free.ended("t" + std::to_string(r), "go", "alpha", RunOutcome::kSuccess).cost = {};
+    }
+    const auto input = [](Runs& runs) {
+      ReportInput out{"c-1", "USD", {"language"}, std::move(runs.records), 0.05};
+      out.contrasts = {{"alpha", "beta"}};
+      return out;
+    };
+    std::vector<Row> rows;
+    rows.push_back({"empty", ReportInput{"empty", "USD", {}, {}, 0.05}, "has no runs"});
+    rows.push_back({"one task", input(one_task), "one task"});
+    rows.push_back({"one method", input(one_method), "nothing to compare it with"});
+    rows.push_back({"all invalid", input(invalid), "none of its 3 runs is scorable"});
+    rows.push_back({"all parked", input(parked), "runs are parked"});
+    rows.push_back({"no money", input(free), "0.00"});
+    rows.push_back({"some open", small_campaign(), "Interim"});
+    for (Row& row : rows) {
+      CAPTURE(row.what);
+      const std::string page = page_of(std::move(row.input));
+      check_well_formed(page);
+      CHECK(page.find(row.says) != std::string::npos);
+      CHECK(page.find("15. Appendices") != std::string::npos);
+      for (const char* never : {">nan<", ">inf<", ">-nan<", ">-inf<", "\"nan\"", "\"inf\"", "[nan"})
+        CHECK(page.find(never) == std::string::npos);
+    }
+  }
+
+  TEST_CASE("a page has a bounded size, and names what it left out") {
+    const std::string large = page_of(varied(3'000, 4));
+    check_well_formed(large);
+    CHECK(large.size() < (std::size_t{5} << 20U));
+    CHECK(large.find("more tasks: runs.csv has all") != std::string::npos);
+    CHECK(large.find("36000</a>") == std::string::npos);
+    const std::string small = page_of(varied(8, 6));
+    CHECK(small.size() < (std::size_t{400} << 10U));
+  }
+
+  TEST_CASE("a run that broke a constraint is a success that is not satisfied, and is named") {
+    const std::string page = page_of(varied(6, 4));
+    CHECK(page.find("protected: tests/a.py") != std::string::npos);
+    CHECK(page.find("of these success") != std::string::npos);
+  }
+}

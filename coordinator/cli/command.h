@@ -33,6 +33,7 @@ void add_project(CLI::App& app, int& exit_code);
 void add_budget(CLI::App& app, int& exit_code);
 void add_review(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
+void add_list(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);

@@ -7,9 +7,11 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "coordinator/aggregate/run_filter.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/offline_act.h"
+#include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -55,7 +57,8 @@ constexpr std::array<ActCommand, 9> kActCommands{{
      "release gives the worker work again. Without WORKER the whole campaign is finished so, as\n"
      "by an interrupt, and the coordinator ends; then: proctor resume."},
     {"cancel", "stop runs, or keep them from starting", Operand::kRuns, true,
-     "Example:\n  proctor cancel my-campaign my-agent --reason \"its key has leaked\"\n"
+     "Examples:\n  proctor cancel my-campaign my-agent --reason \"its key has leaked\"\n"
+     "  proctor cancel my-campaign --where 'state=planned language=rust' --reason \"no compiler\"\n"
      "What they cost so far is charged. requeue takes those back that have no outcome."},
     {"requeue", "put cancelled or waiting runs in line again, now", Operand::kRuns, false,
      "Example:\n  proctor requeue my-campaign json-lib/my-agent/r1\n"
@@ -78,10 +81,41 @@ constexpr std::array<ActCommand, 9> kActCommands{{
 }};
 
 struct Args {
-  std::string folder;
+  std::string folder, where;
   ControlRequest request;
   bool json = false;
 };
+
+// The runs that the filter finds in the journal as it is now, as places in the plan.
+Status select_where(Args& args) {
+  if (!args.request.runs.empty())
+    return Error{Errc::kInvalid, "RUNS and --where: name the runs by one of them"};
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  PROCTOR_TRY(const ReportInput input, read_runs(frozen));
+  PROCTOR_TRY(const RunFilter filter,
+              RunFilter::parse(args.where, {input.strata_keys, input.runs}));
+  std::string places;
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < input.runs.size(); ++i) {
+    if (!filter.matches(input.runs[i])) continue;
+    std::size_t last = i;
+    while (last + 1 < input.runs.size() && filter.matches(input.runs[last + 1])) ++last;
+    places += (places.empty() ? "order:" : ",") + std::to_string(i);
+    if (i < last) places += "-" + std::to_string(last);
+    found += last - i + 1;
+    i = last;
+  }
+  if (found == 0)
+    return Error{Errc::kNotFound, "no run is meant by --where " + printable(args.where) +
+                                      ": see proctor list " + args.folder + " --where ..."};
+  constexpr std::size_t kPlacesBytes = 32'768;  // of a request's 64 KiB
+  if (kPlacesBytes < places.size())
+    return Error{Errc::kInvalid, "--where finds " + std::to_string(found) +
+                                     " runs that lie too far apart in the plan for one act: "
+                                     "add a method=NAME or order<N to it, and act again"};
+  args.request.runs = std::move(places);
+  return ok_status();
+}
 
 void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
   auto* command = app.add_subcommand(c.name, c.what);
@@ -89,9 +123,7 @@ void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
   auto args = std::make_shared<Args>();
   args->request.act = c.name;
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  if (c.operand == Operand::kRuns)
-    command->add_option("RUNS", args->request.runs, kRunsAre)
-        ->required(args->request.act != "requeue");
+  if (c.operand == Operand::kRuns) command->add_option("RUNS", args->request.runs, kRunsAre);
   if (args->request.act == "requeue")
     command->add_flag("--invalid", args->request.invalid,
                       "those that ended invalid; the result they have is kept and shown");
@@ -104,7 +136,17 @@ void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
       ->required(c.needs_reason);
   command->add_option("--by", args->request.by, "who decided it (default: you)");
   command->add_flag("--json", args->json, "for scripts");
+  if (c.operand == Operand::kRuns)
+    command->add_option("--where", args->where, "the runs of a filter instead (proctor list)")
+        ->type_name("FILTER");
   command->callback([=, &exit_code] {
+    if (!args->where.empty()) {
+      const Status found = select_where(*args);
+      if (!found.ok()) {
+        exit_code = complain(found.error());
+        return;
+      }
+    }
     if (args->request.by.empty()) args->request.by = user_name();
     const Result<Acted> acted = act_on(args->folder, args->request);
     exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());

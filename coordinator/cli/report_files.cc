@@ -7,11 +7,14 @@
 #include "common/contract/money_word.h"
 #include "common/score/agent_end.h"
 #include "common/score/patch_end.h"
+#include "common/score/violation_end.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/details.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
+#include "coordinator/cli/report_page.h"
 #include "coordinator/core/fault_book.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal_reader.h"
@@ -94,6 +97,11 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.termination = a.core.termination;
   run.agent_exit = agent_exit(a.rationale);
   run.patch = patch_word_in(a.rationale);
+  ViolationEnd broken = violations_in(a.rationale);
+  run.violations = broken.count;
+  run.violated = std::move(broken.first);
+  run.worker = a.core.worker.raw();
+  run.started_ms = a.started_ms;
   run.setup_ms = a.core.usage.setup_ms;
   run.agent_ms = a.core.usage.agent_ms;
   run.acceptance_ms = a.core.usage.acceptance_ms;
@@ -200,8 +208,8 @@ std::vector<bool> no_ops(const Campaign& campaign) {
 }
 
 // With the campaign's money, and inputs of a projection, the two stand side by side.
-Result<CampaignReport> report_of(const FrozenCampaign& frozen,
-                                 std::optional<JournalReader>& journal, const MoneyInput* money) {
+Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<JournalReader>& journal,
+                             const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
   input.unit = money_word(frozen.campaign.cost_model);
@@ -216,7 +224,7 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
   input.alpha = input.plan.alpha.real();
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
   input.deviations = deviations_of(frozen, {});
-  if (!journal) return build_report(std::move(input));
+  if (!journal) return input;
   PROCTOR_TRY(const RestoredState state, journal->load());
   input.deviations = deviations_of(frozen, state.raises);
   input.alerts = alerts_of(frozen, state);
@@ -265,10 +273,21 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
   if (money != nullptr && frozen.campaign.cost_inputs)
     input.projection =
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);
+  return input;
+}
+
+Result<CampaignReport> report_of(const FrozenCampaign& frozen,
+                                 std::optional<JournalReader>& journal, const MoneyInput* money) {
+  PROCTOR_TRY(ReportInput input, input_of(frozen, journal, money));
   return build_report(std::move(input));
 }
 
 }  // namespace
+
+Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
+  return input_of(frozen, journal, nullptr);
+}
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
@@ -286,6 +305,7 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   }
   PROCTOR_TRY(CampaignReport report, report_of(frozen, journal, money ? &*money : nullptr));
   report.journal_head = std::move(head);
+  report.details = std::make_shared<const ReportDetails>(report_details(report));
   RenderedReport out{std::move(report), {}, money && money->running, {}};
   out.tables = render_tables(out.report);
   out.files = {{"report.txt", with_words(out.tables, Words::kShown)},
@@ -295,6 +315,9 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
                {"costs.csv", render_costs_csv(out.report)},
                {"success.svg", render_svg(out.report)},
                {"contrasts.csv", render_contrasts_csv(*out.report.analysis)}};
+  const PageFacts facts = page_facts(frozen);
+  out.files["report.html"] =
+      render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});
   if (out.report.projection)
     out.files["projection.csv"] = render_projection_comparison_csv(*out.report.projection);
   if (money) out.files["burndown.svg"] = render_burndown_svg(*money);
@@ -315,8 +338,9 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
       (words == Words::kShown ? ""
                               : "\nWhat the words mean: proctor report --words " +
                                     frozen.folder.campaign.string() + ", and report.txt\n") +
-      "\nReport files:    " + dir.string() +
-      "/ (report.txt, .json, .csv, contrasts.csv, runs.csv, costs.csv, success.svg, "
+      "\nThe report:      " + (dir / "report.html").string() + " (open it in a browser)\n" +
+      "Report files:    " + dir.string() +
+      "/ (report.html, .txt, .json, .csv, contrasts.csv, runs.csv, costs.csv, success.svg, "
       "burndown.svg" +
       (report.projection ? ", projection.csv" : "") + ")\n" +
       "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +

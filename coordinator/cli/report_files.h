@@ -9,6 +9,8 @@
 
 namespace proctor::cli {
 
+// The runs alone, by number: what a report counts.
+Result<ReportInput> read_runs(const FrozenCampaign& frozen);
 Result<CampaignReport> read_report(const FrozenCampaign& frozen);
 
 struct RenderedReport {
@@ -24,7 +26,7 @@ struct WrittenReport {
   CampaignReport report;
   std::string shown;  // on the terminal
 };
-// Writes report.txt, .json and .csv, contrasts.csv, runs.csv, costs.csv, success.svg and
+// Writes report.html, .txt, .json and .csv, contrasts.csv, runs.csv, costs.csv, success.svg and
 // burndown.svg; with inputs of a projection also projection.csv.  And digests.json
 // (report_digests.h).
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen,

@@ -1,6 +1,7 @@
 // From the words of an operator to ids: runs, workers, envelopes.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -136,6 +137,31 @@ std::vector<RunId> runs_where(const Plan& plan, const Wanted& wanted) {
   return out;
 }
 
+// "0-3,7": places in the plan, ascending; what a filter found, as a command sends it.
+Result<std::vector<RunId>> runs_at(const Plan& plan, std::string_view places) {
+  std::vector<RunId> out;
+  const Error wrong = invalid("order: expected places in the plan, ascending, as in order:0-3,7");
+  while (!places.empty()) {
+    const std::string_view part = places.substr(0, places.find(','));
+    places.remove_prefix(std::min(places.size(), part.size() + 1));
+    std::uint32_t first = 0, last = 0;
+    const char* end = part.data() + part.size();
+    auto [at, error] = std::from_chars(part.data(), end, first);
+    if (error != std::errc()) return wrong;
+    last = first;
+    if (at != end) {
+      if (*at != '-') return wrong;
+      const auto second = std::from_chars(at + 1, end, last);
+      if (second.ec != std::errc() || second.ptr != end) return wrong;
+    }
+    if (last < first || plan.size() <= last || (!out.empty() && first <= out.back().raw()))
+      return wrong;
+    for (std::uint32_t i = first; i <= last; ++i) out.push_back(RunId(i));
+  }
+  if (out.empty()) return wrong;
+  return out;
+}
+
 }  // namespace
 
 ControlNames names_of(const Plan& plan, const Scheduler& scheduler) {
@@ -158,6 +184,8 @@ Result<RunId> find_run(const Plan& plan, std::string_view name) {
 Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words) {
   const PlanShape& shape = plan.shape();
   if (words == "all") return runs_where(plan, [](const PlanRow&) { return true; });
+  constexpr std::string_view kOrder = "order:";
+  if (words.starts_with(kOrder)) return runs_at(plan, words.substr(kOrder.size()));
   if (words.find('/') != std::string_view::npos) {
     PROCTOR_TRY(const RunId run, find_run(plan, words));
     return std::vector<RunId>{run};

@@ -103,6 +103,11 @@ TEST_SUITE("control protocol") {
     CHECK(select_runs(plan, "nop").error().detail.find("did you mean noop") != std::string::npos);
     CHECK(select_runs(plan, "add/noop/r3").error().code == Errc::kNotFound);
     CHECK(select_runs(plan, "task:noop").error().code == Errc::kNotFound);
+    CHECK(select_runs(plan, "order:0-2,5").value() ==
+          std::vector<RunId>{RunId(0), RunId(1), RunId(2), RunId(5)});
+    for (const char* wrong : {"order:", "order:2-1", "order:1,1", "order:3,2", "order:99999999",
+                              "order:-1", "order:1-", "order:x", "order:1;2", "order:0-4294967296"})
+      CHECK_MESSAGE(select_runs(plan, wrong).error().code == Errc::kInvalid, wrong);
   }
 
   TEST_CASE("the run that was meant is named, each part of it corrected by itself") {

@@ -1,0 +1,75 @@
+// A run that passes its checks and breaks a constraint: a success that is not satisfied, wherever a
+// run is shown; and the page and the list of runs that a campaign leaves.
+#include <doctest/doctest.h>
+
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a success that changed what it may not is told from one that satisfied its contract") {
+    CampaignShape shape;
+    shape.methods = {"reference",
+                     solving_method("meddler", "mkdir -p tests; echo x > tests/more.sh; ")};
+    shape.replicates = 2;
+    const CampaignScene scene(shape);
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK_MESSAGE(contains(ran.out, "reports/report.html (open it in a browser)"), ran.out);
+    CHECK_MESSAGE(contains(ran.out, "Constraints that were broken"), ran.out);
+    const std::string told = scene.run("explain", {"add/meddler/r1"}).out;
+    CHECK_MESSAGE(contains(told, "    satisfied: no, it broke a constraint"), told);
+    CHECK_MESSAGE(contains(told, "    gate safety: fail, "), told);
+    CHECK(contains(scene.run("explain", {"add/reference/r1"}).out, "    satisfied: yes\n"));
+
+    const CommandOutcome broken = scene.run("list", {"--where", "outcome=success satisfied=no"});
+    CHECK_MESSAGE(broken.out == "add/meddler/r1\nadd/meddler/r2\n", broken.err);
+    CHECK(contains(broken.err, "2 of 4 runs, digest "));
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    for (const Json& run : report["runs"])
+      CHECK(run["satisfied"] == (run["method"] == "reference"));
+    for (const Json& set : report["details"]["sets"]) {
+      const CommandOutcome listed =
+          scene.run("list", {"--where", set["where"].get<std::string>(), "--count", "--expect",
+                             set["digest"].get<std::string>()});
+      CHECK_MESSAGE(listed.exit_code == 0, listed.err);
+      CHECK(listed.out == std::to_string(set["runs"].get<int>()) + "\n");
+    }
+    CHECK(scene.run("list", {"--expect", std::string(64, '0')}).exit_code == 1);
+    const CommandOutcome typo = scene.run("list", {"--where", "metod=meddler"});
+    CHECK(typo.exit_code == 2);
+    CHECK_MESSAGE(contains(typo.err, "did you mean method?"), typo.err);
+
+    const std::string page = scene.read(scene.folder() / "reports/report.html");
+    CHECK(contains(page, "add/meddler/r1"));
+    CHECK(contains(page, "15. Appendices"));
+    CHECK_FALSE(contains(page, "<script"));
+    CHECK(page.size() < 400'000);
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+  }
+
+  TEST_CASE("operators act on the runs of a filter") {
+    CampaignShape shape;
+    shape.replicates = 3;
+    shape.task = "0.5025";
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 3);
+    const std::string parked = scene.run("list", {"--where", "state=parked"}).out;
+    REQUIRE(!parked.empty());
+    const CommandOutcome none = scene.run("cancel", {"--where", "order>99", "--reason", "x"});
+    CHECK(none.exit_code == 2);
+    CHECK_MESSAGE(contains(none.err, "no run is meant"), none.err);
+    const CommandOutcome both =
+        scene.run("cancel", {"all", "--where", "state=parked", "--reason", "x"});
+    CHECK(both.exit_code == 2);
+    CHECK(scene.run("cancel", {"--reason", "x"}).exit_code == 2);
+
+    const CommandOutcome cancelled =
+        scene.run("cancel", {"--where", "state=parked", "--reason", "not today"});
+    CHECK_MESSAGE(cancelled.exit_code == 0, cancelled.err);
+    CHECK(scene.run("list", {"--where", "state=cancelled"}).out == parked);
+    CHECK(scene.run("list", {"--where", "state=parked"}).out.empty());
+  }
+}

@@ -9,9 +9,10 @@ namespace proctor {
 namespace {
 
 // Of rows of a stratum only what their rates are made of.
-constexpr std::array<std::uint16_t, 10> kOfMethod{
-    kClassPlanned, kClassScorable, kClassSuccess, kClassFailure,   kClassError,
-    kClassInvalid, kClassParked,   kClassOpen,    kClassCancelled, kClassRemoved};
+constexpr std::array<std::uint16_t, 13> kOfMethod{
+    kClassPlanned,   kClassScorable,    kClassSuccess,  kClassFailure,   kClassError,
+    kClassInvalid,   kClassParked,      kClassOpen,     kClassCancelled, kClassRemoved,
+    kClassSatisfied, kClassUnsatisfied, kClassViolating};
 constexpr std::array<std::uint16_t, 2> kOfStratum{kClassScorable, kClassSuccess};
 
 std::string classes_words(std::uint16_t classes) {
@@ -34,6 +35,12 @@ std::string classes_words(std::uint16_t classes) {
       return " state=cancelled";
     case kClassRemoved:
       return " state=removed";
+    case kClassSatisfied:
+      return " satisfied=yes";
+    case kClassUnsatisfied:
+      return " outcome=success satisfied=no";
+    case kClassViolating:
+      return " state=ended violations>0";
     default:
       return "";
   }
@@ -115,17 +122,18 @@ std::uint16_t class_of(const RunRecord& run) {
     case RunRecord::State::kEnded:
       break;
   }
+  const std::uint16_t broke = run.violations == 0 ? 0 : kClassViolating;
   switch (run.outcome) {
     case RunOutcome::kSuccess:
-      return kClassSuccess;
+      return kClassSuccess | (run.satisfied() ? kClassSatisfied : kClassUnsatisfied) | broke;
     case RunOutcome::kFailure:
-      return kClassFailure;
+      return kClassFailure | broke;
     case RunOutcome::kAcceptanceError:
-      return kClassError;
+      return kClassError | broke;
     case RunOutcome::kInvalid:
       break;
   }
-  return kClassInvalid;
+  return kClassInvalid | broke;
 }
 
 void append_set_line(std::string& out, const RunRecord& run) {

@@ -12,7 +12,8 @@
 
 namespace proctor {
 
-// What a row counts: one bit for each of the states that a planned run can be in.
+// What a row counts: a bit for each of the states that a planned run can be in, one of which it is
+// in; and below them bits for what an ended one is beside that.
 enum RunClass : std::uint16_t {
   kClassSuccess = 1,
   kClassFailure = 2,
@@ -22,6 +23,9 @@ enum RunClass : std::uint16_t {
   kClassOpen = 32,
   kClassCancelled = 64,
   kClassRemoved = 128,
+  kClassSatisfied = 256,    // a success that broke no constraint
+  kClassUnsatisfied = 512,  // a success that broke one
+  kClassViolating = 1024,   // broke one, whatever its outcome
 };
 inline constexpr std::uint16_t kClassScorable = kClassSuccess | kClassFailure | kClassError;
 inline constexpr std::uint16_t kClassEnded = kClassScorable | kClassInvalid;

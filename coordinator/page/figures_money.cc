@@ -153,10 +153,11 @@ std::vector<Step> steps_of(const MoneyInput& money, std::uint32_t scope) {
 }
 
 struct Levels {
-  double spent = 0, held = 0;
+  double spent = 0, with_held = 0;
 };
 
-// The level at the end of each of so many parts of the time, and the highest in it.
+// Of each of so many parts of the time: what was spent at its end, and the most that was spent and
+// reserved together in it, so that nothing that came near a cap is left out.
 std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from, std::int64_t to,
                               std::size_t parts) {
   std::vector<Levels> out(parts);
@@ -165,11 +166,11 @@ std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from,
   for (std::size_t p = 0; p < parts; ++p) {
     const std::int64_t end = from + aggregate::scaled(to - from, static_cast<std::int64_t>(p) + 1,
                                                       static_cast<std::int64_t>(parts));
-    std::int64_t most = held;
+    std::int64_t most = spent + held;
     while (next < steps.size() && (steps[next].at <= end || p + 1 == parts)) {
       spent += steps[next].spent;
       held += steps[next].held;
-      most = std::max(most, held);
+      most = std::max(most, spent + held);
       ++next;
     }
     out[p] = {static_cast<double>(spent) / 1e6, static_cast<double>(most) / 1e6};
@@ -218,7 +219,7 @@ Markup burndown_figure(Context& c) {
     const std::vector<Levels> levels = levels_of(steps, from, to, kParts);
     const double cap = static_cast<double>(money.scopes[s].cap.micros()) / 1e6;
     double most = cap;
-    for (const Levels& l : levels) most = std::max(most, l.spent + l.held);
+    for (const Levels& l : levels) most = std::max(most, l.with_held);
     const Scale y(0, most <= 0 ? 1 : most, top + kPanel, top);
     std::vector<Point> held{{kLeft, y.at(0)}}, spent{{kLeft, y.at(0)}};
     for (std::size_t p = 0; p < levels.size(); ++p) {
@@ -229,7 +230,7 @@ Markup burndown_figure(Context& c) {
           line.push_back({x, y.at(level)});
         }
       };
-      step_to(held, levels[p].spent + levels[p].held);
+      step_to(held, levels[p].with_held);
       step_to(spent, levels[p].spent);
     }
     for (std::vector<Point>* line : {&held, &spent}) {

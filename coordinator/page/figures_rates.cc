@@ -46,10 +46,12 @@ void percent_axis(Canvas& canvas, const Scale& x, double top, double bottom) {
 }
 
 // Rows of the forest: those of all tasks, then the strata that differ.
-std::vector<std::size_t> forest_rows(const Context& c) {
+std::vector<std::size_t> forest_rows(const Context& c, ForestRows which) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < c.report.rows.size() && out.size() < kForestRows; ++i)
-    if (!is_only_level(c.report, c.report.rows[i].key)) out.push_back(i);
+    if (c.report.rows[i].key.empty() ||
+        (which == ForestRows::kWithStrata && !is_only_level(c.report, c.report.rows[i].key)))
+      out.push_back(i);
   return out;
 }
 
@@ -69,8 +71,8 @@ std::optional<Interval> interval_of(const Context& c, const ReportRow& row) {
 
 }  // namespace
 
-Markup forest_figure(Context& c) {
-  const std::vector<std::size_t> rows = forest_rows(c);
+Markup forest_figure(Context& c, ForestRows which) {
+  const std::vector<std::size_t> rows = forest_rows(c, which);
   if (rows.empty()) return {};
   constexpr double kTop = 40;
   std::vector<std::pair<double, std::size_t>> lines;  // where each row is
@@ -121,7 +123,10 @@ Markup forest_figure(Context& c) {
     if (row.key.empty())
       desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
   }
-  return c.figure(canvas, "Success rates over tasks", text(desc, 1'000),
+  return c.figure(canvas,
+                  which == ForestRows::kAllTasks ? Markup("Success rates over tasks")
+                                                 : Markup("Success rates by stratum"),
+                  text(desc, 1'000),
                   "Mark: success rate over tasks; solid whisker: its interval; dashed: where it "
                   "lies whatever errors and invalid runs would have been; dashed upright: the "
                   "first baseline. Numbers: tasks, and successes of scorable runs.");

@@ -70,7 +70,7 @@ Markup mosaic_figure(Context& c) {
   std::ranges::sort(order);
   const std::size_t columns = std::min(tasks, kColumns);
   const double left = 190, step = (kFigureWidth - 10 - left) / static_cast<double>(columns);
-  const double wide = std::min(step, 56.0), gap = 8 < wide ? 2 : 0;
+  const double wide = std::min(step, 96.0), gap = 8 < wide ? 2 : 0;
   constexpr double kTop = 12, kHigh = 56, kBetween = 8;
   Canvas canvas(kFigureWidth,
                 static_cast<int>(kTop + (kHigh + kBetween) * static_cast<double>(methods)) +
@@ -91,7 +91,7 @@ Markup mosaic_figure(Context& c) {
                        {left + wide * (static_cast<double>(column) + 0.5),
                         kTop + (kHigh + kBetween) * static_cast<double>(methods) + 12},
                        text(c.cells.tasks[order[column].second],
-                            static_cast<std::size_t>(std::max(5.0, wide / 8))));
+                            static_cast<std::size_t>(std::max(3.0, wide / 7.5 - 3))));
   const ReportRow& t = c.report.total;
   return c.figure(
       canvas, "Outcomes by task and method",

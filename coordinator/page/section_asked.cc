@@ -179,7 +179,7 @@ Markup runs_flow(Context& c) {
                number(r.ended()), c.count(at, kClassInvalid, r.invalid),
                c.count(at, kClassScorable, r.scorable()), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassFailure, r.failure), c.count(at, kClassError, r.acceptance_error),
-               number(r.satisfied)});
+               c.count(at, kClassSatisfied, r.satisfied)});
   }
   if (c.methods.empty()) return element("p", "There are no runs.");
   return table.finish() + mosaic_figure(c) + endings(c) + removed(c) + parked(c) + set_aside(c);

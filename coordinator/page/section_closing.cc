@@ -37,8 +37,9 @@ Markup gates(Context& c) {
                                  text(run.violated, 1'000))
             << line_end();
     }
-    table.row({text(r.method), c.count(at, kClassSuccess, r.success), number(r.satisfied),
-               number(n.violating), number(r.success - r.satisfied), number(n.refused),
+    table.row({text(r.method), c.count(at, kClassSuccess, r.success),
+               c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, n.violating),
+               c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(n.refused),
                number(n.conflicts), number(n.loosely), number(n.stopped)});
   }
   Markup out = table.finish();

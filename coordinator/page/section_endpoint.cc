@@ -28,7 +28,7 @@ Markup endpoint(Context& c) {
                  number(r->reliability.always), number(r->reliability.sometimes),
                  number(r->reliability.never)});
     }
-  Markup out = table.finish();
+  Markup out = forest_figure(c, ForestRows::kAllTasks) + table.finish();
   for (const std::uint32_t at : c.methods) {
     const ReportRow& row = c.report.rows[at];
     const auto it = std::ranges::find(c.facts.methods, row.method, &PageFacts::MethodFact::name);
@@ -163,10 +163,8 @@ Markup strata(Context& c) {
                c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),
                rate_interval(r.bounds)});
   }
-  if (shown == 0)
-    return element("p", "No strata are reported, or every task is in the same one.") +
-           forest_figure(c);
-  Markup out = forest_figure(c) + table.finish();
+  if (shown == 0) return element("p", "No strata are reported, or every task is in the same one.");
+  Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish();
   if (kRows < shown)
     out << element("p", Markup("and ") + number(shown - kRows) + Markup(" more in report.csv"));
   for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)

@@ -23,7 +23,8 @@ Markup limits_section(Context& c);   // 14
 Markup appendix(Context& c);         // 15
 
 // ---- figures; empty where there is nothing to show
-Markup forest_figure(Context& c);
+enum class ForestRows : std::uint8_t { kAllTasks, kWithStrata };
+Markup forest_figure(Context& c, ForestRows which);
 Markup contrast_figure(Context& c);
 Markup differences_figure(Context& c, const Contrast& contrast);
 Markup mosaic_figure(Context& c);

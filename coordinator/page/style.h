@@ -42,7 +42,8 @@ table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-num
 caption{text-align:left;font-weight:600;padding:6px 0;max-width:75ch}
 th,td{padding:3px 12px 3px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}
 thead th{border-bottom:2px solid var(--quiet);vertical-align:bottom}
-th.n,td.n{text-align:right;white-space:nowrap}
+th.n,td.n{text-align:right}
+td.n{white-space:nowrap}
 tbody th{font-weight:500;overflow-wrap:break-word;min-width:13ch;max-width:34ch}
 td{min-width:6ch;overflow-wrap:break-word;max-width:60ch}
 td a{display:inline-block;min-width:24px;min-height:24px}

@@ -52,6 +52,11 @@ Markup card(Context& c, std::uint32_t position) {
   }
   for (const Contrast& contrast : c.analysis.contrasts)
     if (contrast.a == row.method) out << paragraph(against(contrast));
+  if (row.satisfied < row.success)
+    out << element(
+        "p", element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
+                                   Markup(" of ") + number(row.success) + Markup(" successes")) +
+                 Markup(" broke a constraint of the contract (section 10)"));
   if (row.ended() == 0) return element("li", out);
   Markup cost;
   if (price != nullptr && price->of_run.value)

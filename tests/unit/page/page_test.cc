@@ -289,5 +289,6 @@ TEST_SUITE("page") {
     const std::string page = page_of(varied(6, 4));
     CHECK(page.find("protected: tests/a.py") != std::string::npos);
     CHECK(page.find("of these success") != std::string::npos);
+    CHECK(page.find("broke a constraint of the contract (section 10)") != std::string::npos);
   }
 }

@@ -97,6 +97,14 @@ TEST_SUITE("sandbox init") {
       if (attempt.starts_with("rm"))
         REQUIRE(write_file(init.other() / "old", "old", Durability::kLazy).ok());
     }
+    // By its name, without opening it to be written.
+    if (landlock_version() < 3 || ::access("/usr/bin/perl", X_OK) != 0) return;
+    const auto cut = [](const std::string& file) {
+      return "/usr/bin/perl -e 'exit(truncate(\"" + file + "\", 1) ? 0 : 1)'";
+    };
+    CHECK(init.run(words, cut(other + "/old")) != 0);
+    CHECK(init.run({}, cut(other + "/old")) == 0);
+    CHECK(init.run(words, cut(mine + "/copy")) == 0);
   }
 
   TEST_CASE("a command's signals and abstract sockets end where the command does") {

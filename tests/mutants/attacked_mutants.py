@@ -5,7 +5,7 @@ the coordinator's core, the lifecycle of a run, protected paths and the selftest
 durable_mutants.py.
 """
 
-UNIT, BWRAP, HOSTILE = "proctor_sandbox_unit_tests", "proctor_sandbox_bubblewrap_tests", "hostile_bubblewrap_tests"
+UNIT, HOSTILE = "proctor_sandbox_unit_tests", "hostile_bubblewrap_tests"
 COUNTS, COORDINATOR, CAMPAIGN = "counts_bubblewrap_tests", "coordinator_integration_tests", "campaign_integration_tests"
 SHELL, KEYED, BASE = "shell_unit_tests", "journal_integration_tests", "base_tests"
 CONTRACT, WORKSPACE, EXTRACT = "contract_tests", "proctor_workspace_integration_tests", "proctor_extract_tests"
@@ -283,11 +283,11 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "the filter says of every call*"),
         ("calls beyond the table pass", FILTER, "  const Code other = {give(answer(kOtherCalls))};",
          "  const Code other = {give(kAllow)};", UNIT, "the filter says of every call*"),
-        ("bubblewrap loads no filter", ARGS, "  add({\"--seccomp\", std::to_string(kBoxSeccompFd)});\n", "", HOSTILE,
-         "a kind as it should be*"),
+        ("bubblewrap loads no filter", ARGS, "  add({\"--seccomp\", std::to_string(kBoxSeccompFd)});\n", "", UNIT,
+         "bwrap's command line*"),
         ("containers load no filter", INIT, "    if (!proctor::obey_filter(given)) return kBadUse;\n",
          "    { uint64_t size = 0; if (proctor::read_given(given, size) == nullptr) return kBadUse; }\n",
-         "hostile_oci_tests", "a kind as it should be*"),
+         UNIT, "the environment that the first process*"),
         ("the engine is given no profile", DOCKER, "\"seccomp=\" + seccomp_profile().dump()", "\"seccomp=unconfined\"", UNIT,
          "a container's config says*"),
         ("set-id programs work in containers", DOCKER, "\"no-new-privileges\", ", "", UNIT, "a container's config says*"),
@@ -342,7 +342,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
         ("something lies over the workspace", MOUNTS, "\"/etc\", \"/workspace\"}", "\"/etc\", \"/workspaces\"}", UNIT,
          "mounts that would undo*"),
         ("keys of the worker are the command's", PROCESS, "  raw::leave_keyring();\n", "", UNIT, "every sandbox has a keyring*"),
-        ("the first process may be traced", INIT, "  ::prctl(PR_SET_DUMPABLE, 0);\n", "", BWRAP, "the first process is closed*"),
+        ("the first process may be traced", INIT, "  ::prctl(PR_SET_DUMPABLE, 0);\n", "", UNIT, "the first process is root's*"),
         ("a sandbox outlives its worker", PROCESS,
          "  // bwrap asks for this itself, but only when it has set all up, and runc never.\n"
          "  ::prctl(PR_SET_PDEATHSIG, SIGKILL);\n", "", UNIT, "a runtime ends with its worker*"),

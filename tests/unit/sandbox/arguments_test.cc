@@ -55,6 +55,7 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--clearenv"}));
     // Every user of the host reads these words: the environment is not among them.
     CHECK(has_run(argv, {"--args", "4"}));
+    CHECK(has_run(argv, {"--seccomp", "5"}));
     CHECK(std::find(argv.begin(), argv.end(), "b c") == argv.end());
     CHECK(bubblewrap_environment(spec) ==
           std::string("--setenv\0A\0b c\0--setenv\0PATH\0/bin\0", 34));

@@ -182,6 +182,17 @@ TEST_SUITE("sandbox init") {
     CHECK(::lseek(held.get(), 0, SEEK_END) == 0);
   }
 
+  TEST_CASE("the first process is root's to look into, whoever runs it") {
+    const Init init;
+    fs::permissions(init.mine().parent_path(), fs::perms(0755));
+    // A process that can be traced is its user's in /proc.
+    const std::string owner = "test $(stat -c %u /proc/$PPID/environ) = 0";
+    CHECK(init.run({}, "test $(id -u) != 0 && " + owner, [] {
+      constexpr uid_t kNobody = 65534;
+      if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(98);
+    }) == 0);
+  }
+
   TEST_CASE("words that it does not know are no program") {
     CHECK(Init().run({"--wirte", "/tmp"}, "true") == 125);
   }

@@ -76,6 +76,8 @@ TEST_SUITE("scheduler simulation") {
         {"excused", seen.excused},
         {"alone", seen.alone},
         {"torn", seen.torn},
+        {"misfits", seen.misfits},
+        {"reopened", seen.reopened},
         {"outlived", seen.outlived},
         {"clock jumps", seen.clock_jumps},
         {"disconnected", seen.disconnected},

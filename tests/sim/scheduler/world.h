@@ -19,6 +19,7 @@ namespace proctor::sim {
 struct Ranges {  // percent per message or per second
   unsigned lose = 5, repeat = 5, worker_dies = 2, leaves = 2, coordinator_dies = 1, partition = 2;
   unsigned infrastructure = 3;  // of results
+  unsigned misfits = 3;         // of results: invalid by the task's own fault, on every host alike
   unsigned ledger_slow = 3;     // of batches: Redis answers after seconds
   unsigned dies_on_answer = 1;  // of batches: the ledger acted, the coordinator died at once
   unsigned gone_for_good = 10;  // of worker deaths; never the first worker
@@ -49,7 +50,7 @@ struct Exercised {
   std::uint64_t quarantines = 0, own_quarantines = 0, worker_drains = 0, raises = 0, unchanged = 0;
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
   std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0, disconnected = 0;
-  std::uint64_t torn = 0, clock_jumps = 0, outlived = 0;
+  std::uint64_t torn = 0, clock_jumps = 0, outlived = 0, misfits = 0, reopened = 0;
   // Failures that are a task's, a method's or a deaf host's; what was parked for it, and let go.
   std::uint64_t broken = 0, mute = 0, deaf = 0, task_parked = 0, method_parked = 0, let_go = 0;
 };
@@ -160,6 +161,7 @@ class World {
   void check_durable(const JournalWrite& w);
   void check_intent(const AttemptIntent& w);
   void check_settled(const AttemptSettled& w);
+  void check_reopened(const AttemptId& id);
   void check_denied(const AttemptId& id);
   void check_envelopes() const;
   void check_note(const Note& w);

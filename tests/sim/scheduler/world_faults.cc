@@ -72,10 +72,8 @@ void World::count_fault(const AttemptResult& w) {
   const std::vector<FaultSubject> subjects = subjects_of(w.attempt.run);
   const auto fault = fault_of_.find(w.attempt);
   if (fault == fault_of_.end()) {
-    if (w.infrastructure && !w.overload) {
-      ++host_failures_[durable_.at(w.attempt).at.worker.raw()];
-      return;
-    }
+    if (w.infrastructure && !w.overload) ++host_failures_[durable_.at(w.attempt).at.worker.raw()];
+    if (w.termination == Termination::kInfrastructure && !w.overload) return;
     for (const FaultSubject& s : subjects) fault_rows_.erase(s);
     return;
   }

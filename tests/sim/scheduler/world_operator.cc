@@ -15,6 +15,7 @@ void World::act(OperatorAct a) {
   if (a.kind == OperatorActKind::kRelease) standing_.shut.erase(a.worker);
   if (a.kind == OperatorActKind::kRequeue || a.kind == OperatorActKind::kApprove)
     for (const RunId run : a.runs) {
+      if (a.invalid && !outcome_.contains(run)) continue;
       standing_.cancelled.erase(run);
       touched_.insert(run);
       not_before_.erase(run);
@@ -53,6 +54,15 @@ void World::some_act() {
     case 3:
       return act(Kind::kCancel, runs, {});
     case 4: {
+      if (below(2) == 0) {  // those that ended invalid, and perhaps some that did not
+        OperatorAct a;
+        a.kind = Kind::kRequeue;
+        a.invalid = true;
+        a.runs = runs;
+        for (const auto& [run, outcome] : outcome_)
+          if (outcome == RunOutcome::kInvalid) a.runs.push_back(run);
+        return act(std::move(a));
+      }
       std::vector<RunId> cancelled(standing_.cancelled.begin(), standing_.cancelled.end());
       return act(Kind::kRequeue, below(2) == 0 ? runs : cancelled, {});
     }
@@ -170,6 +180,28 @@ void World::check_act(const Note& note) {
       &seen_.pauses,    &seen_.pauses,      &seen_.worker_drains, &seen_.cancels, &seen_.requeues,
       &seen_.approvals, &seen_.quarantines, &seen_.lost,          &seen_.kicks,   &seen_.raises};
   ++*counts[static_cast<std::size_t>(a.kind)];
+}
+
+// Somebody asked for it, it is the result that decided, and that was no verdict.
+void World::check_reopened(const AttemptId& id) {
+  ++seen_.reopened;
+  const RunId run = id.run;
+  const auto it = outcome_of_.find(run);
+  if (it == outcome_of_.end() || it->second != id)
+    return fail("a result was set aside that decided nothing: " + to_string(id));
+  if (outcome_.at(run) != RunOutcome::kInvalid) fail("a verdict was set aside: " + to_string(id));
+  if (std::ranges::none_of(asked_,
+                           [](const auto& a) { return a.second == OperatorActKind::kRequeue; }))
+    fail("a result was set aside that nobody asked for: " + to_string(id));
+  outcome_of_.erase(it);
+  outcome_.erase(run);
+  convicted_.erase(run);
+  const RestoredAttempt& a = durable_.at(id).at;
+  if (a.has_result && a.state == AttemptState::kFinished && !a.infrastructure) ++failures_[run];
+  if (poison_ == run)
+    poison_losses_ =
+        std::min(poison_losses_, static_cast<std::uint32_t>(PoisonBook::kSuspectAfter));
+  while (PoisonBook::kSuspectAfter < blamed_[run].size()) blamed_[run].erase(blamed_[run].begin());
 }
 
 void World::check_loss(const Note& note) {

@@ -280,7 +280,7 @@ void World::check_durable(const JournalWrite& write) {
               fail("given up too early: " + to_string(w.attempt));
             end_run(w.attempt, w.outcome);
           },
-          [&](const RunReopened&) { fail("a result was set aside that nobody asked for"); },
+          [&](const RunReopened& w) { check_reopened(w.attempt); },
           [&](const RunReviewed&) { fail("a review that no operator booked"); },
           [&](const EpochBegun&) {},
           [&](const MetaSet&) {},

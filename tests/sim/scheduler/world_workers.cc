@@ -140,6 +140,10 @@ void World::finish_attempt(SimWorker& w, AttemptId id) {
     r.overload = overload;
     r.outcome = RunOutcome::kInvalid;
     r.termination = Termination::kInfrastructure;
+  } else if (chance(ranges_.misfits)) {
+    ++seen_.misfits;
+    r.outcome = RunOutcome::kInvalid;
+    r.termination = Termination::kInfrastructure;
   }
   end_attempt(w, id, r);
 }

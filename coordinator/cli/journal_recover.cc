@@ -16,6 +16,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/journal_rebuild.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
@@ -78,6 +79,33 @@ void tell(const Salvage& salvage, const Rebuilt& rebuilt) {
         "again.");
 }
 
+// What the rebuilt attempts have spent reaches levels whose alerts were lost, or were never told:
+// they are told here, as the settlement that reached them would have told them.
+Status tell_reached(JournalStore& store, const FrozenCampaign& frozen, const PlanView& view) {
+  PROCTOR_TRY(const RestoredState state, journal::load_state(store.db()));
+  std::vector<ScopeBalance> balances(view.scopes.size());
+  const auto spend = [&](RunId run, MicroUsd amount) {
+    if (view.runs.size() <= run.raw()) return;
+    for (const ScopeId s : view.path(run))
+      balances[s.raw()].spent = balances[s.raw()].spent + amount;
+  };
+  for (const RestoredAttempt& a : state.attempts)
+    if (a.settled) spend(a.attempt.run, a.charged);
+  for (const RunReviewed& r : state.reviews) spend(r.run, r.charged);
+  BudgetAlerts alerts(frozen.campaign.watch.alerts);
+  for (const BudgetAlert& told : state.alerts) alerts.restore(told);
+  const WallTime now = wall_now();
+  for (std::uint32_t i = 0; i < balances.size(); ++i) {
+    const ScopeId scope(i);
+    if (view.follows_global(scope)) continue;
+    balances[i].cap = view.scopes[i].cap;
+    alerts.rearm(scope, balances[i]);
+    for (const BudgetAlert& due : alerts.reached(scope, view.scopes[i].name, balances[i], now))
+      PROCTOR_CHECK_OK(store.write(note_of(due)));
+  }
+  return ok_status();
+}
+
 // The new journal beside the damaged one, whole and closed.
 // `missing`: what of its end is known to be missing, though what is there is whole.
 Status build(const FrozenCampaign& frozen, const fs::path& fresh,
@@ -108,6 +136,7 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   PROCTOR_CHECK_OK(
       write(EpochBegun{epoch, "recovered", ::getpid(), std::string(kVersion), wall_now()}));
   for (const JournalWrite& fact : rebuilt.facts) PROCTOR_CHECK_OK(write(fact));
+  PROCTOR_CHECK_OK(tell_reached(*store, frozen, view));
   PROCTOR_CHECK_OK(write(note_of(salvage, rebuilt)));
   // Over what is there now, however it came there.
   PROCTOR_CHECK_OK(store->seal_again());

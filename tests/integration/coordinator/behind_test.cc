@@ -82,7 +82,11 @@ TEST_SUITE("coordinator") {
     const CommandOutcome recovered = journal(scene, "recover");
     REQUIRE_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
     CHECK(0 < scene.number("SELECT count(*) FROM attempts WHERE ask = 0"));
-    const CommandOutcome resumed = scene.run("resume");  // tells what the envelopes have spent
+    // Also what the envelopes have spent is told: of what the recovery itself charged, too.
+    CHECK(0 < scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'"));
+    const CommandOutcome at_once = scene.run("verify");
+    CHECK_MESSAGE(at_once.exit_code == 0, at_once.out);
+    const CommandOutcome resumed = scene.run("resume");
     CHECK_MESSAGE(resumed.exit_code == 3, resumed.err);
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);

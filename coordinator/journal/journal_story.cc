@@ -31,7 +31,7 @@ SELECT at_ms, run, attempt, fact, detail FROM (
     printf('%s is short by %d.%06d USD', (SELECT name FROM scopes WHERE id = scope),
       short_by / 1000000, short_by % 1000000) FROM (SELECT * FROM runs WHERE state = 'parked') $ONLY
   $REVIEWS
-  UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM notes $ONLY
+  UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM $NOTES $ONLY
   $EPOCHS)
 WHERE at_ms >= ? AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
 )sql";
@@ -41,6 +41,10 @@ constexpr const char* kReviewFacts = R"sql(
       milli_minutes % 1000, reviewer, charged / 1000000, charged % 1000000,
       CASE WHEN note = '' THEN '' ELSE ': ' || note END) FROM reviews $ONLY
 )sql";
+// An operator who booked a review is told of by the review itself, which says more; quotes inside
+// of a reason are written with a backslash.
+constexpr const char* kNotes = R"sql((SELECT * FROM notes WHERE NOT (kind = 'operator'
+  AND detail LIKE '%"act":"review"%' AND at_ms IN (SELECT at_ms FROM reviews))))sql";
 constexpr const char* kEpochFacts = R"sql(
   UNION ALL SELECT begun_ms, NULL, NULL, -1, epoch, 'epoch',
     printf('life %d of the coordinator: process %d on %s, proctor %s', epoch, pid, host, version)
@@ -62,6 +66,7 @@ Result<std::string> facts_sql(sqlite::Database& db, std::optional<RunId> only) {
   PROCTOR_TRY(const bool reviews, has_reviews(db));
   std::string sql = kFacts;
   replace_all(sql, "$REVIEWS", reviews ? kReviewFacts : "");
+  replace_all(sql, "$NOTES", reviews ? kNotes : "notes");
   replace_all(sql, "$EPOCHS", only ? "" : kEpochFacts);
   replace_all(sql, "$ONLY", only ? "WHERE run = " + std::to_string(only->raw()) : "");
   return sql;

@@ -40,6 +40,38 @@ TEST_SUITE("journal") {
           "2 " + second.hex());
   }
 
+  TEST_CASE("a review is told once, and an act of another time all the same") {
+    const Folder folder;
+    const RunReviewed booked = review(1);
+    {
+      const auto journal = folder.open();
+      REQUIRE(journal->append_and_wait(life_of(1)).ok());
+      const std::string act = R"({"act":"review","by":"Ada","reason":""})";
+      REQUIRE(journal
+                  ->append_and_wait(
+                      {Note{booked.at, "operator", booked.run, {}, act}, booked,
+                       Note{WallTime(booked.at.raw() + 1), "operator", booked.run, {}, act},
+                       Note{booked.at,
+                            "operator",
+                            booked.run,
+                            {},
+                            R"({"act":"pause","reason":"\"act\":\"review\""})"}})
+                  .ok());
+    }
+    for (const std::optional<RunId>& only :
+         {std::optional<RunId>(), std::optional<RunId>(booked.run)}) {
+      std::string told;
+      REQUIRE(must(JournalReader::open(folder.file))
+                  .each_fact(only, WallTime(0),
+                             [&](const StoryFact& fact) {
+                               if (fact.fact == "reviewed" || fact.fact == "operator")
+                                 told += fact.fact + " ";
+                             })
+                  .ok());
+      CHECK(told == "reviewed operator operator ");
+    }
+  }
+
   TEST_CASE("a review that contradicts the ones before it is refused") {
     for (const RunReviewed& wrong : {review(1, 7), review(3), RunReviewed{}}) {
       CAPTURE(wrong.seq);

@@ -53,8 +53,10 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
          format_usd(all.cost.overhead) + ".\n";
   if (all.self_reported.any())
     out += "  self_reported (the agents' word alone): " + format_usd(all.self_reported.usd) + " " +
-           report.unit + " in " + std::to_string(all.self_reported.calls) + " calls and " +
-           std::to_string(all.self_reported.tokens) + " tokens.\n";
+           report.unit + " in " + std::to_string(all.self_reported.calls) +
+           (all.self_reported.calls == 1 ? " call and " : " calls and ") +
+           std::to_string(all.self_reported.tokens) +
+           (all.self_reported.tokens == 1 ? " token.\n" : " tokens.\n");
   if (0 < all.reviews)
     out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
            std::to_string(all.reviews) + (all.reviews == 1 ? " booking.\n" : " bookings.\n");

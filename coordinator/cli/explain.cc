@@ -37,6 +37,10 @@ std::string set_aside_words(const RunRecord& run, AttemptNo no) {
   return "";
 }
 
+std::string counted(std::uint64_t n, const char* of) {
+  return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
+}
+
 std::string attempt_line(const AttemptRecord& a, const RunRecord& run, const std::string& unit) {
   std::string out = "  attempt " + std::to_string(a.core.attempt.no.raw());
   if (!a.core.worker.raw().empty()) out += " on " + a.core.worker.raw();
@@ -65,8 +69,7 @@ std::string attempt_line(const AttemptRecord& a, const RunRecord& run, const std
   const Usage& u = a.core.usage;
   if (0 < u.reported_calls)
     out += " (self_reported: " + format_usd(self_reported_cost(u).total()) + " " + unit + " in " +
-           std::to_string(u.reported_calls) + " calls and " + std::to_string(u.reported_tokens) +
-           " tokens)";
+           counted(u.reported_calls, "call") + " and " + counted(u.reported_tokens, "token") + ")";
   return out + set_aside_words(run, a.core.attempt.no) + "\n";
 }
 

@@ -141,7 +141,7 @@ TEST_SUITE("campaign") {
                   report);
     CHECK_MESSAGE(!contains(report, "teller: unmetered"), report);
     const CommandOutcome told = scene.run("explain", {"add/teller/r1"});
-    CHECK_MESSAGE(contains(told.out, "(self_reported: 0.07 USD in 1 calls and 70 tokens)"),
+    CHECK_MESSAGE(contains(told.out, "(self_reported: 0.07 USD in 1 call and 70 tokens)"),
                   told.out);
     const CommandOutcome untold = scene.run("explain", {"add/silent/r1"});
     CHECK_MESSAGE(contains(untold.out, "unmetered: it made no metered call"), untold.out);

@@ -292,14 +292,25 @@ Json to_json(const CheckReport& c) {
           {"results", hex(c.result_digest)}};
 }
 
+// No check of a contract has a colon in its name.
+std::string services_check(std::string_view check) {
+  return "services:" + std::string(check);
+}
+
 std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<CheckReport>& checks) {
   constexpr std::string_view kNotRun = "not_run";
-  const bool setup_failed = !checks.empty() && checks[0].id == kSetupCheck &&
-                            checks[0].ended != kNotRun && checks[0].outcome &&
-                            *checks[0].outcome != CheckOutcome::kPass;
+  const auto failed = [&](const CheckReport& check) {
+    return check.ended != kNotRun && check.outcome && *check.outcome != CheckOutcome::kPass;
+  };
+  const bool setup_failed = !checks.empty() && checks[0].id == kSetupCheck && failed(checks[0]);
+  const auto is_decided = [&](const CheckReport& check) {
+    return setup_failed || std::ranges::any_of(checks, [&](const CheckReport& other) {
+             return other.id == services_check(check.id) && failed(other);
+           });
+  };
   std::vector<std::optional<CheckOutcome>> out;
   for (const CheckReport& check : checks)
-    if (check.outcome || check.ended != kNotRun || !setup_failed) out.push_back(check.outcome);
+    if (check.outcome || check.ended != kNotRun || !is_decided(check)) out.push_back(check.outcome);
   return out;
 }
 

@@ -44,8 +44,11 @@ struct CheckReport {
 // What a setup that failed with the candidate's patch is called among the checks, the first of
 // them.
 inline constexpr std::string_view kSetupCheck = "setup";
-// What decide() goes by.  Checks that a failed setup kept from running have no outcome of their
-// own: the setup's decides.  Without a failed setup one that never ran is evidence that is missing.
+// What services that did not get ready are called among the checks, of the check they were to
+// serve: where the candidate's code was among them.
+std::string services_check(std::string_view check);
+// What decide() goes by.  Checks that a failed setup or failed services kept from running have no
+// outcome of their own: theirs decides.  Else one that never ran is evidence that is missing.
 std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<CheckReport>& checks);
 
 // One of patch, build, functional, safety (R131-R140).

@@ -258,7 +258,9 @@ class ResultGatherer::Sample {
     std::vector<TestResult> tests;
     for (std::size_t i = 0; i < services.size(); ++i) {
       const std::string id = "service-" + std::to_string(i + 1);
-      const auto check = std::ranges::find(report.checks, id, &CheckReport::id);
+      auto check = std::ranges::find(report.checks, id, &CheckReport::id);
+      const auto others = std::ranges::find(report.checks, services_check(id), &CheckReport::id);
+      if (others != report.checks.end()) check = others;  // it never ran, and failed by them
       if (check == report.checks.end() || !check->outcome) {
         const bool why = check != report.checks.end() && !check->why.empty();
         tests.push_back(failed(kFault + (why ? check->why : report.rationale)));

@@ -291,7 +291,7 @@ void RunLifecycle::next_check(std::size_t index) {
 
 void RunLifecycle::handle(const CheckEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<Checking>(state_));
-  PROCTOR_ASSERT(e.report.outcome.has_value());
+  PROCTOR_ASSERT(e.report.outcome.has_value() == e.services.empty());
   const std::size_t index = std::get<Checking>(state_).index;
   verdict_.checks[index] = e.report;
   verdict_.checks[index].why = bounded(e.report.why);
@@ -299,7 +299,24 @@ void RunLifecycle::handle(const CheckEnded& e) {
     const std::string text = "protected: " + path;
     if (std::ranges::find(verdict_.violations, text) == verdict_.violations.end()) violation(text);
   }
+  if (!e.services.empty()) services_failed(e);
   next_check(index + 1);
+}
+
+// A server of the candidate's that does not serve is the candidate's failure; what the check would
+// have said nobody has seen.
+void RunLifecycle::services_failed(const CheckEnded& e) {
+  CheckReport services;
+  services.id = services_check(e.report.id);
+  services.kind = e.report.kind;
+  services.gate = e.report.gate;
+  services.reader = "exit_code";
+  services.outcome = CheckOutcome::kFail;
+  services.exit_code = 1;
+  services.ended = to_string(ExecEnd::kExited);
+  services.why = bounded(e.services);
+  out_.emplace_back(RecordSkippedCheck{services});
+  services_.push_back(std::move(services));
 }
 
 void RunLifecycle::handle(const StepFailed& e) {
@@ -403,7 +420,13 @@ void RunLifecycle::tree_unreadable(const std::string& why) {
   out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
 }
 
+void RunLifecycle::list_services() {
+  for (CheckReport& services : std::exchange(services_, {}))
+    verdict_.checks.push_back(std::move(services));
+}
+
 void RunLifecycle::conclude() {
+  list_services();
   verdict_.outcome = decide(true, deciding_outcomes(verdict_.checks));
   // A contract whose checks pass on the untouched tree is no way out.
   const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
@@ -422,6 +445,7 @@ void RunLifecycle::conclude() {
 }
 
 void RunLifecycle::package() {
+  list_services();
   if (0 < violations_left_out_)
     verdict_.violations.push_back("and " + std::to_string(std::exchange(violations_left_out_, 0)) +
                                   " more");

@@ -107,9 +107,10 @@ struct ProtectedRestored {
   std::vector<std::string> changed;
 };
 struct CheckEnded {
-  CheckReport report;  // with an outcome
+  CheckReport report;  // with an outcome, unless its services did not get ready
   // Protected files that setup or an earlier check had changed; put back before this one.
   std::vector<std::string> tampered{};
+  std::string services{};  // not empty: why the candidate's services did not get ready
 };
 struct RunCancelAsked {
   std::string reason;
@@ -250,6 +251,8 @@ class RunLifecycle {
   void handle(const BudgetReached& e);
 
   void after_manifest(const WritingManifest& state, std::uint64_t evidence);
+  void services_failed(const CheckEnded& e);
+  void list_services();
   void agent_unavailable(const AgentEnded& e);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
   void method_setup_failed(std::size_t index, const SetupEnded& e);
@@ -272,6 +275,7 @@ class RunLifecycle {
   bool agent_started_ = false;
   // It ended as a program does that could not start; what it left tells.
   std::optional<AgentEnded> doubtful_start_;
+  std::vector<CheckReport> services_;  // that failed; behind the contract's checks
   std::optional<BudgetReached> budget_;
   std::vector<std::string> outside_writable_;
   std::size_t violation_bytes_ = 0, violations_left_out_ = 0;

@@ -14,7 +14,7 @@
 
 namespace proctor {
 
-Result<CheckReport> AttemptRun::check(std::size_t index) {
+Result<CheckEnded> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
   CheckReport report = lifecycle_plan(contract(), {}).checks[index];
   const std::string name = "check-" + std::to_string(index);
@@ -29,6 +29,13 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
   PROCTOR_TRY(const CheckEnd checked, run_served(check, results, name, evidence, exec));
+  if (!checked.never_ran.empty()) {
+    PROCTOR_CHECK_OK(workspace_->whole(TreeMark::Look::kFolders));
+    PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
+    report.why = "did not run: " + checked.never_ran;
+    note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
+    return CheckEnded{std::move(report), {}, checked.never_ran};
+  }
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
   CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
@@ -58,7 +65,7 @@ Result<CheckReport> AttemptRun::check(std::size_t index) {
   report.stderr_digest = digest_of(kStderrFile);
   report.result_digest = digest_of(kResultsFile);
   note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
-  return report;
+  return CheckEnded{std::move(report)};
 }
 
 Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {

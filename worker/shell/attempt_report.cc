@@ -19,7 +19,7 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
     tried = tried || check.outcome.has_value();
     Gate gate = Gate::kBuild;  // of the check "setup", which is no check of the contract
     for (const Check& c : contract.checks) {
-      if (c.id == check.id) gate = c.gate;
+      if (c.id == check.id || services_check(c.id) == check.id) gate = c.gate;
     }
     inputs.push_back({gate, check.id, check.outcome, check.why});
   }

@@ -425,9 +425,10 @@ Status AttemptRun::place_acceptance_files() {
 AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
   Result<std::vector<std::string>> tampered = protect_again(c.index);
   if (!tampered.ok()) return StepFailed{std::move(tampered).error(), 0};
-  Result<CheckReport> report = check(c.index);
-  if (!report.ok()) return StepFailed{std::move(report).error(), 0};
-  return CheckEnded{std::move(report).value(), std::move(tampered).value()};
+  Result<CheckEnded> ended = check(c.index);
+  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  ended->tampered = std::move(tampered).value();
+  return std::move(ended).value();
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordStage& c) {

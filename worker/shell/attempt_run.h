@@ -146,7 +146,7 @@ class AttemptRun {
   // The contract's files for setup, or for checks and services: none has the reference patch.
   enum class FilesFor { kSetup, kChecks };
   Status show_contract_files(SandboxSpec& spec, FilesFor whom);
-  Result<CheckReport> check(std::size_t index);
+  Result<CheckEnded> check(std::size_t index);
   // What the candidate's code changed of the tests since they were put back.
   Result<std::vector<std::string>> protect_again(std::size_t index);
   struct CheckEnd {
@@ -155,6 +155,7 @@ class AttemptRun {
     std::optional<CheckOutcome> verdict{};  // likewise
     SandboxEngine* engine = nullptr;        // and image, and whether as a program of that: where
     SandboxSpec ran_as{};
+    std::string never_ran{};  // why its services did not get ready, the candidate's among them
   };
   // Of a command that has not succeeded, when nothing of it runs any more: was it for want of what
   // this host has no more of?

@@ -163,9 +163,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_served(const Check& check, const fs
   const std::string why = "service " + (*failed)->service + " " + (*failed)->why;
   if ((*failed)->blame == Blame::kHost) return Error{Errc::kUnavailable, why};
   CheckEnd end;
-  end.outcome.exit_code = 1;
-  end.why = why;
-  end.verdict = CheckOutcome::kFail;
+  end.never_ran = why;
   end.engine = engine;
   end.ran_as = one_of_them;
   // A check that never ran has said nothing.

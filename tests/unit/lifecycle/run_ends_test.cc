@@ -273,6 +273,31 @@ TEST_SUITE("lifecycle") {
     }
   }
 
+  TEST_CASE("a check whose services fail has no outcome and they have one in its place") {
+    World world(plan_of(0, 2));
+    world.until<RunCheck>();
+    CheckEnded never = ended(CheckOutcome::kPass, "did not run: service s ended");
+    never.report.id = "c0";
+    never.report.ended = "not_run";
+    never.report.outcome.reset();
+    never.services = "service s ended";
+    world.feed(never);
+    CheckEnded passed = ended(CheckOutcome::kPass, "");
+    passed.report.id = "c1";
+    passed.report.ended = "exited";
+    world.until<RunCheck>();
+    world.feed(passed);
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kFailure);
+    REQUIRE(v.checks.size() == 3);
+    CHECK_FALSE(v.checks[0].outcome);
+    CHECK(v.checks[0].ended == "not_run");
+    CHECK(v.checks[2].id == "services:c0");
+    CHECK(v.checks[2].outcome == CheckOutcome::kFail);
+    CHECK(v.checks[2].why == "service s ended");
+    CHECK(count<RecordSkippedCheck>(world.log) == 1);
+  }
+
   TEST_CASE("a sandbox that cannot be had for a check as specified is that check's error") {
     World world(plan_of(0, 2));
     world.until<RunCheck>();

@@ -270,6 +270,28 @@ TEST_SUITE("trace") {
     }
   }
 
+  TEST_CASE("a check that failed services kept from running decides nothing, and any other does") {
+    RunReport r = sample_report();
+    REQUIRE(2 <= r.checks.size());
+    for (CheckReport& check : r.checks) {
+      check.outcome = CheckOutcome::kPass;
+      check.ended = "exited";
+    }
+    r.checks[0].outcome.reset();
+    r.checks[0].ended = "not_run";
+    CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kInvalid);
+    CheckReport services = r.checks[1];
+    services.id = services_check(r.checks[0].id);
+    services.outcome = CheckOutcome::kFail;
+    r.checks.push_back(services);
+    CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kFailure);
+    r.checks.back().outcome = CheckOutcome::kPass;  // then nothing kept it from running
+    CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kInvalid);
+    r.checks.back().outcome = CheckOutcome::kFail;
+    r.checks.back().id = services_check(r.checks[1].id);  // another's
+    CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kInvalid);
+  }
+
   TEST_CASE("the cost is computed again when the prices are known") {
     Sample s;
     const RunReport r = *parse_report(s.read("report.json"));

@@ -189,6 +189,7 @@ void World::boot_coordinator() {
   standing_ = durable_standing_;
   assigned_now_.clear();
   not_before_.clear();
+  again_at_once_.clear();
   steady_offset_ = some(kDay);
   core_ = std::make_unique<Scheduler>(plan_, settings_, epoch_);
   ledger_ =

@@ -241,8 +241,9 @@ class World {
   std::set<std::uint64_t> acts_durable_;  // by ticket, which is the time of the act
   std::map<std::uint64_t, OperatorActKind> asked_;
   std::uint64_t ticket_ = 0;
-  std::vector<Note> notes_;  // that the scheduler reads again
-  std::set<RunId> touched_;  // in line again by an operator: out of the plan's order
+  std::vector<Note> notes_;        // that the scheduler reads again
+  std::set<RunId> touched_;        // in line again by an operator: out of the plan's order
+  std::set<RunId> again_at_once_;  // ended, and asked for once more
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, std::pair<Instant, Millis>> not_before_;
   std::map<RunId, std::multiset<AttemptNo>> blamed_;

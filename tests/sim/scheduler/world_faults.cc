@@ -130,7 +130,10 @@ void World::forgive_faults(const std::vector<RunId>& runs) {
       const auto it = fault_rows_.find(s);
       if (it == fault_rows_.end() || !it->second.parked) continue;
       fault_rows_.erase(it);
-      for (std::uint32_t r = 0; r < plan_.runs.size(); ++r) touched_.insert(RunId(r));
+      for (std::uint32_t r = 0; r < plan_.runs.size(); ++r) {
+        touched_.insert(RunId(r));
+        not_before_.erase(RunId(r));
+      }
     }
 }
 

@@ -15,7 +15,8 @@ void World::act(OperatorAct a) {
   if (a.kind == OperatorActKind::kRelease) standing_.shut.erase(a.worker);
   if (a.kind == OperatorActKind::kRequeue || a.kind == OperatorActKind::kApprove)
     for (const RunId run : a.runs) {
-      if (a.invalid && !outcome_.contains(run)) continue;
+      if (a.invalid && core_->phase(run) != RunPhase::kEnded) continue;
+      if (a.invalid) again_at_once_.insert(run);  // its result may be durable only after this
       standing_.cancelled.erase(run);
       touched_.insert(run);
       not_before_.erase(run);
@@ -247,6 +248,8 @@ void World::check_starts(const AttemptIntent& w) {
   if (stopping_) fail("something starts though it is stopping" + what);
   if (standing_.paused) fail("something starts though it is paused" + what);
   if (standing_.cancelled.contains(run)) fail("a cancelled run starts" + what);
+  // What was parked with its task is let go now, or somebody said so: that waits for nothing.
+  if (again_at_once_.erase(run) == 1 || is_parked_for_fault(run)) not_before_.erase(run);
   if (const auto it = not_before_.find(run); it != not_before_.end() && w.seq == 0) {
     ++seen_.waited;
     if (now_ < it->second.first + it->second.second / 2) fail("tried again too early" + what);

@@ -323,7 +323,8 @@ void World::check_end() {
     if (ended + parked + cancelled != 1)
       fail("run " + std::to_string(r) +
            (ended ? " ended, and is parked or cancelled" : " never ended"));
-    if (!parked) continue;
+    // One that waited for money when its task was parked waits for both.
+    if (!parked || is_parked_for_fault(run)) continue;
     bool is_short = false;
     for (const ScopeId s : envelopes_of(run))
       is_short = is_short || ledger_->balance(s).free() < plan_.task_of(run).ask;

@@ -32,8 +32,8 @@ void list(std::string& out, std::string_view title, const std::vector<std::strin
 
 }  // namespace
 
-std::string briefing_text(const Contract& contract, std::chrono::milliseconds wall,
-                          const Caps& caps) {
+std::string briefing_text(const Contract& contract, const NetworkAccess& network,
+                          std::chrono::milliseconds wall, const Caps& caps) {
   std::string out = "# Task\n\n";
   if (!contract.title.empty()) out += contract.title + "\n\n";
   out += contract.briefing;
@@ -52,7 +52,6 @@ std::string briefing_text(const Contract& contract, std::chrono::milliseconds wa
     if (!value || cap == Cap::kUsd || cap == Cap::kWall) continue;
     out += "- " + std::string(to_string(cap)) + ": " + format_cap(cap, value) + "\n";
   }
-  const NetworkAccess& network = contract.policy.agent_network;
   out += "- network: ";
   if (network.filtered())
     out += "only " + describe(network) + ", through the proxy in $https_proxy and $http_proxy\n";

@@ -9,8 +9,9 @@
 
 namespace proctor {
 
+// `network`: all that this agent may reach, by the contract and by its method.
 // `caps`: the effective ones; those on money and time apart, which an agent cannot count itself.
-std::string briefing_text(const Contract& contract, std::chrono::milliseconds wall,
-                          const Caps& caps = {});
+std::string briefing_text(const Contract& contract, const NetworkAccess& network,
+                          std::chrono::milliseconds wall, const Caps& caps = {});
 
 }  // namespace proctor

@@ -325,7 +325,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
     setup_makes_ = std::move(made).value();
     if (layered_) setup_makes_.at = layer_->work();
   }
-  briefing_ = briefing_text(contract(), agent_wall(), caps_.caps);
+  briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps);
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
   return done_or_failed(recorder_->flush());
 }

@@ -44,7 +44,8 @@ class OwnScene {
         "/proctor/agent/x || echo \"echo \\$((\\$1 + \\$2))\" > calc.sh', environment: {secrets: "
         "[" +
             std::string(kSecret) +
-            "], variables: {MINI_MODE: fast}, toolchains: [{path: TOOLS, at: /opt/mini}], setup: "
+            "], network: {allow: ['api.example:443']}, variables: {MINI_MODE: fast}, toolchains: "
+            "[{path: TOOLS, at: /opt/mini}], setup: "
             "['env; mini; mkdir bin; printf \"#!/bin/sh\\necho made by setup\\n\" > bin/made; "
             "chmod +x "
             "bin/made; pwd; ls /workspace']}}",
@@ -76,6 +77,9 @@ TEST_SUITE("method environment") {
       CHECK(contains(agent, "mini works"));
       CHECK(contains(agent, "made by setup"));
       CHECK(contains(scene.evidence("own", r, "agent/stderr"), "Read-only file system"));
+      // Its briefing names the network that it has, not the contract's alone.
+      CHECK(contains(scene.evidence("own", r, "events.jsonl"), "network: only api.example:443, "));
+      CHECK(contains(scene.evidence("bare", r, "events.jsonl"), "network: none"));
       CHECK(scene.evidence("own", r, "patch.diff") == scene.evidence("bare", r, "patch.diff"));
       for (const char* method : {"own", "bare"})
         for (const char* phase : {"setup-agent/0.stdout", "setup-acceptance/0.stdout",

@@ -18,7 +18,7 @@ TEST_SUITE("agent") {
                       {"ref.patch", 0644, "+the answer"}};
     contract.reference_patch = "ref.patch";
     contract.policy.protected_ = {"tests/**"};
-    const std::string text = briefing_text(contract, std::chrono::minutes(30));
+    const std::string text = briefing_text(contract, {}, std::chrono::minutes(30));
     CHECK(text ==
           "# Task\n\nParser loses the last line\n\nFiles without a final newline lose their last "
           "line.\n"
@@ -39,8 +39,23 @@ TEST_SUITE("agent") {
     caps.usd = MicroUsd::from_micros(1);
     caps.tokens = 1000;
     caps.active = std::chrono::minutes(2);
-    const std::string text = briefing_text(contract, std::chrono::minutes(5), caps);
+    const std::string text = briefing_text(contract, {}, std::chrono::minutes(5), caps);
     CHECK(text.find("- wall clock: 300 s\n- tokens: 1000\n- active: 2m\n- network: none\n") !=
           std::string::npos);
+  }
+
+  TEST_CASE("what the method adds to an agent's network is told") {
+    Contract contract;
+    contract.policy.agent_network.allow = {"packages.example:443"};
+    NetworkAccess own;
+    own.allow = {"api.example.com:443"};
+    const NetworkAccess all = joined(contract.policy.agent_network, own);
+    const std::string text = briefing_text(contract, all, std::chrono::minutes(5));
+    CHECK(text.find("- network: only " + describe(all) + ", through the proxy") !=
+          std::string::npos);
+    CHECK(text.find("api.example.com:443") != std::string::npos);
+    CHECK(text.find("packages.example:443") != std::string::npos);
+    CHECK(briefing_text(contract, {.open = true, .allow = {}}, std::chrono::minutes(5))
+              .ends_with("- network: available\n"));
   }
 }

@@ -43,6 +43,8 @@ class OutsideProbe {
   virtual Status commit_exists(const std::string& source, const std::filesystem::path& base,
                                const std::string& commit) const = 0;
   virtual Status image_resolves(const std::string& image) const = 0;
+  // Of an image that is built: by a Docker Engine, whatever a store of images has.
+  virtual Status base_resolves(const std::string& image) const { return image_resolves(image); }
   // False: it does not apply to the commit's tree.
   virtual Result<bool> patch_applies(const std::string& source, const std::filesystem::path& base,
                                      const std::string& commit, const std::string& patch) const = 0;

@@ -50,7 +50,14 @@ class Rules {
  private:
   // Of a contract's own word its file was told already.
   void isolation(const Contract& contract) {
-    if (c_.isolation != Isolation::kUserspace || !contract.environment.image.empty()) return;
+    if (c_.isolation != Isolation::kUserspace) return;
+    if (contract.environment.build)
+      complain(c_.origin, {"policy.isolation"},
+               "userspace, and the image of contract " + contract.id +
+                   " is built from a Dockerfile by a Docker Engine",
+               "kernel, or each image by its digest: proctor images build NAME FOLDER --import "
+               "makes it and prints that");
+    if (!contract.environment.image.empty()) return;
     complain(c_.origin, {"policy.isolation"},
              "userspace, and contract " + contract.id + " names no image",
              "kernel, or an environment.image by digest in each contract, which workers with runsc "
@@ -243,9 +250,16 @@ void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnost
     const Status commit = probe.commit_exists(r.source, c.origin.folder, r.commit);
     if (!commit.ok())
       complain("repository.commit", commit.error().detail, "a commit of " + r.source);
-    if (!c.environment.image.empty())
+    if (c.environment.build) {
+      for (const std::string& base : c.environment.build->bases)
+        if (const Status s = probe.base_resolves(base); !s.ok())
+          complain("environment.image", s.error().detail,
+                   "a base in the Docker Engine that builds: nothing is pulled, proctor images "
+                   "import FILE --engine brings it");
+    } else if (!c.environment.image.empty()) {
       if (const Status s = probe.image_resolves(c.environment.image); !s.ok())
         complain("environment.image", s.error().detail, "an image that can be had");
+    }
     for (const Check& check : c.checks) {
       if (!check.container || check.container->image.empty()) continue;
       if (const Status s = probe.image_resolves(check.container->image); !s.ok())

@@ -12,6 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/money.h"
 #include "common/contract/diagnostic.h"
+#include "common/contract/image_build.h"
 #include "common/contract/network_access.h"
 #include "common/contract/program_container.h"
 #include "common/contract/service.h"
@@ -37,12 +38,14 @@ struct Toolchain {
 struct Environment {
   enum class Sandbox { kAuto, kBubblewrap, kDocker, kNull };
   Sandbox sandbox = Sandbox::kAuto;  // kAuto: docker when an image is named, else bubblewrap
-  std::string image;                 // name@sha256:... or sha256:...; empty without Docker
+  // name@sha256:... or sha256:...; empty without Docker; of one that is built: build->reference().
+  std::string image;
   std::map<std::string, std::string> variables;
   std::string locale = "C.UTF-8";
   std::string timezone = "UTC";
   std::vector<std::string> secrets;  // names of the worker's environment variables, never values
   std::vector<Toolchain> toolchains;
+  std::optional<ImageBuild> build{};
 };
 
 // One step of Setup: runs once in each fresh workspace (R014).

@@ -50,12 +50,22 @@ Json environment_json(const MethodEnvironment& e) {
   return out;
 }
 
+Json image_json(const Environment& e) {
+  if (!e.build) return e.image;
+  Json out = {{"dockerfile", e.build->dockerfile},
+              {"network", e.build->network},
+              {"timeout", format_duration(e.build->timeout)}};
+  put(out, "files", e.build->files);
+  if (!e.build->arguments.empty()) out["arguments"] = e.build->arguments;
+  return out;
+}
+
 Json environment_json(const Environment& e) {
   Json out = {{"sandbox", word_of(e.sandbox, kSandboxWords)},
               {"locale", e.locale},
               {"timezone", e.timezone},
               {"variables", e.variables.empty() ? Json::object() : Json(e.variables)}};
-  put(out, "image", e.image);
+  if (!e.image.empty()) out["image"] = image_json(e);
   put(out, "secrets", e.secrets);
   put(out, e.toolchains);
   return out;

@@ -5,6 +5,7 @@
 #include "common/base/files.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
+#include "common/contract/image_build_parser.h"
 #include "common/contract/rules.h"
 #include "common/contract/service_parser.h"
 
@@ -97,7 +98,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   } else {
     f.missing("repository", "a mapping with source and commit");
   }
-  if (const Node* n = f.find("environment")) c.environment = read_environment(*n, problems);
+  if (const Node* n = f.find("environment")) c.environment = read_environment(*n, files, problems);
   c.setup = read_setup(f, files);
   c.services = read_services(f, files);
   c.checks = read_checks(f, files);
@@ -111,6 +112,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
     c.reference_patch = files.add(*n, "reference_patch");
   if (const Node* n = f.find("single_shot")) c.single_shot = files.add(*n, "single_shot");
   f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
+  check_image_build(f, c);
   c.files = files.take();
   if (out.count() == before) c.digest = digest_of(c);
   return c;

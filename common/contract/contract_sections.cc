@@ -5,6 +5,7 @@
 
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/contract/image_build_parser.h"
 #include "common/contract/network_reader.h"
 #include "common/contract/scalar.h"
 
@@ -18,7 +19,11 @@ constexpr TextRule kSourceRule{
     kPathBytes, "a path, a URL or a .bundle file (https, http, ssh, git or file)", is_source};
 constexpr TextRule kCommitRule{64, "a full commit id: 40 or 64 lower-case hex digits", is_commit};
 constexpr TextRule kTreeRule{64, "a full tree id: 40 or 64 lower-case hex digits", is_commit};
-constexpr TextRule kImageRule{500, "an image by digest: name@sha256:<64 hex digits>", is_image};
+constexpr TextRule kImageRule{
+    500, "an image by digest, name@sha256:<64 hex digits>, or a mapping with a dockerfile",
+    is_image};
+constexpr TextRule kMethodImageRule{500, "an image by digest: name@sha256:<64 hex digits>",
+                                    is_image};
 constexpr TextRule kLocaleRule{100, "a locale such as C.UTF-8", is_locale};
 constexpr TextRule kZoneRule{100, "a time zone such as UTC", is_locale};
 constexpr TextRule kSecretRule{100, "the name of an environment variable of the worker",
@@ -139,13 +144,20 @@ Repository read_repository(const Node& node, Problems& problems) {
   return out;
 }
 
-Environment read_environment(const Node& node, Problems& problems) {
+Environment read_environment(const Node& node, FileCollector& files, Problems& problems) {
   const Fields f(node, "environment", kEnvironmentKeys, problems);
   Environment out;
   out.sandbox = f.choice("sandbox", Environment::Sandbox::kAuto, kSandboxWords);
-  out.image = f.text("image", Need::kOptional, kImageRule);
+  const Node* image = f.find("image");
+  if (image != nullptr && image->kind == Node::Kind::kMapping) {
+    out.build = read_image_build(*image, f.path("image"), files, problems);
+    // Of one that is refused too: it is no contract without an image.
+    out.image = out.build.value_or(ImageBuild{}).reference();
+  } else {
+    out.image = f.text("image", Need::kOptional, kImageRule);
+  }
   if (out.sandbox == Environment::Sandbox::kDocker && f.find("image") == nullptr)
-    f.missing("image", "an image by digest, because the sandbox is docker");
+    f.missing("image", "an image, by digest or from a Dockerfile, because the sandbox is docker");
   if ((out.sandbox == Environment::Sandbox::kBubblewrap ||
        out.sandbox == Environment::Sandbox::kNull) &&
       !out.image.empty())
@@ -162,7 +174,7 @@ MethodEnvironment read_method_environment(const Node& node, const std::string& p
                                           FileCollector& files, Problems& problems) {
   const Fields f(node, path, kMethodEnvironmentKeys, problems);
   MethodEnvironment out;
-  out.image = f.text("image", Need::kOptional, kImageRule);
+  out.image = f.text("image", Need::kOptional, kMethodImageRule);
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   out.secrets = f.texts("secrets", kSecretRule);
   for (const std::string& name : out.secrets)

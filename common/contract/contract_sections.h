@@ -11,7 +11,7 @@
 namespace proctor {
 
 Repository read_repository(const Node& node, Problems& problems);
-Environment read_environment(const Node& node, Problems& problems);
+Environment read_environment(const Node& node, FileCollector& files, Problems& problems);
 MethodEnvironment read_method_environment(const Node& node, const std::string& path,
                                           FileCollector& files, Problems& problems);
 std::vector<SetupStep> read_setup(const Fields& contract, FileCollector& files);

@@ -110,6 +110,8 @@ inline constexpr std::array<KeyName, 18> kContractKeys{
 inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tree", "submodules"};
 inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
     "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
+inline constexpr std::array<KeyName, 5> kImageBuildKeys{"dockerfile", "files", "arguments",
+                                                        "network", "timeout"};
 inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
 inline constexpr std::array<KeyName, 6> kSetupKeys{"command", "script", "timeout",
                                                    "network", "cache",  "inputs"};

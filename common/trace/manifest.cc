@@ -84,6 +84,7 @@ Json environment_json(const ManifestInputs& m) {
               {"timezone", m.timezone},
               {"toolchains", toolchains_json(m.toolchains)},
               {"package_managers", Json(m.package_managers)}};
+  if (!m.image_inputs.empty()) out["image_inputs"] = m.image_inputs;
   if (m.setup_cache) out["setup_cache"] = cache_json(*m.setup_cache);
   return out;
 }
@@ -188,6 +189,10 @@ Status read_environment(JsonFields& root, ManifestInputs& m) {
   m.timezone = f.text("timezone");
   PROCTOR_CHECK_OK(read_toolchains(f, m.toolchains));
   m.package_managers = read_map(f, "package_managers");
+  if (f.has("image_inputs")) {
+    m.image_inputs = f.text("image_inputs");
+    if (m.image_inputs.empty()) f.refuse("image_inputs", "empty");
+  }
   if (f.has("setup_cache")) PROCTOR_CHECK_OK(read_setup_cache(f, m.setup_cache.emplace()));
   return f.finish();
 }

@@ -64,6 +64,8 @@ struct ManifestInputs {
   // E: environment (R045, R046)
   std::string sandbox;  // bubblewrap, docker, null
   std::string image;    // digest of the image; empty: none, the host's file system is shown
+  // Of one that was built here: the digest of what it was made of, which the contract names.
+  std::string image_inputs{};
   std::map<std::string, std::string>
       enforcement;  // limit -> how it is enforced ("memory": "cgroup")
   std::map<std::string, std::string> variables;

@@ -66,10 +66,11 @@ Result<Place> place_of(const FrozenCampaign& frozen, RunId run, std::uint32_t wa
 }
 
 // The order in which they are written.
-enum Rank { kSetup, kMethodSetup, kAgent, kAcceptanceSetup, kChecks, kNone };
+enum Rank { kImage, kSetup, kMethodSetup, kAgent, kAcceptanceSetup, kChecks, kNone };
 
 Rank rank_of(const fs::path& relative) {
   const std::string first = relative.begin()->string();
+  if (first == "setup-image") return kImage;
   if (first == "setup-agent") return kSetup;
   if (first == "setup-method") return kMethodSetup;
   if (first == "agent") return kAgent;
@@ -83,7 +84,8 @@ bool is_kept(const fs::path& relative) {
 
 bool is_of(const fs::path& relative, const std::string& phase) {
   const Rank rank = rank_of(relative);
-  if (phase == "setup") return rank == kSetup || rank == kMethodSetup || rank == kAcceptanceSetup;
+  if (phase == "setup")
+    return rank == kImage || rank == kSetup || rank == kMethodSetup || rank == kAcceptanceSetup;
   if (phase == "agent") return rank == kAgent;
   if (phase == "checks") return rank == kChecks;
   return rank != kNone;

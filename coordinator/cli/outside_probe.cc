@@ -105,6 +105,16 @@ class RealProbe : public OutsideProbe {
     // Workers here run it from the store, without an engine.
     const auto store = ImageStore::open(default_image_store());
     if (store.ok() && store->find(image).ok()) return ok_status();
+    return engine_has(image);
+  }
+  Status base_resolves(const std::string& image) const override {
+    Status status = engine_has(image);
+    // "name@sha256:ID" is the engine's own spelling only for what came from a registry.
+    if (!status.ok() && image.find('@') != std::string::npos)
+      status = engine_has(image.substr(image.find('@') + 1));
+    return status;
+  }
+  Status engine_has(const std::string& image) const {
     Status status = engine_has_image(image);
     if (!status.ok() && status.error().code == Errc::kUnavailable)
       unasked_.push_back(status.error().detail);

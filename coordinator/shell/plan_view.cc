@@ -40,6 +40,8 @@ PlanView::Method needs_of(PlanView& view, const Method& method) {
 
 std::uint64_t needs_of(PlanView& view, const Contract& contract, Isolation isolation) {
   const std::string& image = contract.environment.image;
+  // Who builds it has an Engine; no store has one before.
+  if (contract.environment.build) return capability::kDocker | needs_image(view, image);
   // Who offers it need not have an Engine.
   if (isolation == Isolation::kUserspace) return capability::kUserspace | needs_image(view, image);
   switch (contract.environment.sandbox) {

@@ -170,7 +170,9 @@ void RunLifecycle::handle(const StepDone& e) {
 
 void RunLifecycle::after_manifest(const WritingManifest& state, std::uint64_t evidence) {
   stage("prepare");
-  if (state.snapshot_error) {
+  if (state.image) {
+    image_failed(*state.image, evidence);
+  } else if (state.snapshot_error) {
     // kInvalid: every host would fail alike; anything else may heal, or another host have it.
     end_invalid(Termination::kInfrastructure, "snapshot: " + state.snapshot_error->detail,
                 state.snapshot_error->code != Errc::kInvalid, evidence);

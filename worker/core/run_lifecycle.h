@@ -70,6 +70,12 @@ struct StepFailed {
   Error error;
   std::uint64_t evidence = 0;
 };
+// The image that the contract says how to make cannot be made here; TakeSnapshot's.
+struct ImageFailed {
+  std::string inputs;  // what it would have been made of
+  std::string why;
+  std::string words{};  // as SetupEnded's
+};
 struct SetupEnded {
   ProgramEnd exec;
   std::uint64_t evidence = 0;
@@ -123,12 +129,12 @@ struct BudgetReached {
   std::uint64_t evidence = 0;
   std::string reason{};  // "budget_exceeded: tokens: 90 of 100 used, ..."
 };
-using LifecycleEvent = std::variant<SnapshotReady, StepDone, StepFailed, SetupEnded, AgentEnded,
-                                    PatchExtracted, PatchApplied, PatchRefused, ProtectedRestored,
-                                    CheckEnded, RunCancelAsked, BudgetReached>;
+using LifecycleEvent = std::variant<SnapshotReady, ImageFailed, StepDone, StepFailed, SetupEnded,
+                                    AgentEnded, PatchExtracted, PatchApplied, PatchRefused,
+                                    ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;
 
 // ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
-struct TakeSnapshot {};   // SnapshotReady
+struct TakeSnapshot {};   // SnapshotReady, ImageFailed
 struct WriteManifest {    // StepDone
   std::string against{};  // not empty: why the run ends behind it, which needs an event (R081)
 };
@@ -212,6 +218,7 @@ class RunLifecycle {
   struct WritingManifest {
     std::optional<Error> snapshot_error;  // the manifest is written even so: it says what was tried
     std::string identity_error;           // R047
+    std::optional<ImageFailed> image;     // likewise
   };
   struct OpeningWorkspace {
     Room room;
@@ -238,6 +245,7 @@ class RunLifecycle {
                              Restoring, Placing, Checking, Packaging>;
 
   void handle(const SnapshotReady& e);
+  void handle(const ImageFailed& e);
   void handle(const StepDone& e);
   void handle(const StepFailed& e);
   void handle(const SetupEnded& e);
@@ -254,6 +262,7 @@ class RunLifecycle {
   void services_failed(const CheckEnded& e);
   void list_services();
   void agent_unavailable(const AgentEnded& e);
+  void image_failed(const ImageFailed& e, std::uint64_t evidence);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
   void method_setup_failed(std::size_t index, const SetupEnded& e);
   void next_setup(Room room, std::size_t index);

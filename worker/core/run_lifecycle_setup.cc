@@ -24,6 +24,22 @@ void RunLifecycle::next_method_setup(std::size_t index) {
   }
 }
 
+void RunLifecycle::handle(const ImageFailed& e) {
+  PROCTOR_ASSERT(std::holds_alternative<TakingSnapshot>(state_));
+  WritingManifest next;
+  next.image = e;
+  go(std::move(next), WriteManifest{"image: " + e.why});
+}
+
+// It is made of the contract's files alone, before anything of the agent's: another attempt tells
+// whether the host or what it was allowed of the network is to blame.
+void RunLifecycle::image_failed(const ImageFailed& e, std::uint64_t evidence) {
+  verdict_.fault = Fault::kTask;
+  verdict_.cause = bounded("its image " + e.inputs + " cannot be built");
+  end_invalid(Termination::kInfrastructure,
+              with_words("its image cannot be built: " + e.why, e.words), true, evidence);
+}
+
 void RunLifecycle::handle(const SetupEnded& e) {
   const bool worked = e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0;
   if (const auto* method = std::get_if<SettingUpMethod>(&state_)) {

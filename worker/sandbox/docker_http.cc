@@ -75,12 +75,12 @@ Status DockerConnection::send(std::string_view bytes, Clock::time_point deadline
 
 Status DockerConnection::begin(std::string_view method, std::string_view target,
                                std::string_view body, Clock::time_point deadline,
-                               std::size_t body_max) {
+                               std::size_t body_max, std::string_view type) {
   parser_ = HttpReplyParser(body_max);
   usable_ = false;  // until the reply has been read to its end
   std::string head = std::string(method) + " " + std::string(target) +
                      " HTTP/1.1\r\nHost: docker\r\nUser-Agent: proctor\r\n";
-  if (!body.empty()) head += "Content-Type: application/json\r\n";
+  if (!body.empty()) head += "Content-Type: " + std::string(type) + "\r\n";
   if (!body.empty() || method == "POST") {
     head += "Content-Length: " + std::to_string(body.size()) + "\r\n";
   }

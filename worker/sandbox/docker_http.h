@@ -81,15 +81,18 @@ class DockerConnection {
 
   static Result<DockerConnection> open(const std::string& socket, Clock::time_point deadline);
 
-  // `body`: JSON, or empty.
+  // `body`: JSON (`type` says what else), or empty.
   Result<HttpReply> call(std::string_view method, std::string_view target, std::string_view body,
                          Clock::time_point deadline, std::size_t body_max = std::size_t{4} << 20);
   // The two halves of call(), for those who wait for other things too: begin, then poll fd() for
   // reading and call progress() until it says true; then finish().
   Status begin(std::string_view method, std::string_view target, std::string_view body,
-               Clock::time_point deadline, std::size_t body_max = std::size_t{4} << 20);
+               Clock::time_point deadline, std::size_t body_max = std::size_t{4} << 20,
+               std::string_view type = "application/json");
   Result<bool> progress();
   HttpReply finish() { return parser_.take(); }
+  // What has come of the reply so far.
+  const HttpReply& so_far() const { return parser_.reply(); }
   // Turns the connection into a raw stream; the reply's status is 101 or 200, else an error reply.
   Result<HttpReply> upgrade(std::string_view target, Clock::time_point deadline);
   // Raw bytes after upgrade(): appends at most `max` to `out`; false at the end of the stream.

@@ -97,6 +97,7 @@ Json AttemptRun::manifest() const {
     m.sandbox = to_string(wanted_sandbox(c.environment));
   }
   m.image = c.environment.image;
+  if (c.environment.build) m.image_inputs = c.environment.build->inputs.hex();
   m.variables = c.environment.variables;
   m.secrets = c.environment.secrets;
   m.locale = c.environment.locale;

@@ -91,6 +91,8 @@ Status AttemptRun::restore(const LeftAttempt& left) {
                                   agent ? RunRecorder::Keep::kAll : RunRecorder::Keep::kMarked));
   recorder_ = std::make_unique<RunRecorder>(std::move(recorder));
   PROCTOR_TRY(engine_, tools_.engines.wait_for(wish(contract().environment), watch_.token()));
+  PROCTOR_TRY(const std::optional<ImageFailed> image, have_image());
+  if (image) return Error{Errc::kUnavailable, "its image is gone: " + image->why};
   PROCTOR_TRY(SandboxEngine* const runs_agent, agent_engine());
   if (!input_.method->environment.image.empty()) method_engine_ = runs_agent;
   if (agent && runs_agent->kind() != SandboxKind::kDocker)

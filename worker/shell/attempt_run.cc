@@ -184,6 +184,9 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
       tools_.engines.wait_for(wish(contract().environment), watch_.token());
   if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
   engine_ = *engine;
+  Result<std::optional<ImageFailed>> image = have_image();
+  if (!image.ok()) return StepFailed{std::move(image).error(), 0};
+  if (*image) return *std::move(*image);
   if (!input_.method->environment.image.empty()) {
     const auto other = agent_engine();
     if (!other.ok()) return StepFailed{other.error(), 0};
@@ -210,6 +213,8 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
 
 AttemptRun::Answer AttemptRun::perform(const WriteManifest& c) {
   if (Status written = write_manifest(); !written.ok()) return done_or_failed(std::move(written));
+  const std::uint64_t image = note_image();
+  if (image_ && !image_->failure.empty()) return StepDone{image};
   if (c.against.empty()) return StepDone{};
   return StepDone{note(
       "snapshot.refused", Actor::kHarness,

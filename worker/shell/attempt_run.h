@@ -23,6 +23,7 @@
 #include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
+#include "worker/shell/built_images.h"
 #include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
 #include "worker/shell/host_disk.h"
@@ -51,6 +52,7 @@ class AttemptRun {
   struct Tools {
     WorkspaceStore& store;
     Engines& engines;
+    const BuiltImages& images;
     WorkerId worker;
     const ModelsFile& models;
     bool setup_cache = true;  // keep what setup makes, and use what was kept
@@ -126,6 +128,9 @@ class AttemptRun {
   Result<LifecycleEvent> run_setup(const RunSetup& c);
   Result<LifecycleEvent> setup_as_kept(const RunSetup& c);
   void record_step(const RunSetup& c, const ExecOutcome& outcome);
+  // attempt_image.cc: an image that is built.
+  Result<std::optional<ImageFailed>> have_image();
+  std::uint64_t note_image();
   // attempt_method.cc: what the method's agent has beside what the contract gives.
   Environment agent_environment() const;
   NetworkAccess agent_network() const;
@@ -234,7 +239,9 @@ class AttemptRun {
   Status package();
   std::uint64_t recorded_bytes() const;
 
-  const Contract& contract() const { return input_.contract->contract; }
+  const Contract& contract() const {
+    return with_image_ ? *with_image_ : input_.contract->contract;
+  }
   // In this environment, isolated as contract and campaign want it.
   EngineWish wish(const Environment& environment) const {
     return {environment, stronger(contract().policy.isolation, input_.settings->isolation)};
@@ -252,7 +259,9 @@ class AttemptRun {
   std::stop_source agent_stop_;
   std::mutex trace_mutex_;  // the socket's thread records too while the agent works
   std::unique_ptr<RunRecorder> recorder_;
-  std::optional<Error> broken_;  // the trace could not be written
+  std::optional<Error> broken_;         // the trace could not be written
+  std::optional<BuiltImage> image_;     // where the contract says how to make it
+  std::optional<Contract> with_image_;  // and this, once it is there
   SandboxEngine* engine_ = nullptr;
   SandboxEngine* method_engine_ = nullptr;  // where the method has an image of its own
   Snapshot snapshot_;

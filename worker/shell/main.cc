@@ -285,6 +285,13 @@ void clean_up(const fs::path& home, const std::vector<LeftAttempt>& left, Engine
   clear_folder(home / "runs", runs);
 }
 
+// Who builds or uses one holds it, whatever life this is.
+void sweep_images(const BuiltImages& images, const std::string& docker_socket) {
+  if (!docker_answers(docker_socket)) return;
+  if (const auto swept = images.sweep(kBuiltImagesKept); !swept.ok())
+    log::warn("clean up images: " + swept.error().detail);
+}
+
 // Bundles name folders of the coordinator's host, which may have moved since; what is under way has
 // its trees already.
 void clear_bundles(const fs::path& dir, const std::vector<LeftAttempt>& left) {
@@ -349,7 +356,9 @@ int serve(const Options& o) {
     const std::string campaign = last_campaign(home);
     left = find_left_attempts(home / "runs", campaign, results_of(*spool, campaign), books);
   }
+  const BuiltImages images(o.image_store, o.docker_socket);
   clean_up(home, left, engines, **store);
+  sweep_images(images, o.docker_socket);
   if (o.clean_up) return kOk;
   if (const Status made = make_private_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
@@ -359,7 +368,7 @@ int serve(const Options& o) {
   report_left_attempts(std::move(books), o.docker_socket, *spool);
   RunExecutor executor(
       {home / "runs", home / "meters", WorkerId(o.name), *models, !o.no_setup_cache}, **store,
-      engines, *spool);
+      engines, images, *spool);
 
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);

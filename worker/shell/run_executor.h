@@ -25,8 +25,13 @@ class RunExecutor {
     ModelsFile models{};  // how single-shot models are reached
     bool setup_cache = true;
   };
-  RunExecutor(Options options, WorkspaceStore& store, Engines& engines, Spool& spool)
-      : options_(std::move(options)), store_(store), engines_(engines), spool_(spool) {}
+  RunExecutor(Options options, WorkspaceStore& store, Engines& engines, const BuiltImages& images,
+              Spool& spool)
+      : options_(std::move(options)),
+        store_(store),
+        engines_(engines),
+        images_(images),
+        spool_(spool) {}
 
   // kUnavailable: this host does not have now what the attempt needs, and nothing of it was begun.
   // May take a second.
@@ -47,6 +52,7 @@ class RunExecutor {
   Options options_;
   WorkspaceStore& store_;
   Engines& engines_;
+  const BuiltImages& images_;
   Spool& spool_;
   std::mutex books_mutex_;
   std::map<std::string, std::shared_ptr<MeterBook>> books_;  // by the attempt's folder

@@ -126,8 +126,8 @@ TEST_SUITE("contract") {
          "variable's "
          "name: A-Z, a-z, 0-9 and \"_\", not beginning with PROCTOR_\n"},
         {"sandbox: bubblewrap", "sandbox: docker",
-         "c.yaml:14:3: environment.image: found nothing, expected an image by digest, because the "
-         "sandbox is docker\n"},
+         "c.yaml:14:3: environment.image: found nothing, expected an image, by digest or from a "
+         "Dockerfile, because the sandbox is docker\n"},
         {"writable: [\"src/**\"]", "writable: [\"../**\"]",
          "c.yaml:46:14: policy.writable[0]: found \"../**\", expected a glob below the workspace "
          "such as \"src/**\", not in .git\n"},

@@ -79,6 +79,7 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/repository", kRepositoryKeys);
     check_keys(contract, "/properties/environment", kEnvironmentKeys);
     check_keys(contract, "/properties/environment/properties/toolchains/items", kToolchainKeys);
+    check_keys(contract, "/properties/environment/properties/image/anyOf/1", kImageBuildKeys);
     check_keys(contract, "/properties/setup/items/anyOf/1", kSetupKeys);
     check_keys(contract, "/properties/checks/items", kCheckKeys);
     check_keys(contract, "/properties/checks/items/properties/container", kContainerKeys);

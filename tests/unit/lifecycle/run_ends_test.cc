@@ -151,6 +151,31 @@ TEST_SUITE("lifecycle") {
     }
   }
 
+  TEST_CASE("an image that cannot be built is its task's failure, whichever host says so") {
+    std::vector<std::string> causes;
+    for (const char* said : {"no route", "no space"}) {
+      World world(plan_of(1, 1));
+      world.feed(
+          ImageFailed{"abcd", "a command returned 7", std::string("its build ends: ") + said});
+      REQUIRE(world.pending<WriteManifest>());
+      CHECK(std::get<WriteManifest>(world.log.back()).against == "image: a command returned 7");
+      world.feed(StepDone{5});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kInfrastructure);
+      CHECK(v.infrastructure);  // another host may have what it begins with
+      CHECK(v.fault == Fault::kTask);
+      CHECK(v.rationale ==
+            std::string("its image cannot be built: a command returned 7; its build ends: ") +
+                said);
+      CHECK(v.evidence == 5);
+      CHECK(count<RunSetup>(world.log) + count<RunAgent>(world.log) == 0);
+      causes.push_back(v.cause);
+    }
+    CHECK(causes[0] == "its image abcd cannot be built");
+    CHECK(causes[0] == causes[1]);
+  }
+
   TEST_CASE("a setup step that is stopped at its time limit has the same cause each time") {
     std::vector<std::string> causes;
     for (const int ms : {5'001, 5'007}) {

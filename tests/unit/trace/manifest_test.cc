@@ -67,6 +67,10 @@ TEST_SUITE("trace") {
   TEST_CASE("what was kept of setup is said in one way only") {
     ManifestInputs m = sample_inputs();
     CHECK_FALSE(make_manifest(m)["environment"].contains("setup_cache"));
+    CHECK_FALSE(make_manifest(m)["environment"].contains("image_inputs"));
+    ManifestInputs built = m;
+    built.image_inputs = std::string(64, 'a');
+    CHECK(read_manifest(make_manifest(built)).value().image_inputs == built.image_inputs);
     for (const ManifestSetupCache& good :
          {ManifestSetupCache{"off", "", ""}, ManifestSetupCache{"miss", "k", ""},
           ManifestSetupCache{"hit", "k", "l"}}) {

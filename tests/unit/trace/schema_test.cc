@@ -45,6 +45,7 @@ TEST_SUITE("trace") {
     CHECK(schema.accepts(sample_manifest()));
     Json with_cache = sample_manifest();
     with_cache["environment"]["setup_cache"] = {{"use", "hit"}, {"key", "k"}, {"layer", "l"}};
+    with_cache["environment"]["image_inputs"] = std::string(64, 'a');
     CHECK(schema.accepts(with_cache));
     with_cache["environment"]["setup_cache"].erase("layer");
     CHECK_FALSE(schema.accepts(with_cache));

@@ -1,0 +1,196 @@
+#include "common/contract/dockerfile.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "common/base/assert.h"
+#include "common/base/text.h"
+#include "common/contract/rules.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::string_view kBlank = " \t\r";
+constexpr std::string_view kScratch = "scratch";
+constexpr std::size_t kShown = 100;
+
+// One instruction, with the lines that it goes on over.
+struct Instruction {
+  std::size_t line = 0;
+  std::size_t begin = 0, end = 0;  // its bytes, with its last line's end
+  std::string word;                // in capitals
+  std::vector<std::string> words;  // what follows
+};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::string in_case(std::string_view word, bool capitals) {
+  std::string out(word);
+  for (char& c : out) {
+    if (capitals && 'a' <= c && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    if (!capitals && 'A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+// "# escape=`" on one of the first lines, before anything else.
+char escape_of(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!line.starts_with('#')) return '\\';
+    line = trimmed(line.substr(1));
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) return '\\';  // a comment ends the directives
+    if (in_case(trimmed(line.substr(0, equals)), false) == "escape")
+      return trimmed(line.substr(equals + 1)) == "`" ? '`' : '\\';
+  }
+  return '\\';
+}
+
+void add_words(Instruction& to, std::string_view line) {
+  while (!(line = trimmed(line)).empty()) {
+    const std::size_t end = std::min(line.find_first_of(kBlank), line.size());
+    if (to.word.empty())
+      to.word = in_case(line.substr(0, end), true);
+    else
+      to.words.emplace_back(line.substr(0, end));
+    line.remove_prefix(end);
+  }
+}
+
+std::vector<Instruction> instructions_of(std::string_view text) {
+  const char escape = escape_of(text);
+  std::vector<Instruction> out;
+  bool goes_on = false;
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    std::string_view line = text.substr(at, end - at);
+    if (line.ends_with('\n')) line.remove_suffix(1);
+    line = trimmed(line);
+    const std::size_t began = at;
+    at = end;
+    ++number;
+    if (line.empty() || line.starts_with('#')) continue;  // also among the lines of one
+    if (!goes_on) out.push_back({number, began, end, "", {}});
+    goes_on = line.ends_with(escape);
+    if (goes_on) line.remove_suffix(1);
+    add_words(out.back(), line);
+    out.back().end = end;
+  }
+  return out;
+}
+
+// The stages so far, and what an instruction says against the rules.
+class Reader {
+ public:
+  DockerfileFacts read(std::string_view text) {
+    for (const Instruction& i : instructions_of(text)) look(i);
+    if (stages_.empty()) out_.faults.push_back({1, "no FROM", "an image to begin with"});
+    return std::move(out_);
+  }
+  // Of a FROM: is it the name of an image rather than of a stage?
+  bool is_base(const std::string& name) const { return name != kScratch && !stage_of(name); }
+  void add_stage(const Instruction& from) {
+    stages_.push_back(from.words.size() == 3 ? in_case(from.words[2], false) : "");
+  }
+
+ private:
+  void fault(const Instruction& i, std::string expected) {
+    std::string found = i.word;
+    for (const std::string& word : i.words) found += " " + word;
+    out_.faults.push_back({i.line, printable(found, kShown), std::move(expected)});
+  }
+  std::optional<std::size_t> stage_of(const std::string& name) const {
+    const auto named = std::ranges::find(stages_, in_case(name, false));
+    if (!name.empty() && named != stages_.end())
+      return static_cast<std::size_t>(named - stages_.begin());
+    return std::nullopt;
+  }
+  bool is_stage(const std::string& name) const {
+    std::size_t number = 0;
+    const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (ec == std::errc() && end == name.data() + name.size()) return number + 1 < stages_.size();
+    return stage_of(name).has_value();
+  }
+  void look(const Instruction& i) {
+    if (i.word == "FROM") return look_at_from(i);
+    if (stages_.empty() && i.word != "ARG") return fault(i, "FROM first, or ARG before it");
+    if (i.word == "COPY" || i.word == "ADD") return look_at_copy(i);
+    if (i.word == "ONBUILD") return fault(i, "no ONBUILD, which acts in other builds than this");
+    if (i.word == "RUN" && !i.words.empty() && i.words[0].starts_with("--"))
+      fault(i, "RUN without options, which are BuildKit's");
+  }
+  void look_at_from(const Instruction& i) {
+    const bool whole =
+        i.words.size() == 1 || (i.words.size() == 3 && in_case(i.words[1], true) == "AS");
+    if (!whole) {
+      fault(i, "FROM IMAGE or FROM IMAGE AS NAME, without options");
+      stages_.emplace_back();
+      return;
+    }
+    const std::string& name = i.words[0];
+    if (is_base(name)) {
+      if (!is_image(name))
+        fault(i,
+              "an image by digest ([name@]sha256:<64 hex digits>, see proctor images list), "
+              "scratch, or a stage before it");
+      else if (std::ranges::find(out_.bases, name) == out_.bases.end())
+        out_.bases.push_back(name);
+    }
+    add_stage(i);
+  }
+  // What they name is a file of the contract or of a stage; the engine would fetch anything else,
+  // whatever network the commands have.
+  void look_at_copy(const Instruction& i) {
+    constexpr std::string_view kFrom = "--from=";
+    for (const std::string& word : i.words) {
+      if (word.starts_with(kFrom) && !is_stage(word.substr(kFrom.size())))
+        return fault(i, "--from= of a stage before it");
+      if (i.word == "ADD" && (word.find("://") != std::string::npos ||
+                              word.find('$') != std::string::npos || word.starts_with("git@")))
+        return fault(i,
+                     "ADD of files beside the Dockerfile; what is fetched, a RUN fetches, with "
+                     "the network that the contract gives it");
+    }
+  }
+
+  DockerfileFacts out_;
+  std::vector<std::string> stages_;  // names in small letters, "" without one
+};
+
+}  // namespace
+
+DockerfileFacts look_at_dockerfile(std::string_view text) {
+  return Reader().read(text);
+}
+
+std::string dockerfile_for(std::string_view text, const std::map<std::string, std::string>& ids,
+                           const std::string& label) {
+  std::string out;
+  std::size_t done = 0;
+  Reader stages;
+  for (const Instruction& i : instructions_of(text)) {
+    if (i.word != "FROM") continue;
+    const std::string& name = i.words[0];
+    const bool base = stages.is_base(name);
+    PROCTOR_ASSERT(!base || ids.contains(name));
+    out += text.substr(done, i.begin - done);
+    out += "FROM " + (base ? ids.at(name) : name);
+    if (i.words.size() == 3) out += " AS " + i.words[2];
+    out += "\nLABEL " + label + "\n";
+    done = i.end;
+    stages.add_stage(i);
+  }
+  out += text.substr(done);
+  return out;
+}
+
+}  // namespace proctor

@@ -45,17 +45,35 @@ void refuse_shared_names(const Fields& f, const Method& out) {
                          name + " either here or in environment.secrets");
 }
 
+// A program that only its image knows has what it needs in there, but for what is the worker's.
+void read_beside_container(const Fields& f, const Node& node, FileCollector& files, Method& out) {
+  const std::string path = f.path("environment");
+  out.environment = read_method_environment(node, path, files, f.problems());
+  for (const Entry& e : node.entries)
+    if (e.key != "secrets" && e.key != "network")
+      f.problems().wrong(e.value, path + "." + e.key,
+                         "secrets and network alone beside a container, which has its variables "
+                         "and the rest in its image");
+  if (out.environment.network.filtered())
+    f.problems().wrong(*node.find("network"), path + ".network",
+                       "true or false: the program of a container has the whole network or none");
+  for (const std::string& name : out.environment.secrets)
+    if (out.container->variables.contains(name))
+      f.problems().wrong(*node.find("secrets"), path + ".secrets",
+                         name + " either here or in container.variables");
+}
+
 void read_command_method(const Fields& f, const FileSource& source, Method& out) {
   FileCollector files(source, f.problems());
   if (const Node* container = f.find("container")) {
-    for (const std::string_view key :
-         {"command", "script", "variables", "files", "environment", "gateway"})
+    for (const std::string_view key : {"command", "script", "variables", "files", "gateway"})
       if (const Node* n = f.find(key))
         f.problems().wrong(*n, f.path(key), "either a container or this beside it");
     out.container = read_container(*container, f.path("container"), f.problems());
     out.command = words_for_people(*out.container);
     if (out.container->image.empty())
       f.problems().add(container->at, f.path("container.image"), "nothing", "an image by digest");
+    if (const Node* n = f.find("environment")) read_beside_container(f, *n, files, out);
     read_overload_exit(f, out);
     read_keep(f, out);
     return;

@@ -94,7 +94,7 @@ void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
   command.add_flag("-d,--no-patch", flags.no_patch, "apply nothing");
   command.add_flag("-l,--llm", flags.llm,
                    "upstream's word for --agent or --model; those alone are enough");
-  command.add_option("-g,--agent", flags.agent, "the image of an agent that works on each problem");
+  add_agent_flags(command, flags.agent);
   command.add_option("--agent-timeout", flags.agent_seconds, "seconds for the agent (600)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
       ->envname("DOCKER_TIMEOUT_AGENT");
@@ -133,18 +133,18 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
     return Error{Errc::kInvalid, "expected one dataset: FILE or -f FILE"};
   if (flags.golden && flags.no_patch)
     return Error{Errc::kInvalid, "--golden and --no-patch exclude each other"};
-  if (!flags.agent.empty() && (flags.golden || flags.no_patch))
-    return Error{Errc::kInvalid, "--agent excludes --golden and --no-patch"};
+  if (flags.agent.any() && (flags.golden || flags.no_patch))
+    return Error{Errc::kInvalid, "an agent excludes --golden and --no-patch"};
   const bool model = !flags.model.model.empty() || !flags.model.answers.empty();
   if (model && (flags.golden || flags.no_patch))
     return Error{Errc::kInvalid, "--model and --answers exclude --golden and --no-patch"};
-  if (model && !flags.agent.empty())
+  if (model && flags.agent.any())
     return Error{Errc::kInvalid, "a model or an agent, not both: --model, --answers or --agent"};
-  if (flags.llm && flags.agent.empty() && !model)
-    return Error{Errc::kInvalid, "--llm needs --model or --agent"};
-  if (!flags.agent.empty() && !flags.model.responses_file.empty())
-    return Error{Errc::kInvalid, "--prompts-responses-file does not go with --agent"};
-  if (flags.plan.engine == CvdpEngine::kCompose && (model || !flags.agent.empty()))
+  if (flags.llm && !flags.agent.any() && !model)
+    return Error{Errc::kInvalid, "--llm needs --model, --agent or --agent-method"};
+  if (flags.agent.any() && !flags.model.responses_file.empty())
+    return Error{Errc::kInvalid, "--prompts-responses-file does not go with an agent"};
+  if (flags.plan.engine == CvdpEngine::kCompose && (model || flags.agent.any()))
     return Error{Errc::kInvalid,
                  "--engine compose runs golden and no-patch harnesses, no agents and no models"};
   CvdpPlan plan = flags.plan;
@@ -157,6 +157,7 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
   if (!flags.verif_eda.empty()) names.verif_eda = flags.verif_eda;
   if (!flags.license_network.empty()) names.license_network = flags.license_network;
   plan.dataset.settings.licensed = !flags.verif_eda.empty() && !flags.license_network.empty();
+  PROCTOR_CHECK_OK(check_agent(flags.agent));
   PROCTOR_CHECK_OK(check_models(flags.model));
   PROCTOR_CHECK_OK(take_models(flags.model, plan));
   plan.metadata.force_agentic = flags.force_agentic;
@@ -179,7 +180,14 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
 Result<CvdpMode> mode_of(const CvdpFlags& flags, const CvdpPlan& plan) {
   PROCTOR_TRY(std::optional<CvdpMode> model, model_mode(flags.model, plan));
   if (model) return *std::move(model);
-  if (!flags.agent.empty()) return CvdpMode{"agent", "agent", "", false, flags.agent};
+  if (!flags.agent.method_file.empty()) {
+    PROCTOR_TRY(Method method, load_agent_method(flags.agent.method_file));
+    CvdpMode mode{"agent", method.name, "", false, method.name};
+    mode.own_method = std::move(method);
+    return mode;
+  }
+  if (flags.agent.any())
+    return CvdpMode{"agent", "agent", "", false, flags.agent.image, flags.agent.given};
   if (flags.no_patch) return CvdpMode{"no-patch", "noop", "", false};
   return CvdpMode{"golden", "reference", "", true};
 }

@@ -17,7 +17,7 @@ struct CvdpFlags {
   CvdpPlan plan;
   std::uint64_t harness_seconds = 600, agent_seconds = 600;
   bool golden = false, no_patch = false, llm = false;
-  std::string agent;  // an image
+  AgentFlags agent;
   std::string verif_eda, license_network;
   ModelFlags model;
   bool force_agentic = false, force_copilot = false;

@@ -52,16 +52,21 @@ std::vector<std::string> worker_arguments(CvdpEngine engine) {
   return {};
 }
 
+std::string question_of(const CvdpMode& mode) {
+  if (mode.single_shot) return mode.single_shot->question;
+  if (mode.own_method) return mode.name + " by method " + mode.own_method->digest.hex();
+  if (mode.agent.empty()) return mode.name;
+  const Json given = environment_of(mode.given);
+  return mode.name + " " + mode.agent + (given.empty() ? "" : " " + given.dump());
+}
+
 // What decides each result.  How many run at a time does not, nor which problems and how many
 // samples are asked for: a prefix grows by those.
 Result<Json> question_of(const CvdpPlan& plan) {
   const ImportOptions& d = plan.dataset;
   PROCTOR_TRY(const std::string digest, digest_of_file(d.file));
   Json modes = Json::array();
-  for (const CvdpMode& mode : plan.modes)
-    modes.push_back(mode.single_shot     ? mode.single_shot->question
-                    : mode.agent.empty() ? mode.name
-                                         : mode.name + " " + mode.agent);
+  for (const CvdpMode& mode : plan.modes) modes.push_back(question_of(mode));
   Json question = {
       {"dataset", digest},
       {"modes", std::move(modes)},
@@ -215,6 +220,7 @@ class CvdpWork {
 
   Result<std::string> method_of(const CvdpMode& mode) const {
     if (mode.single_shot) return mode.single_shot->method;
+    if (mode.own_method) return method_text(*mode.own_method);
     if (mode.agent.empty()) return mode.method;
     HostImages images(plan_.dataset.settings.network);
     PROCTOR_TRY(const std::string id, images.id_of(mode.agent));
@@ -231,9 +237,11 @@ class CvdpWork {
       if (plan_.dataset.include_harness)
         for (const char* path : {"src", "docker-compose.yml"}) show(path);
     }
-    return Json{{"name", mode.method},
-                {"container", {{"image", id}, {"working_dir", "/code"}, {"mounts", mounts}}}}
-        .dump();
+    Json method = {{"name", mode.method},
+                   {"container", {{"image", id}, {"working_dir", "/code"}, {"mounts", mounts}}}};
+    if (Json given = environment_of(mode.given); !given.empty())
+      method["environment"] = std::move(given);
+    return method.dump();
   }
 
   Status import(CvdpPart part) {
@@ -256,6 +264,8 @@ class CvdpWork {
       PROCTOR_TRY(Imported imported, import_problems(d));
       part.contracts = imported.written;
       part.left_out = std::move(imported.left_out);
+      for (const CvdpMode& mode : plan_.modes)
+        if (mode.own_method) PROCTOR_CHECK_OK(place_method_files(*mode.own_method, d.campaign));
     }
     asked_.parts.push_back(std::move(part));
     touched_.push_back(true);

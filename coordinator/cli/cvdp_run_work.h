@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/cvdp/report.h"
+#include "coordinator/cli/cvdp_agent.h"
 #include "coordinator/cli/cvdp_campaign.h"
 #include "coordinator/cli/cvdp_results.h"
 
@@ -23,8 +24,10 @@ struct CvdpMode {
   std::string method;  // of the campaign: "reference"
   std::string folder;  // below the prefix; empty: the prefix itself
   bool golden = false;
-  // Of an agent: its image, as it was named; the method's name is `method` then.
+  // Of an agent: its image, as it was named, or its method; that one's name is `method` then.
   std::string agent{};
+  AgentGiven given{};                  // of an image
+  std::optional<Method> own_method{};  // instead of one
   // Of a single-shot method.
   struct SingleShot {
     std::string method;    // as campaign.yaml has it, in JSON

@@ -92,7 +92,8 @@ class Sweep {
     flags.file = file;
     flags.prefix =
         (prefix_ / folder_name(fs::path(file).stem().string()) / folder_name(name)).string();
-    (is_agent ? flags.agent : flags.model.model) = name;
+    if (!is_agent) flags.agent = {};
+    (is_agent ? flags.agent.image : flags.model.model) = name;
     std::printf("%s, %s: in %s\n", file.c_str(), printable(name).c_str(), flags.prefix.c_str());
     PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
     PROCTOR_TRY(CvdpMode mode, mode_of(flags, plan));
@@ -141,8 +142,9 @@ void add_cvdp_sweep(CLI::App& cvdp, int& exit_code) {
   add_cvdp_upstream_flags(*command, flags->run);
   add_model_flags(*command, flags->run.model);
   // These come several times here, or are what a sweep does not do.
-  for (const char* option : {"FILE", "--filename", "--model", "--agent", "--golden", "--no-patch",
-                             "--answers", "--prompts-responses-file", "--llm"})
+  for (const char* option :
+       {"FILE", "--filename", "--model", "--agent", "--agent-method", "--golden", "--no-patch",
+        "--answers", "--prompts-responses-file", "--llm"})
     command->remove_option(command->get_option(option));
   command->add_option("FILE", flags->files, "datasets")->required();
   command->add_option("-m,--model", flags->models, "a model; may be given again");

@@ -119,7 +119,8 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
   if (method.container) {
     PROCTOR_TRY(spec, container_spec(*method.container, Room::kAgent, label("agent")));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
-    PROCTOR_TRY(network, give_container_network(spec, contract().policy.agent_network, "agent"));
+    PROCTOR_CHECK_OK(add_secrets(spec.env, method.environment.secrets));
+    PROCTOR_TRY(network, give_container_network(spec, agent_network(), "agent"));
   } else if (method.kind == Method::Kind::kCommand) {
     PROCTOR_TRY(spec, agent_spec(*engine));
     PROCTOR_TRY(scratch, fresh_dir("agent"));

@@ -1,5 +1,7 @@
 #include "tests/integration/cvdp/run_cases.h"
 
+#include <cstdlib>
+
 #include "tests/support/leftovers.h"
 
 namespace proctor::testing {
@@ -176,6 +178,34 @@ void agent_sees_what_upstream_shows(Runner runner) {
           "--- a/verif/old.sv\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-old\n");
     CHECK(contains(scene.text(sample + "report.txt"), "Model/Agent: proctor-cvdp-agent"));
   }
+}
+
+void agent_is_given_its_key_and_a_network(Runner runner) {
+  const RunScene scene(runner);
+  const TempDir dir = must(TempDir::create("proctor-cvdp-agent"));
+  import_agent(runner, dir.path(),
+               "PATH=/usr/bin\necho \"key ${CVDP_AGENT_KEY:-none} ${CVDP_OTHER_KEY:-none}\"\n"
+               "grep -c : /proc/net/dev\n"
+               "test \"$CVDP_AGENT_KEY\" = letmein && echo y > /code/rtl/a.sv\n");
+  ::setenv("CVDP_AGENT_KEY", "letmein", 1);
+  ::setenv("CVDP_OTHER_KEY", "not for it", 1);
+  ShellProblem p;
+  p.compose = service(kImage, std::string(kIsY) + " && test -z \"$CVDP_AGENT_KEY\"");
+  const CommandOutcome done = scene.run(line_of(p), {"-g", "proctor-cvdp-agent", "--agent-secret",
+                                                     "CVDP_AGENT_KEY", "--agent-network"});
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  CHECK(scene.raw()["cvdp_agentic_a_0001"]["errors"] == 0);
+  // Docker's bridge, or the host's own network: more than a loopback, where the host has more.
+  const std::string interfaces =
+      runner == Runner::kDocker ? "2" : output_of({"grep", "-c", ":", "/proc/net/dev"});
+  CHECK(scene.text("cvdp_agentic_a/reports/1_agent.txt") ==
+        "key letmein none\n" + interfaces + "\n");
+  // What it is given is part of the question that this prefix answers.
+  const CommandOutcome other = scene.run(line_of(p), {"-g", "proctor-cvdp-agent"});
+  CHECK_MESSAGE(contains(other.err, "another question (modes)"), other.err);
+  ::unsetenv("CVDP_OTHER_KEY");
+  ::unsetenv("CVDP_AGENT_KEY");
 }
 
 }  // namespace proctor::testing

@@ -55,6 +55,9 @@ TEST_SUITE("cvdp run docker") {
   TEST_CASE("an agent's image sees what upstream shows it and its change counts, by Docker") {
     if (have_docker("an agent's image")) agent_sees_what_upstream_shows(Runner::kDocker);
   }
+  TEST_CASE("an agent's image is given the key and the network it was asked for, by Docker") {
+    if (have_docker("an agent's key")) agent_is_given_its_key_and_a_network(Runner::kDocker);
+  }
 
   TEST_CASE("what needs licensed tools runs on their network where image and network are named") {
     if (!have_docker("licensed tools") || find_on_path("docker-compose").empty()) return;

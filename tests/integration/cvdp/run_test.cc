@@ -1,6 +1,8 @@
 // `proctor cvdp run` and `selfcheck` on problems of our own: the image is this machine's shell.
 #include <signal.h>
 
+#include <cstdlib>
+
 #include "tests/integration/cvdp/run_cases.h"
 #include "tests/support/leftovers.h"
 
@@ -19,6 +21,61 @@ TEST_SUITE("cvdp run") {
 
   TEST_CASE("an agent's image sees what upstream shows it and its change counts, by OCI") {
     if (have_oci("an agent's image")) agent_sees_what_upstream_shows(Runner::kOci);
+  }
+
+  TEST_CASE("an agent's image is given the key and the network it was asked for, by OCI") {
+    if (have_oci("an agent's key")) agent_is_given_its_key_and_a_network(Runner::kOci);
+  }
+
+  TEST_CASE("an agent that is a method has its own setup, key, places and meter") {
+    if (!have_oci("an agent's method")) return;
+    const RunScene scene(Runner::kOci);
+    const fs::path folder = scene.dir.path() / "mini";
+    REQUIRE(make_dirs(folder / "lib").ok());
+    must(write_file(folder / "lib/word", "#!/bin/sh\necho y\n", Durability::kLazy, 0755));
+    must(write_file(folder / "fix.sh",
+                    "echo \"key $CVDP_AGENT_KEY\"; ls; \"$PROCTOR_AGENT/bin/word\" > rtl/a.sv; "
+                    "test -S \"$PROCTOR_METER\" "
+                    "&& echo metered; echo \"$PROCTOR_BRIEFING\" | grep network:\n"));
+    const std::string environment =
+        "environment:\n  secrets: [CVDP_AGENT_KEY]\n  network: {allow: [\"api.example:443\"]}\n"
+        "  setup: ['mkdir bin && cp \"$PROCTOR_METHOD/lib/word\" bin/']\n";
+    must(write_file(folder / "agent.yaml",
+                    "name: mini\nscript: fix.sh\nfiles: [lib/word]\n" + environment));
+    ::setenv("CVDP_AGENT_KEY", "letmein", 1);
+    ShellProblem p;
+    p.compose = service(kImage, kIsY);
+    const std::vector<std::string> by_it = {"--agent-method", (folder / "agent.yaml").string(),
+                                            "-n", "2"};
+    const CommandOutcome done = scene.run(line_of(p), by_it);
+    INFO(done.err);
+    CHECK(done.exit_code == 0);
+    for (const std::string sample : {"sample_1/", "sample_2/"}) {
+      CHECK(scene.raw(sample)["cvdp_agentic_a_0001"]["errors"] == 0);
+      const std::string said = scene.text(sample + "cvdp_agentic_a/reports/1_agent.txt");
+      CHECK_MESSAGE(contains(said, "key letmein\n"), said);
+      CHECK(contains(said, "prompt.json\nrtl\n"));
+      CHECK(contains(said, "metered\n"));
+      CHECK_MESSAGE(contains(said, "network: only api.example:443, through the proxy"), said);
+      CHECK(contains(scene.text(sample + "cvdp_agentic_a/harness/1/agent_changes.patch"), "+y"));
+      CHECK(contains(scene.text(sample + "report.txt"), "Model/Agent: mini"));
+    }
+    // Another method is another question; one that is none is named with its place.
+    must(write_file(folder / "agent.yaml", "name: mini\nscript: fix.sh\n"));
+    CHECK(contains(scene.run(line_of(p), by_it).err, "another question (modes)"));
+    must(write_file(folder / "agent.yaml", "name: mini\nscrip: fix.sh\n"));
+    const CommandOutcome wrong = scene.run(line_of(p), by_it);
+    CHECK(wrong.exit_code == 2);
+    CHECK_MESSAGE(contains(wrong.err, "(did you mean \"script\"?)"), wrong.err);
+    ::unsetenv("CVDP_AGENT_KEY");
+    // Where no worker has the key nothing begins.
+    must(write_file(folder / "agent.yaml",
+                    "name: mini\nscript: fix.sh\nfiles: [lib/word]\n" + environment));
+    const CommandOutcome none = run_proctor({"cvdp", "run", scene.dataset(line_of(p)).string(),
+                                             "--agent-method", (folder / "agent.yaml").string(),
+                                             "--prefix", (scene.dir.path() / "other").string()});
+    CHECK(none.exit_code == 2);
+    CHECK_MESSAGE(contains(none.err, "CVDP_AGENT_KEY"), none.err);
   }
 
   TEST_CASE("a link that a candidate puts where a folder is shown leads nowhere") {

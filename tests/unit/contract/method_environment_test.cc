@@ -130,13 +130,33 @@ TEST_SUITE("contract") {
       CHECK_MESSAGE(errors.find(row.expected) != std::string::npos, errors);
       CHECK((errors.empty() == (std::string(row.expected).empty())));
     }
-    const std::string container =
-        "name: c\nmethods:\n  - name: m\n    container: {image: " + kAgentImage +
-        "}\n    environment: {secrets: [A]}\n    keep: [\"~/x\"]\n"
-        "budget: {global: \"5.00\"}\n";
-    const std::string errors = read_campaign(container).errors;
-    CHECK_MESSAGE(errors.find("either a container or this beside it") != std::string::npos, errors);
-    CHECK_MESSAGE(errors.find("a container has no home") != std::string::npos, errors);
+  }
+
+  TEST_CASE("a container is given secrets and the whole network or none, and nothing else") {
+    const auto with = [](const std::string& environment, const std::string& more = "") {
+      return read_campaign("name: c\nmethods:\n  - name: m\n    container: {image: " + kAgentImage +
+                           ", variables: {MODE: fast}}\n    environment: {" + environment + "}\n" +
+                           more + "budget: {global: \"5.00\"}\n");
+    };
+    const ReadCampaign fine = with("secrets: [A], network: true");
+    REQUIRE_MESSAGE(fine.errors == "", fine.errors);
+    const Method& m = fine.campaign.methods.at(0);
+    CHECK(m.environment.secrets == std::vector<std::string>{"A"});
+    CHECK(m.environment.network.open);
+    CHECK(open_method_bundle(make_bundle(m), m.digest).ok());
+    const std::pair<const char*, const char*> rows[] = {
+        {"variables: {A: b}", "secrets and network alone beside a container"},
+        {"setup: [\"true\"]", "secrets and network alone beside a container"},
+        {"toolchains: [{path: /opt/x}]", "secrets and network alone beside a container"},
+        {"network: {allow: [\"a.example:443\"]}", "has the whole network or none"},
+        {"secrets: [MODE]", "MODE either here or in container.variables"}};
+    for (const auto& [environment, expected] : rows) {
+      CAPTURE(std::string(environment));
+      const std::string errors = with(environment).errors;
+      CHECK_MESSAGE(errors.find(expected) != std::string::npos, errors);
+    }
+    const std::string kept = with("secrets: [A]", "    keep: [\"~/x\"]\n").errors;
+    CHECK_MESSAGE(kept.find("a container has no home") != std::string::npos, kept);
   }
 
   TEST_CASE("a method's setup and what it keeps count in what a run can cost at most") {

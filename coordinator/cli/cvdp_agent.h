@@ -1,0 +1,43 @@
+#pragma once
+// The agent of `proctor cvdp run`: an image, as upstream starts it, given what of the worker it
+// needs; or a method as campaign.yaml has them, in a file of its own.
+// Private to the program.
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/result.h"
+#include "common/contract/campaign.h"
+
+namespace proctor::cli {
+
+// Of an image.
+struct AgentGiven {
+  std::vector<std::string> secrets;  // names of variables of the worker
+  bool network = false;
+};
+
+struct AgentFlags {
+  std::string image;
+  AgentGiven given;
+  std::string method_file;
+  bool any() const { return !image.empty() || !method_file.empty(); }
+};
+void add_agent_flags(CLI::App& command, AgentFlags& flags);
+// kInvalid: options that do not go together.
+Status check_agent(const AgentFlags& flags);
+
+// kInvalid: no file of one method that has a program.
+Result<Method> load_agent_method(const std::string& file);
+// As campaign.yaml has it.
+std::string method_text(const Method& method);
+// Its files, beside campaign.yaml.  kInvalid: one has the name of a campaign's own.
+Status place_method_files(const Method& method, const fs::path& campaign);
+
+// `environment` of an image's method; empty: it is given nothing.
+Json environment_of(const AgentGiven& given);
+
+}  // namespace proctor::cli

@@ -241,9 +241,25 @@ Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   return Error{Errc::kUnavailable, "bubblewrap: an empty command did not succeed inside it"};
 }
 
-}  // namespace
+// With as much of what keeps sandboxes apart and cheap as works here.
+Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
+  Status works = probe(shared, empty);
+  if (!works.ok() && shared->counts.works()) {
+    log::info("sandboxes are counted with the worker: " + works.error().detail);
+    shared->counts = UserCountsPool::none();
+    works = probe(shared, empty);
+  }
+  if (!works.ok() && shared->lean) {
+    log::info("bubblewrap starts on the whole host: " + works.error().detail);
+    shared->lean.reset();
+    works = probe(shared, empty);
+  }
+  return works;
+}
 
-Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptions& options) {
+enum class Tried { kNo, kYes };
+
+Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options, Tried tried) {
   HostView view = look_at_host();
   if (view.bwrap.empty()) {
     return Error{Errc::kUnavailable,
@@ -265,20 +281,20 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);
   if (lean.ok()) shared->lean = std::move(lean).value();
-  Status works = probe(shared, empty);
-  if (!works.ok() && shared->counts.works()) {
-    log::info("sandboxes are counted with the worker: " + works.error().detail);
-    shared->counts = UserCountsPool::none();
-    works = probe(shared, empty);
-  }
-  if (!works.ok() && shared->lean) {
-    log::info("bubblewrap starts on the whole host: " + works.error().detail);
-    shared->lean.reset();
-    works = probe(shared, empty);
-  }
-  PROCTOR_CHECK_OK(std::move(works));
+  if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(shared, empty));
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptions& options) {
+  return open_engine(options, Tried::kYes);
+}
+
+Result<std::unique_ptr<SandboxEngine>> open_untried_bubblewrap_engine(
+    const SandboxOptions& options) {
+  return open_engine(options, Tried::kNo);
 }
 
 }  // namespace proctor

@@ -9,6 +9,11 @@
 
 namespace proctor {
 
+// An empty command has worked in it.
 Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptions& options);
+// None has: for who runs something in it before all else anyway, and opens it the other way where
+// that fails.
+Result<std::unique_ptr<SandboxEngine>> open_untried_bubblewrap_engine(
+    const SandboxOptions& options);
 
 }  // namespace proctor

@@ -63,6 +63,7 @@ class Engines {
   Result<SandboxEngine*> get(SandboxKind kind);
   Result<SandboxEngine*> get_proved(SandboxKind kind);
   Status proved(SandboxKind kind, SandboxEngine& engine);
+  Result<SandboxEngine*> try_again(SandboxKind kind);
   bool is_refuted(SandboxKind kind);
   SandboxKind kind_for(const Environment& environment);
   bool offers(SandboxKind kind) const;

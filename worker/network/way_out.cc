@@ -8,15 +8,24 @@ namespace proctor {
 namespace {
 
 constexpr const char* kPort = "3128";
-constexpr const char* kForward = "/proctor/network/forward";
-constexpr const char* kSocket = "/proctor/network/socket";
 
 }  // namespace
 
+Status put_forward_program(const fs::path& dir) {
+  return write_file(dir / "forward", forward_program(), Durability::kLazy, /*mode=*/0755);
+}
+
+void add_way(SandboxSpec& spec, const std::string& port, const std::string& shown_at) {
+  const std::string pair = port + "=" + shown_at + "/socket";
+  if (spec.launcher.empty())
+    spec.launcher = {shown_at + "/forward", pair, "--"};
+  else
+    spec.launcher.insert(spec.launcher.end() - 1, pair);
+}
+
 Result<std::unique_ptr<WayOut>> WayOut::open(const fs::path& dir, FilterProxy::Options options,
                                              FilterProxy::OnRecord on_record) {
-  PROCTOR_CHECK_OK(
-      write_file(dir / "forward", forward_program(), Durability::kLazy, /*mode=*/0755));
+  PROCTOR_CHECK_OK(put_forward_program(dir));
   // A sandbox that outlived us shows this very folder, with a socket that nobody answers any more.
   std::error_code ignored;
   fs::remove(dir / "socket", ignored);
@@ -35,7 +44,7 @@ WayOut::~WayOut() {
 void WayOut::give_to(SandboxSpec& spec) const {
   spec.network = false;
   spec.mounts.push_back({dir_, kNetworkAt, false});
-  spec.launcher = {kForward, kPort, kSocket, "--"};
+  add_way(spec, kPort, kNetworkAt);
   // curl reads http_proxy in lower case only, others in upper case only.
   for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
     spec.env[name] = kProxyUrl;

@@ -16,6 +16,11 @@ namespace proctor {
 inline constexpr const char* kNetworkAt = "/proctor/network";
 inline constexpr const char* kProxyUrl = "http://127.0.0.1:3128";
 
+// The inner end of a way out, in a folder that the sandbox is shown at `shown_at` with a socket: a
+// port of its loopback leads there.  Several ways of one sandbox have one inner end.
+Status put_forward_program(const fs::path& dir);
+void add_way(SandboxSpec& spec, const std::string& port, const std::string& shown_at);
+
 class WayOut {
  public:
   // Fills `dir`, which exists and is empty, or is as an earlier life of this worker left it.

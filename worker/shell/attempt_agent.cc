@@ -108,8 +108,7 @@ Result<AgentReport> AttemptRun::work_with(const AgentJob& job) {
   return make_single_shot({&tools_.models, meter})->work(job, agent_stop_.get_token());
 }
 
-// `server` lives until the last word of the agent is read, which is after this returns.
-Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
+Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   const Method& method = *input_.method;
   SandboxSpec spec;
   fs::path scratch;
@@ -125,14 +124,17 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
     PROCTOR_TRY(spec, agent_spec(*engine));
     PROCTOR_TRY(scratch, fresh_dir("agent"));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
-    PROCTOR_TRY(server, show_meter(spec));
+    PROCTOR_TRY(listeners.meter, show_meter(spec));
     PROCTOR_TRY(network, give_network(spec, agent_network(), "agent"));
+    if (method.gateway) {
+      PROCTOR_TRY(listeners.gateway, show_gateway(spec));
+    }
   } else if (method.kind == Method::Kind::kSingleShot) {
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     // Shown to nobody: the model is asked by the worker itself.  Its thread keeps the meter's
     // clock.
     SandboxSpec nobody;
-    PROCTOR_TRY(server, show_meter(nobody));
+    PROCTOR_TRY(listeners.meter, show_meter(nobody));
   }
   std::uint64_t evidence = 0;
   if (left_program_ == nullptr)
@@ -174,11 +176,13 @@ Result<AgentEnded> AttemptRun::work(std::unique_ptr<MeterServer>& server) {
 
 AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   watch_.enter(wire::Stage::kAgent);
-  std::unique_ptr<MeterServer> server;
-  Result<AgentEnded> ended = work(server);
+  Listeners listeners;
+  Result<AgentEnded> ended = work(listeners);
   left_program_ = nullptr;
-  const bool metered = server != nullptr;
-  server.reset();  // what the agent has said is counted; from here on this thread is alone
+  const bool metered = listeners.meter != nullptr;
+  listeners.gateway.reset();  // every call that was granted is settled
+  // What the agent has said is counted; from here on this thread is alone.
+  listeners.meter.reset();
   if (ended.ok() && ended->exec.end == ExecEnd::kTimedOut)
     meter_.time_is_up(caps_.source(Cap::kWall).level == CapLevel::kPolicy);
   meter_.agent_gone();

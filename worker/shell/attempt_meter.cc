@@ -145,6 +145,29 @@ Result<MeterAnswer> AttemptMeter::act(
   return *answer;
 }
 
+Result<MeterAnswer> AttemptMeter::act_for_agent(
+    const std::variant<MeterFit, MeterCharge, MeterRelease>& operation) {
+  const std::lock_guard lock(mutex_);
+  PROCTOR_TRY(MeterAnswer answer,
+              std::visit(Overload{[&](const MeterFit& f) { return meter_.fit(f, hooks_.now()); },
+                                  [&](const MeterCharge& r) { return meter_.charge(r); },
+                                  [&](const MeterRelease& r) { return meter_.release(r); }},
+                         operation));
+  if (!std::holds_alternative<MeterDenied>(answer)) keep();  // before the call is made
+  // The tick tells the totals: several calls at a time would tell them out of order.
+  return answer;
+}
+
+void AttemptMeter::reached_by(std::uint64_t evidence) {
+  const std::lock_guard lock(mutex_);
+  if (meter_.stop() && evidence_ == 0) evidence_ = evidence;
+}
+
+std::string AttemptMeter::status_line() const {
+  const std::lock_guard lock(mutex_);
+  return meter_status_line(meter_);
+}
+
 AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
   Result<MeterRequest> request = parse_meter_request(line);
   if (!request.ok()) {

@@ -45,6 +45,12 @@ class AttemptMeter final : public MeterServer::Meter {
 
   // The worker's own word on a call of a model that it makes itself.
   Result<MeterAnswer> act(const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation);
+  // ... and on one that its gateway makes for the agent: no event beside the gateway's own.
+  Result<MeterAnswer> act_for_agent(
+      const std::variant<MeterFit, MeterCharge, MeterRelease>& operation);
+  // The event that says so of a call which reached a cap.
+  void reached_by(std::uint64_t evidence);
+  std::string status_line() const;
 
   // MeterServer's thread.
   std::string answer(std::string_view line) override;

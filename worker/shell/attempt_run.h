@@ -19,6 +19,7 @@
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
+#include "worker/gateway/gateway_session.h"
 #include "worker/model/model.h"
 #include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
@@ -55,7 +56,8 @@ class AttemptRun {
     const BuiltImages& images;
     WorkerId worker;
     const ModelsFile& models;
-    bool setup_cache = true;  // keep what setup makes, and use what was kept
+    bool setup_cache = true;       // keep what setup makes, and use what was kept
+    UpstreamPool* pool = nullptr;  // of the gateway; null: no method with one can run
   };
   // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`
   // (may be null) outlives it.
@@ -226,13 +228,23 @@ class AttemptRun {
   // What this phase may reach, given to its sandbox for as long as the object lives.
   Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
                                                      const std::string& phase);
-  Result<AgentEnded> work(std::unique_ptr<MeterServer>& server);
+  // What lives until the last word of the agent is read, which is after work() returns.
+  struct Listeners {
+    std::unique_ptr<MeterServer> meter;
+    std::unique_ptr<GatewaySession> gateway;
+  };
+  Result<AgentEnded> work(Listeners& listeners);
   Result<AgentReport> work_with(const AgentJob& job);
   AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
                      std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.
   Result<std::unique_ptr<MeterServer>> show_meter(SandboxSpec& spec);
   void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);
+  // attempt_gateway.cc: the agent's way to a model, where its method has one.
+  Result<std::unique_ptr<GatewaySession>> show_gateway(SandboxSpec& spec);
+  Result<std::string> gateway_token() const;
+  GatewayHooks gateway_hooks();
+  bool keep_said(const std::string& digest, std::string_view bytes);
   std::chrono::milliseconds agent_wall() const { return *caps_.caps.wall; }
   // The seq of the event; 0 and a broken trace when it could not be written.
   std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
@@ -262,6 +274,8 @@ class AttemptRun {
   std::optional<Error> broken_;         // the trace could not be written
   std::optional<BuiltImage> image_;     // where the contract says how to make it
   std::optional<Contract> with_image_;  // and this, once it is there
+  std::mutex said_mutex_;
+  std::uint64_t said_bytes_ = 0;  // kept of what went through the gateway
   SandboxEngine* engine_ = nullptr;
   SandboxEngine* method_engine_ = nullptr;  // where the method has an image of its own
   Snapshot snapshot_;

@@ -133,8 +133,7 @@ void declare(CLI::App& app, Options& o) {
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")
       ->capture_default_str();
-  app.add_option("--models", o.models,
-                 "file that says how single-shot models are reached from here")
+  app.add_option("--models", o.models, "file that says how models are reached from here")
       ->envname("PROCTOR_MODELS");
   app.add_option("--engine-wait", o.engine_wait,
                  "seconds an attempt waits for a Docker Engine that is away")

@@ -22,7 +22,7 @@ class RunExecutor {
     fs::path runs;    // scratch, there and empty, on the spool's file system
     fs::path meters;  // one book per attempt that runs (meter_book.h)
     WorkerId worker;
-    ModelsFile models{};  // how single-shot models are reached
+    ModelsFile models{};  // how models are reached
     bool setup_cache = true;
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, const BuiltImages& images,
@@ -54,6 +54,7 @@ class RunExecutor {
   Engines& engines_;
   const BuiltImages& images_;
   Spool& spool_;
+  UpstreamPool pool_;  // of all gateways
   std::mutex books_mutex_;
   std::map<std::string, std::shared_ptr<MeterBook>> books_;  // by the attempt's folder
   mutable std::mutex mutex_;

@@ -1,10 +1,10 @@
-// The inner end of a sandbox's only way out: `forward PORT SOCKET -- PROGRAM ARGUMENT...` listens
-// on 127.0.0.1:PORT of the sandbox's own empty network, passes what comes there to the Unix socket
+// The inner end of a sandbox's ways out: `forward PORT=SOCKET... -- PROGRAM ARGUMENT...` listens on
+// 127.0.0.1:PORT of the sandbox's own empty network, passes what comes there to the Unix socket
 // SOCKET and back, and becomes PROGRAM.  Nothing is decided here: whoever kills or replaces it has
 // cut himself off, or speaks to the same proxy without it.
 //
-// The listening socket exists before PROGRAM starts, so that it need not wait for it; the process
-// that serves it is nobody's child but init's, so that PROGRAM never meets it in a wait().
+// The listening sockets exist before PROGRAM starts, so that it need not wait for them; the process
+// that serves them is nobody's child but init's, so that PROGRAM never meets it in a wait().
 // Static, in the image of a stranger: nothing but the kernel is there.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,24 +25,33 @@
 namespace {
 
 constexpr int kBadUse = 125, kCannotRun = 127;
-constexpr int kPairs = 64;
+constexpr int kWays = 4, kPairsOfWay = 64, kPairs = 2 * kPairsOfWay;
 constexpr int kBuffer = 32 << 10;
 constexpr int kLingerMs = 5'000;
 
 // One direction: what was read and is not yet written.
 struct Half {
   int begin = 0, end = 0;
-  bool open = true;  // more may come
-  char bytes[kBuffer];
+  bool open = true;       // more may come
+  char* bytes = nullptr;  // kBuffer of them
+};
+
+struct Way {
+  int listener = -1;
+  const char* socket = nullptr;
+  int pairs = 0;
 };
 
 struct Pair {
   int inside = -1, outside = -1;
+  Way* way = nullptr;
   bool lingers = false;  // `outside` is over; the rest of `inside` is read and thrown away
   Half out, in;
 };
 
 Pair pairs[kPairs];
+char buffers[kPairs][2][kBuffer];  // apart, so that nothing of them lies in the program's file
+Way ways[kWays];
 
 int listen_on(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -53,7 +62,7 @@ int listen_on(int port) {
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (fd < 0 || ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(fd, kPairs) != 0)
+      ::listen(fd, kPairsOfWay) != 0)
     return -1;
   return fd;
 }
@@ -68,6 +77,7 @@ void close_pair(Pair& p) {
   if (0 <= p.inside) ::close(p.inside);
   if (0 <= p.outside) ::close(p.outside);
   p.inside = p.outside = -1;
+  --p.way->pairs;
 }
 
 // False: the reading side is broken.
@@ -133,64 +143,101 @@ void move(Pair& p, short inside, short outside) {
   p.lingers = true;
 }
 
-[[noreturn]] void serve(int listener, const char* path) {
-  pollfd fds[1 + 2 * kPairs];
+// One that waits at `way`, if there is.
+void accept_one(Way& way, Pair& free) {
+  const int inside = ::accept4(way.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (inside < 0) return;
+  free.inside = inside;
+  free.outside = connect_to(way.socket);
+  free.way = &way;
+  free.lingers = false;
+  ++way.pairs;
+  begin(free.out);
+  begin(free.in);
+  free.out.bytes = buffers[&free - pairs][0];
+  free.in.bytes = buffers[&free - pairs][1];
+  if (free.outside < 0) close_pair(free);
+}
+
+Pair* free_pair() {
+  for (Pair& p : pairs)
+    if (p.inside < 0) return &p;
+  return nullptr;
+}
+
+[[noreturn]] void serve(int count) {
+  pollfd fds[kWays + 2 * kPairs];
   for (;;) {
-    Pair* free = nullptr;
     bool lingering = false;
     for (int i = 0; i < kPairs; ++i) {
       Pair& p = pairs[i];
-      if (p.inside < 0) free = &p;
-      lingering = lingering || p.lingers;
+      lingering = lingering || (0 <= p.inside && p.lingers);
       const short in = p.inside < 0 ? short{0} : p.lingers ? short{POLLIN} : wish(p.out, p.in);
       const short out = p.outside < 0 ? short{0} : wish(p.in, p.out);
-      fds[1 + 2 * i] = {in == 0 ? -1 : p.inside, in, 0};
-      fds[2 + 2 * i] = {out == 0 ? -1 : p.outside, out, 0};
+      fds[kWays + 2 * i] = {in == 0 ? -1 : p.inside, in, 0};
+      fds[kWays + 1 + 2 * i] = {out == 0 ? -1 : p.outside, out, 0};
     }
-    fds[0] = {free == nullptr ? -1 : listener, POLLIN, 0};
-    const int ready = ::poll(fds, 1 + 2 * kPairs, lingering ? kLingerMs : -1);
+    const bool room = free_pair() != nullptr;
+    for (int i = 0; i < kWays; ++i) {
+      const bool open = i < count && room && ways[i].pairs < kPairsOfWay;
+      fds[i] = {open ? ways[i].listener : -1, POLLIN, 0};
+    }
+    const int ready = ::poll(fds, kWays + 2 * kPairs, lingering ? kLingerMs : -1);
     for (int i = 0; i < kPairs; ++i) {
       Pair& p = pairs[i];
       if (p.inside < 0) continue;
+      const short in = fds[kWays + 2 * i].revents, out = fds[kWays + 1 + 2 * i].revents;
       if (ready == 0 && p.lingers)
         close_pair(p);
-      else if (fds[1 + 2 * i].revents != 0 || fds[2 + 2 * i].revents != 0)
-        move(p, fds[1 + 2 * i].revents, fds[2 + 2 * i].revents);
+      else if (in != 0 || out != 0)
+        move(p, in, out);
     }
-    if (ready <= 0 || fds[0].revents == 0 || free == nullptr) continue;
-    const int inside = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (inside < 0) continue;
-    const int outside = connect_to(path);
-    free->inside = inside;
-    free->outside = outside;
-    free->lingers = false;
-    begin(free->out);
-    begin(free->in);
-    if (outside < 0) close_pair(*free);
+    for (int i = 0; 0 < ready && i < count; ++i)
+      if (Pair* const free = fds[i].revents == 0 ? nullptr : free_pair())
+        accept_one(ways[i], *free);
   }
 }
 
-void forget_descriptors(int but) {
+bool is_way(int fd, int count) {
+  for (int i = 0; i < count; ++i)
+    if (ways[i].listener == fd) return true;
+  return false;
+}
+
+void forget_descriptors(int count) {
   for (int fd = 0; fd < 1024; ++fd)
-    if (fd != but) ::close(fd);
+    if (!is_way(fd, count)) ::close(fd);
+}
+
+// The ways that are named; where the program's words begin, 0: bad use.
+int open_ways(int argc, char** argv, int& count) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--") == 0) return 0 < count && i + 1 < argc ? i + 1 : 0;
+    const char* const equals = std::strchr(argv[i], '=');
+    if (equals == nullptr || count == kWays) return 0;
+    ways[count].listener = listen_on(std::atoi(argv[i]));
+    ways[count].socket = equals + 1;
+    if (ways[count++].listener < 0) return 0;
+  }
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {
-  if (argc < 5 || std::strcmp(argv[3], "--") != 0) return kBadUse;
-  const int listener = listen_on(std::atoi(argv[1]));
-  if (listener < 0) return kBadUse;
+  int count = 0;
+  const int program = open_ways(argc, argv, count);
+  if (program == 0) return kBadUse;
   const pid_t between = ::fork();
   if (between < 0) return kBadUse;
   if (between == 0) {
     if (const pid_t server = ::fork(); server != 0) ::_exit(server < 0 ? kBadUse : 0);
     ::setsid();  // out of reach of the program's signals to its group
-    forget_descriptors(listener);
-    serve(listener, argv[2]);
+    forget_descriptors(count);
+    serve(count);
   }
   int status = 0;
   if (::waitpid(between, &status, 0) != between || status != 0) return kBadUse;
-  ::execve(argv[4], argv + 4, envp);
+  ::execve(argv[program], argv + program, envp);
   return kCannotRun;
 }

@@ -1,0 +1,112 @@
+// AttemptRun: the agent's way to a model, through the gateway (docs/gateway.md).
+#include <sys/stat.h>
+
+#include "worker/network/way_out.h"
+#include "worker/shell/attempt_run.h"
+
+namespace proctor {
+namespace {
+
+constexpr const char* kSaidDir = "agent/model";
+constexpr const char* kUrl = "http://127.0.0.1:8710";
+
+// What programs read, each by its own name.  What the method itself has set is the user's word.
+void dress_for_gateway(SandboxSpec& spec, const Method& method, const std::string& token) {
+  using As = MethodGateway::As;
+  const MethodGateway& gateway = *method.gateway;
+  const std::string url = kUrl, v1 = url + "/v1";
+  spec.env["PROCTOR_GATEWAY"] = url;
+  spec.env["PROCTOR_GATEWAY_TOKEN"] = token;
+  spec.env["PROCTOR_GATEWAY_MODEL"] = gateway.model;
+  if (gateway.as == As::kAnthropic) {
+    spec.env["ANTHROPIC_BASE_URL"] = url;
+    spec.env["ANTHROPIC_API_BASE"] = url;
+    spec.env["ANTHROPIC_API_KEY"] = token;
+    for (const char* name :
+         {"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"})
+      spec.env.emplace(name, gateway.model);
+    for (const char* name :
+         {"DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"})
+      spec.env.emplace(name, "1");
+  } else {
+    spec.env["OPENAI_BASE_URL"] = v1;
+    spec.env["OPENAI_API_BASE"] = v1;
+    spec.env["OPENAI_API_KEY"] = token;
+    spec.env.emplace("OPENAI_MODEL", gateway.model);
+  }
+  spec.env.emplace("LITELLM_LOCAL_MODEL_COST_MAP", "True");  // else it asks the network for prices
+  for (const char* name : {"no_proxy", "NO_PROXY"})
+    spec.env.emplace(name, "localhost,127.0.0.1,::1");
+}
+
+}  // namespace
+
+// The same in every life of the worker that this attempt sees: its program has it already.
+Result<std::string> AttemptRun::gateway_token() const {
+  constexpr std::size_t kMost = 1000;
+  const fs::path file = dir_ / "gateway-token";
+  if (auto token = read_file(file, kMost); token.ok()) return token;
+  std::string token = new_gateway_token();
+  PROCTOR_CHECK_OK(write_file(file, token, Durability::kLazy, kPrivateFile));
+  return token;
+}
+
+Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& spec) {
+  const MethodGateway& wanted = *input_.method->gateway;
+  const auto access = tools_.models.find(wanted.model);
+  if (access == tools_.models.end() || access->second.url.empty() || tools_.pool == nullptr)
+    return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
+                                     wanted.model + "\" (proctor-worker --models)"};
+  if (agent_network().open)
+    return Error{Errc::kInvalid,
+                 "a method with a gateway beside an open network: name the places instead"};
+  PROCTOR_TRY(const fs::path dir, fresh_dir("gateway"));
+  // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
+  std::error_code ignored;
+  fs::remove(dir / "socket", ignored);
+  PROCTOR_CHECK_OK(put_forward_program(dir));
+  PROCTOR_TRY(const std::string token, gateway_token());
+  GatewayOptions options;
+  options.method = wanted;
+  options.access = access->second;
+  options.token = Secret(token);
+  options.ids = "gw-" + std::to_string(lives_) + "-";
+  PROCTOR_TRY(auto session,
+              GatewaySession::open(dir, std::move(options), gateway_hooks(), *tools_.pool));
+  spec.network = false;
+  spec.mounts.push_back({dir, kGatewayAt, false});
+  add_way(spec, kGatewayPort, kGatewayAt);
+  dress_for_gateway(spec, *input_.method, token);
+  return session;
+}
+
+GatewayHooks AttemptRun::gateway_hooks() {
+  GatewayHooks hooks;
+  hooks.meter = [this](const GatewayOperation& o) { return meter_.act_for_agent(o); };
+  hooks.status = [this] { return meter_.status_line(); };
+  hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {
+    return note(type, by == GatewayHooks::By::kAgent ? Actor::kAgent : Actor::kHarness, payload);
+  };
+  hooks.cap_reached = [this](std::uint64_t evidence) { meter_.reached_by(evidence); };
+  hooks.keep = [this](const std::string& digest, std::string_view bytes) {
+    return keep_said(digest, bytes);
+  };
+  return hooks;
+}
+
+// Once, by its content; what there is no room for is in the trace by its digest.
+bool AttemptRun::keep_said(const std::string& digest, std::string_view bytes) {
+  if (bytes.empty()) return false;
+  const std::lock_guard lock(said_mutex_);
+  const fs::path file = recorder_->dir() / kSaidDir / digest;
+  std::error_code ec;
+  if (fs::exists(file, ec)) return true;
+  if (kGatewayBytes < said_bytes_ + bytes.size()) return false;
+  if (!make_dirs(file.parent_path()).ok() ||
+      !write_file(file, bytes, Durability::kLazy, kOpenFile).ok())
+    return false;
+  said_bytes_ += bytes.size();
+  return true;
+}
+
+}  // namespace proctor

@@ -265,13 +265,17 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
     PROCTOR_TRY(known, load_models(options.models));
   }
   for (const Method& m : campaign.methods) {
-    if (m.kind != Method::Kind::kSingleShot || m.call.model.empty()) continue;
+    const std::string& model = m.gateway ? m.gateway->model : m.call.model;
+    if (model.empty()) continue;
     if (options.models.empty())
-      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + m.call.model +
+      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model +
                                        ", and local workers are told of none: --models FILE"};
-    if (!known.contains(m.call.model))
-      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + m.call.model +
-                                       ", which " + options.models + " does not name"};
+    if (!known.contains(model))
+      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model + ", which " +
+                                       options.models + " does not name"};
+    if (m.gateway && known.at(model).url.empty())
+      return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
+                                       ", which is a program in " + options.models};
   }
   return ok_status();
 }

@@ -20,6 +20,8 @@ bool asks_a_model(const Method& m) {
 }
 
 ActionName action_of(const Method& m) {
+  if (m.gateway)
+    return {.type = "llm_request", .provider = m.gateway->provider, .model = m.gateway->model};
   return {.type = "llm_request", .provider = m.call.provider, .model = m.call.model};
 }
 
@@ -74,7 +76,7 @@ class PromptCheck {
     Usage beside = worst_case(contract, m, *caps.wall);
     beside.setup_ms = 0;
     const MicroUsd held = price(c_.cost_model, beside).total();
-    const MicroUsd call = price(tariff, most);
+    const MicroUsd call = worst_price(tariff, most, CacheUse::kNone);
     const MicroUsd cap = *caps.usd;
     if (held + call <= cap) return true;
     const std::string unit = " " + std::string(money_word(c_.cost_model));
@@ -95,6 +97,54 @@ class PromptCheck {
   CapRules rules_;
   Diagnostics& out_;
 };
+
+// A gateway is a way out of an empty network; with the host's own there is nothing to hold.
+void check_network(const Campaign& campaign, const Method& m, const Contract& contract,
+                   Diagnostics& out) {
+  if (!joined(contract.policy.agent_network, m.environment.network).open) return;
+  out.add({campaign.origin.file, mark_of(campaign.origin, "methods"),
+           "methods." + m.name + ".gateway",
+           "a gateway beside an open network (task " + contract.id + ")",
+           "network: false, or {allow: [...]} with the places that the agent needs", ""});
+}
+
+// A call that asks for as much as a program that names no limit, after a prompt of the size of a
+// coding agent's first.
+constexpr std::uint64_t kFirstInput = 90'000, kUnlimitedOutput = 32'000;
+
+// What a run of this method may spend at most, and on one call: before anything starts.
+void gateway_notes(const Campaign& campaign, const Method& m, std::vector<std::string>& out) {
+  const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
+  if (!tariff.ok()) return;
+  const std::string unit = " " + std::string(money_word(campaign.cost_model));
+  const std::uint64_t output =
+      std::min(kUnlimitedOutput, m.gateway->output_max.value_or(kUnlimitedOutput));
+  const MicroUsd call = worst_price(*tariff, {1, kFirstInput, output, 0}, CacheUse::kMinutes);
+  MicroUsd cap = kLedgerMax;
+  const CapRules rules = campaign.cap_rules();
+  for (const Contract& contract : campaign.contracts)
+    for (const Stage& stage : campaign.stages)
+      cap = std::min(cap, *effective_caps(rules, stage.name, contract).caps.usd);
+  const std::string who = "the method " + m.name;
+  out.push_back(who + " may spend at most " + format_usd(cap) + unit +
+                " in a run, and reserves up to " + format_usd(call) + unit +
+                " for a call of 90,000 bytes and " + std::to_string(output) + " tokens of output");
+  if (cap < MicroUsd::from_micros(call.micros() * 4))
+    out.push_back(who +
+                  ": the cap of a run holds fewer than four such calls: raise budget.run (or "
+                  "caps.usd), or lower gateway.output_max");
+  std::string missing;
+  const auto lacks = [&](const auto& price, const char* row) {
+    if (!price) missing += (missing.empty() ? "" : ", ") + std::string(row);
+  };
+  lacks(tariff->cache_read, "cache_read_token (then priced as input)");
+  if (m.gateway->as == MethodGateway::As::kAnthropic) {
+    lacks(tariff->cache_write, "cache_write_token (then twice the input)");
+    lacks(tariff->cache_write_long, "cache_write_long_token (then twice the input)");
+  }
+  if (!missing.empty())
+    out.push_back(who + ": the price table has no row of " + m.gateway->model + " for " + missing);
+}
 
 // "model_calls (10)": of the first run of the method that has such caps; empty: none has.
 std::string caps_of_method(const Campaign& campaign) {
@@ -132,19 +182,25 @@ std::string caps_on_calls(const Caps& caps) {
 void check_model_calls(const Campaign& campaign, Diagnostics& out) {
   PromptCheck prompts(campaign, out);
   for (const Method& m : campaign.methods) {
-    if (!asks_a_model(m)) continue;
+    if (!asks_a_model(m) && !m.gateway) continue;
     const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
     if (!tariff.ok()) {
       out.add({campaign.origin.file, mark_of(campaign.origin, "methods"),
-               "methods." + m.name + ".model", tariff.error().detail,
+               "methods." + m.name + (m.gateway ? ".gateway.model" : ".model"),
+               tariff.error().detail,
                "a price, or every call of it is refused: lines such as "
                "llm_request,input_token,PRICE,," +
-                   m.call.provider + "," + m.call.model +
+                   action_of(m).provider + "," + action_of(m).model +
                    " and the same with output_token in pilot_cost_model.csv",
                ""});
       continue;
     }
-    for (const Contract& contract : campaign.contracts) prompts.check(m, *tariff, contract);
+    for (const Contract& contract : campaign.contracts) {
+      if (m.gateway)
+        check_network(campaign, m, contract, out);
+      else
+        prompts.check(m, *tariff, contract);
+    }
   }
 }
 
@@ -164,6 +220,11 @@ std::vector<std::string> model_notes(const Campaign& campaign, const std::string
   std::set<std::string> asked;
   for (const Method& m : campaign.methods) {
     if (asks_a_model(m)) asked.insert(m.call.model);
+    if (m.gateway) {
+      asked.insert(m.gateway->model);
+      gateway_notes(campaign, m, out);
+      continue;
+    }
     if (m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m)) continue;
     out.push_back("the method " + m.name +
                   " is unmetered as far as can be seen here: its caps on " + caps +

@@ -1,0 +1,207 @@
+// Whole campaigns of unmodified clients: real programs, a sandbox without a network, a provider of
+// our own that keeps a bill of its own.
+#include <csignal>
+
+#include "tests/support/books.h"
+#include "tests/support/campaign_scene.h"
+#include "tests/support/provider_server.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+using Then = ProviderSays::Then;
+
+namespace {
+
+constexpr const char* kProviderKey = "sk-the-operators-own";
+
+// An agent that knows OpenAI's address and key by their usual names and nothing of Proctor.  It
+// asks until it is refused, and writes what it saw beside its work.
+constexpr const char* kAgent = R"(
+import json, os, sys, urllib.request, urllib.error
+base, key = os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
+assert key.startswith("prk1_")
+def ask(limit, stream=False):
+    body = {"model": os.environ["OPENAI_MODEL"], "messages": [{"role": "user", "content": "how?"}],
+            "max_completion_tokens": limit, "stream": stream}
+    request = urllib.request.Request(base + "/chat/completions", json.dumps(body).encode(),
+        {"Authorization": "Bearer " + key, "Content-Type": "application/json"})
+    return urllib.request.urlopen(request, timeout=100)
+seen = []
+try:
+    for i in range(int(sys.argv[1])):
+        with ask(int(sys.argv[2]), sys.argv[3] == "stream") as answer:
+            text = answer.read().decode()
+            seen.append(answer.status)
+except urllib.error.HTTPError as e:
+    seen.append(e.code)
+    print(e.read().decode())
+print("seen", seen)
+with open("calc.sh", "w") as f:
+    f.write("echo $(($1 + $2))\n")
+)";
+
+CampaignShape shape_of(const std::string& arguments, const std::string& run, int replicates = 1) {
+  CampaignShape shape;
+  shape.methods = {"{name: agent, kind: command, command: 'python3 \"$PROCTOR_METHOD/agent.py\" " +
+                   arguments +
+                   "', files: [agent.py], gateway: {model: big, provider: acme, as: openai}}"};
+  shape.replicates = replicates;
+  shape.workers = 1;
+  shape.run = run;
+  return shape;
+}
+
+class GatewayScene {
+ public:
+  GatewayScene(const CampaignShape& shape, ProviderServer::Script script)
+      : provider(std::move(script)), scene(shape) {
+    scene.write(scene.folder() / "agent.py", kAgent);
+    scene.write(scene.folder() / "pilot_cost_model.csv",
+                "action_type,unit,unit_price,provider,model\nsandbox,minute,0.0000001,,\n"
+                "llm_request,input_token,0.000001,acme,big\n"
+                "llm_request,output_token,0.00001,acme,big\n");
+    scene.write(scene.temp() / "key", kProviderKey);
+    fs::permissions(scene.temp() / "key", fs::perms::owner_read | fs::perms::owner_write);
+    scene.write(models(), "models:\n  big: {url: \"" + provider.url() +
+                              "\", send_as: provider-model, key_file: \"" +
+                              (scene.temp() / "key").string() +
+                              "\", api: [chat], output_floor: 100, hidden_input_tokens: 10}\n");
+  }
+  fs::path models() const { return scene.temp() / "models.yaml"; }
+  CommandOutcome run() const { return scene.run("run", {"--models", models().string()}); }
+
+  // Tokens that the provider has answered for, at the prices above.
+  std::int64_t bill(std::int64_t input, std::int64_t output) const {
+    return static_cast<std::int64_t>(provider.heard().size()) * (input + output * 10);
+  }
+  std::int64_t charged(const std::string& attempt = "") const {
+    return scene.number(
+        "SELECT coalesce(sum(CAST(substr(metered, 1, instr(metered, ' ') - 1) AS "
+        "INTEGER)), 0) FROM attempts " +
+        attempt);
+  }
+  fs::path run_dir(int attempt = 1) const {
+    return scene.folder() / ("runs/add/agent/r1/attempt-" + std::to_string(attempt));
+  }
+  std::string trace(int attempt = 1) const { return scene.read(run_dir(attempt) / "events.jsonl"); }
+
+  // The key must be nowhere below the campaign.
+  void has_no_key() const {
+    for (const auto& entry : fs::recursive_directory_iterator(scene.folder())) {
+      if (!entry.is_regular_file()) continue;
+      CHECK_MESSAGE(!contains(scene.read(entry.path()), kProviderKey), entry.path().string());
+    }
+  }
+
+  ProviderServer provider;
+  CampaignScene scene;
+};
+
+Json report_of(const GatewayScene& g, int attempt = 1) {
+  return must(parse_json(g.scene.read(g.run_dir(attempt) / "report.json")));
+}
+
+}  // namespace
+
+TEST_SUITE("gateway campaign") {
+  TEST_CASE("an agent that knows nothing of us is capped, paid for and on the record") {
+    const GatewayScene g(shape_of("3 500 plain", "0.50"),
+                         [](const auto&, std::size_t) { return chat_answer("add them", 20, 30); });
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    REQUIRE(done.exit_code == 0);
+    CHECK(contains(done.out, "success"));
+    REQUIRE(g.provider.heard().size() == 3);
+    CHECK(contains(g.provider.heard()[0].head, kProviderKey));
+    const Json usage = report_of(g)["usage"];
+    CHECK(usage["model_calls"] == 3);
+    CHECK(usage["input_tokens"] == 60);
+    CHECK(usage["metered"]["priced_micros"] == g.bill(20, 30));
+    const std::string trace = g.trace();
+    CHECK(contains(trace, "gateway.open"));
+    CHECK(contains(trace, "model.request"));
+    CHECK(contains(trace, "\"settled\":\"usage\""));
+    CHECK(contains(trace, "gateway.closed"));
+    g.has_no_key();
+    CHECK(g.scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a cap that is reached in the middle ends the client at once, and nothing passes it") {
+    const GatewayScene g(shape_of("100 1000 stream", "0.05"),
+                         [](const ProviderServer::Heard& h, std::size_t) {
+                           return chat_stream("x", 20, h.body["max_completion_tokens"]);
+                         });
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    const Json report = report_of(g);
+    CHECK(report["termination"]["code"] == "budget_exceeded");
+    std::int64_t billed = 0;
+    for (const auto& h : g.provider.heard())
+      billed += 20 + 10 * h.body["max_completion_tokens"].get<std::int64_t>();
+    CHECK(report["usage"]["metered"]["priced_micros"] == billed);
+    CHECK(billed <= 50'000);
+    CHECK(40'000 <= billed);  // the last call went out with a lower limit
+    CHECK(contains(g.scene.read(g.run_dir() / "agent/stdout"), "budget_exceeded"));
+    CHECK(contains(g.scene.read(g.run_dir() / "agent/stdout"), "200, 401]"));
+    CHECK(contains(g.trace(), "\"final\":true"));
+    g.has_no_key();
+  }
+
+  TEST_CASE("a provider that fails in the middle costs what was reserved, and the run is judged") {
+    const GatewayScene g(shape_of("3 500 plain", "0.50"), [](const auto&, std::size_t call) {
+      ProviderSays says = chat_answer("x", 20, 30);
+      if (call == 1) says.then = Then::kCloseFirst;
+      return says;
+    });
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    REQUIRE(done.exit_code == 0);
+    const Json usage = report_of(g)["usage"];
+    CHECK(usage["model_calls"] == 2);
+    CHECK(g.bill(20, 30) <= usage["metered"]["priced_micros"].get<std::int64_t>());
+    CHECK(contains(g.trace(), "\"settled\":\"ceiling\""));
+  }
+
+  TEST_CASE("a worker that is killed in mid-call has paid for it once, at its ceiling") {
+    GatewayScene g(shape_of("1 500 plain", "0.50"), [](const auto&, std::size_t call) {
+      ProviderSays says = chat_answer("x", 20, 30);
+      if (call == 0) says.then = Then::kHangFirst;
+      return says;
+    });
+    Child running = g.scene.start("run", {"--models", g.models().string()});
+    REQUIRE(eventually([&] { return g.provider.heard().size() == 1; }));
+    const auto workers = g.scene.workers();
+    REQUIRE(workers.size() == 1);
+    ::kill(workers[0], SIGKILL);
+    REQUIRE(eventually([&] { return 2 <= g.provider.heard().size(); }));
+    g.provider.release();
+    const auto ended = running.wait(180s);
+    INFO(g.scene.said());
+    REQUIRE(ended.has_value());
+    // 500 of output at 10, and a micro-dollar for each byte of the request and the ten beside it.
+    const auto bytes =
+        static_cast<std::int64_t>(Json::parse(g.provider.heard()[0].raw).dump().size());
+    const std::int64_t first = g.charged("WHERE attempt = 1");
+    CHECK(5'000 + bytes <= first);
+    CHECK(first <= 5'200 + bytes);
+    CHECK(g.charged() == first + 20 + 300);
+  }
+
+  TEST_CASE("a campaign whose model nobody can price or reach is refused before anything starts") {
+    const GatewayScene g(shape_of("1 500 plain", "0.50"),
+                         [](const auto&, std::size_t) { return ProviderSays{}; });
+    CHECK(contains(g.scene.run("run").err, "local workers are told of none"));
+    const CommandOutcome checked = g.scene.run("check", {"--models", g.models().string()});
+    INFO(checked.out << checked.err);
+    CHECK(checked.exit_code == 0);
+    CHECK(contains(checked.out + checked.err, "may spend at most 0.50"));
+    CHECK(contains(checked.out + checked.err, "cache_read_token"));
+    g.scene.write(g.scene.folder() / "pilot_cost_model.csv",
+                  "action_type,unit,unit_price,provider,model\n"
+                  "llm_request,token,0.1,acme,other\n");
+    const CommandOutcome unpriced = g.scene.run("check");
+    CHECK(unpriced.exit_code != 0);
+    CHECK(contains(unpriced.out + unpriced.err, "methods.agent.gateway.model"));
+  }
+}

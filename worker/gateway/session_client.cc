@@ -39,7 +39,7 @@ class Client {
       if (!read_head()) return;
       const auto judged = judge_head(std::string_view(bytes_).substr(0, head_size_));
       bytes_.erase(0, head_size_);
-      ++shared_.requests;
+      number_ = ++shared_.requests;
       if (const auto* no = std::get_if<GateRefusal>(&judged)) {
         Refusal refusal{Cause::kGate, no->why};
         refusal.status = no->status;
@@ -93,7 +93,7 @@ class Client {
   }
   void refuse(ModelApi api, const Refusal& refusal) {
     shared_.count([](GatewaySums& s) { ++s.refused; });
-    say(to_bytes(make_refusal(api, refusal, litellm_, shared_.requests)));
+    say(to_bytes(make_refusal(api, refusal, litellm_, number_)));
   }
   bool plain(int status, std::string body, std::string headers = "") {
     return say(to_bytes({status, std::move(headers), std::move(body), false}, head_only_));
@@ -155,8 +155,7 @@ class Client {
     if (head.expects_continue && !say("HTTP/1.1 100 Continue\r\n\r\n")) return false;
     std::string body;
     if (!read_body(head, route.api, body)) return false;
-    return make_gateway_call(
-        {shared_, fd_.get(), head, route.api, body, litellm_, shared_.requests});
+    return make_gateway_call({shared_, fd_.get(), head, route.api, body, litellm_, number_});
   }
 
   // The body is not read: the connection ends with the answer.
@@ -186,7 +185,7 @@ class Client {
         return true;
       case Place::kWrongMethod: {
         OwnAnswer no = make_refusal(style, {Cause::kWrongMethod, "this route takes another method"},
-                                    false, shared_.requests);
+                                    false, number_);
         no.headers += "allow: " + std::string(route.allow) + "\r\n";
         return say(to_bytes(no, head_only_));
       }
@@ -263,7 +262,8 @@ class Client {
   UniqueFd fd_;
   std::string bytes_;  // read and not yet used
   std::size_t head_size_ = 0;
-  std::uint64_t held_ = 0;  // of the session's memory
+  std::uint64_t held_ = 0;    // of the session's memory
+  std::uint64_t number_ = 0;  // of the request, among all of the session
   bool head_only_ = false, litellm_ = false;
 };
 

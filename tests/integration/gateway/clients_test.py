@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""openai and anthropic of PyPI, unmodified, in a sandbox without a network, through the gateway: whole answers and
+streams, their usage charged, and each stops at its first refusal.  A provider of our own in this process; the packages
+come from the registry that the environment names, and where none answers the test says that it did not run."""
+import argparse
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+PACKAGES = ["openai", "anthropic"]
+KEY = "sk-the-operators-own"
+
+OPENAI = '''
+import openai, os
+client = openai.OpenAI()
+model = os.environ["OPENAI_MODEL"]
+say = [{"role": "user", "content": "how?"}]
+print("models", [m.id for m in client.models.list()])
+print("whole", client.chat.completions.create(model=model, messages=say, max_completion_tokens=50).choices[0].message.content)
+text = ""
+for chunk in client.chat.completions.create(model=model, messages=say, max_completion_tokens=50, stream=True):
+    text += chunk.choices[0].delta.content or ""
+print("stream", text)
+asked = 0
+try:
+    for asked in range(1, 100):
+        client.chat.completions.create(model=model, messages=say, max_completion_tokens=1000)
+except openai.APIStatusError as e:
+    print("refused", type(e).__name__, e.status_code, e.body["code"], asked)
+open("calc.sh", "w").write("echo $(($1 + $2))\\n")
+'''
+ANTHROPIC = '''
+import anthropic, os
+client = anthropic.Anthropic()
+model = os.environ["ANTHROPIC_MODEL"]
+say = dict(model=model, max_tokens=50, messages=[{"role": "user", "content": "how?"}])
+print("whole", client.messages.create(**say).content[0].text)
+with client.messages.stream(**say) as stream:
+    print("stream", "".join(stream.text_stream))
+print("count", client.messages.count_tokens(model=model, messages=say["messages"]).input_tokens)
+asked = 0
+try:
+    for asked in range(1, 100):
+        client.messages.create(**dict(say, max_tokens=1000))
+except anthropic.APIStatusError as e:
+    print("refused", type(e).__name__, e.status_code, asked)
+open("calc.sh", "w").write("echo $(($1 + $2))\\n")
+'''
+
+
+class Provider(http.server.BaseHTTPRequestHandler):
+    """Answers with a word, and uses all of the output that it may where that is large."""
+    protocol_version = "HTTP/1.1"
+    log = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        assert KEY in (self.headers.get("authorization") or self.headers.get("x-api-key")), "no key"
+        limit = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+        output = limit if limit > 50 else 7
+        if self.path.endswith("count_tokens"):
+            return self.say(json.dumps({"input_tokens": 12}))
+        self.log.append(20 + 10 * output)
+        chat = self.path.endswith("/chat/completions")
+        (self.chat if chat else self.messages)(output, body.get("stream", False))
+
+    def chat(self, output, stream):
+        usage = {"prompt_tokens": 20, "completion_tokens": output, "total_tokens": 20 + output}
+        base = {"id": "c", "created": 1, "model": "provider-model"}
+        if not stream:
+            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}
+            return self.say(json.dumps({**base, "object": "chat.completion", "choices": [choice], "usage": usage}))
+        chunks = [{**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": c}}], "usage": None} for c in "hello"]
+        chunks.append({**base, "object": "chat.completion.chunk", "choices": [], "usage": usage})
+        self.events([("", c) for c in chunks] + [("", None)])
+
+    def messages(self, output, stream):
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "provider-model", "stop_sequence": None}
+        if not stream:
+            return self.say(json.dumps({**message, "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn",
+                                        "usage": {"input_tokens": 20, "output_tokens": output}}))
+        start = {**message, "content": [], "stop_reason": None, "usage": {"input_tokens": 20, "output_tokens": 1}}
+        events = [{"type": "message_start", "message": start},
+                  {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}]
+        events += [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": c}} for c in "hello"]
+        events += [{"type": "content_block_stop", "index": 0},
+                   {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": output}},
+                   {"type": "message_stop"}]
+        self.events([(e["type"], e) for e in events])
+
+    def say(self, text):
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def events(self, events):
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for name, data in events:
+            piece = (f"event: {name}\n" if name else "") + f"data: {'[DONE]' if data is None else json.dumps(data)}\n\n"
+            self.wfile.write(f"{len(piece):x}\r\n{piece}\r\n".encode())
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, *_):
+        pass
+
+
+def install(folder):
+    """None: no registry answers."""
+    subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True)
+    ran = subprocess.run([folder / "bin/pip", "install", "-q", "--retries", "1", "--timeout", "20", *PACKAGES], capture_output=True, text=True)
+    return folder if ran.returncode == 0 else None
+
+
+def write_campaign(folder, venv, url):
+    repository = folder / "repo"
+    (repository / "tests").mkdir(parents=True)
+    (repository / "calc.sh").write_text("echo $(($1 - $2))\n")
+    (repository / "tests/t.sh").write_text('test "$(sh calc.sh 2 3)" = 5\n')
+    git = ["git", "-C", repository, "-c", "user.name=t", "-c", "user.email=t@localhost"]
+    for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "broken"]):
+        subprocess.run([*git, *args], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    (folder / "contracts").mkdir()
+    (folder / "contracts/add.yaml").write_text(f"""id: add
+type: bug_fix
+strata: {{language: shell}}
+briefing: calc.sh A B must print the sum.
+repository: {{source: ../repo, commit: "{commit}"}}
+checks: [{{id: sums, command: sh tests/t.sh, kind: unit}}]
+policy: {{wall: 3m}}
+""")
+    (folder / "openai_agent.py").write_text(OPENAI)
+    (folder / "anthropic_agent.py").write_text(ANTHROPIC)
+    methods = "".join(f"""  - name: {name}
+    kind: command
+    command: /opt/clients/bin/python "$PROCTOR_METHOD/{name}_agent.py"
+    files: [{name}_agent.py]
+    environment: {{toolchains: [{{path: "{venv}", at: /opt/clients}}]}}
+    gateway: {{model: {model}, as: {name}}}
+""" for name, model in (("openai", "big"), ("anthropic", "opus")))
+    (folder / "campaign.yaml").write_text(f"""name: clients
+methods:
+{methods}replicates: 1
+budget: {{global: "1.00", run: "0.05"}}
+strata: [language, type]
+workers: 1
+slots: 1
+""")
+    rows = "".join(f"llm_request,input_token,0.000001,{m}\nllm_request,output_token,0.00001,{m}\n" for m in ("big", "opus"))
+    (folder / "pilot_cost_model.csv").write_text("action_type,unit,unit_price,model\n" + rows)
+    key = folder / "key"
+    key.write_text(KEY)
+    key.chmod(0o600)
+    (folder / "models.yaml").write_text(f"""models:
+  big: {{url: "{url}/v1", send_as: provider-model, key_file: "{key}", api: [chat], output_floor: 100}}
+  opus: {{url: "{url}", send_as: provider-model, key_file: "{key}", auth: x-api-key, api: [messages, count_tokens], output_floor: 100}}
+""")
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--proctor", required=True)
+    options.add_argument("--work", required=True)
+    options.add_argument("--venv", help="one that is there already")
+    o = options.parse_args()
+    folder = pathlib.Path(o.work).absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    venv = pathlib.Path(o.venv) if o.venv else install(folder / "venv")
+    if venv is None:
+        shutil.rmtree(folder)
+        print("did not run: gateway_clients: there is no registry that has openai and anthropic")
+        return
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    campaign = folder / "campaign"
+    campaign.mkdir()
+    write_campaign(campaign, venv, f"http://127.0.0.1:{server.server_port}")
+    subprocess.run([o.proctor, "run", campaign, "--models", campaign / "models.yaml"], capture_output=True)
+    said, charged = {}, 0
+    for name in ("openai", "anthropic"):
+        attempt = max(p for p in (campaign / f"runs/add/{name}/r1").iterdir() if p.is_dir())
+        said[name] = (attempt / "agent/stdout").read_text() + (attempt / "agent/stderr").read_text()
+        print(f"-- {name}\n{said[name]}")
+        report = json.loads((attempt / "report.json").read_text())
+        assert report["termination"]["code"] == "budget_exceeded", report
+        charged += report["usage"]["metered"]["priced_micros"]
+        assert report["usage"]["metered"]["priced_micros"] <= 50_000, report
+        events = [json.loads(line) for line in (attempt / "events.jsonl").read_text().splitlines()]
+        after = [e for e in events if e["type"] == "model.refused"]
+        assert len(after) == 1 and after[0]["payload"]["final"], after  # nobody asked again
+        assert "whole hello" in said[name] and "stream hello" in said[name], said[name]
+    assert "refused AuthenticationError 401 budget_exceeded" in said["openai"], said["openai"]
+    assert "models ['big']" in said["openai"], said["openai"]
+    assert "refused PermissionDeniedError 403" in said["anthropic"], said["anthropic"]
+    assert "count 12" in said["anthropic"], said["anthropic"]
+    assert charged == sum(Provider.log), (charged, Provider.log)  # the provider's own bill
+    (campaign / "key").unlink()
+    everything = subprocess.run(["grep", "-rl", KEY, campaign], capture_output=True, text=True).stdout
+    assert everything == "", everything
+    subprocess.run([o.proctor, "verify", campaign], check=True, capture_output=True)
+    shutil.rmtree(folder)
+    print("two clients, charged", charged, "as billed")
+
+
+if __name__ == "__main__":
+    main()

@@ -153,10 +153,26 @@ class Peeker {
         PROCTOR_TRY(const Members members, text_.members(e));
         if (const JsonMember* type = find_member(members, "type"))
           tool.type = text_.text(type->value).value_or("");
+        PROCTOR_TRY(tool.inner, types_in(find_member(members, "tools")));
       }
       if (m.key == "tools") out_.tools.push_back(std::move(tool));
     }
     return ok_status();
+  }
+
+  Result<std::vector<std::string>> types_in(const JsonMember* list) const {
+    std::vector<std::string> out;
+    if (list == nullptr || text_.kind(list->value) != '[') return out;
+    PROCTOR_TRY(const auto elements, text_.elements(list->value));
+    for (const JsonSpan& e : elements) {
+      out.emplace_back();
+      if (text_.kind(e) != '{') continue;
+      PROCTOR_TRY(const Members members, text_.members(e));
+      if (find_member(members, "tools") != nullptr) out.back() = "a namespace in a namespace";
+      if (const JsonMember* type = find_member(members, "type"))
+        out.back() = text_.text(type->value).value_or("");
+    }
+    return out;
   }
 
   // Of a list each is one, with what it holds; of a text it is one.

@@ -17,6 +17,7 @@ namespace proctor {
 struct PeekedTool {
   std::string type;  // empty: untyped, or no object
   JsonSpan span;
+  std::vector<std::string> inner{};  // types of the tools in it, of a namespace of them
 };
 
 struct BodyPeek {

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 9> kHosted{
     "computer_use_preview", "mcp",         "shell"};
 
 // Who runs a tool of this type.
-Runs runs(const std::string& type) {
+Runs runs_type(const std::string& type) {
   if (std::ranges::any_of(kHosted, [&](std::string_view begin) { return type.starts_with(begin); }))
     return Runs::kProvider;
   constexpr std::array<std::string_view, 5> kClient{"function", "custom", "tool_search",
@@ -25,6 +25,18 @@ Runs runs(const std::string& type) {
   for (const std::string_view begin : {"bash_", "text_editor_", "memory_", "computer_"})
     if (type.starts_with(begin)) return Runs::kClient;
   return Runs::kUnknown;
+}
+
+// A namespace is as its tools are.
+Runs runs(const PeekedTool& tool) {
+  if (tool.type != "namespace") return runs_type(tool.type);
+  Runs out = Runs::kClient;
+  for (const std::string& type : tool.inner) {
+    const Runs inner = runs_type(type);
+    if (inner == Runs::kUnknown) return inner;
+    if (inner == Runs::kProvider) out = inner;
+  }
+  return out;
 }
 
 PolicyVerdict refused(PolicyRefusal::Why why, std::string member, std::string text) {
@@ -39,7 +51,7 @@ std::optional<Splice> without_hosted(std::string_view body, const BodyPeek& peek
   std::string list;
   std::size_t kept = 0;
   for (const PeekedTool& tool : peek.tools) {
-    if (runs(tool.type) == Runs::kProvider) continue;
+    if (runs(tool) == Runs::kProvider) continue;
     if (0 < kept++) list += ',';
     list += body.substr(tool.span.at, tool.span.size);
   }
@@ -77,7 +89,7 @@ PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek&
                    "the tier \"" + printable(peek.tier, 60) + "\" is not this run's");
   PolicyVerdict out;
   for (const PeekedTool& tool : peek.tools)
-    if (runs(tool.type) == Runs::kUnknown)
+    if (runs(tool) == Runs::kUnknown)
       return refused(Why::kNotAllowed, "tools",
                      "tools of the type \"" + printable(tool.type, 60) +
                          "\": nobody knows what they cost or reach");

@@ -63,6 +63,20 @@ TEST_SUITE("gateway policy") {
         judged(ModelApi::kChat, R"({"model":"m","tools":[{"type":"telepathy"}]})").verdict.refusal);
   }
 
+  TEST_CASE("a namespace of tools is as the tools in it are") {
+    const auto with = [](const std::string& tools) {
+      return judged(
+          ModelApi::kResponses,
+          R"({"model":"m","tools":[{"type":"namespace","name":"n","tools":[)" + tools + R"(]}]})");
+    };
+    const Judged plain = with(R"({"type":"function"},{"type":"custom"})");
+    CHECK_FALSE(plain.verdict.refusal);
+    CHECK(plain.verdict.edits.empty());
+    CHECK(with(R"({"type":"function"},{"type":"web_search"})").body == R"({"model":"m"})");
+    CHECK(with(R"({"type":"telepathy"})").verdict.refusal);
+    CHECK(with(R"({"type":"namespace"})").verdict.refusal);
+  }
+
   TEST_CASE("a stream is made to say what it used, whatever the agent had asked for") {
     for (const char* body :
          {R"({"model":"m","stream":true})", R"({"model":"m","stream":true,"stream_options":{}})",

@@ -48,7 +48,7 @@ BuiltImages::BuiltImages(const fs::path& image_store, std::string docker_socket)
 
 // flock(2) knows no waiting that ends.
 Result<FileLock> BuiltImages::take(const std::string& inputs, milliseconds patience,
-                                   std::stop_token cancel) const {
+                                   const std::stop_token& cancel) const {
   const auto until = std::chrono::steady_clock::now() + patience;
   for (;;) {
     Result<FileLock> lock = FileLock::try_acquire(lock_file(inputs, kLock));

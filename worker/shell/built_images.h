@@ -55,7 +55,7 @@ class BuiltImages {
   }
   Result<BuiltImage> build(const Contract& contract, std::stop_token cancel) const;
   Result<FileLock> take(const std::string& inputs, std::chrono::milliseconds patience,
-                        std::stop_token cancel) const;
+                        const std::stop_token& cancel) const;
   // True: it is gone.
   Result<bool> remove(const std::string& inputs, std::chrono::seconds unused_for) const;
 

@@ -13,6 +13,7 @@
 #include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/lean_host.h"
 #include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/open_files.h"
 #include "worker/sandbox/orphans.h"
 #include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/runtime_files.h"
@@ -23,7 +24,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr rlim_t kOpenFiles = 65'536;  // Go and Node raise their soft limit to the hard one
 constexpr const char* kEtcPrefix = "proctor-etc-";
 // Of hundreds of entries each.
 constexpr std::array<const char*, 2> kEtcShown = {"/etc/ssl/certs", "/etc/alternatives"};
@@ -102,9 +102,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     launch.environment = bubblewrap_environment(seen);
     launch.seccomp = shared_->seccomp;
     launch.doors = &box.group.doors();
-    rlimit files{};
-    ::getrlimit(RLIMIT_NOFILE, &files);
-    launch.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, std::min(files.rlim_max, kOpenFiles)}};
+    launch.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, open_files_here(spec().processes)}};
     if (0 < spec().file_bytes) launch.rlimits.emplace_back(RLIMIT_FSIZE, spec().file_bytes);
     if (0 < spec().memory_bytes && !shared_->cgroups.has("memory")) {
       launch.rlimits.emplace_back(RLIMIT_AS, spec().memory_bytes);

@@ -1,5 +1,6 @@
 #include "worker/sandbox/call_rules.h"
 
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -26,7 +27,7 @@ constexpr std::string_view kAllowed =
     "dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 "
     "epoll_wait epoll_wait_old eventfd eventfd2 execve execveat exit exit_group faccessat "
     "faccessat2 fadvise64 fadvise64_64 fallocate fchdir fchmod fchmodat fchmodat2 fchown "
-    "fchown32 fchownat fcntl fcntl64 fdatasync fgetxattr flistxattr flock fork fremovexattr "
+    "fchown32 fchownat fdatasync fgetxattr flistxattr flock fork fremovexattr "
     "fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futex "
     "futex_requeue futex_time64 futex_wait futex_waitv futex_wake futimesat get_robust_list "
     "get_thread_area getcpu getcwd getdents getdents64 getegid getegid32 geteuid geteuid32 "
@@ -55,7 +56,7 @@ constexpr std::string_view kAllowed =
     "sendmsg sendto set_robust_list set_thread_area set_tid_address set_tls setfsgid setfsgid32 "
     "setfsuid setfsuid32 setgid setgid32 setgroups setgroups32 setitimer setpgid setregid "
     "setregid32 setresgid setresgid32 setresuid setresuid32 setreuid setreuid32 setrlimit "
-    "setsid setsockopt setuid setuid32 setxattr shmat shmctl shmdt shmget shutdown sigaction "
+    "setsid setuid setuid32 setxattr shmat shmctl shmdt shmget shutdown sigaction "
     "sigaltstack signal signalfd signalfd4 sigpending sigprocmask sigreturn sigsuspend splice "
     "stat stat64 statfs statfs64 statx symlink symlinkat sync sync_file_range sync_file_range2 "
     "syncfs sysinfo tee tgkill time timer_create timer_delete timer_getoverrun timer_gettime "
@@ -93,6 +94,14 @@ constexpr std::uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWP
 
 // Typing into a terminal that is not ours (CVE-2017-5226); the kernel looks at 32 bits only.
 constexpr std::uint32_t kTypingRequests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
+
+// A lease makes whoever opens the file wait for its holder, and its owner may take one whatever
+// rights he opened it with: in a sandbox whose user is the host's root, on each file of the host.
+constexpr std::uint32_t kLeases[] = {F_SETLEASE, F_NOTIFY};
+
+// The machine code that filters become is taken from a room that all of the machine shares.
+constexpr std::uint32_t kSocketFilters[] = {SO_ATTACH_FILTER, SO_ATTACH_BPF,
+                                            SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF};
 
 // Sockets are of families that a network namespace confines, or that are paths: no other.  On a
 // virtual machine AF_VSOCK leads to its host, from every namespace; AF_ALG and others have been
@@ -158,13 +167,30 @@ void add_others(std::vector<CallRule>& out, const CallRule& rule, unsigned index
   }
 }
 
-void add_terminal_rules(std::vector<CallRule>& out) {
-  constexpr int kHighestBit = 31;
-  constexpr std::uint64_t kAllBits = 0xffff'ffff;
-  for (const std::uint32_t request : kTypingRequests)
-    out.push_back({{"ioctl"}, EPERM, {{1, Compare::kMasked, request, kAllBits}}});
-  add_others(out, {{"ioctl"}, 0, {}, true}, 1,
-             {std::begin(kTypingRequests), std::end(kTypingRequests)}, kHighestBit, 0);
+constexpr int kHighestBit = 31;
+
+ArgumentTest is(unsigned index, std::uint32_t value) {
+  return {index, Compare::kMasked, value, 0xffff'ffff};
+}
+
+// Refused where this argument, of which the kernel looks at 32 bits, is one of these; where all of
+// `first` hold, and else allowed.
+template <std::size_t N>
+void add_refused(std::vector<CallRule>& out, std::string_view call, unsigned index,
+                 const std::uint32_t (&values)[N], const std::vector<ArgumentTest>& first = {}) {
+  for (const std::uint32_t value : values) {
+    out.push_back({{call}, EPERM, first});
+    out.back().tests.push_back(is(index, value));
+  }
+  add_others(out, {{call}, 0, first, true}, index, {std::begin(values), std::end(values)},
+             kHighestBit, 0);
+}
+
+void add_refused_options(std::vector<CallRule>& out) {
+  add_refused(out, "ioctl", 1, kTypingRequests);
+  for (const std::string_view call : {"fcntl", "fcntl64"}) add_refused(out, call, 1, kLeases);
+  add_refused(out, "setsockopt", 2, kSocketFilters, {is(1, SOL_SOCKET)});
+  add_others(out, {{"setsockopt"}, 0, {}, true}, 1, {SOL_SOCKET}, kHighestBit, 0);
 }
 
 std::vector<CallRule> make_rules() {
@@ -177,7 +203,7 @@ std::vector<CallRule> make_rules() {
   constexpr std::uint64_t kNegative = 0x8000'0000;
   out.push_back({{"setpriority"}, 0, {{2, Compare::kMasked, 0, kNegative}}});
   out.push_back(rest_of("setpriority", EPERM));
-  add_terminal_rules(out);
+  add_refused_options(out);
   out.push_back(plain(kAbsent, ENOSYS));
   return out;
 }

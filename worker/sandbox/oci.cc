@@ -17,6 +17,7 @@
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/oci_root.h"
 #include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/open_files.h"
 #include "worker/sandbox/runsc.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/sandbox/seccomp_filter.h"
@@ -24,7 +25,6 @@
 namespace proctor {
 namespace {
 
-constexpr rlim_t kOpenFiles = 65'536;
 constexpr const char* kFolderPrefix = "proctor-oci-";
 constexpr std::uint64_t kMountPointBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
@@ -162,9 +162,7 @@ class OciSandbox final : public BoxedSandbox {
     host.init = shared_->init();
     host.etc = shared_->etc();
     host.cgroups_path = shared_->cgroups.runtime_path(group);
-    rlimit files{};
-    ::getrlimit(RLIMIT_NOFILE, &files);
-    host.open_files = std::min(files.rlim_max, kOpenFiles);
+    host.open_files = open_files_here(spec().processes);
     host.limit_memory = shared_->cgroups.has("memory");
     host.limit_processes = shared_->cgroups.has("pids");
     host.limit_cpus = shared_->cgroups.has("cpu");

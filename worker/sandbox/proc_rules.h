@@ -9,13 +9,14 @@
 
 namespace proctor {
 
-inline constexpr std::array<const char*, 10> kReadOnlyProc = {
-    "/proc/bus",  "/proc/fs",  "/proc/irq",    "/proc/sys",      "/proc/sysrq-trigger",
-    "/proc/mtrr", "/proc/tty", "/proc/driver", "/proc/pressure", "/proc/dynamic_debug"};
-inline constexpr std::array<const char*, 10> kMaskedProc = {
-    "/proc/asound", "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
-    "/proc/keys",   "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
-    "/proc/scsi",   "/proc/sched_debug"};
+inline constexpr std::array<const char*, 8> kReadOnlyProc = {
+    "/proc/irq", "/proc/sys",    "/proc/sysrq-trigger", "/proc/mtrr",
+    "/proc/tty", "/proc/driver", "/proc/pressure",      "/proc/dynamic_debug"};
+inline constexpr std::array<const char*, 14> kMaskedProc = {
+    "/proc/asound",     "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
+    "/proc/keys",       "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
+    "/proc/scsi",       "/proc/sched_debug",   "/proc/bus",        "/proc/fs",
+    "/proc/tty/driver", "/proc/cmdline"};
 // What only the host's root may read there: a sandbox's user may be that one.
 inline constexpr std::array<const char*, 7> kRootsProc = {
     "/proc/kmsg",         "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",

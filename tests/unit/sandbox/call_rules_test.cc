@@ -180,10 +180,10 @@ TEST_SUITE("seccomp") {
       CHECK(count == 1);
       CHECK_FALSE(tested.contains(name));
     }
-    for (const char* name :
-         {"clone", "ioctl", "personality", "setpriority", "socket", "socketpair", "unshare"})
+    for (const char* name : {"clone", "fcntl", "fcntl64", "ioctl", "personality", "setpriority",
+                             "setsockopt", "socket", "socketpair", "unshare"})
       CHECK(tested.contains(name));
-    CHECK(tested.size() == 7);
+    CHECK(tested.size() == 10);
   }
 
   TEST_CASE("the filter says of every call what the table says, of both kinds of program") {
@@ -258,6 +258,17 @@ TEST_SUITE("seccomp") {
     CHECK(answer(SYS_clone, CLONE_VM | CLONE_FS | CLONE_THREAD | CLONE_SIGHAND) == 0);
     CHECK(answer(SYS_clone, CLONE_NEWUSER | SIGCHLD) == EPERM);
     CHECK(answer(SYS_unshare, CLONE_FILES) == 0);
+    // Whoever opens the file would wait for its holder, outside too.
+    CHECK(answer(SYS_fcntl, 3, F_SETLEASE, F_WRLCK) == EPERM);
+    CHECK(answer(SYS_fcntl, 3, F_NOTIFY) == EPERM);
+    for (const std::uint64_t command :
+         {F_GETLEASE, F_SETFL, F_SETLKW, F_SETPIPE_SZ, F_DUPFD_CLOEXEC})
+      CHECK(answer(SYS_fcntl, 3, command) == 0);
+    // Machine code in a room of the whole machine.
+    for (const std::uint64_t option : {SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF})
+      CHECK(answer(SYS_setsockopt, 3, SOL_SOCKET, option) == EPERM);
+    CHECK(answer(SYS_setsockopt, 3, SOL_SOCKET, SO_RCVBUF) == 0);
+    CHECK(answer(SYS_setsockopt, 3, 6, SO_ATTACH_FILTER) == 0);  // of TCP another option
     CHECK(answer(SYS_unshare, CLONE_NEWNS | CLONE_NEWUSER) == EPERM);
     CHECK(answer(SYS_unshare, 0x80) == EPERM);  // CLONE_NEWTIME
     CHECK(answer(SYS_ioctl, 0, TIOCSTI) == EPERM);

@@ -18,6 +18,11 @@
 
 namespace proctor {
 
+// Of the whole machine (fs.file-max): whoever has a capability for it is refused none.
+inline bool lacks_files() {
+  return ::open("/dev/null", O_RDONLY | O_CLOEXEC) < 0 && errno == ENFILE;
+}
+
 inline bool lacks_inotify() {
   return ::inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE;
 }
@@ -101,7 +106,8 @@ inline int say_what_lacks(int fd) {
     const char* name;
     bool (*lacks)();
   };
-  const Question questions[] = {{"inotify instances\n", lacks_inotify},
+  const Question questions[] = {{"open files\n", lacks_files},
+                                {"inotify instances\n", lacks_inotify},
                                 {"terminals\n", lacks_terminals},
                                 {"descriptors on their way through sockets\n", lacks_descriptors},
                                 {"pages in pipes\n", lacks_pipes},

@@ -1,11 +1,13 @@
 // Privileges, namespaces, mounts, clocks, keyrings: what only a ruler of the host may do.
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
@@ -82,6 +84,19 @@ void privileges(const Arguments&) {
        }},
       {"another user", [] { return ::setuid(12'345) == 0; }},
       {"another group", [] { return ::setgid(12'345) == 0; }},
+      {"a lease of a file of the host",
+       [] {
+         const int fd = ::open("/bin/sh", O_RDONLY | O_CLOEXEC);
+         return 0 <= fd && ::fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+       }},
+      {"machine code for a socket",
+       [] {
+         sock_filter all = BPF_STMT(BPF_RET | BPF_K, 1);
+         const sock_fprog program{1, &all};
+         const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+         return 0 <= fd &&
+                ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+       }},
       {"a device",
        [] {
          return ::mknod("/tmp/device", S_IFBLK | 0600, 0x800) == 0 &&

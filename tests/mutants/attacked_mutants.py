@@ -368,7 +368,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "O_RDONLY | O_DIRECTORY | O_CLOEXEC", BASE, "a link of that name*"),
         ("who shares a network shares its counts", NETWORK,
          "  return user_.valid() ? counts.enter_below(kOnlyUser, kOnlyUser) : counts.enter();",
-         "  return user_.valid() || counts.enter();", COUNTS, "*in a network that several share*"),
+         "  return user_.valid() ? !kOnlyUser.empty() : counts.enter();", COUNTS, "*in a network that several share* as nobody"),
     ],
 }.items() for (name, path, old, new, target, tests) in rows]
 

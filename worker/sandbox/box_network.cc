@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/files.h"
 #include "worker/sandbox/namespace_maker.h"
 #include "worker/sandbox/port_look.h"
 

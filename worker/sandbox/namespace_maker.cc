@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "common/base/files.h"
 #include "worker/sandbox/raw_calls.h"
 
 namespace proctor {

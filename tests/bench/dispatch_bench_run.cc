@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
@@ -147,9 +148,14 @@ RedisLedger ledger_at(const PrivateRedis& redis) {
 void listen(CoordinatorOptions& options, const Keys& keys, const fs::path& dir) {
   using Security = CoordinatorOptions::Listen::Security;
   options.keys = keys.coordinator;
+  std::string allow;
   for (std::uint32_t i = 0; i < keys.workers.size(); ++i)
-    if (!options.allow.add(keys.workers[i].public_z85, "worker-" + std::to_string(i)).ok())
-      give_up("allow-list");
+    (allow += keys.workers[i].public_z85 + " worker-" + std::to_string(i)).push_back('\n');
+  if (keys.coordinator) {
+    const fs::path list = options.folder.allow_list();
+    must(make_dirs(list.parent_path()));
+    must(write_file(list, allow, Durability::kLazy));
+  }
   if (keys.coordinator)
     options.listen.push_back({"tcp://127.0.0.1:*", Security::kCurve});
   else

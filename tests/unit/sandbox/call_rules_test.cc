@@ -3,6 +3,7 @@
 #include "worker/sandbox/call_rules.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <sched.h>
 #include <seccomp.h>

@@ -59,7 +59,7 @@ TEST_SUITE("roster") {
     CHECK_FALSE(roster.pick(0).has_value());
     join(roster, "a", 2, kBoth);  // heard of again
     CHECK(roster.free_slots() == 1);
-    roster.leave(a);
+    roster.leave(a, Instant{});
     CHECK(roster.free_slots() == 0);
     CHECK(roster.slots() == 0);
     CHECK(roster.at(a).held == 1);

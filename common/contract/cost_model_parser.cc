@@ -219,7 +219,9 @@ class TableReader {
 
   // A model's output that is free because its row was forgotten would be cost unseen.
   void refuse_half_prices() {
-    for (const auto& [key, line] : lines_) {
+    for (const auto& entry : lines_) {
+      const Key& key = entry.first;
+      const auto line = entry.second;
       const auto& [action, unit, provider, model, tier, region, above] = key;
       const bool particular = !tier.empty() || !region.empty() || 0 < above;
       if (action != "llm_request" || (provider.empty() && model.empty() && !particular)) continue;

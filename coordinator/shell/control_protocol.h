@@ -59,8 +59,8 @@ std::string_view to_string(ControlAnswer::Verdict verdict);
 ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict);
 
 // The runs that words name, ascending: "all", a run TASK/METHOD/rN, a task or a method by its id
-// (task:ID or method:NAME when one name is both), or places in the plan as order:0-3,7.  kNotFound, kInvalid: what was meant is not
-// clear.
+// (task:ID or method:NAME when one name is both), or places in the plan as order:0-3,7.  kNotFound,
+// kInvalid: what was meant is not clear.
 Result<std::vector<RunId>> select_runs(const Plan& plan, std::string_view words);
 // The run of that name, TASK/METHOD/rN.  kNotFound says which one was probably meant.
 Result<RunId> find_run(const Plan& plan, std::string_view name);

@@ -139,9 +139,9 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
       return result;
     }
   }
-  AttemptRun run({store_, engines_, images_, options_.worker, options_.models, options_.setup_cache,
-                  &pool_},
-                 input, watch, dir, book);
+  AttemptRun run(
+      {store_, engines_, images_, options_.worker, options_.models, options_.setup_cache, &pool_},
+      input, watch, dir, book);
   const AttemptRun::Outcome outcome = run.run();
   result.outcome = outcome.verdict.outcome;
   result.termination = outcome.verdict.termination;

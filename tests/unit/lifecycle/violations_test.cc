@@ -1,0 +1,54 @@
+// What a run broke of its contract's rules, as its verdict says it.
+#include "common/score/violation_end.h"
+#include "tests/unit/lifecycle/lifecycle_world.h"
+
+using namespace proctor;
+using namespace proctor::lifecycle_test;
+
+TEST_SUITE("lifecycle") {
+  TEST_CASE("violations are bounded in number and bytes and the rest is counted") {
+    for (const std::size_t length : {10U, 4000U}) {
+      World world(plan_of(0, 1));
+      world.until<ExtractPatch>();
+      world.feed(PatchExtracted{std::vector<std::string>(200'000, std::string(length, 'x')), {}});
+      const Verdict& v = world.finish();
+      CHECK(v.violations.size() <= 2'001);
+      std::size_t bytes = 0;
+      for (const std::string& violation : v.violations) bytes += violation.size();
+      CHECK(bytes < (std::size_t{2} << 20));
+      CHECK(v.violations.back() ==
+            "and " + std::to_string(200'001 - v.violations.size()) + " more");
+    }
+  }
+
+  TEST_CASE("violations name each path once and do not change the outcome") {
+    World world(plan_of(0, 1));
+    world.until<ExtractPatch>();
+    world.feed(PatchExtracted{{"dev/fifo"}, {"docs/a.md"}});
+    world.until<RestoreProtected>();
+    CHECK(std::get<RestoreProtected>(world.log.back()).also ==
+          std::vector<std::string>{"docs/a.md"});
+    world.feed(ProtectedRestored{{"docs/a.md", "tests/t.py"}});
+    world.until<RunCheck>();  // a build before it had changed two
+    world.feed(CheckEnded{ended(CheckOutcome::kPass, "").report, {"tests/b.py", "tests/t.py"}});
+    const Verdict& v = world.finish();
+    CHECK(v.violations == std::vector<std::string>{"refused: dev/fifo", "not writable: docs/a.md",
+                                                   "protected: tests/t.py",
+                                                   "protected: tests/b.py"});
+    CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK_MESSAGE(v.rationale.ends_with("; violations: 4 (refused: dev/fifo)"), v.rationale);
+  }
+
+  TEST_CASE("what a rationale says of violations is not what is cut of a long one") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    AgentEnded end;
+    end.misfit = std::string(9'000, 'x');
+    world.feed(end);
+    world.until<ExtractPatch>();
+    world.feed(PatchExtracted{{"dev/fifo"}, {}});
+    const Verdict& v = world.finish();
+    CHECK(v.rationale.size() == limits::kDetailBytes);
+    CHECK(violations_in(v.rationale) == ViolationEnd{1, "refused: dev/fifo"});
+  }
+}

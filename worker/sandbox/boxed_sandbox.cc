@@ -64,6 +64,7 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   LimitWatch::Host host{[&] { return cpu_time_inside(group, root); },
                         [&] { return pids_inside(group, root); }};
   if (box->watch_memory) host.memory = [&] { return memory_of(pids_inside(group, root)); };
+  if (box->watch_sockets) host.sockets = SocketUse::Counts::kAll;
   LimitWatch watch(spec_, std::move(host));
   if (LimitWatch::needed(
           spec_, box->watch_memory ? LimitWatch::Memory::kWatched : LimitWatch::Memory::kKernel)) {

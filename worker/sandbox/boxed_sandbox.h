@@ -29,6 +29,8 @@ struct Box {
   std::uint64_t runtime_memory = 0;
   // No control group keeps the limit on memory: what all processes hold together is looked at.
   bool watch_memory = false;
+  // Nor what its sockets hold.
+  bool watch_sockets = false;
 };
 
 class BoxedSandbox : public Sandbox {

@@ -77,6 +77,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     PROCTOR_TRY(box->group, shared_->cgroups.make(name, limits()));
     box->launch = prepare(exec, *box);
     box->watch_memory = !shared_->cgroups.has("memory");
+    box->watch_sockets = shared_->cgroups.socket_keeper() == "monitor";
     PROCTOR_TRY(box->launch.counts, shared_->counts.take());
     return std::unique_ptr<Box>(std::move(box));
   }
@@ -206,6 +207,7 @@ class BubblewrapEngine final : public SandboxEngine {
             {"disk", "monitor"},
             {"memory_sum", c.keeper("memory", "monitor")},
             {"memory_files", c.keeper("memory", "none")},
+            {"memory_sockets", c.socket_keeper()},
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},

@@ -12,11 +12,13 @@
 #include <utility>
 
 #include "worker/sandbox/cgroup_files.h"
+#include "worker/sandbox/socket_use.h"
 
 namespace proctor {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+constexpr const char* kSocketLimit = "memory.kmem.tcp.limit_in_bytes";
 
 // The group made if need be, open and locked; none: somebody else has the lock, or there is no such
 // place.  Whoever removes the group has its lock alone, so one that we waited for may be gone.
@@ -73,6 +75,12 @@ void pass_on_controllers(const fs::path& group) {
   if (!wanted.empty()) write_control(group / "cgroup.subtree_control", wanted);
 }
 
+// Version 1 counts pages of TCP's and UDP's sockets beside all others, and only for sockets that
+// are made after this.  Kernels may come without it.
+void limit_sockets(const fs::path& memory_group, std::uint64_t memory_bytes) {
+  write_control(memory_group / kSocketLimit, std::to_string(socket_share(memory_bytes)));
+}
+
 bool set_limits_v1(const std::map<std::string, fs::path>& dirs, const CgroupLimits& limits) {
   bool ok = true;
   if (auto m = dirs.find("memory"); m != dirs.end() && 0 < limits.memory_bytes) {
@@ -80,6 +88,7 @@ bool set_limits_v1(const std::map<std::string, fs::path>& dirs, const CgroupLimi
     ok = write_control(m->second / "memory.limit_in_bytes", bytes);
     // Only there when the kernel accounts swap.
     write_control(m->second / "memory.memsw.limit_in_bytes", bytes);
+    limit_sockets(m->second, limits.memory_bytes);
   }
   if (auto p = dirs.find("pids"); p != dirs.end() && 0 < limits.processes) {
     ok = ok && write_control(p->second / "pids.max", std::to_string(limits.processes));
@@ -271,7 +280,7 @@ std::string CgroupHost::runtime_path(std::string_view name) const {
   return runtime_base_ + "/" + cgroup_component(name);
 }
 
-Cgroup CgroupHost::runtime_group(std::string_view name) const {
+Cgroup CgroupHost::runtime_group(std::string_view name, std::uint64_t memory_bytes) const {
   Cgroup group;
   const std::string path = runtime_path(name);
   // By the controllers' names where we ask them something, by their mounts where we only remove.
@@ -291,6 +300,10 @@ Cgroup CgroupHost::runtime_group(std::string_view name) const {
   for (const std::string& mount : mounts_) {
     if (!known.contains(mount)) group.set_.dirs[mount] = mount + path;
   }
+  // runc sets no such limit, and afterwards is too late.
+  const auto m = group.set_.dirs.find("memory");
+  if (0 < memory_bytes && m != group.set_.dirs.end() && make_group_dir(m->second))
+    limit_sockets(m->second, memory_bytes);
   group.pool_ = pool_;
   return group;
 }
@@ -298,6 +311,13 @@ Cgroup CgroupHost::runtime_group(std::string_view name) const {
 std::string CgroupHost::version(std::string_view controller) const {
   if (!has(controller)) return {};
   return v2_ ? "cgroup2" : "cgroup1";
+}
+
+std::string CgroupHost::socket_keeper() const {
+  const auto m = parents_.find("memory");
+  const bool kept =
+      m != parents_.end() && (v2_ || ::access((m->second / kSocketLimit).c_str(), W_OK) == 0);
+  return kept ? version("memory") : "monitor";
 }
 
 Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limits) const {

@@ -83,11 +83,14 @@ class CgroupHost {
   std::string keeper(std::string_view controller, const char* otherwise) const {
     return has(controller) ? version(controller) : otherwise;
   }
+  // The same of what the sockets of TCP and UDP hold, which version 1 limits apart; or "monitor".
+  std::string socket_keeper() const;
   // One that was used before and has these limits, else a new one of that name.
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
   // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters
   // and limits it in every hierarchy; we read, freeze, empty and remove it.
-  Cgroup runtime_group(std::string_view name) const;
+  // What only we limit (sockets on version 1, by its memory) is limited before.
+  Cgroup runtime_group(std::string_view name, std::uint64_t memory_bytes) const;
   std::string runtime_path(std::string_view name) const;
   // Kills and removes every group below the owner's, those that wait to be used again too, and
   // sweeps.

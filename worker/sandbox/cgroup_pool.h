@@ -35,6 +35,8 @@ struct CgroupSet {
 
   // What it holds now, in bytes.
   std::uint64_t memory_held() const;
+  // More than whoever comes next should begin with.
+  bool holds_much() const;
   // The most that it held since its counters began; 0: not known.
   std::uint64_t memory_peak() const;
   std::uint64_t oom_kills() const;

@@ -122,19 +122,21 @@ class Wakes {
 class DockerSandbox final : public Sandbox {
  public:
   DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
-                DockerImage image, fs::path init)
+                SocketUse::Counts sockets, DockerImage image, fs::path init)
       : options_(options),
         owed_(owed),
         spec_(std::move(spec)),
         api_(std::move(api)),
+        sockets_(sockets),
         image_(std::move(image)),
         init_(std::move(init)) {}
   DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
-                LeftCommand left)
+                SocketUse::Counts sockets, LeftCommand left)
       : options_(options),
         owed_(owed),
         spec_(std::move(spec)),
         api_(std::move(api)),
+        sockets_(sockets),
         left_(std::move(left)) {}
   DockerSandbox(const DockerSandbox&) = delete;
   DockerSandbox& operator=(const DockerSandbox&) = delete;
@@ -175,7 +177,7 @@ class DockerSandbox final : public Sandbox {
     DockerWatch watch(options_.docker_socket, api_, id, std::move(stream), spec_.hold);
     if (LimitWatch::needed(spec_)) {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));
-      watch.keep(spec_, state.pid);
+      watch.keep(spec_, state.pid, sockets_);
     }
     PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, wakes.fds()));
     PROCTOR_CHECK_OK(tell_end(outcome, watch, id, code));
@@ -205,7 +207,7 @@ class DockerSandbox final : public Sandbox {
     PROCTOR_TRY(AdoptedOutput err, AdoptedOutput::begin(exec.stderr_file, exec.output_max));
     PROCTOR_TRY(const ContainerState found, api_.inspect(left.name));
     DockerWatch watch(options_.docker_socket, api_, left.name, std::nullopt, spec_.hold);
-    if (found.running) watch.keep(spec_, found.pid);
+    if (found.running) watch.keep(spec_, found.pid, sockets_);
     PROCTOR_TRY(const int code, watch.until_end(exec, {nullptr, nullptr}, wakes.fds(), left.since));
     ExecOutcome outcome;
     PROCTOR_CHECK_OK(tell_end(outcome, watch, left.name, code));
@@ -279,6 +281,7 @@ class DockerSandbox final : public Sandbox {
   Owed& owed_;
   SandboxSpec spec_;
   DockerApi api_;
+  const SocketUse::Counts sockets_;
   DockerImage image_;
   fs::path init_;
   std::optional<LeftCommand> left_;
@@ -313,8 +316,9 @@ class DockerEngine final : public SandboxEngine {
     if (!spec.workspace_volume.empty()) {
       PROCTOR_CHECK_OK(api.volume_exists(spec.workspace_volume));
     }
-    return std::unique_ptr<Sandbox>(std::make_unique<DockerSandbox>(
-        options_, owed_, spec, std::move(api), std::move(*image), files_.path() / "init"));
+    return std::unique_ptr<Sandbox>(
+        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), sockets(),
+                                        std::move(*image), files_.path() / "init"));
   }
 
   Result<std::shared_ptr<SharedNetwork>> open_network(const std::string& label,
@@ -339,7 +343,7 @@ class DockerEngine final : public SandboxEngine {
       return Error{Errc::kNotFound, "docker: container " + left.name + " had not begun"};
     }
     return std::unique_ptr<Sandbox>(
-        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), left));
+        std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), sockets(), left));
   }
 
   std::map<std::string, std::string> enforcement() const override { return limits_; }
@@ -355,6 +359,10 @@ class DockerEngine final : public SandboxEngine {
   }
 
  private:
+  SocketUse::Counts sockets() const {
+    return limits_.at("memory_sockets") == "monitor" ? SocketUse::Counts::kAll
+                                                     : SocketUse::Counts::kUncharged;
+  }
   SandboxOptions options_;
   std::map<std::string, std::string> limits_;
   HeldFolder files_;  // holds init, and the folders of networks

@@ -144,6 +144,8 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
                ? "cgroup" + (version.empty() ? std::string("1") : printable(version, 8))
                : std::string("none");
   };
+  // Version 2 counts pages of sockets with all others; no engine's runtime sets version 1's limit.
+  const std::string sockets = version == "2" ? offered("MemoryLimit") : "monitor";
   return std::map<std::string, std::string>{{"memory", offered("MemoryLimit")},
                                             {"processes", offered("PidsLimit")},
                                             {"cpus", offered("CpuCfsQuota")},
@@ -151,6 +153,7 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
                                             {"disk", "monitor"},
                                             {"memory_sum", offered("MemoryLimit")},
                                             {"memory_files", offered("MemoryLimit")},
+                                            {"memory_sockets", sockets},
                                             {"open_files", "engine"},
                                             {"file", "rlimit"},
                                             {"network", "namespace"},

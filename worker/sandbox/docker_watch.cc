@@ -38,11 +38,13 @@ DockerWatch::DockerWatch(std::string socket, DockerApi& api, std::string id,
       stream_ended_(!stream_),
       paused_(!stream_) {}
 
-void DockerWatch::keep(const SandboxSpec& spec, pid_t first_process) {
+void DockerWatch::keep(const SandboxSpec& spec, pid_t first_process, SocketUse::Counts sockets) {
   if (!LimitWatch::needed(spec) || first_process <= 0) return;
   limits_.emplace(spec,
                   LimitWatch::Host{[first_process] { return container_cpu_time(first_process); },
-                                   [first_process] { return container_processes(first_process); }});
+                                   [first_process] { return container_processes(first_process); },
+                                   {},
+                                   sockets});
 }
 
 Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,

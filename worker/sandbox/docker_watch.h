@@ -24,7 +24,7 @@ class DockerWatch {
               std::optional<DockerConnection> stream, std::shared_ptr<const Hold> hold);
 
   // What it must end the command for beside its time.  Before until_end().
-  void keep(const SandboxSpec& spec, pid_t first_process);
+  void keep(const SandboxSpec& spec, pid_t first_process, SocketUse::Counts sockets);
 
   // Until output and container have both ended; the container's exit code.
   // `begun`: when its time began, by the hold's clock; now, where absent.

@@ -93,6 +93,7 @@ class OciSandbox final : public BoxedSandbox {
     box->cpu_by_group = true;
     box->runtime = shared_->runtime.filename();
     box->watch_memory = !shared_->cgroups.has("memory");
+    box->watch_sockets = shared_->cgroups.socket_keeper() == "monitor";
     box->bundle = shared_->dir.path() / name;
     box->state = shared_->state() / name;
     box->mounts = box->bundle.string() + ".mounts";
@@ -116,7 +117,7 @@ class OciSandbox final : public BoxedSandbox {
   }
 
   void start_by_runc(OciBox& box, const std::string& name, const std::string& group) const {
-    box.group = shared_->cgroups.runtime_group(group);
+    box.group = shared_->cgroups.runtime_group(group, spec().memory_bytes);
     // Kept after its end: the counts are read, then all of it is removed here, which costs less
     // than a second runtime.
     box.launch.argv = {shared_->runtime.string(),
@@ -225,6 +226,7 @@ class OciEngine final : public SandboxEngine {
               {"disk", "monitor"},
               {"memory_sum", c.keeper("memory", "monitor")},
               {"memory_files", c.keeper("memory", "none")},
+              {"memory_sockets", c.keeper("memory", "none")},
               {"open_files", "gvisor"},
               {"file", "gvisor"},
               {"network", "gvisor"},
@@ -238,6 +240,7 @@ class OciEngine final : public SandboxEngine {
             {"disk", "monitor"},
             {"memory_sum", c.keeper("memory", "monitor")},
             {"memory_files", c.keeper("memory", "none")},
+            {"memory_sockets", c.socket_keeper()},
             {"open_files", "rlimit"},
             {"file", "rlimit"},
             {"network", "namespace"},

@@ -55,6 +55,20 @@ const std::vector<ContainmentCase>& containment_cases() {
       one.done = false;
       one.limit = "memory_files";
     }
+    for (const auto& [name, attack] :
+         {std::pair{"memory-tcp", "hold-sockets kind=tcp mib=200 allowed=72"},
+          std::pair{"memory-udp", "hold-sockets kind=udp mib=200 allowed=72"}}) {
+      ContainmentCase& one = stopped(name, "what sockets hold of memory is limited", attack,
+                                     "memory_sockets", {End::kExited, End::kMemory});
+      one.memory_mib = 64;
+    }
+    for (const auto& [name, attack] :
+         {std::pair{"memory-netlink", "hold-sockets kind=netlink mib=200 allowed=16"},
+          std::pair{"memory-datagrams", "hold-sockets kind=begun mib=24 allowed=16"}}) {
+      ContainmentCase& one = stopped(name, "... and what no control group counts of it", attack,
+                                     "disk", {End::kMemory, End::kExited});
+      one.memory_mib = 64;
+    }
     stopped("kill-all", "signals reach nothing but the attack itself", "kill-all", nullptr,
             {End::kSignalled, End::kExited})
         .timeout = milliseconds(20'000);  // of 70,000 signals each costs gVisor 0.1 ms

@@ -234,6 +234,26 @@ TEST_SUITE("cgroup host") {
     CHECK_FALSE(fs::exists(fake.root() / "memory/proctor"));
   }
 
+  TEST_CASE("version 1 limits the pages of sockets apart where it can") {
+    FakeGroups fake;
+    fake.version1("memory");
+    fake.put("memory/proctor/me/run/memory.limit_in_bytes");
+    fake.put("memory/proctor/me/run/memory.max_usage_in_bytes");
+    CgroupLayout layout;
+    layout.v1["memory"] = {fake.path("memory"), ""};
+    CHECK(CgroupHost::at(layout, "me").socket_keeper() == "monitor");
+    fake.put("memory/proctor/me/memory.kmem.tcp.limit_in_bytes");
+    fake.put("memory/proctor/me/run/memory.kmem.tcp.limit_in_bytes");
+    CgroupHost host = CgroupHost::at(layout, "me");
+    CHECK(host.socket_keeper() == "cgroup1");
+    CgroupLimits limits;
+    limits.memory_bytes = std::uint64_t{800} << 20;
+    auto group = host.make("run", limits);
+    REQUIRE(group.ok());
+    CHECK(text_of(fake.root() / "memory/proctor/me/run/memory.kmem.tcp.limit_in_bytes") ==
+          "104857600");
+  }
+
   TEST_CASE("a freezer alone, or no hierarchy at all, keeps nothing") {
     FakeGroups fake;
     fake.version1("freezer");

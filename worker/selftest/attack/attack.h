@@ -56,6 +56,7 @@ void stand(const Arguments& a);
 void one_large_file(const Arguments& a);
 void deep_folders(const Arguments& a);
 void exhaust_descriptors(const Arguments& a);
+void hold_sockets(const Arguments& a);
 void host_files(const Arguments& a);
 void other_processes(const Arguments& a);
 void sandbox_init(const Arguments& a);

@@ -69,7 +69,7 @@ void FolderCount::hide(const UniqueFd& below, const char* name, const struct sta
   ++hidden_.files;
   hidden_.bytes += static_cast<std::uint64_t>(st.st_blocks) * kBlock;
   if (!S_ISDIR(st.st_mode) || S_ISDIR(upper.st_mode)) return;
-  FolderCount inside;
+  FolderCount inside({}, FolderMeasure::kBlocks, stop_);
   inside.device_ = st.st_dev;
   inside.folder(open_folder(below.get(), name), UniqueFd(), 0);
   hidden_.files += inside.so_far_.files;
@@ -81,7 +81,7 @@ void FolderCount::folder(UniqueFd fd, UniqueFd below, int depth) {
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(at), &::closedir);
   if (!stream) return;
   (void)fd.release();  // the stream's now
-  while (!passed()) {
+  while (!passed() && !stop_.stop_requested()) {
     const dirent* entry = ::readdir(stream.get());
     if (entry == nullptr) return;
     const char* name = static_cast<const char*>(entry->d_name);
@@ -104,7 +104,7 @@ void FolderCount::folder(UniqueFd fd, UniqueFd below, int depth) {
     UniqueFd under;
     if (below.valid()) under = open_folder(below.get(), name);
     if (under.valid() && hides_all_below(inner.get())) {
-      FolderCount inside;
+      FolderCount inside({}, FolderMeasure::kBlocks, stop_);
       struct stat of_layer {};
       if (::fstat(under.get(), &of_layer) == 0) inside.device_ = of_layer.st_dev;
       inside.folder(std::move(under), UniqueFd(), 0);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <set>
+#include <stop_token>
 #include <utility>
 
 #include "common/base/files.h"
@@ -28,8 +29,10 @@ FolderUse folder_use(const fs::path& dir);
 class FolderCount {
  public:
   // Above these it stops counting; 0: no limit.
-  explicit FolderCount(FolderUse most = {}, FolderMeasure measure = FolderMeasure::kBlocks)
-      : most_(most), measure_(measure) {}
+  // Stopped, it counts no more either.
+  explicit FolderCount(FolderUse most = {}, FolderMeasure measure = FolderMeasure::kBlocks,
+                       std::stop_token stop = {})
+      : most_(most), measure_(measure), stop_(std::move(stop)) {}
 
   void add(const fs::path& dir);
   // The upper layer of an overlay over another one that holds `there`: together, without what the
@@ -51,6 +54,7 @@ class FolderCount {
 
   const FolderUse most_;
   const FolderMeasure measure_;
+  const std::stop_token stop_;
   FolderUse so_far_, hidden_;
   std::set<std::pair<dev_t, ino_t>> seen_;
   dev_t device_ = 0;

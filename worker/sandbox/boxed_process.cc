@@ -255,12 +255,13 @@ class Running {
   // Until the runtime has ended, by itself or by us.
   Status pump() {
     while (!dead_) {
-      std::array<pollfd, 6> fds = {pollfd{pidfd_.get(), POLLIN, 0},
+      std::array<pollfd, 7> fds = {pollfd{pidfd_.get(), POLLIN, 0},
                                    pollfd{status_.get(), status_events(), 0},
                                    pollfd{streams_[0].get(), POLLIN, 0},
                                    pollfd{streams_[1].get(), POLLIN, 0},
                                    pollfd{cancelled_ ? -1 : cancel_.get(), POLLIN, 0},
-                                   pollfd{held_.get(), POLLIN, 0}};
+                                   pollfd{held_.get(), POLLIN, 0},
+                                   pollfd{limit_wakes(), POLLIN, 0}};
       if (::poll(fds.data(), fds.size(), wait_for()) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
       }
@@ -317,10 +318,15 @@ class Running {
         killed_at_ ? *killed_at_ + kKillGrace - Clock::now() : begun_ + launch_.timeout - now();
     // A change wakes us; so does the end of what we have killed, however long its disk hangs.
     if (suspended_ || runtime_killed_) left = kLongest;
-    if (launch_.over_limit && !killed_at_ && !suspended_)
+    if (launch_.over_limit && !killed_at_ && !suspended_ && limit_wakes() < 0)
       left = std::min<Clock::duration>(left, kSample);
     return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<milliseconds>(left).count(),
                                                      0, kLongest.count()));
+  }
+
+  // Nobody asks while it stands still, or when it was killed.
+  int limit_wakes() const {
+    return launch_.over_limit && !cause_ && !suspended_ ? launch_.over_limit_wakes() : -1;
   }
 
   short status_events() const {

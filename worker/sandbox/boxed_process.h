@@ -45,9 +45,10 @@ struct BoxLaunch {
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups
   std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value
   std::chrono::milliseconds timeout{0};
-  // Asked every 100 ms while it runs, when there is one: has a limit been passed by what runs below
-  // the process `runtime`?
+  // Asked while it runs, when there is one, and waits for nothing: has a limit been passed by what
+  // runs below the process `runtime`?  Every 100 ms until its descriptor says when; -1: none yet.
   std::function<std::optional<LimitWatch::Passed>(pid_t runtime)> over_limit;
+  std::function<int()> over_limit_wakes;
   // Stops (true) and continues what runs below the process `runtime`, as `hold` says.
   std::shared_ptr<const Hold> hold{};
   std::function<void(pid_t runtime, bool stand_still)> suspend{};

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -56,22 +57,24 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
       return Error{Errc::kInvalid, "sandbox: a shared network of another engine, or two networks"};
   }
   box->launch.hold = spec_.hold;
-  box->launch.suspend = [&suspension](pid_t runtime, bool stand_still) {
-    stand_still ? suspension.suspend(runtime) : suspension.resume(runtime);
-  };
-  // A process's own limit on CPU time is set by the runtime; the sum is watched.
-  pid_t root = 0;
+  // A process's own limit on CPU time is set by the runtime; the sum is watched, by threads.
+  std::atomic<pid_t> root{0};
   LimitWatch::Host host{[&] { return cpu_time_inside(group, root); },
                         [&] { return pids_inside(group, root); }};
   if (box->watch_memory) host.memory = [&] { return memory_of(pids_inside(group, root)); };
   if (box->watch_sockets) host.sockets = SocketUse::Counts::kAll;
   LimitWatch watch(spec_, std::move(host));
+  box->launch.suspend = [&](pid_t runtime, bool stand_still) {
+    stand_still ? suspension.suspend(runtime) : suspension.resume(runtime);
+    watch.pause(stand_still);
+  };
   if (LimitWatch::needed(
           spec_, box->watch_memory ? LimitWatch::Memory::kWatched : LimitWatch::Memory::kKernel)) {
     box->launch.over_limit = [&watch, &root](pid_t runtime) {
       root = runtime;
       return watch.look(std::chrono::steady_clock::now());
     };
+    box->launch.over_limit_wakes = [&watch] { return watch.wakes(); };
   }
   auto end = run_box(box->launch, out, err, cancel);
   group.empty();

@@ -55,14 +55,16 @@ Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*
   PROCTOR_CHECK_OK(api_.begin_wait(id_));
   follow_hold();
   while (!code_ || !stream_ended_) {
-    std::array<pollfd, 4> fds = {
+    std::array<pollfd, 5> fds = {
         pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
         pollfd{stream_ended_ ? -1 : stream_->fd(), POLLIN, 0},
         pollfd{killed_ ? -1 : wakes[0], POLLIN, 0},
         pollfd{wakes[1], POLLIN, 0},
+        pollfd{limits_ && !killed_ && !paused_ ? limits_->wakes() : -1, POLLIN, 0},
     };
     const auto left = std::chrono::ceil<milliseconds>(until_ - now());
-    const int longest = limits_ && !killed_ && !paused_ ? kSample : kLongest;
+    const bool asked = limits_ && !killed_ && !paused_ && limits_->wakes() < 0;
+    const int longest = asked ? kSample : kLongest;
     const int ms =
         paused_ ? kLongest : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longest));
     if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
@@ -98,6 +100,7 @@ void DockerWatch::follow_hold() {
   const bool want = hold_ && hold_->on() && !killed_ && !code_;
   if (want == paused_) return;
   paused_ = want;
+  if (limits_) limits_->pause(want);
   if (code_) return;
   const Status done = want ? killer_.pause(id_) : killer_.unpause(id_);
   if (!done.ok()) log::warn(done.error().detail);

@@ -96,6 +96,12 @@ const std::vector<ContainmentCase>& containment_cases() {
     }
     stopped("disk-full", "bytes on disk beyond the limit end the command", "fill-files mib=4",
             "disk", {End::kDisk});
+    {
+      ContainmentCase& one =
+          stopped("disk-behind-descriptors", "... whatever else there is to be looked at",
+                  "fill-files mib=4 holders=25 most=1024", "disk", {End::kDisk});
+      one.timeout = milliseconds(60'000);
+    }
     stopped("empty-files", "files on disk beyond the limit end the command", "fill-empty", "disk",
             {End::kDisk});
     stopped("deep-folders", "folders deeper than any program can follow are cleared away",

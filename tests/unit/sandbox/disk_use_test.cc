@@ -6,7 +6,6 @@
 
 #include "common/base/folder_use.h"
 #include "common/base/unique_fd.h"
-#include "worker/sandbox/limit_watch.h"
 
 using namespace proctor;
 
@@ -104,35 +103,5 @@ TEST_SUITE("disk use") {
     CHECK_FALSE(disk_limit_passed(limit, {}));
     REQUIRE(make_dirs(at / "d/d").ok());
     CHECK(disk_limit_passed(limit, {}));
-  }
-
-  TEST_CASE("a watch looks at CPU time and disk and rests between two looks") {
-    const TempDir dir = TempDir::create("use").value();
-    SandboxSpec spec;
-    CHECK_FALSE(LimitWatch::needed(spec));
-    spec.cpu = std::chrono::milliseconds(50);
-    spec.disk = limit_on(dir.path(), 0, 1);
-    CHECK(LimitWatch::needed(spec));
-    std::optional<std::chrono::milliseconds> used;
-    int asked = 0;
-    LimitWatch watch(spec, {[&] {
-                              ++asked;
-                              return used;
-                            },
-                            [] { return std::vector<pid_t>{}; }});
-    const auto begun = std::chrono::steady_clock::now();
-    CHECK_FALSE(watch.look(begun));
-    CHECK(asked == 0);  // a pause before the first look: most commands are over by then
-    const auto pause = begun + std::chrono::milliseconds(100);
-    CHECK_FALSE(watch.look(pause));
-    CHECK_FALSE(watch.look(pause));
-    CHECK(asked == 1);
-    const auto later = begun + std::chrono::hours(1);
-    used = std::chrono::milliseconds(51);
-    CHECK(watch.look(later) == LimitWatch::Passed::kCpu);
-    used.reset();
-    REQUIRE(write_file(dir.path() / "1", "").ok());
-    REQUIRE(write_file(dir.path() / "2", "").ok());
-    CHECK(watch.look(later + std::chrono::hours(1)) == LimitWatch::Passed::kDisk);
   }
 }

@@ -1,6 +1,7 @@
 #include "worker/sandbox/memory_use.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -80,9 +81,12 @@ TEST_SUITE("memory use") {
                             return memory_of({::getpid(), children[0], children[1]});
                           }};
     LimitWatch watch(spec, host);
-    auto now = std::chrono::steady_clock::now();
-    std::optional<LimitWatch::Passed> passed = watch.look(now);
-    if (!passed) passed = watch.look(now + std::chrono::hours(1));
+    const auto now = std::chrono::steady_clock::now();
+    CHECK_FALSE(watch.look(now));
+    (void)watch.look(now + std::chrono::hours(1));
+    pollfd wakes{watch.wakes(), POLLIN, 0};
+    REQUIRE(::poll(&wakes, 1, 60'000) == 1);
+    const std::optional<LimitWatch::Passed> passed = watch.look(now);
     CHECK(passed == LimitWatch::Passed::kMemory);
     for (const pid_t child : children) {
       ::kill(child, SIGKILL);

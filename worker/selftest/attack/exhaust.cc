@@ -29,6 +29,26 @@ char block[kMiB];
   for (volatile unsigned long i = 0;;) i = i + 1;
 }
 
+// A child that has as many as it may; returns when it has.
+void hold_descriptors() {
+  int ready[2];
+  if (::pipe(ready) != 0) return;
+  if (::fork() == 0) {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    while (0 <= ::dup(ready[0])) {
+    }
+    ::close(ready[1]);
+    for (;;) ::pause();
+  }
+  ::close(ready[1]);
+  char word = 0;
+  [[maybe_unused]] const ssize_t n = ::read(ready[0], &word, 1);  // until it has closed it
+  ::close(ready[0]);
+}
+
 }  // namespace
 
 // Children that only sit there count what can be had; then everybody forks until the end.
@@ -91,10 +111,18 @@ void spin(const Arguments& a) {
   burn();
 }
 
+// With holders: while that many processes have all the descriptors that they may, of one file, and
+// whoever looks for files without a name has to look at each.
 void fill_files(const Arguments& a) {
-  const long each = a.number("mib", 4);
+  const long each = a.number("mib", 4), holders = a.number("holders", 0),
+             most = a.number("most", 1L << 40);
   std::memset(block, 'x', sizeof block);
+  for (long i = 0; i < holders; ++i) hold_descriptors();
   for (long file = 0;; ++file) {
+    if (most < file * each) {
+      escaped("%ld MiB on the disk", file * each);
+      ::pause();
+    }
     char name[64];
     std::snprintf(name, sizeof name, "full-%ld", file);
     const int fd = ::open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

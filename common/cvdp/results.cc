@@ -25,7 +25,7 @@ TestResult test_result(const ServiceEnd& end) {
   out.error = end.why.empty() ? "no verdict: " + end.ended : end.why;
   if (end.ended == "timed_out") {
     out.error = "killed after " + std::to_string(end.timeout_ms / 1000) + " s, its time limit";
-  } else if (end.ended == "memory") {
+  } else if (end.ended == "memory" || end.ended == "cpu") {
     out.result = kKilled;
   } else if (end.ended == "signalled") {
     out.result = end.why.starts_with("disk quota") ? kOverQuota

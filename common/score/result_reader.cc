@@ -26,6 +26,8 @@ std::optional<std::string> not_completed(const Check& check, const ExecFacts& fa
       return "ran out of the memory that the policy allows";
     case ExecEnd::kDisk:
       return "used more of the disk than the policy allows";
+    case ExecEnd::kCpu:
+      return "used more CPU time than the policy allows";
     case ExecEnd::kCancelled:
       return "was cancelled";
     case ExecEnd::kSignalled:
@@ -121,6 +123,8 @@ std::string_view to_string(ExecEnd e) {
       return "memory";
     case ExecEnd::kDisk:
       return "disk";
+    case ExecEnd::kCpu:
+      return "cpu";
     case ExecEnd::kCancelled:
       return "cancelled";
   }

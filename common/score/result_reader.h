@@ -31,7 +31,7 @@
 namespace proctor {
 
 // How the process of a check ended.
-enum class ExecEnd { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCancelled };
+enum class ExecEnd { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCpu, kCancelled };
 std::string_view to_string(ExecEnd e);
 
 struct ExecFacts {

@@ -32,7 +32,7 @@ struct CheckReport {
   std::string command{};
   std::uint64_t timeout_ms = 0;
   std::string reader{};  // exit_code, junit, tap
-  std::string ended{};   // exited, signalled, timed_out, memory, cancelled, not_run
+  std::string ended{};   // exited, signalled, timed_out, memory, disk, cpu, cancelled, not_run
   std::uint64_t passed = 0, failed = 0, skipped = 0;  // tests in the result file
   std::vector<std::string> failing{};                 // required or failing ids, bounded
   // Of acceptance/<id>/stdout, stderr and results, nothing where there is no such file.

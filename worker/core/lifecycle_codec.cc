@@ -10,8 +10,9 @@
 namespace proctor {
 namespace {
 
-constexpr std::array kEnds = {ExecEnd::kExited, ExecEnd::kSignalled, ExecEnd::kTimedOut,
-                              ExecEnd::kMemory, ExecEnd::kDisk,      ExecEnd::kCancelled};
+constexpr std::array kEnds = {ExecEnd::kExited,   ExecEnd::kSignalled, ExecEnd::kTimedOut,
+                              ExecEnd::kMemory,   ExecEnd::kDisk,      ExecEnd::kCpu,
+                              ExecEnd::kCancelled};
 
 // A path may be any bytes, and JSON holds text only.
 bool all_text(const std::vector<std::string>& paths) {

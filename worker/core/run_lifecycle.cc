@@ -96,6 +96,8 @@ std::string ProgramEnd::describe() const {
       return "stopped at its memory limit";
     case ExecEnd::kDisk:
       return "stopped at its disk limit";
+    case ExecEnd::kCpu:
+      return "stopped at its CPU limit";
     case ExecEnd::kCancelled:
       return "cancelled";
   }
@@ -217,6 +219,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
   } else if (e.ran_program && e.exec.end == ExecEnd::kDisk) {
     verdict_.termination = Termination::kResourceLimit;
     verdict_.rationale = "the agent was stopped at its disk limit";
+  } else if (e.ran_program && e.exec.end == ExecEnd::kCpu) {
+    verdict_.termination = Termination::kResourceLimit;
+    verdict_.rationale = "the agent was stopped at its CPU limit";
   } else if (e.ran_program && e.exec.end == ExecEnd::kCancelled) {
     end_invalid(Termination::kOperatorCancel, "cancelled while the agent worked", false,
                 e.evidence);

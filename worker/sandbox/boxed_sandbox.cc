@@ -82,7 +82,10 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   PROCTOR_CHECK_OK(out.status());
   PROCTOR_CHECK_OK(err.status());
   outcome.wall = end->wall;
-  outcome.cpu = box->cpu_by_group ? group.cpu_time().value_or(end->cpu) : end->cpu;
+  // By the group also what nobody inside has waited for.
+  const auto counted = group.cpu_time();
+  outcome.cpu = box->cpu_by_group ? counted.value_or(end->cpu)
+                                  : std::max(end->cpu, counted.value_or(milliseconds(0)));
   outcome.memory_peak = group.memory_peak();
   outcome.memory_peak -= std::min(outcome.memory_peak, box->runtime_memory);
   outcome.stdout_bytes = out.total();
@@ -110,8 +113,7 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
       out.exit_code = 128 + SIGKILL;
       return ok_status();
     case BoxEnd::Cause::kOverCpu:
-      out.end = End::kSignalled;
-      out.signal = SIGXCPU;
+      out.end = End::kCpu;
       out.exit_code = 128 + SIGXCPU;
       return ok_status();
     case BoxEnd::Cause::kItself:
@@ -129,6 +131,12 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
   // A command that lives with the loss of a child has not failed for memory.
   if (0 < box.group.oom_kills() && out.exit_code != 0) {
     out.end = End::kMemory;
+    return ok_status();
+  }
+  // By the kernel's own count of one process, before anybody looked.
+  if (out.end == End::kSignalled && (out.signal == SIGXCPU || out.signal == SIGKILL) &&
+      0 < spec_.cpu.count() && spec_.cpu <= out.cpu) {
+    out.end = End::kCpu;
     return ok_status();
   }
   if (!end.exit_code)

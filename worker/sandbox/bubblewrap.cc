@@ -116,9 +116,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
                           ::getrlimit(RLIMIT_SIGPENDING, &signals) == 0)
       launch.rlimits.emplace_back(RLIMIT_SIGPENDING, signals.rlim_cur / kUserShare);
     if (0 < spec().cpu.count()) {
-      launch.rlimits.emplace_back(
-          RLIMIT_CPU,
-          static_cast<rlim_t>(std::chrono::ceil<std::chrono::seconds>(spec().cpu).count()));
+      launch.rlimits.emplace_back(RLIMIT_CPU, cpu_seconds_of_one(spec()));
     }
     return launch;
   }

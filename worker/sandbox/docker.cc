@@ -244,10 +244,7 @@ class DockerSandbox final : public Sandbox {
     outcome.wall = watch.wall();
     if (watch.cause()) {
       outcome.end = *watch.cause();  // the code is that of our kill
-      if (outcome.end == ExecOutcome::End::kSignalled) {
-        outcome.signal = SIGXCPU;
-        outcome.exit_code = 128 + SIGXCPU;
-      }
+      if (outcome.end == ExecOutcome::End::kCpu) outcome.exit_code = 128 + SIGXCPU;
       return ok_status();
     }
     if (!spec_.program && (code == kNotThere || code == kNotRunnable))

@@ -84,8 +84,7 @@ Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_
   Json limits = Json::array({ulimit("core", 0)});
   if (0 < spec.file_bytes) limits.push_back(ulimit("fsize", spec.file_bytes));
   if (0 < spec.cpu.count()) {
-    limits.push_back(ulimit("cpu", static_cast<std::uint64_t>(
-                                       std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
+    limits.push_back(ulimit("cpu", cpu_seconds_of_one(spec)));
   }
   Json host = {{"NetworkMode", network_mode(spec)},
                {"ReadonlyRootfs", !spec.program.has_value()},

@@ -146,7 +146,7 @@ Status DockerWatch::judge(bool cancelled) {
   }
   cause_ = cancelled                                 ? ExecOutcome::End::kCancelled
            : !passed_                                ? ExecOutcome::End::kTimedOut
-           : *passed_ == LimitWatch::Passed::kCpu    ? ExecOutcome::End::kSignalled
+           : *passed_ == LimitWatch::Passed::kCpu    ? ExecOutcome::End::kCpu
            : *passed_ == LimitWatch::Passed::kMemory ? ExecOutcome::End::kMemory
                                                      : ExecOutcome::End::kDisk;
   if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die

@@ -91,9 +91,7 @@ Json rlimits(const SandboxSpec& spec, const OciHost& host) {
   Json out = Json::array({limit("RLIMIT_CORE", 0), limit("RLIMIT_NOFILE", host.open_files)});
   if (0 < spec.file_bytes) out.push_back(limit("RLIMIT_FSIZE", spec.file_bytes));
   if (0 < spec.cpu.count()) {
-    out.push_back(limit(
-        "RLIMIT_CPU",
-        static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(spec.cpu).count())));
+    out.push_back(limit("RLIMIT_CPU", cpu_seconds_of_one(spec)));
   }
   // The host's groups count the threads of that kernel, which counts processes itself.
   if (0 < spec.processes && host.userspace)

@@ -87,6 +87,12 @@ struct SandboxSpec {
 };
 inline constexpr const char* kWorkspaceAt = "/workspace";
 
+// What the kernel lets one process use of SandboxSpec::cpu: a little more, so that whoever watches
+// all of them finds the limit passed, and says so, before the kernel kills that one without a word.
+inline std::uint64_t cpu_seconds_of_one(const SandboxSpec& spec) {
+  return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(spec.cpu).count()) + 1;
+}
+
 struct ExecSpec {
   std::string command;  // /bin/sh -c, in kWorkspaceAt
   std::chrono::milliseconds timeout{60'000};
@@ -106,7 +112,7 @@ struct LeftCommand {
 };
 
 struct ExecOutcome {
-  enum class End { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCancelled };
+  enum class End { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCpu, kCancelled };
   End end = End::kExited;
   int exit_code = 0;  // kExited; 127 and 126 keep the shell's meaning
   int signal = 0;     // kSignalled

@@ -39,6 +39,8 @@ std::string_view text_of(ExecOutcome::End end) {
       return "it was stopped at its memory limit";
     case ExecOutcome::End::kDisk:
       return "it was stopped at its disk limit";
+    case ExecOutcome::End::kCpu:
+      return "it was stopped at its CPU limit";
     case ExecOutcome::End::kCancelled:
       return "it was cancelled";
   }

@@ -90,7 +90,7 @@ const std::vector<ContainmentCase>& containment_cases() {
     }
     {
       ContainmentCase& one = stopped("cpu", "CPU seconds of all processes together are limited",
-                                     "spin processes=4", "cpu", {End::kSignalled});
+                                     "spin processes=4", "cpu", {End::kCpu});
       one.cpu = milliseconds(1'000);
       one.timeout = milliseconds(15'000);
     }

@@ -30,6 +30,8 @@ std::string described(const ExecOutcome& o) {
       return "ran out of its memory";
     case End::kDisk:
       return "used more of the disk than the policy allows";
+    case End::kCpu:
+      return "used more CPU time than the policy allows";
     case End::kCancelled:
       return "was ended";
   }

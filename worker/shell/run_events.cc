@@ -22,6 +22,8 @@ ExecEnd end_kind(ExecOutcome::End end) {
       return ExecEnd::kMemory;
     case ExecOutcome::End::kDisk:
       return ExecEnd::kDisk;
+    case ExecOutcome::End::kCpu:
+      return ExecEnd::kCpu;
     case ExecOutcome::End::kCancelled:
       return ExecEnd::kCancelled;
   }

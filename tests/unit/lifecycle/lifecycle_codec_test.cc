@@ -29,6 +29,8 @@ TEST_SUITE("lifecycle") {
     round_trip(StepDone{});
     CHECK(round_trip(SetupEnded{kEnd, 5}).find("\"signal\":11") != std::string::npos);
     round_trip(AgentEnded{true, kEnd, 9});
+    for (const ExecEnd end : {ExecEnd::kMemory, ExecEnd::kDisk, ExecEnd::kCpu})
+      round_trip(AgentEnded{true, {end, 0, 0, std::chrono::milliseconds(70)}, 9});
     round_trip(AgentEnded{true, kEnd, 9, {"a.org:443 (1 time)"}});
     round_trip(BudgetReached{"usd", 4, "budget_exceeded: usd: all of it"});
     round_trip(PatchExtracted{{"dev/null"}, {"a", "b"}});

@@ -18,7 +18,8 @@ TEST_SUITE("lifecycle") {
                         {exec(End::kSignalled), Termination::kCompleted},
                         {exec(End::kTimedOut), Termination::kAgentTimeout},
                         {exec(End::kMemory), Termination::kResourceLimit},
-                        {exec(End::kDisk), Termination::kResourceLimit}};
+                        {exec(End::kDisk), Termination::kResourceLimit},
+                        {exec(End::kCpu), Termination::kResourceLimit}};
     for (const Row& row : rows) {
       World world(plan_of(0, 1));
       world.until<RunAgent>();
@@ -36,6 +37,13 @@ TEST_SUITE("lifecycle") {
     world.until<RunAgent>();
     world.feed(AgentEnded{true, exec(End::kTimedOut), 7});
     CHECK(world.finish().rationale == "the agent was stopped after 1001 ms; its limit is 1000 ms");
+  }
+
+  TEST_CASE("the rationale of a CPU limit names it") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(AgentEnded{true, exec(End::kCpu), 7});
+    CHECK(world.finish().rationale == "the agent was stopped at its CPU limit");
   }
 
   TEST_CASE("only the campaign's word makes an exit code an overload") {
@@ -270,6 +278,7 @@ TEST_SUITE("lifecycle") {
         {exec(End::kExited, 137), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kTimedOut), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kMemory), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
+        {exec(End::kCpu), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kDisk), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
         {exec(End::kSignalled), false, CheckOutcome::kError, RunOutcome::kAcceptanceError},
     };

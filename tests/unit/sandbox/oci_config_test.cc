@@ -123,7 +123,7 @@ TEST_SUITE("sandbox") {
     CHECK(c["linux"]["cgroupsPath"] == "/proctor/w1/17.2-agent.oci1");
     CHECK(c["process"]["rlimits"].size() == 4);
     CHECK(c["process"]["rlimits"][1]["soft"] == 1024);
-    CHECK(c["process"]["rlimits"][3] == Json{{"type", "RLIMIT_CPU"}, {"soft", 2}, {"hard", 2}});
+    CHECK(c["process"]["rlimits"][3] == Json{{"type", "RLIMIT_CPU"}, {"soft", 3}, {"hard", 3}});
     OciHost bare = bundle_host();
     bare.limit_memory = bare.limit_processes = bare.limit_cpus = false;
     const Json without = config(image_spec(), bare);

@@ -52,6 +52,7 @@ TEST_SUITE("score") {
         {"time", {.end = ExecEnd::kTimedOut}, kError},
         {"memory", {.end = ExecEnd::kMemory}, kError},
         {"disk", {.end = ExecEnd::kDisk}, kError},
+        {"cpu", {.end = ExecEnd::kCpu}, kError},
         {"cancelled", {.end = ExecEnd::kCancelled}, kError},
     };
     for (const Row& row : rows) {

@@ -53,35 +53,61 @@ Status write_all(int fd, std::string_view bytes, const fs::path& path) {
   return ok_status();
 }
 
-// An empty file of this name that is ours alone until it is closed.  The name is always the same,
-// so that what a killed writer left is taken by the next one; two writers take turns.
-Result<UniqueFd> locked_new_file(const std::string& temp) {
-  for (;;) {
+constexpr std::string_view kTempBegin = ".proctor-", kTempEnd = ".new";
+
+std::string temporary_name(unsigned nth) {
+  return std::string(kTempBegin).append(std::to_string(nth)).append(kTempEnd);
+}
+
+struct TempFile {
+  UniqueFd fd;
+  std::string path;
+};
+
+// An empty file that is ours alone until it is closed.  Its name says nothing of what is written,
+// which may be as long as names get, and is the first that nobody has: so what a killed writer left
+// is taken by the next one, two writers do not wait for each other, and a folder, a link or a
+// stranger's file of such a name is stepped over.
+Result<TempFile> locked_new_file(const fs::path& dir) {
+  constexpr unsigned kTriesMax = 1U << 20;
+  unsigned nth = 0;
+  for (unsigned tries = 0; tries < kTriesMax; ++tries) {
+    std::string temp = (dir / temporary_name(nth)).string();
     UniqueFd fd(
         ::open(temp.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     if (!fd.valid()) {
       const int e = errno;
-      // A link, a pipe, or a file of somebody else who ended.
-      if ((e == ELOOP || e == ENXIO || e == EACCES) && ::unlink(temp.c_str()) == 0) continue;
+      struct stat taken {};
+      // Of a name that is there: a folder, a link, a pipe that nobody reads, a file of another's.
+      const bool there = ::lstat(temp.c_str(), &taken) == 0;
+      if (there && (e == EISDIR || e == ELOOP || e == ENXIO || e == EACCES)) {
+        ++nth;
+        continue;
+      }
       return errno_error("create " + temp, e);
     }
-    while (::flock(fd.get(), LOCK_EX) != 0)
-      if (errno != EINTR) return errno_error("lock " + temp, errno);
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK) return errno_error("lock " + temp, errno);
+      ++nth;
+      continue;
+    }
     struct stat own {};
     struct stat named {};
     if (::fstat(fd.get(), &own) != 0) return errno_error("stat " + temp, errno);
-    // The writer we waited for renamed or removed it.
+    // The writer that had it renamed or removed it meanwhile.
     if (::lstat(temp.c_str(), &named) != 0 || own.st_ino != named.st_ino ||
         own.st_dev != named.st_dev)
       continue;
     if (!S_ISREG(own.st_mode) || own.st_nlink != 1 || own.st_uid != ::geteuid()) {
-      if (::unlink(temp.c_str()) != 0) return errno_error("remove " + temp, errno);
+      ++nth;
       continue;
     }
     if (own.st_size != 0 && ::ftruncate(fd.get(), 0) != 0)
       return errno_error("truncate " + temp, errno);
-    return fd;
+    return TempFile{std::move(fd), std::move(temp)};
   }
+  return Error{Errc::kUnavailable, dir.string() + ": no name is free for a temporary file"};
 }
 
 }  // namespace
@@ -119,13 +145,17 @@ Result<std::string> read_file(const fs::path& path, std::size_t bytes_max) {
   return out;
 }
 
+bool is_temporary_name(std::string_view name) {
+  return name.starts_with(kTempBegin) && name.ends_with(kTempEnd);
+}
+
 Status write_file(const fs::path& path, std::string_view bytes, Durability durability,
                   unsigned mode) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const std::string temp = (dir / ("." + path.filename().string() + ".new")).string();
-  PROCTOR_TRY(const UniqueFd fd, locked_new_file(temp));
-  const auto abandon = [&](Error e) {
-    ::unlink(temp.c_str());
+  PROCTOR_TRY(const TempFile made, locked_new_file(dir));
+  const auto& [fd, temp] = made;
+  const auto abandon = [&made](Error e) {
+    ::unlink(made.path.c_str());
     return e;
   };
   if (::fchmod(fd.get(), mode) != 0) return abandon(errno_error("chmod " + temp, errno));

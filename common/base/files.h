@@ -22,6 +22,9 @@ Result<std::string> read_file(const fs::path& path, std::size_t bytes_max);
 inline constexpr unsigned kPrivateFile = 0600, kOpenFile = 0644;
 
 enum class Durability { kLazy, kSync };
+// A name that write_file may have for a temporary file, and takes over from who was killed.  No
+// name that comes from outside may be one, in a folder in which write_file writes.
+bool is_temporary_name(std::string_view name);
 // Replaces `path` as a whole: temporary file beside it, fsync (kSync), rename, fsync of the folder.
 // After an error the old file is as it was.  `mode` holds whatever the umask is: what is written
 // for others, a sandbox's user or a person's editor, says so.

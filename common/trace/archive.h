@@ -22,6 +22,9 @@ struct ArchiveInfo {
 // kExhausted: beyond limits::kArchiveBytes or limits::kArchiveEntries.
 Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file);
 
+// Folders on the way to an entry, at most: unpack_archive refuses what lies deeper.
+inline constexpr std::size_t kArchiveDepth = 32;
+
 struct UnpackBounds {
   std::uint64_t archive_bytes = limits::kArchiveBytes;
   std::uint64_t entries = limits::kArchiveEntries;

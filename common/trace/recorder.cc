@@ -31,8 +31,7 @@ Status remove_unfinished(const fs::path& dir) {
   std::vector<fs::path> gone = {dir / kReportFile};
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(dir, ec)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with('.') && name.ends_with(".new")) gone.push_back(entry.path());
+    if (is_temporary_name(entry.path().filename().string())) gone.push_back(entry.path());
   }
   for (const fs::path& path : gone)
     if (!ec) fs::remove(path, ec);

@@ -19,7 +19,6 @@
 namespace proctor {
 namespace {
 
-constexpr std::ptrdiff_t kDepthMax = 32;
 constexpr mode_t kFolder = 0700;  // evidence is its owner's to show
 
 struct FreeReader {
@@ -102,7 +101,8 @@ class Unpacker {
     if (!is_safe_relative(path) || !is_utf8(path) || limits::kDetailBytes < path.size())
       return refuse("not a safe relative path");
     // Folders on the way are not entries: a few long names could ask for millions of them.
-    if (kDepthMax < std::ranges::count(path, '/')) return refuse("nested too deeply");
+    if (std::ptrdiff_t{kArchiveDepth} < std::ranges::count(path, '/'))
+      return refuse("nested too deeply");
     if (archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr)
       return refuse("a link");
     if (!folder && type != AE_IFREG) return refuse("neither a file nor a folder");

@@ -24,6 +24,8 @@
 namespace proctor::cli {
 namespace {
 
+constexpr std::size_t kShownOfName = 400;
+
 std::string as_text(const std::string& text) {
   return is_utf8(text) ? text : printable(text, 4 * text.size());
 }
@@ -89,6 +91,25 @@ std::string review_line(const RunReviewed& r, const std::string& unit) {
          (r.note.empty() ? "" : ": " + printable(r.note, limits::kDetailBytes)) + "\n";
 }
 
+// What the method would have kept of the agent's files, and why it could not be.
+std::string not_kept(const fs::path& dir) {
+  const Result<std::string> log = read_file(dir / kEventsFile, limits::kEventLogBytes);
+  const std::size_t at = log.ok() ? log->find("\"type\":\"agent.kept\"") : std::string::npos;
+  if (at == std::string::npos) return "";
+  const std::size_t begin = log->rfind('\n', at) + 1;  // or 0: npos + 1
+  const Result<Json> event =
+      parse_json(std::string_view(*log).substr(begin, log->find('\n', at) - begin));
+  if (!event.ok() || !event->is_object()) return "";
+  const Json found = event->value("/payload/left_out"_json_pointer, Json::array());
+  std::string out;
+  for (const Json& l : found)
+    if (l.is_object() && l.contains("path") && l["path"].is_string() && l.contains("why") &&
+        l["why"].is_string())
+      out += "    not kept of its agent: " + printable(l["path"].get<std::string>(), kShownOfName) +
+             ": " + printable(l["why"].get<std::string>(), kShownOfName) + "\n";
+  return out;
+}
+
 // What the checks said, from the report in the run directory.
 std::string checks_of(const StateFolder& folder, const std::string& name, AttemptNo no) {
   const fs::path dir = folder.attempt(name, no);
@@ -128,6 +149,7 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
       out += "    kept of its agent: " + printable(f.path) + " (" + std::to_string(f.bytes) +
              " bytes)\n";
+  out += not_kept(dir);
   return out + "    evidence: " + dir.string() + "\n";
 }
 

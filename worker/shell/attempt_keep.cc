@@ -1,4 +1,7 @@
 // AttemptRun: files of the agent that its method wants kept as evidence (campaign.h).
+#include <algorithm>
+
+#include "common/trace/archive.h"
 #include "common/trace/evidence.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
@@ -30,12 +33,13 @@ Status AttemptRun::keep_files() {
     else
       of_workspace.push_back(glob);
   }
-  KeepRoom room{kKeptFiles, kKeptFileBytes, kKeptBytes};
+  KeepRoom room{kKeptFiles, kKeptFileBytes, kKeptBytes, 0};
   Json files = Json::array(), left_out = Json::array();
   const auto keep = [&](const fs::path& from, const std::vector<std::string>& globs,
                         const std::string& name) -> Status {
     if (globs.empty()) return ok_status();
     const std::string below = std::string(kKeptDir) + "/" + name + "/";
+    room.depth = kArchiveDepth - static_cast<std::size_t>(std::ranges::count(below, '/'));
     PROCTOR_TRY(const KeptFiles kept,
                 proctor::keep_files(from, globs, recorder_->dir() / below, room));
     add(kept, below, files, left_out);

@@ -32,10 +32,12 @@ struct KeptFiles {
 struct KeepRoom {
   std::size_t files;
   std::uint64_t bytes_each, bytes;
+  std::size_t depth;  // folders on the way to a file
 };
 
 // Copies every file of `from` that one of the globs covers (glob.h) to the same path below `to`, in
-// the order of names; the git folder at its root is none.  kUnavailable: `to` cannot be written.
+// the order of names; the git folder at its root is none.  What cannot be copied, by whatever its
+// maker did to it, is left out.  kUnavailable or kExhausted: `to` cannot be written.
 Result<KeptFiles> keep_files(const fs::path& from, const std::vector<std::string>& globs,
                              const fs::path& to, KeepRoom& room);
 

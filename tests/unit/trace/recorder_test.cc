@@ -135,7 +135,7 @@ TEST_SUITE("trace") {
       REQUIRE(run->event("two", Actor::kAgent, Json::object()).ok());
     }
     // Killed while it wrote its report.
-    REQUIRE(write_file(dir / ".report.json.new", "{").ok());
+    REQUIRE(write_file(dir / ".proctor-0.new", "{").ok());
     REQUIRE(write_file(dir / kReportFile, "{}").ok());
     const std::string whole = read_file(log, 1 << 20).value();
     SUBCASE("all of it, without what was half written") {
@@ -156,7 +156,7 @@ TEST_SUITE("trace") {
       CHECK(run->event("three", Actor::kHarness, Json::object()).value() == 2);
       REQUIRE(run->finish(RunReport{}).ok());
       CHECK(read_events(dir).at(2).type == "three");
-      CHECK_FALSE(fs::exists(dir / ".report.json.new"));
+      CHECK_FALSE(fs::exists(dir / ".proctor-0.new"));
     }
     SUBCASE("fewer than the mark counts: refused") {
       REQUIRE(write_file(log, whole.substr(0, whole.find('\n') + 1)).ok());

@@ -19,7 +19,7 @@ class Left {
     REQUIRE(make_dirs((from() / path).parent_path()).ok());
     REQUIRE(write_file(from() / path, bytes, Durability::kLazy).ok());
   }
-  KeptFiles keep(const std::vector<std::string>& globs, KeepRoom room = {10, 100, 1000}) const {
+  KeptFiles keep(const std::vector<std::string>& globs, KeepRoom room = {10, 100, 1000, 30}) const {
     Result<KeptFiles> kept = keep_files(from(), globs, to(), room);
     REQUIRE(kept.ok());
     return std::move(kept).value();
@@ -78,7 +78,7 @@ TEST_SUITE("kept files") {
     CHECK(why(kept, "pipe") == "neither file nor folder");
     CHECK(why(kept, "large") == "101 bytes, more than 0 MiB");
     CHECK(why(kept, "sparse") == "1099511627776 bytes, more than 0 MiB");
-    CHECK(std::ranges::count(kept.left_out, "its name is no plain text",
+    CHECK(std::ranges::count(kept.left_out, "its name is no plain text, or too long",
                              &KeptFiles::LeftOut::why) == 2);
     CHECK_FALSE(fs::exists(left.to() / "folder"));
   }
@@ -86,12 +86,51 @@ TEST_SUITE("kept files") {
   TEST_CASE("files are bounded in number and together, and what was left out is counted") {
     const Left left;
     for (int i = 100; i < 160; ++i) left.put("f" + std::to_string(i), std::string(50, 'x'));
-    const KeptFiles few = left.keep({"*"}, {5, 100, 1000});
+    const KeptFiles few = left.keep({"*"}, {5, 100, 1000, 30});
     CHECK(few.files.size() == 5);
     CHECK(few.left_out.size() == KeptFiles::kLeftOutTold);
     CHECK(few.left_out_beside == 55 - KeptFiles::kLeftOutTold);
-    const KeptFiles small = left.keep({"*"}, {100, 100, 120});
+    const KeptFiles small = left.keep({"*"}, {100, 100, 120, 30});
     CHECK(small.files.size() == 2);
     CHECK(small.left_out[0].why == "no room beside the others");
+  }
+
+  TEST_CASE("names that cannot be kept are left out and told, and the others are kept") {
+    const Left left;
+    const std::string longest(255, 'a');
+    left.put("x", "1");
+    left.put(".x.new/y", "2");
+    left.put(longest, "3");
+    left.put(".proctor-0.new/deep", "4");
+    left.put("z/.proctor-7.new", "5");
+    const KeptFiles kept = left.keep({"**"});
+    CHECK(names(kept) == std::vector<std::string>{".x.new/y", longest, "x"});
+    CHECK(read_file(left.to() / "x", 10).value() == "1");
+    CHECK(read_file(left.to() / ".x.new/y", 10).value() == "2");
+    CHECK(read_file(left.to() / longest, 10).value() == "3");
+    CHECK(why(kept, ".proctor-0.new/deep") == "a name that Proctor has for files of its own");
+    CHECK(why(kept, "z/.proctor-7.new") == "a name that Proctor has for files of its own");
+  }
+
+  TEST_CASE("what lies deeper than an archive may have it is left out") {
+    const Left left;
+    left.put("a/b/c/kept", "x");
+    left.put("a/b/c/d/not", "x");
+    left.put("beside", "x");
+    const KeptFiles kept = left.keep({"**"}, {10, 100, 1000, 3});
+    CHECK(names(kept) == std::vector<std::string>{"a/b/c/kept", "beside"});
+    CHECK(why(kept, "a/b/c/d") == "nested too deep");
+    CHECK_FALSE(fs::exists(left.to() / "a/b/c/d"));
+  }
+
+  TEST_CASE("a folder that is gone or no folder keeps nothing") {
+    const Left left;
+    KeepRoom room{10, 100, 1000, 3};
+    left.put("file", "x");
+    for (const char* from : {"gone", "file"}) {
+      const Result<KeptFiles> kept = keep_files(left.from() / from, {"**"}, left.to(), room);
+      REQUIRE(kept.ok());
+      CHECK(why(*kept, ".") == "cannot be read");
+    }
   }
 }

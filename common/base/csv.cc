@@ -9,6 +9,23 @@ constexpr std::string_view kBom = "\xEF\xBB\xBF";  // spreadsheets like to write
 Error at_line(std::uint64_t line, std::string_view why) {
   return Error{Errc::kInvalid, "line " + std::to_string(line) + ": " + std::string(why)};
 }
+std::string_view without_sign(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return text;
+}
+
+// A sign, digits, a point and digits, "e", a sign and digits.
+bool is_number(std::string_view field) {
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::size_t e = field.find('e');
+  if (e != std::string_view::npos && !digits(without_sign(field.substr(e + 1)))) return false;
+  field = without_sign(field.substr(0, e));
+  const std::size_t point = field.find('.');
+  return digits(field.substr(0, point)) &&
+         (point == std::string_view::npos || digits(field.substr(point + 1)));
+}
 }  // namespace
 
 CsvReader::CsvReader(std::string_view text) : rest_(text) {
@@ -79,6 +96,24 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
   }
 }
 
+std::string csv_harmless(std::string_view field) {
+  // The wide forms are what a spreadsheet of East Asia takes for the others.
+  constexpr std::string_view kBegins[] = {"=",
+                                          "+",
+                                          "-",
+                                          "@",
+                                          "\t",
+                                          "\r",
+                                          "\n",
+                                          "\xEF\xBC\x9D",
+                                          "\xEF\xBC\x8B",
+                                          "\xEF\xBC\x8D",
+                                          "\xEF\xBC\xA0"};
+  const auto begins = [&](std::string_view with) { return field.starts_with(with); };
+  const bool formula = std::ranges::any_of(kBegins, begins) && !is_number(field);
+  return (formula ? "'" : "") + std::string(field);
+}
+
 void csv_append(std::string& out, std::string_view field) {
   // A mark in front of the first field would be taken for the file's.
   if (field.find_first_of(",\"\r\n") == std::string_view::npos && !field.starts_with(kBom)) {
@@ -102,7 +137,7 @@ void csv_append_record(std::string& out, const std::vector<std::string>& fields)
   bool first = true;
   for (const std::string& f : fields) {
     if (!std::exchange(first, false)) out += ',';
-    csv_append(out, f);
+    csv_append(out, csv_harmless(f));
   }
   out += '\n';
 }

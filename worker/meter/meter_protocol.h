@@ -12,6 +12,8 @@
 namespace proctor {
 
 inline constexpr std::size_t kMeterLineBytes = std::size_t{64} << 10;
+// Of an agent's own name for a call: each run keeps up to 20,000 of them.
+inline constexpr std::size_t kMeterIdBytes = 100;
 
 struct MeterStatus {};
 using MeterOperation = std::variant<MeterReserve, MeterCharge, MeterRelease, MeterStatus>;

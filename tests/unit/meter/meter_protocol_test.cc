@@ -51,8 +51,8 @@ TEST_SUITE("meter") {
         {R"({"op":"charge","id":"a","action":"tool_call"})", "\"action\": an unknown key here"},
         {R"({"op":"charge","id":"a","input_token":1})", "\"input_token\": an unknown key here"},
         {R"({"op":"charge"})", "id: expected one of your own for each reservation"},
-        {R"({"op":"charge","id":""})", "id: expected 1 to 300 bytes on one line"},
-        {R"({"op":"charge","id":"a\nb"})", "id: expected 1 to 300 bytes on one line"},
+        {R"({"op":"charge","id":""})", "id: expected 1 to 100 bytes on one line"},
+        {R"({"op":"charge","id":"a\nb"})", "id: expected 1 to 100 bytes on one line"},
         {R"({"op":"charge","id":7})", "id: expected a text"},
         {R"({"op":"reserve","id":"a"})", "action: expected the name of one"},
         {R"({"op":"spend","id":"a"})", "op: expected reserve, charge, release or status"},
@@ -69,6 +69,13 @@ TEST_SUITE("meter") {
       CAPTURE(line);
       CHECK(refusal(line).starts_with("not JSON: "));
     }
+    const auto with_id = [](std::size_t bytes) {
+      return R"({"op":"charge","id":")" + std::string(bytes, 'i') + R"("})";
+    };
+    CHECK(parse_meter_request(with_id(100)).ok());
+    CHECK(refusal(with_id(101)) == "id: expected 1 to 100 bytes on one line");
+    CHECK(refusal(R"({"op":"status","run":")" + std::string(301, 'r') + R"("})") ==
+          "run: expected 1 to 300 bytes on one line");
     CHECK(refusal(std::string(kMeterLineBytes + 1, ' ')) == "a line longer than 65536 bytes");
     CHECK(refusal(std::string(1000, '[')).starts_with("not JSON: "));
   }

@@ -24,7 +24,7 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 struct LogsArgs {
   std::string folder, run, phase;
   std::uint32_t attempt = 0;  // 0: the latest that left something
-  bool follow = false;
+  bool follow = false, raw = false;
 };
 
 // Where one attempt's files are, and whether more of them may come.
@@ -118,25 +118,48 @@ void tell_kept(const Place& place) {
                    static_cast<unsigned long long>(e.bytes));
 }
 
-// To a terminal nothing goes that it would obey; to a file or a pipe the bytes go as they are.
-void put(std::string_view bytes) {
-  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  if (!terminal) {
+bool spelled_out = false;  // something was not printed as it is
+
+// Nothing goes out that a terminal would obey, for many a pipe ends at one, unless somebody asked
+// for the bytes as they are.
+void put(std::string_view bytes, bool raw) {
+  if (raw) {
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     return;
   }
   while (!bytes.empty()) {
-    const std::size_t cut = bytes.find('\n');
-    const std::string_view line = bytes.substr(0, cut);
-    if (!line.empty()) std::fputs(printable(line, 4 * line.size() + 4).c_str(), stdout);
+    const std::size_t cut = bytes.find_first_of("\n\t");
+    const std::string_view text = bytes.substr(0, cut);
+    const std::string shown = printable(text, 4 * text.size() + 4);
+    spelled_out = spelled_out || shown != text;
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
     if (cut == std::string_view::npos) return;
-    std::fputc('\n', stdout);
+    std::fputc(bytes[cut], stdout);
     bytes.remove_prefix(cut + 1);
   }
 }
 
+// A program that reads on wonders; a person sees it.
+void tell_spelled_out() {
+  if (spelled_out && ::isatty(STDOUT_FILENO) != 1)
+    std::fputs("what a terminal would obey is spelled out; --raw gives the bytes as they are\n",
+               stderr);
+}
+
+// How many bytes at the end are of a character that goes on behind it.
+std::size_t cut_character(std::string_view piece) {
+  for (std::size_t n = 1; n <= 3 && n <= piece.size(); ++n) {
+    const auto byte = static_cast<unsigned char>(piece[piece.size() - n]);
+    if ((byte & 0xC0U) == 0x80U) continue;
+    const std::size_t length = byte < 0xC0U ? 1 : byte < 0xE0U ? 2 : byte < 0xF0U ? 3 : 4;
+    return n < length ? n : 0;
+  }
+  return 0;
+}
+
 // Everything behind `from`; where it now ends.
-std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::string& head) {
+std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::string& head,
+                       bool raw) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return from;
   in.seekg(static_cast<std::streamoff>(from));
@@ -144,24 +167,28 @@ std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::stri
   bool told = head.empty();
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    const auto n = static_cast<std::size_t>(in.gcount());
+    auto n = static_cast<std::size_t>(in.gcount());
     if (n == 0) break;
-    if (!told) put(head);
+    if (n == piece.size()) {
+      n -= cut_character(piece);
+      in.seekg(static_cast<std::streamoff>(from + n));
+    }
+    if (!told) put(head, raw);
     told = true;
-    put(std::string_view(piece).substr(0, n));
+    put(std::string_view(piece).substr(0, n), raw);
     from += n;
   }
   return from;
 }
 
 // One look: what has come since the last one.
-void put_new(const Place& place, const std::string& phase,
-             std::map<std::string, std::uint64_t>& seen, std::string& last) {
-  for (const fs::path& relative : streams_in(place.dir, phase)) {
+void put_new(const Place& place, const LogsArgs& args, std::map<std::string, std::uint64_t>& seen,
+             std::string& last) {
+  for (const fs::path& relative : streams_in(place.dir, args.phase)) {
     const std::string name = relative.string();
     std::uint64_t& from = seen[name];
     const std::string head = last == name ? "" : "==> " + printable(name) + " <==\n";
-    const std::uint64_t end = put_file(place.dir / relative, from, head);
+    const std::uint64_t end = put_file(place.dir / relative, from, head, args.raw);
     if (from < end) last = name;
     from = end;
   }
@@ -174,7 +201,7 @@ Result<int> show_logs(const LogsArgs& args) {
   PROCTOR_TRY(Place place, place_of(frozen, run, args.attempt));
   std::map<std::string, std::uint64_t> seen;
   std::string last;
-  put_new(place, args.phase, seen, last);
+  put_new(place, args, seen, last);
   // Its files move from the worker to the evidence, where they have the same names.
   constexpr std::chrono::milliseconds kEvery{300};
   while (args.follow && place.live) {
@@ -182,12 +209,13 @@ Result<int> show_logs(const LogsArgs& args) {
     Result<Place> now = place_of(frozen, run, place.attempt);
     if (now.ok()) {
       place = std::move(now).value();
-      put_new(place, args.phase, seen, last);
+      put_new(place, args, seen, last);
     } else if (now.error().code != Errc::kNotFound) {
       return std::move(now).error();
     }
   }
   if (args.phase.empty() || args.phase == "agent") tell_kept(place);
+  tell_spelled_out();
   if (seen.empty())
     std::fprintf(stderr, "attempt %u of %s has no output%s\n", place.attempt, args.run.c_str(),
                  args.phase.empty() ? "" : (" of phase " + args.phase).c_str());
@@ -206,7 +234,8 @@ Result<int> show_diff(const LogsArgs& args) {
                                       (place.live ? "is still at work" : "never came so far")};
   if (fs::file_size(patch, ec) == 0)
     std::fprintf(stderr, "attempt %u of %s changed nothing\n", place.attempt, args.run.c_str());
-  put_file(patch, 0, "");
+  put_file(patch, 0, "", args.raw);
+  tell_spelled_out();
   return kOk;
 }
 
@@ -216,6 +245,8 @@ CLI::App* add_of_run(CLI::App& app, const char* name, const char* what,
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
   command->add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)");
+  command->add_flag("--raw", args->raw,
+                    "the bytes as they are (default: what a terminal would obey is spelled out)");
   return command;
 }
 
@@ -240,7 +271,8 @@ void add_logs(CLI::App& app, int& exit_code) {
 void add_diff(CLI::App& app, int& exit_code) {
   auto args = std::make_shared<LogsArgs>();
   auto* diff = add_of_run(app, "diff", "what a run's agent changed, as a patch", args);
-  diff->footer("Example:\n  proctor diff my-campaign json-lib/my-agent/r1 | git apply --check");
+  diff->footer(
+      "Example:\n  proctor diff my-campaign json-lib/my-agent/r1 --raw | git apply --check");
   diff->callback([=, &exit_code] {
     const Result<int> code = show_diff(*args);
     exit_code = code.ok() ? *code : complain(code.error());

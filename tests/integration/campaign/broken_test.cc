@@ -135,7 +135,9 @@ TEST_SUITE("campaign") {
       "what a run's programs wrote and what its agent changed can be read, also while it runs") {
     CampaignShape shape = gated_shape(1);
     shape.methods = {solving_method(
-        "gated", "echo begun; until [ -e /opt/gate/open ]; do sleep 0.05; done; echo done >&2; ")};
+        "gated",
+        "printf \"a\\tred \\033[31m\\n\"; echo begun; until [ -e /opt/gate/open ]; do sleep "
+        "0.05; done; echo done >&2; ")};
     const CampaignScene scene(shape);
     Child ran = scene.start("run");
     REQUIRE(eventually([&] { return scene.agents_run(1); }));
@@ -151,7 +153,11 @@ TEST_SUITE("campaign") {
     CHECK(checks.exit_code == 0);
     CHECK_FALSE(contains(checks.out, "begun"));
     const CommandOutcome all = scene.run("logs", {"add/gated/r1"});
-    CHECK_MESSAGE(contains(all.out, "==> agent/stdout <==\nbegun"), all.out);
+    CHECK_MESSAGE(contains(all.out, "==> agent/stdout <==\na\tred \\x1b[31m\nbegun"), all.out);
+    CHECK_MESSAGE(contains(all.err, "--raw"), all.err);
+    const CommandOutcome raw = scene.run("logs", {"add/gated/r1", "--raw"});
+    CHECK(contains(raw.out, "==> agent/stdout <==\na\tred \x1b[31m\nbegun"));
+    CHECK_FALSE(contains(raw.err, "--raw"));
     const CommandOutcome diff = scene.run("diff", {"add/gated/r1"});
     CHECK_MESSAGE(contains(diff.out, "+echo $(($1 + $2))"), diff.out);
     CHECK(scene.run("logs", {"add/gated/r9"}).exit_code == 2);

@@ -34,6 +34,11 @@ struct ProgressReceived {
   WorkerId worker;
   wire::Progress progress;
 };
+// A piece of an attempt's archive, or a result whose archive is not whole here yet: it has begun.
+struct EvidenceHeard {
+  WorkerId worker;
+  AttemptId attempt;
+};
 // A result whose archive (if it has one) is complete and stored.
 struct ResultReceived {
   WorkerId worker;
@@ -69,8 +74,8 @@ struct OperatorAsked {
   OperatorAct act;
 };
 using Event = std::variant<WorkerSynced, WorkerLeft, WorkerDisconnected, ProgressReceived,
-                           ResultReceived, Persisted, Reserved, Settled, Voided, TimerFired,
-                           DrainAsked, CancelAsked, OperatorAsked>;
+                           EvidenceHeard, ResultReceived, Persisted, Reserved, Settled, Voided,
+                           TimerFired, DrainAsked, CancelAsked, OperatorAsked>;
 
 // ---- commands
 // Write, in this order, and answer Persisted{seq} once it is durable.

@@ -168,6 +168,7 @@ class Scheduler {
     MicroUsd metered{};
     std::optional<BootId> sent_to;   // the life of its worker that got our Assign
     std::optional<BootId> begun_in;  // its sandbox had started, in that life: the worker said so
+    bool at_work = false;            // its worker spoke of its work at it, in whatever way
     bool alone = false;              // has a worker for itself
     std::uint32_t caps = 0;          // which caps hold where it asked
     Millis wait{0};                  // before the next attempt, once this one is closed
@@ -202,6 +203,7 @@ class Scheduler {
   void handle(const WorkerLeft& e);
   void handle(const WorkerDisconnected& e);
   void handle(const ProgressReceived& e);
+  void handle(const EvidenceHeard& e);
   void handle(const ResultReceived& e);
   void handle(const Persisted& e);
   void handle(const Reserved& e);
@@ -295,6 +297,7 @@ class Scheduler {
   bool is_anothers(const AttemptId& attempt, WorkerIndex w) const;
   // Lost at this worker, and its result is still wanted.
   bool is_late_of(WorkerIndex w, const AttemptId& id) const;
+  static bool has_begun(const Attempt& a);
   bool runs_nothing(RunId run) const;
   void refuse_result(const ResultReceived& e, const std::string& why);
   void wake(WorkerIndex w);

@@ -66,6 +66,17 @@ bool Scheduler::awaits(const WorkerId& worker, const AttemptId& id) const {
   return s == State::kGranting || s == State::kAssigned || s == State::kRunning;
 }
 
+// Its Sync says what becomes of it: unless that has its result, it is lost at its ceiling.
+void Scheduler::handle(const EvidenceHeard& e) {
+  const std::optional<WorkerIndex> w = roster_.find(e.worker);
+  Attempt* a = live(e.attempt);
+  if (a == nullptr || !w || a->owner != w) return;
+  a->at_work = true;
+  if (a->state != State::kAssigned || !assigned_to(*a, *w)) return;
+  a->state = State::kRunning;
+  a->since = now_.mono;
+}
+
 void Scheduler::handle(const ResultReceived& e) {
   const wire::ResultMessage& r = e.result;
   const WorkerIndex w = roster_.index_of(e.worker);

@@ -10,6 +10,11 @@
 namespace proctor {
 namespace {
 constexpr std::size_t kLossesPerStep = 2'000;  // attempts, about: keeps a step short
+
+// A worker opens an attempt's meter book before it says more than that it has the Assign.
+bool tells_of_work(const wire::RunningAttempt& r) {
+  return r.sandbox_started || r.stage != wire::Stage::kAssigned || r.usage != Usage{};
+}
 }  // namespace
 
 void Scheduler::handle(const WorkerSynced& e) {
@@ -47,6 +52,11 @@ wire::SyncReply Scheduler::desired(WorkerIndex w) const {
   return reply;
 }
 
+// What has begun has spent, whatever its worker says of it later: it is never given back.
+bool Scheduler::has_begun(const Attempt& a) {
+  return a.begun_in || a.at_work;
+}
+
 // Attempts that were assigned to the worker and that it never began: their money comes back.  A
 // worker that has slots and gives attempts back said that it could run them, and could not: that
 // counts like a failure of its host, so that nobody is offered the same run for ever.  Not where it
@@ -55,7 +65,7 @@ void Scheduler::take_back(WorkerIndex w, const wire::Sync& sync) {
   bool any = false;
   for (const AttemptId& id : sync.declined) {
     Attempt* a = live(id);
-    if (a == nullptr || a->begun_in) continue;
+    if (a == nullptr || has_begun(*a)) continue;
     const bool sent = assigned_to(*a, w) && a->sent_to.value_or(sync.boot) == sync.boot;
     const bool unclaimed = a->state == State::kAssigned && !a->worker && a->granted_to == w &&
                            a->granted_boot == sync.boot;
@@ -99,6 +109,7 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
       continue;
     }
     if (r.sandbox_started) a->begun_in = roster_.at(w).boot;
+    a->at_work = a->at_work || tells_of_work(r);
     watch_run(*a, r);
     // Until it obeys; an order that is lost is in the next answer too.
     if (a->dominates && r.stage <= wire::Stage::kAgent &&
@@ -121,12 +132,14 @@ void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sy
     // A worker that has seen our epoch refuses whatever an earlier life of ours sent.
     const bool told = sync.epoch_seen == epoch_;
     const BootId life_of = a.worker && a.sent_to ? *a.sent_to : a.granted_boot;
-    if (!a.begun_in && life_of != sync.boot && wire::has_books_of(sync, life_of)) {
+    if (!has_begun(a) && life_of != sync.boot && wire::has_books_of(sync, life_of)) {
       void_attempt(a, "worker " + sync.worker.raw() + " was killed before it began");
       never_began = true;
     } else if (!a.worker) {
       if (sync.boot != a.granted_boot)
         lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
+      else if (has_begun(a))
+        lose(a, Loss::kGone, "worker " + sync.worker.raw() + " no longer has it");
       else if (told)
         void_attempt(a, "it never reached worker " + sync.worker.raw());
     } else if (life == Life::kNew || (a.begun_in && *a.begun_in != sync.boot)) {
@@ -206,6 +219,7 @@ void Scheduler::handle(const ProgressReceived& e) {
   const WorkerIndex w = roster_.index_of(e.worker);
   for (const wire::RunningAttempt& r : e.progress.running) {
     Attempt* a = live(r.attempt);
+    if (a != nullptr && a->owner == w) a->at_work = a->at_work || tells_of_work(r);
     if (a == nullptr || !assigned_to(*a, w)) {
       // Of one that has just ended it may be late; of one that another worker has it is wrong.
       if (a != nullptr ? a->worker && *a->worker != w : plan_.runs.size() <= r.attempt.run.raw())
@@ -227,7 +241,7 @@ void Scheduler::handle(const WorkerLeft& e) {
   // What it never began costs nothing, though its Assign was lost or came too late.
   if (e.spooled)
     for (const AttemptId& id : attempts_at(w))
-      if (Attempt& a = *live(id); assigned_to(a, w) && !a.begun_in && !e.spooled->contains(id))
+      if (Attempt& a = *live(id); assigned_to(a, w) && !has_begun(a) && !e.spooled->contains(id))
         void_attempt(a, left + " before it began");
   worker_gone(w, Loss::kGone, left);
 }

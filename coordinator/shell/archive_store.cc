@@ -15,6 +15,8 @@
 namespace proctor {
 namespace {
 
+constexpr std::string_view kPart = ".part";
+
 Result<Digest> digest_of_file(const fs::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error(path.string(), errno);
@@ -72,13 +74,30 @@ Status take_place(const fs::path& part, const fs::path& unpacked, const fs::path
 
 // Names of workers are ids (base/worker_name.h): safe in a path.
 fs::path ArchiveStore::part(const WorkerId& worker, const AttemptId& attempt) const {
-  return folder_.incoming() / (to_string(attempt) + "@" + worker.raw() + ".part");
+  return folder_.incoming() / (to_string(attempt) + "@" + worker.raw() + std::string(kPart));
 }
 
 std::uint64_t ArchiveStore::have(const WorkerId& worker, const AttemptId& attempt) const {
   std::error_code ec;
   const auto size = fs::file_size(part(worker, attempt), ec);
   return ec ? 0 : size;
+}
+
+std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
+  std::vector<std::pair<WorkerId, AttemptId>> out;
+  std::error_code ec;
+  for (fs::directory_iterator it(folder_.incoming(), ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    std::uint32_t run = 0, no = 0;
+    int read = 0;
+    if (std::sscanf(name.c_str(), "%u.%u@%n", &run, &no, &read) != 2 || read == 0) continue;
+    const std::size_t end_of_id = name.rfind(kPart);
+    const auto from = static_cast<std::size_t>(read);
+    if (end_of_id == std::string::npos || end_of_id <= from) continue;
+    out.emplace_back(WorkerId(name.substr(from, end_of_id - from)),
+                     AttemptId{RunId(run), AttemptNo(no)});
+  }
+  return out;
 }
 
 Result<std::uint64_t> ArchiveStore::put(const WorkerId& worker, const wire::ArchiveChunk& chunk) {
@@ -135,7 +154,7 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
   const Result<Digest> found = digest_of_file(path);
   if (!found.ok()) return by_host(found.error());
   if (size != result.archive_bytes || *found != result.archive) {
-    fs::remove(path, ec);
+    fs::resize_file(path, 0, ec);  // that pieces came is known to the next life too
     return {State::kDamaged, "it does not have the promised digest"};
   }
   const fs::path unpacked = path.string() + ".d";

@@ -7,6 +7,8 @@
 // number of attempts at a time, one call at a time for each.
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/wire/messages.h"
 #include "coordinator/shell/state_folder.h"
@@ -40,6 +42,8 @@ class ArchiveStore {
   Kept finish(const WorkerId& worker, const wire::ResultMessage& result, const Identity& identity);
   // Drops everything that is here in part: nothing is awaited any more.
   Status clear();
+  // Whose pieces of which attempts are here.
+  std::vector<std::pair<WorkerId, AttemptId>> in_part() const;
   // How much of it is here.
   std::uint64_t have(const WorkerId& worker, const AttemptId& attempt) const;
 

@@ -120,6 +120,13 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
   ledger = std::move(restored.ledger);
   core_ = std::move(restored.scheduler);
   ended_before_ = core_->counts().ended_total();
+  // What an earlier life of ours heard of an attempt lies here still, in part or whole.
+  heard_before_ = archives_.in_part();
+  std::error_code ec;
+  for (const RestoredAttempt& a : state.attempts)
+    if (a.state == AttemptState::kGranted &&
+        fs::exists(options_.folder.attempt(run_name(a.attempt.run), a.attempt.no), ec))
+      heard_before_.emplace_back(a.worker, a.attempt);
   return ok_status();
 }
 
@@ -219,6 +226,8 @@ Coordinator::Outcome Coordinator::run() {
   };
   wait_for_signal();
   for (const Command& c : core_->start(now())) std::visit([this](const auto& x) { perform(x); }, c);
+  for (const auto& [worker, attempt] : std::exchange(heard_before_, {}))
+    feed(EvidenceHeard{worker, attempt});
   tick();
   io_.run();
   files_.reset();

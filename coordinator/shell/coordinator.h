@@ -165,6 +165,7 @@ class Coordinator {
   std::unique_ptr<Scheduler> core_;
   std::unique_ptr<LedgerThread> ledger_;
   ArchiveStore archives_;
+  std::vector<std::pair<WorkerId, AttemptId>> heard_before_;
   std::unique_ptr<TaskLanes> files_;  // by run, but for what has none
   std::unique_ptr<ControlServer> control_;
   std::map<std::uint64_t, ControlServer::Reply> asked_;  // by ticket

@@ -259,6 +259,7 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   if (!core_->awaits(*worker, m.attempt))
     return warn(fmt::format("worker {} sent an archive of attempt {}, which nobody awaits of it",
                             worker->raw(), to_string(m.attempt)));
+  feed(EvidenceHeard{*worker, m.attempt});
   if (kFilesWaitingMax < files_->waiting()) return;
   const std::uint64_t run = m.attempt.run.raw();
   files_->post(run, [this, worker = *worker, m = std::move(m)] {
@@ -281,6 +282,7 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   // refuses, or acknowledges once more.
   if (m.archive_bytes == 0 || epoch_ < m.epoch || !core_->awaits(*worker, m.attempt))
     return feed(ResultReceived{*worker, std::move(m)});
+  feed(EvidenceHeard{*worker, m.attempt});
   finish_archive(*worker, std::move(m));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/overload.h"
+#include "common/wire/books.h"
 
 namespace proctor::liar {
 namespace {
@@ -30,9 +31,9 @@ std::vector<std::string> other_names(const Liar::Workers& others) {
 
 const char* to_string(Lie lie) {
   static constexpr const char* kNames[] = {
-      "join",      "sync",        "other_name",     "epoch_ahead",   "progress",        "want",
-      "chunk",     "bare_result", "garbage_result", "forged_result", "replayed_result", "leave",
-      "wrong_way", "garbage",     "old_version",    "burst",         "reconnect"};
+      "join",  "sync",        "other_name",     "epoch_ahead",   "progress",        "want",
+      "chunk", "bare_result", "garbage_result", "forged_result", "replayed_result", "take_back",
+      "leave", "wrong_way",   "garbage",        "old_version",   "burst",           "reconnect"};
   static_assert(std::size(kNames) == std::size_t(Lie::kCount));
   return kNames[std::size_t(lie)];
 }
@@ -85,6 +86,9 @@ void Liar::on(wire::Message message) {
                       [&](const wire::Ack& m) {
                         for (const AttemptId& id : m.results)
                           if (own_.contains(id)) own_ended_.insert(id);
+                      },
+                      [&](const wire::ChunkAck& m) {
+                        if (own_.contains(m.attempt)) begun_.insert(m.attempt);
                       },
                       [](const auto&) {}},
              message);
@@ -362,6 +366,25 @@ Status Liar::tell(Lie lie, const Aim& at) {
                                       work.said.archive});
         peer.say(m);
       }
+      break;
+    }
+    case Lie::kTakeBack: {
+      wire::ArchiveChunk piece = some_chunk(at);
+      piece.epoch = epoch_;
+      first_.say(piece);
+      wire::Sync m = some_sync(at);
+      m.epoch_seen = epoch_;
+      m.campaign = campaign_;
+      m.running.clear();
+      m.unacked.clear();
+      if (random_.one_in(2)) {
+        m.boot = boot_;
+        m.declined = some_attempts(at);
+      } else {  // or of a life that is over
+        m.features.push_back(wire::books_feature(boot_));
+        m.boot = boot_ = BootId(random_.any());
+      }
+      first_.say(m);
       break;
     }
     case Lie::kLeave: {

@@ -21,6 +21,7 @@ enum class Lie : std::uint8_t {
   kGarbageResult,   // after a piece of noise that has the promised digest
   kForgedResult,    // after an archive that reads well and says success
   kReplayedResult,  // an honest worker's own words, changed a little
+  kTakeBack,        // a piece of an attempt's archive, and then that it never began
   kLeave,
   kWrongWay,  // what a coordinator says
   kGarbage,   // bytes, or a frame with a few of them changed
@@ -67,6 +68,8 @@ class Liar {
   // Lets go of what was assigned to it, so that a campaign can end.
   Status give_up();
   void leave();
+  // Of its own attempts: those of which the living coordinator has acknowledged a piece.
+  const std::set<AttemptId>& begun() const { return begun_; }
 
  private:
   struct Aim {
@@ -101,7 +104,7 @@ class Liar {
   std::string campaign_ = kCampaignId;
   std::vector<Digest> digests_;  // seen: of contracts, methods, archives
   std::map<AttemptId, Epoch> own_;
-  std::set<AttemptId> own_ended_;
+  std::set<AttemptId> own_ended_, begun_;
   bool giving_up_ = false;
   std::chrono::steady_clock::time_point next_{};
   Peer first_, second_;

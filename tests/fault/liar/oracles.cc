@@ -14,8 +14,9 @@ namespace {
 
 class Judge {
  public:
-  Judge(const fs::path& scene, const Played& played, const Liar::Workers& honest)
-      : scene_(scene), folder_{scene / "camp"}, played_(played), honest_(honest) {}
+  Judge(const fs::path& scene, const Played& played, const Liar::Workers& honest,
+        const std::set<AttemptId>& begun)
+      : scene_(scene), folder_{scene / "camp"}, played_(played), honest_(honest), begun_(begun) {}
 
   std::vector<std::string> judge() {
     if (const Status read = judge_journal(); !read.ok())
@@ -88,6 +89,8 @@ class Judge {
 
   // Nobody but the liar is harmed by what is not true of these; but what decides needs evidence.
   void judge_own(const AttemptRecord& a, const std::string& who) {
+    if (a.core.state == AttemptState::kVoided && begun_.contains(a.core.attempt))
+      wrong(who + "had begun and was given back for nothing: " + a.reason);
     const bool decided = a.core.has_result && a.core.sets_outcome && !a.core.infrastructure &&
                          a.core.outcome != RunOutcome::kInvalid;
     if (!decided) return;
@@ -159,14 +162,15 @@ class Judge {
   StateFolder folder_;
   const Played& played_;
   const Liar::Workers& honest_;
+  const std::set<AttemptId>& begun_;
   std::vector<std::string> wrong_;
 };
 
 }  // namespace
 
 std::vector<std::string> judge(const fs::path& scene, const Played& played,
-                               const Liar::Workers& honest) {
-  return Judge(scene, played, honest).judge();
+                               const Liar::Workers& honest, const std::set<AttemptId>& begun) {
+  return Judge(scene, played, honest, begun).judge();
 }
 
 bool was_granted(const fs::path& folder, const AttemptId& attempt) {

@@ -9,8 +9,9 @@
 namespace proctor::liar {
 
 // A sentence for each violation.  Reads the campaign's journal and folders.
+// `begun`: attempts of the liar of which a coordinator had pieces.
 std::vector<std::string> judge(const fs::path& scene, const Played& played,
-                               const Liar::Workers& honest);
+                               const Liar::Workers& honest, const std::set<AttemptId>& begun);
 // Of runs/.incoming, at any time: how much lies there, and of which attempts.
 struct Incoming {
   std::uint64_t files = 0, bytes = 0;

@@ -48,7 +48,7 @@ class Scene {
       }
     // One that did not come to its end is not judged by what it left.
     if (ended_)
-      for (std::string& w : judge(folder_, *played_, honest_))
+      for (std::string& w : judge(folder_, *played_, honest_, liar_->begun()))
         out_.violations.push_back(std::move(w));
     return std::move(out_);
   }

@@ -9,6 +9,7 @@
 #include "common/trace/event.h"
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
+#include "common/trace/run_times.h"
 
 namespace proctor {
 namespace {
@@ -20,6 +21,7 @@ class Verifier {
   VerifyResult run(const std::optional<Digest>& expected_report) {
     if (!read_report(expected_report)) return std::move(result_);
     check_files();
+    check_times();
     check_manifest_file();
     check_patch();
     check_events();
@@ -34,6 +36,10 @@ class Verifier {
     if (result_.problems.size() < kProblemsMax)
       result_.problems.push_back({std::string(file), line, std::move(what)});
   }
+  void unread(std::string_view file, const Error& e) {
+    result_.unreadable = result_.unreadable || e.code == Errc::kUnavailable;
+    problem(file, e.detail);
+  }
   const RunReport& report() const { return *result_.report; }
   const EvidenceFile* found(std::string_view path) const {
     const auto it = files_.find(path);
@@ -43,7 +49,7 @@ class Verifier {
   bool read_report(const std::optional<Digest>& expected) {
     const Result<std::string> bytes = read_file(dir_ / kReportFile, kReportBytes);
     if (!bytes.ok()) {
-      problem(kReportFile, bytes.error().detail);
+      unread(kReportFile, bytes.error());
       return false;
     }
     if (expected && sha256(*bytes) != *expected)
@@ -61,7 +67,7 @@ class Verifier {
   // The list of the report against the folder, both ways.
   void check_files() {
     const Result<std::vector<TreeEntry>> entries = list_tree(dir_);
-    if (!entries.ok()) return problem(".", entries.error().detail);
+    if (!entries.ok()) return unread(".", entries.error());
     std::set<std::string, std::less<>> folders;  // those that a listed file explains
     std::map<std::string, const EvidenceFile*, std::less<>> listed;
     for (const EvidenceFile& f : report().files) {
@@ -94,7 +100,10 @@ class Verifier {
 
   void check_file(const EvidenceFile& claimed) {
     Result<EvidenceFile> actual = hash_file(dir_, claimed.path);
-    if (!actual.ok()) return problem(claimed.path, actual.error().detail);
+    if (!actual.ok()) {  // kExhausted: this process has too many files open
+      result_.unreadable = result_.unreadable || actual.error().code == Errc::kExhausted;
+      return unread(claimed.path, actual.error());
+    }
     ++result_.files;
     if (actual->bytes != claimed.bytes)
       problem(claimed.path, std::to_string(actual->bytes) + " bytes where " +
@@ -113,6 +122,11 @@ class Verifier {
     } else if (file->digest != claimed) {
       problem(path, "digest is not " + std::string(field) + " of the report");
     }
+  }
+
+  void check_times() {
+    const std::string wrong = wrong_times(report().started_ms, report().finished_ms);
+    if (!wrong.empty()) problem(kReportFile, wrong);
   }
 
   void check_manifest_file() {

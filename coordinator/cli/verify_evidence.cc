@@ -4,6 +4,7 @@
 
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
+#include "common/trace/run_times.h"
 
 namespace proctor::cli {
 namespace {
@@ -104,6 +105,11 @@ void EvidenceAudit::check_identity(const AttemptRecord& a, const RunReport& r,
     problem_(name, fmt::format("its report is of run {}", printable(r.run_name, 200)));
   if (r.started_ms != a.started_ms || r.finished_ms != a.finished_ms)
     problem_(name, "its report has other times than the journal");
+  // Of one that was lost meanwhile the grant is not asked when its result comes.
+  const WallTime granted = a.core.state == AttemptState::kLost ? WallTime(0) : a.granted_at;
+  if (const std::string wrong = wrong_times(r.started_ms, r.finished_ms, granted, a.result_at);
+      !wrong.empty())
+    problem_(name, "its report: " + wrong);
 }
 
 std::set<std::string> EvidenceAudit::unknown() const {

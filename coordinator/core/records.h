@@ -218,9 +218,10 @@ struct RestoredAttempt {
   AttemptState state = AttemptState::kReserving;
   std::uint32_t seq = 0;
   MicroUsd ask;
-  WorkerId worker;       // empty: never granted
-  BootId boot;           // which life of it
-  ScopeId denied_scope;  // kDenied
+  WorkerId worker;         // empty: never granted
+  BootId boot;             // which life of it
+  WallTime granted_at{0};  // 0: never, or not known
+  ScopeId denied_scope;    // kDenied
   MicroUsd short_by;
   bool has_result = false;  // outcome, termination, infrastructure and usage are of its result
   bool sets_outcome = false;

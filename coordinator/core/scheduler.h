@@ -118,6 +118,9 @@ class Scheduler {
   // May this worker still bring evidence of the attempt?  Its grant names it, and no result of the
   // attempt is recorded or being recorded.
   bool awaits(const WorkerId& worker, const AttemptId& attempt) const;
+  // When it was granted; 0: it is no live attempt, or that is not known.
+  WallTime granted_at(const AttemptId& attempt) const;
+  const SchedulerSettings& settings() const { return settings_; }
   // Why the run is where it is, and the sentence of it.
   Explanation why(RunId run) const;
   std::string explain(RunId run) const { return why(run).text; }
@@ -161,6 +164,7 @@ class Scheduler {
     BootId granted_boot;
     MicroUsd ask;
     Instant since;  // of the state
+    WallTime granted_at{0};
     bool cancel_sent = false;
     bool dominates = false;  // that was told
     bool doubted = false;    // its usage went backwards: told

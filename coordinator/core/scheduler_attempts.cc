@@ -64,6 +64,7 @@ void Scheduler::granted(Attempt& a) {
   if (!a.worker) return void_attempt(a, "no worker is free for it");
   a.state = State::kGranting;
   a.since = now_.mono;
+  a.granted_at = now_.wall;
   write(AttemptGranted{a.id, roster_.at(*a.worker).id, roster_.at(*a.worker).boot, now_.wall},
         After{Step::kAssign, a.id, a.seq, *a.worker});
 }

@@ -61,6 +61,7 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   a.alone = was_suspect;
   a.dominates = dominant_ids_.contains(r.attempt);
   a.owner = owner;
+  a.granted_at = r.granted_at;
   switch (r.state) {
     case From::kReserving:
       a.state = State::kReserving;  // asked again under the same id

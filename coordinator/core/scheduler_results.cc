@@ -2,13 +2,17 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/trace/run_times.h"
 #include "common/wire/lost_evidence.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
 namespace {
 
-AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTime at) {
+// Times that cannot be are not known (0): reports count with them.
+AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTime granted,
+                        WallTime at) {
+  const bool known = wrong_times(r.started_ms, r.finished_ms, granted, at).empty();
   return AttemptResult{.attempt = r.attempt,
                        .outcome = r.outcome,
                        .termination = r.termination,
@@ -19,8 +23,8 @@ AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTim
                        .archive = r.archive,
                        .archive_bytes = r.archive_bytes,
                        .usage = r.usage,
-                       .started_ms = r.started_ms,
-                       .finished_ms = r.finished_ms,
+                       .started_ms = known ? r.started_ms : 0,
+                       .finished_ms = known ? r.finished_ms : 0,
                        .sets_outcome = sets_outcome,
                        .at = at};
 }
@@ -54,6 +58,11 @@ bool Scheduler::is_late_of(WorkerIndex w, const AttemptId& id) const {
 void Scheduler::refuse_result(const ResultReceived& e, const std::string& why) {
   out_.push_back(Alert{"worker " + e.worker.raw() + " sent a result for attempt " +
                        to_string(e.result.attempt) + ", " + why});
+}
+
+WallTime Scheduler::granted_at(const AttemptId& id) const {
+  const auto it = live_.find(id.run);
+  return it == live_.end() || it->second.id != id ? WallTime(0) : it->second.granted_at;
 }
 
 bool Scheduler::awaits(const WorkerId& worker, const AttemptId& id) const {
@@ -98,7 +107,7 @@ void Scheduler::handle(const ResultReceived& e) {
       if (!r.infrastructure && poison_.withdraw(r.attempt))
         withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
       late_writing_.insert(r.attempt);
-      write(record_of(r, false, now_.wall), After{Step::kAckLate, r.attempt, 0, w});
+      write(record_of(r, false, WallTime(0), now_.wall), After{Step::kAckLate, r.attempt, 0, w});
     } else if (!late_writing_.contains(r.attempt)) {
       acks_[w].push_back(r.attempt);  // sent again because our Ack was lost
     }
@@ -143,7 +152,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
     // Whatever it did, its worker lives.  A failure of the host may be the worker's own death.
     if (!cancelled && (!r.infrastructure || r.overload)) poison_.survived(a.id);
   }
-  AttemptResult record = record_of(r, false, now_.wall);
+  AttemptResult record = record_of(r, false, a.granted_at, now_.wall);
   const bool convicted = died && a.alone && poison_.is_over(run) && wanted;
   if (convicted) record.rationale += "; poison: " + convict(a.id);
   bool again = cancelled || !wanted;

@@ -16,15 +16,16 @@ namespace proctor::journal {
 namespace {
 
 // The columns of RestoredAttempt first, in the order of core_of(), then those of AttemptRecord.
-#define PROCTOR_CORE_COLUMNS                                                                  \
-  "SELECT run, attempt, state, seq, ask, worker, denied_scope, short_by, infrastructure, "    \
-  "sets_outcome, outcome, termination, charged, overrun, setup_ms, agent_ms, acceptance_ms, " \
-  "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes, boot, metered"
+#define PROCTOR_CORE_COLUMNS                                                                    \
+  "SELECT run, attempt, state, seq, ask, worker, denied_scope, short_by, infrastructure, "      \
+  "sets_outcome, outcome, termination, charged, overrun, setup_ms, agent_ms, acceptance_ms, "   \
+  "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes, boot, metered, " \
+  "granted_ms"
 constexpr const char* kCore = PROCTOR_CORE_COLUMNS " FROM attempts ORDER BY run, attempt";
 #define PROCTOR_RECORD_COLUMNS                                                                 \
   PROCTOR_CORE_COLUMNS                                                                         \
   ", rationale, reason, report, archive, archive_bytes, started_ms, finished_ms, cost_model, " \
-  "cost_execution, cost_human, cost_overhead, intent_ms, granted_ms, result_ms, settled_ms, "  \
+  "cost_execution, cost_human, cost_overhead, intent_ms, result_ms, settled_ms, "              \
   "ended_ms FROM attempts"
 constexpr const char* kRecords = PROCTOR_RECORD_COLUMNS " ORDER BY run, attempt";
 constexpr const char* kRecordsOfRun = PROCTOR_RECORD_COLUMNS " WHERE run = ? ORDER BY attempt";
@@ -47,6 +48,7 @@ enum Column {
   kUsage,  // and eight more of usage
   kBoot = kUsage + 9,
   kMetered,
+  kGrantedMs,
   kRationale,
   kReason,
   kReport,
@@ -56,7 +58,6 @@ enum Column {
   kFinishedMs,
   kCost,
   kIntentMs = kCost + 4,
-  kGrantedMs,
   kResultMs,
   kSettledMs,
   kEndedMs
@@ -141,6 +142,7 @@ RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Worker
     a.denied_scope = ScopeId(r.u32(kDeniedScope));
     a.short_by = r.money(kShortBy);
   }
+  a.granted_at = r.time(kGrantedMs);
   a.has_result = !row.is_null(kOutcome);
   if (a.has_result) {
     a.infrastructure = row.integer(kInfrastructure) != 0;
@@ -178,7 +180,7 @@ AttemptRecord record_of(RowReader& r, const sqlite::Statement& row, const Worker
   a.finished_ms = row.integer(kFinishedMs);
   a.cost = {r.money(kCost), r.money(kCost + 1), r.money(kCost + 2), r.money(kCost + 3)};
   a.intent_at = r.time(kIntentMs);
-  a.granted_at = r.time(kGrantedMs);
+  a.granted_at = a.core.granted_at;
   a.result_at = r.time(kResultMs);
   a.settled_at = r.time(kSettledMs);
   a.ended_at = r.time(kEndedMs);

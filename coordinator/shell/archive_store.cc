@@ -11,6 +11,7 @@
 #include "common/base/unique_fd.h"
 #include "common/trace/archive.h"
 #include "common/trace/run_report.h"
+#include "common/trace/run_times.h"
 
 namespace proctor {
 namespace {
@@ -43,7 +44,10 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
   if (!report.ok()) return "report.json: " + report.error().detail;
   if (report->campaign != identity.campaign)
     return std::string("report.json is of another campaign");
-  if (report->run_name != identity.run_name || report->attempt != result.attempt)
+  const std::string named =
+      fmt::format("{}/{}/r{}", report->task, report->method, report->replicate);
+  if (report->run_name != identity.run_name || report->attempt != result.attempt ||
+      named != identity.run_name)
     return "report.json is of " + report->run_name + " attempt " + to_string(report->attempt);
   if (report->outcome != result.outcome || report->termination != result.termination)
     return fmt::format("report.json says {}, {}; the result says {}, {}",
@@ -51,7 +55,16 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
                        to_string(result.outcome), to_string(result.termination));
   if (report->usage != result.usage)
     return std::string("report.json says another usage than the result");
-  return std::string();
+  if (report->started_ms != result.started_ms || report->finished_ms != result.finished_ms)
+    return std::string("report.json says other times than the result");
+  if (std::string wrong =
+          wrong_times(result.started_ms, result.finished_ms, identity.granted, identity.now);
+      !wrong.empty())
+    return wrong;
+  // What `proctor verify` would hold against it later is held against it now.
+  const VerifyResult found = verify_run(dir, result.report, identity.price);
+  if (found.unreadable) return Error{Errc::kUnavailable, to_string(found.problems.front())};
+  return found.ok() ? std::string() : to_string(found.problems.front());
 }
 
 // On disk, whole, under its name: after a crash the next call finds all of it or begins again.

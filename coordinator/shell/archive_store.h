@@ -2,14 +2,17 @@
 // ArchiveStore: run directories that workers send, piece by piece.
 // Pieces are appended to a file under .proctor/incoming; once all bytes are there and have the
 // promised digest, the archive is unpacked there (hostile input: trace/archive.h), its report is
-// compared with the result, and both move to runs/TASK/METHOD/rN/attempt-K.  Whose attempt it is
-// was asked before (Scheduler::awaits).  Blocking; lives on the coordinator's file threads: any
-// number of attempts at a time, one call at a time for each.
+// compared with the result, all of it is verified (trace/verify.h), and both move to
+// runs/TASK/METHOD/rN/attempt-K.  Whose attempt it is was asked before (Scheduler::awaits).
+// Blocking; lives on the coordinator's file threads: any number of attempts at a time, one call at
+// a time for each.
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.h"
+#include "common/trace/verify.h"
 #include "common/wire/messages.h"
 #include "coordinator/shell/state_folder.h"
 
@@ -22,6 +25,8 @@ class ArchiveStore {
   // What a run directory must say of itself.
   struct Identity {
     std::string campaign, run_name;
+    WallTime granted{0}, now{0};  // its times lie between them; 0: not known
+    PriceFunction price{};
   };
   struct Kept {
     enum class State : std::uint8_t {

@@ -290,16 +290,19 @@ void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) 
   if (kFilesWaitingMax < files_->waiting()) return;  // its next Sync offers it again
   if (!unpacking_.insert(m.attempt).second) return;
   const std::uint64_t run = m.attempt.run.raw();
-  files_->post(run, [this, worker, m = std::move(m)]() mutable {
-    ArchiveStore::Kept kept =
-        archives_.finish(worker, m, {options_.campaign, run_name(m.attempt.run)});
-    const std::uint64_t have = archives_.have(worker, m.attempt);
-    boost::asio::post(io_,
-                      [this, worker, have, m = std::move(m), kept = std::move(kept)]() mutable {
-                        unpacking_.erase(m.attempt);
-                        archive_finished(worker, std::move(m), kept, have);
-                      });
-  });
+  files_->post(
+      run, [this, worker, m = std::move(m), granted = core_->granted_at(m.attempt)]() mutable {
+        const ArchiveStore::Identity identity{
+            options_.campaign, run_name(m.attempt.run), granted, wall_now(),
+            [this](const Usage& usage) { return price(core_->settings().cost_model, usage); }};
+        ArchiveStore::Kept kept = archives_.finish(worker, m, identity);
+        const std::uint64_t have = archives_.have(worker, m.attempt);
+        boost::asio::post(io_,
+                          [this, worker, have, m = std::move(m), kept = std::move(kept)]() mutable {
+                            unpacking_.erase(m.attempt);
+                            archive_finished(worker, std::move(m), kept, have);
+                          });
+      });
 }
 
 void Coordinator::archive_finished(const WorkerId& worker, wire::ResultMessage m,

@@ -51,7 +51,7 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
 
 AttemptRun::Answer AttemptRun::perform(const Package&) {
   watch_.enter(wire::Stage::kPackaging);
-  out_.finished_ms = wall_now().raw();
+  out_.finished_ms = std::max(out_.started_ms, wall_now().raw());  // a clock may be put back
   workspace_.reset();
   if (!recorder_) return std::nullopt;
   meter_.stored(recorded_bytes());

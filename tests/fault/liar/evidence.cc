@@ -3,10 +3,24 @@
 #include "common/base/system_clock.h"
 #include "common/trace/archive.h"
 #include "common/trace/evidence.h"
+#include "common/trace/manifest.h"
 #include "common/trace/recorder.h"
 
 namespace proctor::liar {
 namespace {
+
+// Of the one check of the contract, as the outcome needs it.
+std::vector<CheckReport> checks_of(RunOutcome outcome) {
+  if (outcome == RunOutcome::kInvalid) return {};
+  CheckReport check{.id = "sums", .kind = "unit", .gate = "functional"};
+  check.command = "sh tests/t.sh";
+  check.timeout_ms = 20'000;
+  check.ended = "exited";
+  check.outcome = outcome == RunOutcome::kSuccess   ? CheckOutcome::kPass
+                  : outcome == RunOutcome::kFailure ? CheckOutcome::kFail
+                                                    : CheckOutcome::kError;
+  return {check};
+}
 
 RunReport report_of(const Played& played, const Claim& claim) {
   const PlanRow& row = played.plan.row(claim.attempt.run);
@@ -23,6 +37,7 @@ RunReport report_of(const Played& played, const Claim& claim) {
   r.method_digest = method->digest;
   r.commit = r.tree = std::string(40, '1');
   r.outcome = claim.outcome;
+  r.checks = checks_of(claim.outcome);
   r.rationale = claim.rationale;
   r.usage = claim.usage;
   r.cost = price(played.campaign.cost_model, claim.usage);
@@ -33,6 +48,33 @@ RunReport report_of(const Played& played, const Claim& claim) {
   return r;
 }
 
+Json manifest_of(const RunReport& r) {
+  ManifestInputs m;
+  m.tool_version = "liar";
+  m.campaign = r.campaign;
+  m.run_name = r.run_name;
+  m.task = r.task;
+  m.method = r.method;
+  m.attempt = r.attempt;
+  m.replicate = r.replicate;
+  m.contract = r.contract;
+  m.method_digest = r.method_digest;
+  m.cost_model = r.cost_model;
+  m.cost_model_version = r.cost_model_version;
+  m.source = "../repo";
+  m.commit = r.commit;
+  m.tree_observed = r.tree;
+  m.sandbox = "bubblewrap";
+  m.locale = "C.UTF-8";
+  m.timezone = "UTC";
+  m.acceptance = {{"sums", "sh tests/t.sh"}};
+  m.seed = kPlannedSeed;
+  m.started_ms = r.started_ms;
+  m.cpu_class = "none";
+  m.memory_class = "none";
+  return make_manifest(m);
+}
+
 }  // namespace
 
 Result<Evidence> make_evidence(const Played& played, const Claim& claim, const fs::path& scratch) {
@@ -41,9 +83,13 @@ Result<Evidence> make_evidence(const Played& played, const Claim& claim, const f
   PROCTOR_CHECK_OK(make_dirs(scratch));
   const RunReport report = report_of(played, claim);
   PROCTOR_TRY(RunRecorder recorder, RunRecorder::create(dir));
-  PROCTOR_CHECK_OK(recorder.write_manifest(Json{{"run", report.run_name}}));
+  PROCTOR_CHECK_OK(recorder.write_manifest(manifest_of(report)));
   PROCTOR_TRY([[maybe_unused]] const std::uint64_t seq,
               recorder.event("agent.start", Actor::kHarness, Json{{"why", claim.rationale}}));
+  for (const CheckReport& check : report.checks) {
+    PROCTOR_TRY([[maybe_unused]] const std::uint64_t at,
+                recorder.event("acceptance", Actor::kHarness, to_json(check)));
+  }
   PROCTOR_CHECK_OK(recorder.write_patch("of " + claim.rationale + "\n"));
   Evidence out;
   PROCTOR_TRY(out.result.report, recorder.finish(report));

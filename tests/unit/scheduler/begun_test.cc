@@ -117,4 +117,29 @@ TEST_SUITE("scheduler") {
     CHECK(desk.facts<AttemptVoided>().size() == 1);
     CHECK(desk.core.balances()[0].spent == micro(0));
   }
+
+  TEST_CASE("times that cannot be an attempt's are not counted with") {
+    constexpr std::int64_t kNow = 1'770'000'000'000;
+    const std::pair<std::int64_t, std::int64_t> rows[] = {
+        {kNow, kNow + 5}, {0, 253'402'300'799'000}, {1, kNow}, {kNow + 5, kNow}};
+    for (const auto& [started, finished] : rows) {
+      CAPTURE(started);
+      Desk desk(plan_of({0}));
+      desk.now.wall = WallTime(kNow);
+      desk.start();
+      desk.sync("w", 1);
+      wire::ResultMessage r;
+      r.epoch = Epoch(2);
+      r.attempt = attempt_of(0);
+      r.infrastructure = true;
+      r.termination = Termination::kInfrastructure;
+      r.started_ms = started;
+      r.finished_ms = finished;
+      desk.feed(ResultReceived{WorkerId("w"), r});
+      REQUIRE(desk.facts<AttemptResult>().size() == 1);
+      const AttemptResult& kept = desk.facts<AttemptResult>()[0];
+      CHECK(kept.started_ms == (started == kNow ? started : 0));
+      CHECK(kept.finished_ms == (started == kNow ? finished : 0));
+    }
+  }
 }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "common/base/limits.h"
@@ -24,17 +25,32 @@ const ArchiveStore::Identity kIdentity{"quickstart-1", "fix-parser/reference/r1"
 // One run directory as a worker has it, its archive and what its result says.
 struct Sent {
   explicit Sent(const fs::path& place) {
-    const Digest report = write_sample_run(place / "run");
+    write_sample_run(place / "run");
+    pack(place);
+  }
+  // Its report was changed by somebody who keeps everything else consistent.
+  Sent(const fs::path& place, const std::function<void(RunReport&)>& change) {
+    write_sample_run(place / "run");
+    const fs::path file = place / "run/report.json";
+    RunReport r = parse_report(read_file(file, kReportBytes).value()).value();
+    change(r);
+    REQUIRE(write_file(file, report_bytes(r), Durability::kLazy).ok());
+    pack(place);
+  }
+  void pack(const fs::path& place) {
+    const std::string report = read_file(place / "run/report.json", kReportBytes).value();
     const auto packed = pack_archive(place / "run", place / "archive");
     REQUIRE(packed.ok());
     bytes = read_file(place / "archive", limits::kArchiveBytes).value();
-    const RunReport said = sample_report();
+    const RunReport said = parse_report(report).value();
     result.epoch = Epoch(1);
     result.attempt = said.attempt;
     result.outcome = said.outcome;
     result.termination = said.termination;
     result.usage = said.usage;
-    result.report = report;
+    result.started_ms = said.started_ms;
+    result.finished_ms = said.finished_ms;
+    result.report = sha256(report);
     result.archive = packed->digest;
     result.archive_bytes = packed->bytes;
   }
@@ -51,6 +67,11 @@ struct Desk {
     const fs::path place = dir.path() / "sender";
     REQUIRE(make_dirs(place).ok());
     return Sent(place);
+  }
+  Sent forged(const std::function<void(RunReport&)>& change) const {
+    const fs::path place = dir.path() / "sender";
+    REQUIRE(make_dirs(place).ok());
+    return {place, change};
   }
   fs::path target() const { return folder.attempt(kIdentity.run_name, AttemptNo(2)); }
   // What is kept in its place, and what lies in part.
@@ -101,6 +122,20 @@ TEST_SUITE("archives") {
         {"another outcome", [](auto& r, auto&) { r.outcome = RunOutcome::kFailure; }},
         {"another termination", [](auto& r, auto&) { r.termination = Termination::kAgentTimeout; }},
         {"another usage", [](auto& r, auto&) { r.usage.cpu_ms += 1; }},
+        {"another beginning", [](auto& r, auto&) { r.started_ms += 1; }},
+        {"another end", [](auto& r, auto&) { r.finished_ms += 1; }},
+        {"before it was granted",
+         [](auto& r, auto& i) { i.granted = WallTime(r.started_ms + 25 * 3'600'000); }},
+        {"after it came",
+         [](auto& r, auto& i) { i.now = WallTime(r.finished_ms - 25 * 3'600'000); }},
+        {"another price",
+         [](auto&, auto& i) {
+           i.price = [](const Usage&) {
+             Cost cost;
+             cost.model = MicroUsd::from_micros(1);
+             return cost;
+           };
+         }},
     };
     for (const Row& row : rows) {
       CAPTURE(row.what);
@@ -115,6 +150,49 @@ TEST_SUITE("archives") {
       CHECK_FALSE(fs::exists(at.folder.runs() / "fix-parser"));
       CHECK(at.in_part() == 0);
     }
+  }
+
+  TEST_CASE("what verify would hold against evidence is held against it when it comes") {
+    struct Row {
+      const char* why;
+      std::function<void(RunReport&)> change;
+    };
+    const Row rows[] = {
+        {"started_ms: not a time",
+         [](RunReport& r) {
+           r.started_ms = 0;
+           r.finished_ms = 253'402'300'799'000;
+         }},
+        {"finished_ms: before started_ms", [](RunReport& r) { r.finished_ms = r.started_ms - 1; }},
+        {"the checks make it", [](RunReport& r) { r.outcome = RunOutcome::kFailure; }},
+        {"a run without a manifest is invalid", [](RunReport& r) { r.manifest = Digest(); }},
+        {"a file that the report does not know", [](RunReport& r) { r.files.pop_back(); }},
+        {"report.json is of", [](RunReport& r) { r.method = "noop"; }},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.why);
+      Desk at;
+      const Sent sent = at.forged(row.change);
+      REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+      const auto kept = at.store.finish(kWorker, sent.result, kIdentity);
+      CHECK(kept.state == State::kRefused);
+      CHECK_MESSAGE(kept.why.find(row.why) != std::string::npos, kept.why);
+      CHECK_FALSE(at.kept());
+    }
+  }
+
+  TEST_CASE("whose pieces of which attempts are here is known to the next life") {
+    Desk at;
+    const Sent sent = at.sent();
+    CHECK(at.store.in_part().empty());
+    REQUIRE(at.store.put(kWorker, sent.chunk(0, 10)).ok());
+    const WorkerId odd("w.part-2");
+    REQUIRE(at.store.put(odd, sent.chunk(0, 10)).ok());
+    REQUIRE(make_dirs(at.folder.incoming() / "noise").ok());
+    auto found = at.store.in_part();
+    std::ranges::sort(found);
+    CHECK(found == std::vector<std::pair<WorkerId, AttemptId>>{{odd, sent.result.attempt},
+                                                               {kWorker, sent.result.attempt}});
   }
 
   TEST_CASE("what is kept stays as it is, whatever is said or sent of it afterwards") {

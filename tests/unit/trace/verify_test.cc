@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/trace/evidence.h"
+#include "common/trace/run_times.h"
 #include "sample_run.h"
 
 using namespace proctor;
@@ -170,6 +171,27 @@ TEST_SUITE("trace") {
       CAPTURE(problems.size());
       CHECK(mentions(problems, rows[i].expected));
     }
+  }
+
+  TEST_CASE("times that cannot be an attempt's are a problem") {
+    const std::pair<std::int64_t, std::int64_t> rows[] = {
+        {0, 253'402'300'799'000}, {-5, 10}, {1'770'000'003'000, 1'770'000'000'000}};
+    for (const auto& [started, finished] : rows) {
+      CAPTURE(started);
+      Sample s;
+      s.forge([&](RunReport& r) {
+        r.started_ms = started;
+        r.finished_ms = finished;
+      });
+      CHECK(mentions(s.problems(false), "ed_ms: "));
+    }
+    constexpr std::int64_t kNow = 1'770'000'000'000, kDay = 86'400'000;
+    const WallTime at(kNow);
+    CHECK(wrong_times(kNow, kNow, at, at).empty());
+    CHECK(wrong_times(kNow - kDay, kNow + kDay, at, at).empty());
+    CHECK_FALSE(wrong_times(kNow - kDay - 1, kNow, at, at).empty());
+    CHECK_FALSE(wrong_times(kNow, kNow + kDay + 1, at, at).empty());
+    CHECK(wrong_times(1, kNow + kDay + 1).empty());  // nobody knows the bounds
   }
 
   TEST_CASE("each check's event is held against the report") {

@@ -91,16 +91,19 @@ class SecretsScene {
   // secret has it, whoever started that worker, and what runs in the sandbox.
   std::string in_processes() const {
     std::string seen;
-    const std::vector<pid_t> inside = sandboxed_of(scene_.temp());
+    std::vector<pid_t> inside = sandboxed_of(scene_.temp());
     for (const fs::directory_entry& e : fs::directory_iterator("/proc")) {
       const std::string pid = e.path().filename();
       if (std::isdigit(static_cast<unsigned char>(pid.front())) == 0) continue;
       std::string name = bytes_of(e.path() / "comm");
       if (contains(bytes_of(e.path() / "cmdline"), value_)) seen += "arguments of " + name;
-      const bool ours = name == "proctor\n" || name == "proctor-worker\n" ||
-                        std::ranges::find(inside, std::atoi(pid.c_str())) != inside.end();
-      if (!ours && contains(bytes_of(e.path() / "environ"), value_))
-        seen += "environment of " + name;
+      const auto has_it = [&] { return contains(bytes_of(e.path() / "environ"), value_); };
+      const auto is_inside = [&] {
+        return std::ranges::find(inside, std::atoi(pid.c_str())) != inside.end();
+      };
+      if (name == "proctor\n" || name == "proctor-worker\n" || is_inside() || !has_it()) continue;
+      inside = sandboxed_of(scene_.temp());  // the agent may have started it meanwhile
+      if (!is_inside() && has_it()) seen += "environment of " + name;
     }
     return seen;
   }

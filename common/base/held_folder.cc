@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 namespace proctor {
 namespace {
@@ -13,6 +15,16 @@ namespace {
 // No link, whoever made it.
 UniqueFd open_held(const fs::path& dir) {
   return UniqueFd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// "<prefix>4711-.x7Rb2Q": what else begins with the prefix is somebody's who never heard of us.
+bool is_made_by_us(std::string_view name, std::string_view prefix) {
+  constexpr std::size_t kRandom = 6;  // TempDir's
+  if (!name.starts_with(prefix)) return false;
+  name.remove_prefix(prefix.size());
+  const std::size_t number = std::min(name.find_first_not_of("0123456789"), name.size());
+  name.remove_prefix(number);
+  return 0 < number && name.starts_with("-.") && name.size() == 2 + kRandom;
 }
 
 }  // namespace
@@ -38,7 +50,7 @@ void remove_left_folders(const std::string& prefix, const fs::path& parent) {
   std::error_code ec;
   const fs::path place = parent.empty() ? fs::temp_directory_path(ec) : parent;
   for (fs::directory_iterator it(place, ec), end; !ec && it != end; it.increment(ec)) {
-    if (!it->path().filename().string().starts_with(prefix)) continue;
+    if (!is_made_by_us(it->path().filename().string(), prefix)) continue;
     const UniqueFd fd = open_held(it->path());
     struct stat st {};
     if (fd.valid() && ::fstat(fd.get(), &st) == 0 && st.st_uid == ::geteuid() &&

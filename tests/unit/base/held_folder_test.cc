@@ -98,7 +98,7 @@ TEST_SUITE("held folder") {
   TEST_CASE("a number that somebody has keeps no dead one's folder and a foreign one loses none") {
     const TempDir dir = TempDir::create("held-test").value();
     // As a killed process would have left it whose number is ours now.
-    const fs::path left = dir.path() / (kPrefix + std::to_string(::getpid()) + "-.left");
+    const fs::path left = dir.path() / (kPrefix + std::to_string(::getpid()) + "-.leftxx");
     REQUIRE(make_dirs(left).ok());
     remove_left_folders(kPrefix, dir.path());
     CHECK_FALSE(fs::exists(left));
@@ -108,18 +108,29 @@ TEST_SUITE("held folder") {
       MESSAGE("left out: no namespaces of processes can be made here");
       return;
     }
-    const fs::path renamed = dir.path() / (std::string(kPrefix) + "4194304-.elsewhere");
+    const fs::path renamed = dir.path() / (std::string(kPrefix) + "4194304-.elsewh");
     fs::rename(elsewhere.path(), renamed);  // more than any number is
     remove_left_folders(kPrefix, dir.path());
     CHECK(fs::is_directory(renamed));
   }
 
+  TEST_CASE("what begins like ours and was made by somebody else is not touched") {
+    const TempDir dir = TempDir::create("held-test").value();
+    for (const char* name :
+         {"held-back", "held-campaign.TR9sZW", "held-1", "held-1-", "held-1-.abc", "held-12.abcdef",
+          "held-1-.abcdefg", "held-x1-.abcdef", "held-"}) {
+      REQUIRE(make_dirs(dir.path() / name).ok());
+      remove_left_folders(kPrefix, dir.path());
+      CHECK_MESSAGE(fs::is_directory(dir.path() / name), name);
+    }
+  }
+
   TEST_CASE("a link of that name is not followed") {
     const TempDir dir = TempDir::create("held-test").value();
     REQUIRE(make_dirs(dir.path() / "theirs").ok());
-    fs::create_directory_symlink(dir.path() / "theirs", dir.path() / "held-1-.link");
+    fs::create_directory_symlink(dir.path() / "theirs", dir.path() / "held-1-.linkxx");
     remove_left_folders(kPrefix, dir.path());
     CHECK(fs::is_directory(dir.path() / "theirs"));
-    CHECK(fs::is_symlink(dir.path() / "held-1-.link"));
+    CHECK(fs::is_symlink(dir.path() / "held-1-.linkxx"));
   }
 }

@@ -18,7 +18,8 @@ namespace proctor::cvdp {
 
 // How the container of one service ended.
 struct ServiceEnd {
-  std::string ended;  // exited, signalled, timed_out, memory, disk, cpu, cancelled, not_run (report.json)
+  std::string
+      ended;  // exited, signalled, timed_out, memory, disk, cpu, cancelled, not_run (report.json)
   int exit_code = 0;
   std::uint64_t wall_ms = 0;
   std::uint64_t timeout_ms = 0;

@@ -76,8 +76,9 @@ TEST_SUITE("scheduler") {
     };
     for (const auto& [word, say] : words) {
       for (const auto& [way, let_go] : ways) {
-        CAPTURE(word);
-        CAPTURE(way);
+        const std::string said = word, then = way;
+        CAPTURE(said);
+        CAPTURE(then);
         Desk desk(plan_of({0}));
         desk.start();
         desk.sync("w", 1);
@@ -123,7 +124,8 @@ TEST_SUITE("scheduler") {
     const std::pair<std::int64_t, std::int64_t> rows[] = {
         {kNow, kNow + 5}, {0, 253'402'300'799'000}, {1, kNow}, {kNow + 5, kNow}};
     for (const auto& [started, finished] : rows) {
-      CAPTURE(started);
+      const std::int64_t began = started;
+      CAPTURE(began);
       Desk desk(plan_of({0}));
       desk.now.wall = WallTime(kNow);
       desk.start();
@@ -137,7 +139,7 @@ TEST_SUITE("scheduler") {
       r.finished_ms = finished;
       desk.feed(ResultReceived{WorkerId("w"), r});
       REQUIRE(desk.facts<AttemptResult>().size() == 1);
-      const AttemptResult& kept = desk.facts<AttemptResult>()[0];
+      const AttemptResult kept = desk.facts<AttemptResult>()[0];
       CHECK(kept.started_ms == (started == kNow ? started : 0));
       CHECK(kept.finished_ms == (started == kNow ? finished : 0));
     }

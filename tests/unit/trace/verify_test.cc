@@ -176,7 +176,8 @@ TEST_SUITE("trace") {
   TEST_CASE("times that cannot be an attempt's are a problem") {
     const std::pair<std::int64_t, std::int64_t> rows[] = {
         {0, 253'402'300'799'000}, {-5, 10}, {1'770'000'003'000, 1'770'000'000'000}};
-    for (const auto& [started, finished] : rows) {
+    for (const auto& row : rows) {
+      const std::int64_t started = row.first, finished = row.second;
       CAPTURE(started);
       Sample s;
       s.forge([&](RunReport& r) {

@@ -42,7 +42,8 @@ MUTANTS = [
     ("assigned before the grant is durable", A,
      GRANT, GRANT + "\n  assigns_[*a.worker].push_back({a.id, a.ask});"),
     ("a late result sets the outcome", R,
-     "write(record_of(r, false, now_.wall)", "write(record_of(r, true, now_.wall)"),
+     "write(record_of(r, false, WallTime(0), now_.wall)",
+     "write(record_of(r, true, WallTime(0), now_.wall)"),
     ("a late result is acknowledged on sync before its commit", W,
      "if (late_writing_.contains(id)) continue;", ""),
     # ---- broken tasks and methods
@@ -100,14 +101,14 @@ MUTANTS = [
     ("a result of another epoch than its assignment's counts", R,
      "if (a->sent_to && !a->granted_to && r.epoch != epoch_)", "if (false)"),
     # ---- what is given back
-    ("what has begun may be given back", W, "if (a == nullptr || a->begun_in) continue;",
+    ("what has begun may be given back", W, "if (a == nullptr || has_begun(*a)) continue;",
      "if (a == nullptr) continue;"),
     ("anybody gives back", W, "if (!sent && !unclaimed) continue;", ""),
     ("giving back counts for nobody", W, "if (any && 0 < sync.slots) count_host_failure(w);", ""),
     ("leaving counts as a failure", W, "if (any && 0 < sync.slots) count_host_failure(w);",
      "if (any) count_host_failure(w);"),
     ("a goodbye gives back what has begun", W,
-     "assigned_to(a, w) && !a.begun_in && !e.spooled", "assigned_to(a, w) && !e.spooled"),
+     "assigned_to(a, w) && !has_begun(a) && !e.spooled", "assigned_to(a, w) && !e.spooled"),
     ("a goodbye gives back what is in the spool", W,
      "&& !e.spooled->contains(id))", ")"),
     # ---- money of attempts

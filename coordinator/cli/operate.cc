@@ -57,7 +57,7 @@ constexpr std::array<ActCommand, 9> kActCommands{{
      "release gives the worker work again. Without WORKER the whole campaign is finished so, as\n"
      "by an interrupt, and the coordinator ends; then: proctor resume."},
     {"cancel", "stop runs, or keep them from starting", Operand::kRuns, true,
-     "Examples:\n  proctor cancel my-campaign my-agent --reason \"its key has leaked\"\n"
+     "Example:\n  proctor cancel my-campaign my-agent --reason \"its key has leaked\"\n"
      "  proctor cancel my-campaign --where 'state=planned language=rust' --reason \"no compiler\"\n"
      "What they cost so far is charged. requeue takes those back that have no outcome."},
     {"requeue", "put cancelled or waiting runs in line again, now", Operand::kRuns, false,

@@ -209,14 +209,14 @@ TEST_SUITE("cvdp bad input") {
         {{"--network-name", "n"}, "no network in common"},
         {{"--copilot-refine", "m"}, "proctor cvdp refine"},
         // What upstream refuses too.
-        {{"-d", "-l"}, "--llm needs --model or --agent"},
+        {{"-d", "-l"}, "--llm needs --model, --agent or --agent-method"},
         {with_model({"-d", "-l"}), "exclude --golden and --no-patch"},
         {{"--force-agentic", "--force-copilot"}, "--force-"},
         {with_model({"-l", "-g", "i"}), "not both"},
         {{"-m", "local_export"}, "needs --prompts-responses-file"},
         {{"-m", "local_import", "--prompts-responses-file", "/no/such"}, kTaken},
         {with_model({"--prompts-responses-file", "f"}), "goes with --model local_"},
-        {{"-g", "i", "--prompts-responses-file", "f"}, "does not go with --agent"}};
+        {{"-g", "i", "--prompts-responses-file", "f"}, "does not go with an agent"}};
     ::unsetenv("OPENAI_USER_KEY");
     for (const Row& row : rows) {
       std::vector<std::string> args = {"cvdp", "run", "-f", file.string()};

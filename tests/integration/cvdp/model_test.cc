@@ -335,7 +335,7 @@ TEST_SUITE("cvdp model") {
       CHECK(out.exit_code == 2);
       CHECK_MESSAGE(contains(out.err, why), out.err);
     };
-    refused({"-l"}, "--llm needs --model or --agent");
+    refused({"-l"}, "--llm needs --model, --agent or --agent-method");
     refused({"-m", "x", "-g", "y"}, "not both");
     refused({"-m", "x", "-a", "y"}, "exclude each other");
     refused({"-m", "x", "-d"}, "exclude --golden and --no-patch");

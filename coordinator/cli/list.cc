@@ -66,7 +66,7 @@ Result<int> list(const Args& args) {
 
 std::string footer() {
   std::string out =
-      "Examples:\n"
+      "Example:\n"
       "  proctor list my-campaign --where 'method=my-agent outcome=failure'\n"
       "  proctor list my-campaign --where 'cost>0.50 (language=go,rust or time>2m)' --csv\n"
       "  proctor list my-campaign --where 'satisfied=no outcome=success'\n"

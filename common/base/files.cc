@@ -188,21 +188,29 @@ Status make_dirs(const fs::path& dir) {
   return ok_status();
 }
 
+// The folder itself first, for nearly always its parent is there: a walk from the root takes the
+// lock of each folder on the way, for which a worker's slots then wait for one another.
+static Status make_private_folder(const fs::path& dir) {
+  constexpr mode_t kOwnerOnly = 0700;
+  if (::mkdir(dir.c_str(), kOwnerOnly) == 0) return ok_status();
+  int e = errno;
+  if (e == ENOENT && dir.has_relative_path()) {
+    PROCTOR_CHECK_OK(make_private_folder(dir.parent_path()));
+    if (::mkdir(dir.c_str(), kOwnerOnly) == 0) return ok_status();
+    e = errno;
+  }
+  // A folder that is there is as its maker left it; a read-only or foreign one on the way, too.
+  std::error_code ec;
+  if (fs::is_directory(dir, ec)) return ok_status();
+  return errno_error("make folder " + dir.string(), e == EEXIST ? ENOTDIR : e);
+}
+
 Status make_private_dirs(const fs::path& dir) {
   std::error_code ec;
-  const fs::path absolute = fs::absolute(dir, ec).lexically_normal();
+  fs::path absolute = fs::absolute(dir, ec).lexically_normal();
   if (ec) return errno_error("make folder " + dir.string(), ec.value());
-  constexpr mode_t kOwnerOnly = 0700;
-  fs::path at;
-  for (const fs::path& part : absolute) {
-    at /= part;
-    if (::mkdir(at.c_str(), kOwnerOnly) == 0 || errno == EEXIST) continue;
-    // A read-only or foreign folder on the way that is there is none of our business.
-    if (const int e = errno; !fs::is_directory(at, ec))
-      return errno_error("make folder " + at.string(), e);
-  }
-  if (!fs::is_directory(absolute, ec)) return errno_error("make folder " + dir.string(), ENOTDIR);
-  return ok_status();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();  // it ended with a slash
+  return make_private_folder(absolute);
 }
 
 void spread_subfolders(const fs::path& dir) {

@@ -7,6 +7,27 @@
 namespace proctor {
 namespace {
 
+// The keys of one object so far.  Most objects have a handful, for which a look at each is cheaper
+// than a tree; one that a stranger made has as many as fit into its bytes.
+class Keys {
+ public:
+  // False: it was there.
+  bool add(const std::string& key) {
+    if (few_.size() < kFew) {
+      if (std::ranges::find(few_, key) != few_.end()) return false;
+      few_.push_back(key);
+      return true;
+    }
+    if (many_.empty()) many_.insert(few_.begin(), few_.end());
+    return many_.insert(key).second;
+  }
+
+ private:
+  static constexpr std::size_t kFew = 24;
+  std::vector<std::string> few_;
+  std::set<std::string> many_;
+};
+
 // Builds the value through nlohmann's own DOM builder and refuses what it would let pass:
 // duplicate keys and depth.
 class StrictSax : public nlohmann::json_sax<Json> {
@@ -27,7 +48,7 @@ class StrictSax : public nlohmann::json_sax<Json> {
     return enter() && dom_.start_object(n);
   }
   bool key(string_t& k) override {
-    if (!keys_.back().insert(k).second) return refuse("duplicate key \"" + k.substr(0, 80) + "\"");
+    if (!keys_.back().add(k)) return refuse("duplicate key \"" + k.substr(0, 80) + "\"");
     return dom_.key(k);
   }
   bool end_object() override {
@@ -55,7 +76,7 @@ class StrictSax : public nlohmann::json_sax<Json> {
   nlohmann::detail::json_sax_dom_parser<Json> dom_;
   std::size_t depth_max_;
   std::size_t depth_ = 0;
-  std::vector<std::set<std::string>> keys_;
+  std::vector<Keys> keys_;
   std::string why_;
 };
 
@@ -83,29 +104,57 @@ bool is_ascii(const std::string& s) {
   return std::ranges::all_of(s, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 // RFC 8785 orders keys by UTF-16 code units; for ASCII that is byte order.
-bool utf16_less(const std::string* a, const std::string* b) {
-  if (is_ascii(*a) && is_ascii(*b)) return *a < *b;
-  return utf16(*a) < utf16(*b);
+bool utf16_less(const std::string& a, const std::string& b) {
+  if (is_ascii(a) && is_ascii(b)) return a < b;
+  return utf16(a) < utf16(b);
 }
 
 constexpr std::int64_t kSafeInteger = (std::int64_t{1} << 53) - 1;
 
+// nlohmann escapes exactly what RFC 8785 asks: ", \, and controls (\b \t \n \f \r, \u00xx).
+Status write_text(const std::string& text, std::string& out) {
+  const bool plain = std::ranges::all_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return 0x20 <= byte && byte < 0x7F && c != '"' && c != '\\';
+  });
+  if (plain) {
+    out += '"';
+    out += text;
+    out += '"';
+    return ok_status();
+  }
+  try {
+    out += Json(text).dump();
+  } catch (const Json::exception& e) {
+    return Error{Errc::kInvalid, "string is not UTF-8"};
+  }
+  return ok_status();
+}
+
+Status write(const Json& v, std::string& out);
+
+Status write_object(const Json::object_t& object, std::string& out) {
+  using Item = const Json::object_t::value_type*;
+  std::vector<Item> items;
+  items.reserve(object.size());
+  for (const auto& item : object) items.push_back(&item);
+  const auto before = [](Item a, Item b) { return utf16_less(a->first, b->first); };
+  if (!std::ranges::is_sorted(items, before)) std::ranges::sort(items, before);
+  out += '{';
+  for (const Item item : items) {
+    if (item != items.front()) out += ',';
+    PROCTOR_CHECK_OK(write_text(item->first, out));
+    out += ':';
+    PROCTOR_CHECK_OK(write(item->second, out));
+  }
+  out += '}';
+  return ok_status();
+}
+
 Status write(const Json& v, std::string& out) {
   switch (v.type()) {
-    case Json::value_t::object: {
-      std::vector<const std::string*> keys;
-      for (const auto& item : v.items()) keys.push_back(&item.key());
-      std::ranges::sort(keys, utf16_less);
-      out += '{';
-      for (const std::string* k : keys) {
-        if (k != keys.front()) out += ',';
-        PROCTOR_CHECK_OK(write(Json(*k), out));
-        out += ':';
-        PROCTOR_CHECK_OK(write(v[*k], out));
-      }
-      out += '}';
-      return ok_status();
-    }
+    case Json::value_t::object:
+      return write_object(v.get_ref<const Json::object_t&>(), out);
     case Json::value_t::array: {
       out += '[';
       bool first = true;
@@ -127,13 +176,7 @@ Status write(const Json& v, std::string& out) {
       out += std::to_string(v.get<std::uint64_t>());
       return ok_status();
     case Json::value_t::string:
-      // nlohmann escapes exactly what RFC 8785 asks: ", \, and controls (\b \t \n \f \r, \u00xx).
-      try {
-        out += v.dump();
-      } catch (const Json::exception& e) {
-        return Error{Errc::kInvalid, "string is not UTF-8"};
-      }
-      return ok_status();
+      return write_text(v.get_ref<const std::string&>(), out);
     case Json::value_t::boolean:
       out += v.get<bool>() ? "true" : "false";
       return ok_status();

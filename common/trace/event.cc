@@ -60,7 +60,8 @@ Status check_keys(const Json& event) {
   return ok_status();
 }
 
-Result<Event> read_event(const Json& json) {
+// Takes the payload, of which nothing is left then.
+Result<Event> read_event(Json& json) {
   PROCTOR_CHECK_OK(check_keys(json));
   Event e;
   PROCTOR_TRY(e.seq, read_count(json, "seq"));
@@ -72,7 +73,7 @@ Result<Event> read_event(const Json& json) {
   PROCTOR_TRY(e.type, read_string(json, "type"));
   PROCTOR_TRY(const std::string prev, read_string(json, "prev"));
   PROCTOR_TRY(e.prev, Digest::from_hex(prev));
-  e.payload = json["payload"];
+  e.payload = std::move(json["payload"]);
   return e;
 }
 
@@ -117,8 +118,8 @@ Result<SealedEvent> seal_event(const Event& event) {
 }
 
 Result<Event> EventChain::accept(std::string_view line) {
-  PROCTOR_TRY(const Json json, parse_json(line, {.bytes_max = limits::kEventBytes,
-                                                 .depth_max = limits::kConfigDepth}));
+  PROCTOR_TRY(Json json, parse_json(line, {.bytes_max = limits::kEventBytes,
+                                           .depth_max = limits::kConfigDepth}));
   PROCTOR_TRY(Event event, read_event(json));
   if (event.seq != length_)
     return invalid("seq " + std::to_string(event.seq) + " where " + std::to_string(length_) +

@@ -33,7 +33,7 @@ void JsonFields::refuse(std::string_view key, std::string_view what) {
 }
 
 const Json* JsonFields::find(const char* key, Json::value_t kind, std::string_view expected) {
-  seen_.insert(key);
+  seen_.emplace_back(key);
   const auto it = json_.find(key);
   if (it == json_.end()) {
     refuse(key, "missing");
@@ -95,7 +95,7 @@ Digest JsonFields::digest(const char* key) {
 std::optional<Digest> JsonFields::optional_digest(const char* key) {
   const auto it = json_.find(key);
   if (it != json_.end() && it->is_null()) {
-    seen_.insert(key);
+    seen_.emplace_back(key);
     return std::nullopt;
   }
   return digest(key);
@@ -104,7 +104,7 @@ std::optional<Digest> JsonFields::optional_digest(const char* key) {
 std::optional<std::string> JsonFields::optional_text(const char* key) {
   const auto it = json_.find(key);
   if (it != json_.end() && it->is_null()) {
-    seen_.insert(key);
+    seen_.emplace_back(key);
     return std::nullopt;
   }
   return text(key);
@@ -134,7 +134,8 @@ const Json& JsonFields::array(const char* key) {
 
 Status JsonFields::finish() {
   for (const auto& item : json_.items()) {
-    if (!seen_.contains(item.key())) refuse(printable(item.key(), 80), "unknown field");
+    if (std::ranges::find(seen_, item.key()) == seen_.end())
+      refuse(printable(item.key(), 80), "unknown field");
   }
   if (!error_.empty()) return Error{Errc::kInvalid, error_};
   return ok_status();

@@ -43,7 +43,7 @@ class JsonFields {
   const Json* find(const char* key, Json::value_t kind, std::string_view expected);
   const Json& json_;
   std::string path_;
-  std::set<std::string> seen_;
+  std::vector<std::string> seen_;  // the keys that were asked for, some twice
   std::string error_;
 };
 

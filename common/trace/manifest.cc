@@ -285,6 +285,10 @@ Result<ManifestInputs> read_manifest(const Json& manifest) {
 
 Status check_manifest(const Json& manifest) {
   PROCTOR_TRY(const ManifestInputs m, read_manifest(manifest));
+  return check_manifest(m);
+}
+
+Status check_manifest(const ManifestInputs& m) {
   const auto missing = [](std::string_view field, std::string_view what = "empty") -> Status {
     return Error{Errc::kInvalid, std::string(field) + ": " + std::string(what)};
   };

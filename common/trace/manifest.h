@@ -103,5 +103,6 @@ Result<ManifestInputs> read_manifest(const Json& manifest);
 // also a tree that differs from the expected one, a seed deviation without its reason, an image
 // that docker needs.  A run whose manifest fails this is invalid.
 Status check_manifest(const Json& manifest);
+Status check_manifest(const ManifestInputs& m);
 
 }  // namespace proctor

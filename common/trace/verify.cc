@@ -148,7 +148,7 @@ class Verifier {
       problem(kManifestFile, "not written as canonical JSON");
     const Result<ManifestInputs> m = read_manifest(*json);
     if (!m.ok()) return problem(kManifestFile, m.error().detail);
-    const Status complete = check_manifest(*json);
+    const Status complete = check_manifest(*m);
     if (!complete.ok() && r.outcome != RunOutcome::kInvalid)
       problem(kManifestFile, complete.error().detail + "; such a run is invalid (R047)");
     check_identity(*m);
@@ -188,12 +188,12 @@ class Verifier {
     std::string_view rest = *bytes;
     for (std::uint64_t line = 1; !rest.empty() && !broken; ++line) {
       const std::size_t end = rest.find('\n');
-      const Result<Event> event = chain.accept(rest.substr(0, end));
+      Result<Event> event = chain.accept(rest.substr(0, end));
       if (end == std::string_view::npos) problem(kEventsFile, "the last line has no end", line);
       // After the first broken link nothing that follows can be told from a forgery.
       broken = !event.ok() || end == std::string_view::npos;
       if (!event.ok()) problem(kEventsFile, event.error().detail, line);
-      if (!broken) manifest_seen = check_event(*event, line) || manifest_seen;
+      if (!broken) manifest_seen = check_event(std::move(*event), line) || manifest_seen;
       rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
     }
     result_.events = chain.length();
@@ -209,15 +209,15 @@ class Verifier {
   }
 
   // Whether it is the event that binds the manifest into the chain.
-  bool check_event(const Event& event, std::uint64_t line) {
+  bool check_event(Event event, std::uint64_t line) {
     if (event.type == "acceptance" && event.actor == Actor::kHarness) {
       const auto id = event.payload.find("id");
       if (id == event.payload.end() || !id->is_string())
         problem(kEventsFile, "an acceptance event names no check", line);
-      else if (!told_.emplace(id->get<std::string>(), Told{line, event.payload}).second)
-        problem(kEventsFile,
-                "a second acceptance event of check " + printable(id->get<std::string>(), 100),
-                line);
+      else if (const std::string check = id->get<std::string>(); told_.contains(check))
+        problem(kEventsFile, "a second acceptance event of check " + printable(check, 100), line);
+      else
+        told_.emplace(check, Told{line, std::move(event.payload)});
       return false;
     }
     if (event.type != "manifest.written") return false;

@@ -35,13 +35,11 @@ Result<Digest> digest_of_file(const fs::path& path) {
 // not read it, which says nothing of it.
 Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage& result,
                                   const ArchiveStore::Identity& identity) {
-  const Result<std::string> bytes = read_file(dir / "report.json", kReportBytes);
-  if (!bytes.ok() && bytes.error().code == Errc::kUnavailable) return bytes.error();
-  if (!bytes.ok()) return "report.json: " + bytes.error().detail;
-  if (sha256(*bytes) != result.report)
-    return std::string("report.json does not have the promised digest");
-  const Result<RunReport> report = parse_report(*bytes);
-  if (!report.ok()) return "report.json: " + report.error().detail;
+  // What `proctor verify` would hold against it later is held against it now.
+  const VerifyResult found = verify_run(dir, result.report, identity.price);
+  if (found.unreadable) return Error{Errc::kUnavailable, to_string(found.problems.front())};
+  if (!found.report) return to_string(found.problems.front());
+  const RunReport* const report = &*found.report;
   if (report->campaign != identity.campaign)
     return std::string("report.json is of another campaign");
   const std::string named =
@@ -61,9 +59,6 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
           wrong_times(result.started_ms, result.finished_ms, identity.granted, identity.now);
       !wrong.empty())
     return wrong;
-  // What `proctor verify` would hold against it later is held against it now.
-  const VerifyResult found = verify_run(dir, result.report, identity.price);
-  if (found.unreadable) return Error{Errc::kUnavailable, to_string(found.problems.front())};
   return found.ok() ? std::string() : to_string(found.problems.front());
 }
 

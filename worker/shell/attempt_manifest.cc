@@ -133,7 +133,7 @@ Json AttemptRun::manifest() const {
   m.run_seed = input_.assignment.seed;
   m.seed_deviation = input_.settings->seed_deviation;
   m.started_ms = out_.started_ms;
-  const HostFacts host = host_facts();
+  static const HostFacts host = host_facts();  // of a machine, which stays the same
   m.cpu_class = host.cpu_class;
   m.memory_class = host.memory_class;
   m.kernel = host.kernel;

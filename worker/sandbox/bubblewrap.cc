@@ -266,11 +266,12 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   PROCTOR_TRY(HeldFolder files, make_runtime_folder(kEtcPrefix));
   view.etc = files.path() / "etc";
   view.init = files.path() / "init";
+  view.empty = files.path() / "empty";
+  const fs::path empty = view.empty;
+  PROCTOR_CHECK_OK(make_dirs(empty));
   PROCTOR_CHECK_OK(make_dirs(view.etc));
   PROCTOR_CHECK_OK(fill_etc(view.etc));
   PROCTOR_CHECK_OK(write_file(view.init, oci_init_program(), Durability::kLazy, /*mode=*/0755));
-  const fs::path empty = files.path() / "empty";
-  PROCTOR_CHECK_OK(make_dirs(empty));
   PROCTOR_TRY(std::string seccomp, make_seccomp_program(Programs::kNative));
   auto shared = std::make_shared<Shared>(
       std::move(view), std::move(seccomp),

@@ -53,8 +53,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   // name. All of it read-only is one mount instead of eight, which were a quarter of bwrap's time;
   // a process loses the words about itself (oom_score_adj, the names of its other threads).
   for (const std::string& at : host.proc_masked_files) add({"--ro-bind", "/dev/null", at});
-  for (const std::string& at : host.proc_masked_dirs)
-    add({"--perms", "0555", "--tmpfs", at, "--remount-ro", at});
+  for (const std::string& at : host.proc_masked_dirs) add({"--ro-bind", host.empty.string(), at});
   add({"--remount-ro", "/proc"});
   add_devices(host, a);
   for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});

@@ -21,6 +21,7 @@ struct HostView {
   std::vector<std::string> dirs;                           // "/usr", and "/bin" where it is real
   fs::path etc;                                            // our /etc
   fs::path init;                                           // our first process, shown at /init
+  fs::path empty;                                          // a folder, shown over others
   // What is shown as /dev, terminals of its own in it (devices.h); empty: bwrap makes one of the
   // host's files.  Then `terminals` is shown as /dev/pts, unless it is empty too.
   fs::path dev, terminals;

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kPlaces = 24;  // of each kind; a contract with more gets the whole host
 constexpr const char* kEtc = "/etc";
 constexpr const char* kInit = "/init";
+constexpr const char* kEmpty = "/empty";
 constexpr const char* kDev = "/dev";
 constexpr const char* kTerminals = "/dev/pts";
 constexpr const char* kTerminalsAlone = "/pts";
@@ -51,6 +52,7 @@ class HostMaker {
     PROCTOR_CHECK_OK(show_devices());
     PROCTOR_CHECK_OK(bind_file(host.init.string(), kInit));
     PROCTOR_CHECK_OK(make_dirs(root_ / "tmp"));  // bwrap builds there
+    PROCTOR_CHECK_OK(make_dirs(root_.string() + kEmpty));
     for (std::size_t i = 0; i < kPlaces; ++i) {
       PROCTOR_CHECK_OK(make_dirs(root_.string() + place("folder", i)));
       PROCTOR_CHECK_OK(make_dirs(root_ / "file"));
@@ -128,6 +130,7 @@ Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
   HostView view = host;
   view.etc = kEtc;
   view.init = kInit;
+  view.empty = kEmpty;
   if (own_devices) view.dev = kDev;
   view.terminals = own_devices ? kTerminals : kTerminalsAlone;
   view.etc_shown.clear();

@@ -20,7 +20,8 @@ namespace {
 
 // By the group too: looking through all of /proc for them costs more than many a command.
 std::vector<pid_t> pids_inside(const Cgroup& group, pid_t root) {
-  if (auto counted = group.processes()) return *std::move(counted);
+  if (auto counted = group.processes(); !counted.ok() || *counted)
+    return counted.ok() ? **std::move(counted) : std::vector<pid_t>();  // asked again soon
   std::vector<pid_t> out;
   for (const TreeMember& member : tree_below(root)) out.push_back(member.pid);
   return out;
@@ -28,7 +29,8 @@ std::vector<pid_t> pids_inside(const Cgroup& group, pid_t root) {
 
 // By the group's count; without one the living processes and those they have buried.
 std::optional<milliseconds> cpu_time_inside(const Cgroup& group, pid_t root) {
-  if (const auto counted = group.cpu_time()) return counted;
+  const auto counted = group.cpu_time();
+  if (!counted.ok() || *counted) return counted.ok() ? *counted : std::nullopt;
   return cpu_time_of_tree(root);
 }
 
@@ -83,10 +85,10 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   PROCTOR_CHECK_OK(err.status());
   outcome.wall = end->wall;
   // By the group also what nobody inside has waited for.
-  const auto counted = group.cpu_time();
+  PROCTOR_TRY(const std::optional<milliseconds> counted, group.cpu_time());
   outcome.cpu = box->cpu_by_group ? counted.value_or(end->cpu)
                                   : std::max(end->cpu, counted.value_or(milliseconds(0)));
-  outcome.memory_peak = group.memory_peak();
+  PROCTOR_TRY(outcome.memory_peak, group.memory_peak());
   outcome.memory_peak -= std::min(outcome.memory_peak, box->runtime_memory);
   outcome.stdout_bytes = out.total();
   outcome.stderr_bytes = err.total();
@@ -129,9 +131,12 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
   }
   set_exit(out, end.exit_code.value_or(128 + SIGKILL));
   // A command that lives with the loss of a child has not failed for memory.
-  if (0 < box.group.oom_kills() && out.exit_code != 0) {
-    out.end = End::kMemory;
-    return ok_status();
+  if (out.exit_code != 0) {
+    PROCTOR_TRY(const std::uint64_t kills, box.group.oom_kills());
+    if (0 < kills) {
+      out.end = End::kMemory;
+      return ok_status();
+    }
   }
   // By the kernel's own count of one process, before anybody looked.
   if (out.end == End::kSignalled && (out.signal == SIGXCPU || out.signal == SIGKILL) &&

@@ -42,7 +42,7 @@ bool limited(const CgroupPlace& place, std::string_view file) {
   fs::path dir = place.mount + place.own;
   const fs::path top = place.mount;
   for (; dir != top && dir.has_relative_path(); dir = dir.parent_path()) {
-    const std::string text = read_control(dir / file);
+    const std::string text = control_text(dir / file);
     // Version 1 memory shows "none" as the largest page-aligned number.
     if (!text.empty() && !text.starts_with("max") && !text.starts_with("-1") &&
         control_number(text) < (std::uint64_t{1} << 62)) {
@@ -68,7 +68,7 @@ bool names_controller(std::string_view list, std::string_view controller) {
 // To the groups below.  Only those that it has itself: asked for another one too, the kernel passes
 // on none at all, and systemd delegates some of them only.
 void pass_on_controllers(const fs::path& group) {
-  const std::string has = read_control(group / "cgroup.controllers");
+  const std::string has = control_text(group / "cgroup.controllers");
   std::string wanted;
   for (const char* c : kV2Controllers)
     if (names_controller(has, c)) wanted += (wanted.empty() ? "+" : " +") + std::string(c);
@@ -142,28 +142,34 @@ Cgroup::~Cgroup() {
   }
 }
 
-std::uint64_t Cgroup::memory_peak() const {
-  const std::uint64_t peak = set_.memory_peak();
+Result<std::uint64_t> Cgroup::memory_peak() const {
+  PROCTOR_TRY(const std::uint64_t peak, set_.memory_peak());
   // What was there before is page cache of others, unless all was needed and it had to go.
   if (peak == 0 || (0 < set_.memory_limit && set_.memory_limit <= peak)) return peak;
   return std::max(peak - std::min(peak, set_.memory_before), kPage);
 }
 
-std::uint64_t Cgroup::oom_kills() const {
+Result<std::uint64_t> Cgroup::oom_kills() const {
   return set_.oom_kills();
 }
 
-std::optional<std::chrono::milliseconds> Cgroup::cpu_time() const {
-  const auto total = set_.cpu_total();
-  if (!total) return std::nullopt;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(*total - set_.cpu_before);
+Result<std::optional<std::chrono::milliseconds>> Cgroup::cpu_time() const {
+  using std::chrono::milliseconds;
+  std::optional<milliseconds> out;
+  PROCTOR_TRY(const auto total, set_.cpu_total());
+  if (total) out = std::chrono::duration_cast<milliseconds>(*total - set_.cpu_before);
+  return out;
 }
 
-std::optional<std::vector<pid_t>> Cgroup::processes() const {
-  for (const char* controller : {"pids", "memory", "unified"})
-    if (const auto d = set_.dirs.find(controller); d != set_.dirs.end())
-      return members_of_group(d->second);
-  return std::nullopt;
+Result<std::optional<std::vector<pid_t>>> Cgroup::processes() const {
+  std::optional<std::vector<pid_t>> out;
+  for (const char* controller : {"pids", "memory", "unified"}) {
+    const auto d = set_.dirs.find(controller);
+    if (d == set_.dirs.end()) continue;
+    PROCTOR_TRY(out, members_of_group(d->second));
+    break;
+  }
+  return out;
 }
 
 bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
@@ -179,7 +185,19 @@ bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
         moved.insert(pid);
     if (moved.size() == before) break;
   }
+  let_strangers_go(inside);
   return write_control(freezer_ / "freezer.state", "FROZEN");
+}
+
+// Only by its number can a process be moved, and that may have gone to somebody else since it was
+// listed.  In the group nobody stands still yet: whoever is in it and not inside leaves it again.
+void Cgroup::let_strangers_go(const std::function<std::vector<pid_t>()>& inside) const {
+  const Result<std::vector<pid_t>> in = members_of_group(freezer_);
+  if (!in.ok() || in->empty()) return;
+  const std::vector<pid_t> ours = inside();
+  for (const pid_t pid : *in)
+    if (std::find(ours.begin(), ours.end(), pid) == ours.end())
+      write_control(freezer_.parent_path() / "cgroup.procs", std::to_string(pid));
 }
 
 void Cgroup::thaw() {
@@ -217,8 +235,8 @@ bool CgroupHost::add(const std::string& controller, const fs::path& base,
 }
 
 CgroupLayout cgroups_here() {
-  return parse_cgroup_layout(read_control("/proc/self/mountinfo"),
-                             read_control("/proc/self/cgroup"));
+  return parse_cgroup_layout(control_text("/proc/self/mountinfo"),
+                             control_text("/proc/self/cgroup"));
 }
 
 CgroupHost CgroupHost::detect(std::string_view owner) {
@@ -251,7 +269,7 @@ CgroupHost CgroupHost::at(const CgroupLayout& layout, std::string_view owner) {
   pass_on_controllers(base);
   if (!host.add("unified", base, name)) return host;
   const fs::path mine = host.parents_["unified"];
-  const std::string passed_on = read_control(mine / "cgroup.subtree_control");
+  const std::string passed_on = control_text(mine / "cgroup.subtree_control");
   for (const char* c : kV2Controllers) {
     if (names_controller(passed_on, c)) host.parents_[c] = mine;
   }
@@ -421,7 +439,7 @@ std::size_t CgroupHost::sweep_owner(const std::string& owner,
     for (fs::directory_iterator it(base / owner, ec), end; !ec && it != end; it.increment(ec))
       if (it->is_directory(ec) && !it->is_symlink(ec)) groups.push_back(it->path());
     for (const fs::path& group : groups) {
-      if (!members_of_group(group).empty()) continue;
+      if (const auto in = members_of_group(group); !in.ok() || !in->empty()) continue;
       if (::rmdir(group.c_str()) == 0) ++removed;
     }
     ::rmdir((base / owner).c_str());

@@ -43,14 +43,16 @@ class Cgroup {
   // A process of one thread enters by writing "0" to each of these (a child does, between fork and
   // exec).
   const std::vector<UniqueFd>& doors() const { return set_.doors; }
+  // kUnavailable: the host had no descriptor or memory to look with.
   // Without what the group held already when it was made or used again; 0: not known.
-  std::uint64_t memory_peak() const;
-  std::uint64_t oom_kills() const;
-  std::optional<std::chrono::milliseconds> cpu_time() const;
+  Result<std::uint64_t> memory_peak() const;
+  Result<std::uint64_t> oom_kills() const;
+  Result<std::optional<std::chrono::milliseconds>> cpu_time() const;
   // Who is inside now, by the host's numbers; none: nobody counts them here.
-  std::optional<std::vector<pid_t>> processes() const;
+  Result<std::optional<std::vector<pid_t>>> processes() const;
   // Stops everything inside, unseen by it.  On version 1 `inside` says who that is, and is asked
-  // until nobody new turns up.  False: this host has no freezer for us, nothing was done.
+  // until nobody new turns up; whoever else has come in by a number that was theirs stands still
+  // for no moment.  False: this host has no freezer for us, nothing was done.
   bool freeze(const std::function<std::vector<pid_t>()>& inside);
   void thaw();
   // Sends SIGKILL to all that is inside now, frozen or not.
@@ -60,6 +62,7 @@ class Cgroup {
 
  private:
   friend class CgroupHost;
+  void let_strangers_go(const std::function<std::vector<pid_t>()>& inside) const;
   CgroupSet set_;
   std::weak_ptr<CgroupPool> pool_;  // of the host that made it, where it can be used again
   fs::path freezer_;                // version 1: made when it is first needed

@@ -32,52 +32,61 @@ void give_back_memory(const CgroupSet& set) {
   if (const auto m = set.dirs.find("memory"); m != set.dirs.end())
     write_control(m->second / "memory.force_empty", "0");
   if (const auto u = set.dirs.find("unified"); u != set.dirs.end())
-    write_control(u->second / "memory.reclaim", std::to_string(set.memory_held()));
+    if (const auto held = set.memory_held(); held.ok())
+      write_control(u->second / "memory.reclaim", std::to_string(*held));
 }
 
 }  // namespace
 
-std::uint64_t CgroupSet::memory_held() const {
+Result<std::uint64_t> CgroupSet::memory_held() const {
   if (const auto m = dirs.find("memory"); m != dirs.end())
-    return control_number(read_control(m->second / "memory.usage_in_bytes"));
+    return read_control_number(m->second / "memory.usage_in_bytes");
   if (const auto u = dirs.find("unified"); u != dirs.end())
-    return control_number(read_control(u->second / "memory.current"));
-  return 0;
+    return read_control_number(u->second / "memory.current");
+  return std::uint64_t{0};
 }
 
 bool CgroupSet::holds_much() const {
-  if (kHeldMax < memory_held()) return true;
+  const auto held = memory_held();
+  if (!held.ok() || kHeldMax < *held) return true;
   const auto m = dirs.find("memory");
-  return m != dirs.end() &&
-         kSocketsHeldMax <
-             control_number(read_control(m->second / "memory.kmem.tcp.usage_in_bytes"));
+  if (m == dirs.end()) return false;
+  const auto sockets = read_control_number(m->second / "memory.kmem.tcp.usage_in_bytes");
+  return !sockets.ok() || kSocketsHeldMax < *sockets;
 }
 
-std::uint64_t CgroupSet::memory_peak() const {
+Result<std::uint64_t> CgroupSet::memory_peak() const {
   if (peak.valid()) return control_number(read_from_start(peak.get()));
   if (const auto m = dirs.find("memory"); m != dirs.end())
-    return control_number(read_control(m->second / "memory.max_usage_in_bytes"));
+    return read_control_number(m->second / "memory.max_usage_in_bytes");
   if (const auto u = dirs.find("unified"); u != dirs.end())
-    return control_number(read_control(u->second / "memory.peak"));  // since Linux 5.19
-  return 0;
+    return read_control_number(u->second / "memory.peak");  // since Linux 5.19
+  return std::uint64_t{0};
 }
 
-std::uint64_t CgroupSet::oom_kills() const {
+Result<std::uint64_t> CgroupSet::oom_kills() const {
+  fs::path file;
   if (const auto m = dirs.find("memory"); m != dirs.end())
-    return keyed_control_number(read_control(m->second / "memory.oom_control"), "oom_kill");
-  if (const auto u = dirs.find("unified"); u != dirs.end())
-    return keyed_control_number(read_control(u->second / "memory.events"), "oom_kill");
-  return 0;
+    file = m->second / "memory.oom_control";
+  else if (const auto u = dirs.find("unified"); u != dirs.end())
+    file = u->second / "memory.events";
+  else
+    return std::uint64_t{0};
+  PROCTOR_TRY(const std::string text, read_control(file));
+  return keyed_control_number(text, "oom_kill");
 }
 
-std::optional<std::chrono::microseconds> CgroupSet::cpu_total() const {
-  if (const auto a = dirs.find("cpuacct"); a != dirs.end())
-    return std::chrono::microseconds(control_number(read_control(a->second / "cpuacct.usage")) /
-                                     1'000);
-  if (const auto u = dirs.find("unified"); u != dirs.end())
-    return std::chrono::microseconds(
-        keyed_control_number(read_control(u->second / "cpu.stat"), "usage_usec"));
-  return std::nullopt;
+Result<std::optional<std::chrono::microseconds>> CgroupSet::cpu_total() const {
+  using std::chrono::microseconds;
+  std::optional<microseconds> out;
+  if (const auto a = dirs.find("cpuacct"); a != dirs.end()) {
+    PROCTOR_TRY(const std::uint64_t ns, read_control_number(a->second / "cpuacct.usage"));
+    out = microseconds(ns / 1'000);
+  } else if (const auto u = dirs.find("unified"); u != dirs.end()) {
+    PROCTOR_TRY(const std::string text, read_control(u->second / "cpu.stat"));
+    out = microseconds(keyed_control_number(text, "usage_usec"));
+  }
+  return out;
 }
 
 bool CgroupSet::begin_anew() {
@@ -88,8 +97,11 @@ bool CgroupSet::begin_anew() {
     return false;
   // Every text resets it; before Linux 6.12 none does.
   if (peak.valid() && ::write(peak.get(), "0", 1) != 1) return false;
-  memory_before = memory_held();
-  cpu_before = cpu_total().value_or(std::chrono::microseconds(0));
+  const auto held = memory_held();
+  const auto cpu = cpu_total();
+  if (!held.ok() || !cpu.ok()) return false;
+  memory_before = *held;
+  cpu_before = cpu->value_or(std::chrono::microseconds(0));
   return true;
 }
 
@@ -127,8 +139,12 @@ std::optional<CgroupSet> CgroupPool::take(const std::string& limits) {
 }
 
 void CgroupPool::put(CgroupSet set) {
-  set.again = set.again && set.oom_kills() == 0;  // a count that never goes back
-  if (!set.again) return 0 < set.memory_held() ? empty_later(std::move(set)) : set.remove();
+  const auto kills = set.oom_kills();
+  set.again = set.again && kills.ok() && *kills == 0;  // a count that never goes back
+  if (!set.again) {
+    const auto held = set.memory_held();
+    return held.ok() && *held == 0 ? set.remove() : empty_later(std::move(set));
+  }
   CgroupSet oldest;
   {
     const std::lock_guard lock(mutex_);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -34,15 +35,15 @@ struct CgroupSet {
   std::chrono::microseconds cpu_before{0};
 
   // What it holds now, in bytes.
-  std::uint64_t memory_held() const;
+  Result<std::uint64_t> memory_held() const;
   // More than whoever comes next should begin with.
   bool holds_much() const;
   // The most that it held since its counters began; 0: not known.
-  std::uint64_t memory_peak() const;
-  std::uint64_t oom_kills() const;
-  // CPU time since the group was made.
-  std::optional<std::chrono::microseconds> cpu_total() const;
-  // All counters begin anew.  False: they cannot, or the group is gone.
+  Result<std::uint64_t> memory_peak() const;
+  Result<std::uint64_t> oom_kills() const;
+  // CPU time since the group was made; none: nobody counts it here.
+  Result<std::optional<std::chrono::microseconds>> cpu_total() const;
+  // All counters begin anew.  False: they cannot, or the group is gone, or cannot be read.
   bool begin_anew();
   // With whoever is in it.
   void remove();

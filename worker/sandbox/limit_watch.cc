@@ -44,7 +44,10 @@ std::vector<LimitWatch::Kind> LimitWatch::kinds() {
                      return used && spec_->cpu < *used;
                    }});
   if (host_.memory && 0 < spec_->memory_bytes)
-    out.push_back({Passed::kMemory, [this](Stop) { return spec_->memory_bytes < host_.memory(); }});
+    out.push_back({Passed::kMemory, [this](Stop) {
+                     const auto held = host_.memory();
+                     return held && spec_->memory_bytes < *held;
+                   }});
   if (sockets_watched(*spec_))
     out.push_back({Passed::kMemory, [this](Stop) { return sockets_.passed(host_.inside); }});
   if (disk_watched(*spec_)) {

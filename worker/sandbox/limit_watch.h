@@ -32,8 +32,9 @@ class LimitWatch {
     std::function<std::optional<std::chrono::milliseconds>()> cpu_time;
     // Its processes, by the host's numbers.
     std::function<std::vector<pid_t>()> inside;
-    // Of all of them together; absent where the kernel keeps this limit.
-    std::function<std::uint64_t()> memory{};
+    // Of all of them together, none where it cannot be known now; absent where the kernel keeps
+    // this limit.
+    std::function<std::optional<std::uint64_t>()> memory{};
     SocketUse::Counts sockets = SocketUse::Counts::kUncharged;
   };
   // `spec` outlives it.

@@ -43,15 +43,18 @@ std::uint64_t proportional_bytes(std::string_view smaps_rollup) {
   return out;
 }
 
-std::uint64_t memory_of(const std::vector<pid_t>& processes) {
+std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes) {
   std::uint64_t out = 0;
   for (const pid_t pid : processes) {
     const fs::path dir = "/proc/" + std::to_string(pid);
-    if (const auto rollup = read_file(dir / "smaps_rollup", kProcFile); rollup.ok()) {
+    const auto rollup = read_file(dir / "smaps_rollup", kProcFile);
+    if (rollup.ok()) {
       out += proportional_bytes(*rollup);
-    } else if (const auto statm = read_file(dir / "statm", kProcFile); statm.ok()) {
-      out += own_bytes(*statm);
+      continue;
     }
+    const auto statm = read_file(dir / "statm", kProcFile);
+    if (statm.ok()) out += own_bytes(*statm);
+    if (!statm.ok() && statm.error().code == Errc::kExhausted) return std::nullopt;
   }
   return out;
 }

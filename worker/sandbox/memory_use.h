@@ -7,12 +7,14 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace proctor {
 
-std::uint64_t memory_of(const std::vector<pid_t>& processes);
+// None: the host had no descriptor or memory to look with.
+std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes);
 // Of the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
 std::uint64_t proportional_bytes(std::string_view smaps_rollup);
 

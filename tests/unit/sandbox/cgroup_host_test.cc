@@ -1,8 +1,14 @@
 // Which limits a host's control groups can keep, on trees of plain files that hold what a kernel
 // would show; the files that a kernel makes in a new group are there before.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "worker/sandbox/cgroup.h"
+#include "worker/sandbox/cgroup_files.h"
+#include "worker/sandbox/memory_use.h"
 
 using namespace proctor;
 
@@ -49,6 +55,22 @@ class FakeGroups {
   TempDir dir_ = TempDir::create("groups").value();
 };
 
+// While it lives this process opens nothing more.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit none{0, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 CgroupLimits all_limits() {
   CgroupLimits out;
   out.memory_bytes = 1 << 20;
@@ -77,9 +99,9 @@ TEST_SUITE("cgroup host") {
     fake.put("unified/proctor/me/run/memory.events", "low 0\noom 2\noom_kill 1\n");
     fake.put("unified/proctor/me/run/cpu.stat", "usage_usec 42000\nuser_usec 1\n");
     fake.put("unified/proctor/me/run/memory.peak", "4096\n");
-    CHECK(group->oom_kills() == 1);
-    CHECK(group->cpu_time() == std::chrono::milliseconds(42));
-    CHECK(group->memory_peak() == 4096);
+    CHECK(group->oom_kills().value() == 1);
+    CHECK(group->cpu_time().value() == std::chrono::milliseconds(42));
+    CHECK(group->memory_peak().value() == 4096);
     CHECK(group->freeze([] { return std::vector<pid_t>{}; }) == false);  // no such file here
     fake.put("unified/proctor/me/run/cgroup.freeze", "0");
     CHECK(group->freeze([] { return std::vector<pid_t>{}; }));
@@ -144,7 +166,7 @@ TEST_SUITE("cgroup host") {
     CHECK(text_of(fake.root() / "memory/proctor/me/run/memory.limit_in_bytes") == "1048576");
     CHECK(text_of(fake.root() / "pids/proctor/me/run/pids.max") == "7");
     fake.put("memory/proctor/me/run/memory.oom_control", "under_oom 0\noom_kill 3\n");
-    CHECK(group->oom_kills() == 3);
+    CHECK(group->oom_kills().value() == 3);
     for (const char* c : {"memory", "pids"}) fs::remove_all(fake.root() / c / "proctor/me/run");
   }
 
@@ -172,10 +194,10 @@ TEST_SUITE("cgroup host") {
       CHECK(text_of(run / "memory.max_usage_in_bytes").starts_with("0"));
       CHECK(text_of(other / "memory.limit_in_bytes").empty());
       fake.put("memory/proctor/me/run/memory.max_usage_in_bytes", "20480\n");
-      CHECK(again->memory_peak() == 12288);
+      CHECK(again->memory_peak().value() == 12288);
       // All that there is: what was there before had to go.
       fake.put("memory/proctor/me/run/memory.max_usage_in_bytes", "1048576\n");
-      CHECK(again->memory_peak() == 1048576);
+      CHECK(again->memory_peak().value() == 1048576);
       CgroupLimits less = all_limits();
       less.memory_bytes = 1 << 19;
       REQUIRE(host.make("other", less).ok());
@@ -254,6 +276,68 @@ TEST_SUITE("cgroup host") {
           "104857600");
   }
 
+  TEST_CASE("what cannot be read for want of descriptors is no count of nothing") {
+    FakeGroups fake;
+    for (const char* c : {"memory", "pids", "cpuacct"}) {
+      fake.version1(c);
+      fake.put(std::string(c) + "/proctor/me/run/cgroup.procs", std::to_string(::getpid()) + "\n");
+    }
+    for (const char* file :
+         {"memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.usage_in_bytes"})
+      fake.put(std::string("memory/proctor/me/run/") + file, "4096\n");
+    fake.put("memory/proctor/me/run/memory.oom_control", "oom_kill 1\n");
+    fake.put("pids/proctor/me/run/pids.max");
+    fake.put("cpuacct/proctor/me/run/cpuacct.usage", "42000000\n");
+    CgroupLayout layout;
+    for (const char* c : {"memory", "pids", "cpuacct"}) layout.v1[c] = {fake.path(c), ""};
+    const CgroupHost host = CgroupHost::at(layout, "me");
+    CgroupLimits limits = all_limits();
+    limits.cpu_usage = true;
+    auto group = host.make("run", limits);
+    REQUIRE(group.ok());
+    const fs::path run = fake.root() / "memory/proctor/me/run";
+    const auto look = [&] {
+      return std::array{group->oom_kills().ok(), group->memory_peak().ok(), group->cpu_time().ok(),
+                        group->processes().ok(), members_of_group(run).ok()};
+    };
+    CHECK(look() == std::array{true, true, true, true, true});
+    CHECK(memory_of({::getpid()}));
+    {
+      const NoDescriptors none;
+      CHECK(look() == std::array{false, false, false, false, false});
+      CHECK(group->oom_kills().error().code == Errc::kUnavailable);  // the host's, not a command's
+      CHECK_FALSE(memory_of({::getpid()}));
+    }
+    CHECK(group->oom_kills().value() == 1);
+    // What is not there is nothing, and no error.
+    fs::remove(run / "memory.oom_control");
+    CHECK(group->oom_kills().value() == 0);
+    for (const char* c : {"memory", "pids", "cpuacct"})
+      fs::remove_all(fake.root() / c / "proctor/me/run");
+  }
+
+  TEST_CASE("who has come into a freezer by a number that was another's does not stand still") {
+    FakeGroups fake;
+    for (const char* c : {"pids", "freezer"}) fake.version1(c);
+    fake.put("pids/proctor/me/run/pids.max");
+    fake.put("freezer/proctor/me/run/freezer.state");
+    CgroupLayout layout;
+    for (const char* c : {"pids", "freezer"}) layout.v1[c] = {fake.path(c), ""};
+    const CgroupHost host = CgroupHost::at(layout, "me");
+    auto group = host.make("run", all_limits());
+    REQUIRE(group.ok());
+    const fs::path freezer = fake.root() / "freezer/proctor/me";
+    // 70 ends as it is moved, and its number is given to another; 71 stays.
+    int asked = 0;
+    fake.put("freezer/proctor/me/run/cgroup.procs", "70\n70\n71\n");  // written over from its begin
+    CHECK(group->freeze([&] {
+      return ++asked < 3 ? std::vector<pid_t>{70, 71} : std::vector<pid_t>{71};
+    }));
+    CHECK(text_of(freezer / "cgroup.procs") == "70");
+    CHECK(text_of(freezer / "run/freezer.state") == "FROZEN");
+    for (const char* c : {"pids", "freezer"}) fs::remove_all(fake.root() / c / "proctor/me/run");
+  }
+
   TEST_CASE("a freezer alone, or no hierarchy at all, keeps nothing") {
     FakeGroups fake;
     fake.version1("freezer");
@@ -268,6 +352,6 @@ TEST_SUITE("cgroup host") {
     auto group = none.make("run", all_limits());
     REQUIRE(group.ok());
     CHECK(group->doors().empty());
-    CHECK(group->memory_peak() == 0);
+    CHECK(group->memory_peak().value() == 0);
   }
 }

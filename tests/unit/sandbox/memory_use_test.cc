@@ -46,7 +46,7 @@ TEST_SUITE("memory use") {
 
   TEST_CASE("what processes share counts once, what each has counts for each") {
     char* const shared = touched(MAP_SHARED);
-    const std::uint64_t alone = memory_of({::getpid()});
+    const std::uint64_t alone = memory_of({::getpid()}).value();
     CHECK(kBlock <= alone);
     int ready[2];
     REQUIRE(::pipe(ready) == 0);
@@ -65,7 +65,7 @@ TEST_SUITE("memory use") {
     char word = 0;
     REQUIRE(::read(ready[0], &word, 1) == 1);
     REQUIRE(::read(ready[0], &word, 1) == 1);
-    const std::uint64_t together = memory_of({::getpid(), children[0], children[1]});
+    const std::uint64_t together = memory_of({::getpid(), children[0], children[1]}).value();
     CHECK(alone + 2 * kBlock - kBlock / 4 <= together);
     CHECK(together <= alone + 2 * kBlock + kBlock / 2);  // not two more of what they share
     SandboxSpec spec;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <string>
 
+#include "common/base/files.h"
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/raw_calls.h"
 

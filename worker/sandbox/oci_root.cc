@@ -12,6 +12,32 @@ namespace {
 
 constexpr mode_t kFolder = 0755;
 
+// The container reads the options of its root in /proc/self/mountinfo, where the kernel keeps them
+// as they were given: by descriptor they tell nothing of this host.  Without memory of its own, for
+// a child that has its parent's.
+class Words {
+ public:
+  Words& add(const char* text) {
+    while (*text != '\0' && end_ + 1 < sizeof text_) text_[end_++] = *text++;
+    text_[end_] = '\0';
+    return *this;
+  }
+  Words& add_descriptor(int fd) {
+    char digits[16] = {};
+    std::size_t at = sizeof digits - 1;
+    do {
+      digits[--at] = static_cast<char>('0' + fd % 10);
+      fd /= 10;
+    } while (0 < fd);
+    return add("/proc/self/fd/").add(digits + at);
+  }
+  const char* text() const { return static_cast<const char*>(text_); }
+
+ private:
+  char text_[160] = {};
+  std::size_t end_ = 0;
+};
+
 }  // namespace
 
 OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
@@ -22,24 +48,28 @@ OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64
       work_(layer_ + "/work"),
       // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
       marker_(upper_ + "/.dockerenv"),
-      options_("lowerdir=" + image_root.string() + ",upperdir=" + upper_ + ",workdir=" + work_),
+      image_(image_root.string()),
       layer_options_("mode=755,size=" + std::to_string(layer_bytes)),
       sys_(beside.sys ? bundle / "sys" : fs::path()),
       beside_(beside) {}
 
 Result<OciRoot> OciRoot::prepare(const fs::path& image_root, const fs::path& bundle,
                                  std::uint64_t layer_bytes, Beside beside) {
-  // Both would be read as the end of a word of the mount's options.
-  if (image_root.native().find_first_of(",:\\") != std::string::npos ||
-      bundle.native().find_first_of(",:\\") != std::string::npos) {
-    return Error{Errc::kInvalid,
-                 "oci: ',', ':' or '\\' in " + image_root.string() + " or " + bundle.string()};
-  }
   OciRoot out(image_root, bundle, layer_bytes, beside);
   PROCTOR_CHECK_OK(make_dirs(out.root_));
   PROCTOR_CHECK_OK(make_dirs(out.layer_));
   if (beside.sys) PROCTOR_CHECK_OK(make_dirs(out.sys_));
   return out;
+}
+
+bool OciRoot::mount_overlay() const {
+  const int image = raw::open_place(image_.c_str()), layer = raw::open_place(layer_.c_str());
+  if (image < 0 || layer < 0) return false;
+  Words options;
+  options.add("lowerdir=").add_descriptor(image).add(",upperdir=").add_descriptor(layer);
+  options.add("/upper,workdir=").add_descriptor(layer).add("/work");
+  return ::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options.text()) == 0 &&
+         raw::close(image) && raw::close(layer);
 }
 
 bool OciRoot::enter() const {
@@ -52,7 +82,7 @@ bool OciRoot::enter() const {
       ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
     return false;
   if (!raw::make_file(marker_.c_str(), kFolder)) return false;
-  if (::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options_.c_str()) != 0) return false;
+  if (!mount_overlay()) return false;
   if (beside_.sys && ::mount("sysfs", sys_.c_str(), "sysfs",
                              MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
     return false;

@@ -29,8 +29,9 @@ class OciRoot {
  private:
   OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
           Beside beside);
+  bool mount_overlay() const;
   fs::path root_;
-  std::string layer_, upper_, work_, marker_, options_, layer_options_, sys_;
+  std::string layer_, upper_, work_, marker_, image_, layer_options_, sys_;
   Beside beside_;
 };
 

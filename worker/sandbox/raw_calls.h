@@ -17,6 +17,11 @@ inline bool close(int fd) {
 inline int open_to_write(const char* path) {
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
 }
+// Not to be read or written: for what only a place's name is asked.
+inline int open_place(const char* path) {
+  return static_cast<int>(
+      ::syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+}
 // An empty one, if there is none yet.
 inline bool make_file(const char* path, unsigned mode) {
   const long fd = ::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, mode);

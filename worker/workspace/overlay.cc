@@ -7,6 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <vector>
+
+#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {
@@ -22,6 +25,14 @@ constexpr std::array<const char*, 3> kOptions = {
     ",redirect_dir=off,metacopy=off,index=off", ""};
 // Without root its marks are attributes that everybody may write; through the overlay nobody can.
 constexpr const char* kUserMarks = ",userxattr";
+
+// Whoever is shown the mount reads its options in /proc/self/mountinfo, and the words of the layers
+// are kept there as they were given: by descriptor they tell nothing of this host.
+constexpr const char* kDescriptors = "/proc/self/fd/";
+struct Layer {
+  const char* word;
+  const fs::path* dir;
+};
 
 bool is_mount_point(const fs::path& path) {
   struct statx st {};
@@ -39,9 +50,18 @@ Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind) {
       return Error{Errc::kInvalid, "overlay: path with one of , : \\ or a quote: " + p->string()};
     }
   }
-  const std::string layers = "lowerdir=" + (dirs.setup.empty() ? "" : dirs.setup.string() + ":") +
-                             dirs.git.string() + ":" + dirs.tree.string() +
-                             ",upperdir=" + dirs.upper.string() + ",workdir=" + dirs.work.string();
+  std::vector<UniqueFd> open;
+  std::string layers;
+  for (const auto& [word, dir] :
+       {Layer{"lowerdir=", &dirs.setup}, Layer{"", &dirs.git}, Layer{":", &dirs.tree},
+        Layer{",upperdir=", &dirs.upper}, Layer{",workdir=", &dirs.work}}) {
+    layers += word;
+    if (dir->empty()) continue;
+    open.emplace_back(::open(dir->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!open.back().valid()) return errno_error("overlay: " + dir->string(), errno);
+    layers.append(kDescriptors).append(std::to_string(open.back().get()));
+    if (dir == &dirs.setup) layers += ':';
+  }
   int e = 0;
   for (const char* options : kOptions) {
     const std::string data =

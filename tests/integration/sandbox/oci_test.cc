@@ -85,6 +85,16 @@ TEST_SUITE("sandbox oci") {
           "unchanged\n");
   }
 
+  TEST_CASE("a command reads nowhere on the host the layers of its root lie") {
+    const auto bench = make_bench();
+    if (!bench || bench->userspace()) return;  // gVisor shows its own mounts
+    const std::string root = said_by(*bench, bench->spec(), "grep ' / / ' /proc/self/mountinfo");
+    CAPTURE(root);
+    CHECK(root.find(" - overlay ") != std::string::npos);
+    CHECK(root.find("lowerdir=/proc/self/fd/") != std::string::npos);
+    CHECK(root.find("proctor-oci-", root.find(" - overlay ")) == std::string::npos);
+  }
+
   TEST_CASE("what runs inside cannot reach the descriptor of init") {
     const auto bench = make_bench();
     if (!bench) return;

@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <sstream>
+
 #include "tests/integration/workspace/fixture.h"
 
 namespace proctor {
@@ -61,6 +63,23 @@ TEST_SUITE("workspace") {
       CHECK(extract(*ws).paths == std::vector<std::string>{"README.md"});
       auto other = create(*store, snapshot, "b");
       CHECK(git(other->dir(), {"rev-list", "--all", "--count"}) == "1");
+    }
+  }
+
+  TEST_CASE("whoever is shown a workspace reads nowhere on the host its layers lie") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      if (kind != WorkspaceKind::kOverlay && kind != WorkspaceKind::kUserOverlay) continue;
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      std::string options;
+      for (std::istringstream lines(slurp("/proc/self/mountinfo")); std::getline(lines, options);)
+        if (options.find(" " + ws->dir().string() + " ") != std::string::npos) break;
+      const std::size_t at = options.find(" - overlay ");
+      REQUIRE_MESSAGE(at != std::string::npos, options);
+      CHECK_MESSAGE(options.find(temp.path().string(), at) == std::string::npos, options);
     }
   }
 
@@ -193,6 +212,7 @@ TEST_SUITE("workspace") {
       put(dir / "tests/test_a.py", "assert False\n");
       put(dir / "tests/extra/conftest.py", "x\n");
       put(dir / "tests/__pycache__/test_a.cpython-311.pyc", "planted");
+      put(dir / "tests/run.log", "planted");
       fs::remove_all(dir / "tests/data");
       fs::create_symlink("/etc", dir / "tests/data");
       ::chmod((dir / "run.sh").c_str(), 0644);
@@ -203,7 +223,7 @@ TEST_SUITE("workspace") {
       CHECK(*changed ==
             std::vector<std::string>{"run.sh", "tests/__pycache__/test_a.cpython-311.pyc",
                                      "tests/data", "tests/data/x.txt", "tests/extra/conftest.py",
-                                     "tests/fifo", "tests/test_a.py"});
+                                     "tests/fifo", "tests/run.log", "tests/test_a.py"});
       CHECK(extract(*ws).paths == std::vector<std::string>{"src/main.py"});
       CHECK_FALSE(fs::exists(dir / "tests/__pycache__/test_a.cpython-311.pyc"));
       CHECK(ws->restore({"tests/**"})->empty());

@@ -27,9 +27,10 @@ TestResult test_result(const ServiceEnd& end) {
     out.error = "killed after " + std::to_string(end.timeout_ms / 1000) + " s, its time limit";
   } else if (end.ended == "memory" || end.ended == "cpu") {
     out.result = kKilled;
+  } else if (end.ended == "disk") {
+    out.result = kOverQuota;
   } else if (end.ended == "signalled") {
-    out.result = end.why.starts_with("disk quota") ? kOverQuota
-                                                   : (end.exit_code == 0 ? kKilled : end.exit_code);
+    out.result = end.exit_code == 0 ? kKilled : end.exit_code;
   }
   return out;
 }

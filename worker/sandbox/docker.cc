@@ -244,7 +244,10 @@ class DockerSandbox final : public Sandbox {
     outcome.wall = watch.wall();
     if (watch.cause()) {
       outcome.end = *watch.cause();  // the code is that of our kill
+      // As other kinds tell it.
       if (outcome.end == ExecOutcome::End::kCpu) outcome.exit_code = 128 + SIGXCPU;
+      if (outcome.end == ExecOutcome::End::kDisk || outcome.end == ExecOutcome::End::kMemory)
+        outcome.exit_code = 128 + SIGKILL;
       return ok_status();
     }
     if (!spec_.program && (code == kNotThere || code == kNotRunnable))

@@ -1,6 +1,4 @@
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
-#include <signal.h>
-
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "worker/model/single_shot.h"
@@ -81,10 +79,8 @@ Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
   DiskWatch disk(container_root(Room::kAgent), contract().policy.disk_bytes, too_much);
   PROCTOR_TRY(AgentReport report,
               make_agent(Method::Kind::kCommand)->work(job, too_much.get_token()));
-  if (disk.end() && report.program) {
-    report.program->end = ExecOutcome::End::kSignalled;
-    report.program->signal = SIGKILL;
-  }
+  if (disk.end() && report.program && !watch_.token().stop_requested())
+    stopped_at_disk_limit(*report.program);
   const bool full = workspace_->used_up();
   FolderCount left({0, kChangedFilesMax * 5});
   left.add(container_root(Room::kAgent));

@@ -38,13 +38,11 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   }
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
-  CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
+  const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
   // What the candidate is blamed for must have seen its whole tree.
-  PROCTOR_CHECK_OK(workspace_->whole(verdict.outcome == CheckOutcome::kPass && !checked.verdict
+  PROCTOR_CHECK_OK(workspace_->whole(verdict.outcome == CheckOutcome::kPass
                                          ? TreeMark::Look::kSentinel
                                          : TreeMark::Look::kFolders));
-  if (!checked.why.empty()) verdict.why = checked.why;
-  if (checked.verdict) verdict.outcome = *checked.verdict;
   if (verdict.outcome != CheckOutcome::kPass && checked.engine != nullptr)
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
   report.outcome = verdict.outcome;
@@ -108,7 +106,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
   if (served != nullptr) served->give_to(spec);
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kAcceptance, spec, exec, watch_.token()));
-  return CheckEnd{outcome, {}, {}, engine_, std::move(spec)};
+  return CheckEnd{outcome, engine_, std::move(spec)};
 }
 
 Status AttemptRun::had_all(SandboxEngine& engine, const SandboxSpec& ran_as) {

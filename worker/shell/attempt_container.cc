@@ -1,5 +1,4 @@
 // AttemptRun: checks that are programs of an image of their own, and the folders that those see.
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <system_error>
@@ -175,17 +174,13 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& c
   PROCTOR_TRY(const auto network,
               give_container_network(spec, contract().policy.check_network, name));
   if (served != nullptr) served->give_to(spec);
-  const std::uint64_t most = contract().policy.disk_bytes;
   std::stop_source stop;
   const std::stop_callback whole_run(watch_.token(), [&stop] { stop.request_stop(); });
-  DiskWatch disk(container_root(Room::kAcceptance), most, stop);
+  DiskWatch disk(container_root(Room::kAcceptance), contract().policy.disk_bytes, stop);
   PROCTOR_TRY(ExecOutcome outcome,
               execute(*engine, MeterPhase::kAcceptance, spec, exec, stop.get_token()));
-  if (!disk.end()) return CheckEnd{outcome, {}, {}, engine, std::move(spec)};
-  outcome.end = ExecOutcome::End::kSignalled;
-  outcome.signal = SIGKILL;
-  outcome.exit_code = 128 + SIGKILL;
-  return CheckEnd{outcome, "disk quota: more than " + std::to_string(most >> 20) + " MiB"};
+  if (disk.end() && !watch_.token().stop_requested()) stopped_at_disk_limit(outcome);
+  return CheckEnd{outcome, engine, std::move(spec)};
 }
 
 }  // namespace proctor

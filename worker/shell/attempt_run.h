@@ -158,9 +158,7 @@ class AttemptRun {
   Result<std::vector<std::string>> protect_again(std::size_t index);
   struct CheckEnd {
     ExecOutcome outcome;
-    std::string why;                        // instead of what its end alone says; empty: nothing
-    std::optional<CheckOutcome> verdict{};  // likewise
-    SandboxEngine* engine = nullptr;        // and image, and whether as a program of that: where
+    SandboxEngine* engine = nullptr;  // and image, and whether as a program of that: where
     SandboxSpec ran_as{};
     std::string never_ran{};  // why its services did not get ready, the candidate's among them
   };

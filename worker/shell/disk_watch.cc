@@ -1,5 +1,7 @@
 #include "worker/shell/disk_watch.h"
 
+#include <signal.h>
+
 #include "common/base/folder_use.h"
 #include "common/base/pause.h"
 
@@ -9,6 +11,12 @@ std::uint64_t folder_bytes(const fs::path& folder) {
   FolderCount count({}, FolderMeasure::kSizes);
   count.add(folder);
   return count.so_far().bytes;
+}
+
+void stopped_at_disk_limit(ExecOutcome& outcome) {
+  outcome.end = ExecOutcome::End::kDisk;
+  outcome.exit_code = 128 + SIGKILL;
+  outcome.signal = 0;
 }
 
 DiskWatch::DiskWatch(fs::path folder, std::uint64_t bytes_max, std::stop_source& stop)

@@ -6,11 +6,15 @@
 #include <thread>
 
 #include "common/base/files.h"
+#include "worker/sandbox/sandbox.h"
 
 namespace proctor {
 
 // Sizes of the regular files below a folder; links are not followed, what vanishes does not count.
 std::uint64_t folder_bytes(const fs::path& folder);
+
+// It ended as in every kind of sandbox whose own watch says so, whatever our stop made of it.
+void stopped_at_disk_limit(ExecOutcome& outcome);
 
 class DiskWatch {
  public:

@@ -118,7 +118,7 @@ void tells_services_apart(Runner runner) {
   CHECK(scene.text("cvdp_agentic_slow/reports/2.txt") == "begun\n");
   const Json& quota = raw["cvdp_agentic_full_0003"]["tests"][0];
   CHECK(quota["result"] == -9);
-  CHECK(quota["error_msg"] == "disk quota: more than 2 MiB");
+  CHECK(quota["error_msg"] == "used more of the disk than the policy allows");
   CHECK(contains(raw["cvdp_agentic_absent_0004"]["tests"][0]["error_msg"].get<std::string>(),
                  "th_prepare: "));
   CHECK(raw["cvdp_agentic_missing_0005"]["tests"][0]["result"] == 127);
@@ -178,6 +178,30 @@ void agent_sees_what_upstream_shows(Runner runner) {
           "--- a/verif/old.sv\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-old\n");
     CHECK(contains(scene.text(sample + "report.txt"), "Model/Agent: proctor-cvdp-agent"));
   }
+}
+
+void agent_is_stopped_at_its_disk_limit(Runner runner) {
+  const RunScene scene(runner);
+  const TempDir dir = must(TempDir::create("proctor-cvdp-agent"));
+  import_agent(
+      runner, dir.path(),
+      "PATH=/usr/bin\necho y > /code/rtl/a.sv\n"
+      "for i in 1 2 3 4 5; do yes | head -c 1000000 > /code/rundir/f$i; done; sleep 100\n");
+  ShellProblem p;
+  p.compose = service(kImage, kIsY);
+  const CommandOutcome done =
+      scene.run(line_of(p), {"-g", "proctor-cvdp-agent", "--disk-quota", "2"});
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  std::vector<Json> reports;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(scene.dir.path() / "work/campaign/runs"))
+    if (entry.path().filename() == "report.json")
+      reports.push_back(must(parse_json(must(read_file(entry.path(), 1 << 20)))));
+  REQUIRE(reports.size() == 1);
+  const Json& end = reports[0]["termination"];
+  CHECK(end["code"] == "resource_limit");
+  CHECK(end["rationale"] == "the agent was stopped at its disk limit");
 }
 
 void agent_is_given_its_key_and_a_network(Runner runner) {

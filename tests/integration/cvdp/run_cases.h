@@ -30,6 +30,7 @@ struct RunScene {
 void sees_what_upstream_shows(Runner runner);
 void tells_services_apart(Runner runner);
 void agent_sees_what_upstream_shows(Runner runner);
+void agent_is_stopped_at_its_disk_limit(Runner runner);
 void agent_is_given_its_key_and_a_network(Runner runner);
 // An image whose program is this script; imported where the scene's runner finds it.
 void import_agent(Runner runner, const fs::path& dir, const std::string& script);

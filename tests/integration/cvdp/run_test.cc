@@ -23,6 +23,10 @@ TEST_SUITE("cvdp run") {
     if (have_oci("an agent's image")) agent_sees_what_upstream_shows(Runner::kOci);
   }
 
+  TEST_CASE("an agent's image beyond its disk limit ends as in every sandbox, by OCI") {
+    if (have_oci("an agent's disk")) agent_is_stopped_at_its_disk_limit(Runner::kOci);
+  }
+
   TEST_CASE("an agent's image is given the key and the network it was asked for, by OCI") {
     if (have_oci("an agent's key")) agent_is_given_its_key_and_a_network(Runner::kOci);
   }

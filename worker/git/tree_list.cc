@@ -47,7 +47,12 @@ Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::str
   while (true) {
     const std::size_t slash = path.find('/');
     const std::string_view name = path.substr(0, slash);
-    PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(at));
+    Result<std::vector<GitTreeEntry>> listed = db.tree(at);
+    // A tree that is named and cannot be read (a host without descriptors) is no path that is not
+    // there, for which a caller would take away what stands in its place.
+    if (!listed.ok() && listed.error().code == Errc::kNotFound)
+      return Error{Errc::kUnavailable, listed.error().detail};
+    PROCTOR_TRY(std::vector<GitTreeEntry> entries, std::move(listed));
     GitTreeEntry* found = nullptr;
     for (GitTreeEntry& e : entries) {
       if (e.name == name) found = &e;

@@ -25,8 +25,15 @@ Error as_host_error(Error e) {
   return e;
 }
 
-// One that failed is counted from here on: less than this is a process's start.
+// One that the worker made itself, or that failed, is counted from here on: less than this is a
+// process's start.
 constexpr Millis kCountedExtraction{100};
+
+std::chrono::milliseconds own_cpu_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::milliseconds(t.tv_nsec / 1'000'000);
+}
 
 LifecycleEvent done_or_failed(Status status) {
   if (status.ok()) return StepDone{};
@@ -338,15 +345,19 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
 AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   watch_.enter(wire::Stage::kExtracting);
   const Instant began = mono_now();
+  const std::chrono::milliseconds before = own_cpu_time();
   Result<Patch> patch =
       unreadable_ ? Result<Patch>(*unreadable_)
                   : workspace_->extract_patch(limits::kPatchBytes, contract().policy.ignored);
   // A large tree is paid for by whoever left it.
   const Millis took = mono_now() - began;
-  const bool counts = patch.ok() ? patch->apart.has_value() : kCountedExtraction <= took;
-  if (counts)
-    meter_.executed(MeterPhase::kAcceptance, {took, patch.ok() ? patch->apart->cpu : took,
-                                              patch.ok() ? patch->apart->memory_peak : 0});
+  const bool apart = patch.ok() && patch->apart.has_value();
+  // Of a process of its own that was ended at its limits nobody has told the CPU time.
+  const std::chrono::milliseconds cpu = apart        ? patch->apart->cpu
+                                        : patch.ok() ? own_cpu_time() - before
+                                                     : took;
+  if (apart || kCountedExtraction <= took)
+    meter_.executed(MeterPhase::kAcceptance, {took, cpu, apart ? patch->apart->memory_peak : 0});
   PatchExtracted extracted;
   if (!patch.ok()) {
     // Beyond our limits, or closed even to its owner: so the agent left it.
@@ -362,7 +373,8 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   }
   Json mutation = mutation_payload(patch_, contract().policy.ignored);
   mutation["wall_ms"] = took.count();
-  if (patch_.apart) mutation["cpu_ms"] = patch_.apart->cpu.count();
+  mutation["cpu_ms"] = cpu.count();
+  if (patch_.apart) mutation["memory_peak"] = patch_.apart->memory_peak;
   if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
   note("mutation", Actor::kHarness, mutation);
   extracted.refused = patch_.refused;

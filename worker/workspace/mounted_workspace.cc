@@ -154,6 +154,22 @@ ScanInput MountedWorkspace::scan_input() const {
   return scan;
 }
 
+// What was removed is in a patch as what was made is: one mark may stand for all of a large tree.
+bool MountedWorkspace::is_much(const fs::path& left) const {
+  FolderCount count({kMuchBytes, kMuchFiles}, FolderMeasure::kSizes);
+  count.add(left);
+  if (!mount_) count.add(snapshot_.tree_dir);
+  if (count.passed() || !mount_) return count.passed();
+  // More than any snapshot has, of which what is hidden is taken away.
+  constexpr FolderUse kAll{std::uint64_t{1} << 62, std::uint64_t{1} << 62};
+  const FolderUse made = folder_use(left);
+  FolderCount both;
+  both.add_over(left, snapshot_.tree_dir, kAll);
+  const FolderUse rest = both.so_far();
+  return rest.bytes + kMuchBytes < kAll.bytes + made.bytes ||
+         rest.files + kMuchFiles < kAll.files + made.files;
+}
+
 Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max,
                                               const std::vector<std::string>& kept) {
   if (mount_) PROCTOR_CHECK_OK(mount_->settle());
@@ -161,9 +177,7 @@ Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max,
   const Extraction what{snapshot_,   scan.dir,  scan.kind, scan.setup,
                         scan.copied, scan.tree, bytes_max, kept};
   if (setup_.extractor.path.empty()) return extract_here(what, *setup_.folders);
-  FolderCount left({kMuchBytes, kMuchFiles}, FolderMeasure::kSizes);
-  left.add(scan.dir);
-  if (!left.passed()) return extract_here(what, *setup_.folders);
+  if (!is_much(scan.dir)) return extract_here(what, *setup_.folders);
   return extract_apart(what, setup_.extractor, setup_.dir.parent_path());
 }
 
@@ -199,7 +213,14 @@ Result<std::vector<std::string>> MountedWorkspace::restore_again(
     const std::map<std::string, PlacedFile>& placed) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  return protect_paths(db, ProtectInput{merged_, scan_input(), globs, made, placed, vouched_});
+  bool beyond = false;
+  ScanInput scan = scan_input();
+  scan.beyond = &beyond;
+  auto changed = protect_paths(db, ProtectInput{merged_, scan, globs, made, placed, vouched_});
+  // Our own want of descriptors or room says nothing about what was left.
+  if (!changed.ok() && changed.error().code == Errc::kExhausted && !beyond)
+    return Error{Errc::kUnavailable, changed.error().detail};
+  return changed;
 }
 
 Result<MadeUnder> MountedWorkspace::made_under(const std::vector<std::string>& globs,

@@ -79,6 +79,8 @@ class MountedWorkspace final : public Workspace {
   OverlayLayers layers() const;
   Result<ObjectDb> objects() const;
   ScanInput scan_input() const;
+  // Is more in what was left than the worker itself makes a patch of?
+  bool is_much(const fs::path& left) const;
 
   Snapshot snapshot_;
   std::optional<FileLock>

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <functional>
 
 #include "tests/integration/workspace/fixture.h"
 #include "worker/workspace/extract.h"
@@ -15,7 +16,15 @@ namespace {
 constexpr std::size_t kPatchMost = std::size_t{1} << 30;
 
 struct Scene {
-  explicit Scene(const Extractor& extractor) {
+  // `more`: what lies in the repository beside that of all tests.
+  explicit Scene(const Extractor& extractor,
+                 const std::function<void(const fs::path&)>& more = {}) {
+    if (more) {
+      more(repo.dir);
+      git(repo.dir, {"add", "-A"});
+      git(repo.dir, {"commit", "-q", "-m", "more"});
+      repo.commit = git(repo.dir, {"rev-parse", "HEAD"});
+    }
     WorkspaceStoreOptions options;
     options.root = temp.path() / "store";
     options.owner = "w1";
@@ -67,6 +76,26 @@ TEST_SUITE("extract") {
     REQUIRE_MESSAGE(same.ok(), (same.ok() ? "" : same.error().detail));
     CHECK_FALSE(same->apart);
     CHECK(same->diff == patch->diff);
+  }
+
+  TEST_CASE("what was removed is much as what was made is") {
+    const auto removed_apart = [](std::size_t files, std::size_t bytes, const char* command) {
+      const Scene scene(program(), [&](const fs::path& at) {
+        for (std::size_t i = 0; i < files; ++i)
+          put(at / "large" / std::to_string(i), std::string(bytes, 'a') + std::to_string(i));
+      });
+      CommandSpec remove;
+      remove.argv = {"sh", "-c", command, "sh", scene.ws->dir().string()};
+      REQUIRE(run_for_output(remove).ok());
+      const auto patch = scene.ws->extract_patch(kPatchMost);
+      REQUIRE_MESSAGE(patch.ok(), (patch.ok() ? "" : patch.error().detail));
+      CHECK(patch->deletions == files);
+      return patch->apart.has_value();
+    };
+    CHECK_FALSE(removed_apart(2, 100, "rm -r \"$1/large\""));
+    CHECK(removed_apart(2, kMuchBytes, "rm -r \"$1/large\""));
+    CHECK(removed_apart(2, kMuchBytes, "rm -r \"$1/large\" && mkdir \"$1/large\""));
+    CHECK(removed_apart(kMuchFiles + 1, 1, "rm -r \"$1/large\""));
   }
 
   TEST_CASE("many files are much too, and a little is made at once") {

@@ -1,5 +1,6 @@
 // Protected paths after the candidate's code has run: what is put back, and what goes.
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "tests/integration/workspace/fixture.h"
 
@@ -66,12 +67,39 @@ TEST_SUITE("workspace") {
       CHECK(slurp(dir / "src/__pycache__/main.pyc") == "mine\n");
       CHECK(again().empty());
       // Nothing of the untouched setup is at hand: what it made is no more trusted than the rest.
+      // Written again, for what was found right and has lain there a while is not looked at again.
+      put(dir / "tests/data/x.txt", "setup rewrites this\n");
+      put(dir / "tests/made-by-setup", "x\n");
       const auto without = ws->restore_again({"tests/**"}, MadeUnder{}, placed);
       REQUIRE(without.ok());
       CHECK(slurp(dir / "tests/data/x.txt") != "setup rewrites this\n");
       CHECK_FALSE(fs::exists(dir / "tests/made-by-setup"));
       CHECK(ws->restore_again({}, {}, {})->empty());
     }
+  }
+
+  TEST_CASE("a host without descriptors is no fault of what was left") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    auto store = open_store(temp.path() / "store");
+    auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+    put(ws->dir() / "tests/deep/er/planted", "x\n");
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const int first = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)).get();  // free again
+    bool failed = false;
+    for (rlim_t more = 0; more < 8; ++more) {
+      const rlimit few{static_cast<rlim_t>(first) + more, before.rlim_max};
+      REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+      const auto changed = ws->restore_again({"tests/**"}, {}, {});
+      REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+      if (changed.ok()) break;
+      failed = true;
+      const Errc code = changed.error().code;
+      CHECK_MESSAGE((code != Errc::kExhausted && code != Errc::kInvalid), changed.error().detail);
+      CHECK(slurp(ws->dir() / "tests/test_a.py") == "assert True\n");
+    }
+    CHECK(failed);
   }
 
   TEST_CASE("whatever stands where protected files must be gives way to them") {

@@ -124,6 +124,19 @@ TEST_SUITE("campaign") {
     finds(scene, "its report is of run add/noop/r1");
   }
 
+  TEST_CASE("verify finds a run directory of another replicate") {
+    CampaignShape shape = small();
+    shape.methods = {"reference"};
+    shape.replicates = 2;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path one = scene.folder() / "runs/add/reference/r1/attempt-1",
+                   other = scene.folder() / "runs/add/reference/r2/attempt-1";
+    fs::remove_all(one);
+    fs::copy(other, one, fs::copy_options::recursive);
+    finds(scene, "its report is of run add/reference/r2");
+  }
+
   TEST_CASE("verify finds a run directory of another campaign, whose digests the journal has") {
     const CampaignScene scene(small()), other(small());
     for (const CampaignScene* one : {&scene, &other}) REQUIRE(one->run("run").exit_code == 0);

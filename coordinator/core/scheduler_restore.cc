@@ -194,7 +194,8 @@ Status Scheduler::restore_loss(const Note& note) {
   PROCTOR_TRY(const LossJudged fact, loss_of(note));
   if (plan_.runs.size() <= fact.attempt.run.raw())
     return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
-  if (phases_[fact.attempt.run.raw()] == RunPhase::kEnded) return ok_status();
+  const RunId run = fact.attempt.run;
+  if (phases_[run.raw()] == RunPhase::kEnded && !invalid_.contains(run)) return ok_status();
   // What is taken back later is the blame, not the excuse.
   if (fact.verdict != LossJudged::Verdict::kWithdrawn) judged_[fact.attempt] = fact.verdict;
   if (fact.verdict == LossJudged::Verdict::kBlamed)

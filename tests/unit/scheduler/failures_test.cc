@@ -96,6 +96,38 @@ TEST_SUITE("scheduler") {
     CHECK(desk.ended == true);
   }
 
+  TEST_CASE("a convicted run that is asked for again has a worker to itself, in a later life too") {
+    Desk desk(plan_of({0, 1}), patient());  // the other one waits for Docker
+    desk.start();
+    desk.sync("w", 1);
+    for (std::uint64_t no = 1; no <= 3; ++no)
+      die(desk, "w", 1, {attempt_of(0, static_cast<std::uint32_t>(no))}, no);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    Desk next(plan_of({0, 1}), patient());
+    next.core.restore_ended(attempt_of(0, 3), RunOutcome::kInvalid);
+    for (const Note& n : desk.standing()) REQUIRE(next.core.restore_note(n).ok());
+    for (std::uint32_t no = 1; no <= 3; ++no) {
+      RestoredAttempt lost;
+      lost.attempt = attempt_of(0, no);
+      lost.state = AttemptState::kLost;
+      lost.settled = true;
+      next.restore(lost, false);
+    }
+    next.start();
+    for (Desk* d : {&desk, &next}) {
+      OperatorAct again;
+      again.kind = OperatorActKind::kRequeue;
+      again.invalid = true;
+      again.runs = {RunId(0)};
+      REQUIRE(d->act(again).verdict == OperatorAnswer::Verdict::kDone);
+      d->sync("w", 2, {}, {}, 4);
+      REQUIRE(d->assigned.back() == attempt_of(0, 4));
+      CHECK(d->core.roster().at(0).kept);
+      die(*d, "w", 2, {attempt_of(0, 4)}, 4);
+      CHECK(d->core.phase(RunId(0)) == RunPhase::kEnded);  // one more death is enough
+    }
+  }
+
   TEST_CASE("many workers Sync less often, and none is a suspect for keeping to that") {
     CHECK(sync_interval_of(0) == limits::kSyncInterval);
     CHECK(sync_interval_of(400) == limits::kSyncInterval);

@@ -30,6 +30,7 @@ void Scheduler::begin_attempt(RunId run) {
   for (const ScopeId s : plan_.path(run))
     balances_[s.raw()].reserved = balances_[s.raw()].reserved + a.ask;
   phases_[run.raw()] = RunPhase::kActive;
+  if (parked_rows_.erase(run) == 1) write(RunUnparked{run});
   write(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
   PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
 }
@@ -82,8 +83,8 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
   denied_[run] = {a.id, a.seq};
   if (phases_[run.raw()] != RunPhase::kActive) {
     // Cancelled meanwhile.
-  } else if (a.caps != caps_) {  // an answer from before the last raise: asked once more
-    queue_or_shut(run);
+  } else if (a.caps != caps_ || is_shut(run)) {
+    queue_or_shut(run);  // an answer from before the last raise, or money is not what it waits for
   } else if (b.reserved == MicroUsd::zero()) {
     known_short_[answer.short_scope] = {b.spent, a.ask};
     phases_[run.raw()] = RunPhase::kParked;

@@ -105,19 +105,23 @@ std::vector<std::pair<RunId, std::string>> Scheduler::parked_faults() const {
   return out;
 }
 
-// Out of the line, if it is in it.  What is under way follows when it has ended.
+// Out of the line, if it is in it.  What is under way follows when it has ended.  Who was parked
+// for want of money waits for this now: more money alone starts it no more, and no row says that it
+// is what it waits for.
 void Scheduler::shut(RunId run) {
   RunPhase& phase = phases_[run.raw()];
+  const bool for_money = phase == RunPhase::kParked && !shut_.contains(run);
   if (phase == RunPhase::kQueued) {
     queue_.remove(run);
   } else if (phase == RunPhase::kBackoff) {
     due_.erase({backoff_.at(run).until, run});
     backoff_.erase(run);
-  } else {
+  } else if (!for_money) {
     return;
   }
+  if (parked_rows_.erase(run) == 1 || for_money) write(RunUnparked{run});
+  if (!for_money) ++parked_;
   phase = RunPhase::kParked;
-  ++parked_;
   shut_.insert(run);
 }
 

@@ -52,6 +52,7 @@ bool Scheduler::park_if_known_short(RunId run) {
     if (b.reserved != MicroUsd::zero()) continue;
     phases_[run.raw()] = RunPhase::kParked;
     ++parked_;
+    parked_rows_.erase(run);  // it is of this life now
     write(RunParked{run, scope, ask - b.free(), now_.wall});
     return true;
   }

@@ -425,17 +425,26 @@ void Scheduler::unpark_reviewed(const std::vector<ScopeId>& path) {
   }
 }
 
-// As after a resume: what was parked there is asked once more, in the plan's order.
+// As after a resume: what was parked there is asked once more, in the plan's order.  What a resume
+// has put in line already is short no more.
 void Scheduler::unpark(const std::vector<ScopeId>& raised) {
-  for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
-    if (phases_[r] != RunPhase::kParked || shut_.contains(RunId(r))) continue;
-    const std::vector<ScopeId> path = plan_.path(RunId(r));
+  const auto fits_now = [&](RunId run) {
+    const std::vector<ScopeId> path = plan_.path(run);
     const bool there = std::ranges::any_of(
         path, [&](ScopeId s) { return std::ranges::find(raised, s) != raised.end(); });
-    const MicroUsd ask = plan_.task_of(RunId(r)).ask;
-    const bool fits = std::ranges::all_of(
-        path, [&](ScopeId s) { return ask <= balances_[s.raw()].cap - balances_[s.raw()].spent; });
-    if (!there || !fits) continue;
+    const MicroUsd ask = plan_.task_of(run).ask;
+    return there && std::ranges::all_of(path, [&](ScopeId s) {
+             return ask <= balances_[s.raw()].cap - balances_[s.raw()].spent;
+           });
+  };
+  std::erase_if(parked_rows_, [&](RunId run) {
+    const bool fits = fits_now(run);
+    if (fits) write(RunUnparked{run});
+    return fits;
+  });
+  for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
+    if (phases_[r] != RunPhase::kParked || shut_.contains(RunId(r))) continue;
+    if (!fits_now(RunId(r))) continue;
     --parked_;
     write(RunUnparked{RunId(r)});
     in_line(RunId(r));

@@ -302,6 +302,64 @@ TEST_SUITE("scheduler") {
     }
   }
 
+  TEST_CASE("who is parked with its task is not said to wait for money as well") {
+    PlanView plan = mixed({{0, 0}, {0, 0}, {0, 0}, {1, 0}});
+    plan.scopes[2].cap = micro(25);  // two asks of task 0
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 2);
+    desk.sync("v", 2);
+    for (std::uint32_t run = 0; run < 2; ++run) {  // both end, 16 are spent: none fits any more
+      REQUIRE_FALSE(worker_of(desk, attempt_of(run)).empty());
+      desk.result(worker_of(desk, attempt_of(run)).c_str(), attempt_of(run), 8);
+    }
+    REQUIRE(desk.core.phase(RunId(2)) == RunPhase::kParked);
+    REQUIRE(desk.facts<RunParked>().size() == 1);
+    FaultFact fact{{FaultSubject::Kind::kTask, 0},
+                   FaultFact::Verdict::kFailed,
+                   attempt_of(0),
+                   WorkerId("w"),
+                   "it failed",
+                   "it failed",
+                   {}};
+    const auto next_life = [&] {  // which reads that the task failed everywhere
+      auto next = std::make_unique<Desk>(plan);
+      for (const std::uint32_t run : {0U, 1U})
+        next->core.restore_ended(attempt_of(run), RunOutcome::kSuccess);
+      for (const ScopeId s : plan.path(RunId(0))) next->core.restore_spent(s, micro(16));
+      next->core.restore_parked(RunId(2));
+      return next;
+    };
+    for (const auto verdict : {FaultFact::Verdict::kFailed, FaultFact::Verdict::kParked}) {
+      fact.verdict = verdict;
+      const auto next = next_life();
+      REQUIRE(next->core.restore_note(note_of(fact)).ok());
+      next->start();
+      CHECK(next->facts<RunUnparked>().size() ==
+            (verdict == FaultFact::Verdict::kParked ? 1 : 0));  // the rest is asked for first
+    }
+  }
+
+  TEST_CASE("a raise says of what a resume has put in line that it is short no more") {
+    PlanView plan = mixed({{0, 0}, {1, 0}});
+    plan.scopes[2].cap = micro(5);
+    Desk desk(plan);
+    desk.core.restore_parked(RunId(0));
+    desk.start();
+    OperatorAct raise;
+    raise.kind = OperatorActKind::kRaise;
+    raise.scope = ScopeId(2);
+    raise.to = micro(8);
+    REQUIRE(desk.act(raise).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.facts<RunUnparked>().empty());  // 8 are not enough either
+    raise.to = micro(50);
+    REQUIRE(desk.act(raise).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.facts<RunUnparked>().size() == 1);
+    desk.sync("w", 1);
+    CHECK(desk.assigned == std::vector<AttemptId>{attempt_of(0)});
+    CHECK(desk.facts<RunUnparked>().size() == 1);
+  }
+
   TEST_CASE("a raise of money does not release what is parked for its own fault") {
     Desk desk(mixed({{0, 0}, {1, 0}}));
     desk.start();

@@ -150,6 +150,7 @@ class World {
   bool is_parked_for_fault(RunId run) const;
   void check_fault(const Note& note);
   void check_fault_rows();
+  void waits(RunId run, Millis wait);
   void count_fault(const AttemptResult& w);
   void check_own_quarantine(const Note& note);
   void forgive_faults(const std::vector<RunId>& runs);

@@ -66,6 +66,12 @@ bool World::is_parked_for_fault(RunId run) const {
   });
 }
 
+// A failed attempt is made again after a while; but one that ends while its task or method is
+// parked waits for that alone, and is asked for as soon as the row is over.
+void World::waits(RunId run, Millis wait) {
+  if (!is_parked_for_fault(run)) not_before_[run] = {now_, wait};
+}
+
 // A durable result: whose row it makes longer, and whose it ends.
 void World::count_fault(const AttemptResult& w) {
   if (w.termination == Termination::kOperatorCancel) return;
@@ -104,8 +110,12 @@ void World::check_fault(const Note& note) {
   for (std::uint32_t r = 0; r < plan_.runs.size(); ++r) not_before_.erase(RunId(r));
 }
 
-// After each commit: a task that failed often enough, on more than one host, is parked by now.
+// After each commit: a task that failed often enough, on more than one host, is parked by now; and
+// nothing that is parked with its task or method is said to wait for money.
 void World::check_fault_rows() {
+  for (const RunId run : parked_)
+    if (is_parked_for_fault(run))
+      fail("parked with its task, and for want of money: run " + std::to_string(run.raw()));
   for (const auto& [subject, row] : fault_rows_) {
     if (row.parked || subject.kind != FaultSubject::Kind::kTask || deaf_) continue;
     const bool two = std::ranges::any_of(

@@ -248,8 +248,7 @@ void World::check_starts(const AttemptIntent& w) {
   if (stopping_) fail("something starts though it is stopping" + what);
   if (standing_.paused) fail("something starts though it is paused" + what);
   if (standing_.cancelled.contains(run)) fail("a cancelled run starts" + what);
-  // What was parked with its task is let go now, or somebody said so: that waits for nothing.
-  if (again_at_once_.erase(run) == 1 || is_parked_for_fault(run)) not_before_.erase(run);
+  if (again_at_once_.erase(run) == 1) not_before_.erase(run);  // somebody said so
   if (const auto it = not_before_.find(run); it != not_before_.end() && w.seq == 0) {
     ++seen_.waited;
     if (now_ < it->second.first + it->second.second / 2) fail("tried again too early" + what);

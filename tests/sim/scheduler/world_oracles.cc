@@ -225,10 +225,9 @@ void World::check_durable(const JournalWrite& write) {
               std::erase_if(blamed_[run], [&](AttemptNo no) { return no <= w.attempt.no; });
             const Retries& rules = settings_.retries;
             if (w.infrastructure)
-              not_before_[run] = {
-                  now_, w.overload
-                            ? doubled(rules.overload_backoff, rules.backoff_max, overloads_[run])
-                            : doubled(rules.backoff, rules.backoff_max, failures_[run])};
+              waits(run, w.overload
+                             ? doubled(rules.overload_backoff, rules.backoff_max, overloads_[run])
+                             : doubled(rules.backoff, rules.backoff_max, failures_[run]));
             if (w.sets_outcome == again) fail("a wrong end of its run: " + to_string(w.attempt));
             if (w.sets_outcome) end_run(w.attempt, w.outcome);
           },
@@ -251,9 +250,8 @@ void World::check_durable(const JournalWrite& write) {
             ++seen_.attempts_lost;
             ++failures_[w.attempt.run];
             Trail& t = durable_.at(w.attempt);
-            not_before_[w.attempt.run] = {
-                now_, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
-                              failures_[w.attempt.run])};
+            waits(w.attempt.run, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
+                                         failures_[w.attempt.run]));
             // A Sync that was overtaken by a Progress takes back what that said, and a kick
             // explains a death that nobody had noticed yet: nobody's fault.
             const auto says = [&](const char* words) {

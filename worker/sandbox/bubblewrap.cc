@@ -144,8 +144,9 @@ HostView look_at_host() {
       (fs::is_directory(at, ec) ? v.proc_masked_dirs : v.proc_masked_files).emplace_back(at);
   };
   for (const char* at : kMaskedProc) mask(at);
-  if (::geteuid() == 0)  // who is the user inside then, by another number
-    for (const char* at : kRootsProc) mask(at);
+  v.close_devices = ::geteuid() == 0;  // who is the user inside then, by another number
+  for (const char* at : kRootsProc)
+    if (v.close_devices) mask(at);
   return v;
 }
 

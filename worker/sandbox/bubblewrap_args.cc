@@ -7,7 +7,9 @@
 namespace proctor {
 namespace {
 
-// Read-only, each of them: those bwrap finds are the host's files.
+// Those bwrap finds are the host's files.  What bwrap makes read-only is no device any more
+// (nodev): only where our user may own those files is that better than a file that he could close
+// to all.
 void add_devices(const HostView& host, std::vector<std::string>& a) {
   if (!host.dev.empty()) {
     a.insert(a.end(), {"--dev-bind", host.dev.string(), "/dev"});
@@ -15,7 +17,7 @@ void add_devices(const HostView& host, std::vector<std::string>& a) {
   }
   a.insert(a.end(), {"--dev", "/dev"});
   for (const Device& device : kDevices)
-    a.insert(a.end(), {"--remount-ro", std::string("/dev/") + device.name});
+    if (host.close_devices) a.insert(a.end(), {"--remount-ro", std::string("/dev/") + device.name});
   if (!host.terminals.empty())
     a.insert(a.end(), {"--dev-bind", host.terminals.string(), "/dev/pts"});
   a.insert(a.end(), {"--remount-ro", "/dev"});

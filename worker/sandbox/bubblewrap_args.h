@@ -25,6 +25,7 @@ struct HostView {
   // What is shown as /dev, terminals of its own in it (devices.h); empty: bwrap makes one of the
   // host's files.  Then `terminals` is shown as /dev/pts, unless it is empty too.
   fs::path dev, terminals;
+  bool close_devices = false;  // of the host's files, those that are devices are shut to all
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
   std::vector<std::string> etc_shown;  // folders of the host's /etc that are shown in ours
   std::string resolver;                // what is shown as /etc/resolv.conf; empty: there is none

@@ -78,14 +78,21 @@ class HostMaker {
     if (result == 0) return ok_status();
     return Error{Errc::kUnavailable, errno_error(what, errno).detail};
   }
-  // Without root no device can be made: bwrap takes the host's.
+  // Where no device can be made bwrap takes the host's: each of them read-only, and still a device.
   Status show_devices() {
     const std::string dev = root_.string() + kDev;
     PROCTOR_CHECK_OK(make_dirs(dev));
     own_devices = make_devices(dev.c_str());
     if (!own_devices) {
       PROCTOR_CHECK_OK(make_dirs(root_.string() + kTerminalsAlone));
-      return call("bind /dev", mount(kDev, dev, nullptr, MS_BIND));
+      PROCTOR_CHECK_OK(call("bind /dev", mount(kDev, dev, nullptr, MS_BIND)));
+      for (const Device& device : kDevices) {
+        const std::string at = dev + "/" + device.name;
+        PROCTOR_CHECK_OK(call("bind " + at, mount(at, at, nullptr, MS_BIND)));
+        PROCTOR_CHECK_OK(
+            call("close " + at, mount("", at, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY)));
+      }
+      return ok_status();
     }
     for (const char* folder : {"/pts", "/shm"}) PROCTOR_CHECK_OK(make_dirs(dev + folder));
     for (const auto& [link, target] : {std::pair{"/ptmx", "pts/ptmx"},
@@ -132,6 +139,7 @@ Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
   view.init = kInit;
   view.empty = kEmpty;
   if (own_devices) view.dev = kDev;
+  view.close_devices = false;
   view.terminals = own_devices ? kTerminals : kTerminalsAlone;
   view.etc_shown.clear();
   return LeanHost(std::move(ns), std::move(view));

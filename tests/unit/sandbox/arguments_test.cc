@@ -37,6 +37,7 @@ HostView some_host() {
   h.proc_masked_files = {"/proc/kcore"};
   h.proc_masked_dirs = {"/proc/scsi"};
   h.empty = "/host/empty";
+  h.close_devices = true;
   return h;
 }
 
@@ -66,9 +67,17 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/tmp"}));
     CHECK(has_run(argv, {"--size", "1048576", "--perms", "1777", "--tmpfs", "/dev/shm"}));
     CHECK(has_run(argv, {"--remount-ro", "/proc"}));
-    // The devices that bwrap finds are the host's files: nobody inside changes them.
-    for (const char* device : {"/dev/null", "/dev/zero", "/dev/random", "/dev/tty", "/dev"})
+    // The devices that bwrap finds are the host's files: nobody inside changes them.  What is
+    // read-only by bwrap is a device no more: he who owns none of those files keeps them.
+    HostView nobodys = some_host();
+    nobodys.close_devices = false;
+    const auto open = bubblewrap_argv(nobodys, spec, "make 'it'");
+    for (const char* device : {"/dev/null", "/dev/zero", "/dev/random", "/dev/tty"}) {
       CHECK(has_run(argv, {"--remount-ro", device}));
+      CHECK_FALSE(has_run(open, {"--remount-ro", device}));
+    }
+    CHECK(has_run(argv, {"--remount-ro", "/dev"}));
+    CHECK(has_run(open, {"--remount-ro", "/dev"}));
     CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
     CHECK(has_run(argv, {"--ro-bind", "/host/empty", "/proc/scsi"}));
     CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init"}));

@@ -20,6 +20,10 @@ std::string counted(std::size_t n) {
 
 void Scheduler::handle(const OperatorAsked& e) {
   OperatorFact fact{e.act};
+  // Each once and in order, as the note has them (ranges_of): who asks may name them as he likes.
+  std::vector<RunId>& runs = fact.act.runs;
+  std::sort(runs.begin(), runs.end());
+  runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
   OperatorAnswer answer =
       end_told_ ? OperatorAnswer{Verdict::kRefused, "the campaign has ended"} : decide(fact);
   const bool is_raise = fact.act.kind == OperatorActKind::kRaise;

@@ -263,6 +263,17 @@ TEST_SUITE("scheduler") {
     CHECK(desk.assigned.back() == attempt_of(0, 2));
   }
 
+  TEST_CASE("runs that are named twice and in any order are noted so that a next life reads them") {
+    Desk desk(plan_of({1, 1, 1, 1}));  // they wait for Docker
+    desk.start();
+    const OperatorAnswer answer =
+        desk.act(Kind::kCancel, {RunId(3), RunId(1), RunId(3), RunId(0), RunId(1)});
+    CHECK(answer.text.find("cancelled 3 runs") != std::string::npos);
+    Desk next(plan_of({1, 1, 1, 1}));
+    for (const Note& n : desk.standing()) REQUIRE(next.core.restore_note(n).ok());
+    CHECK(next.core.counts().cancelled == 3);
+  }
+
   TEST_CASE("a raised envelope lets parked runs go on at once") {
     Desk desk(plan_of({0, 0, 1}, 15));  // the last one waits for Docker: the campaign goes on
     desk.start();

@@ -27,6 +27,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
       alerts_(settings_.watch.alerts),
       rates_(limits_of(settings_.rates), Epoch(1) < epoch) {
   for (const ScopeSpec& s : plan_.scopes) balances_.push_back({s.cap, {}, {}});
+  metered_.assign(plan_.scopes.size(), MicroUsd::zero());
   phases_.assign(plan_.runs.size(), RunPhase::kQueued);
   attempts_made_.assign(plan_.runs.size(), 0);
   owners_.assign(plan_.runs.size(), 0);
@@ -283,8 +284,10 @@ void Scheduler::check() const {
   PROCTOR_ASSERT(ended_[0] + ended_[1] + ended_[2] + ended_[3] + parked_ + queue_.size() +
                      backoff_.size() + cancelled_ + held_ + removed_ <=
                  plan_.runs.size());
-  MicroUsd out = MicroUsd::zero();
+  MicroUsd out = MicroUsd::zero(), metered = MicroUsd::zero();
   for (const auto& [run, a] : live_) {
+    PROCTOR_ASSERT(a.counted == metered_by(a));
+    metered = metered + a.counted;
     PROCTOR_ASSERT(a.id.run == run);
     PROCTOR_ASSERT(a.id.no.raw() <= attempts_made_[run.raw()]);
     // Settled, its record not yet durable: the money is no longer out.
@@ -292,6 +295,7 @@ void Scheduler::check() const {
     if (a.state == State::kAssigned)
       PROCTOR_ASSERT(a.worker.has_value() || a.granted_to.has_value());
   }
+  PROCTOR_ASSERT(metered == metered_[0]);
   PROCTOR_ASSERT(out <= balances_[0].reserved);
   for (const ScopeBalance& b : balances_) {
     PROCTOR_ASSERT(MicroUsd::zero() <= b.reserved);

@@ -106,7 +106,7 @@ class Scheduler {
   const std::vector<ScopeBalance>& balances() const { return balances_; }
   // By envelope: what attempts under way have used of what is reserved there, by the last word of
   // their workers.  Never more than is reserved; tells, and decides nothing.
-  std::vector<MicroUsd> metered() const;
+  const std::vector<MicroUsd>& metered() const { return metered_; }
   // What was told about money, in this life and earlier ones, in order.
   const std::vector<BudgetAlert>& alerts() const { return alerts_.told(); }
   const std::vector<RunDominates>& dominant() const { return dominant_; }
@@ -170,6 +170,7 @@ class Scheduler {
     bool doubted = false;    // its usage went backwards: told
     Usage usage{};           // as last stated, and what it comes to: never above the ask
     MicroUsd metered{};
+    MicroUsd counted{};              // of it in metered_
     std::optional<BootId> sent_to;   // the life of its worker that got our Assign
     std::optional<BootId> begun_in;  // its sandbox had started, in that life: the worker said so
     bool at_work = false;            // its worker spoke of its work at it, in whatever way
@@ -322,6 +323,8 @@ class Scheduler {
   void share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
   void watch_run(Attempt& attempt, const wire::RunningAttempt& said);
   bool take_usage(Attempt& attempt, const Usage& said);
+  static MicroUsd metered_by(const Attempt& attempt);
+  void count_metered(Attempt& attempt);
   void doubt_sender(WorkerIndex w, const AttemptId& id);
   bool is_unheard_of(const AttemptId& id) const;
   void tell_unheard_of(WorkerIndex w, const AttemptId& id);
@@ -354,6 +357,7 @@ class Scheduler {
   Epoch epoch_;
   RunQueue queue_;
   Roster roster_;
+  std::vector<MicroUsd> metered_;
   std::vector<ScopeBalance> balances_;  // our own view; the ledger's answers are final
   std::vector<RunPhase> phases_;
   std::vector<std::uint16_t> attempts_made_;

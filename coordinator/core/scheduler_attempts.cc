@@ -115,6 +115,7 @@ void Scheduler::void_attempt(Attempt& a, const std::string& reason) {
   write(AttemptVoided{a.id, reason, now_.wall});
   release_slot(a);
   a.state = State::kClosing;
+  count_metered(a);
   voids_.ops.push_back({{a.id, a.seq}});
 }
 

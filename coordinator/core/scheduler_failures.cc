@@ -39,6 +39,7 @@ void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
   }
   release_slot(a);
   a.state = State::kFinishing;
+  count_metered(a);
   a.sets_outcome = false;
   if (why != Loss::kKicked) again_or_end(a, convicted);
 }

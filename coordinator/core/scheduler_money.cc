@@ -74,6 +74,7 @@ void Scheduler::handle(const Settled& e) {
 
 void Scheduler::settled(Attempt& a, const SettleAnswer& answer) {
   a.state = State::kClosing;
+  count_metered(a);
   write(AttemptSettled{a.id, answer.charged, a.cost, answer.overrun, now_.wall},
         After{Step::kForget, a.id, a.seq, 0});
   for (const ScopeId s : plan_.path(a.id.run)) {
@@ -111,6 +112,7 @@ bool Scheduler::take_usage(Attempt& a, const Usage& said) {
   }
   a.usage = said;
   a.metered = std::min(a.ask, price(settings_.cost_model, said).total());
+  count_metered(a);
   return true;
 }
 
@@ -120,16 +122,20 @@ void Scheduler::doubt_sender(WorkerIndex w, const AttemptId& id) {
                        to_string(id) + ", which is not its own: not believed"});
 }
 
-std::vector<MicroUsd> Scheduler::metered() const {
-  std::vector<MicroUsd> out(balances_.size());
-  for (const auto& [run, a] : live_) {
-    if (a.state == State::kClosing) continue;  // spent, or given back
-    const bool over = a.state == State::kFinishing || a.state == State::kSettling;
-    const MicroUsd used = over ? std::min(a.ask, a.cost.total()) : a.metered;
-    if (used == MicroUsd::zero()) continue;
-    plan_.each_scope(run, [&](ScopeId s) { out[s.raw()] = out[s.raw()] + used; });
-  }
-  return out;
+MicroUsd Scheduler::metered_by(const Attempt& a) {
+  if (a.state == State::kClosing) return {};  // spent, or given back
+  const bool over = a.state == State::kFinishing || a.state == State::kSettling;
+  return over ? std::min(a.ask, a.cost.total()) : a.metered;
+}
+
+// Whatever changed of it is counted at once: a walk over a hundred thousand of them, once a second,
+// held up everybody else.
+void Scheduler::count_metered(Attempt& a) {
+  const MicroUsd used = metered_by(a);
+  if (used == a.counted) return;
+  plan_.each_scope(a.id.run,
+                   [&](ScopeId s) { metered_[s.raw()] = metered_[s.raw()] - a.counted + used; });
+  a.counted = used;
 }
 
 // R190: much of its money is used and it has nothing to show.  Only while its agent works: what

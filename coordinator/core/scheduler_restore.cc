@@ -94,6 +94,7 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
     phases_[run.raw()] = RunPhase::kActive;
     queue_.remove(run);
   }
+  count_metered(a);
   PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
 }
 

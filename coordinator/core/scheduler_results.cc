@@ -170,6 +170,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   if (cancelled) write(AttemptCancelled{a.id, "cancelled by the operator", now_.wall});
   release_slot(a);
   a.state = State::kFinishing;
+  count_metered(a);
   a.since = now_.mono;
   if (a.sets_outcome)
     end_run(run, r.outcome, invalid_by(r.termination, r.infrastructure, r.overload));

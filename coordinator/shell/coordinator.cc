@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
@@ -264,19 +265,26 @@ void Coordinator::feed(const Event& e) {
 }
 
 void Coordinator::perform(const Persist& c) {
+  steps_.asked(c.seq, c.writes.size());
   journal_->append(c.writes, [this, seq = c.seq](Status s) {
     if (!s.ok()) {
       boost::asio::post(io_, [this, why = s.error().detail] { fail("journal: " + why); });
       return;
     }
     durable_ = seq;  // one post carries every commit since the last
-    if (!durable_posted_.exchange(true)) boost::asio::post(io_, [this] { on_durable(); });
+    post_durable();
   });
+}
+
+void Coordinator::post_durable() {
+  if (!durable_posted_.exchange(true)) boost::asio::post(io_, [this] { on_durable(); });
 }
 
 void Coordinator::on_durable() {
   durable_posted_ = false;
-  feed(Persisted{durable_});
+  const std::uint64_t durable = durable_;
+  if (const auto seq = steps_.next(durable)) feed(Persisted{*seq});
+  if (steps_.has_more(durable)) post_durable();  // after whoever else waits for the loop
 }
 
 template <class Ops>
@@ -299,10 +307,20 @@ void Coordinator::perform(const Forget& c) {
 }
 
 void Coordinator::on_ledger(std::vector<LedgerThread::Answered> answers) {
+  const bool under_way = !ledger_said_.empty();
+  std::move(answers.begin(), answers.end(), std::back_inserter(ledger_said_));
+  if (!under_way) hear_ledger();
+}
+
+// In the ledger's order, and not more in one turn of the loop than is done in a few milliseconds.
+void Coordinator::hear_ledger() {
+  constexpr std::size_t kAnswersPerTurn = 500;
   Reserved reserved;
   Settled settled;
   Voided voided;
-  for (LedgerThread::Answered& a : answers) {
+  for (std::size_t n = 0; n < kAnswersPerTurn && !ledger_said_.empty(); ++n) {
+    const LedgerThread::Answered a = std::move(ledger_said_.front());
+    ledger_said_.pop_front();
     if (const auto* error = std::get_if<Error>(&a.answer))
       return fail("ledger: " + error->detail);  // it contradicts us: stop rather than go on wrongly
     if (const auto* r = std::get_if<ReserveOp>(&a.op))
@@ -315,6 +333,7 @@ void Coordinator::on_ledger(std::vector<LedgerThread::Answered> answers) {
   if (!settled.answers.empty()) feed(settled);
   if (!voided.ids.empty()) feed(voided);
   if (!reserved.answers.empty()) feed(reserved);
+  if (!ledger_said_.empty()) boost::asio::post(io_, [this] { hear_ledger(); });
 }
 
 void Coordinator::perform(const AssignRuns& c) {

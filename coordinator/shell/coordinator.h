@@ -3,6 +3,7 @@
 // sockets; the journal, Redis and archives have their own threads and post back.  It decides
 // nothing: decode, feed the core, perform each command.
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "coordinator/shell/bundles.h"
 #include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/control_server.h"
+#include "coordinator/shell/durable_steps.h"
 #include "coordinator/shell/flood_guard.h"
 #include "coordinator/shell/ledger_thread.h"
 #include "coordinator/shell/loop_lag.h"
@@ -143,7 +145,9 @@ class Coordinator {
   void perform(const CampaignEnded& c);
 
   void on_durable();
+  void post_durable();
   void on_ledger(std::vector<LedgerThread::Answered> answers);
+  void hear_ledger();
   void fail(const std::string& why);
   void say_goodbye();
   wire::SyncReply greeting() const;  // who we are, and nothing else
@@ -191,6 +195,8 @@ class Coordinator {
   std::shared_ptr<std::atomic<bool>> writing_status_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> durable_posted_{false};
+  DurableSteps steps_;
+  std::deque<LedgerThread::Answered> ledger_said_;
   unsigned stops_ = 0;
   std::uint64_t ticks_ = 0;
   std::optional<Outcome> outcome_;

@@ -158,7 +158,7 @@ StatusSnapshot Coordinator::snapshot() const {
                endpoints().back() + ", or stop and go on with --workers 1";
   const std::vector<ScopeBalance>& balances = core_->balances();
   const PlanView& view = core_->plan();
-  const std::vector<MicroUsd> metered = core_->metered();
+  const std::vector<MicroUsd>& metered = core_->metered();
   for (std::size_t i = 0; i < balances.size(); ++i)
     s.envelopes.push_back({view.scopes[i].name, balances[i].cap, balances[i].spent,
                            balances[i].reserved, metered[i]});

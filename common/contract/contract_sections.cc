@@ -101,7 +101,9 @@ std::vector<Toolchain> read_toolchains(const Fields& f) {
                         t.text("at", Need::kOptional, kToolchainAtRule)};
     if (toolchain.at.empty()) toolchain.at = toolchain.path;
     if (t.find("at") == nullptr && !toolchain.path.empty() && !is_free_place(toolchain.path))
-      f.problems().wrong(*t.find("path"), t.path("path"), std::string(kToolchainAtRule.expected));
+      f.problems().wrong(*t.find("path"), t.path("path"),
+                         std::string(kToolchainAtRule.expected) +
+                             ", or beside it the place where it is shown (at: /opt/NAME)");
     if (!places.insert(toolchain.at).second)
       f.problems().wrong(item, path, "each place in the sandbox once");
     out.push_back(std::move(toolchain));

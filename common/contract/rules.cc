@@ -149,8 +149,9 @@ bool is_work_glob(std::string_view text) {
   return is_glob(text) && !names_git(text);
 }
 bool is_free_place(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kOurs{"/proctor", "/workspace", "/proc", "/sys",
-                                                  "/dev"};
+  // In bubblewrap /var/tmp is a link to /tmp: there is no place below it to mount anything at.
+  constexpr std::array<std::string_view, 6> kOurs{"/proctor", "/workspace", "/proc",
+                                                  "/sys",     "/dev",       "/var/tmp"};
   // What sandboxes make there themselves; something below may well be the task's.
   constexpr std::array<std::string_view, 10> kWhole{"/tmp",
                                                     "/run",

@@ -252,8 +252,9 @@ TEST_SUITE("contract") {
     for (const std::string place :
          {"/proctor", "/proctor/home", "/proctor/contract/x", "/workspace", "/workspace/a", "/proc",
           "/proc/self", "/sys", "/dev", "/dev/shm", "/tmp", "/run", "/home", "/home/proctor",
-          "/etc", "/etc/passwd", "/sbin/docker-init"}) {
+          "/etc", "/etc/passwd", "/sbin/docker-init", "/var/tmp", "/var/tmp/go"}) {
       CAPTURE(place);
+      CHECK(toolchain("{path: " + place + ", at: /opt/elsewhere}") == "");
       CHECK(toolchain("{path: /opt/go, at: " + place + "}")
                 .find(": environment.toolchains[0].at: found ") != std::string::npos);
       CHECK(toolchain("{path: " + place + "}").find(": environment.toolchains[0].path: found ") !=

@@ -55,6 +55,10 @@ TEST_SUITE("cvdp run docker") {
   TEST_CASE("an agent's image sees what upstream shows it and its change counts, by Docker") {
     if (have_docker("an agent's image")) agent_sees_what_upstream_shows(Runner::kDocker);
   }
+  TEST_CASE("an agent's image beyond its disk limit ends as in every sandbox, by Docker") {
+    if (have_docker("an agent's disk")) agent_is_stopped_at_its_disk_limit(Runner::kDocker);
+  }
+
   TEST_CASE("an agent's image is given the key and the network it was asked for, by Docker") {
     if (have_docker("an agent's key")) agent_is_given_its_key_and_a_network(Runner::kDocker);
   }

@@ -42,6 +42,12 @@ std::vector<BudgetAlert> BudgetAlerts::reached(ScopeId scope, const std::string&
   return out;
 }
 
+std::vector<std::pair<ScopeId, std::uint32_t>> BudgetAlerts::standing() const {
+  std::vector<std::pair<ScopeId, std::uint32_t>> out;
+  for (const auto& [level, told] : is_told_) out.push_back(level);
+  return out;
+}
+
 bool dominates(const BudgetWatch::Dominance& rule, MicroUsd cost, MicroUsd ask,
                std::uint64_t milestones) {
   return rule.action != BudgetWatch::Dominance::Action::kOff && milestones < rule.milestones &&

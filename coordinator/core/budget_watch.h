@@ -37,6 +37,8 @@ class BudgetAlerts {
   std::vector<BudgetAlert> reached(ScopeId scope, const std::string& name,
                                    const ScopeBalance& balance, WallTime now);
   const std::vector<BudgetAlert>& told() const { return told_; }
+  // Which levels are not told again as things stand, ascending.
+  std::vector<std::pair<ScopeId, std::uint32_t>> standing() const;
 
  private:
   std::vector<std::uint32_t> levels_;

@@ -138,6 +138,12 @@ const FaultFact* FaultBook::last(const FaultSubject& subject) const {
   return it == rows_.end() ? nullptr : &it->second.failures.back();
 }
 
+std::vector<FaultSubject> FaultBook::subjects() const {
+  std::vector<FaultSubject> out;
+  for (const auto& [subject, row] : rows_) out.push_back(subject);
+  return out;
+}
+
 std::vector<FaultSubject> FaultBook::due() const {
   std::vector<FaultSubject> out;
   for (const auto& [subject, row] : rows_)

@@ -84,8 +84,9 @@ class FaultBook {
   std::optional<Alone> failed_alone(const FaultSubject& subject, const WorkerId& worker) const;
   // Its last failure; nullptr: it has no row.
   const FaultFact* last(const FaultSubject& subject) const;
-  std::vector<FaultSubject> due() const;     // and not parked, ascending
-  std::vector<FaultSubject> parked() const;  // ascending
+  std::vector<FaultSubject> subjects() const;  // that have a row, ascending
+  std::vector<FaultSubject> due() const;       // and not parked, ascending
+  std::vector<FaultSubject> parked() const;    // ascending
   // "failed 3 times on w0 and w1: setup step 1 (...): exit 1; stderr ends: ...".  Requires a row.
   std::string describe(const FaultSubject& subject) const;
 

@@ -93,6 +93,20 @@ void PoisonBook::pardon(RunId run) {
                    it->second.end() - static_cast<std::ptrdiff_t>(kSuspectAfter));
 }
 
+void PoisonBook::rest(RunId run) {
+  if (auto node = blamed_.extract(run)) resting_.insert(std::move(node));
+}
+
+void PoisonBook::wake(RunId run) {
+  if (auto node = resting_.extract(run)) blamed_.insert(std::move(node));
+}
+
+std::vector<RunId> PoisonBook::awake() const {
+  std::vector<RunId> out;
+  for (const auto& [run, blames] : blamed_) out.push_back(run);
+  return out;
+}
+
 const std::vector<PoisonBook::Blame>& PoisonBook::blames(RunId run) const {
   static const std::vector<Blame> kNone;
   const auto it = blamed_.find(run);

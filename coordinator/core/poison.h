@@ -51,14 +51,17 @@ class PoisonBook {
   void survived(const AttemptId& attempt);
   // A person wants it tried again: it stays a suspect, one loss away from conviction.
   void pardon(RunId run);
-  void forget(RunId run) { blamed_.erase(run); }
+  // It has ended: nobody asks about it, and it costs no look, until it is in line again.
+  void rest(RunId run);
+  void wake(RunId run);
+  std::vector<RunId> awake() const;
 
   const std::vector<Blame>& blames(RunId run) const;
   bool is_suspect(RunId run) const { return kSuspectAfter <= blames(run).size(); }
   bool is_over(RunId run) const { return kConvictAfter <= blames(run).size(); }
 
  private:
-  std::map<RunId, std::vector<Blame>> blamed_;  // never an empty list
+  std::map<RunId, std::vector<Blame>> blamed_, resting_;  // never an empty list
 };
 
 // "its worker died 3 times under it (w0, w1, w0), the last time with nothing else there"

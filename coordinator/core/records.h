@@ -84,6 +84,8 @@ inline constexpr const char* kNoteDominance = "dominance";
 // operator's quarantine is a note of the act.
 inline constexpr const char* kNoteWorkerQuarantined = "worker_quarantined";
 inline constexpr const char* kNoteWorkerReleased = "worker_released";
+// It did its work again: its quarantines so far are in no row with later ones.
+inline constexpr const char* kNoteWorkerRecovered = "worker_recovered";
 inline constexpr const char* kNoteEscalated = "escalated";  // a person decides about the run
 inline constexpr const char* kNoteLoss =
     "loss";  // what a lost attempt means for its run (poison.h)
@@ -91,8 +93,9 @@ inline constexpr const char* kNotePoison = "poison";  // a run was convicted
 // Of a task or method whose attempts fail before any work begins (fault_book.h).
 inline constexpr const char* kNoteFault = "fault";
 // What the scheduler reads again in its next life, in order.
-inline constexpr std::array<const char*, 5> kSchedulerNotes{
-    kNoteOperator, kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased, kNoteFault};
+inline constexpr std::array<const char*, 6> kSchedulerNotes{
+    kNoteOperator,        kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased,
+    kNoteWorkerRecovered, kNoteFault};
 
 // ---- facts about one attempt, in the order in which they usually happen
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq

@@ -78,6 +78,13 @@ struct WorkerState {
   }
   std::uint32_t free() const { return takes_new() && !kept && held < slots ? slots - held : 0; }
   bool is_empty() const { return takes_new() && held == 0 && 0 < slots; }
+  // An operator's word: neither drained nor in quarantine, and nothing is held against it.
+  void set_free() {
+    quarantine = Quarantine::kNone;
+    drained = false;
+    reason.clear();
+    failures = quarantines = 0;
+  }
 };
 // "ready", "suspect", "gone", "drained", "quarantined: REASON", "kept for a suspected run"
 std::string standing(const WorkerState& worker);

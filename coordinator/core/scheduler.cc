@@ -273,11 +273,8 @@ void Scheduler::end_run(RunId run, RunOutcome outcome, Invalid invalid) {
   PROCTOR_ASSERT(phases_[run.raw()] == RunPhase::kActive);
   phases_[run.raw()] = RunPhase::kEnded;
   ++ended_[index_of(outcome)];
-  if (outcome == RunOutcome::kInvalid)
-    invalid_[run] = invalid;  // may be asked for again: what is held against it stays
-  else
-    poison_.forget(run);
-  overloads_.erase(run);
+  if (outcome == RunOutcome::kInvalid) invalid_[run] = invalid;
+  poison_.rest(run);
 }
 
 void Scheduler::check() const {

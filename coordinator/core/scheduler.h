@@ -85,6 +85,9 @@ class Scheduler {
   // What the scheduler itself noted (kSchedulerNotes), in order: after what has ended, before the
   // attempts.  kCorrupt: it is none of its notes.
   Status restore_note(const Note& note);
+  // All of the above, in their order, from what a journal holds.  kCorrupt: it is of another plan.
+  // The caps of the plan are those that hold; `removed` follows it.
+  Status restore(const RestoredState& state);
   // The commands that finish what the earlier life began; then the first tick.
   std::vector<Command> start(Time now);
 
@@ -142,6 +145,9 @@ class Scheduler {
   // that the next one runs these invalid runs again.  Nothing: `answer` says why.
   std::vector<JournalWrite> reopen_after_the_end(const OperatorAct& act, OperatorAnswer& answer);
   void check() const;
+  // All that facts alone decide, by name, in words: two schedulers to which the same facts have
+  // happened say the same, also if one of them was restored from those facts.
+  std::map<std::string, std::string> durable() const;
 
  private:
   enum class State : std::uint8_t {
@@ -239,6 +245,7 @@ class Scheduler {
   void obey(std::uint32_t raise);
   wire::SyncReply desired(WorkerIndex w) const;
   void restore_act(const OperatorFact& fact);
+  std::string durable_run(RunId run) const;
   Status restore_loss(const Note& note);
   Status restore_quarantine(const Note& note);
   void restore_failures(const RestoredAttempt& attempt);
@@ -292,6 +299,7 @@ class Scheduler {
   void release_due();
   void in_line(RunId run);
   void forgive(RunId run);
+  AttemptNo last_judged(RunId run) const;
   void withdraw_blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
   // Who gets which worker.
   std::optional<WorkerIndex> worker_for(RunId run) const;

@@ -137,6 +137,9 @@ void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
   if (r.fault != Fault::kHost) return;  // nor this, until it works elsewhere (fault_worked)
   if (r.infrastructure) return count_host_failure(w);
+  if (roster_.at(w).quarantines != 0)
+    write(Note{
+        now_.wall, kNoteWorkerRecovered, {}, {}, Json{{"worker", roster_.at(w).id.raw()}}.dump()});
   roster_.edit(w, [](WorkerState& s) { s.failures = s.quarantines = 0; });
 }
 

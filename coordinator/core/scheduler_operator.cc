@@ -161,7 +161,7 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
       case RunPhase::kCancelled:
         --cancelled_;
         if (failures_[run.raw()] != 0 || overloads_.contains(run))
-          fact.forgiven.push_back({run, AttemptNo(attempts_made_[run.raw()])});
+          fact.forgiven.push_back({run, last_judged(run)});
         forgive(run);
         break;
       case RunPhase::kParked:
@@ -219,6 +219,7 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
     const AttemptId last{run, AttemptNo(attempts_made_[run.raw()])};
     if (it->second == Invalid::kUncounted) count_failure(run, RetryClass::kInfrastructure);
     invalid_.erase(it);
+    poison_.wake(run);
     poison_.pardon(run);
     --ended_[static_cast<std::size_t>(RunOutcome::kInvalid)];
     fact.set_aside.push_back(last);
@@ -255,7 +256,7 @@ OperatorAnswer Scheduler::approve(OperatorFact& fact) {
   for (const RunId run : fact.act.runs) {
     if (phases_[run.raw()] != RunPhase::kHeld) continue;
     --held_;
-    fact.forgiven.push_back({run, AttemptNo(attempts_made_[run.raw()])});
+    fact.forgiven.push_back({run, last_judged(run)});
     forgive(run);
     forgive_fault(run);
     in_line(run);
@@ -264,6 +265,15 @@ OperatorAnswer Scheduler::approve(OperatorFact& fact) {
   fact.act.runs = std::move(changed);
   if (fact.act.runs.empty()) return {Verdict::kUnchanged, "none of them waits for a decision"};
   return {Verdict::kDone, counted(fact.act.runs.size()) + " approved: in line again"};
+}
+
+// The last attempt of which it is known how it ended.  One that is out, or was denied and asks
+// again under its number, may fail after it was forgiven: that counts.
+AttemptNo Scheduler::last_judged(RunId run) const {
+  const std::uint32_t made = attempts_made_[run.raw()];
+  const auto it = live_.find(run);
+  const bool out = it != live_.end() && it->second.state < State::kFinishing;
+  return AttemptNo(out || denied_.contains(run) ? made - 1 : made);
 }
 
 // Its failures so far count no longer; a suspect stays one.
@@ -294,12 +304,7 @@ OperatorAnswer Scheduler::release(const OperatorAct& act) {
   if (s.quarantine == WorkerState::Quarantine::kNone && !s.drained)
     return {Verdict::kUnchanged,
             "worker " + act.worker.raw() + " is neither drained nor in quarantine"};
-  roster_.edit(*w, [](WorkerState& x) {
-    x.quarantine = WorkerState::Quarantine::kNone;
-    x.drained = false;
-    x.reason.clear();
-    x.failures = x.quarantines = 0;
-  });
+  roster_.edit(*w, [](WorkerState& x) { x.set_free(); });
   wake(*w);
   return {Verdict::kDone, "worker " + act.worker.raw() + " gets work again"};
 }

@@ -7,6 +7,43 @@
 
 namespace proctor {
 
+Status Scheduler::restore(const RestoredState& state) {
+  const auto not_of_this_plan = [&](RunId run) { return plan_.runs.size() <= run.raw(); };
+  const Error foreign{Errc::kCorrupt, "journal: a run the plan does not have"};
+  for (const EndedRun& e : state.ended) {
+    if (not_of_this_plan(e.run)) return foreign;
+    restore_ended({e.run, e.attempt}, e.outcome);
+  }
+  for (const BudgetAlert& a : state.alerts) {
+    if (plan_.scopes.size() <= a.scope.raw() || plan_.scopes[a.scope.raw()].name != a.name)
+      return Error{Errc::kCorrupt, "journal: an alert of an envelope that is not there"};
+    restore_alert(a);
+  }
+  for (const RunDominates& d : state.dominant) {
+    if (not_of_this_plan(d.attempt.run)) return foreign;
+    restore_dominant(d);
+  }
+  for (const ParkedRun& p : state.parked) {
+    if (not_of_this_plan(p.run)) return foreign;
+    restore_parked(p.run);
+  }
+  restore_reviews(static_cast<std::uint32_t>(state.reviews.size()));
+  for (const Note& n : state.standing) PROCTOR_CHECK_OK(restore_note(n));
+  const auto spend = [&](RunId run, MicroUsd amount) {
+    plan_.each_scope(run, [&](ScopeId s) { restore_spent(s, amount); });
+  };
+  for (const RestoredAttempt& a : state.attempts) {
+    if (not_of_this_plan(a.attempt.run)) return foreign;
+    restore_attempt(a);
+    if (a.settled) spend(a.attempt.run, a.charged);
+  }
+  for (const RunReviewed& r : state.reviews) {
+    if (not_of_this_plan(r.run)) return foreign;
+    spend(r.run, r.charged);
+  }
+  return ok_status();
+}
+
 void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
   PROCTOR_ASSERT(!started_);
   phases_[ended.run.raw()] = RunPhase::kEnded;
@@ -178,11 +215,7 @@ void Scheduler::restore_act(const OperatorFact& fact) {
         s.reason = act.reason.empty() ? "by " + act.by : act.reason + " (" + act.by + ")";
       });
     case OperatorActKind::kRelease:
-      return standing_of([](WorkerState& s) {
-        s.quarantine = WorkerState::Quarantine::kNone;
-        s.drained = false;
-        s.quarantines = 0;
-      });
+      return standing_of([](WorkerState& s) { s.set_free(); });
     case OperatorActKind::kKick:
       return standing_of([&](WorkerState& s) { s.kicked = fact.boot; });
     case OperatorActKind::kReview:
@@ -195,8 +228,6 @@ Status Scheduler::restore_loss(const Note& note) {
   PROCTOR_TRY(const LossJudged fact, loss_of(note));
   if (plan_.runs.size() <= fact.attempt.run.raw())
     return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
-  const RunId run = fact.attempt.run;
-  if (phases_[run.raw()] == RunPhase::kEnded && !invalid_.contains(run)) return ok_status();
   // What is taken back later is the blame, not the excuse.
   if (fact.verdict != LossJudged::Verdict::kWithdrawn) judged_[fact.attempt] = fact.verdict;
   if (fact.verdict == LossJudged::Verdict::kBlamed)
@@ -213,12 +244,14 @@ Status Scheduler::restore_quarantine(const Note& note) {
     return Error{Errc::kCorrupt, note.kind + ": of no worker"};
   const WorkerIndex w = roster_.index_of(WorkerId((*detail)["worker"].get<std::string>()));
   roster_.edit(w, [&](WorkerState& s) {
-    if (s.quarantine == WorkerState::Quarantine::kOperator) return;
+    if (note.kind == kNoteWorkerRecovered) s.quarantines = 0;
+    if (note.kind == kNoteWorkerRecovered || s.quarantine == WorkerState::Quarantine::kOperator)
+      return;
     const bool begins = note.kind == kNoteWorkerQuarantined;
     s.quarantine = begins ? WorkerState::Quarantine::kFailures : WorkerState::Quarantine::kNone;
     if (!begins) return;
     ++s.quarantines;
-    s.reason = "infrastructure failures in a row, in an earlier life of the coordinator";
+    s.reason = detail->value("reason", "infrastructure failures in a row");
   });
   return ok_status();
 }
@@ -234,6 +267,8 @@ void Scheduler::restore_waits() {
       s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
     });
   }
+  for (const RunId run : poison_.awake())
+    if (phases_[run.raw()] == RunPhase::kEnded) poison_.rest(run);
   if (settings_.retries.escalate) restore_held();
   // After those: who waits for a person's decision waits for it whatever else is broken.
   for (std::uint32_t r = 0; !faults_.parked().empty() && r < phases_.size(); ++r)

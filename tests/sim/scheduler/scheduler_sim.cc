@@ -50,7 +50,7 @@ TEST_SUITE("scheduler simulation") {
                   << seen.dominant << ", stop orders " << seen.stop_orders << ", stopped "
                   << seen.stopped << ", alerts known to a later life " << seen.alerts_known
                   << " and added by one " << seen.alerts_added << ", reported dead "
-                  << seen.reported_dead);
+                  << seen.reported_dead << ", compared with a resume " << seen.compared);
     const std::pair<std::string, std::uint64_t> decided[] = {
         {"pauses", seen.pauses},
         {"suspended", seen.suspended},

@@ -194,23 +194,17 @@ void World::boot_coordinator() {
   core_ = std::make_unique<Scheduler>(plan_, settings_, epoch_);
   ledger_ =
       std::make_unique<Ledger>(plan_.scopes);  // rebuilt from the journal under a higher epoch
-  for (const auto& [run, id] : outcome_of_) core_->restore_ended(id, outcome_.at(run));
-  for (const BudgetAlert& a : alerts_) core_->restore_alert(a);
+  written_ = journal_;
+  if (const Status s = core_->restore(journal_.state()); !s.ok()) fail(s.error().detail);
   seen_.alerts_known += alerts_.size();
   alerts_at_boot_ = alerts_.size();
-  for (const RunDominates& d : dominant_) core_->restore_dominant(d);
-  for (const RunId run : parked_) core_->restore_parked(run);
-  for (const Note& n : notes_)
-    if (const Status s = core_->restore_note(n); !s.ok()) fail(s.error().detail);
   std::map<ScopeId, MicroUsd> spent;
   for (const auto& [id, trail] : durable_) {
-    core_->restore_attempt(trail.at);
-    if (trail.at.settled)
-      for (const ScopeId s : envelopes_of(id.run)) spent[s] = spent[s] + trail.at.charged;
+    if (!trail.at.settled) continue;
+    for (const ScopeId s : envelopes_of(id.run)) spent[s] = spent[s] + trail.at.charged;
   }
   std::uint32_t n = 0;
   for (const auto& [scope, amount] : spent) {
-    core_->restore_spent(scope, amount);
     if (amount == MicroUsd::zero()) continue;
     const AskId id{{RunId(4'000'000'000u), AttemptNo(++n)}, 0};
     if (!ledger_->reserve({id, amount, {scope}}).ok() || !ledger_->settle({id, amount}).ok())
@@ -228,6 +222,7 @@ void World::boot_coordinator() {
   }
   ledger_free_at_ = journal_free_at_ = now_;
   perform(core_->start(time()));
+  compare_restored();
 }
 
 void World::kill_coordinator() {
@@ -240,6 +235,7 @@ void World::feed(const Event& e) {
   const std::vector<Command> commands = core_->on(e, time());
   check_commands(e, commands);
   perform(commands);
+  compare_restored();
 }
 
 void World::perform(const std::vector<Command>& commands) {
@@ -250,6 +246,7 @@ void World::perform(const std::vector<Command>& commands) {
 }
 
 void World::perform(const Persist& c) {
+  for (const JournalWrite& w : c.writes) written_.write(w);
   const std::uint64_t life = coordinator_life_;
   journal_free_at_ = std::max(now_, journal_free_at_) + some(20);
   at(journal_free_at_ - now_, [this, life, c] { commit(life, c); });
@@ -257,7 +254,10 @@ void World::perform(const Persist& c) {
 
 void World::commit(std::uint64_t life, const Persist& c) {
   if (life != coordinator_life_) return;  // died before it was durable
-  for (const JournalWrite& w : c.writes) check_durable(w);
+  for (const JournalWrite& w : c.writes) {
+    journal_.write(w);
+    check_durable(w);
+  }
   check_fault_rows();
   // Durable, and then perhaps dead before anybody hears of it.
   if (chance(ranges_.coordinator_dies) && below(20) == 0) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coordinator/core/scheduler.h"
+#include "tests/support/memory_journal.h"
 
 namespace proctor::sim {
 
@@ -51,6 +52,7 @@ struct Exercised {
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
   std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0, disconnected = 0;
   std::uint64_t torn = 0, clock_jumps = 0, outlived = 0, misfits = 0, reopened = 0;
+  std::uint64_t compared = 0;  // with what a resume would make of the facts so far
   // Failures that are a task's, a method's or a deaf host's; what was parked for it, and let go.
   std::uint64_t broken = 0, mute = 0, deaf = 0, task_parked = 0, method_parked = 0, let_go = 0;
 };
@@ -170,6 +172,7 @@ class World {
   std::vector<ScopeId> envelopes_of(RunId run) const;
   void check_commands(const Event& e, const std::vector<Command>& commands);
   void check_reply(const wire::Sync& sync, const wire::SyncReply& reply);
+  void compare_restored();
   void fail(const std::string& what) const;
   void check_end();
 
@@ -199,6 +202,10 @@ class World {
   std::unique_ptr<Ledger> ledger_;
   Instant ledger_free_at_{}, journal_free_at_{};
   std::map<WorkerId, SimWorker> workers_;
+
+  testing::MemoryJournal journal_;  // what is durable
+  testing::MemoryJournal written_;  // what this life was to make durable beside
+  std::uint64_t steps_ = 0;
 
   // the durable journal and what it implies, kept independently of the code under test
   struct Trail {
@@ -242,7 +249,6 @@ class World {
   std::set<std::uint64_t> acts_durable_;  // by ticket, which is the time of the act
   std::map<std::uint64_t, OperatorActKind> asked_;
   std::uint64_t ticket_ = 0;
-  std::vector<Note> notes_;        // that the scheduler reads again
   std::set<RunId> touched_;        // in line again by an operator: out of the plan's order
   std::set<RunId> again_at_once_;  // ended, and asked for once more
   std::map<RunId, std::uint32_t> overloads_;

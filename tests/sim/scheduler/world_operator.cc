@@ -130,9 +130,6 @@ void World::perform(const RaiseCaps& c) {
 }
 
 void World::check_act(const Note& note) {
-  if (std::ranges::find(kSchedulerNotes, note.kind, [](const char* k) { return std::string(k); }) !=
-      kSchedulerNotes.end())
-    notes_.push_back(note);
   if (note.kind == kNoteEscalated) ++seen_.escalated;
   if (note.kind == kNoteWorkerQuarantined) ++seen_.own_quarantines;
   if (note.kind != kNoteOperator) return;

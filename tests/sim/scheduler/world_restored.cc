@@ -1,0 +1,40 @@
+// The oracle of resumes: whatever the coordinator has written so far, a life that is restored from
+// exactly that holds the same state as the one that wrote it.
+#include <cstdlib>
+
+#include "tests/sim/scheduler/world.h"
+
+namespace proctor::sim {
+namespace {
+
+// Every how manyth step is compared.  A prime: no rhythm of the simulation hides behind it.
+std::uint64_t compare_every() {
+  static const std::uint64_t every = [] {
+    const char* text = std::getenv("PROCTOR_SIM_COMPARE");
+    return text == nullptr ? 97 : std::strtoull(text, nullptr, 10);
+  }();
+  return every;
+}
+
+}  // namespace
+
+void World::compare_restored() {
+  if (!core_ || compare_every() == 0 || ++steps_ % compare_every() != 0) return;
+  PlanView plan = plan_;
+  plan.scopes = written_.caps(std::move(plan.scopes));
+  Scheduler restored(std::move(plan), settings_, epoch_);
+  if (const Status s = restored.restore(written_.state()); !s.ok()) return fail(s.error().detail);
+  restored.start(time());
+  ++seen_.compared;
+  const std::map<std::string, std::string> live = core_->durable(), again = restored.durable();
+  for (const auto& [name, said] : live) {
+    const auto it = again.find(name);
+    if (it == again.end()) return fail("a resume would forget " + name + ": " + said);
+    if (it->second != said)
+      return fail("a resume would change " + name + ": " + said + " -> " + it->second);
+  }
+  for (const auto& [name, said] : again)
+    if (!live.contains(name)) return fail("a resume would bring back " + name + ": " + said);
+}
+
+}  // namespace proctor::sim

@@ -1,0 +1,131 @@
+// A life that is restored from the facts so far holds the same state as the one that wrote them.
+#include <doctest/doctest.h>
+
+#include "tests/support/memory_journal.h"
+#include "tests/unit/scheduler/desk.h"
+
+namespace proctor {
+namespace {
+
+using namespace scheduler_test;
+using Kind = OperatorActKind;
+
+void same_after_a_resume(const Desk& desk, const PlanView& plan) {
+  testing::MemoryJournal journal;
+  for (const JournalWrite& w : desk.journal) journal.write(w);
+  Scheduler next(plan, desk.core.settings(), Epoch(3));
+  REQUIRE(next.restore(journal.state()).ok());
+  next.start(desk.now);
+  CHECK(next.durable() == desk.core.durable());
+}
+
+void end_with(Desk& desk, AttemptId id, bool infrastructure, bool overload = false) {
+  wire::ResultMessage r;
+  r.epoch = Epoch(2);
+  r.attempt = id;
+  r.outcome = RunOutcome::kInvalid;
+  r.termination = Termination::kInfrastructure;
+  r.infrastructure = infrastructure;
+  r.overload = overload;
+  r.archive_bytes = infrastructure ? 0 : 1;
+  desk.feed(ResultReceived{WorkerId("w"), r});
+}
+
+OperatorAct again() {
+  OperatorAct a;
+  a.kind = Kind::kRequeue;
+  a.runs = {RunId(0)};
+  a.invalid = true;
+  return a;
+}
+
+}  // namespace
+
+TEST_SUITE("scheduler, resumed") {
+  TEST_CASE("what fails after its run was forgiven counts, in the next life too") {
+    const PlanView plan = plan_of({0});
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), true);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    desk.act(Kind::kCancel, {RunId(0)});
+    desk.act(Kind::kRequeue, {RunId(0)});  // while its attempt is still to be stopped
+    same_after_a_resume(desk, plan);
+    end_with(desk, attempt_of(0, 2), true);
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("an attempt that an operator took away is no failure of a run that has ended") {
+    const PlanView plan = plan_of({0});
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    desk.act(Kind::kKick, {}, "w");
+    desk.sync("w", 1, {}, {}, 2);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    end_with(desk, attempt_of(0, 2), false);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("overloads before a result that was set aside still count") {
+    const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), true, true);
+    desk.now.mono += Millis(1);
+    desk.feed(TimerFired{});
+    end_with(desk, attempt_of(0, 2), false);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    same_after_a_resume(desk, plan);
+    CHECK(desk.act(again()).verdict == OperatorAnswer::Verdict::kDone);
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("a suspect whose result was set aside is a suspect still") {
+    const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::uint32_t no = 1; no <= 2; ++no) {
+      desk.sync("w", 1, {attempt_of(0, no)}, {}, no);
+      desk.sync("w", 1, {}, {}, no + 1);
+    }
+    REQUIRE(desk.assigned.back() == attempt_of(0, 3));
+    same_after_a_resume(desk, plan);
+    desk.sync("w", 1, {attempt_of(0, 3)}, {}, 3);
+    desk.sync("w", 1, {}, {}, 4);  // convicted
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    same_after_a_resume(desk, plan);
+    CHECK(desk.act(again()).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.core.roster().at(0).kept);
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("a worker that works again begins a new row of quarantines, in the next life too") {
+    SchedulerSettings with = settings();
+    with.retries.quarantine_after = 2;
+    with.retries.quarantine = Millis(1'000);
+    const PlanView plan = plan_of({0});
+    Desk desk(plan, with);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), true);
+    end_with(desk, desk.assigned.back(), true);
+    REQUIRE(desk.core.roster().at(0).quarantines == 1);
+    same_after_a_resume(desk, plan);  // and knows why
+    desk.now.mono += with.retries.quarantine;
+    desk.feed(TimerFired{});
+    REQUIRE(desk.assigned.back() == attempt_of(0, 3));
+    desk.result("w", desk.assigned.back(), 1);
+    REQUIRE(desk.core.roster().at(0).quarantines == 0);
+    same_after_a_resume(desk, plan);
+    desk.act(Kind::kQuarantine, {}, "w");
+    desk.act(Kind::kRelease, {}, "w");
+    same_after_a_resume(desk, plan);
+  }
+}
+
+}  // namespace proctor

@@ -31,6 +31,7 @@
 #include "coordinator/core/retry_rules.h"
 #include "coordinator/core/roster.h"
 #include "coordinator/core/run_queue.h"
+#include "coordinator/core/standing_fact.h"
 
 namespace proctor {
 
@@ -224,18 +225,18 @@ class Scheduler {
   void handle(const DrainAsked& e);
   void handle(const CancelAsked& e);
   void handle(const OperatorAsked& e);
-  // Each changes the state, and says in `fact` which runs it changed.
+  // Each completes the fact, by the runs that it concerns, and applies it.
   using Verdict = OperatorAnswer::Verdict;
   OperatorAnswer decide(OperatorFact& fact);
-  OperatorAnswer pause(const OperatorAct& act);
-  OperatorAnswer unpause();
-  OperatorAnswer drain(const OperatorAct& act);
+  OperatorAnswer pause(const OperatorFact& fact);
+  OperatorAnswer unpause(const OperatorFact& fact);
+  OperatorAnswer drain(const OperatorFact& fact);
   OperatorAnswer cancel(OperatorFact& fact);
   OperatorAnswer requeue(OperatorFact& fact);
   OperatorAnswer reopen(OperatorFact& fact);
   OperatorAnswer approve(OperatorFact& fact);
-  OperatorAnswer put_in_quarantine(const OperatorAct& act);
-  OperatorAnswer release(const OperatorAct& act);
+  OperatorAnswer put_in_quarantine(const OperatorFact& fact);
+  OperatorAnswer release(const OperatorFact& fact);
   OperatorAnswer kick(OperatorFact& fact);
   OperatorAnswer raise(const OperatorAct& act);
   OperatorAnswer review(const OperatorAct& act);
@@ -244,10 +245,21 @@ class Scheduler {
   void unpark(const std::vector<ScopeId>& raised);
   void obey(std::uint32_t raise);
   wire::SyncReply desired(WorkerIndex w) const;
-  void restore_act(const OperatorFact& fact);
+  // What a fact changes, in this life and in the next ones (scheduler_apply.cc).
+  void apply(const OperatorFact& fact);
+  void apply(const LossJudged& fact);
+  void apply(const FaultFact& fact);
+  void apply(const WorkerJudged& fact);
+  template <class Fact>
+  void record(const Fact& fact) {
+    apply(fact);
+    write(note_of(fact));
+  }
+  void leave_line(RunId run);
+  void cancel_run(RunId run);
+  void line_up(RunId run);
+  void forgive(const AttemptId& last);
   std::string durable_run(RunId run) const;
-  Status restore_loss(const Note& note);
-  Status restore_quarantine(const Note& note);
   void restore_failures(const RestoredAttempt& attempt);
   void restore_waits();
   void restore_held();
@@ -291,14 +303,15 @@ class Scheduler {
   void release_shut(const FaultSubject& subject);
   void forgive_fault(RunId run);
   void look_at_faults();
-  Status restore_fault(const Note& note);
   void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
   void count_host_failure(WorkerIndex w);
   void quarantine(WorkerIndex w);
+  Millis quarantine_of(std::uint32_t nth) const;
+  void stand_back(WorkerIndex w);
   void end_quarantines();
   void release_due();
   void in_line(RunId run);
-  void forgive(RunId run);
+  bool has_failed(RunId run) const;
   AttemptNo last_judged(RunId run) const;
   void withdraw_blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
   // Who gets which worker.
@@ -374,11 +387,11 @@ class Scheduler {
   // has ended must be known too, for a result comes again when an Ack was lost.
   std::vector<std::uint16_t> owners_;
   std::map<RunId, Invalid> invalid_;
-  std::set<AttemptId> set_aside_;  // restored: decided once, and put aside by an operator
+  std::set<AttemptId> set_aside_;  // decided once, and put aside by an operator
   std::set<RunId> parked_rows_;    // of an earlier life, in the journal still
   std::map<RunId, std::uint32_t> overloads_;
-  std::map<RunId, AttemptNo> forgiven_;  // restored: failures up to this attempt do not count
-  std::map<AttemptId, LossJudged::Verdict> judged_;  // restored
+  std::map<RunId, AttemptNo> forgiven_;  // failures up to this attempt do not count
+  std::set<AttemptId> excused_;          // their loss was an operator's doing, and is no failure
   PoisonBook poison_;
   FaultBook faults_;
   std::set<RunId> shut_;  // parked because its task or method is, and for no envelope

@@ -35,7 +35,7 @@ void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
         After{Step::kSettleLost, a.id, a.seq, 0});
   if (why == Loss::kKicked && a.worker) {
     const WorkerState& w = roster_.at(*a.worker);
-    write(note_of(LossJudged{a.id, LossJudged::Verdict::kExcused, w.id, w.boot, now_.wall}));
+    record(LossJudged{a.id, LossJudged::Verdict::kExcused, w.id, w.boot, now_.wall});
   }
   release_slot(a);
   a.state = State::kFinishing;
@@ -74,8 +74,7 @@ bool Scheduler::outlived(Attempt& a, WorkerIndex w) {
 }
 
 void Scheduler::hold_against(const AttemptId& id, const WorkerId& worker, BootId boot) {
-  poison_.blame(id, worker, boot);
-  write(note_of(LossJudged{id, LossJudged::Verdict::kBlamed, worker, boot, now_.wall}));
+  record(LossJudged{id, LossJudged::Verdict::kBlamed, worker, boot, now_.wall});
 }
 
 // Its reason, once it is written down and told.
@@ -87,7 +86,7 @@ std::string Scheduler::convict(const AttemptId& id) {
 }
 
 void Scheduler::withdraw_blame(const AttemptId& id, const WorkerId& worker, BootId boot) {
-  write(note_of(LossJudged{id, LossJudged::Verdict::kWithdrawn, worker, boot, now_.wall}));
+  record(LossJudged{id, LossJudged::Verdict::kWithdrawn, worker, boot, now_.wall});
   queue_.wake_workers(capability::kAll);  // who was a suspect may have company now
 }
 
@@ -137,10 +136,10 @@ void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
   if (r.fault != Fault::kHost) return;  // nor this, until it works elsewhere (fault_worked)
   if (r.infrastructure) return count_host_failure(w);
-  if (roster_.at(w).quarantines != 0)
-    write(Note{
-        now_.wall, kNoteWorkerRecovered, {}, {}, Json{{"worker", roster_.at(w).id.raw()}}.dump()});
-  roster_.edit(w, [](WorkerState& s) { s.failures = s.quarantines = 0; });
+  const WorkerState& s = roster_.at(w);
+  if (s.quarantines != 0)
+    return record(WorkerJudged{s.id, WorkerJudged::Verdict::kRecovered, 0, {}, {}, now_.wall});
+  if (s.failures != 0) roster_.edit(w, [](WorkerState& x) { x.failures = 0; });
 }
 
 void Scheduler::count_host_failure(WorkerIndex w) {
@@ -152,22 +151,26 @@ void Scheduler::count_host_failure(WorkerIndex w) {
 }
 
 void Scheduler::quarantine(WorkerIndex w) {
-  const Retries& rules = settings_.retries;
+  const WorkerState& s = roster_.at(w);
+  const std::uint32_t nth = s.quarantines + 1;
+  record(WorkerJudged{s.id, WorkerJudged::Verdict::kQuarantined, nth, quarantine_of(nth),
+                      std::to_string(s.failures) + " infrastructure failures in a row", now_.wall});
+  stand_back(w);
+  out_.push_back(
+      Alert{"worker " + s.id.raw() + " gets nothing for a while: " + s.reason, true, {}});
+}
+
+Millis Scheduler::quarantine_of(std::uint32_t nth) const {
+  return doubled(settings_.retries.quarantine, settings_.retries.quarantine_max, nth);
+}
+
+// Until when, by this life's clocks.
+void Scheduler::stand_back(WorkerIndex w) {
   roster_.edit(w, [&](WorkerState& s) {
-    const Millis wait = doubled(rules.quarantine, rules.quarantine_max, ++s.quarantines);
-    s.quarantine = WorkerState::Quarantine::kFailures;
-    s.reason = std::to_string(s.failures) + " infrastructure failures in a row";
+    const Millis wait = quarantine_of(s.quarantines);
     s.back_at = now_.mono + wait;
     s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
   });
-  const WorkerState& s = roster_.at(w);
-  const Json detail = {{"for_ms", (s.back_at - now_.mono).count()},
-                       {"nth", s.quarantines},
-                       {"reason", s.reason},
-                       {"worker", s.id.raw()}};
-  write(Note{now_.wall, kNoteWorkerQuarantined, {}, {}, detail.dump()});
-  out_.push_back(
-      Alert{"worker " + s.id.raw() + " gets nothing for a while: " + s.reason, true, {}});
 }
 
 // Tried again: one more failure and it is back at once, and for longer.
@@ -175,11 +178,7 @@ void Scheduler::end_quarantines() {
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
     const WorkerState& s = roster_.at(w);
     if (s.quarantine != WorkerState::Quarantine::kFailures || now_.mono < s.back_at) continue;
-    roster_.edit(w, [&](WorkerState& x) {
-      x.quarantine = WorkerState::Quarantine::kNone;
-      x.failures = settings_.retries.quarantine_after - 1;
-    });
-    write(Note{now_.wall, kNoteWorkerReleased, {}, {}, Json{{"worker", s.id.raw()}}.dump()});
+    record(WorkerJudged{s.id, WorkerJudged::Verdict::kReleased, 0, {}, {}, now_.wall});
     wake(w);
   }
 }

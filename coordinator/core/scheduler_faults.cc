@@ -38,8 +38,7 @@ void Scheduler::fault_failed(const FaultSubject& subject, const AttemptId& id,
   const FaultFact fact{
       subject,  FaultFact::Verdict::kFailed, id, roster_.at(from).id, r.cause, r.rationale,
       now_.wall};
-  faults_.take(fact);
-  write(note_of(fact));
+  record(fact);
   park_if_at_fault(subject);
 }
 
@@ -50,8 +49,7 @@ void Scheduler::fault_worked(const FaultSubject& subject, const AttemptId& id, W
   const WorkerId& worker = roster_.at(from).id;
   const std::optional<FaultBook::Alone> alone = faults_.failed_alone(subject, worker);
   const FaultFact fact{subject, FaultFact::Verdict::kWorked, id, worker, "", "", now_.wall};
-  faults_.take(fact);
-  write(note_of(fact));
+  record(fact);
   release_shut(subject);
   queue_.wake_workers(capability::kAll);  // who waited for another worker need not
   if (!alone || subject.kind != FaultSubject::Kind::kTask) return;
@@ -86,8 +84,7 @@ void Scheduler::park_if_at_fault(const FaultSubject& subject) {
   FaultFact fact = last;
   fact.verdict = FaultFact::Verdict::kParked;
   fact.at = now_.wall;
-  faults_.take(fact);
-  write(note_of(fact));
+  record(fact);
   out_.push_back(Alert{describe_fault(subject), true, last.attempt.run});
   for (std::uint32_t r = 0; r < plan_.runs.size(); ++r)
     if (task_subject(RunId(r)) == subject || method_subject(RunId(r)) == subject) shut(RunId(r));
@@ -144,15 +141,6 @@ void Scheduler::release_shut(const FaultSubject& subject) {
   }
 }
 
-// An operator wants the run tried: whatever its task or method is parked for is forgiven.
-void Scheduler::forgive_fault(RunId run) {
-  for (const FaultSubject& subject : {task_subject(run), method_subject(run)}) {
-    if (!faults_.is_parked(subject)) continue;
-    faults_.forgive(subject);
-    if (started_) release_shut(subject);
-  }
-}
-
 // Where it failed last it is not tried again while another worker could do better.
 bool Scheduler::waits_for_another(RunId run) const {
   const FaultSubject task = task_subject(run), method = method_subject(run);
@@ -168,16 +156,6 @@ void Scheduler::look_at_faults() {
   const std::vector<FaultSubject> due = faults_.due();
   for (const FaultSubject& subject : due) park_if_at_fault(subject);
   if (!due.empty()) queue_.wake_workers(capability::kAll);
-}
-
-Status Scheduler::restore_fault(const Note& note) {
-  PROCTOR_TRY(const FaultFact fact, fault_of(note));
-  const RunId run = fact.attempt.run;
-  if (plan_.runs.size() <= run.raw() ||
-      (fact.subject != task_subject(run) && fact.subject != method_subject(run)))
-    return Error{Errc::kCorrupt, note.kind + ": of a run that is not so in the plan"};
-  faults_.take(fact);
-  return ok_status();
 }
 
 }  // namespace proctor

@@ -1,6 +1,6 @@
-// The scheduler's half that deals with the operator's acts (operator.h).  An act changes the state
-// and is noted in the same step; workers and the ledger hear of it, and the operator is answered,
-// once that is durable.
+// The scheduler's half that deals with the operator's acts (operator.h).  What comes of an act is
+// decided here, as a fact; scheduler_apply.cc changes the state by it, and it is noted in the same
+// step.  Workers and the ledger hear of it, and the operator is answered, once that is durable.
 #include <algorithm>
 #include <utility>
 
@@ -39,11 +39,11 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
       return {Verdict::kRefused, "the plan has no run " + std::to_string(run.raw())};
   switch (fact.act.kind) {
     case OperatorActKind::kPause:
-      return pause(fact.act);
+      return pause(fact);
     case OperatorActKind::kUnpause:
-      return unpause();
+      return unpause(fact);
     case OperatorActKind::kDrain:
-      return drain(fact.act);
+      return drain(fact);
     case OperatorActKind::kCancel:
       return cancel(fact);
     case OperatorActKind::kRequeue:
@@ -51,9 +51,9 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
     case OperatorActKind::kApprove:
       return approve(fact);
     case OperatorActKind::kQuarantine:
-      return put_in_quarantine(fact.act);
+      return put_in_quarantine(fact);
     case OperatorActKind::kRelease:
-      return release(fact.act);
+      return release(fact);
     case OperatorActKind::kKick:
       return kick(fact);
     case OperatorActKind::kRaise:
@@ -80,30 +80,30 @@ void Scheduler::obey(std::uint32_t raise) {
 
 // ---------------------------------------------------------------- the campaign
 
-OperatorAnswer Scheduler::pause(const OperatorAct& act) {
-  if (paused_ && (suspended_ || !act.now))
+OperatorAnswer Scheduler::pause(const OperatorFact& fact) {
+  if (paused_ && (suspended_ || !fact.act.now))
     return {Verdict::kUnchanged, suspended_ ? "it is paused already, and what runs is suspended"
                                             : "it is paused already"};
-  paused_ = true;
-  suspended_ = suspended_ || act.now;
+  apply(fact);
   return {Verdict::kDone,
           std::string("paused: nothing is started") +
               (suspended_ ? ", and what runs is suspended" : ", what runs goes on to its end")};
 }
 
-OperatorAnswer Scheduler::unpause() {
+OperatorAnswer Scheduler::unpause(const OperatorFact& fact) {
   if (!paused_) return {Verdict::kUnchanged, "it is not paused"};
-  paused_ = suspended_ = false;
+  apply(fact);
   return {Verdict::kDone, "going on"};
 }
 
-OperatorAnswer Scheduler::drain(const OperatorAct& act) {
+OperatorAnswer Scheduler::drain(const OperatorFact& fact) {
+  const OperatorAct& act = fact.act;
   if (!act.worker.raw().empty()) {
     const auto w = roster_.find(act.worker);
     if (!w) return {Verdict::kRefused, "no worker " + act.worker.raw() + " has been here"};
     if (roster_.at(*w).drained)
       return {Verdict::kUnchanged, "worker " + act.worker.raw() + " is drained already"};
-    roster_.edit(*w, [](WorkerState& s) { s.drained = true; });
+    apply(fact);
     return {Verdict::kDone, "worker " + act.worker.raw() + " gets nothing new; " +
                                 std::to_string(roster_.at(*w).held) + " attempts there go on"};
   }
@@ -118,21 +118,12 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
   std::size_t stopped = 0;
   std::vector<RunId> changed;
   for (const RunId run : fact.act.runs) {
-    RunPhase& phase = phases_[run.raw()];
+    const RunPhase phase = phases_[run.raw()];
     if (phase == RunPhase::kEnded || phase == RunPhase::kRemoved || phase == RunPhase::kCancelled)
       continue;
-    if (phase == RunPhase::kQueued) queue_.remove(run);
-    if (phase == RunPhase::kParked) --parked_;
-    const bool for_money = phase == RunPhase::kParked && shut_.erase(run) == 0;
+    const bool for_money = phase == RunPhase::kParked && !shut_.contains(run);
     if (parked_rows_.erase(run) == 1 || for_money) write(RunUnparked{run});
-    if (phase == RunPhase::kHeld) --held_;
-    if (phase == RunPhase::kBackoff) {
-      due_.erase({backoff_.at(run).until, run});
-      backoff_.erase(run);
-    }
     if (phase == RunPhase::kActive) ++stopped;
-    phase = RunPhase::kCancelled;
-    ++cancelled_;
     changed.push_back(run);
   }
   const std::size_t asked = fact.act.runs.size();
@@ -141,6 +132,7 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
     return {Verdict::kUnchanged, "nothing to cancel: " + counted(asked) +
                                      (asked == 1 ? " has" : " have") + " ended or " +
                                      (asked == 1 ? "is" : "are") + " cancelled already"};
+  apply(fact);
   return {Verdict::kDone, "cancelled " + counted(fact.act.runs.size()) + ", " +
                               std::to_string(stopped) + " of them under way"};
 }
@@ -151,42 +143,21 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   const std::set<RunId> was_shut = shut_;
   std::size_t invalid = 0;
   for (const RunId run : fact.act.runs) {
-    if (was_shut.contains(run)) {
-      forgive_fault(run);  // with it all the others of its task or method
-      changed.push_back(run);
-      continue;
-    }
+    const RunPhase phase = phases_[run.raw()];
     invalid += invalid_.contains(run) ? 1 : 0;
-    switch (phases_[run.raw()]) {
-      case RunPhase::kCancelled:
-        --cancelled_;
-        if (failures_[run.raw()] != 0 || overloads_.contains(run))
-          fact.forgiven.push_back({run, last_judged(run)});
-        forgive(run);
-        break;
-      case RunPhase::kParked:
-        --parked_;
-        write(RunUnparked{run});
-        break;
-      case RunPhase::kBackoff:
-        due_.erase({backoff_.at(run).until, run});
-        backoff_.erase(run);
-        break;
-      case RunPhase::kQueued:
-      case RunPhase::kActive:
-      case RunPhase::kEnded:
-      case RunPhase::kRemoved:
-      case RunPhase::kHeld:
-        continue;
-    }
-    forgive_fault(run);
-    in_line(run);
+    if (phase != RunPhase::kCancelled && phase != RunPhase::kParked && phase != RunPhase::kBackoff)
+      continue;
+    // One that is parked because its task or method is has no row; with it go all the others there.
+    if (phase == RunPhase::kParked && !was_shut.contains(run)) write(RunUnparked{run});
+    if (phase == RunPhase::kCancelled && has_failed(run))
+      fact.forgiven.push_back({run, last_judged(run)});
     changed.push_back(run);
   }
-  const auto beside = static_cast<std::uint64_t>(std::ranges::count_if(was_shut, [&](RunId run) {
-    return !shut_.contains(run) && std::ranges::find(changed, run) == changed.end();
-  }));
   fact.act.runs = std::move(changed);
+  if (!fact.act.runs.empty()) apply(fact);
+  const auto beside = static_cast<std::uint64_t>(std::ranges::count_if(was_shut, [&](RunId run) {
+    return !shut_.contains(run) && std::ranges::find(fact.act.runs, run) == fact.act.runs.end();
+  }));
   if (fact.act.runs.empty())
     return {Verdict::kUnchanged, "none of them is cancelled, parked or in back-off" +
                                      (invalid == 0 ? ""
@@ -219,16 +190,14 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
     const AttemptId last{run, AttemptNo(attempts_made_[run.raw()])};
     if (it->second == Invalid::kUncounted) count_failure(run, RetryClass::kInfrastructure);
     invalid_.erase(it);
-    poison_.wake(run);
-    poison_.pardon(run);
     --ended_[static_cast<std::size_t>(RunOutcome::kInvalid)];
     fact.set_aside.push_back(last);
     write(RunReopened{last});
-    forgive_fault(run);
     in_line(run);
     changed.push_back(run);
   }
   fact.act.runs = std::move(changed);
+  apply(fact);
   std::string left;
   if (0 < used_up)
     left = counted(used_up) + (used_up == 1 ? " has" : " have") +
@@ -255,15 +224,12 @@ OperatorAnswer Scheduler::approve(OperatorFact& fact) {
   std::vector<RunId> changed;
   for (const RunId run : fact.act.runs) {
     if (phases_[run.raw()] != RunPhase::kHeld) continue;
-    --held_;
     fact.forgiven.push_back({run, last_judged(run)});
-    forgive(run);
-    forgive_fault(run);
-    in_line(run);
     changed.push_back(run);
   }
   fact.act.runs = std::move(changed);
   if (fact.act.runs.empty()) return {Verdict::kUnchanged, "none of them waits for a decision"};
+  apply(fact);
   return {Verdict::kDone, counted(fact.act.runs.size()) + " approved: in line again"};
 }
 
@@ -276,35 +242,32 @@ AttemptNo Scheduler::last_judged(RunId run) const {
   return AttemptNo(out || denied_.contains(run) ? made - 1 : made);
 }
 
-// Its failures so far count no longer; a suspect stays one.
-void Scheduler::forgive(RunId run) {
-  failures_[run.raw()] = 0;
-  overloads_.erase(run);
-  poison_.pardon(run);
+// Something of it counts that an operator's word would forgive.
+bool Scheduler::has_failed(RunId run) const {
+  return failures_[run.raw()] != 0 || overloads_.contains(run) || poison_.is_over(run);
 }
 
 // ---------------------------------------------------------------- workers
 
-OperatorAnswer Scheduler::put_in_quarantine(const OperatorAct& act) {
+OperatorAnswer Scheduler::put_in_quarantine(const OperatorFact& fact) {
+  const OperatorAct& act = fact.act;
   const auto w = roster_.find(act.worker);
   if (!w) return {Verdict::kRefused, "no worker " + act.worker.raw() + " has been here"};
   if (roster_.at(*w).quarantine == WorkerState::Quarantine::kOperator)
     return {Verdict::kUnchanged, "worker " + act.worker.raw() + " is in quarantine already"};
-  roster_.edit(*w, [&](WorkerState& s) {
-    s.quarantine = WorkerState::Quarantine::kOperator;
-    s.reason = act.reason.empty() ? "by " + act.by : act.reason + " (" + act.by + ")";
-  });
+  apply(fact);
   return {Verdict::kDone, "worker " + act.worker.raw() + " gets nothing new until it is released"};
 }
 
-OperatorAnswer Scheduler::release(const OperatorAct& act) {
+OperatorAnswer Scheduler::release(const OperatorFact& fact) {
+  const OperatorAct& act = fact.act;
   const auto w = roster_.find(act.worker);
   if (!w) return {Verdict::kRefused, "no worker " + act.worker.raw() + " has been here"};
   const WorkerState& s = roster_.at(*w);
   if (s.quarantine == WorkerState::Quarantine::kNone && !s.drained)
     return {Verdict::kUnchanged,
             "worker " + act.worker.raw() + " is neither drained nor in quarantine"};
-  roster_.edit(*w, [](WorkerState& x) { x.set_free(); });
+  apply(fact);
   wake(*w);
   return {Verdict::kDone, "worker " + act.worker.raw() + " gets work again"};
 }
@@ -317,7 +280,7 @@ OperatorAnswer Scheduler::kick(OperatorFact& fact) {
   if (!s.present || s.kicked == s.boot)
     return {Verdict::kUnchanged, "worker " + name + " is not here"};
   fact.boot = s.boot;
-  roster_.edit(*w, [](WorkerState& x) { x.kicked = x.boot; });
+  apply(fact);
   const std::uint32_t held = s.held;
   worker_gone(*w, Loss::kKicked, "worker " + name + " was kicked by " + fact.act.by);
   return {Verdict::kDone, "worker " + name + " is told to leave; " + std::to_string(held) +

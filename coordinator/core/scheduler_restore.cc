@@ -1,8 +1,8 @@
 // The scheduler's half that begins with what an earlier life left in the journal.
+#include <algorithm>
 #include <utility>
 
 #include "common/base/assert.h"
-#include "common/base/json.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
@@ -145,9 +145,7 @@ void Scheduler::restore_failures(const RestoredAttempt& r) {
   if (const auto it = forgiven_.find(run); it != forgiven_.end() && r.attempt.no <= it->second)
     return;
   if (r.state == AttemptState::kLost) {
-    const auto judged = judged_.find(r.attempt);
-    const bool excused = judged != judged_.end() && judged->second == LossJudged::Verdict::kExcused;
-    if (!excused) count_failure(run, RetryClass::kInfrastructure);
+    if (!excused_.contains(r.attempt)) count_failure(run, RetryClass::kInfrastructure);
   } else if (r.infrastructure && r.termination != Termination::kOperatorCancel) {
     count_failure(run, r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
   } else if (set_aside_.contains(r.attempt)) {
@@ -156,116 +154,33 @@ void Scheduler::restore_failures(const RestoredAttempt& r) {
 }
 
 Status Scheduler::restore_note(const Note& note) {
-  roster_.set_time(note.at);  // of what it says of a worker
   PROCTOR_ASSERT(!started_);
-  if (note.kind == kNoteLoss) return restore_loss(note);
-  if (note.kind == kNoteFault) return restore_fault(note);
-  if (note.kind != kNoteOperator) return restore_quarantine(note);
-  PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
-  for (const RunId run : fact.act.runs)
-    if (plan_.runs.size() <= run.raw())
-      return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
-  restore_act(fact);
-  return ok_status();
-}
-
-void Scheduler::restore_act(const OperatorFact& fact) {
-  const OperatorAct& act = fact.act;
-  const auto standing_of = [&](const std::function<void(WorkerState&)>& edit) {
-    if (!act.worker.raw().empty()) roster_.edit(roster_.index_of(act.worker), edit);
+  PROCTOR_TRY(const StandingFact fact, standing_fact_of(note));
+  const auto corrupt = [&](const char* why) { return Error{Errc::kCorrupt, note.kind + why}; };
+  const auto fits = [&](RunId run) { return run.raw() < plan_.runs.size(); };
+  const auto all_fit = [&](const std::vector<AttemptId>& ids) {
+    return std::ranges::all_of(ids, fits, &AttemptId::run);
   };
-  switch (act.kind) {
-    case OperatorActKind::kPause:
-      paused_ = true;
-      suspended_ = suspended_ || act.now;
-      return;
-    case OperatorActKind::kUnpause:
-      paused_ = suspended_ = false;
-      return;
-    case OperatorActKind::kDrain:  // of the campaign: it ended with that life
-      return standing_of([](WorkerState& s) { s.drained = true; });
-    case OperatorActKind::kCancel:
-      for (const RunId run : act.runs) {
-        if (phases_[run.raw()] != RunPhase::kQueued) continue;
-        phases_[run.raw()] = RunPhase::kCancelled;
-        ++cancelled_;
-        queue_.remove(run);
-      }
-      return;
-    case OperatorActKind::kRequeue:
-    case OperatorActKind::kApprove:
-      for (const AttemptId& id : fact.forgiven) {
-        forgiven_[id.run] = id.no;
-        poison_.pardon(id.run);
-      }
-      for (const AttemptId& id : fact.set_aside) {
-        set_aside_.insert(id);
-        poison_.pardon(id.run);
-      }
-      for (const RunId run : act.runs) forgive_fault(run);
-      for (const RunId run : act.runs) {
-        if (phases_[run.raw()] != RunPhase::kCancelled) continue;
-        --cancelled_;
-        in_line(run);
-      }
-      return;
-    case OperatorActKind::kQuarantine:
-      return standing_of([&](WorkerState& s) {
-        s.quarantine = WorkerState::Quarantine::kOperator;
-        s.reason = act.reason.empty() ? "by " + act.by : act.reason + " (" + act.by + ")";
-      });
-    case OperatorActKind::kRelease:
-      return standing_of([](WorkerState& s) { s.set_free(); });
-    case OperatorActKind::kKick:
-      return standing_of([&](WorkerState& s) { s.kicked = fact.boot; });
-    case OperatorActKind::kReview:
-    case OperatorActKind::kRaise:
-      return;  // the caps that were given hold already
-  }
-}
-
-Status Scheduler::restore_loss(const Note& note) {
-  PROCTOR_TRY(const LossJudged fact, loss_of(note));
-  if (plan_.runs.size() <= fact.attempt.run.raw())
-    return Error{Errc::kCorrupt, note.kind + ": a run the plan does not have"};
-  // What is taken back later is the blame, not the excuse.
-  if (fact.verdict != LossJudged::Verdict::kWithdrawn) judged_[fact.attempt] = fact.verdict;
-  if (fact.verdict == LossJudged::Verdict::kBlamed)
-    poison_.blame(fact.attempt, fact.worker, fact.boot);
-  if (fact.verdict == LossJudged::Verdict::kWithdrawn) poison_.withdraw(fact.attempt);
-  return ok_status();
-}
-
-// It begins again: nobody knows how long the pause between the two lives was.
-Status Scheduler::restore_quarantine(const Note& note) {
-  const Result<Json> detail = parse_json(note.detail);
-  if (!detail.ok() || !detail->is_object() || !detail->contains("worker") ||
-      !(*detail)["worker"].is_string())
-    return Error{Errc::kCorrupt, note.kind + ": of no worker"};
-  const WorkerIndex w = roster_.index_of(WorkerId((*detail)["worker"].get<std::string>()));
-  roster_.edit(w, [&](WorkerState& s) {
-    if (note.kind == kNoteWorkerRecovered) s.quarantines = 0;
-    if (note.kind == kNoteWorkerRecovered || s.quarantine == WorkerState::Quarantine::kOperator)
-      return;
-    const bool begins = note.kind == kNoteWorkerQuarantined;
-    s.quarantine = begins ? WorkerState::Quarantine::kFailures : WorkerState::Quarantine::kNone;
-    if (!begins) return;
-    ++s.quarantines;
-    s.reason = detail->value("reason", "infrastructure failures in a row");
-  });
+  if (const auto* act = std::get_if<OperatorFact>(&fact))
+    if (!std::ranges::all_of(act->act.runs, fits) || !all_fit(act->forgiven) ||
+        !all_fit(act->set_aside))
+      return corrupt(": a run the plan does not have");
+  if (const auto* loss = std::get_if<LossJudged>(&fact))
+    if (!fits(loss->attempt.run)) return corrupt(": a run the plan does not have");
+  if (const auto* fault = std::get_if<FaultFact>(&fact))
+    if (const RunId run = fault->attempt.run; !fits(run) || (fault->subject != task_subject(run) &&
+                                                             fault->subject != method_subject(run)))
+      return corrupt(": of a run that is not so in the plan");
+  roster_.set_time(note.at);  // of what it says of a worker
+  std::visit([this](const auto& f) { apply(f); }, fact);
   return ok_status();
 }
 
 // After everything is restored, with the time: who waits, and for how long.
 void Scheduler::restore_waits() {
   for (WorkerIndex w = 0; w < roster_.size(); ++w) {
-    if (roster_.at(w).quarantine != WorkerState::Quarantine::kFailures) continue;
-    roster_.edit(w, [&](WorkerState& s) {
-      const Millis wait =
-          doubled(settings_.retries.quarantine, settings_.retries.quarantine_max, s.quarantines);
-      s.back_at = now_.mono + wait;
-      s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
-    });
+    // It begins again: nobody knows how long the pause between the two lives was.
+    if (roster_.at(w).quarantine == WorkerState::Quarantine::kFailures) stand_back(w);
   }
   for (const RunId run : poison_.awake())
     if (phases_[run.raw()] == RunPhase::kEnded) poison_.rest(run);

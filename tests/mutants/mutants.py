@@ -17,6 +17,7 @@ A = "coordinator/core/scheduler_attempts.cc"
 F = "coordinator/core/scheduler_failures.cc"
 O = "coordinator/core/scheduler_operator.cc"
 T = "coordinator/core/scheduler_restore.cc"
+H = "coordinator/core/scheduler_apply.cc"
 U = "coordinator/core/scheduler_suspects.cc"
 G = "coordinator/core/scheduler_roster.cc"
 P = "coordinator/core/poison.cc"
@@ -33,6 +34,7 @@ N = "coordinator/core/fault_book.cc"
 SETTLE = "settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});\n      return;"
 GRANT = "After{Step::kAssign, a.id, a.seq, *a.worker});"
 WAKE = "    money_back(s);\n"
+RESTORE = "std::visit([this](const auto& f) { apply(f); }, fact);"
 
 MUTANTS = [
     # ---- fencing and order of effects
@@ -63,7 +65,7 @@ MUTANTS = [
     ("who failed may be tried at once again where it failed", U,
      "return other || waits_for_another(run) ? other : roster_.pick(needs);", "return roster_.pick(needs);"),
     ("who waits for another worker waits for ever", W, "  look_at_faults();\n", ""),
-    ("a requeue forgives nothing in the next life", T,
+    ("a requeue forgives no broken task", H,
      "for (const RunId run : act.runs) forgive_fault(run);", ";"),
     ("what is parked is forgotten by the next life", T,
      "if (is_shut(RunId(r))) shut(RunId(r));", ";"),
@@ -158,7 +160,7 @@ MUTANTS = [
     ("a restart forgets what is pending", T,
      "balances_[s.raw()].reserved = balances_[s.raw()].reserved + r.ask;", "static_cast<void>(s);"),
     ("a restart forgets lost attempts' count", T,
-     "if (!excused) count_failure(run, RetryClass::kInfrastructure);", "static_cast<void>(excused);"),
+     "if (!excused_.contains(r.attempt)) count_failure(run, RetryClass::kInfrastructure);", ";"),
     ("a cancelled attempt ends its run", R, "bool again = cancelled || !wanted;", "bool again = !wanted;"),
     # ---- envelopes across the tree, and what is told
     ("a wait across the tree stops the line", Q,
@@ -203,16 +205,31 @@ MUTANTS = [
     ("a cancelled run comes up again", A, "if (phase != RunPhase::kActive) return;",
      "if (phase == RunPhase::kEnded) return;"),
     ("a cancel does not outlive the coordinator", T,
-     "        phases_[run.raw()] = RunPhase::kCancelled;\n        ++cancelled_;\n        queue_.remove(run);\n", ""),
-    ("an operator's quarantine closes nothing", O,
-     "    s.quarantine = WorkerState::Quarantine::kOperator;\n", ""),
+     RESTORE, "if (!std::holds_alternative<OperatorFact>(fact)) " + RESTORE),
+    ("an operator's quarantine closes nothing", H,
+     "        s.quarantine = WorkerState::Quarantine::kOperator;\n", ""),
+    ("a release leaves the worker closed", H, "return worker([](WorkerState& s) { s.set_free(); });", "return;"),
+    ("a cancelled run keeps its place in line", H,
+     "  leave_line(run);\n  phase = RunPhase::kCancelled;", "  phase = RunPhase::kCancelled;"),
+    ("forgiven failures count on", H, "  failures_[last.run.raw()] = 0;\n", ""),
+    ("forgiven overloads count on", H, "  overloads_.erase(last.run);\n", ""),
+    ("what was forgiven counts in the next life", H, "  forgiven_[last.run] = last.no;\n", ""),
+    ("an attempt that is out is forgiven beforehand", O,
+     "AttemptNo(out || denied_.contains(run) ? made - 1 : made)", "AttemptNo(out || true ? made : made)"),
     ("the ledger never hears of a raise", O, "    raised_ = heard_caps_;\n", ""),
     # ---- failures that are not the agent's
     ("nobody waits before the next attempt", A, "if (a.wait == Millis::zero() || is_shut(id.run))", "if (true)"),
     ("blamed for what had not begun", F, " || !a.begun_in || !a.worker", " || !a.worker"),
     ("a blame is never withdrawn", P, "if (b.worker == worker && b.boot == boot)", "if (false && b.boot == boot)"),
     ("worker losses are forgotten on resume", T,
-     "    poison_.blame(fact.attempt, fact.worker, fact.boot);\n", "    static_cast<void>(fact);\n"),
+     RESTORE, "if (!std::holds_alternative<LossJudged>(fact)) " + RESTORE),
+    ("an excused loss counts in the next life", H, "      excused_.insert(fact.attempt);\n", ""),
+    ("a withdrawn blame stands in the next life", H,
+     "      static_cast<void>(poison_.withdraw(fact.attempt));\n", ""),
+    ("a suspect is none once its result is set aside", H, "        poison_.wake(id.run);\n", ""),
+    ("a worker that recovered goes on with its row", H,
+     "        s.failures = s.quarantines = 0;\n", "        s.failures = 0;\n"),
+    ("each quarantine is the first of its row", H, "fact.nth == 0 ? s.quarantines + 1 : fact.nth", "1"),
     ("a run outlives as many workers as it likes", F,
      "if (!poison_.blames(a.id.run).empty()) {", "if (false) {"),
     ("outliving a worker is held against nobody", F,

@@ -126,6 +126,44 @@ TEST_SUITE("scheduler, resumed") {
     desk.act(Kind::kRelease, {}, "w");
     same_after_a_resume(desk, plan);
   }
+
+  TEST_CASE("facts of runs that the plan does not have are refused") {
+    Scheduler core(plan_of({0}), settings(), Epoch(2));
+    OperatorFact fact;
+    fact.act.kind = Kind::kRequeue;
+    fact.act.by = "ada";
+    fact.forgiven = {attempt_of(7)};
+    CHECK(core.restore_note(note_of(fact)).error().code == Errc::kCorrupt);
+    fact.forgiven = {};
+    fact.set_aside = {attempt_of(1)};
+    CHECK(core.restore_note(note_of(fact)).error().code == Errc::kCorrupt);
+    fact.set_aside = {attempt_of(0)};
+    CHECK(core.restore_note(note_of(fact)).ok());
+  }
+
+  TEST_CASE("what was judged of a worker is read back, also from notes that say less") {
+    for (const auto verdict :
+         {WorkerJudged::Verdict::kQuarantined, WorkerJudged::Verdict::kReleased,
+          WorkerJudged::Verdict::kRecovered}) {
+      const bool begins = verdict == WorkerJudged::Verdict::kQuarantined;
+      const WorkerJudged fact{WorkerId("w"),           verdict,
+                              begins ? 2U : 0U,        Millis(begins ? 500 : 0),
+                              begins ? "it fell" : "", WallTime(7)};
+      const Note note = note_of(fact);
+      const auto back = standing_fact_of(note);
+      REQUIRE(back.ok());
+      CHECK(note_of(std::get<WorkerJudged>(*back)).kind == note.kind);
+      CHECK(note_of(std::get<WorkerJudged>(*back)).detail == note.detail);
+    }
+    const Note old{WallTime(7), kNoteWorkerQuarantined, {}, {}, R"({"worker":"w"})"};
+    Scheduler core(plan_of({0}), settings(), Epoch(2));
+    REQUIRE(core.restore_note(old).ok());
+    REQUIRE(core.restore_note(old).ok());
+    CHECK(core.roster().at(0).quarantines == 2);
+    CHECK(standing_fact_of({WallTime(7), kNoteWorkerReleased, {}, {}, "{}"}).error().code ==
+          Errc::kCorrupt);
+    CHECK(standing_fact_of({WallTime(7), "alert", {}, {}, "{}"}).error().code == Errc::kCorrupt);
+  }
 }
 
 }  // namespace proctor

@@ -1,0 +1,165 @@
+// What the facts of standing_fact.h change.  The only code that does: a life of the scheduler
+// applies each fact as it decides it, and the next life applies the same facts from the journal,
+// in the same order and by the same functions (docs/decisions/078).  Nothing here decides, writes
+// or asks for an effect; what only the living do (waits, cancels, answers) is where they decide.
+#include <functional>
+
+#include "coordinator/core/scheduler.h"
+
+namespace proctor {
+
+void Scheduler::apply(const WorkerJudged& fact) {
+  using Quarantine = WorkerState::Quarantine;
+  roster_.edit(roster_.index_of(fact.worker), [&](WorkerState& s) {
+    switch (fact.verdict) {
+      case WorkerJudged::Verdict::kQuarantined:
+        if (s.quarantine == Quarantine::kOperator) return;
+        s.quarantine = Quarantine::kFailures;
+        s.quarantines = fact.nth == 0 ? s.quarantines + 1 : fact.nth;
+        s.reason = fact.reason;
+        return;
+      case WorkerJudged::Verdict::kReleased:  // one more failure and it is back at once
+        if (s.quarantine != Quarantine::kFailures) return;
+        s.quarantine = Quarantine::kNone;
+        s.failures = settings_.retries.quarantine_after - 1;
+        return;
+      case WorkerJudged::Verdict::kRecovered:
+        s.failures = s.quarantines = 0;
+        return;
+    }
+  });
+}
+
+void Scheduler::apply(const LossJudged& fact) {
+  switch (fact.verdict) {
+    case LossJudged::Verdict::kBlamed:
+      return poison_.blame(fact.attempt, fact.worker, fact.boot);
+    case LossJudged::Verdict::kWithdrawn:
+      static_cast<void>(poison_.withdraw(fact.attempt));
+      return;
+    case LossJudged::Verdict::kExcused:
+      excused_.insert(fact.attempt);
+      return;
+  }
+}
+
+void Scheduler::apply(const FaultFact& fact) {
+  faults_.take(fact);
+}
+
+void Scheduler::apply(const OperatorFact& fact) {
+  const OperatorAct& act = fact.act;
+  const auto worker = [&](const std::function<void(WorkerState&)>& edit) {
+    if (!act.worker.raw().empty()) roster_.edit(roster_.index_of(act.worker), edit);
+  };
+  switch (act.kind) {
+    case OperatorActKind::kPause:
+      paused_ = true;
+      suspended_ = suspended_ || act.now;
+      return;
+    case OperatorActKind::kUnpause:
+      paused_ = suspended_ = false;
+      return;
+    case OperatorActKind::kDrain:  // of the campaign: it ends with the life that was told
+      return worker([](WorkerState& s) { s.drained = true; });
+    case OperatorActKind::kCancel:
+      for (const RunId run : act.runs) cancel_run(run);
+      return;
+    case OperatorActKind::kRequeue:
+    case OperatorActKind::kApprove:
+      for (const AttemptId& id : fact.forgiven) forgive(id);
+      for (const AttemptId& id : fact.set_aside) {
+        set_aside_.insert(id);
+        poison_.wake(id.run);
+        poison_.pardon(id.run);
+      }
+      for (const RunId run : act.runs) forgive_fault(run);
+      for (const RunId run : act.runs) line_up(run);
+      return;
+    case OperatorActKind::kQuarantine:
+      return worker([&](WorkerState& s) {
+        s.quarantine = WorkerState::Quarantine::kOperator;
+        s.reason = act.reason.empty() ? "by " + act.by : act.reason + " (" + act.by + ")";
+      });
+    case OperatorActKind::kRelease:
+      return worker([](WorkerState& s) { s.set_free(); });
+    case OperatorActKind::kKick:
+      return worker([&](WorkerState& s) { s.kicked = fact.boot; });
+    case OperatorActKind::kReview:
+    case OperatorActKind::kRaise:
+      return;  // these have rows of their own: RunReviewed, ScopeDefined
+  }
+}
+
+// ---------------------------------------------------------------- of one run
+
+// Out of wherever it waits; an attempt of it that is out is not touched.
+void Scheduler::leave_line(RunId run) {
+  switch (phases_[run.raw()]) {
+    case RunPhase::kQueued:
+      return queue_.remove(run);
+    case RunPhase::kParked:
+      --parked_;
+      shut_.erase(run);
+      return;
+    case RunPhase::kHeld:
+      --held_;
+      return;
+    case RunPhase::kBackoff:
+      due_.erase({backoff_.at(run).until, run});
+      backoff_.erase(run);
+      return;
+    case RunPhase::kActive:
+    case RunPhase::kEnded:
+    case RunPhase::kRemoved:
+    case RunPhase::kCancelled:
+      return;
+  }
+}
+
+void Scheduler::cancel_run(RunId run) {
+  RunPhase& phase = phases_[run.raw()];
+  if (phase == RunPhase::kEnded || phase == RunPhase::kRemoved || phase == RunPhase::kCancelled)
+    return;
+  leave_line(run);
+  phase = RunPhase::kCancelled;
+  ++cancelled_;
+}
+
+// Whatever it was kept for, it is to be done now.
+void Scheduler::line_up(RunId run) {
+  switch (phases_[run.raw()]) {
+    case RunPhase::kCancelled:
+      --cancelled_;
+      return in_line(run);
+    case RunPhase::kParked:
+    case RunPhase::kHeld:
+    case RunPhase::kBackoff:
+      leave_line(run);
+      return in_line(run);
+    case RunPhase::kQueued:
+    case RunPhase::kActive:
+    case RunPhase::kEnded:
+    case RunPhase::kRemoved:
+      return;
+  }
+}
+
+// Failures up to this attempt count no longer; a suspect stays one.
+void Scheduler::forgive(const AttemptId& last) {
+  forgiven_[last.run] = last.no;
+  failures_[last.run.raw()] = 0;
+  overloads_.erase(last.run);
+  poison_.pardon(last.run);
+}
+
+// An operator wants the run tried: whatever its task or method is parked for is forgiven.
+void Scheduler::forgive_fault(RunId run) {
+  for (const FaultSubject& subject : {task_subject(run), method_subject(run)}) {
+    if (!faults_.is_parked(subject)) continue;
+    faults_.forgive(subject);
+    release_shut(subject);
+  }
+}
+
+}  // namespace proctor

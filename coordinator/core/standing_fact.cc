@@ -1,0 +1,62 @@
+#include "coordinator/core/standing_fact.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "common/base/json.h"
+
+namespace proctor {
+namespace {
+
+using WorkerVerdict = WorkerJudged::Verdict;
+constexpr std::array<std::pair<WorkerVerdict, const char*>, 3> kWorkerNotes{
+    {{WorkerVerdict::kQuarantined, kNoteWorkerQuarantined},
+     {WorkerVerdict::kReleased, kNoteWorkerReleased},
+     {WorkerVerdict::kRecovered, kNoteWorkerRecovered}}};
+
+Result<StandingFact> worker_judged_of(const Note& note, WorkerVerdict verdict) {
+  const Result<Json> detail = parse_json(note.detail);
+  if (!detail.ok() || !detail->is_object() || !detail->contains("worker") ||
+      !(*detail)["worker"].is_string())
+    return Error{Errc::kCorrupt, note.kind + ": of no worker"};
+  WorkerJudged out{.worker = WorkerId((*detail)["worker"].get<std::string>()),
+                   .verdict = verdict,
+                   .at = note.at};
+  if (const auto nth = detail->find("nth"); nth != detail->end() && nth->is_number_unsigned())
+    out.nth = nth->get<std::uint32_t>();
+  if (const auto why = detail->find("reason"); why != detail->end() && why->is_string())
+    out.reason = why->get<std::string>();
+  if (const auto wait = detail->find("for_ms"); wait != detail->end() && wait->is_number_integer())
+    out.wait = Millis(wait->get<std::int64_t>());
+  return StandingFact(std::move(out));
+}
+
+template <class Fact>
+Result<StandingFact> as_standing(Result<Fact> fact) {
+  if (!fact.ok()) return std::move(fact).error();
+  return StandingFact(std::move(fact).value());
+}
+
+}  // namespace
+
+Note note_of(const WorkerJudged& f) {
+  Json detail = {{"worker", f.worker.raw()}};
+  if (f.verdict == WorkerVerdict::kQuarantined)
+    detail.update({{"for_ms", f.wait.count()}, {"nth", f.nth}, {"reason", f.reason}});
+  const char* kind = "";
+  for (const auto& [verdict, word] : kWorkerNotes)
+    if (verdict == f.verdict) kind = word;
+  return {f.at, kind, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+Result<StandingFact> standing_fact_of(const Note& note) {
+  if (note.kind == kNoteOperator) return as_standing(operator_fact_of(note));
+  if (note.kind == kNoteLoss) return as_standing(loss_of(note));
+  if (note.kind == kNoteFault) return as_standing(fault_of(note));
+  for (const auto& [verdict, word] : kWorkerNotes)
+    if (note.kind == word) return worker_judged_of(note, verdict);
+  return Error{Errc::kCorrupt, note.kind + ": no fact that is read again"};
+}
+
+}  // namespace proctor

@@ -41,11 +41,26 @@ struct Usage {
   std::uint64_t reported_calls = 0;  // model calls, tool calls, installs, cycles, others
   std::uint64_t defaulted = 0;       // charges at a default row of the price table
   std::uint64_t overruns = 0;        // charges that were cut to what had been reserved
+  // Of the input tokens those that a provider had in its cache, and those that it put there; of the
+  // output tokens those of reasoning.
+  std::uint64_t cached_input = 0;
+  std::uint64_t cache_written = 0;
+  std::uint64_t reasoning_tokens = 0;
+  // Calls of models that were charged at all that was reserved, for nobody said what they used, and
+  // their part of priced_micros.
+  std::uint64_t ceiling_calls = 0;
+  std::uint64_t ceiling_micros = 0;
+  // Of calls at the gateway: refused ones, the time that the others waited for room, those whose
+  // limit of output was lowered, and those that a recording answered, without money.
+  std::uint64_t refused_calls = 0;
+  std::uint64_t waited_ms = 0;
+  std::uint64_t clamped_calls = 0;
+  std::uint64_t replayed_calls = 0;
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
 // The counters of a meter, in their order in messages and journals: only ever appended to.
-inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 14> kMeteredCounters{
+inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 23> kMeteredCounters{
     {{"priced_micros", &Usage::priced_micros},
      {"priced_calls", &Usage::priced_calls},
      {"priced_input", &Usage::priced_input},
@@ -59,7 +74,28 @@ inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 14> 
      {"reported_tokens", &Usage::reported_tokens},
      {"reported_calls", &Usage::reported_calls},
      {"defaulted", &Usage::defaulted},
-     {"overruns", &Usage::overruns}}};
+     {"overruns", &Usage::overruns},
+     {"cached_input", &Usage::cached_input},
+     {"cache_written", &Usage::cache_written},
+     {"reasoning_tokens", &Usage::reasoning_tokens},
+     {"ceiling_calls", &Usage::ceiling_calls},
+     {"ceiling_micros", &Usage::ceiling_micros},
+     {"refused_calls", &Usage::refused_calls},
+     {"waited_ms", &Usage::waited_ms},
+     {"clamped_calls", &Usage::clamped_calls},
+     {"replayed_calls", &Usage::replayed_calls}}};
+// The first of them are in every record that has any; the later ones, newer than many records, only
+// where one of them is not 0, so that a record of before keeps its bytes.
+inline constexpr std::size_t kMeteredAlways = 14;
+
+// How many of them a record of this usage has: none, kMeteredAlways, or all.
+constexpr std::size_t metered_said(const Usage& usage) {
+  std::size_t said = 0;
+  for (std::size_t i = 0; i < kMeteredCounters.size(); ++i)
+    if (usage.*kMeteredCounters[i].second != 0)
+      said = i < kMeteredAlways ? (said == 0 ? kMeteredAlways : said) : kMeteredCounters.size();
+  return said;
+}
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.
 inline constexpr std::uint64_t kUsageCountMax = 1'000'000'000'000;

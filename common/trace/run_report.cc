@@ -239,7 +239,10 @@ Result<Usage> usage_from(JsonFields& parent, const char* key) {
   u.stored_bytes = in.count("stored_bytes");
   if (in.has("metered")) {
     JsonFields metered(in, "metered");
-    for (const auto& [name, field] : kMeteredCounters) u.*field = metered.count(name);
+    const std::size_t said =
+        metered.has(kMeteredCounters.back().first) ? kMeteredCounters.size() : kMeteredAlways;
+    for (std::size_t i = 0; i < said; ++i)
+      u.*kMeteredCounters[i].second = metered.count(kMeteredCounters[i].first);
     PROCTOR_CHECK_OK(metered.finish());
   }
   PROCTOR_CHECK_OK(in.finish());
@@ -257,10 +260,8 @@ Json to_json(const Usage& u) {
               {"stored_bytes", num(u.stored_bytes)},
               {"tool_calls", num(u.tool_calls)}};
   // Only where something was metered: a report of before there were meters keeps its bytes.
-  const bool any =
-      std::ranges::any_of(kMeteredCounters, [&](const auto& m) { return u.*m.second != 0; });
-  if (any)
-    for (const auto& [key, field] : kMeteredCounters) out["metered"][key] = num(u.*field);
+  for (std::size_t i = 0; i < metered_said(u); ++i)
+    out["metered"][kMeteredCounters[i].first] = num(u.*kMeteredCounters[i].second);
   return out;
 }
 

@@ -87,6 +87,16 @@ Usage read_usage(Reader& r) {
   v.reported_calls = r.u64("reported_calls", kUsageMax);
   v.defaulted = r.u64("defaulted", kUsageMax);
   v.overruns = r.u64("overruns", kUsageMax);
+  if (r.version() < 8) return v;
+  v.cached_input = r.u64("cached_input", kUsageMax);
+  v.cache_written = r.u64("cache_written", kUsageMax);
+  v.reasoning_tokens = r.u64("reasoning_tokens", kUsageMax);
+  v.ceiling_calls = r.u64("ceiling_calls", kUsageMax);
+  v.ceiling_micros = r.u64("ceiling_micros", kUsageMax);
+  v.refused_calls = r.u64("refused_calls", kUsageMax);
+  v.waited_ms = r.u64("waited_ms", kUsageMax);
+  v.clamped_calls = r.u64("clamped_calls", kUsageMax);
+  v.replayed_calls = r.u64("replayed_calls", kUsageMax);
   return v;
 }
 

@@ -48,6 +48,7 @@ void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
   row.runs.push_back(position);
   row.cost = row.cost + run.cost;
   row.self_reported = row.self_reported + run.self_reported;
+  row.model_use = row.model_use + run.model_use;
   switch (run.state) {
     case RunRecord::State::kPlanned:
     case RunRecord::State::kRunning:
@@ -239,6 +240,14 @@ std::vector<Definition> report_definitions() {
       {"self_reported",
        "the part of the total that agents said of themselves and nobody measured (shown if there "
        "is any)"},
+      {"cached", "of the input tokens: those that the provider had in its cache"},
+      {"refused", "calls of models that the gateway refused"},
+      {"at ceiling",
+       "calls of models that were charged at all that was reserved, for nobody said what they "
+       "used"},
+      {"waited", "what calls of models waited in the gateway, all together"},
+      {"clamped", "calls of models whose limit of output the gateway lowered to what was left"},
+      {"replayed", "calls of models that a recording answered: counted, and free"},
       {"unmetered",
        "a method under caps on model calls or tokens of which no judged run made a metered call: "
        "those caps held nothing, and its model cost is not known"},

@@ -24,6 +24,7 @@
 #include "common/stats/clustered.h"
 #include "common/stats/interval.h"
 #include "coordinator/aggregate/comparison.h"
+#include "coordinator/aggregate/model_use.h"
 
 namespace proctor {
 
@@ -85,6 +86,7 @@ struct RunRecord {
   bool ended_before_removal = false;  // of kRemoved: it has an outcome, which is in no rate
   // Model calls that were counted, and what rests on the agent's word alone; of all attempts.
   std::uint64_t metered_calls = 0;
+  ModelUse model_use;
   SelfReported self_reported;
   // "model_calls (10) and tokens (1000)": its caps that only a metered call counts against, where
   // nobody but its method's program can say that there was one; empty: none.
@@ -163,6 +165,7 @@ struct ReportRow {
   // Of those whose agent ended by itself with an exit code, or could not start.
   std::map<Termination, std::map<int, std::uint64_t>> agent_exits;
 
+  ModelUse model_use;
   SelfReported self_reported;  // the part of `cost`, and its quantities
   // Runs that were judged under caps on calls or tokens, and those of them without a metered call.
   std::uint64_t capped_calls = 0, unmetered_runs = 0;
@@ -183,6 +186,7 @@ struct CostRow {
   std::uint64_t wasted_attempts = 0;
   MicroUsd reviewed;  // of `cost`, what reviews are: beside what was reserved
   std::uint64_t reviews = 0;
+  ModelUse model_use;
   SelfReported self_reported;  // the part of `cost`, and its quantities
   std::optional<MicroUsd> median, p90, most;
   std::optional<MicroUsd> per_success;  // rounded up
@@ -247,6 +251,8 @@ std::string render_projection_comparison_csv(const Comparison& comparison);
 void append_comparison(std::string& out, const Comparison& comparison);
 // The cost tables of render_text.
 void append_cost_tables(std::string& out, const CampaignReport& report);
+// The table of what models were used for; nothing where none was called.
+void append_model_table(std::string& out, const CampaignReport& report);
 // Success rates with their intervals as a picture that needs nothing beside it.
 std::string render_svg(const CampaignReport& report);
 

@@ -24,6 +24,7 @@ void add(Gathered& g, const RunRecord& run) {
   r.reviewed = r.reviewed + run.reviewed;
   r.reviews += run.reviews;
   r.self_reported = r.self_reported + run.self_reported;
+  r.model_use = r.model_use + run.model_use;
   if (run.state != RunRecord::State::kEnded) return;
   ++r.ended;
   r.successes += run.outcome == RunOutcome::kSuccess ? 1 : 0;

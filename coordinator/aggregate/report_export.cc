@@ -7,7 +7,7 @@
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"
-#include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/aggregate/model_use_json.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
@@ -71,7 +71,8 @@ Ordered row_json(const ReportRow& r) {
                  {"cost", cost_json(r.cost)},
                  {"self_reported", self_reported_json(r.self_reported)},
                  {"unmetered", r.unmetered()},
-                 {"unmetered_runs", r.unmetered_runs}};
+                 {"unmetered_runs", r.unmetered_runs},
+                 {"model_use", model_use_json(r.model_use)}};
   out["cost_per_success"] = money_or_null(r.cost_per_success);
   out["time_ms"] = {{"all", times_json(r.time)},
                     {"success", times_json(r.time_of_success)},
@@ -107,6 +108,7 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   out["cost"] = cost_json(run.cost);
   out["self_reported"] = self_reported_json(run.self_reported);
   out["metered_calls"] = run.metered_calls;
+  out["model_use"] = model_use_json(run.model_use);
   out["reviews"] = run.reviews;
   out["reserved"] = money_json(run.asked);
   out["wasted"] = money_json(run.wasted);
@@ -159,7 +161,8 @@ Ordered cost_row_json(const CostRow& r) {
           {"median", money_or_null(r.median)},
           {"p90", money_or_null(r.p90)},
           {"most", money_or_null(r.most)},
-          {"per_success", money_or_null(r.per_success)}};
+          {"per_success", money_or_null(r.per_success)},
+          {"model_use", model_use_json(r.model_use)}};
 }
 
 Ordered comparison_json(const Comparison& c) {
@@ -207,6 +210,11 @@ void append_share(std::vector<std::string>& cells, const Share& share) {
   cells.push_back(share.interval ? decimal(share.interval->low) : "");
   cells.push_back(share.interval ? decimal(share.interval->high) : "");
 }
+// Their columns are the last.
+std::vector<std::string> with_model_use(std::vector<std::string> header) {
+  header.insert(header.end(), model_use_columns().begin(), model_use_columns().end());
+  return header;
+}
 void append_cost(std::vector<std::string>& cells, const Cost& cost) {
   for (const MicroUsd amount :
        {cost.model, cost.execution, cost.human, cost.overhead, cost.total()})
@@ -253,49 +261,49 @@ std::string render_json(const CampaignReport& report) {
 
 std::string render_csv(const CampaignReport& report) {
   std::string out;
-  csv_append_record(out, {"method",
-                          "stratum",
-                          "value",
-                          "planned",
-                          "ended",
-                          "scorable",
-                          "success",
-                          "failure",
-                          "acceptance_error",
-                          "invalid",
-                          "parked",
-                          "open",
-                          "cancelled",
-                          "removed",
-                          "success_rate",
-                          "success_rate_low",
-                          "success_rate_high",
-                          "acceptance_error_rate",
-                          "acceptance_error_rate_low",
-                          "acceptance_error_rate_high",
-                          "invalid_rate",
-                          "invalid_rate_low",
-                          "invalid_rate_high",
-                          "bound_low",
-                          "bound_high",
-                          "over_tasks_mean",
-                          "over_tasks_low",
-                          "over_tasks_high",
-                          "model_usd",
-                          "execution_usd",
-                          "human_usd",
-                          "overhead_usd",
-                          "total_usd",
-                          "per_success_usd",
-                          "median_ms",
-                          "longest_ms",
-                          "agent_unavailable",
-                          "success_rate_started",
-                          "success_rate_started_low",
-                          "success_rate_started_high",
-                          "self_reported_usd",
-                          "unmetered_runs",
-                          "satisfied"});
+  csv_append_record(out, with_model_use({"method",
+                                         "stratum",
+                                         "value",
+                                         "planned",
+                                         "ended",
+                                         "scorable",
+                                         "success",
+                                         "failure",
+                                         "acceptance_error",
+                                         "invalid",
+                                         "parked",
+                                         "open",
+                                         "cancelled",
+                                         "removed",
+                                         "success_rate",
+                                         "success_rate_low",
+                                         "success_rate_high",
+                                         "acceptance_error_rate",
+                                         "acceptance_error_rate_low",
+                                         "acceptance_error_rate_high",
+                                         "invalid_rate",
+                                         "invalid_rate_low",
+                                         "invalid_rate_high",
+                                         "bound_low",
+                                         "bound_high",
+                                         "over_tasks_mean",
+                                         "over_tasks_low",
+                                         "over_tasks_high",
+                                         "model_usd",
+                                         "execution_usd",
+                                         "human_usd",
+                                         "overhead_usd",
+                                         "total_usd",
+                                         "per_success_usd",
+                                         "median_ms",
+                                         "longest_ms",
+                                         "agent_unavailable",
+                                         "success_rate_started",
+                                         "success_rate_started_low",
+                                         "success_rate_started_high",
+                                         "self_reported_usd",
+                                         "unmetered_runs",
+                                         "satisfied"}));
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -320,6 +328,7 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(format_usd_exact(r.self_reported.usd));
     cells.push_back(cell(r.unmetered_runs));
     cells.push_back(cell(r.satisfied));
+    append_model_use(cells, r.model_use);
     csv_append_record(out, cells);
   }
   return out;
@@ -356,7 +365,7 @@ std::string runs_csv_header(std::span<const std::string> strata_keys) {
                              "worker",
                              "started_ms"})
     header.emplace_back(column);
-  csv_append_record(out, header);
+  csv_append_record(out, with_model_use(std::move(header)));
   return out;
 }
 
@@ -385,6 +394,7 @@ void append_run_csv(std::string& out, const RunRecord& run) {
   cells.push_back(cell(run.violations));
   cells.push_back(run.worker);
   cells.push_back(run.started_ms == 0 ? "" : std::to_string(run.started_ms));
+  append_model_use(cells, run.model_use);
   csv_append_record(out, cells);
 }
 
@@ -396,26 +406,26 @@ std::string render_runs_csv(const CampaignReport& report) {
 
 std::string render_costs_csv(const CampaignReport& report) {
   std::string out;
-  csv_append_record(out, {"by",
-                          "name",
-                          "runs",
-                          "ended",
-                          "successes",
-                          "model_usd",
-                          "execution_usd",
-                          "human_usd",
-                          "overhead_usd",
-                          "total_usd",
-                          "median_usd",
-                          "p90_usd",
-                          "most_usd",
-                          "per_success_usd",
-                          "reserved_usd",
-                          "overrun_usd",
-                          "wasted_usd",
-                          "wasted_attempts",
-                          "reviews",
-                          "self_reported_usd"});
+  csv_append_record(out, with_model_use({"by",
+                                         "name",
+                                         "runs",
+                                         "ended",
+                                         "successes",
+                                         "model_usd",
+                                         "execution_usd",
+                                         "human_usd",
+                                         "overhead_usd",
+                                         "total_usd",
+                                         "median_usd",
+                                         "p90_usd",
+                                         "most_usd",
+                                         "per_success_usd",
+                                         "reserved_usd",
+                                         "overrun_usd",
+                                         "wasted_usd",
+                                         "wasted_attempts",
+                                         "reviews",
+                                         "self_reported_usd"}));
   const auto amount = [](const std::optional<MicroUsd>& m) {
     return m ? format_usd_exact(*m) : std::string();
   };
@@ -427,6 +437,7 @@ std::string render_costs_csv(const CampaignReport& report) {
     cells.push_back(cell(r.wasted_attempts));
     cells.push_back(cell(r.reviews));
     cells.push_back(format_usd_exact(r.self_reported.usd));
+    append_model_use(cells, r.model_use);
     csv_append_record(out, cells);
   }
   return out;

@@ -286,6 +286,7 @@ std::string render_tables(const CampaignReport& report) {
   costs(out, report);
   append_task_tables(out, report);
   append_cost_tables(out, report);
+  append_model_table(out, report);
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
   unavailable(out, report);

@@ -75,6 +75,24 @@ std::string attempt_line(const AttemptRecord& a, const RunRecord& run, const std
   return out + set_aside_words(run, a.core.attempt.no) + "\n";
 }
 
+// "    models: 12 calls, 120000 input tokens (80000 cached), ..."; empty: none was called.
+std::string models_line(const Usage& usage) {
+  const ModelUse u = model_use_of(usage);
+  if (!u.any()) return "";
+  std::string out = "    models: " + counted(u.calls, "call") + ", " +
+                    counted(u.input, "input token") + " (" + std::to_string(u.cached) +
+                    " cached), " + counted(u.output, "output token");
+  if (0 < u.reasoning) out += " (" + std::to_string(u.reasoning) + " of reasoning)";
+  if (0 < u.refused) out += ", " + counted(u.refused, "call") + " refused";
+  if (0 < u.ceiling_calls)
+    out += ", " + std::to_string(u.ceiling_calls) + " charged at the ceiling (" +
+           format_usd(u.at_ceiling) + ")";
+  if (0 < u.clamped) out += ", " + std::to_string(u.clamped) + " with a lowered limit";
+  if (0 < u.waited_ms) out += ", " + std::to_string(u.waited_ms) + " ms waited";
+  if (0 < u.replayed) out += ", " + std::to_string(u.replayed) + " from a recording";
+  return out + "\n";
+}
+
 // Of a run that was judged under caps which nothing was counted against.
 std::string unmetered_line(const RunRecord& r) {
   if (r.state != RunRecord::State::kEnded || r.outcome == RunOutcome::kInvalid ||
@@ -239,6 +257,19 @@ Json attempt_json(const AttemptRecord& a) {
   out["termination"] = std::string(to_string(a.core.termination));
   out["infrastructure"] = a.core.infrastructure;
   out["metered_calls"] = a.core.usage.model_calls;
+  const ModelUse u = model_use_of(a.core.usage);
+  out["model_use"] = {{"calls", u.calls},
+                      {"input_tokens", u.input},
+                      {"cached_input_tokens", u.cached},
+                      {"cache_written_tokens", u.cache_written},
+                      {"output_tokens", u.output},
+                      {"reasoning_tokens", u.reasoning},
+                      {"replayed_calls", u.replayed},
+                      {"refused_calls", u.refused},
+                      {"ceiling_calls", u.ceiling_calls},
+                      {"ceiling_micro_usd", u.at_ceiling.micros()},
+                      {"waited_ms", u.waited_ms},
+                      {"clamped_calls", u.clamped}};
   out["self_reported"] = {{"micro_usd", self_reported_cost(a.core.usage).total().micros()},
                           {"calls", a.core.usage.reported_calls},
                           {"tokens", a.core.usage.reported_tokens}};
@@ -299,7 +330,8 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts)
-    out += attempt_line(a, r, unit) + checks_of(frozen.folder, r.name, a.core.attempt.no);
+    out += attempt_line(a, r, unit) + models_line(a.core.usage) +
+           checks_of(frozen.folder, r.name, a.core.attempt.no);
   out += unmetered_line(r);
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)

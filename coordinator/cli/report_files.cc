@@ -89,6 +89,7 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   if (a.core.state != AttemptState::kLost) {
     const Usage& u = a.core.usage;
     run.metered_calls += u.model_calls;
+    run.model_use = run.model_use + model_use_of(u);
     run.self_reported = run.self_reported + SelfReported{self_reported_cost(u).total(),
                                                          u.reported_calls, u.reported_tokens};
   }

@@ -71,24 +71,22 @@ std::optional<Termination> termination(std::string_view name) {
 
 std::string metered_text(const Usage& usage) {
   std::string out;
-  bool any = false;
-  for (const auto& [name, field] : kMeteredCounters) {
-    any = any || usage.*field != 0;
-    out += (out.empty() ? "" : " ") + std::to_string(usage.*field);
-  }
-  return any ? out : "";
+  const std::size_t said = metered_said(usage);
+  for (std::size_t i = 0; i < said; ++i)
+    out += (i == 0 ? "" : " ") + std::to_string(usage.*kMeteredCounters[i].second);
+  return out;
 }
 
 bool read_metered(std::string_view text, Usage& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
-  bool first = true;
-  for (const auto& [name, field] : kMeteredCounters) {
-    if (!std::exchange(first, false)) {
+  for (std::size_t i = 0; i < kMeteredCounters.size(); ++i) {
+    if (i == kMeteredAlways && at == end) return true;
+    if (0 < i) {
       if (at == end || *at != ' ') return false;
       ++at;
     }
-    const auto [stop, error] = std::from_chars(at, end, out.*field);
+    const auto [stop, error] = std::from_chars(at, end, out.*kMeteredCounters[i].second);
     if (error != std::errc()) return false;
     at = stop;
   }

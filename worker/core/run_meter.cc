@@ -25,13 +25,15 @@ std::size_t at(Cap cap) {
   return static_cast<std::size_t>(cap);
 }
 // What an entry can change.
-constexpr std::array<std::uint64_t Usage::*, 16> kUseCounters{
-    &Usage::model_calls,     &Usage::priced_calls,        &Usage::input_tokens,
-    &Usage::priced_input,    &Usage::output_tokens,       &Usage::priced_output,
-    &Usage::priced_micros,   &Usage::tool_calls,          &Usage::other_micros,
-    &Usage::tool_ms,         &Usage::dependency_installs, &Usage::failed_cycles,
-    &Usage::reported_micros, &Usage::reported_tokens,     &Usage::reported_calls,
-    &Usage::defaulted};
+constexpr std::array<std::uint64_t Usage::*, 22> kUseCounters{
+    &Usage::model_calls,      &Usage::priced_calls,        &Usage::input_tokens,
+    &Usage::priced_input,     &Usage::output_tokens,       &Usage::priced_output,
+    &Usage::priced_micros,    &Usage::tool_calls,          &Usage::other_micros,
+    &Usage::tool_ms,          &Usage::dependency_installs, &Usage::failed_cycles,
+    &Usage::reported_micros,  &Usage::reported_tokens,     &Usage::reported_calls,
+    &Usage::defaulted,        &Usage::cached_input,        &Usage::cache_written,
+    &Usage::reasoning_tokens, &Usage::ceiling_calls,       &Usage::ceiling_micros,
+    &Usage::replayed_calls};
 // Of one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
 void add(std::uint64_t& counter, std::uint64_t n) {
   counter = std::min(kUsageCountMax, counter + std::min(n, kUsageCountMax));
@@ -340,7 +342,7 @@ MeterAnswer RunMeter::enter(const MeterReserve& request, const Tariff& tariff, b
   return answer;
 }
 
-MeterCharged RunMeter::settle(Entry& e, const Amount& actual) {
+MeterCharged RunMeter::settle(Entry& e, const Amount& actual, Basis basis) {
   const Amount& most = e.request.most;
   // The parts are cut to their wholes by price().
   const Amount cut{std::min(actual.input_tokens, most.input_tokens),
@@ -352,18 +354,20 @@ MeterCharged RunMeter::settle(Entry& e, const Amount& actual) {
                    actual.cache_write,
                    actual.cache_write_long,
                    actual.reasoning};
-  const MicroUsd priced = price_of(e.request.action, e.tariff, cut);
-  return settled(e, cut, actual, {std::min(e.held, priced), cut != actual || e.held < priced});
+  const MicroUsd priced =
+      basis == Basis::kReplay ? MicroUsd::zero() : price_of(e.request.action, e.tariff, cut);
+  return settled(e, cut, actual, {std::min(e.held, priced), cut != actual || e.held < priced},
+                 basis);
 }
 
 MeterCharged RunMeter::settle_at_ceiling(Entry& e) {
   Amount most = e.request.most;
   most.failed = true;
-  return settled(e, most, most, {e.held, false});
+  return settled(e, most, most, {e.held, false}, Basis::kCeiling);
 }
 
-MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual,
-                               MeterCharged out) {
+MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual, MeterCharged out,
+                               Basis basis) {
   held_ = held_ - e.held;
   const Counts used = counts_of(e.request.action, cut);
   for (std::size_t i = 0; i < kCaps.size(); ++i) {
@@ -375,7 +379,7 @@ MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual
   e.actual = actual;
   e.paid = out;
   hold_use(e, false);
-  add_use(usage_, use_of(e, cut, out.charged));
+  add_use(usage_, use_of(e, cut, out.charged, basis));
   if (e.request.action.type == kAcceptanceCycle && !cut.failed) add(milestones_, 1);
   if (out.overrun) add(usage_.overruns, 1);
   check();
@@ -385,7 +389,7 @@ MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual
 void RunMeter::hold_use(const Entry& e, bool held) {
   Amount worst = e.request.most;
   worst.failed = true;  // of a cycle
-  const Usage use = use_of(e, worst, e.held);
+  const Usage use = use_of(e, worst, e.held, Basis::kCeiling);
   for (const auto counter : kUseCounters) {
     if (held)
       holding_use_.*counter += use.*counter;
@@ -400,7 +404,7 @@ Usage RunMeter::ceiling() const {
   return out;
 }
 
-Usage RunMeter::use_of(const Entry& e, const Amount& a, MicroUsd charged) {
+Usage RunMeter::use_of(const Entry& e, const Amount& a, MicroUsd charged, Basis basis) {
   Usage u;
   const std::string& type = e.request.action.type;
   const std::uint64_t micros = micros_of(charged);
@@ -409,6 +413,13 @@ Usage RunMeter::use_of(const Entry& e, const Amount& a, MicroUsd charged) {
     u.input_tokens = u.priced_input = a.input_tokens;
     u.output_tokens = u.priced_output = a.output_tokens;
     u.priced_micros = micros;
+    // Parts of what was counted, so that no share is above 1.
+    u.cached_input = std::min(a.cache_read, a.input_tokens);
+    u.cache_written = std::min(a.cache_write + a.cache_write_long, a.input_tokens - u.cached_input);
+    u.reasoning_tokens = std::min(a.reasoning, a.output_tokens);
+    u.ceiling_calls = basis == Basis::kCeiling ? 1 : 0;
+    u.ceiling_micros = basis == Basis::kCeiling ? micros : 0;
+    u.replayed_calls = basis == Basis::kReplay ? 1 : 0;
   } else if (type == kToolCall) {
     u.tool_calls = 1;
   } else {
@@ -443,12 +454,21 @@ Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
     return Error{Errc::kConflict,
                  "id: \"" + printable(request.id, 100) + "\" was charged with other amounts"};
   }
-  const MeterCharged out = request.unknown ? settle_at_ceiling(e) : settle(e, request.actual);
+  const MeterCharged out =
+      request.unknown
+          ? settle_at_ceiling(e)
+          : settle(e, request.actual, request.replayed ? Basis::kReplay : Basis::kUsage);
   if (e.of_gateway) {
     entries_.erase(it);
     --of_gateway_;
   }
   return MeterAnswer(out);
+}
+
+void RunMeter::count_calls(const CallCounts& seen) {
+  add(usage_.refused_calls, seen.refused);
+  add(usage_.waited_ms, seen.waited_ms);
+  add(usage_.clamped_calls, seen.clamped);
 }
 
 Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {

@@ -85,7 +85,12 @@ struct MeterFit {
 struct MeterCharge {
   std::string id;
   Amount actual;
-  bool unknown = false;  // what it came to: all that was reserved; `actual` says nothing
+  bool unknown = false;   // what it came to: all that was reserved; `actual` says nothing
+  bool replayed = false;  // a recording answered it: it counts, and costs nothing
+};
+// What a gateway saw of calls, beside money.
+struct CallCounts {
+  std::uint64_t refused = 0, waited_ms = 0, clamped = 0;
 };
 struct MeterRelease {
   std::string id;
@@ -154,6 +159,7 @@ class RunMeter {
   Result<MeterAnswer> fit(const MeterFit& call, Instant now);
   Result<MeterAnswer> charge(const MeterCharge& request);
   Result<MeterAnswer> release(const MeterRelease& request);
+  void count_calls(const CallCounts& seen);
 
   // The program was stopped at its time: was that a cap of the run's (wall, usd)?
   std::optional<MeterStop> time_is_up(bool wall_is_policy);
@@ -212,11 +218,13 @@ class RunMeter {
   std::optional<MeterDenied> denial(const Entry& entry, Instant now);
   std::optional<MeterDenied> beyond_rate(const ActionName& action, Instant now);
   void reach(const Room& room);
-  MeterCharged settle(Entry& entry, const Amount& actual);
+  enum class Basis { kUsage, kCeiling, kReplay };  // of what is charged
+  MeterCharged settle(Entry& entry, const Amount& actual, Basis basis);
   MeterCharged settle_at_ceiling(Entry& entry);
-  MeterCharged settled(Entry& entry, const Amount& cut, const Amount& actual, MeterCharged charged);
+  MeterCharged settled(Entry& entry, const Amount& cut, const Amount& actual, MeterCharged charged,
+                       Basis basis);
   void hold_use(const Entry& entry, bool held);
-  static Usage use_of(const Entry& entry, const Amount& actual, MicroUsd micros);
+  static Usage use_of(const Entry& entry, const Amount& actual, MicroUsd micros, Basis basis);
   MicroUsd cost() const;
 
   std::uint64_t milestones_ = 0;

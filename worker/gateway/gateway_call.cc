@@ -82,6 +82,7 @@ class Call {
   bool refuse(const Refusal& refusal, bool listed = true) {
     const OwnAnswer answer = make_refusal(in_.api, refusal, in_.litellm, in_.number);
     shared_.count([](GatewaySums& s) { ++s.refused; });
+    if (refusal.cause != Cause::kUpstreamFailed) shared_.hooks.count({.refused = 1});
     if (listed && in_.number <= kEventsOfCalls) {
       const std::uint64_t seq = shared_.hooks.note("model.refused", By::kHarness,
                                                    Json{{"call", r_.number},
@@ -215,6 +216,7 @@ class Call {
       s.waited_ms += r_.waited_ms;
       if (clamped) ++s.clamped;
     });
+    shared_.hooks.count({.waited_ms = r_.waited_ms, .clamped = clamped ? 1U : 0U});
   }
 
   void settle(const Settlement& s) {

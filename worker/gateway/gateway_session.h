@@ -50,6 +50,7 @@ using GatewayOperation = std::variant<MeterFit, MeterCharge, MeterRelease>;
 struct GatewayHooks {
   std::function<Result<MeterAnswer>(const GatewayOperation&)> meter;
   std::function<std::string()> status;  // of the meter, one line
+  std::function<void(const CallCounts&)> count;
   // An event of the run's trace, of the agent's doing or of ours; its seq.
   enum class By { kAgent, kHarness };
   std::function<std::uint64_t(std::string_view type, By by, const Json& payload)> note;

@@ -93,6 +93,7 @@ class Client {
   }
   void refuse(ModelApi api, const Refusal& refusal) {
     shared_.count([](GatewaySums& s) { ++s.refused; });
+    shared_.hooks.count({.refused = 1});
     say(to_bytes(make_refusal(api, refusal, litellm_, number_)));
   }
   bool plain(int status, std::string body, std::string headers = "") {

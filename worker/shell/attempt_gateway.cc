@@ -84,6 +84,7 @@ GatewayHooks AttemptRun::gateway_hooks() {
   GatewayHooks hooks;
   hooks.meter = [this](const GatewayOperation& o) { return meter_.act_for_agent(o); };
   hooks.status = [this] { return meter_.status_line(); };
+  hooks.count = [this](const CallCounts& seen) { meter_.count_calls(seen); };
   hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {
     return note(type, by == GatewayHooks::By::kAgent ? Actor::kAgent : Actor::kHarness, payload);
   };

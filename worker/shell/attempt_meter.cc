@@ -158,6 +158,11 @@ Result<MeterAnswer> AttemptMeter::act_for_agent(
   return answer;
 }
 
+void AttemptMeter::count_calls(const CallCounts& seen) {
+  const std::lock_guard lock(mutex_);
+  meter_.count_calls(seen);
+}
+
 void AttemptMeter::reached_by(std::uint64_t evidence) {
   const std::lock_guard lock(mutex_);
   if (meter_.stop() && evidence_ == 0) evidence_ = evidence;

@@ -48,6 +48,7 @@ class AttemptMeter final : public MeterServer::Meter {
   // ... and on one that its gateway makes for the agent: no event beside the gateway's own.
   Result<MeterAnswer> act_for_agent(
       const std::variant<MeterFit, MeterCharge, MeterRelease>& operation);
+  void count_calls(const CallCounts& seen);
   // The event that says so of a call which reached a cap.
   void reached_by(std::uint64_t evidence);
   std::string status_line() const;

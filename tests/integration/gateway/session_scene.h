@@ -72,6 +72,10 @@ class SessionScene {
     GatewayHooks hooks;
     hooks.meter = [this](const GatewayOperation& o) { return act(o); };
     hooks.status = [] { return std::string("{\"answer\":\"status\"}\n"); };
+    hooks.count = [this](const CallCounts& seen) {
+      const std::lock_guard lock(mutex_);
+      meter_.count_calls(seen);
+    };
     hooks.note = [this](std::string_view type, GatewayHooks::By, const Json& payload) {
       const std::lock_guard lock(mutex_);
       events_.emplace_back(type, payload);

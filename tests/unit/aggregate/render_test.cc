@@ -237,10 +237,49 @@ TEST_SUITE("aggregate") {
     CHECK(has(render_progress_text(report), "beta: unmetered"));
     const auto runs = records(render_runs_csv(report));
     const auto costs = records(render_costs_csv(report));
-    CHECK(runs[1].at(runs[0].size() - 6) == "700");
-    CHECK(costs[1].back() == "0.050000");
+    CHECK(runs[1].at(runs[0].size() - 18) == "700");
+    CHECK(costs[1].at(costs[0].size() - 13) == "0.050000");
     const auto rows = records(render_csv(report));
-    CHECK(rows[2].at(rows[0].size() - 2) == "1");
+    CHECK(rows[2].at(rows[0].size() - 14) == "1");
+  }
+
+  TEST_CASE("what models were used for is told by method and stratum, where any was called") {
+    CHECK(!has(render_tables(build_report(small_campaign())), "Calls of models"));
+    ReportInput input = small_campaign();
+    Usage use;
+    use.model_calls = 4;
+    use.input_tokens = 1'000;
+    use.cached_input = 250;
+    use.output_tokens = 80;
+    use.reasoning_tokens = 20;
+    use.ceiling_calls = 1;
+    use.ceiling_micros = 1'500;
+    use.refused_calls = 3;
+    use.waited_ms = 12'300;
+    use.clamped_calls = 2;
+    for (RunRecord& run : input.runs)
+      if (run.name == "lib/alpha/r1") run.model_use = model_use_of(use) + model_use_of(use);
+    const CampaignReport report = build_report(std::move(input));
+    const std::string text = render_tables(report);
+    CHECK(has(text, "Calls of models"));
+    CHECK(
+        has(text, "8   2000  25.0 %     160     25.0 %        6      25.0 %        24.6        4"));
+    const Json json = parse_json(render_json(report)).value();
+    CHECK(json["rows"][0]["model_use"]["cached_input_tokens"] == 500);
+    CHECK(json["costs"][0]["model_use"]["at_ceiling"]["micro_usd"] == 3'000);
+    CHECK(json["runs"][0]["model_use"]["waited_ms"] == 24'600);
+    for (const std::string& csv :
+         {render_csv(report), render_costs_csv(report), render_runs_csv(report)}) {
+      const auto rows = records(csv);
+      const auto at = [&](const std::string& column) {
+        return rows[1].at(
+            static_cast<std::size_t>(std::ranges::find(rows[0], column) - rows[0].begin()));
+      };
+      CHECK(rows[0].back() == "clamped_calls");
+      CHECK(at("model_calls") == "8");
+      CHECK(at("ceiling_usd") == "0.003000");
+      CHECK(at("refused_calls") == "6");
+    }
   }
 
   TEST_CASE("the picture has a bar and a whisker for each rate and escapes names") {

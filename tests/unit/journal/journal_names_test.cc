@@ -33,6 +33,25 @@ TEST_SUITE("journal") {
     check_words(Termination::kInfrastructure, journal::termination);
   }
 
+  TEST_CASE("counters that older journals do not have are read as none, and written where any is") {
+    Usage u;
+    CHECK(journal::metered_text(u).empty());
+    u.overruns = 2;
+    const std::string old = "0 0 0 0 0 0 0 0 0 0 0 0 0 2";
+    CHECK(journal::metered_text(u) == old);
+    Usage back;
+    CHECK(journal::read_metered(old, back));
+    CHECK(back == u);
+    u.cached_input = 70;
+    u.replayed_calls = 1;
+    CHECK(journal::metered_text(u) == old + " 70 0 0 0 0 0 0 0 1");
+    back = {};
+    CHECK(journal::read_metered(journal::metered_text(u), back));
+    CHECK(back == u);
+    CHECK_FALSE(journal::read_metered(old + " 70", back));
+    CHECK_FALSE(journal::read_metered(old + " 70 0 0 0 0 0 0 0 1 5", back));
+  }
+
   TEST_CASE("the words of the format do not change") {
     CHECK(journal::name_of(AttemptState::kReserving) == "reserving");
     CHECK(journal::name_of(AttemptState::kFinished) == "finished");

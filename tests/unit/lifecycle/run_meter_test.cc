@@ -182,6 +182,41 @@ TEST_SUITE("meter") {
     CHECK(m.usage().overruns == 1);
   }
 
+  TEST_CASE("tokens are counted by kind, and calls by how they were charged") {
+    RunMeter m(plan(1'000));
+    CHECK(said(m.reserve(call("a", 100, 50), kNow)) == "granted 150");
+    Amount actual{80, 40};
+    actual.cache_read = 30;
+    actual.cache_write = 60;  // more than there is left: cut to it
+    actual.reasoning = 10;
+    CHECK(said(m.charge({"a", actual})) == "charged 120");
+    CHECK(said(m.reserve(call("b", 10, 10), kNow)) == "granted 20");
+    CHECK(m.ceiling().ceiling_calls == 1);
+    CHECK(m.ceiling().ceiling_micros == 20);
+    CHECK(m.usage().ceiling_calls == 0);
+    CHECK(said(m.charge({"b", {}, true})) == "charged 20");
+    CHECK(said(m.reserve(call("c", 10, 10), kNow)) == "granted 20");
+    MeterCharge free{"c", {7, 3}};
+    free.replayed = true;
+    CHECK(said(m.charge(free)) == "charged 0");
+    m.count_calls({.refused = 2, .waited_ms = 70, .clamped = 1});
+    m.count_calls({.refused = 1});
+    const Usage& u = m.usage();
+    CHECK(u.cached_input == 30);
+    CHECK(u.cache_written == 50);
+    CHECK(u.reasoning_tokens == 10);
+    CHECK(u.ceiling_calls == 1);
+    CHECK(u.ceiling_micros == 20);
+    CHECK(u.replayed_calls == 1);
+    CHECK(u.model_calls == 3);
+    CHECK(u.input_tokens == 97);
+    CHECK(u.priced_micros == 140);
+    CHECK(u.refused_calls == 3);
+    CHECK(u.waited_ms == 70);
+    CHECK(u.clamped_calls == 1);
+    CHECK(m.ceiling() == m.usage());
+  }
+
   TEST_CASE("a cap that is reached denies everything from then on and says why") {
     MeterPlan p = plan(1'000'000);
     p.caps.tokens = 100;

@@ -41,6 +41,18 @@ TEST_SUITE("trace") {
     CHECK(back->usage.cpu_ms == (std::uint64_t{1} << 53) - 1);
   }
 
+  TEST_CASE("counters that older reports do not have are read as none, and written where any is") {
+    RunReport r = sample_report();
+    r.usage.overruns = 3;
+    const std::string old = report_bytes(r);
+    CHECK(old.find("cached_input") == std::string::npos);
+    CHECK(parse_report(old).value().usage == r.usage);
+    r.usage.refused_calls = 2;
+    const std::string now = report_bytes(r);
+    CHECK(now.find("\"cached_input\":0") != std::string::npos);
+    CHECK(parse_report(now).value().usage == r.usage);
+  }
+
   TEST_CASE("no byte of a report can change without its digest changing or its parser refusing") {
     const std::string bytes = report_bytes(sample_report());
     const RunReport original = *parse_report(bytes);

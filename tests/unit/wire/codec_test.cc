@@ -237,7 +237,7 @@ TEST_SUITE("wire") {
     CHECK_FALSE(is_spoken(peek_version(newer)));
     CHECK(refusal(newer) == "protocol version 9 is not spoken here");
     CHECK(wrong_version(9).reason ==
-          "protocol version 9 is not spoken here (4 to 7): update proctor-worker or proctor");
+          "protocol version 9 is not spoken here (4 to 8): update proctor-worker or proctor");
     CHECK(peek_version(encode(Ack{})) == wire::kVersion);
     CHECK(peek_version("") == 0);
     CHECK(peek_version("\x93") == 0);

@@ -23,6 +23,8 @@ Usage small_usage() {
   u.priced_micros = 12'345;
   u.memory_peak = std::uint64_t{1} << 30;
   u.overruns = 1;
+  u.cached_input = 70'000;
+  u.ceiling_calls = 1;
   return u;
 }
 
@@ -138,12 +140,14 @@ Digest digest(std::mt19937_64& rng) {
 Usage usage(std::mt19937_64& rng) {
   Usage u;
   for (std::uint64_t* field :
-       {&u.setup_ms,       &u.agent_ms,      &u.acceptance_ms,   &u.cpu_ms,
-        &u.tool_calls,     &u.input_tokens,  &u.output_tokens,   &u.model_calls,
-        &u.stored_bytes,   &u.priced_micros, &u.priced_calls,    &u.priced_input,
-        &u.priced_output,  &u.other_micros,  &u.tool_ms,         &u.dependency_installs,
-        &u.failed_cycles,  &u.memory_peak,   &u.reported_micros, &u.reported_tokens,
-        &u.reported_calls, &u.defaulted,     &u.overruns})
+       {&u.setup_ms,       &u.agent_ms,         &u.acceptance_ms,   &u.cpu_ms,
+        &u.tool_calls,     &u.input_tokens,     &u.output_tokens,   &u.model_calls,
+        &u.stored_bytes,   &u.priced_micros,    &u.priced_calls,    &u.priced_input,
+        &u.priced_output,  &u.other_micros,     &u.tool_ms,         &u.dependency_installs,
+        &u.failed_cycles,  &u.memory_peak,      &u.reported_micros, &u.reported_tokens,
+        &u.reported_calls, &u.defaulted,        &u.overruns,        &u.cached_input,
+        &u.cache_written,  &u.reasoning_tokens, &u.ceiling_calls,   &u.ceiling_micros,
+        &u.refused_calls,  &u.waited_ms,        &u.clamped_calls,   &u.replayed_calls})
     *field = number(rng, kUsageMax);
   return u;
 }

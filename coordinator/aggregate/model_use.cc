@@ -1,0 +1,107 @@
+#include "coordinator/aggregate/model_use.h"
+
+#include <array>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/model_use_json.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::array<const char*, 12> kColumns{
+    "model_calls",   "input_tokens",     "cached_input_tokens", "cache_written_tokens",
+    "output_tokens", "reasoning_tokens", "replayed_calls",      "refused_calls",
+    "ceiling_calls", "ceiling_usd",      "waited_ms",           "clamped_calls"};
+
+// "37.2 %"; "-" of nothing.
+std::string part(std::uint64_t of, std::uint64_t all) {
+  if (all == 0) return "-";
+  return aggregate::percent(static_cast<double>(of) / static_cast<double>(all)) + " %";
+}
+
+}  // namespace
+
+ModelUse operator+(const ModelUse& a, const ModelUse& b) {
+  ModelUse out = a;
+  out.calls += b.calls;
+  out.input += b.input;
+  out.cached += b.cached;
+  out.cache_written += b.cache_written;
+  out.output += b.output;
+  out.reasoning += b.reasoning;
+  out.replayed += b.replayed;
+  out.refused += b.refused;
+  out.ceiling_calls += b.ceiling_calls;
+  out.at_ceiling = a.at_ceiling + b.at_ceiling;
+  out.waited_ms += b.waited_ms;
+  out.clamped += b.clamped;
+  return out;
+}
+
+ModelUse model_use_of(const Usage& u) {
+  ModelUse out;
+  out.calls = u.model_calls;
+  out.input = u.input_tokens;
+  out.cached = u.cached_input;
+  out.cache_written = u.cache_written;
+  out.output = u.output_tokens;
+  out.reasoning = u.reasoning_tokens;
+  out.replayed = u.replayed_calls;
+  out.refused = u.refused_calls;
+  out.ceiling_calls = u.ceiling_calls;
+  out.at_ceiling = MicroUsd::from_micros(static_cast<std::int64_t>(u.ceiling_micros));
+  out.waited_ms = u.waited_ms;
+  out.clamped = u.clamped_calls;
+  return out;
+}
+
+std::span<const char* const> model_use_columns() {
+  return kColumns;
+}
+
+void append_model_use(std::vector<std::string>& cells, const ModelUse& u) {
+  for (const std::uint64_t n : {u.calls, u.input, u.cached, u.cache_written, u.output, u.reasoning,
+                                u.replayed, u.refused, u.ceiling_calls})
+    cells.push_back(std::to_string(n));
+  cells.push_back(format_usd_exact(u.at_ceiling));
+  cells.push_back(std::to_string(u.waited_ms));
+  cells.push_back(std::to_string(u.clamped));
+}
+
+aggregate::Ordered aggregate::model_use_json(const ModelUse& u) {
+  return {{"calls", u.calls},
+          {"input_tokens", u.input},
+          {"cached_input_tokens", u.cached},
+          {"cache_written_tokens", u.cache_written},
+          {"output_tokens", u.output},
+          {"reasoning_tokens", u.reasoning},
+          {"replayed_calls", u.replayed},
+          {"refused_calls", u.refused},
+          {"ceiling_calls", u.ceiling_calls},
+          {"at_ceiling", money_json(u.at_ceiling)},
+          {"waited_ms", u.waited_ms},
+          {"clamped_calls", u.clamped}};
+}
+
+void append_model_table(std::string& out, const CampaignReport& report) {
+  if (!report.total.model_use.any()) return;
+  aggregate::Table table({"method", "stratum", "calls", "input", "cached", "output", "reasoning",
+                          "refused", "at ceiling", "waited (s)", "clamped", "replayed"});
+  for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
+    const ModelUse& u = r.model_use;
+    table.group(aggregate::stratum_name(r));
+    table.add({printable(r.method), aggregate::stratum_name(r), std::to_string(u.calls),
+               std::to_string(u.input), part(u.cached, u.input), std::to_string(u.output),
+               part(u.reasoning, u.output), std::to_string(u.refused),
+               part(u.ceiling_calls, u.calls), aggregate::seconds(static_cast<double>(u.waited_ms)),
+               std::to_string(u.clamped), std::to_string(u.replayed)});
+  }
+  out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
+  table.append_to(out);
+}
+
+}  // namespace proctor

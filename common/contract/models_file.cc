@@ -90,8 +90,11 @@ Result<ModelsFile> parse_models(std::string_view text, std::string_view file) {
     ModelAccess access;
     for (const auto& [key, value] : members.items())
       PROCTOR_CHECK_OK(read_model_member(name, key, value, access));
-    if (access.url.empty() == access.program.empty())
-      return wrong(name, ": expected either url or program");
+    const int ways = (access.url.empty() ? 0 : 1) + (access.program.empty() ? 0 : 1) +
+                     (access.cassette.empty() ? 0 : 1);
+    if (ways != 1) return wrong(name, ": expected one of url, program and cassette");
+    if (!access.cassette.empty() && (!access.key_variable.empty() || !access.key_file.empty()))
+      return wrong(name, ": a recording needs no key");
     if (!access.key_variable.empty() && !access.key_file.empty())
       return wrong(name, ": either key_variable or key_file");
     if (!access.url.empty()) PROCTOR_CHECK_OK(check_url(name, access));

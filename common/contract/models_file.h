@@ -9,6 +9,7 @@
 //              auth: x-api-key, send_as: claude-opus-4-8, max_output: 32000}
 //     local:  {url: "http://127.0.0.1:8000/v1", send_as: qwen, output_limit: max_tokens}
 //     mine:   {program: [/opt/ask, --fast]}
+//     played: {cassette: /srv/calls.jsonl, api: [chat]}
 //
 // Keys are never in it: it names the variable or the file.  Pure but for load; any thread.
 #include <chrono>
@@ -30,6 +31,10 @@ std::string_view to_string(ModelApi api);
 
 enum class ModelAuth { kBearer, kXApiKey, kApiKey, kNone };
 
+// By what a call is found in a recording: its bytes, what they mean, or its place in the order.
+enum class CassetteMatch { kExact, kCanonical, kSequence };
+std::string_view to_string(CassetteMatch match);
+
 struct ModelAccess {
   std::string url;                                     // without /chat/completions; or:
   std::vector<std::string> program;                    // reads a JSON request, writes a JSON answer
@@ -50,6 +55,9 @@ struct ModelAccess {
   std::set<std::string> tiers;                // of service, beside the standard one
   bool errors_are_free = false;               // 500, 502, 504 are not billed: the operator's word
   bool stream_usage = true;                   // knows stream_options.include_usage
+  std::string cassette;                       // a recording that answers, instead of a URL
+  CassetteMatch cassette_match = CassetteMatch::kCanonical;
+  bool cassette_charges = false;  // what was recorded, as if a provider had answered
   std::chrono::milliseconds first_byte{600'000}, idle{300'000}, total{1'800'000};
 };
 

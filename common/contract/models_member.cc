@@ -66,6 +66,17 @@ class Member {
     }
     return ok_status();
   }
+  Status match(CassetteMatch& out) const {
+    std::string word;
+    PROCTOR_CHECK_OK(text(word));
+    for (const auto match :
+         {CassetteMatch::kExact, CassetteMatch::kCanonical, CassetteMatch::kSequence}) {
+      if (word != to_string(match)) continue;
+      out = match;
+      return ok_status();
+    }
+    return wrong("exact, canonical or sequence");
+  }
   Status auth(ModelAuth& out) const {
     std::string word;
     PROCTOR_CHECK_OK(text(word));
@@ -110,6 +121,9 @@ Status read_gateway_member(const Member& m, const std::string& key, ModelAccess&
   if (key == "first_byte_s") return m.time(out.first_byte, kSecond, kHour);
   if (key == "idle_s") return m.time(out.idle, kSecond, kHour);
   if (key == "total_s") return m.time(out.total, kSecond, kHour);
+  if (key == "cassette") return m.text(out.cassette);
+  if (key == "cassette_match") return m.match(out.cassette_match);
+  if (key == "cassette_charges") return m.flag(out.cassette_charges);
   if (key == "tiers") {
     std::vector<std::string> words;
     PROCTOR_CHECK_OK(m.texts(words));
@@ -124,6 +138,18 @@ Status read_gateway_member(const Member& m, const std::string& key, ModelAccess&
 std::string_view to_string(ModelApi api) {
   for (const ApiWord& a : kApis)
     if (a.api == api) return a.word;
+  return "";
+}
+
+std::string_view to_string(CassetteMatch match) {
+  switch (match) {
+    case CassetteMatch::kExact:
+      return "exact";
+    case CassetteMatch::kCanonical:
+      return "canonical";
+    case CassetteMatch::kSequence:
+      return "sequence";
+  }
   return "";
 }
 

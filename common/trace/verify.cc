@@ -10,13 +10,19 @@
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
 #include "common/trace/run_times.h"
+#include "common/trace/verify_calls.h"
 
 namespace proctor {
 namespace {
 
 class Verifier {
  public:
-  Verifier(const fs::path& dir, const PriceFunction& price) : dir_(dir), price_(price) {}
+  Verifier(const fs::path& dir, const PriceFunction& price)
+      : dir_(dir),
+        price_(price),
+        calls_(dir, [this](std::string_view file, std::string what, std::uint64_t line) {
+          problem(file, std::move(what), line);
+        }) {}
 
   VerifyResult run(const std::optional<Digest>& expected_report) {
     if (!read_report(expected_report)) return std::move(result_);
@@ -210,6 +216,7 @@ class Verifier {
 
   // Whether it is the event that binds the manifest into the chain.
   bool check_event(Event event, std::uint64_t line) {
+    calls_.on(event, line);
     if (event.type == "acceptance" && event.actor == Actor::kHarness) {
       const auto id = event.payload.find("id");
       if (id == event.payload.end() || !id->is_string())
@@ -314,6 +321,7 @@ class Verifier {
 
   const fs::path& dir_;
   const PriceFunction& price_;
+  ModelCallAudit calls_;
   std::map<std::string, Told, std::less<>> told_;  // the acceptance events, by their check
   VerifyResult result_;
   std::map<std::string, EvidenceFile, std::less<>> files_;

@@ -41,6 +41,7 @@ void add_remove_task(CLI::App& app, int& exit_code);
 void add_journal(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
 void add_images(CLI::App& app, int& exit_code);
+void add_cassette(CLI::App& app, int& exit_code);
 void add_cvdp(CLI::App& app, int& exit_code);
 void add_operate(CLI::App& app, int& exit_code);  // pause ... kick
 void add_story(CLI::App& app, int& exit_code);

@@ -13,6 +13,7 @@
 #include "common/trace/run_report.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
+#include "coordinator/cli/explain_calls.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/report_files.h"
@@ -277,7 +278,7 @@ Json attempt_json(const AttemptRecord& a) {
   return out;
 }
 
-Result<int> explain_json(const std::string& folder, const std::string& run_name) {
+Result<int> explain_json(const std::string& folder, const std::string& run_name, bool calls) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
@@ -295,11 +296,14 @@ Result<int> explain_json(const std::string& folder, const std::string& run_name)
       out["attempts"].back()["set_aside"] = !set_aside_words(r, a.core.attempt.no).empty();
     }
   }
+  if (calls) {
+    PROCTOR_TRY(out["calls"], explain_calls_json(frozen, run));
+  }
   std::printf("%s\n", out.dump(1, ' ', true, Json::error_handler_t::replace).c_str());
   return kOk;
 }
 
-Result<std::string> explain(const std::string& folder, const std::string& run_name) {
+Result<std::string> explain(const std::string& folder, const std::string& run_name, bool calls) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
@@ -336,7 +340,18 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)
     if (v.run == run) out += review_line(v, unit);
+  if (calls) {
+    PROCTOR_TRY(const std::string said, explain_calls(frozen, run));
+    out += said;
+  }
   return out;
+}
+
+Result<std::string> one_call(const std::string& folder, const std::string& run_name,
+                             std::uint64_t number) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
+  return explain_call(frozen, run, number);
 }
 
 }  // namespace
@@ -345,22 +360,29 @@ void add_explain(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("explain", "why a run waits, is parked, failed or stopped");
   command->footer(
       "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
+      "  proctor explain my-campaign json-lib/my-agent/r1 --calls\n"
       "The coordinator that runs says why; when none does, the journal.");
   struct Args {
     std::string folder, run;
-    bool json = false;
+    bool json = false, calls = false;
+    std::uint64_t call = 0;  // 0: none
   };
   auto args = std::make_shared<Args>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
   command->add_flag("--json", args->json, "for scripts");
+  command->add_flag("--calls", args->calls, "with each call of a model through the gateway");
+  command->add_option("--call", args->call, "what was asked and answered in this one of them")
+      ->check(CLI::PositiveNumber);
   command->callback([=, &exit_code] {
     if (args->json) {
-      const Result<int> code = explain_json(args->folder, args->run);
+      const Result<int> code = explain_json(args->folder, args->run, args->calls);
       exit_code = code.ok() ? *code : complain(code.error());
       return;
     }
-    const Result<std::string> text = explain(args->folder, args->run);
+    const Result<std::string> text = args->call == 0
+                                         ? explain(args->folder, args->run, args->calls)
+                                         : one_call(args->folder, args->run, args->call);
     if (text.ok()) std::fputs(text->c_str(), stdout);
     exit_code = text.ok() ? kOk : complain(text.error());
   });

@@ -104,7 +104,7 @@ int main(int argc, char** argv) try {
         cli::add_project,    cli::add_budget,  cli::add_review,      cli::add_report,
         cli::add_list,       cli::add_compare, cli::add_verify,      cli::add_explain,
         cli::add_story,      cli::add_journal, cli::add_remove_task, cli::add_keygen,
-        cli::add_completion, cli::add_cvdp,    cli::add_images})
+        cli::add_completion, cli::add_cvdp,    cli::add_images,      cli::add_cassette})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

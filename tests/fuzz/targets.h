@@ -15,6 +15,7 @@
   X(docker_http) \
   X(event_chain) \
   X(gateway_body) \
+  X(gateway_cassette) \
   X(gateway_head) \
   X(gateway_stream) \
   X(hostile_path) \

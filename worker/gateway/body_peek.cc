@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace proctor {
 namespace {
@@ -26,6 +27,7 @@ class Peeker {
     for (std::size_t i = 0; i < members.size(); ++i)
       if (members[i].key == "tools") out_.tools_member = whole_member(members, i);
     if (out_.model.empty()) return wrong("model", "the name of one");
+    std::ranges::sort(out_.cuts);
     return std::move(out_);
   }
 
@@ -146,6 +148,7 @@ class Peeker {
     PROCTOR_TRY(const auto elements, text_.elements(m.value));
     out_.items += elements.size();
     out_.tool_bytes += m.value.size;
+    cut(m.value, elements);
     if (m.key == "tools") out_.tools_at = m.value;
     for (const JsonSpan& e : elements) {
       PeekedTool tool{"", e};
@@ -175,13 +178,32 @@ class Peeker {
     return out;
   }
 
+  void cut(JsonSpan list, const std::vector<JsonSpan>& elements) {
+    out_.cuts.push_back({list.at, true});
+    for (const JsonSpan& e : elements) out_.cuts.push_back({e.at + e.size, false});
+    out_.cuts.push_back({list.at + list.size, true});
+  }
+
+  // A message of the role "tool", an item "..._output", a block "tool_result".
+  void result(const Members& members) {
+    for (const auto& [id, content] :
+         {std::pair("tool_call_id", "content"), std::pair("call_id", "output"),
+          std::pair("tool_use_id", "content")}) {
+      const JsonMember* call = find_member(members, id);
+      const JsonMember* said = find_member(members, content);
+      if (call == nullptr || said == nullptr) continue;
+      if (auto name = text_.text(call->value))
+        out_.results.push_back({*std::move(name), said->value});
+      return;
+    }
+  }
+
   // Of a list each is one, with what it holds; of a text it is one.
   Status items(const JsonMember& m) {
     if (text_.kind(m.value) != '[') {
       ++out_.items;
       return ok_status();
     }
-    constexpr std::size_t kDepth = 6;
     return parts(m.value, m.key, kDepth);
   }
 
@@ -191,9 +213,11 @@ class Peeker {
     PROCTOR_TRY(const auto elements, text_.elements(list));
     out_.items += elements.size();
     if (JsonText::kElementsMax < out_.items) return wrong(where, "fewer parts");
+    if (depth == kDepth) cut(list, elements);
     for (const JsonSpan& e : elements) {
       if (text_.kind(e) != '{') continue;
       PROCTOR_TRY(const Members members, text_.members(e));
+      result(members);
       PROCTOR_CHECK_OK(media(members, e, where));
       for (const std::string_view key : {"content", "output"})
         if (const JsonMember* inner = find_member(members, key);
@@ -265,12 +289,27 @@ class Peeker {
     out_.reaches_how = std::move(how);
   }
 
+  static constexpr std::size_t kDepth = 6;  // of parts within parts
   ModelApi api_;
   const JsonText& text_;
   BodyPeek out_;
 };
 
 }  // namespace
+
+std::vector<JsonSpan> pieces_of(std::size_t body, const std::vector<BodyCut>& cuts) {
+  constexpr std::size_t kEnough = 1'024;
+  std::vector<JsonSpan> out;
+  std::size_t from = 0;
+  for (const BodyCut& cut : cuts) {
+    if (cut.at <= from || body <= cut.at) continue;
+    if (!cut.always && cut.at - from < kEnough) continue;
+    out.push_back({from, cut.at - from});
+    from = cut.at;
+  }
+  if (from < body) out.push_back({from, body - from});
+  return out;
+}
 
 Result<BodyPeek> peek_body(ModelApi api, std::string_view body) {
   bool caches = false, for_hours = false;

@@ -20,6 +20,18 @@ struct PeekedTool {
   std::vector<std::string> inner{};  // types of the tools in it, of a namespace of them
 };
 
+// What came of a tool that the agent ran.
+struct PeekedResult {
+  std::string id;  // of the call
+  JsonSpan content;
+};
+// Where a body may be cut into pieces: always there, or where a piece is large enough.
+struct BodyCut {
+  std::size_t at = 0;
+  bool always = false;
+  friend auto operator<=>(const BodyCut&, const BodyCut&) = default;
+};
+
 struct BodyPeek {
   JsonSpan root;
   bool has_members = false;
@@ -44,11 +56,16 @@ struct BodyPeek {
   std::vector<PeekedTool> tools;
   std::optional<JsonSpan> tools_at;
   JsonSpan tools_member;  // with its key and one comma: what is left without it is an object
+  std::vector<PeekedResult> results;
+  std::vector<BodyCut> cuts;  // ascending: between messages, tools, ...
   // The first member that asks for more than an answer: a URL to be fetched, a file kept elsewhere,
   // a chain of answers, work behind one's back.  Empty: none.
   std::string reaches;
   std::string reaches_how;
 };
+
+// Pieces that make up the body, cut so that those of a conversation are those of its next turn too.
+std::vector<JsonSpan> pieces_of(std::size_t body, const std::vector<BodyCut>& cuts);
 
 Result<BodyPeek> peek_body(ModelApi api, std::string_view body);
 

@@ -4,6 +4,19 @@
 
 namespace proctor {
 
+namespace {
+
+Json told_json(const std::vector<ToolTold>& told) {
+  Json out = Json::array();
+  for (const ToolTold& t : told) {
+    out.push_back({{"id", printable(t.id, 200)}, {"digest", t.digest}, {"bytes", t.bytes}});
+    if (!t.name.empty()) out.back()["name"] = printable(t.name, 100);
+  }
+  return out;
+}
+
+}  // namespace
+
 Json request_json(const CallRecord& r) {
   Json edits = Json::array();
   for (const Splice& s : r.edits) edits.push_back({{"member", s.member}, {"why", s.why}});
@@ -24,6 +37,10 @@ Json request_json(const CallRecord& r) {
                 {"limit", r.limit},
                 {"micros", r.ceiling_micros}}},
               {"waited_ms", r.waited_ms}};
+  if (r.kept && r.pieces_list.empty()) out["pieces"] = r.pieces;
+  if (r.kept && !r.pieces_list.empty()) out["pieces_list"] = r.pieces_list;
+  if (!r.stored_digest.empty()) out["stored_digest"] = r.stored_digest;
+  if (!r.results.empty()) out["tool_results"] = told_json(r.results);
   if (!r.retry_count.empty()) out["client"]["retry_count"] = printable(r.retry_count, 20);
   if (!r.waited_for.empty()) out["waited_for"] = printable(r.waited_for, 200);
   return out;
@@ -41,6 +58,10 @@ Json response_json(const CallRecord& r) {
               {"wall_us", r.wall_us},
               {"tries", r.tries},
               {"client_gone", r.client_gone}};
+  if (!r.answer_stored_digest.empty()) out["stored_digest"] = r.answer_stored_digest;
+  if (r.streamed) out["streamed"] = true;
+  if (!r.tool_calls.empty()) out["tool_calls"] = told_json(r.tool_calls);
+  if (0 < r.replayed) out["replayed"] = r.replayed;
   if (r.facts.usage) {
     const Amount& u = *r.facts.usage;
     out["usage"] = {{"input_tokens", u.input_tokens},   {"cache_read", u.cache_read},

@@ -1,6 +1,7 @@
 #pragma once
 // What the trace says of one call.  Pure; any thread.  Internal to this room.
 #include <string>
+#include <vector>
 
 #include "common/base/json.h"
 #include "worker/gateway/body_peek.h"
@@ -12,6 +13,14 @@
 
 namespace proctor {
 
+inline constexpr std::size_t kPiecesListed = 64;
+
+// A tool's call or result: by digest, for its text is in the body.
+struct ToolTold {
+  std::string id, name, digest;
+  std::uint64_t bytes = 0;
+};
+
 struct CallRecord {
   std::uint64_t number = 0;
   ModelApi api = ModelApi::kChat;
@@ -19,7 +28,11 @@ struct CallRecord {
   bool stream = false;
   std::uint64_t bytes = 0;
   std::string digest, sent_digest;  // of the request as it came, and as it went on
-  bool kept = false;                // the first of them is among the evidence
+  bool kept = false;                // all pieces of it are among the evidence:
+  std::vector<std::string> pieces;  // by digest, in order; more than kPiecesListed of them:
+  std::string pieces_list;          // the piece that lists them, one a line
+  std::string stored_digest;        // of the pieces together, where something was struck out
+  std::vector<ToolTold> results;    // of tools, those that no call before had
   std::vector<Splice> edits;
   std::string user_agent, retry_count;
   TokenCeiling ceiling;
@@ -37,6 +50,10 @@ struct CallRecord {
   std::uint64_t answer_bytes = 0;
   std::string answer_digest;
   bool answer_kept = false;
+  std::string answer_stored_digest;  // likewise
+  bool streamed = false;             // it came as a stream
+  std::vector<ToolTold> tool_calls;
+  std::uint64_t replayed = 0;  // the recorded call that answered; 0: a provider did
   std::uint64_t first_byte_us = 0, wall_us = 0;
   std::uint32_t tries = 0;
   bool client_gone = false;

@@ -6,9 +6,11 @@
 #include "common/base/digest.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
-#include "worker/gateway/call_record.h"
+#include "worker/gateway/call_evidence.h"
+#include "worker/gateway/cassette_player.h"
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_answer.h"
+#include "worker/gateway/replay_upstream.h"
 #include "worker/gateway/route.h"
 #include "worker/gateway/stream_relay.h"
 #include "worker/gateway/wire_io.h"
@@ -84,13 +86,13 @@ class Call {
     shared_.count([](GatewaySums& s) { ++s.refused; });
     if (refusal.cause != Cause::kUpstreamFailed) shared_.hooks.count({.refused = 1});
     if (listed && in_.number <= kEventsOfCalls) {
-      const std::uint64_t seq = shared_.hooks.note("model.refused", By::kHarness,
-                                                   Json{{"call", r_.number},
-                                                        {"route", to_string(in_.api)},
-                                                        {"status", answer.status},
-                                                        {"why", printable(refusal.text, 500)},
-                                                        {"code", refusal.code},
-                                                        {"final", refusal.cause == Cause::kFinal}});
+      const std::uint64_t seq = shared_.note("model.refused", By::kHarness,
+                                             Json{{"call", r_.number},
+                                                  {"route", to_string(in_.api)},
+                                                  {"status", answer.status},
+                                                  {"why", printable(refusal.text, 500)},
+                                                  {"code", refusal.code},
+                                                  {"final", refusal.cause == Cause::kFinal}});
       if (refusal.cause == Cause::kFinal) shared_.hooks.cap_reached(seq);
     }
     if (answer.last) keep_ = false;
@@ -219,14 +221,18 @@ class Call {
     shared_.hooks.count({.waited_ms = r_.waited_ms, .clamped = clamped ? 1U : 0U});
   }
 
+  MeterCharge charge_of(const Settlement& s) const {
+    const bool unknown = s.how == Settlement::How::kCeiling;
+    if (r_.replayed == 0 || access_.cassette_charges) return {id_, s.actual, unknown};
+    return {id_, unknown ? Amount{} : s.actual, false, /*replayed=*/true};
+  }
+
   void settle(const Settlement& s) {
     if (id_.empty()) return;  // nothing was reserved
     r_.settled = s;
     using How = Settlement::How;
-    Result<MeterAnswer> answer =
-        s.how == How::kReleased
-            ? shared_.hooks.meter(MeterRelease{id_})
-            : shared_.hooks.meter(MeterCharge{id_, s.actual, s.how == How::kCeiling});
+    Result<MeterAnswer> answer = s.how == How::kReleased ? shared_.hooks.meter(MeterRelease{id_})
+                                                         : shared_.hooks.meter(charge_of(s));
     if (answer.ok())
       if (const auto* charged = std::get_if<MeterCharged>(&*answer)) {
         r_.charged_micros = static_cast<std::uint64_t>(charged->charged.micros());
@@ -278,20 +284,52 @@ class Call {
 
   void forward() {
     const std::string sent = spliced(in_.body, r_.edits);
-    r_.digest = sha256(in_.body).hex();
+    keep_request(shared_, in_.body, peek_, r_);
     r_.sent_digest = sha256(sent).hex();
-    r_.kept = shared_.hooks.keep(r_.digest, in_.body);
     const bool listed = in_.number <= kEventsOfCalls;
-    if (listed) shared_.hooks.note("model.request", By::kAgent, request_json(r_));
+    if (listed) shared_.note("model.request", By::kAgent, request_json(r_));
     began_ = SteadyClock::now();
     machine_.emplace(in_.api, access_.errors_are_free, r_.limit);
     exchange(sent);
     r_.wall_us = micros_since(began_);
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
-    if (listed) shared_.hooks.note("model.response", By::kHarness, response_json(r_));
+    if (listed) shared_.note("model.response", By::kHarness, response_json(r_));
+  }
+
+  // A recording answers, and everything behind is as if a provider had.
+  void replay() {
+    auto found = shared_.options.player->take(in_.api, in_.body);
+    if (const auto* miss = std::get_if<CassettePlayer::Miss>(&found)) {
+      r_.why = miss->text;
+      settle(machine_->failed());
+      shared_.note("cassette.divergence", By::kHarness,
+                   Json{{"call", r_.number},
+                        {"expected", miss->expected},
+                        {"pointer", printable(miss->pointer, 500)},
+                        {"ours", miss->ours},
+                        {"theirs", miss->theirs}});
+      Refusal no{Cause::kFinal, "cassette: call " + std::to_string(r_.number) + ": " + miss->text};
+      no.code = "cassette_end";
+      shared_.say_final(no);
+      refuse(no);
+      return;
+    }
+    const auto& hit = std::get<CassettePlayer::Hit>(found);
+    r_.replayed = hit.number;
+    r_.tries = 1;
+    machine_->sending();
+    machine_->sent();
+    ReplayUpstream upstream(*hit.call);
+    ProviderAnswer answer(upstream, shared_.cut.get());
+    const auto total = began_ + access_.total;
+    if (!answer.read_head(total)) return fail(answer.why());
+    r_.status = answer.head().status;
+    machine_->answered(r_.status);
+    relay(answer, "", total);
   }
 
   void exchange(const std::string& sent) {
+    if (shared_.options.player) return replay();
     const Result<Secret> key = upstream_key(access_);
     const Result<UpstreamPlace> place = upstream_place(access_.url);
     if (!key.ok() || !place.ok()) {
@@ -374,12 +412,15 @@ class Call {
     std::string body;
     const auto until = std::min(total, SteadyClock::now() + access_.idle);
     if (!answer.read_all(body, kAnswerBytes, until)) {
-      keep_answer(body);
+      keep_answer(shared_, body, r_);
       return fail(answer.why());
     }
     strike_out(body, key);
-    keep_answer(body);
-    if (ok) r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
+    keep_answer(shared_, body, r_);
+    if (ok) {
+      r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
+      r_.tool_calls = told_of(tool_calls_in(in_.api, body));
+    }
     settle(machine_->whole(r_.facts.usage));
     answer_client(head, body, ok);
   }
@@ -406,12 +447,6 @@ class Call {
     say(to_bytes(out));
   }
 
-  void keep_answer(const std::string& body) {
-    r_.answer_bytes = body.size();
-    r_.answer_digest = sha256(body).hex();
-    r_.answer_kept = shared_.hooks.keep(r_.answer_digest, body);
-  }
-
   void relay_events(ProviderAnswer& answer, SteadyClock::time_point total) {
     StreamRelay stream(in_.api, {usage_asked_, peek_.caches_for_hours, in_.head.last,
                                  bounds_.silence, access_.idle, total, in_.number});
@@ -419,7 +454,9 @@ class Call {
       if (r_.client_gone) return;
       if (!say(bytes)) machine_->client_gone();  // what comes still counts
     });
-    keep_answer(stream.bytes());
+    keep_answer(shared_, stream.bytes(), r_);
+    r_.streamed = true;
+    r_.tool_calls = told_of(stream.tools().calls());
     r_.facts = stream.facts().facts();
     if (whole) {
       settle(machine_->whole(r_.facts.usage));

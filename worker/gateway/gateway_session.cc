@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/base/local_socket.h"
+#include "worker/gateway/cassette_player.h"
 #include "worker/gateway/session_shared.h"
 
 namespace proctor {
@@ -52,6 +53,17 @@ Json sums_json(const GatewaySums& s) {
           {"unknown_routes", s.unknown_routes}};
 }
 
+Json opened_json(const GatewayOptions& options) {
+  Json out = {{"model", options.method.model},
+              {"provider", options.method.provider},
+              {"pieces", true}};  // how texts are kept
+  if (options.player)
+    out["cassette"] = {{"calls", options.player->unused()},
+                       {"match", to_string(options.access.cassette_match)},
+                       {"charges", options.access.cassette_charges}};
+  return out;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- what connections share
@@ -73,6 +85,27 @@ std::chrono::milliseconds GatewaySession::Shared::refused_again() {
   if (++refused_after_ < kPatience) return {};
   const std::uint64_t doublings = std::min(refused_after_ - kPatience, kDoublings);
   return std::min(kFirst * (std::int64_t{1} << doublings), kMost);
+}
+
+std::string GatewaySession::Shared::redacted(std::string_view text) const {
+  const std::string own = LiteralRedactor({{"token", options.token.reveal()}}).apply(text);
+  return options.redactor ? options.redactor->apply(own) : own;
+}
+
+std::uint64_t GatewaySession::Shared::note(std::string_view type, GatewayHooks::By by,
+                                           const Json& payload) const {
+  struct Own final : Redactor {
+    explicit Own(const Shared& s) : shared(s) {}
+    std::string apply(std::string_view text) const override { return shared.redacted(text); }
+    const Shared& shared;
+  };
+  return hooks.note(type, by, proctor::redacted(payload, Own(*this)));
+}
+
+bool GatewaySession::Shared::is_first_result(const std::string& id) {
+  constexpr std::size_t kMost = 100'000;
+  const std::lock_guard lock(mutex_);
+  return results_.size() < kMost && results_.insert(id.substr(0, 200)).second;
 }
 
 bool GatewaySession::Shared::take_bytes(std::uint64_t n) {
@@ -190,9 +223,7 @@ Result<std::unique_ptr<GatewaySession>> GatewaySession::open(const fs::path& dir
   impl->news = std::move(news);
   impl->shared.closing = std::move(closing);
   impl->shared.cut = std::move(cut);
-  const MethodGateway& method = impl->shared.options.method;
-  impl->shared.hooks.note("gateway.open", GatewayHooks::By::kHarness,
-                          Json{{"model", method.model}, {"provider", method.provider}});
+  impl->shared.note("gateway.open", GatewayHooks::By::kHarness, opened_json(impl->shared.options));
   impl->thread = std::jthread([i = impl.get()] { i->run(); });
   return std::unique_ptr<GatewaySession>(new GatewaySession(std::move(impl)));
 }
@@ -203,8 +234,9 @@ void GatewaySession::close() {
   impl_->shared.wait_for_calls(impl_->shared.options.bounds.drain);
   wake(impl_->shared.cut.get());
   impl_->thread.join();
-  impl_->shared.hooks.note("gateway.closed", GatewayHooks::By::kHarness,
-                           sums_json(impl_->shared.sums()));
+  Json sums = sums_json(impl_->shared.sums());
+  if (const auto& player = impl_->shared.options.player) sums["cassette_unused"] = player->unused();
+  impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, sums);
 }
 
 GatewaySession::~GatewaySession() {

@@ -23,12 +23,15 @@
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 #include "worker/core/run_meter.h"
+#include "worker/gateway/redactor.h"
 #include "worker/gateway/upstream.h"
 
 namespace proctor {
 
 inline constexpr const char* kGatewayAt = "/proctor/gateway";
 inline constexpr const char* kGatewayPort = "8710";
+
+class CassettePlayer;
 
 struct GatewayBounds {
   std::size_t connections = 64;  // at a time; others wait
@@ -65,6 +68,9 @@ struct GatewayOptions {
   Secret token;
   std::string ids;  // begins every id at the meter, another in every life of the worker
   GatewayBounds bounds{};
+  // Of everything that is told or kept, beside the run's token; may be null.
+  std::shared_ptr<const Redactor> redactor{};
+  std::shared_ptr<CassettePlayer> player{};  // answers instead of a provider; may be null
 };
 
 class GatewaySession {

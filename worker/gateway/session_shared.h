@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 
 #include "common/base/unique_fd.h"
 #include "worker/gateway/call_machine.h"
@@ -36,6 +37,13 @@ struct GatewaySession::Shared {
   void say_final(const Refusal& refusal);
   // How long an answer to one more refused call waits: nobody is helped by asking a thousand times.
   std::chrono::milliseconds refused_again();
+
+  // What may be kept or told of a text: without the run's token, and what the campaign's rules
+  // strike out.
+  std::string redacted(std::string_view text) const;
+  std::uint64_t note(std::string_view type, GatewayHooks::By by, const Json& payload) const;
+  // A conversation comes back with every call: is this tool's result new?
+  bool is_first_result(const std::string& id);
 
   // Takes bytes of the session's memory, if it has as many.
   bool take_bytes(std::uint64_t n);
@@ -77,6 +85,7 @@ struct GatewaySession::Shared {
   GatewaySums sums_;
   std::optional<Refusal> final_;
   std::uint64_t refused_after_ = 0;
+  std::set<std::string> results_;  // of tools, by the ids of their calls
   std::deque<std::uint64_t> line_;
   std::uint64_t last_number_ = 0, under_way_ = 0;
 };

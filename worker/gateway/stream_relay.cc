@@ -26,6 +26,7 @@ bool StreamRelay::take(std::string_view bytes, const Say& say) {
   for (const SseEvent& e : *events) {
     if (options_.hides_usage && !StreamFacts::is_bare_usage(e)) on += e.bytes;
     facts_.on(e);
+    tools_.on(e);
   }
   pass(options_.hides_usage ? std::string_view(on) : bytes, say);
   return true;

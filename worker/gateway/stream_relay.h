@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "worker/gateway/provider_answer.h"
+#include "worker/gateway/tool_calls.h"
 #include "worker/gateway/usage.h"
 
 namespace proctor {
@@ -22,7 +23,8 @@ class StreamRelay {
     std::uint64_t number = 0;  // of the call
   };
   using Say = std::function<void(std::string_view)>;
-  StreamRelay(ModelApi api, Options options) : options_(options), facts_(api, options.long_cache) {}
+  StreamRelay(ModelApi api, Options options)
+      : options_(options), facts_(api, options.long_cache), tools_(api) {}
 
   // Until the stream is over; true: by its own last event, which did not say that it failed.
   bool run(ProviderAnswer& answer, const Say& say);
@@ -30,6 +32,7 @@ class StreamRelay {
   bool end(const Say& say) const;
 
   const StreamFacts& facts() const { return facts_; }
+  const StreamToolCalls& tools() const { return tools_; }
   const std::string& bytes() const { return bytes_; }  // as they came, to 16 MiB
 
  private:
@@ -38,6 +41,7 @@ class StreamRelay {
   Options options_;
   SseScan scan_;
   StreamFacts facts_;
+  StreamToolCalls tools_;
   std::string bytes_;
 };
 

@@ -1,13 +1,13 @@
 // AttemptRun: the agent's way to a model, through the gateway (docs/gateway.md).
 #include <sys/stat.h>
 
+#include "worker/gateway/cassette_player.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
 
 namespace proctor {
 namespace {
 
-constexpr const char* kSaidDir = "agent/model";
 constexpr const char* kUrl = "http://127.0.0.1:8710";
 
 // What programs read, each by its own name.  What the method itself has set is the user's word.
@@ -54,7 +54,9 @@ Result<std::string> AttemptRun::gateway_token() const {
 Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& spec) {
   const MethodGateway& wanted = *input_.method->gateway;
   const auto access = tools_.models.find(wanted.model);
-  if (access == tools_.models.end() || access->second.url.empty() || tools_.pool == nullptr)
+  const bool reached = access != tools_.models.end() &&
+                       (!access->second.url.empty() || !access->second.cassette.empty());
+  if (!reached || tools_.pool == nullptr)
     return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
                                      wanted.model + "\" (proctor-worker --models)"};
   if (agent_network().open)
@@ -70,6 +72,11 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& sp
   options.method = wanted;
   options.access = access->second;
   options.token = Secret(token);
+  if (const std::string& cassette = access->second.cassette; !cassette.empty()) {
+    PROCTOR_TRY(std::vector<CassetteCall> calls, load_cassette(cassette));
+    options.player = std::make_shared<CassettePlayer>(std::move(calls), input_.assignment.run_name,
+                                                      access->second.cassette_match);
+  }
   options.ids = "gw-" + std::to_string(lives_) + "-";
   PROCTOR_TRY(auto session,
               GatewaySession::open(dir, std::move(options), gateway_hooks(), *tools_.pool));
@@ -97,17 +104,13 @@ GatewayHooks AttemptRun::gateway_hooks() {
 
 // Once, by its content; what there is no room for is in the trace by its digest.
 bool AttemptRun::keep_said(const std::string& digest, std::string_view bytes) {
-  if (bytes.empty()) return false;
   const std::lock_guard lock(said_mutex_);
-  const fs::path file = recorder_->dir() / kSaidDir / digest;
-  std::error_code ec;
-  if (fs::exists(file, ec)) return true;
-  if (kGatewayBytes < said_bytes_ + bytes.size()) return false;
-  if (!make_dirs(file.parent_path()).ok() ||
-      !write_file(file, bytes, Durability::kLazy, kOpenFile).ok())
-    return false;
-  said_bytes_ += bytes.size();
-  return true;
+  if (!said_) {
+    Result<SegmentWriter> opened = SegmentWriter::open(recorder_->dir(), kGatewayBytes);
+    if (!opened.ok()) return false;
+    said_ = std::move(opened).value();
+  }
+  return said_->put(digest, bytes);
 }
 
 }  // namespace proctor

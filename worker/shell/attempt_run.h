@@ -16,6 +16,7 @@
 #include "common/contract/campaign.h"
 #include "common/trace/manifest.h"
 #include "common/trace/recorder.h"
+#include "common/trace/segments.h"
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
@@ -273,7 +274,7 @@ class AttemptRun {
   std::optional<BuiltImage> image_;     // where the contract says how to make it
   std::optional<Contract> with_image_;  // and this, once it is there
   std::mutex said_mutex_;
-  std::uint64_t said_bytes_ = 0;  // kept of what went through the gateway
+  std::optional<SegmentWriter> said_;  // what went through the gateway
   SandboxEngine* engine_ = nullptr;
   SandboxEngine* method_engine_ = nullptr;  // where the method has an image of its own
   Snapshot snapshot_;

@@ -118,6 +118,8 @@ TEST_SUITE("gateway campaign") {
     CHECK(usage["model_calls"] == 3);
     CHECK(usage["input_tokens"] == 60);
     CHECK(usage["metered"]["priced_micros"] == g.bill(20, 30));
+    const fs::path said = g.run_dir() / "agent/model/segments";
+    CHECK(contains(g.scene.read(said), "add them"));
     const std::string trace = g.trace();
     CHECK(contains(trace, "gateway.open"));
     CHECK(contains(trace, "model.request"));
@@ -186,6 +188,59 @@ TEST_SUITE("gateway campaign") {
     CHECK(5'000 + bytes <= first);
     CHECK(first <= 5'200 + bytes);
     CHECK(g.charged() == first + 20 + 300);
+  }
+
+  TEST_CASE("what was recorded runs again without its provider, and names where it differs") {
+    const std::string arguments = "2 500 stream";
+    const GatewayScene first(shape_of(arguments, "0.50"), [](const auto&, std::size_t call) {
+      return call == 0 ? chat_stream("add", 20, 30) : chat_stream("them", 21, 31);
+    });
+    REQUIRE(first.run().exit_code == 0);
+    const std::string folder = first.scene.folder().string();
+    const std::string calls = (first.scene.temp() / "calls.jsonl").string();
+    const CommandOutcome recorded =
+        testing::proctor({"cassette", "record", folder, "--output", calls});
+    INFO(recorded.out << recorded.err);
+    REQUIRE(recorded.exit_code == 0);
+    CHECK(contains(recorded.out, "2 calls of 1 runs"));
+    CHECK(contains(testing::proctor({"cassette", "record", folder, "-o", calls}).err, "--force"));
+    CHECK(contains(testing::proctor({"cassette", "list", calls}).out, "add/agent/r1"));
+    const CommandOutcome shown = testing::proctor({"cassette", "show", calls, "2"});
+    CHECK(contains(shown.out, "how?"));
+    CHECK(contains(shown.out, "them"));
+
+    const auto silent = [](const auto&, std::size_t) { return ProviderSays{.status = 500}; };
+    const auto play = [&](const GatewayScene& g) {
+      g.scene.write(g.models(), "models: {big: {cassette: \"" + calls + "\", api: [chat]}}\n");
+      return g.run();
+    };
+    const GatewayScene again(shape_of(arguments, "0.50"), silent);
+    const CommandOutcome played = play(again);
+    INFO(played.out << played.err);
+    REQUIRE(played.exit_code == 0);
+    CHECK(again.provider.heard().empty());
+    const Json usage = report_of(again)["usage"];
+    CHECK(usage["model_calls"] == 2);
+    CHECK(usage["input_tokens"] == 41);
+    CHECK(usage["metered"]["priced_micros"] == 0);
+    CHECK(usage["metered"]["replayed_calls"] == 2);
+    CHECK(again.scene.run("verify").exit_code == 0);
+    const std::string run = "add/agent/r1", at = again.scene.folder().string();
+    const CommandOutcome explained = testing::proctor({"explain", at, run, "--calls"});
+    INFO(explained.out << explained.err);
+    CHECK(contains(explained.out, "2 from a recording"));
+    CHECK(contains(explained.out, "usage, replayed"));
+    CHECK(contains(testing::proctor({"explain", at, run, "--call", "1"}).out, "==> answered <=="));
+    CHECK(contains(again.scene.run("report").out, "Calls of models"));
+
+    const GatewayScene other(shape_of("1 501 stream", "0.50"), silent);
+    const CommandOutcome differs = play(other);
+    INFO(differs.out << differs.err);
+    CHECK(contains(other.scene.read(other.run_dir() / "agent/stdout"),
+                   "/max_completion_tokens differs: 501 here, 500 recorded"));
+    CHECK(contains(other.trace(), "cassette.divergence"));
+    CHECK(other.provider.heard().empty());
+    CHECK(other.scene.run("verify").exit_code == 0);
   }
 
   TEST_CASE("a campaign whose model nobody can price or reach is refused before anything starts") {

@@ -16,6 +16,7 @@
 #include "common/base/unique_fd.h"
 #include "common/contract/cost_model_parser.h"
 #include "tests/support/provider_server.h"
+#include "worker/gateway/cassette_player.h"
 #include "worker/gateway/gateway_session.h"
 
 namespace proctor::testing {
@@ -44,6 +45,8 @@ class SessionScene {
     GatewayBounds bounds{};
     Caps caps{};
     std::string url{};  // of another provider than the scene's
+    std::shared_ptr<CassettePlayer> player{};
+    std::shared_ptr<const Redactor> redactor{};
   };
 
   SessionScene(const Shape& shape, ProviderServer::Script script)
@@ -69,11 +72,13 @@ class SessionScene {
     options.token = Secret(kToken);
     options.ids = "gw-0-";
     options.bounds = shape.bounds;
+    options.player = shape.player;
+    options.redactor = shape.redactor;
     GatewayHooks hooks;
     hooks.meter = [this](const GatewayOperation& o) { return act(o); };
     hooks.status = [] { return std::string("{\"answer\":\"status\"}\n"); };
     hooks.count = [this](const CallCounts& seen) {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(meter_mutex_);
       meter_.count_calls(seen);
     };
     hooks.note = [this](std::string_view type, GatewayHooks::By, const Json& payload) {
@@ -180,6 +185,14 @@ class SessionScene {
   std::int64_t held() {
     const std::lock_guard lock(meter_mutex_);
     return meter_.held().micros();
+  }
+  Usage usage() {
+    const std::lock_guard lock(meter_mutex_);
+    return meter_.usage();
+  }
+  std::map<std::string, std::string> kept() {
+    const std::lock_guard lock(mutex_);
+    return kept_;
   }
   bool stopped() {
     const std::lock_guard lock(meter_mutex_);

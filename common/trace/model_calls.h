@@ -1,0 +1,26 @@
+#pragma once
+// The calls of models that a run's trace tells of, with what was kept of their texts.  Adapter
+// (reads files); any thread.  What a run directory says is its worker's word.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/json.h"
+#include "common/trace/segments.h"
+
+namespace proctor {
+
+struct TracedCall {
+  std::uint32_t life = 0;  // of its worker, from 1: each begins its numbers anew
+  std::uint64_t number = 0;
+  std::uint64_t request_seq = 0, end_seq = 0;  // of its events; 0: there is none
+  // Payloads of its events; null: there is none.  An answer, or a refusal by us.
+  Json request, response, refused;
+};
+// In the order in which they were made.  kCorrupt with the line; kNotFound: no trace.
+Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir);
+// kNotFound: it was not kept.
+Result<std::string> request_body(const TracedCall& call, const SegmentReader& reader);
+Result<std::string> answer_body(const TracedCall& call, const SegmentReader& reader);
+
+}  // namespace proctor

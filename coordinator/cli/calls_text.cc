@@ -1,0 +1,116 @@
+#include "coordinator/cli/calls_text.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/trace/verify_calls.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor::cli {
+namespace {
+
+using aggregate::Table;
+
+constexpr std::size_t kWordBytes = 60, kWhyBytes = 400;
+
+std::string number(std::uint64_t n) {
+  return std::to_string(n);
+}
+
+// "read_file x3, shell"
+std::string tools_in(const Json& payload, const char* member) {
+  const auto it = payload.find(member);
+  if (it == payload.end() || !it->is_array()) return "";
+  std::vector<std::pair<std::string, std::size_t>> names;
+  for (const Json& tool : *it) {
+    if (!tool.is_object()) continue;
+    const std::string name = printable(text_in(tool, "name"), kWordBytes);
+    const auto known = std::ranges::find(names, name, &std::pair<std::string, std::size_t>::first);
+    if (known == names.end())
+      names.emplace_back(name, 1);
+    else
+      ++known->second;
+  }
+  std::string out;
+  for (const auto& [name, n] : names) {
+    if (!out.empty()) out += ", ";
+    out += name;
+    if (1 < n) out += " x" + number(n);
+  }
+  return out;
+}
+
+std::string ended(const TracedCall& call) {
+  if (!call.refused.is_null() && call.response.is_null())
+    return "refused " + number(count_in(call.refused, "status"));
+  if (call.response.is_null()) return "no end";
+  std::string out = text_in(call.response, "settled");
+  if (const std::string flag = text_in(call.response, "flag"); !flag.empty())
+    out += " (" + flag + ")";
+  if (0 < count_in(call.response, "replayed")) out += ", replayed";
+  return printable(out, kWordBytes);
+}
+
+std::string why(const TracedCall& call) {
+  const std::string refused = text_in(call.refused, "why");
+  return printable(refused.empty() ? text_in(call.response, "why") : refused, kWhyBytes);
+}
+
+Json usage_of(const TracedCall& call) {
+  const auto it = call.response.find("usage");
+  return it != call.response.end() && it->is_object() ? *it : Json::object();
+}
+
+}  // namespace
+
+std::string calls_text(const std::vector<TracedCall>& calls) {
+  if (calls.empty()) return "  no call of a model went through the gateway\n";
+  Table table({"call", "route", "ended", "tools", "status", "input", "cached", "output", "usd",
+               "waited", "ms", "bytes"},
+              4);
+  std::string notes;
+  for (const TracedCall& c : calls) {
+    const Json usage = usage_of(c);
+    const std::string name = (1 < c.life ? number(c.life) + "." : "") + number(c.number);
+    table.add({name, printable(text_in(c.request.is_null() ? c.refused : c.request, "route"), 20),
+               ended(c), tools_in(c.response, "tool_calls"), number(count_in(c.response, "status")),
+               number(count_in(usage, "input_tokens")), number(count_in(usage, "cache_read")),
+               number(count_in(usage, "output_tokens")),
+               format_usd(MicroUsd::from_micros(static_cast<std::int64_t>(
+                   std::min(count_in(c.response, "charged_micros"), kUsageCountMax)))),
+               number(count_in(c.request, "waited_ms")),
+               number(count_in(c.response, "wall_us") / 1'000),
+               number(count_in(c.request, "bytes"))});
+    if (const std::string said = why(c); !said.empty())
+      notes += "  call " + name + ": " + said + "\n";
+  }
+  std::string out;
+  table.append_to(out);
+  return notes.empty() ? out : out + "\n" + notes;
+}
+
+Json calls_json(const std::vector<TracedCall>& calls) {
+  Json out = Json::array();
+  for (const TracedCall& c : calls)
+    out.push_back({{"life", c.life},
+                   {"call", c.number},
+                   {"request", c.request},
+                   {"response", c.response},
+                   {"refused", c.refused}});
+  return out;
+}
+
+std::string cassette_list(const std::vector<CassetteCall>& calls) {
+  Table table({"call", "run", "route", "model", "status", "request", "answer", "form"}, 4);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const CassetteCall& c = calls[i];
+    table.add({number(i + 1), printable(c.run, kWhyBytes), printable(c.route, kWordBytes),
+               printable(c.model, kWordBytes), std::to_string(c.status), number(c.request().size()),
+               number(c.answer.size()), c.streamed ? "stream" : "whole"});
+  }
+  std::string out;
+  table.append_to(out);
+  return out;
+}
+
+}  // namespace proctor::cli

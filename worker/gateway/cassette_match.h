@@ -1,0 +1,22 @@
+#pragma once
+// When two requests ask the same: as they are, or by what they mean.  Pure; any thread.
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace proctor {
+
+// The request as one text for all spellings of it: members in order, no space between them, texts
+// with one way of escaping, and without what changes from run to run and asks for nothing else:
+// metadata, user, safety_identifier, prompt_cache_key, client_metadata, service_tier, store and
+// stream_options, and cache_control wherever it is.  Empty: no JSON object.
+std::string canonical_request(std::string_view body);
+
+struct Difference {
+  std::string pointer;       // RFC 6901: "/messages/3/content"
+  std::string ours, theirs;  // from a little before the first byte that differs, at most 200 bytes
+};
+// The first place, in the order of the canonical form, at which the two differ.
+std::optional<Difference> first_difference(std::string_view ours, std::string_view theirs);
+
+}  // namespace proctor

@@ -1,0 +1,34 @@
+#pragma once
+// What is struck out of everything that a session tells or keeps, before it leaves the worker.  The
+// run's own token always is; the rules of a campaign go on from there.  Pure; any thread.
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/json.h"
+
+namespace proctor {
+
+class Redactor {
+ public:
+  virtual ~Redactor() = default;
+  // The text as it may be kept.  The same text gives the same text.
+  virtual std::string apply(std::string_view text) const = 0;
+};
+
+// Texts as they stand, each with the name of its rule: "[redacted:RULE:LENGTH:8 hex of SHA-256]".
+class LiteralRedactor final : public Redactor {
+ public:
+  using Rules = std::vector<std::pair<std::string, std::string>>;  // name, text
+  explicit LiteralRedactor(Rules rules) : rules_(std::move(rules)) {}
+  std::string apply(std::string_view text) const override;
+
+ private:
+  Rules rules_;
+};
+
+// Every text in it, also names of members.
+Json redacted(const Json& value, const Redactor& by);
+
+}  // namespace proctor

@@ -5,7 +5,6 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/trace/model_calls.h"
-#include "common/trace/verify_calls.h"
 
 namespace proctor {
 namespace {

@@ -1,12 +1,49 @@
 #include "common/trace/model_calls.h"
 
+#include <algorithm>
 #include <map>
 
 #include "common/trace/event.h"
 #include "common/trace/evidence.h"
-#include "common/trace/verify_calls.h"
 
 namespace proctor {
+namespace {
+
+constexpr std::size_t kPiecesMax = 200'000;  // of one body
+
+}  // namespace
+
+std::uint64_t count_in(const Json& payload, const char* member) {
+  const auto it = payload.find(member);
+  if (it == payload.end() || !it->is_number_integer()) return 0;
+  if (it->is_number_unsigned()) return it->get<std::uint64_t>();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(it->get<std::int64_t>(), 0));
+}
+
+std::string text_in(const Json& payload, const char* member) {
+  const auto it = payload.find(member);
+  return it != payload.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentReader& reader) {
+  std::vector<std::string> out;
+  if (const std::string list = text_in(request, "pieces_list"); !list.empty()) {
+    PROCTOR_TRY(const std::string lines, reader.read(list));
+    std::string_view rest = lines;
+    while (!rest.empty() && out.size() < kPiecesMax) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      out.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return out;
+  }
+  const auto it = request.find("pieces");
+  if (it == request.end() || !it->is_array())
+    return Error{Errc::kNotFound, "what was said was not kept"};
+  for (const Json& piece : *it)
+    if (piece.is_string()) out.push_back(piece.get<std::string>());
+  return out;
+}
 
 Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
   PROCTOR_TRY(const std::string text, read_file(run_dir / kEventsFile, kEventLogBytes));

@@ -23,4 +23,10 @@ Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir);
 Result<std::string> request_body(const TracedCall& call, const SegmentReader& reader);
 Result<std::string> answer_body(const TracedCall& call, const SegmentReader& reader);
 
+// What a payload says, of any kind: 0 and "" where it says nothing of the kind.
+std::uint64_t count_in(const Json& payload, const char* member);
+std::string text_in(const Json& payload, const char* member);
+// The pieces of the body that a request's event names.  kNotFound: none were kept.
+Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentReader& reader);
+
 }  // namespace proctor

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/trace/event.h"
-#include "common/trace/segments.h"
+#include "common/trace/model_calls.h"
 
 namespace proctor {
 
@@ -39,11 +39,5 @@ class ModelCallAudit {
   bool in_pieces_ = false;
   bool all_listed_ = true;  // no call of this session is without an event of its own
 };
-
-// What a payload says, of any kind: 0 and "" where it says nothing of the kind.
-std::uint64_t count_in(const Json& payload, const char* member);
-std::string text_in(const Json& payload, const char* member);
-// The pieces of the body that a request's event names.  kNotFound: none were kept.
-Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentReader& reader);
 
 }  // namespace proctor

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "common/trace/verify_calls.h"
 #include "coordinator/aggregate/text_table.h"
 
 namespace proctor::cli {

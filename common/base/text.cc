@@ -55,7 +55,7 @@ bool misleads(std::string_view sequence) {
       const unsigned code = (at(0) & 15U) << 12 | (at(1) & 63U) << 6 | (at(2) & 63U);
       return code == 0x200B || code == 0x200E || code == 0x200F ||
              (0x2028 <= code && code <= 0x202E) || (0x2060 <= code && code <= 0x206F) ||
-             code == 0xFEFF;
+             code == 0xFEFF || 0xFFFE <= code;  // the last two are in no XML
     }
     default:
       return at(0) == 0xF3 && at(1) == 0xA0;  // U+E0000 to U+E0FFF: tags, of no width

@@ -1,5 +1,5 @@
 #pragma once
-// The little of SVG that the pictures of this room are made of.  Private to the room.
+// The little of SVG that the pictures of this room and of coordinator/forms are made of.
 #include <string>
 #include <string_view>
 

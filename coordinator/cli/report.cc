@@ -1,40 +1,94 @@
-// proctor report CAMPAIGN [--json|--csv]
+// proctor report CAMPAIGN [--json|--csv|--form FORM]
 #include "coordinator/aggregate/report.h"
 
+#include <algorithm>
 #include <cstdio>
 
+#include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/forms/forms.h"
 
 namespace proctor::cli {
 namespace {
 
-Result<std::string> report(const std::string& folder, bool json, bool csv, Words words) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(WrittenReport written, write_report_files(frozen, words));
-  if (!json && !csv) return std::move(written.shown);
-  return json ? render_json(written.report) : render_csv(written.report);
+struct Args {
+  std::string folder, form, method, out;
+  bool json = false, csv = false, words = false;
+};
+
+// One of `names`, or what was wrong and which was probably meant.
+Status known_word(const std::string& what, const std::string& typed,
+                  const std::vector<std::string_view>& names) {
+  if (std::ranges::find(names, typed) != names.end()) return ok_status();
+  const auto near = nearest_word(typed, names);
+  std::string said = "there is no " + what + " " + printable(typed);
+  if (near) return Error{Errc::kInvalid, said + " (did you mean " + *near + "?)"};
+  said += "; there are";
+  for (const std::string_view name : names) said += " " + printable(name);
+  return Error{Errc::kInvalid, said};
+}
+
+constexpr std::string_view kForms[] = {"badge",       "csv",      "json", "junit",
+                                       "junit-tasks", "markdown", "text"};
+
+Result<std::string> badge(const CampaignReport& report, const std::string& method) {
+  if (method.empty()) return render_badge(report, badge_method(report));
+  std::vector<std::string_view> names;
+  for (const MethodRate& r : report.analysis->rates) names.push_back(r.method);
+  PROCTOR_CHECK_OK(known_word("method", method, names));
+  return render_badge(report, method);
+}
+
+Result<std::string> in_form(const std::string& form, const std::string& method,
+                            WrittenReport written) {
+  const CampaignReport& report = written.report;
+  if (form == "json") return render_json(report);
+  if (form == "csv") return render_csv(report);
+  if (form == "junit") return render_junit(report);
+  if (form == "junit-tasks") return render_junit(report, JunitCases::kTasks);
+  if (form == "markdown") return render_markdown(report);
+  if (form == "badge") return badge(report, method);
+  return std::move(written.shown);
+}
+
+Result<std::string> report(const Args& args) {
+  const std::string form = args.json ? "json" : args.csv ? "csv" : args.form;
+  PROCTOR_CHECK_OK(known_word("form", form, {std::begin(kForms), std::end(kForms)}));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  PROCTOR_TRY(WrittenReport written,
+              write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
+  PROCTOR_TRY(std::string text, in_form(form, args.method, std::move(written)));
+  if (args.out.empty()) return text;
+  PROCTOR_CHECK_OK(write_file(args.out, text));
+  return std::string();
 }
 
 }  // namespace
 
 void add_report(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("report", "tables by method and stratum; also JSON, CSV and SVG files");
+  auto* command = app.add_subcommand(
+      "report", "tables by method and stratum; also files and forms that other programs read");
   command->footer(
-      "Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .");
-  struct Args {
-    std::string folder;
-    bool json = false, csv = false, words = false;
-  };
+      "Forms: text, json, csv; junit (a case per run) and junit-tasks for what gates changes;\n"
+      "markdown for the page of a change; badge (an SVG, of one method).\n"
+      "Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .\n"
+      "  proctor report my-campaign --form junit --out junit.xml\n"
+      "  proctor report my-campaign --form badge --method my-agent > badge.svg");
   auto args = std::make_shared<Args>();
+  args->form = "text";
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_flag("--json", args->json, "every number with the runs behind it");
-  command->add_flag("--csv", args->csv, "one record per row of the tables");
+  command->add_option("--form", args->form, "what is printed")
+      ->type_name("FORM")
+      ->capture_default_str();
+  command->add_option("--method", args->method, "of a badge: whose (without: the first compared)");
+  command->add_option("--out", args->out, "a file instead of standard output")->type_name("FILE");
+  command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
+  command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)");
   command->add_flag("--words", args->words, "below the tables, what each of their words means");
   command->callback([=, &exit_code] {
-    const Result<std::string> text =
-        report(args->folder, args->json, args->csv, args->words ? Words::kShown : Words::kLeftOut);
+    const Result<std::string> text = report(*args);
     if (text.ok()) std::fputs(text->c_str(), stdout);
     exit_code = text.ok() ? kOk : complain(text.error());
   });

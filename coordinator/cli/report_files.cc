@@ -17,6 +17,7 @@
 #include "coordinator/cli/report_page.h"
 #include "coordinator/core/fault_book.h"
 #include "coordinator/core/operator_note.h"
+#include "coordinator/forms/forms.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -315,7 +316,10 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
                {"runs.csv", render_runs_csv(out.report)},
                {"costs.csv", render_costs_csv(out.report)},
                {"success.svg", render_svg(out.report)},
-               {"contrasts.csv", render_contrasts_csv(*out.report.analysis)}};
+               {"contrasts.csv", render_contrasts_csv(*out.report.analysis)},
+               {"junit.xml", render_junit(out.report)},
+               {"summary.md", render_markdown(out.report)},
+               {"badge.svg", render_badge(out.report, badge_method(out.report))}};
   const PageFacts facts = page_facts(frozen);
   out.files["report.html"] =
       render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});
@@ -341,8 +345,8 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
                                     frozen.folder.campaign.string() + ", and report.txt\n") +
       "\nThe report:      " + (dir / "report.html").string() + " (open it in a browser)\n" +
       "Report files:    " + dir.string() +
-      "/ (report.html, .txt, .json, .csv, contrasts.csv, runs.csv, costs.csv, success.svg, "
-      "burndown.svg" +
+      "/ (report.html, .txt, .json, .csv, contrasts.csv, runs.csv, costs.csv, junit.xml, "
+      "summary.md, badge.svg, success.svg, burndown.svg" +
       (report.projection ? ", projection.csv" : "") + ")\n" +
       "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
       "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3; head " +

@@ -26,9 +26,9 @@ struct WrittenReport {
   CampaignReport report;
   std::string shown;  // on the terminal
 };
-// Writes report.html, .txt, .json and .csv, contrasts.csv, runs.csv, costs.csv, success.svg and
-// burndown.svg; with inputs of a projection also projection.csv.  And digests.json
-// (report_digests.h).
+// Writes report.html, .txt, .json and .csv, contrasts.csv, runs.csv, costs.csv, junit.xml,
+// summary.md, badge.svg, success.svg and burndown.svg; with inputs of a projection also
+// projection.csv.  And digests.json (report_digests.h).
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen,
                                          Words words = Words::kLeftOut);
 

@@ -46,6 +46,22 @@ TEST_SUITE("campaign") {
     CHECK(contains(page, "15. Appendices"));
     CHECK_FALSE(contains(page, "<script"));
     CHECK(page.size() < 400'000);
+    // A gate that reads the test report lets none of them through.
+    const std::string junit = scene.run("report", {"--form", "junit"}).out;
+    CHECK(contains(junit, " tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"0\""));
+    CHECK(contains(junit, "<failure type=\"unsatisfied\""));
+    CHECK(junit == scene.read(scene.folder() / "reports/junit.xml"));
+    const CommandOutcome to_file =
+        scene.run("report", {"--form=markdown", "--out", (scene.temp() / "s.md").string()});
+    CHECK_MESSAGE((to_file.exit_code == 0 && to_file.out.empty()), to_file.err);
+    CHECK(scene.read(scene.temp() / "s.md") == scene.read(scene.folder() / "reports/summary.md"));
+    CHECK(contains(scene.run("report", {"--form", "badge", "--method", "meddler"}).out,
+                   "<title>meddler "));
+    const CommandOutcome form = scene.run("report", {"--form", "junitt"});
+    CHECK(form.exit_code == 2);
+    CHECK_MESSAGE(contains(form.err, "did you mean junit?"), form.err);
+    CHECK(contains(scene.run("report", {"--form", "badge", "--method", "medler"}).err,
+                   "did you mean meddler?"));
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
   }

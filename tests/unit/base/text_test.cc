@@ -24,6 +24,7 @@ TEST_SUITE("base") {
         {"\xe2\x80\x8b", "\\xe2\\x80\\x8b"},           // U+200B, no width
         {"\xe2\x80\x8d", "\xe2\x80\x8d"},              // U+200D joins emoji
         {"\xe2\x80\x8f", "\\xe2\\x80\\x8f"},           // U+200F
+        {"\xef\xbf\xbf", "\\xef\\xbf\\xbf"},           // U+FFFF, which no XML may hold
         {"\xe2\x80\xa7", "\xe2\x80\xa7"},              // before the line ends
         {"\xe2\x80\xaf", "\xe2\x80\xaf"},              // behind the overrides
         {"\xd8\x9c", "\\xd8\\x9c"},                    // U+061C

@@ -1,0 +1,244 @@
+// Forms that are one text: what they say, that their counts agree with what is in them, and that
+// what others wrote stays text in each.
+#include "coordinator/forms/forms.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <pugixml.hpp>
+#include <string>
+
+#include "coordinator/aggregate/details.h"
+#include "tests/unit/aggregate/report_fixtures.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+CampaignReport built(ReportInput input) {
+  CampaignReport report = build_report(std::move(input));
+  report.details = std::make_shared<const ReportDetails>(report_details(report));
+  report.journal_head = "0123456789abcdef";
+  return report;
+}
+
+pugi::xml_document xml(const std::string& text) {
+  pugi::xml_document doc;
+  const pugi::xml_parse_result parsed =
+      doc.load_buffer(text.data(), text.size(), pugi::parse_full | pugi::parse_ws_pcdata);
+  REQUIRE_MESSAGE(parsed, parsed.description());
+  return doc;
+}
+
+std::size_t with_child(const pugi::xml_node& suite, const char* name) {
+  std::size_t n = 0;
+  for (const pugi::xml_node& c : suite.children("testcase")) n += c.child(name) ? 1 : 0;
+  return n;
+}
+
+// What the head of each suite says is what its cases show, and of all suites what the sum is.
+void check_counts(const pugi::xml_document& doc) {
+  const pugi::xml_node all = doc.child("testsuites");
+  std::size_t tests = 0;
+  for (const pugi::xml_node& suite : all.children("testsuite")) {
+    const auto cases = suite.children("testcase");
+    const auto n = static_cast<std::size_t>(std::distance(cases.begin(), cases.end()));
+    tests += n;
+    CHECK(suite.attribute("tests").as_ullong() == n);
+    CHECK(suite.attribute("failures").as_ullong() == with_child(suite, "failure"));
+    CHECK(suite.attribute("errors").as_ullong() == with_child(suite, "error"));
+    CHECK(suite.attribute("skipped").as_ullong() == with_child(suite, "skipped"));
+  }
+  CHECK(all.attribute("tests").as_ullong() == tests);
+}
+
+// Controls, marks, markup of every form, and characters that no XML may hold.
+const std::string kHostile =
+    "</testcase>]]>\"'&`a`|b| @everyone #1 https://example.org <script>\x01\x1b[31m\xe2\x80\xae"
+    "\xef\xbf\xbf\xef\xbf\xbe\n\xff";
+
+ReportInput hostile_campaign() {
+  Runs runs;
+  for (const char* task : {"a", "b", "c"}) {
+    runs.ended(task, kHostile, kHostile, RunOutcome::kFailure).rationale = kHostile;
+    RunRecord& broke = runs.ended(task, kHostile, kHostile, RunOutcome::kSuccess);
+    broke.violations = 1;
+    broke.violated = kHostile;
+    runs.ended(task, kHostile, "plain", RunOutcome::kSuccess);
+  }
+  ReportInput input{kHostile, "USD", {"language"}, std::move(runs.records), 0.05};
+  input.contrasts = {{kHostile, "plain"}};
+  input.deviations = {kHostile};
+  input.alerts = {kHostile};
+  return input;
+}
+
+}  // namespace
+
+TEST_SUITE("forms") {
+  TEST_CASE("JUnit has a suite per method and a case per run, and its counts agree") {
+    const std::string text = render_junit(built(small_campaign()));
+    const pugi::xml_document doc = xml(text);
+    check_counts(doc);
+    const pugi::xml_node alpha =
+        doc.child("testsuites").find_child_by_attribute("testsuite", "name", "alpha");
+    CHECK(alpha.attribute("tests").as_int() == 8);
+    CHECK(alpha.attribute("failures").as_int() == 1);
+    CHECK(alpha.attribute("errors").as_int() == 2);  // an acceptance error, an invalid run
+    CHECK(alpha.attribute("skipped").as_int() == 2);
+    CHECK(std::string(alpha.attribute("time").value()) == "16.000");
+    const pugi::xml_node timeout =
+        alpha.find_child([](const pugi::xml_node& n) { return bool(n.child("failure")); });
+    CHECK(std::string(timeout.child("failure").attribute("type").value()) == "agent_timeout");
+    CHECK(std::string(timeout.attribute("classname").value()) == "alpha.cli");
+    CHECK(std::string(timeout.attribute("time").value()) == "9.500");
+    const pugi::xml_node parked =
+        alpha.find_child([](const pugi::xml_node& n) { return bool(n.child("skipped")); });
+    CHECK(std::string(parked.child("skipped").attribute("message").value()) ==
+          "parked: stage:main is short by 0.250001");
+    // Removed and cancelled runs count against nobody.
+    const pugi::xml_node beta =
+        doc.child("testsuites").find_child_by_attribute("testsuite", "name", "beta");
+    CHECK(beta.attribute("skipped").as_int() == 3);
+  }
+
+  TEST_CASE("a run that passed and broke its contract does not pass a gate") {
+    ReportInput input = small_campaign();
+    input.runs[0].violations = 1;
+    input.runs[0].violated = "protected: tests/a.py";
+    const pugi::xml_document doc = xml(render_junit(built(std::move(input))));
+    check_counts(doc);
+    const pugi::xml_node first = doc.child("testsuites").child("testsuite").child("testcase");
+    CHECK(std::string(first.child("failure").attribute("type").value()) == "unsatisfied");
+    CHECK(std::strstr(first.child("failure").attribute("message").value(), "tests/a.py") !=
+          nullptr);
+  }
+
+  TEST_CASE("a case per task is as bad as the worst of its runs") {
+    const pugi::xml_document doc = xml(render_junit(built(small_campaign()), JunitCases::kTasks));
+    check_counts(doc);
+    const pugi::xml_node alpha =
+        doc.child("testsuites").find_child_by_attribute("testsuite", "name", "alpha");
+    REQUIRE(alpha.attribute("tests").as_int() == 2);
+    const pugi::xml_node cli = alpha.child("testcase");
+    CHECK(std::string(cli.attribute("name").value()) == "cli");
+    CHECK(std::string(cli.child("failure").attribute("message").value()) ==
+          "1 of 3 ended runs passed, 1 failed, 1 ended in an error or invalid");
+    const pugi::xml_node lib = cli.next_sibling("testcase");
+    CHECK(lib.child("error"));
+    CHECK_FALSE(lib.child("failure"));
+  }
+
+  TEST_CASE("more runs than a test report can have cases become a case per task") {
+    Runs runs;
+    for (int t = 0; t < 3; ++t)
+      for (std::size_t r = 0; r < kJunitCasesMax / 3 + 1; ++r) {
+        RunRecord& run = runs.add("task-" + std::to_string(t), "go", "alpha");
+        run.state = RunRecord::State::kEnded;
+        run.outcome = RunOutcome::kSuccess;
+      }
+    ReportInput input{"big", "USD", {"language"}, std::move(runs.records), 0.05};
+    const pugi::xml_document doc = xml(render_junit(build_report(std::move(input))));
+    check_counts(doc);
+    CHECK(doc.child("testsuites").attribute("tests").as_int() == 3);
+  }
+
+  TEST_CASE("what others wrote is text in every form") {
+    const CampaignReport report = built(hostile_campaign());
+    const std::string junit = render_junit(report);
+    check_counts(xml(junit));
+    const std::string badge = render_badge(report, kHostile);
+    xml(badge);
+    for (const std::string& form : {junit, badge, render_markdown(report)})
+      for (const char* never : {"\x01", "\x1b", "\xe2\x80\xae", "\xef\xbf\xbf", "\xef\xbf\xbe"}) {
+        CAPTURE(form);
+        CHECK(form.find(never) == std::string::npos);
+      }
+  }
+
+  TEST_CASE("in Markdown what others wrote stands in code spans alone") {
+    const std::string text = render_markdown(built(hostile_campaign()));
+    // Taken away are spans as a reader finds them: from a run of backticks to the next run as long.
+    std::string rest;
+    for (std::size_t at = 0; at < text.size();) {
+      if (text[at] != '`') {
+        rest += text[at++];
+        continue;
+      }
+      const std::size_t run = text.find_first_not_of('`', at) - at;
+      std::size_t end = at + run;
+      for (;;) {
+        end = text.find('`', end);
+        REQUIRE(end != std::string::npos);
+        const std::size_t closing = text.find_first_not_of('`', end) - end;
+        if (closing == run) break;
+        end += closing;
+      }
+      // A '|' in a table's span would end its cell.
+      const std::size_t line = text.rfind('\n', at) + 1;
+      if (text[line] == '|')
+        for (std::size_t i = at; i < end; ++i)
+          if (text[i] == '|') CHECK(text[i - 1] == '\\');
+      at = end + run;
+    }
+    for (const char* never : {"<", "@", "#1", "https://", "everyone"}) {
+      CAPTURE(rest);
+      CHECK(rest.find(never) == std::string::npos);
+    }
+    CHECK(text.size() <= kMarkdownBytes);
+  }
+
+  TEST_CASE("Markdown says what was compared, or why nothing is") {
+    ReportInput input = small_campaign();
+    const std::string interim = render_markdown(built(input));
+    CHECK(interim.find("**Interim: 2 of 12 runs are open.**") != std::string::npos);
+    CHECK(interim.find("Comparisons") == std::string::npos);
+    CHECK(interim.find("| `alpha` | ") != std::string::npos);
+    std::erase_if(input.runs, [](const RunRecord& r) {
+      return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
+    });
+    input.contrasts = {{"alpha", "beta"}};
+    const std::string done = render_markdown(built(input));
+    CHECK(done.find("- `alpha` less `beta`: **") != std::string::npos);
+    CHECK(render_markdown(built({"empty", "USD", {}, {}, 0.05})) ==
+          "### Campaign `empty`\n\nIt has no runs.\n");
+  }
+
+  TEST_CASE("Markdown of many long methods stays within its size") {
+    Runs runs;
+    ReportInput input;
+    for (int m = 0; m < 64; ++m) {
+      const std::string name = std::to_string(m) + std::string(300, 'x');
+      for (const char* task : {"a", "b"}) runs.ended(task, "go", name, RunOutcome::kSuccess);
+      if (0 < m) input.contrasts.emplace_back(name, "0" + std::string(300, 'x'));
+    }
+    input.campaign = "many";
+    input.strata_keys = {"language"};
+    input.runs = std::move(runs.records);
+    input.deviations.assign(500, std::string(5'000, 'd'));
+    input.alerts.assign(500, std::string(5'000, 'a'));
+    CHECK(render_markdown(built(std::move(input))).size() <= kMarkdownBytes);
+  }
+
+  TEST_CASE("a badge says the rate with its interval, and is grey while it may move") {
+    ReportInput input = small_campaign();
+    const CampaignReport interim = built(input);
+    const std::string open = render_badge(interim, "alpha");
+    CHECK(open.find("<title>alpha interim ") != std::string::npos);
+    CHECK(open.find("#57606a") != std::string::npos);
+    std::erase_if(input.runs, [](const RunRecord& r) {
+      return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
+    });
+    input.contrasts = {{"beta", "alpha"}};
+    const CampaignReport done = built(input);
+    CHECK(badge_method(done) == "beta");
+    const std::string alpha = render_badge(done, "alpha");
+    CHECK_MESSAGE(alpha.find("<title>alpha 67 % [") != std::string::npos, alpha);
+    CHECK(alpha.find("] of 2 tasks</title>") != std::string::npos);
+    CHECK(alpha.find("#0059a3") != std::string::npos);
+    CHECK(render_badge(built({"empty", "USD", {}, {}, 0.05}), "").find("no rate yet") !=
+          std::string::npos);
+  }
+}

@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/foreign_forms.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/forms/forms.h"
 
@@ -30,8 +31,8 @@ Status known_word(const std::string& what, const std::string& typed,
   return Error{Errc::kInvalid, said};
 }
 
-constexpr std::string_view kForms[] = {"badge",       "csv",      "json", "junit",
-                                       "junit-tasks", "markdown", "text"};
+constexpr std::string_view kForms[] = {"badge", "csv",         "every-eval", "inspect", "json",
+                                       "junit", "junit-tasks", "markdown",   "text"};
 
 Result<std::string> badge(const CampaignReport& report, const std::string& method) {
   if (method.empty()) return render_badge(report, badge_method(report));
@@ -53,12 +54,20 @@ Result<std::string> in_form(const std::string& form, const std::string& method,
   return std::move(written.shown);
 }
 
+fs::path folder_for(const Args& args, const FrozenCampaign& frozen, const char* name) {
+  return args.out.empty() ? frozen.folder.reports() / name : fs::path(args.out);
+}
+
 Result<std::string> report(const Args& args) {
   const std::string form = args.json ? "json" : args.csv ? "csv" : args.form;
   PROCTOR_CHECK_OK(known_word("form", form, {std::begin(kForms), std::end(kForms)}));
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
+  if (form == "inspect")
+    return write_inspect_logs(frozen, written.report, folder_for(args, frozen, "inspect"));
+  if (form == "every-eval")
+    return write_every_eval(frozen, written.report, folder_for(args, frozen, "every-eval"));
   PROCTOR_TRY(std::string text, in_form(form, args.method, std::move(written)));
   if (args.out.empty()) return text;
   PROCTOR_CHECK_OK(write_file(args.out, text));
@@ -72,7 +81,9 @@ void add_report(CLI::App& app, int& exit_code) {
       "report", "tables by method and stratum; also files and forms that other programs read");
   command->footer(
       "Forms: text, json, csv; junit (a case per run) and junit-tasks for what gates changes;\n"
-      "markdown for the page of a change; badge (an SVG, of one method).\n"
+      "markdown for the page of a change; badge (an SVG, of one method); inspect (a log per "
+      "method) "
+      "and\nevery-eval (a record per method), which write folders.\n"
       "Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .\n"
       "  proctor report my-campaign --form junit --out junit.xml\n"
       "  proctor report my-campaign --form badge --method my-agent > badge.svg");
@@ -83,7 +94,10 @@ void add_report(CLI::App& app, int& exit_code) {
       ->type_name("FORM")
       ->capture_default_str();
   command->add_option("--method", args->method, "of a badge: whose (without: the first compared)");
-  command->add_option("--out", args->out, "a file instead of standard output")->type_name("FILE");
+  command
+      ->add_option("--out", args->out,
+                   "a file instead of standard output; of inspect and every-eval a folder")
+      ->type_name("PATH");
   command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
   command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)");
   command->add_flag("--words", args->words, "below the tables, what each of their words means");

@@ -1,0 +1,107 @@
+#include "coordinator/cli/foreign_forms.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "coordinator/forms/every_eval.h"
+#include "coordinator/forms/inspect_log.h"
+
+namespace proctor::cli {
+namespace {
+
+// A larger patch is told to be one, not copied.
+constexpr std::size_t kPatchInExport = std::size_t{4} << 20;
+
+std::string kind_word(const Method& m) {
+  switch (m.kind) {
+    case Method::Kind::kNoop:
+      return "noop";
+    case Method::Kind::kReference:
+      return "reference";
+    case Method::Kind::kCommand:
+      return m.container ? "container" : "command";
+    case Method::Kind::kSingleShot:
+      return "single_shot";
+  }
+  return "";
+}
+
+ExportFacts::OfMethod of_method(const Method& m) {
+  ExportFacts::OfMethod out{m.name, kind_word(m), "", ""};
+  if (m.kind == Method::Kind::kSingleShot) {
+    out.model = m.call.model;
+    out.developer = m.call.provider;
+  } else if (m.gateway) {
+    out.model = m.gateway->model;
+    out.developer = m.gateway->provider;
+  }
+  return out;
+}
+
+// Of the attempt that counts, which is the last one of an ended run.
+std::string patch_of(const StateFolder& folder, const RunRecord& run) {
+  if (run.attempts == 0) return "";
+  const fs::path file = folder.attempt(run.name, AttemptNo(run.attempts)) / "patch.diff";
+  Result<std::string> bytes = read_file(file, kPatchInExport);
+  if (bytes.ok()) return std::move(bytes).value();
+  return bytes.error().code == Errc::kNotFound
+             ? ""
+             : "(proctor could not read the patch: " + printable(bytes.error().detail) + ")";
+}
+
+ExportFacts facts_of(const FrozenCampaign& frozen) {
+  ExportFacts out;
+  const Registration& r = frozen.registration;
+  out.name = r.campaign;
+  out.registration = frozen_digest(r).hex();
+  out.plan = r.plan.hex();
+  out.tool_version = r.tool_version;
+  out.registered_ms = r.at.raw();
+  out.replicates =
+      r.replicates * static_cast<std::uint32_t>(std::max<std::size_t>(1, r.stages.size()));
+  for (const Method& m : frozen.campaign.methods) out.methods.push_back(of_method(m));
+  for (const Contract& c : frozen.campaign.contracts) out.briefings[c.id] = c.briefing;
+  out.caps = r.caps;
+  out.patch = [folder = frozen.folder](const RunRecord& run) { return patch_of(folder, run); };
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
+                                       const fs::path& into) {
+  const ExportFacts facts = facts_of(frozen);
+  PROCTOR_CHECK_OK(make_private_dirs(into));
+  std::string said;
+  for (const ExportFacts::OfMethod& method : facts.methods) {
+    const ExportedMethod runs = exported(facts, report, method);
+    if (runs.runs.empty()) {
+      said += printable(method.name) + ": no log, for none of its runs has ended\n";
+      continue;
+    }
+    const fs::path file = into / inspect_log_name(runs);
+    PROCTOR_CHECK_OK(write_inspect_log(runs, file));
+    said += file.string() + "\n";
+  }
+  return said + "Read them: inspect view --log-dir " + into.string() + "\n";
+}
+
+Result<std::string> write_every_eval(const FrozenCampaign& frozen, const CampaignReport& report,
+                                     const fs::path& into) {
+  const ExportFacts facts = facts_of(frozen);
+  std::string said;
+  for (const ExportFacts::OfMethod& method : facts.methods) {
+    const std::optional<EveryEvalFiles> files = every_eval(exported(facts, report, method));
+    if (!files) {
+      said += printable(method.name) + ": no record, for it has no rate yet\n";
+      continue;
+    }
+    PROCTOR_CHECK_OK(make_private_dirs((into / files->record_path).parent_path()));
+    PROCTOR_CHECK_OK(write_file(into / files->samples_path, files->samples));
+    PROCTOR_CHECK_OK(write_file(into / files->record_path, files->record));
+    said += (into / files->record_path).string() + "\n";
+  }
+  return said + "Fill in who made them (source_metadata) before they are published.\n";
+}
+
+}  // namespace proctor::cli

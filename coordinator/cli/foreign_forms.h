@@ -1,0 +1,17 @@
+#pragma once
+// Exports of a campaign's runs into the forms of other projects: Inspect logs, Every Eval Ever.
+#include <string>
+
+#include "coordinator/aggregate/report.h"
+#include "coordinator/cli/campaign_files.h"
+
+namespace proctor::cli {
+
+// Writes below `into` (made where it is not there) and gives what to tell: each file, and each
+// method without one.
+Result<std::string> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
+                                       const fs::path& into);
+Result<std::string> write_every_eval(const FrozenCampaign& frozen, const CampaignReport& report,
+                                     const fs::path& into);
+
+}  // namespace proctor::cli

@@ -1,0 +1,52 @@
+#pragma once
+// What an export of runs needs beside the report, as its caller found it.  Pure data.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coordinator/aggregate/report.h"
+
+namespace proctor {
+
+struct ExportFacts {
+  struct OfMethod {
+    std::string name, kind;        // "command"
+    std::string developer, model;  // of the model it asks; empty: nobody says
+  };
+  std::string name;          // the campaign's own, without a digest
+  std::string registration;  // digest of what was promised
+  std::string plan;          // digest of the run order
+  std::string tool_version;
+  std::int64_t registered_ms = 0;
+  std::uint32_t replicates = 1;
+  std::vector<OfMethod> methods;
+  std::map<std::string, std::string> briefings;  // by task: what an agent was told
+  std::map<std::string, std::int64_t> caps;      // of a run, as a registration has them
+  // What the agent of this run changed, as a patch; empty: nothing, or it is not there any more.
+  std::function<std::string(const RunRecord&)> patch;
+};
+
+// What one method's export is made of: its ended runs, in the plan's order.
+struct ExportedMethod {
+  const ExportFacts& facts;
+  const CampaignReport& report;
+  const ExportFacts::OfMethod& method;
+  std::vector<const RunRecord*> runs;
+  // Of all of them: earliest start and latest end; the time of registration where none is known.
+  std::int64_t started_ms = 0, ended_ms = 0;
+};
+ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
+                        const ExportFacts::OfMethod& method);
+
+// The number N of a run named TASK/METHOD/rN.
+std::uint64_t replicate_of(const RunRecord& run);
+// "developer/model", or "proctor/METHOD" where nobody says which model it asks.
+std::string model_name(const ExportFacts::OfMethod& method);
+// A UUID (version 4 by its form) that depends on nothing but this text.
+std::string uuid_of(std::string_view text);
+// Part of a file name: what is not a letter, digit, '.' or '-' becomes '-'.
+std::string file_word(std::string_view text);
+
+}  // namespace proctor

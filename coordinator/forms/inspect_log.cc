@@ -1,0 +1,262 @@
+#include "coordinator/forms/inspect_log.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/forms/zip_file.h"
+
+namespace proctor {
+namespace {
+
+using aggregate::dumped;
+using aggregate::Ordered;
+
+constexpr std::size_t kReasonInLog = 2'000, kSummaryBytes = 1'000, kSummariesAtOnce = 1'000;
+const char* const kScorer = "acceptance";
+
+std::string log_time(std::int64_t ms) {
+  std::string out = to_rfc3339(WallTime(ms));
+  return out.substr(0, out.find_first_of(".Z")) + "+00:00";
+}
+
+std::string log_id(const ExportedMethod& m) {
+  return sha256(m.facts.registration + "\n" + m.method.name).hex().substr(0, 22);
+}
+
+// The cap that ended the run, as Inspect has them; null: none did.
+Ordered limit_of(const ExportedMethod& m, const RunRecord& run) {
+  const auto cap = [&](const char* name) {
+    const auto found = m.facts.caps.find(name);
+    return found == m.facts.caps.end() ? 0.0 : static_cast<double>(found->second);
+  };
+  if (run.termination == Termination::kAgentTimeout)
+    return {{"type", "time"}, {"limit", static_cast<double>(run.agent_ms) / 1000}};
+  if (run.termination == Termination::kOperatorCancel) return {{"type", "operator"}, {"limit", 1}};
+  if (run.termination != Termination::kBudgetExceeded) return nullptr;
+  if (run.rationale.starts_with("budget_exceeded: usd"))
+    return {{"type", "cost"}, {"limit", cap("micro_usd") / 1e6}};
+  if (run.rationale.starts_with("budget_exceeded: tokens"))
+    return {{"type", "token"}, {"limit", cap("tokens")}};
+  if (run.rationale.starts_with("budget_exceeded: wall"))
+    return {{"type", "time"}, {"limit", cap("wall_ms") / 1000}};
+  return {{"type", "custom"}, {"limit", 1}};
+}
+
+bool is_scored(const RunRecord& run) {
+  return run.outcome == RunOutcome::kSuccess || run.outcome == RunOutcome::kFailure;
+}
+
+// The score's value is the bare word NaN where a run is unscored, which is no JSON, but what
+// Inspect writes and reads; so it is put in front of what the library makes.
+std::string scores_text(const RunRecord& run, const Ordered& rest) {
+  const char* value = !is_scored(run)                       ? "NaN"
+                      : run.outcome == RunOutcome::kSuccess ? "\"C\""
+                                                            : "\"I\"";
+  return std::string("{\"") + kScorer + "\":{\"value\":" + value + "," + dumped(rest).substr(1) +
+         "}";
+}
+std::string with_scores(const Ordered& object, const std::string& scores) {
+  std::string out = dumped(object);
+  out.pop_back();
+  return out + ",\"scores\":" + scores + "}";
+}
+
+Ordered sample_metadata(const ExportedMethod& m, const RunRecord& run) {
+  Ordered out = {{"run", run.name},
+                 {"outcome", aggregate::outcome_name(run.outcome)},
+                 {"satisfied", run.satisfied()},
+                 {"violations", run.violations},
+                 {"termination", aggregate::termination_name(run.termination)},
+                 {"attempts", run.attempts},
+                 {"cost_usd", format_usd_exact(run.cost.total())}};
+  if (run.report != Digest()) out["report_sha256"] = run.report.hex();
+  Ordered strata = Ordered::object();
+  for (std::size_t k = 0; k < m.report.strata_keys.size(); ++k)
+    strata[m.report.strata_keys[k]] = run.strata[k];
+  out["strata"] = std::move(strata);
+  return out;
+}
+
+// What sample and summary share.
+Ordered sample_head(const ExportedMethod& m, const RunRecord& run, std::size_t input_bytes) {
+  const auto briefing = m.facts.briefings.find(run.task);
+  const std::string input = briefing == m.facts.briefings.end() ? "" : briefing->second;
+  Ordered out = {{"id", run.task},
+                 {"epoch", replicate_of(run)},
+                 {"input", input.substr(0, std::min(input.size(), input_bytes))},
+                 {"target", ""},
+                 {"metadata", sample_metadata(m, run)},
+                 {"model_usage", Ordered::object()}};
+  if (0 < run.started_ms) {
+    out["started_at"] = log_time(run.started_ms);
+    out["completed_at"] = log_time(run.started_ms + static_cast<std::int64_t>(run.wall_ms));
+  }
+  out["total_time"] = static_cast<double>(run.wall_ms) / 1000;
+  out["working_time"] = static_cast<double>(run.agent_ms) / 1000;
+  out["uuid"] = uuid_of(m.facts.registration + "\n" + run.name).substr(0, 22);
+  return out;
+}
+
+std::string sample_text(const ExportedMethod& m, const RunRecord& run) {
+  Ordered out = sample_head(m, run, std::string::npos);
+  const std::string patch = m.facts.patch(run);
+  const std::string model = model_name(m.method);
+  const Ordered said = {
+      {"role", "assistant"}, {"content", patch}, {"source", "generate"}, {"model", model}};
+  out["messages"] = Ordered::array(
+      {Ordered{{"role", "user"}, {"content", out["input"]}, {"source", "input"}}, said});
+  out["output"] = {
+      {"model", model},
+      {"choices", Ordered::array({Ordered{{"message", said}, {"stop_reason", "stop"}}})}};
+  out["store"] = Ordered::object();
+  out["events"] = Ordered::array();
+  out["attachments"] = Ordered::object();
+  const std::string why = printable(run.rationale, kReasonInLog);
+  if (run.outcome == RunOutcome::kInvalid)
+    out["error"] = {{"message", why}, {"traceback", ""}, {"traceback_ansi", ""}};
+  if (Ordered limit = limit_of(m, run); !limit.is_null()) out["limit"] = std::move(limit);
+  return with_scores(out, scores_text(run, {{"answer", patch},
+                                            {"explanation", why},
+                                            {"metadata",
+                                             {{"outcome", aggregate::outcome_name(run.outcome)},
+                                              {"satisfied", run.satisfied()}}}}));
+}
+
+std::string summary_text(const ExportedMethod& m, const RunRecord& run) {
+  Ordered out = sample_head(m, run, kSummaryBytes);
+  const std::string why = printable(run.rationale, kSummaryBytes);
+  if (run.outcome == RunOutcome::kInvalid) out["error"] = why;
+  if (const Ordered limit = limit_of(m, run); !limit.is_null()) out["limit"] = limit["type"];
+  out["retries"] = run.attempts == 0 ? 0 : run.attempts - 1;
+  out["completed"] = true;
+  out["message_count"] = 2;
+  return with_scores(out, scores_text(run, {{"explanation", why}}));
+}
+
+Ordered eval_spec(const ExportedMethod& m) {
+  std::vector<std::string> tasks;
+  for (const RunRecord* run : m.runs)
+    if (std::ranges::find(tasks, run->task) == tasks.end()) tasks.push_back(run->task);
+  std::ranges::sort(tasks);
+  const std::string id = log_id(m);
+  return {{"eval_id", id},
+          {"run_id", m.facts.registration.substr(0, 22)},
+          {"created", log_time(m.started_ms)},
+          {"task", m.facts.name},
+          {"task_id", id},
+          {"task_version", 0},
+          {"solver", m.method.name},
+          {"dataset",
+           {{"name", m.facts.name},
+            {"samples", tasks.size()},
+            {"sample_ids", tasks},
+            {"shuffled", true}}},
+          {"model", model_name(m.method)},
+          {"config", {{"epochs", m.facts.replicates}}},
+          {"packages", {{"proctor", m.facts.tool_version}}},
+          {"scorers", Ordered::array({Ordered{{"name", kScorer}}})},
+          {"metadata",
+           {{"proctor",
+             {{"campaign", m.report.campaign},
+              {"method", m.method.name},
+              {"kind", m.method.kind},
+              {"registration", m.facts.registration},
+              {"plan", m.facts.plan},
+              {"journal_head", m.report.journal_head}}}}}};
+}
+
+Ordered metric(const char* name, double value) {
+  return {{"name", name}, {"value", value}};
+}
+
+Ordered results_of(const ExportedMethod& m) {
+  std::size_t scored = 0, correct = 0;
+  for (const RunRecord* run : m.runs) {
+    scored += is_scored(*run) ? 1 : 0;
+    correct += run->outcome == RunOutcome::kSuccess ? 1 : 0;
+  }
+  Ordered metrics = Ordered::object();
+  if (0 < scored) {
+    const double p = static_cast<double>(correct) / static_cast<double>(scored);
+    metrics["accuracy"] = metric("accuracy", p);
+    if (1 < scored)
+      metrics["stderr"] =
+          metric("stderr", std::sqrt(p * (1 - p) / static_cast<double>(scored - 1)));
+  }
+  const auto& rates = m.report.analysis->rates;
+  const auto rate = std::ranges::find(rates, m.method.name, &MethodRate::method);
+  if (rate != rates.end() && rate->rate.value) {
+    metrics["rate_over_tasks"] = metric("rate_over_tasks", *rate->rate.value);
+    if (rate->rate.interval) {
+      metrics["rate_over_tasks_low"] = metric("rate_over_tasks_low", rate->rate.interval->low);
+      metrics["rate_over_tasks_high"] = metric("rate_over_tasks_high", rate->rate.interval->high);
+    }
+  }
+  return {{"total_samples", m.runs.size()},
+          {"completed_samples", m.runs.size()},
+          {"scores", Ordered::array({Ordered{{"name", kScorer},
+                                             {"scorer", kScorer},
+                                             {"scored_samples", scored},
+                                             {"unscored_samples", m.runs.size() - scored},
+                                             {"params", Ordered::object()},
+                                             {"metrics", std::move(metrics)}}})}};
+}
+
+Ordered plan_of(const ExportedMethod& m) {
+  return {
+      {"name", "plan"},
+      {"steps",
+       Ordered::array({Ordered{{"solver", m.method.name}, {"params", {{"kind", m.method.kind}}}}})},
+      {"config", Ordered::object()}};
+}
+
+std::string listed(const std::vector<std::string>& texts, std::size_t begin, std::size_t end) {
+  std::string out = "[";
+  for (std::size_t i = begin; i < end; ++i) out += (i == begin ? "" : ",\n") + texts[i];
+  return out + "]";
+}
+
+}  // namespace
+
+std::string inspect_log_name(const ExportedMethod& m) {
+  return file_word(log_time(m.started_ms)) + "_" + file_word(m.facts.name + "-" + m.method.name) +
+         "_" + log_id(m) + ".eval";
+}
+
+Status write_inspect_log(const ExportedMethod& m, const fs::path& path) {
+  PROCTOR_TRY(ZipFile zip, ZipFile::create(path));
+  const Ordered eval = eval_spec(m), plan = plan_of(m);
+  PROCTOR_CHECK_OK(zip.add("_journal/start.json",
+                           dumped(Ordered{{"version", 2}, {"eval", eval}, {"plan", plan}})));
+  std::vector<std::string> summaries;
+  for (const RunRecord* run : m.runs) {
+    PROCTOR_CHECK_OK(
+        zip.add("samples/" + run->task + "_epoch_" + std::to_string(replicate_of(*run)) + ".json",
+                sample_text(m, *run)));
+    summaries.push_back(summary_text(m, *run));
+  }
+  for (std::size_t i = 0, n = 1; i < summaries.size(); i += kSummariesAtOnce, ++n)
+    PROCTOR_CHECK_OK(
+        zip.add("_journal/summaries/" + std::to_string(n) + ".json",
+                listed(summaries, i, std::min(i + kSummariesAtOnce, summaries.size()))));
+  PROCTOR_CHECK_OK(zip.add("summaries.json", listed(summaries, 0, summaries.size())));
+  // Runs that are still open are missing from it, as from a log that somebody ended early.
+  const Ordered header = {{"version", 2},
+                          {"status", 0 < m.report.total.open ? "cancelled" : "success"},
+                          {"eval", eval},
+                          {"plan", plan},
+                          {"results", results_of(m)},
+                          {"stats",
+                           {{"started_at", log_time(m.started_ms)},
+                            {"completed_at", log_time(m.ended_ms)},
+                            {"model_usage", Ordered::object()}}}};
+  PROCTOR_CHECK_OK(zip.add("header.json", dumped(header)));
+  return zip.finish();
+}
+
+}  // namespace proctor

@@ -35,6 +35,7 @@ void add_review(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
+void add_leaderboard(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_remove_task(CLI::App& app, int& exit_code);

@@ -98,13 +98,14 @@ int main(int argc, char** argv) try {
   app.add_flag("-v,--verbose", verbose, "say more on standard error");
   int exit_code = cli::kOk;
   for (const cli::Register add :
-       {cli::add_init,       cli::add_copy,    cli::add_try,         cli::add_logs,
-        cli::add_diff,       cli::add_check,   cli::add_plan,        cli::add_run,
-        cli::add_serve,      cli::add_resume,  cli::add_status,      cli::add_operate,
-        cli::add_project,    cli::add_budget,  cli::add_review,      cli::add_report,
-        cli::add_list,       cli::add_compare, cli::add_verify,      cli::add_explain,
-        cli::add_story,      cli::add_journal, cli::add_remove_task, cli::add_keygen,
-        cli::add_completion, cli::add_cvdp,    cli::add_images,      cli::add_cassette})
+       {cli::add_init,    cli::add_copy,       cli::add_try,         cli::add_logs,
+        cli::add_diff,    cli::add_check,      cli::add_plan,        cli::add_run,
+        cli::add_serve,   cli::add_resume,     cli::add_status,      cli::add_operate,
+        cli::add_project, cli::add_budget,     cli::add_review,      cli::add_report,
+        cli::add_list,    cli::add_compare,    cli::add_leaderboard, cli::add_verify,
+        cli::add_explain, cli::add_story,      cli::add_journal,     cli::add_remove_task,
+        cli::add_keygen,  cli::add_completion, cli::add_cvdp,        cli::add_images,
+        cli::add_cassette})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

@@ -51,6 +51,9 @@ class Context {
 // What was registered, as a table; empty: there is nothing.
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
 
+// The whole file: head with its policy and sheet, and this body.
+std::string document(const Markup& title, const Markup& body);
+
 // ---- numbers as they are shown
 // The number for programs beside what people read.
 Markup data(double value, std::string_view shown);

@@ -33,7 +33,7 @@ constexpr std::array<Section, 15> kSections{{
     {"Appendices", appendix},
 }};
 
-Markup head_of(const CampaignReport& report) {
+Markup head_of(const Markup& title) {
   const Markup policy =
       empty_element("meta", {{"http-equiv", "Content-Security-Policy"},
                              {"content", attribute_text("default-src 'none'; style-src '" +
@@ -45,8 +45,7 @@ Markup head_of(const CampaignReport& report) {
                                             {"content", "width=device-width, initial-scale=1"}}) +
                      line_end() +
                      empty_element("meta", {{"name", "color-scheme"}, {"content", "light dark"}}) +
-                     line_end() + element("title", Markup("Report of ") + text(report.campaign)) +
-                     line_end() + style_sheet(kSheet));
+                     line_end() + element("title", title) + line_end() + style_sheet(kSheet));
 }
 
 Markup headline(Context& c) {
@@ -79,6 +78,13 @@ Markup contents() {
 
 }  // namespace
 
+std::string page::document(const Markup& title, const Markup& body) {
+  const Markup html = element(
+      "html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}},
+      line_end() + head_of(title) + line_end() + element("body", line_end() + body) + line_end());
+  return "<!DOCTYPE html>\n" + html.bytes() + "\n";
+}
+
 std::string render_html(const PageInput& input) {
   Context c(input);
   Markup main = answer(c);
@@ -97,10 +103,7 @@ std::string render_html(const PageInput& input) {
       element("footer", element("p",
                                 "Made by proctor report from the campaign's journal alone. "
                                 "This file runs nothing and asks nothing of any network."));
-  const Markup html = element("html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}},
-                              line_end() + head_of(c.report) + line_end() +
-                                  element("body", line_end() + body) + line_end());
-  return "<!DOCTYPE html>\n" + html.bytes() + "\n";
+  return page::document(Markup("Report of ") + text(c.report.campaign), body);
 }
 
 }  // namespace proctor

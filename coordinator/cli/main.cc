@@ -12,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/merge.h"
 
 namespace proctor::cli {
 
@@ -104,8 +105,8 @@ int main(int argc, char** argv) try {
         cli::add_project, cli::add_budget,     cli::add_review,      cli::add_report,
         cli::add_list,    cli::add_compare,    cli::add_leaderboard, cli::add_verify,
         cli::add_explain, cli::add_story,      cli::add_journal,     cli::add_remove_task,
-        cli::add_keygen,  cli::add_completion, cli::add_cvdp,        cli::add_images,
-        cli::add_cassette})
+        cli::add_keygen,  cli::add_completion, cli::add_merge,       cli::add_cvdp,
+        cli::add_images,  cli::add_cassette})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

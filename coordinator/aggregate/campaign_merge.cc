@@ -1,0 +1,191 @@
+#include "coordinator/aggregate/campaign_merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::size_t kSentencesOfAKind = 8;
+
+using Names = std::set<std::string>;
+
+// What `first` and `other` have under one key and not alike.
+void tell_digests(const std::map<std::string, Digest>& first,
+                  const std::map<std::string, Digest>& other, const std::string& who,
+                  const char* what, std::vector<std::string>& out) {
+  std::size_t told = 0;
+  for (const auto& [name, digest] : first) {
+    const auto found = other.find(name);
+    if (found == other.end() || found->second == digest || kSentencesOfAKind < ++told) continue;
+    out.push_back(
+        fmt::format("{} {} is {} in the first and {} in {}: runs of both are not runs of "
+                    "one thing",
+                    what, printable(name), digest.short_hex(), found->second.short_hex(), who));
+  }
+}
+
+void tell_numbers(const std::map<std::string, std::int64_t>& first,
+                  const std::map<std::string, std::int64_t>& other, const std::string& who,
+                  const char* what, std::vector<std::string>& out) {
+  std::map<std::string, std::pair<std::string, std::string>> all;
+  for (const auto& [name, value] : first) all[name] = {std::to_string(value), "none"};
+  for (const auto& [name, value] : other) {
+    auto& both = all.try_emplace(name, "none", "").first->second;
+    both.second = std::to_string(value);
+  }
+  for (const auto& [name, both] : all)
+    if (both.first != both.second)
+      out.push_back(
+          fmt::format("{} {} is {} in the first and {} in {}: under another limit a run "
+                      "is another run",
+                      what, printable(name), both.first, both.second, who));
+}
+
+std::map<std::string, std::int64_t> of_a_run(const Registration& r) {
+  const auto found = r.envelopes.find("run");
+  if (found == r.envelopes.end()) return {};
+  return {{"run", found->second}};
+}
+
+void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
+               std::vector<std::string>& out) {
+  const Registration &a = first.registration, &b = other.registration;
+  const std::string who = printable(other.runs.campaign);
+  if (a.strata != b.strata)
+    out.push_back("the strata of " + who + " are others: its rows are not those of the first");
+  tell_digests(a.contracts, b.contracts, who, "the contract of task", out);
+  tell_digests(a.methods, b.methods, who, "method", out);
+  tell_numbers(a.caps, b.caps, who, "cap", out);
+  tell_numbers(of_a_run(a), of_a_run(b), who, "the envelope of a", out);
+  if (a.cost_model != b.cost_model)
+    out.push_back("the price table of " + who + " is another (" + printable(b.cost_model_version) +
+                  ", not " + printable(a.cost_model_version) + "): its costs are in other units");
+  if (a.analysis_plan != b.analysis_plan)
+    out.push_back("the plan of analysis of " + who +
+                  " is another: there is no one level, margin and set of comparisons");
+}
+
+std::size_t open_runs(const ReportInput& input) {
+  return static_cast<std::size_t>(std::ranges::count_if(input.runs, [](const RunRecord& r) {
+    return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
+  }));
+}
+
+Names common_names(const std::vector<MergedCampaign>& campaigns,
+                   Names (*of)(const Registration& r)) {
+  Names out = of(campaigns.front().registration);
+  for (const MergedCampaign& c : campaigns) {
+    const Names here = of(c.registration);
+    std::erase_if(out, [&](const std::string& name) { return !here.contains(name); });
+  }
+  return out;
+}
+
+Names tasks_of(const Registration& r) {
+  Names out;
+  for (const auto& [task, digest] : r.contracts)
+    if (!is_removed(r, task)) out.insert(task);
+  return out;
+}
+
+Names methods_of(const Registration& r) {
+  Names out;
+  for (const auto& [method, digest] : r.methods) out.insert(method);
+  return out;
+}
+
+void tell_left_out(const MergedCampaign& c, const char* what, const Names& here,
+                   const Names& common, std::vector<std::string>& out) {
+  std::string names;
+  std::size_t n = 0;
+  for (const std::string& name : here)
+    if (!common.contains(name) && ++n <= kSentencesOfAKind) names += " " + printable(name);
+  if (n == 0) return;
+  out.push_back(fmt::format("{} {} of {} are not in all campaigns and are left out:{}{}", n, what,
+                            printable(c.runs.campaign), names,
+                            kSentencesOfAKind < n ? " ..." : ""));
+}
+
+}  // namespace
+
+std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campaigns) {
+  std::vector<std::string> out;
+  for (std::size_t i = 1; i < campaigns.size(); ++i) {
+    bool twice = false;
+    for (std::size_t j = 0; j < i; ++j)
+      twice = twice || (!campaigns[i].journal_head.empty() &&
+                        campaigns[i].journal_head == campaigns[j].journal_head);
+    if (twice)
+      out.push_back(printable(campaigns[i].runs.campaign) +
+                    " is given twice: its runs would count twice");
+    tell_pair(campaigns.front(), campaigns[i], out);
+  }
+  for (const MergedCampaign& c : campaigns)
+    if (const std::size_t open = open_runs(c.runs); 0 < open)
+      out.push_back(
+          fmt::format("{} runs of {} are open: pooling before the end is a look that no "
+                      "plan has registered",
+                      open, printable(c.runs.campaign)));
+  if (!campaigns.empty() && out.empty()) {
+    if (common_names(campaigns, tasks_of).empty()) out.emplace_back("they have no task in common");
+    if (common_names(campaigns, methods_of).empty())
+      out.emplace_back("they have no method in common: name one alike, or use proctor leaderboard");
+  }
+  return out;
+}
+
+ReportInput pooled(const std::vector<MergedCampaign>& campaigns) {
+  const MergedCampaign& first = campaigns.front();
+  const Names tasks = common_names(campaigns, tasks_of);
+  const Names methods = common_names(campaigns, methods_of);
+  ReportInput out;
+  out.unit = first.runs.unit;
+  out.strata_keys = first.runs.strata_keys;
+  out.alpha = first.runs.alpha;
+  out.plan = first.runs.plan;
+  for (const auto& pair : first.runs.contrasts)
+    if (methods.contains(pair.first) && methods.contains(pair.second))
+      out.contrasts.push_back(pair);
+  std::string ids;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> replicates;
+  out.deviations.emplace_back(
+      "pooled of several campaigns: no plan of analysis had registered the pool, so its "
+      "comparisons are exploratory");
+  for (const MergedCampaign& c : campaigns) {
+    ids += c.runs.campaign + "\n";
+    tell_left_out(c, "tasks", tasks_of(c.registration), tasks, out.deviations);
+    tell_left_out(c, "methods", methods_of(c.registration), methods, out.deviations);
+    for (const std::string& d : c.runs.deviations)
+      out.deviations.push_back(printable(c.runs.campaign) + ": " + d);
+    for (const RunRecord& run : c.runs.runs) {
+      if (!tasks.contains(run.task) || !methods.contains(run.method)) continue;
+      RunRecord& one = out.runs.emplace_back(run);
+      one.run = RunId(static_cast<std::uint32_t>(out.runs.size() - 1));
+      one.name =
+          fmt::format("{}/{}/r{}", run.task, run.method, ++replicates[{run.task, run.method}]);
+    }
+  }
+  for (std::size_t i = 1; i < campaigns.size(); ++i)
+    if (campaigns[i].registration.seed == first.registration.seed) {
+      out.deviations.emplace_back(
+          "their plans have one seed: a method that draws from the seed of its run repeats itself, "
+          "and its replicates are fewer than they seem");
+      break;
+    }
+  for (std::size_t i = 1; i < campaigns.size(); ++i)
+    if (campaigns[i].registration.tool_version != first.registration.tool_version)
+      out.deviations.push_back(fmt::format("{} was frozen by proctor {}, the first by {}",
+                                           printable(campaigns[i].runs.campaign),
+                                           printable(campaigns[i].registration.tool_version),
+                                           printable(first.registration.tool_version)));
+  out.campaign = "merge-" + sha256(ids).short_hex();
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,9 @@
+#pragma once
+// proctor merge: campaigns of one configuration class as one table.
+#include <CLI/CLI.hpp>
+
+namespace proctor::cli {
+
+void add_merge(CLI::App& app, int& exit_code);
+
+}  // namespace proctor::cli

@@ -10,6 +10,16 @@
 namespace proctor::testing {
 
 struct LeftScene : Scene {
+  // One more check, which lasts until its worker has been killed however slow the machine is: it
+  // waits for a file in a folder of the host that the sandbox is shown.
+  void hold_acceptance() {
+    REQUIRE(make_dirs(gate()).ok());
+    contract.environment.toolchains.push_back({gate().string(), "/opt/gate"});
+    Check held = check("held", "until [ -e /opt/gate/open ]; do sleep 0.1; done");
+    held.timeout = std::chrono::seconds(180);
+    contract.checks.push_back(held);
+  }
+  fs::path gate() const { return temp.path() / "gate"; }
   const wire::RunningAttempt* seen(const FakeCoordinator& c) const {
     if (c.syncs.empty() || c.syncs.back().running.empty()) return nullptr;
     return &c.syncs.back().running[0];
@@ -23,6 +33,10 @@ struct LeftScene : Scene {
     c.buried.insert(c.syncs.back().boot);
     c.syncs.clear();
   }
+  // Lets go what hold_acceptance() holds, in the lives that follow.
+  void let_go() const {
+    if (fs::exists(gate())) REQUIRE(write_file(gate() / "open", "", Durability::kLazy).ok());
+  }
   // A worker is given this one attempt, and killed once it is there.
   void leave(FakeCoordinator& c, const Method& m,
              const std::function<bool(const wire::RunningAttempt&)>& there,
@@ -31,6 +45,7 @@ struct LeftScene : Scene {
     REQUIRE(c.connected());
     c.assign({assignment(c, m, 4)}, settings_digest());
     kill_when(c, std::move(worker), there);
+    let_go();
   }
   struct Ended {
     wire::ResultMessage result;

@@ -14,7 +14,7 @@ const auto kAccepting = [](const wire::RunningAttempt& r) {
 TEST_SUITE("worker") {
   TEST_CASE("a killed worker keeps the agent's work and begins acceptance again") {
     LeftScene scene;
-    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));
+    scene.hold_acceptance();
     const Method fix = scene.method("fix", Method::Kind::kCommand,
                                     "echo once; echo 'echo $(($1 + $2))' > calc.sh");
     FakeCoordinator coordinator(scene.socket, 3);
@@ -73,7 +73,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("a killed worker finds its coordinator at another address") {
     LeftScene scene;
-    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));
+    scene.hold_acceptance();
     const Method fix =
         scene.method("fix", Method::Kind::kCommand, "echo 'echo $(($1 + $2))' > calc.sh");
     FakeCoordinator before(scene.socket, 3);
@@ -92,7 +92,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("what is of one campaign is never said as if it were of another") {
     LeftScene scene;
-    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 2"));
+    scene.hold_acceptance();
     const Method fix =
         scene.method("fix", Method::Kind::kCommand, "echo 'echo $(($1 + $2))' > calc.sh");
     FakeCoordinator first(scene.socket, 3);
@@ -115,7 +115,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("an attempt that outlived a worker is not taken over a second time") {
     LeftScene scene;
-    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
+    scene.hold_acceptance();
     const Method noop = scene.method("noop", Method::Kind::kNoop);
     FakeCoordinator coordinator(scene.socket, 3);
     for (int life = 0; life < 2; ++life) {
@@ -138,7 +138,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("an attempt that has its result already is not gone on with") {
     LeftScene scene;
-    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
+    scene.hold_acceptance();
     FakeCoordinator coordinator(scene.socket, 3);
     scene.leave(coordinator, scene.method("noop", Method::Kind::kNoop), kAccepting);
     {
@@ -163,7 +163,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("a checkpoint that is damaged costs the attempt, as none does") {
     LeftScene scene;
-    scene.contract.checks.push_back(LeftScene::check("slow", "sleep 3"));
+    scene.hold_acceptance();
     const Method noop = scene.method("noop", Method::Kind::kNoop);
     FakeCoordinator coordinator(scene.socket, 3);
     scene.leave(coordinator, noop, kAccepting);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kUndecided = 5;
 
-struct Args {
+struct CompareArgs {
   std::string older, newer, method;
   std::vector<std::string> names;
   double margin = 0.05;
@@ -31,7 +31,7 @@ Result<std::map<std::string, std::string>> names_of(const std::vector<std::strin
 }
 
 // --method and both sides of --map have to exist: a typo must not compare nothing in silence.
-Status check_names(const Args& args, const std::map<std::string, std::string>& names,
+Status check_names(const CompareArgs& args, const std::map<std::string, std::string>& names,
                    const Registration& older, const Registration& newer) {
   const auto known = [](const Registration& in, const std::string& name, const char* which) {
     if (in.methods.count(name) != 0) return ok_status();
@@ -49,7 +49,7 @@ Status check_names(const Args& args, const std::map<std::string, std::string>& n
   return args.method.empty() ? ok_status() : known(newer, args.method, "newer");
 }
 
-Result<int> compare(const Args& args) {
+Result<int> compare(const CompareArgs& args) {
   PROCTOR_TRY(const auto names, names_of(args.names));
   PROCTOR_TRY(const FrozenCampaign older, load_registered(args.older));
   PROCTOR_TRY(const FrozenCampaign newer, load_registered(args.newer));
@@ -84,7 +84,7 @@ void add_compare(CLI::App& app, int& exit_code) {
       "input.\n"
       "Example:\n  proctor compare last-week this-week\n"
       "  proctor compare --map agent-1=agent-2 --margin 0.1 old new");
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<CompareArgs>();
   command->add_option("OLDER", args->older, "the older campaign's folder")->required();
   command->add_option("NEWER", args->newer, "the newer campaign's folder")->required();
   command->add_option("--map", args->names, "OLD=NEW: a method that is called otherwise now");

@@ -18,7 +18,7 @@
 namespace proctor::cli {
 namespace {
 
-struct Args {
+struct ImagesArgs {
   std::string image;
   fs::path store = default_image_store(), folder, program, file;
   bool json = false, to_store = false, to_engine = false, from_engine = false;
@@ -43,7 +43,7 @@ void tell(const std::string& id, const std::vector<std::string>& names, std::uin
               mebibytes(bytes).c_str(), where.c_str());
 }
 
-Status import_file(const Args& args, const fs::path& file) {
+Status import_file(const ImagesArgs& args, const fs::path& file) {
   PROCTOR_TRY(const ImageStore store, ImageStore::open(args.store));
   PROCTOR_TRY(const std::vector<StoredImage> images, store.import_archive(file));
   for (const StoredImage& i : images) tell(i.id, i.names, i.bytes, "store");
@@ -52,7 +52,7 @@ Status import_file(const Args& args, const fs::path& file) {
 
 constexpr const char* kExportPrefix = "from-engine-";
 
-Status import_from_engine(const Args& args, const std::string& reference) {
+Status import_from_engine(const ImagesArgs& args, const std::string& reference) {
   // A file beside the images: the archive is as large as they are, /tmp may not be.
   PROCTOR_CHECK_OK(make_dirs(args.store));
   // Archives that killed commands left: as large as images, so not for ever.
@@ -63,7 +63,7 @@ Status import_from_engine(const Args& args, const std::string& reference) {
   return import_file(args, archive);
 }
 
-Status build(const Args& args) {
+Status build(const ImagesArgs& args) {
   if (args.folder.empty() == args.program.empty())
     return Error{Errc::kInvalid, "images build: either FOLDER or --by PROGRAM"};
   PROCTOR_TRY(const EngineImage image, args.program.empty()
@@ -78,7 +78,7 @@ struct Listed {
   std::optional<std::uint64_t> store, engine;  // bytes there
 };
 
-Status list(const Args& args) {
+Status list(const ImagesArgs& args) {
   std::map<std::string, Listed> all;
   PROCTOR_TRY(const ImageStore store, ImageStore::open(args.store));
   PROCTOR_TRY(const std::vector<StoredImage> stored, store.list());
@@ -107,27 +107,28 @@ Status list(const Args& args) {
   return ok_status();
 }
 
-Status export_image(const Args& args) {
+Status export_image(const ImagesArgs& args) {
   PROCTOR_CHECK_OK(save_from_engine(args.image, args.file));
   PROCTOR_TRY(const EngineImage image, engine_image(args.image));
   tell(image.id, image.names, image.bytes, args.file.string());
   return ok_status();
 }
 
-Status import(const Args& args) {
+Status import(const ImagesArgs& args) {
   if (args.from_engine) return import_from_engine(args, args.file.string());
   if (args.to_engine) PROCTOR_CHECK_OK(load_into_engine(args.file));
   if (args.to_engine && !args.to_store) return ok_status();
   return import_file(args, args.file);
 }
 
-Status remove(const Args& args) {
+Status remove(const ImagesArgs& args) {
   PROCTOR_TRY(const ImageStore store, ImageStore::open(args.store));
   return store.remove(args.image);
 }
 
 CLI::App* add(CLI::App& images, const char* name, const char* what, const char* example,
-              Status (*act)(const Args&), const std::shared_ptr<Args>& args, int& exit_code) {
+              Status (*act)(const ImagesArgs&), const std::shared_ptr<ImagesArgs>& args,
+              int& exit_code) {
   CLI::App* command = images.add_subcommand(name, what);
   command->footer(std::string("Example:\n  proctor images ") + example);
   command->add_option("--store", args->store, "the host's image store")
@@ -152,7 +153,7 @@ void add_images(CLI::App& app, int& exit_code) {
       "  proctor images export tools:1 tools.tar\n"
       "  proctor images import tools.tar           (on the host that runs it)\n"
       "A worker runs what the store holds without a Docker Engine (proctor-worker --images).");
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ImagesArgs>();
   CLI::App* made = add(*images, "build", "build an image in the Docker Engine",
                        "build tools:1 docker/tools --import", build, args, exit_code);
   made->add_option("NAME", args->image, "what to call it: tools:1")->required();

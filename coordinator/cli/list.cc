@@ -10,7 +10,7 @@
 namespace proctor::cli {
 namespace {
 
-struct Args {
+struct ListArgs {
   std::string folder, where, expect;
   bool csv = false, count = false;
 };
@@ -20,7 +20,7 @@ void put(std::string& out) {
   out.clear();
 }
 
-Result<int> list(const Args& args) {
+Result<int> list(const ListArgs& args) {
   std::optional<Digest> expected;
   if (!args.expect.empty()) {
     PROCTOR_TRY(expected, Digest::from_hex(args.expect));
@@ -87,7 +87,7 @@ std::string footer() {
 void add_list(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("list", "the runs behind a number, by a filter");
   command->footer(footer());
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ListArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("--where", args->where, "which runs (without: all)")->type_name("FILTER");
   command->add_flag("--csv", args->csv, "their records, as in runs.csv");

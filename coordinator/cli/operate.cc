@@ -80,14 +80,14 @@ constexpr std::array<ActCommand, 9> kActCommands{{
      "worker that was kicked comes back with the next resume."},
 }};
 
-struct Args {
+struct OperateArgs {
   std::string folder, where;
   ControlRequest request;
   bool json = false;
 };
 
 // The runs that the filter finds in the journal as it is now, as places in the plan.
-Status select_where(Args& args) {
+Status select_where(OperateArgs& args) {
   if (!args.request.runs.empty())
     return Error{Errc::kInvalid, "RUNS and --where: name the runs by one of them"};
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
@@ -120,7 +120,7 @@ Status select_where(Args& args) {
 void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
   auto* command = app.add_subcommand(c.name, c.what);
   command->footer(c.footer);
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<OperateArgs>();
   args->request.act = c.name;
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   if (c.operand == Operand::kRuns) command->add_option("RUNS", args->request.runs, kRunsAre);

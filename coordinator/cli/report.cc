@@ -14,7 +14,7 @@
 namespace proctor::cli {
 namespace {
 
-struct Args {
+struct ReportArgs {
   std::string folder, form, method, out;
   bool json = false, csv = false, words = false;
 };
@@ -54,11 +54,11 @@ Result<std::string> in_form(const std::string& form, const std::string& method,
   return std::move(written.shown);
 }
 
-fs::path folder_for(const Args& args, const FrozenCampaign& frozen, const char* name) {
+fs::path folder_for(const ReportArgs& args, const FrozenCampaign& frozen, const char* name) {
   return args.out.empty() ? frozen.folder.reports() / name : fs::path(args.out);
 }
 
-Result<std::string> report(const Args& args) {
+Result<std::string> report(const ReportArgs& args) {
   const std::string form = args.json ? "json" : args.csv ? "csv" : args.form;
   PROCTOR_CHECK_OK(known_word("form", form, {std::begin(kForms), std::end(kForms)}));
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
@@ -87,7 +87,7 @@ void add_report(CLI::App& app, int& exit_code) {
       "Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .\n"
       "  proctor report my-campaign --form junit --out junit.xml\n"
       "  proctor report my-campaign --form badge --method my-agent > badge.svg");
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ReportArgs>();
   args->form = "text";
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("--form", args->form, "what is printed")

@@ -64,7 +64,8 @@ std::map<std::string, std::string> Scheduler::durable() const {
   std::vector<MicroUsd> reserved(balances_.size());
   for (const auto& [run, a] : live_) {
     if (a.state == State::kClosing) continue;
-    plan_.each_scope(run, [&](ScopeId s) { reserved[s.raw()] = reserved[s.raw()] + a.ask; });
+    const MicroUsd ask = a.ask;
+    plan_.each_scope(run, [&](ScopeId s) { reserved[s.raw()] = reserved[s.raw()] + ask; });
   }
   for (std::uint32_t s = 0; s < balances_.size(); ++s)
     out["envelope " + plan_.scopes[s].name] =

@@ -189,7 +189,9 @@ TEST_SUITE("meter") {
     actual.cache_read = 30;
     actual.cache_write = 60;  // more than there is left: cut to it
     actual.reasoning = 10;
-    CHECK(said(m.charge({"a", actual})) == "charged 120");
+    // What was written into a cache costs twice the input without a price of its own, and this call
+    // asked for nothing of the kind: cut to what was reserved.
+    CHECK(said(m.charge({"a", actual})) == "charged 150 overrun");
     CHECK(said(m.reserve(call("b", 10, 10), kNow)) == "granted 20");
     CHECK(m.ceiling().ceiling_calls == 1);
     CHECK(m.ceiling().ceiling_micros == 20);
@@ -210,7 +212,7 @@ TEST_SUITE("meter") {
     CHECK(u.replayed_calls == 1);
     CHECK(u.model_calls == 3);
     CHECK(u.input_tokens == 97);
-    CHECK(u.priced_micros == 140);
+    CHECK(u.priced_micros == 170);
     CHECK(u.refused_calls == 3);
     CHECK(u.waited_ms == 70);
     CHECK(u.clamped_calls == 1);

@@ -27,6 +27,7 @@ class Peeker {
     for (std::size_t i = 0; i < members.size(); ++i)
       if (members[i].key == "tools") out_.tools_member = whole_member(members, i);
     if (out_.model.empty()) return wrong("model", "the name of one");
+    out_.samples *= prompts_;
     std::ranges::sort(out_.cuts);
     return std::move(out_);
   }
@@ -264,6 +265,36 @@ class Peeker {
     return at && at->starts_with(kData);
   }
 
+  // Each prompt of a list is answered, and billed, up to the limit of its own.  A flat list of token
+  // ids is one prompt; a list of texts or of such lists is as many as it has.
+  Status prompts(const JsonMember& m) {
+    constexpr std::uint64_t kMost = 2'048;
+    ++out_.items;
+    if (is_null(m) || text_.kind(m.value) == '"') return ok_status();
+    if (text_.kind(m.value) != '[') return wrong(m.key, "a text, a list of them, or token ids");
+    PROCTOR_TRY(const auto elements, text_.elements(m.value));
+    cut(m.value, elements);
+    std::uint64_t ids = 0;
+    for (const JsonSpan& e : elements) {
+      const char kind = text_.kind(e);
+      if (text_.count(e)) {
+        ++ids;
+      } else if (kind == '[') {
+        PROCTOR_TRY(const auto tokens, text_.elements(e));
+        for (const JsonSpan& token : tokens)
+          if (!text_.count(token)) return wrong(m.key, "token ids in the lists of its list");
+      } else if (kind != '"') {
+        return wrong(m.key, "a text, a list of them, or token ids");
+      }
+    }
+    if (0 < ids && ids < elements.size()) return wrong(m.key, "token ids or prompts, not both");
+    if (0 < ids || elements.empty()) return ok_status();
+    if (kMost < elements.size()) return wrong(m.key, "at most 2048 prompts");
+    out_.items += elements.size();
+    prompts_ = elements.size();
+    return ok_status();
+  }
+
   Status reach(const JsonMember& m) {
     constexpr std::array<std::string_view, 8> kMembers{
         "background", "conversation", "prompt",    "previous_response_id",
@@ -271,7 +302,7 @@ class Peeker {
     for (const std::string_view key : kMembers) {
       if (m.key != key || is_null(m)) continue;
       // Completions have a prompt that is what is asked.
-      if (key == "prompt" && api_ == ModelApi::kCompletions) return items(m);
+      if (key == "prompt" && api_ == ModelApi::kCompletions) return prompts(m);
       if (text_.flag(m.value) == false) continue;
       const std::string_view bytes = text_.bytes(m.value);
       if (bytes == "[]" || bytes == "\"\"") continue;
@@ -292,6 +323,7 @@ class Peeker {
   static constexpr std::size_t kDepth = 6;  // of parts within parts
   ModelApi api_;
   const JsonText& text_;
+  std::uint64_t prompts_ = 1;
   BodyPeek out_;
 };
 

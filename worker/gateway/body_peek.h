@@ -42,7 +42,7 @@ struct BodyPeek {
   std::optional<std::uint64_t> limit;
   std::string limit_key;
   JsonSpan limit_at;
-  std::uint64_t samples = 1;          // n, best_of
+  std::uint64_t samples = 1;          // n, best_of; as often for each prompt
   std::uint64_t beside = 0;           // bytes of a prediction: rejected tokens are billed
   std::uint64_t thinking = 0;         // thinking.budget_tokens
   std::optional<bool> include_usage;  // of stream_options

@@ -204,6 +204,32 @@ TEST_SUITE("gateway session") {
     CHECK(scene.spent() == 20 * 100);
   }
 
+  TEST_CASE("a list of prompts is reserved for every one of them, and fits or is not granted") {
+    SessionScene::Shape shape;
+    shape.micros = 100'000;
+    SessionScene scene(shape, [](const ProviderServer::Heard& h, std::size_t) {
+      ProviderSays says;  // all that the limit allows, for each prompt
+      const std::uint64_t used =
+          h.body["prompt"].size() * h.body["max_tokens"].get<std::uint64_t>();
+      says.body = Json{{"choices", Json::array({{{"text", "x"}}})},
+                       {"usage", {{"prompt_tokens", 100}, {"completion_tokens", used}}}}
+                      .dump();
+      return says;
+    });
+    const auto ask = [&](const std::string& prompt, std::size_t count) {
+      std::string body = R"({"model":"m","max_tokens":16,"prompt":[)" + prompt;
+      for (std::size_t i = 1; i < count; ++i) body += "," + prompt;
+      return scene.ask("/v1/completions", body + "]}").status;
+    };
+    CHECK(ask("\"a\"", 100) == 200);
+    const auto reserved = scene.events("model.request")[0]["ceiling"];
+    CHECK(reserved["output"] == 1'600);
+    CHECK(scene.spent() == 100 + 16'000);
+    CHECK_FALSE(scene.events("model.response")[0].contains("overrun"));
+    CHECK(ask("[1]", 1'000) == 401);  // 160,000 of output
+    CHECK(scene.provider().heard().size() == 1);
+  }
+
   TEST_CASE("embeddings and counting tokens have no output, and counting is free") {
     SessionScene scene({}, [](const auto&, std::size_t) {
       ProviderSays says;

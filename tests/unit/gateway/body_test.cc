@@ -89,6 +89,33 @@ TEST_SUITE("gateway body") {
     }
   }
 
+  TEST_CASE("every prompt of a list has an answer of its own, token ids are one prompt") {
+    const auto samples = [](const std::string& prompt, const std::string& more = "") {
+      return peeked(ModelApi::kCompletions, R"({"model":"m","prompt":)" + prompt + more + "}")
+          .samples;
+    };
+    CHECK(samples(R"("a")") == 1);
+    CHECK(samples("null") == 1);
+    CHECK(samples("[]") == 1);
+    CHECK(samples(R"(["a"])") == 1);
+    CHECK(samples(R"(["a","b","c"])") == 3);
+    CHECK(samples("[1,2,3,4]") == 1);
+    CHECK(samples("[[1],[1],[1,2]]") == 3);
+    CHECK(samples(R"(["a",[1]])") == 2);
+    CHECK(samples(R"(["a","b","c"])", R"(,"n":2,"best_of":4)") == 12);
+    CHECK(peeked(ModelApi::kCompletions, R"({"n":2,"prompt":["a","b"],"model":"m"})").samples == 4);
+    std::string many = "[\"a\"";
+    for (int i = 0; i < 2'048; ++i) many += ",\"a\"";
+    for (const std::string& bad : {std::string("[1,[1]]"), std::string(R"([1,"a"])"),
+                                   std::string("{}"), std::string("7"), std::string("[null]"),
+                                   std::string("[[[1]]]"), std::string("[1.5]"), many + "]"}) {
+      CAPTURE(bad.substr(0, 30));
+      CHECK_FALSE(
+          peek_body(ModelApi::kCompletions, R"({"model":"m","prompt":)" + bad + "}").ok());
+    }
+    CHECK(peeked(ModelApi::kEmbeddings, R"({"model":"m","input":["a","b"]})").samples == 1);
+  }
+
   TEST_CASE("what reaches beyond an answer is named") {
     struct Row {
       ModelApi api;

@@ -1,8 +1,10 @@
 #include "worker/gateway/body_peek.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
+
+#include "worker/gateway/body_parts.h"
+#include "worker/gateway/body_shapes.h"
 
 namespace proctor {
 namespace {
@@ -15,7 +17,7 @@ using Members = std::vector<JsonMember>;
 
 class Peeker {
  public:
-  Peeker(ModelApi api, const JsonText& text) : api_(api), text_(text) {}
+  Peeker(ModelApi api, const JsonText& text) : api_(api), text_(text), parts_(api, text, out_) {}
 
   Result<BodyPeek> peek(bool caches, bool for_hours) {
     out_.root = text_.root();
@@ -28,6 +30,7 @@ class Peeker {
       if (members[i].key == "tools") out_.tools_member = whole_member(members, i);
     if (out_.model.empty()) return wrong("model", "the name of one");
     out_.samples *= prompts_;
+    out_.tool_bytes += parts_.references() * largest_tool_;
     std::ranges::sort(out_.cuts);
     return std::move(out_);
   }
@@ -49,7 +52,7 @@ class Peeker {
     if (is_limit(key)) return limit(m);
     if (key == "service_tier") return tier(m);
     if (key == "speed" && api_ == ModelApi::kMessages) return tier(m);
-    if (key == "messages" || key == "input" || key == "system") return items(m);
+    if (key == "messages" || key == "input" || key == "system") return parts_.read(m);
     if (key == "tools" || key == "functions") return tools(m);
     if (key == "prediction") out_.beside = m.value.size;
     if (key == "thinking") return thinking(m);
@@ -149,131 +152,25 @@ class Peeker {
     PROCTOR_TRY(const auto elements, text_.elements(m.value));
     out_.items += elements.size();
     out_.tool_bytes += m.value.size;
-    cut(m.value, elements);
+    parts_.cut(m.value, elements);
     if (m.key == "tools") out_.tools_at = m.value;
     for (const JsonSpan& e : elements) {
-      PeekedTool tool{"", e};
-      if (text_.kind(e) == '{') {
-        PROCTOR_TRY(const Members members, text_.members(e));
-        if (const JsonMember* type = find_member(members, "type"))
-          tool.type = text_.text(type->value).value_or("");
-        PROCTOR_TRY(tool.inner, types_in(find_member(members, "tools")));
-      }
+      largest_tool_ = std::max<std::uint64_t>(largest_tool_, e.size);
+      PROCTOR_TRY(PeekedTool tool, parts_.read_tool(e));
       if (m.key == "tools") out_.tools.push_back(std::move(tool));
     }
     return ok_status();
   }
 
-  Result<std::vector<std::string>> types_in(const JsonMember* list) const {
-    std::vector<std::string> out;
-    if (list == nullptr || text_.kind(list->value) != '[') return out;
-    PROCTOR_TRY(const auto elements, text_.elements(list->value));
-    for (const JsonSpan& e : elements) {
-      out.emplace_back();
-      if (text_.kind(e) != '{') continue;
-      PROCTOR_TRY(const Members members, text_.members(e));
-      if (find_member(members, "tools") != nullptr) out.back() = "a namespace in a namespace";
-      if (const JsonMember* type = find_member(members, "type"))
-        out.back() = text_.text(type->value).value_or("");
-    }
-    return out;
-  }
-
-  void cut(JsonSpan list, const std::vector<JsonSpan>& elements) {
-    out_.cuts.push_back({list.at, true});
-    for (const JsonSpan& e : elements) out_.cuts.push_back({e.at + e.size, false});
-    out_.cuts.push_back({list.at + list.size, true});
-  }
-
-  // A message of the role "tool", an item "..._output", a block "tool_result".
-  void result(const Members& members) {
-    for (const auto& [id, content] :
-         {std::pair("tool_call_id", "content"), std::pair("call_id", "output"),
-          std::pair("tool_use_id", "content")}) {
-      const JsonMember* call = find_member(members, id);
-      const JsonMember* said = find_member(members, content);
-      if (call == nullptr || said == nullptr) continue;
-      if (auto name = text_.text(call->value))
-        out_.results.push_back({*std::move(name), said->value});
-      return;
-    }
-  }
-
-  // Of a list each is one, with what it holds; of a text it is one.
-  Status items(const JsonMember& m) {
-    if (text_.kind(m.value) != '[') {
-      ++out_.items;
-      return ok_status();
-    }
-    return parts(m.value, m.key, kDepth);
-  }
-
-  // Messages, their content, results of tools with content of their own.
-  Status parts(JsonSpan list, const std::string& where, std::size_t depth) {
-    if (depth == 0) return wrong(where, "parts nested less deep");
-    PROCTOR_TRY(const auto elements, text_.elements(list));
-    out_.items += elements.size();
-    if (JsonText::kElementsMax < out_.items) return wrong(where, "fewer parts");
-    if (depth == kDepth) cut(list, elements);
-    for (const JsonSpan& e : elements) {
-      if (text_.kind(e) != '{') continue;
-      PROCTOR_TRY(const Members members, text_.members(e));
-      result(members);
-      PROCTOR_CHECK_OK(media(members, e, where));
-      for (const std::string_view key : {"content", "output"})
-        if (const JsonMember* inner = find_member(members, key);
-            inner != nullptr && text_.kind(inner->value) == '[')
-          PROCTOR_CHECK_OK(parts(inner->value, where + "." + std::string(key), depth - 1));
-    }
-    return ok_status();
-  }
-
-  // A picture that lies in the body passes; what a provider would fetch or has kept does not, nor
-  // what nobody has a price for.
-  Status media(const Members& members, JsonSpan whole, const std::string& where) {
-    const JsonMember* type = find_member(members, "type");
-    const std::string word = type == nullptr ? "" : text_.text(type->value).value_or("");
-    if (word == "image_url" || word == "input_image" || word == "image") {
-      if (!is_inside(members)) refuse(where, "an image that is not in the request itself");
-      ++out_.images;
-      out_.image_bytes += whole.size;
-    } else if (word == "input_audio" || word == "file" || word == "input_file" ||
-               word == "document" || word == "container_upload" || word == "item_reference") {
-      refuse(where, "a part of type " + word);
-    }
-    return ok_status();
-  }
-
-  // OpenAI: image_url: {url: "data:..."} or "data:..."; Anthropic: source: {type: base64}.
-  bool is_inside(const Members& members) const {
-    constexpr std::string_view kData = "data:";
-    if (find_member(members, "file_id") != nullptr) return false;
-    if (const JsonMember* source = find_member(members, "source")) {
-      if (text_.kind(source->value) != '{') return false;
-      const auto inner = text_.members(source->value);
-      const JsonMember* type = inner.ok() ? find_member(*inner, "type") : nullptr;
-      return type != nullptr && text_.text(type->value) == "base64";
-    }
-    const JsonMember* url = find_member(members, "image_url");
-    if (url == nullptr) return false;
-    std::optional<std::string> at = text_.text(url->value);
-    if (text_.kind(url->value) == '{') {
-      const auto inner = text_.members(url->value);
-      const JsonMember* plain = inner.ok() ? find_member(*inner, "url") : nullptr;
-      if (plain != nullptr) at = text_.text(plain->value);
-    }
-    return at && at->starts_with(kData);
-  }
-
-  // Each prompt of a list is answered, and billed, up to the limit of its own.  A flat list of token
-  // ids is one prompt; a list of texts or of such lists is as many as it has.
+  // Each prompt of a list is answered, and billed, up to the limit of its own.  A flat list of
+  // token ids is one prompt; a list of texts or of such lists is as many as it has.
   Status prompts(const JsonMember& m) {
     constexpr std::uint64_t kMost = 2'048;
     ++out_.items;
     if (is_null(m) || text_.kind(m.value) == '"') return ok_status();
     if (text_.kind(m.value) != '[') return wrong(m.key, "a text, a list of them, or token ids");
     PROCTOR_TRY(const auto elements, text_.elements(m.value));
-    cut(m.value, elements);
+    parts_.cut(m.value, elements);
     std::uint64_t ids = 0;
     for (const JsonSpan& e : elements) {
       const char kind = text_.kind(e);
@@ -296,35 +193,36 @@ class Peeker {
   }
 
   Status reach(const JsonMember& m) {
-    constexpr std::array<std::string_view, 8> kMembers{
-        "background", "conversation", "prompt",    "previous_response_id",
-        "container",  "mcp_servers",  "fallbacks", "web_search_options"};
-    for (const std::string_view key : kMembers) {
-      if (m.key != key || is_null(m)) continue;
-      // Completions have a prompt that is what is asked.
-      if (key == "prompt" && api_ == ModelApi::kCompletions) return prompts(m);
-      if (text_.flag(m.value) == false) continue;
-      const std::string_view bytes = text_.bytes(m.value);
-      if (bytes == "[]" || bytes == "\"\"") continue;
-      refuse(m.key, "this member");
-    }
-    if (m.key == "context_management" && !is_null(m) &&
-        text_.bytes(m.value).find("compact") != std::string_view::npos)
-      refuse(m.key, "a compaction, which is a further paid call");
+    // Completions have a prompt that is what is asked.
+    if (m.key == "prompt" && api_ == ModelApi::kCompletions) return prompts(m);
+    if (is_null(m)) return ok_status();
+    const std::string_view bytes = text_.bytes(m.value);
+    const BarredMember* barred = barred_member(m.key);
+    if (barred != nullptr && bytes != "false" && bytes != "[]" && bytes != "\"\"")
+      parts_.refuse(m.key, std::string(barred->what), std::string(barred->instead));
+    if (m.key == "context_management" && bytes.find("compact") != std::string_view::npos)
+      parts_.refuse(m.key, "a compaction, which is a further paid call,",
+                    "shorten the conversation");
+    if (m.key == "instructions" && api_ == ModelApi::kResponses && text_.kind(m.value) != '"')
+      parts_.refuse(m.key, "a list of items", "send instructions as a text");
+    if (m.key == "modalities") return modalities(m);
     return ok_status();
   }
 
-  void refuse(const std::string& member, std::string how) {
-    if (!out_.reaches.empty()) return;
-    out_.reaches = member;
-    out_.reaches_how = std::move(how);
+  Status modalities(const JsonMember& m) {
+    if (text_.kind(m.value) != '[') return wrong(m.key, "a list");
+    PROCTOR_TRY(const auto elements, text_.elements(m.value));
+    for (const JsonSpan& e : elements)
+      if (text_.text(e) != "text")
+        parts_.refuse(m.key, "an answer that is no text", "ask for text");
+    return ok_status();
   }
 
-  static constexpr std::size_t kDepth = 6;  // of parts within parts
   ModelApi api_;
   const JsonText& text_;
-  std::uint64_t prompts_ = 1;
+  std::uint64_t prompts_ = 1, largest_tool_ = 0;
   BodyPeek out_;
+  BodyParts parts_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace proctor {
 
 struct PeekedTool {
-  std::string type;  // empty: untyped, or no object
+  std::string type;  // empty: it says none
   JsonSpan span;
   std::vector<std::string> inner{};  // types of the tools in it, of a namespace of them
 };
@@ -54,14 +54,15 @@ struct BodyPeek {
   std::uint64_t tool_bytes = 0;  // of `tools` and its kin
   std::uint64_t images = 0, image_bytes = 0;
   std::vector<PeekedTool> tools;
+  std::vector<PeekedTool> found_tools;  // that came of a search for them, in the conversation
   std::optional<JsonSpan> tools_at;
   JsonSpan tools_member;  // with its key and one comma: what is left without it is an object
   std::vector<PeekedResult> results;
   std::vector<BodyCut> cuts;  // ascending: between messages, tools, ...
-  // The first member that asks for more than an answer: a URL to be fetched, a file kept elsewhere,
-  // a chain of answers, work behind one's back.  Empty: none.
+  // The first member that asks for more than an answer, or is of a type that nobody here knows: a
+  // URL to be fetched, a file kept elsewhere, a chain of answers.  Empty: none.
   std::string reaches;
-  std::string reaches_how;
+  std::string reaches_how, reaches_instead;
 };
 
 // Pieces that make up the body, cut so that those of a conversation are those of its next turn too.

@@ -1,42 +1,29 @@
 #include "worker/gateway/policy.h"
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/text.h"
+#include "worker/gateway/body_shapes.h"
 
 namespace proctor {
 namespace {
 
-enum class Runs { kClient, kProvider, kUnknown };
-
-constexpr std::array<std::string_view, 9> kHosted{
-    "web_search",           "web_fetch",   "code_interpreter",
-    "code_execution",       "file_search", "image_generation",
-    "computer_use_preview", "mcp",         "shell"};
-
-// Who runs a tool of this type.
-Runs runs_type(const std::string& type) {
-  if (std::ranges::any_of(kHosted, [&](std::string_view begin) { return type.starts_with(begin); }))
-    return Runs::kProvider;
-  constexpr std::array<std::string_view, 5> kClient{"function", "custom", "tool_search",
-                                                    "apply_patch", "local_shell"};
-  if (type.empty() || std::ranges::find(kClient, type) != kClient.end()) return Runs::kClient;
-  for (const std::string_view begin : {"bash_", "text_editor_", "memory_", "computer_"})
-    if (type.starts_with(begin)) return Runs::kClient;
-  return Runs::kUnknown;
-}
-
 // A namespace is as its tools are.
-Runs runs(const PeekedTool& tool) {
-  if (tool.type != "namespace") return runs_type(tool.type);
+Runs runs(ModelApi api, const PeekedTool& tool) {
+  if (api != ModelApi::kResponses || tool.type != "namespace") return runs_tool(api, tool.type);
   Runs out = Runs::kClient;
   for (const std::string& type : tool.inner) {
-    const Runs inner = runs_type(type);
+    const Runs inner = runs_tool(api, type);
     if (inner == Runs::kUnknown) return inner;
     if (inner == Runs::kProvider) out = inner;
   }
   return out;
+}
+
+std::string own_tools(ModelApi api) {
+  if (api == ModelApi::kMessages || api == ModelApi::kCountTokens)
+    return "\"custom\", or have an input_schema";
+  return "of the type \"function\"";
 }
 
 PolicyVerdict refused(PolicyRefusal::Why why, std::string member, std::string text) {
@@ -47,11 +34,11 @@ PolicyVerdict refused(PolicyRefusal::Why why, std::string member, std::string te
 
 // The list without those that the provider would run, as it was written otherwise; an empty list is
 // refused by some, so that is left out whole.
-std::optional<Splice> without_hosted(std::string_view body, const BodyPeek& peek) {
+std::optional<Splice> without_hosted(ModelApi api, std::string_view body, const BodyPeek& peek) {
   std::string list;
   std::size_t kept = 0;
   for (const PeekedTool& tool : peek.tools) {
-    if (runs(tool) == Runs::kProvider) continue;
+    if (runs(api, tool) == Runs::kProvider) continue;
     if (0 < kept++) list += ',';
     list += body.substr(tool.span.at, tool.span.size);
   }
@@ -80,7 +67,8 @@ PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek&
                        "\" is not this run's: ask for \"" + method.model + "\"");
   if (!peek.reaches.empty())
     return refused(Why::kNotAllowed, peek.reaches,
-                   peek.reaches + ": " + peek.reaches_how + " is not allowed in this run");
+                   peek.reaches + ": " + printable(peek.reaches_how, 200) +
+                       " is not allowed in this run: " + peek.reaches_instead);
   if (0 < peek.images && !access.image_tokens)
     return refused(Why::kNotAllowed, "messages",
                    "images: nobody has said what one costs with this model (image_tokens)");
@@ -89,15 +77,22 @@ PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek&
                    "the tier \"" + printable(peek.tier, 60) + "\" is not this run's");
   PolicyVerdict out;
   for (const PeekedTool& tool : peek.tools)
-    if (runs(tool) == Runs::kUnknown)
+    if (runs(api, tool) == Runs::kUnknown)
       return refused(Why::kNotAllowed, "tools",
                      "tools of the type \"" + printable(tool.type, 60) +
-                         "\": nobody knows what they cost or reach");
+                         "\": nobody knows what they cost or reach; an agent's own are " +
+                         own_tools(api));
+  for (const PeekedTool& tool : peek.found_tools)
+    if (runs(api, tool) != Runs::kClient)
+      return refused(Why::kNotAllowed, "input.tools",
+                     "tools of the type \"" + printable(tool.type, 60) +
+                         "\" among those that were found: only an agent's own are allowed, " +
+                         own_tools(api));
   const std::string& send_as = access.send_as.empty() ? method.model : access.send_as;
   if (send_as != peek.model)
     out.edits.push_back(
         {peek.model_at, json_quoted(send_as), "model", "the provider's name of it"});
-  if (auto edit = without_hosted(body, peek)) out.edits.push_back(*std::move(edit));
+  if (auto edit = without_hosted(api, body, peek)) out.edits.push_back(*std::move(edit));
   const bool counts = api == ModelApi::kChat || api == ModelApi::kCompletions;
   if (!peek.stream || !counts || !access.stream_usage || peek.include_usage == true) return out;
   out.usage_asked = true;

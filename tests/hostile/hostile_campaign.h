@@ -12,7 +12,7 @@ namespace proctor::testing {
 struct HostileAgent {
   std::string name;
   std::string script;                              // run by sh in the workspace
-  std::string outcome, termination = "completed";  // empty: it depends
+  std::string outcome, termination = "completed";  // empty: it depends, but it counts
   std::string violation{};                         // one that must be recorded
 };
 

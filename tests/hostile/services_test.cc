@@ -47,6 +47,8 @@ const std::vector<HostileAgent> kAgents = {
           "chmod u+w $f; echo exit 0 > $f; mv $f $f.old; done; mount -t tmpfs x /proctor; done 2> "
           "/dev/null"),
      kWrong},
+    // Also between the worker's opening it and the start of the check.
+    {"closes-the-workspace", side("while :; do chmod 000 /workspace $HOME; done 2> /dev/null"), ""},
     {"kills-all", side("while :; do kill -9 -1; kill -9 1 $PPID; done 2> /dev/null"), kWrong},
     {"kills-all-and-is-right",
      kFix + side("(while :; do kill -9 $PPID; done) 2> /dev/null & "

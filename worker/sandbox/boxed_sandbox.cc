@@ -11,6 +11,7 @@
 #include "worker/sandbox/exit_status.h"
 #include "worker/sandbox/memory_use.h"
 #include "worker/sandbox/suspension.h"
+#include "worker/sandbox/writable_places.h"
 
 namespace proctor {
 
@@ -48,6 +49,7 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
     outcome.end = ExecOutcome::End::kCancelled;
     return outcome;
   }
+  PROCTOR_CHECK_OK(open_writable_places(spec_));
   PROCTOR_TRY(const std::unique_ptr<Box> box, make_box(exec));
   Cgroup& group = box->group;
   Suspension suspension(group);

@@ -77,7 +77,9 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   // The root itself is a tmpfs of bwrap's: nothing to write there either.
   add({"--ro-bind", host.init.string(), kBubblewrapInitAt, "--remount-ro", "/"});
   // bwrap's own first process can be traced from inside, and with it the exit code be forged.
-  add({"--as-pid-1", "--chdir", kWorkspaceAt, "--", kBubblewrapInitAt});
+  // Where the workspace is closed meanwhile, init says so in the command's place: bwrap could not
+  // start it, which would be the host's fault.
+  add({"--as-pid-1", "--chdir", "/", "--", kBubblewrapInitAt, "--in", kWorkspaceAt});
   for (std::string& word : write_words(spec, {"/tmp", "/dev", "/run", "/home"}))
     a.push_back(std::move(word));
   add({"--"});

@@ -25,6 +25,7 @@
 #include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/runtime_files.h"
+#include "worker/sandbox/writable_places.h"
 
 namespace proctor {
 namespace {
@@ -159,6 +160,7 @@ class DockerSandbox final : public Sandbox {
     const Wakes wakes(cancel, spec_.hold.get());
     if (!wakes.valid()) return errno_error("eventfd", errno);
 
+    PROCTOR_CHECK_OK(open_writable_places(spec_));
     const std::size_t log_bytes = exec.outlives ? 2 * exec.output_max : 0;
     PROCTOR_TRY(const std::string id,
                 api_.create(container_config(spec_, image_, init_, options_.owner, exec.command,

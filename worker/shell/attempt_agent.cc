@@ -146,6 +146,7 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     disk_.go_on(left_program_->checkpoint.program->disk_free);
   }
   PROCTOR_TRY(AgentReport report, work_with(job));
+  PROCTOR_CHECK_OK(open_again(job.sandbox));
   agent_sandbox_ = std::move(report.sandbox);
   if (report.program) look_at_disk(*report.program);
   if (report.program && report.program->host_disk_full) disk_.seen_full();

@@ -29,6 +29,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   exec.output_max = limits::kCheckOutputBytes;
   const std::int64_t started = wall_now().raw();
   PROCTOR_TRY(const CheckEnd checked, run_served(check, results, name, evidence, exec));
+  PROCTOR_CHECK_OK(open_again(checked.ran_as));  // its services may have been the last
   if (!checked.never_ran.empty()) {
     PROCTOR_CHECK_OK(workspace_->whole(TreeMark::Look::kFolders));
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));

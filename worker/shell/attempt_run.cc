@@ -11,6 +11,7 @@
 #include "common/score/result_reader.h"
 #include "worker/agent/briefing.h"
 #include "worker/model/call_rules.h"
+#include "worker/sandbox/writable_places.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/glob.h"
@@ -288,14 +289,22 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, st
   return spec;
 }
 
+Status AttemptRun::open_again(const SandboxSpec& spec) const {
+  // Its volume under Docker is no folder of the spec.
+  if (workspace_) PROCTOR_CHECK_OK(open_to_owner(workspace_->dir()));
+  return open_writable_places(spec);
+}
+
 Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
                                         const SandboxSpec& spec, const ExecSpec& exec,
                                         std::stop_token cancel) {
+  PROCTOR_CHECK_OK(open_again(spec));
   PROCTOR_TRY(auto sandbox, engine.open(spec));
   watch_.sandbox_started();
   meter_.command_begins(phase, exec.timeout, engine.kind() == SandboxKind::kDocker);
   disk_.begin();
   Result<ExecOutcome> outcome = sandbox->run(exec, std::move(cancel));
+  if (outcome.ok()) PROCTOR_CHECK_OK(open_again(spec));
   if (outcome.ok()) look_at_disk(*outcome);
   if (outcome.ok())
     meter_.executed(phase, {outcome->wall, outcome->cpu, outcome->memory_peak});

@@ -80,7 +80,7 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(open, {"--remount-ro", "/dev"}));
     CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
     CHECK(has_run(argv, {"--ro-bind", "/host/empty", "/proc/scsi"}));
-    CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/workspace", "--", "/init"}));
+    CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/", "--", "/init", "--in", "/workspace"}));
     CHECK(has_run(argv, {"--write", "/workspace", "--", "/bin/sh", "-c", "make 'it'"}));
     CHECK(std::count(argv.begin(), argv.end(), "--bind") == 1);
     spec.network = true;

@@ -71,6 +71,14 @@ class Init {
 }  // namespace
 
 TEST_SUITE("sandbox init") {
+  TEST_CASE("a folder that cannot be entered is the command's failure, as a shell has it") {
+    const Init init;
+    const std::string here = init.mine().string();
+    CHECK(init.run({"--in", here}, "test \"$(pwd -P)\" = " + here + " && test $PWD = " + here) ==
+          0);
+    CHECK(init.run({"--in", here + "/none"}, "exit 0") == 126);
+    CHECK(init.run({"--in", here + "/none", "--write", here}, "exit 0") == 126);
+  }
   TEST_CASE("a command writes in the places named and nowhere else, whatever is mounted how") {
     if (landlock_version() < 2) {
       MESSAGE("not run: this kernel has no Landlock, or an old one");

@@ -1,5 +1,5 @@
 // The first process of every sandbox:
-//   init [--userspace] [--disk FOLDER] [--write PLACE]... -- PROGRAM ARGUMENT...
+//   init [--userspace] [--in FOLDER] [--disk FOLDER] [--write PLACE]... -- PROGRAM ARGUMENT...
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
 // boxed_process.h. When that end of the pipe has no reader left (the worker was killed) it ends,
 // and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
@@ -8,6 +8,8 @@
 // come from where the status goes. With --disk it looks four times a second whether the file system
 // of FOLDER is full, and says so in that code (full_disk.h), for the program may outlive whoever
 // else would look.
+// With --in the program runs in FOLDER, which a runtime would have to enter before there is anybody
+// whose failure it is that he cannot.
 // Where the kernel has Landlock the program has its scopes, and writes in those places alone
 // (landlock.h).
 // `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
@@ -19,6 +21,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -39,7 +42,7 @@
 namespace {
 
 constexpr int kStatusFd = 3, kGivenFd = 4;
-constexpr int kBadUse = 125, kCannotRun = 127, kKilled = 128 + SIGKILL;
+constexpr int kBadUse = 125, kCannotEnter = 126, kCannotRun = 127, kKilled = 128 + SIGKILL;
 
 constexpr int kPlacesMost = 256;
 constexpr int kLook = 250;  // ms between two looks at the disk
@@ -71,11 +74,26 @@ struct Places {
   int count;
 };
 
-[[noreturn]] void become(char** argv, char** envp, const sigset_t& before, const Places& writable) {
+void complain(const char* text) {
+  (void)!::write(STDERR_FILENO, text, ::strlen(text));
+}
+
+// As a shell says it.
+void enter(const char* folder) {
+  if (::chdir(folder) == 0 && ::setenv("PWD", folder, 1) == 0) return;
+  const char* const why = ::strerror(errno);
+  const char* const words[] = {"cd: ", folder, ": ", why, "\n"};
+  for (const char* word : words) complain(word);
+  ::_exit(kCannotEnter);
+}
+
+[[noreturn]] void become(char** argv, char** envp, const sigset_t& before, const Places& writable,
+                         const char* in) {
   ::setpgid(0, 0);  // what it signals as its group is not us
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   environ = envp;  // a name without '/' is looked for in its PATH
-  if (proctor::keep_within(writable.at, writable.count)) ::execvpe(argv[0], argv, envp);
+  if (in != nullptr) enter(in);
+  if (proctor::keep_within(writable.at, writable.count)) ::execvpe(argv[0], argv, environ);
   tell("exec-error", errno);
   ::_exit(kCannotRun);
 }
@@ -96,6 +114,7 @@ int main(int argc, char** argv, char** envp) {
   if (argc == 2 && ::strcmp(argv[1], "--lacks") == 0) return proctor::say_what_lacks(1);
   ::prctl(PR_SET_DUMPABLE, 0);
   const char* watched = nullptr;
+  const char* in = nullptr;
   bool userspace = false;
   if (1 < argc && ::strcmp(argv[1], "--userspace") == 0) {
     userspace = true;
@@ -116,6 +135,8 @@ int main(int argc, char** argv, char** envp) {
   for (; 4 < argc && ::strcmp(argv[1], "--") != 0; argv += 2, argc -= 2) {
     if (::strcmp(argv[1], "--disk") == 0) {
       watched = argv[2];
+    } else if (::strcmp(argv[1], "--in") == 0) {
+      in = argv[2];
     } else if (::strcmp(argv[1], "--write") == 0 && writable.count < kPlacesMost) {
       writable.at[writable.count++] = argv[2];
     } else {
@@ -133,7 +154,7 @@ int main(int argc, char** argv, char** envp) {
   tell("child-pid", 1);
   const pid_t child = ::fork();
   if (child < 0) return kBadUse;
-  if (child == 0) become(argv + 2, envp, before, writable);
+  if (child == 0) become(argv + 2, envp, before, writable, in);
   if (userspace) {
     proctor::close_all_given(kStatusFd);
     quiet = true;  // our exit code tells

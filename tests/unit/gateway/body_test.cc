@@ -106,12 +106,11 @@ TEST_SUITE("gateway body") {
     CHECK(peeked(ModelApi::kCompletions, R"({"n":2,"prompt":["a","b"],"model":"m"})").samples == 4);
     std::string many = "[\"a\"";
     for (int i = 0; i < 2'048; ++i) many += ",\"a\"";
-    for (const std::string& bad : {std::string("[1,[1]]"), std::string(R"([1,"a"])"),
-                                   std::string("{}"), std::string("7"), std::string("[null]"),
-                                   std::string("[[[1]]]"), std::string("[1.5]"), many + "]"}) {
+    for (const std::string& bad :
+         {std::string("[1,[1]]"), std::string(R"([1,"a"])"), std::string("{}"), std::string("7"),
+          std::string("[null]"), std::string("[[[1]]]"), std::string("[1.5]"), many + "]"}) {
       CAPTURE(bad.substr(0, 30));
-      CHECK_FALSE(
-          peek_body(ModelApi::kCompletions, R"({"model":"m","prompt":)" + bad + "}").ok());
+      CHECK_FALSE(peek_body(ModelApi::kCompletions, R"({"model":"m","prompt":)" + bad + "}").ok());
     }
     CHECK(peeked(ModelApi::kEmbeddings, R"({"model":"m","input":["a","b"]})").samples == 1);
   }

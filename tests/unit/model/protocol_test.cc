@@ -125,7 +125,8 @@ TEST_SUITE("model") {
     const Row rows[] = {
         {"[]", "expected {\"models\""},
         {R"({"models": {"a": {}}})", "one of url, program and cassette"},
-        {R"({"models": {"a": {"url": "https://h", "program": ["p"]}}})", "one of url, program and cassette"},
+        {R"({"models": {"a": {"url": "https://h", "program": ["p"]}}})",
+         "one of url, program and cassette"},
         {R"({"models": {"a": {"url": "ftp://h"}}})", "http:// or https://"},
         {R"({"models": {"a": {"url": "http://h/v1", "key_variable": "K"}}})", "https:// only"},
         {R"({"models": {"a": {"url": "http://127.0.0.1@h/v1", "key_variable": "K"}}})", "password"},

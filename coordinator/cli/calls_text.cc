@@ -46,6 +46,8 @@ std::string ended(const TracedCall& call) {
   std::string out = text_in(call.response, "settled");
   if (const std::string flag = text_in(call.response, "flag"); !flag.empty())
     out += " (" + flag + ")";
+  if (const auto over = call.response.find("overrun"); over != call.response.end() && *over == true)
+    out += ", overrun";
   if (0 < count_in(call.response, "replayed")) out += ", replayed";
   return printable(out, kWordBytes);
 }

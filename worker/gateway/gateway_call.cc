@@ -1,7 +1,6 @@
 #include "worker/gateway/gateway_call.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
@@ -34,17 +33,6 @@ void strike_out(std::string& text, const std::string& secret) {
   if (secret.empty()) return;
   for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))
     text.replace(at, secret.size(), "***");
-}
-
-milliseconds retry_after(const HttpFields& fields, std::uint32_t tries) {
-  constexpr milliseconds kSecond{1'000}, kMost{30'000};
-  milliseconds wait = kSecond * (1 << std::min<std::uint32_t>(tries, 5));
-  if (const std::string* said = find_field(fields, "retry-after")) {
-    std::uint32_t seconds = 0;
-    const auto read = std::from_chars(said->data(), said->data() + said->size(), seconds);
-    if (read.ec == std::errc()) wait = std::chrono::seconds(std::min(seconds, 3'600U));
-  }
-  return std::min(wait, kMost);
 }
 
 class Call {
@@ -238,12 +226,14 @@ class Call {
         r_.charged_micros = static_cast<std::uint64_t>(charged->charged.micros());
         r_.overrun = charged->overrun;
       }
+    if (r_.overrun) stop_overrun(s.actual);
     shared_.count([&](GatewaySums& sums) {
       (s.how == How::kReleased  ? sums.released
        : s.how == How::kUsage   ? sums.by_usage
        : s.how == How::kPartial ? sums.partial
                                 : sums.at_ceiling) += 1;
       sums.charged_micros += r_.charged_micros;
+      sums.overruns += r_.overrun ? 1 : 0;
       if (s.how == How::kCeiling) sums.ceiling_micros += r_.charged_micros;
       if (s.how != How::kUsage && s.how != How::kPartial) return;
       sums.input += s.actual.input_tokens;
@@ -252,6 +242,22 @@ class Call {
       sums.cache_written += s.actual.cache_write + s.actual.cache_write_long;
       sums.reasoning += s.actual.reasoning;
     });
+  }
+
+  // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
+  // would have the difference for nothing, call after call.
+  void stop_overrun(const Amount& billed) {
+    r_.why = "the provider billed " + std::to_string(billed.input_tokens) +
+             " tokens of input and " + std::to_string(billed.output_tokens) +
+             " of output, reserved were " + std::to_string(r_.ceiling.input) + " and " +
+             std::to_string(r_.output);
+    Refusal no{Cause::kFinal,
+               "call " + std::to_string(r_.number) +
+                   " cost more than its worst case, and nothing more is granted: " + r_.why};
+    no.code = "overrun";
+    shared_.say_final(no);
+    shared_.note("gateway.stopped", By::kHarness,
+                 Json{{"call", r_.number}, {"code", no.code}, {"why", printable(no.text, 500)}});
   }
 
   // ---- to the provider and back

@@ -39,6 +39,7 @@ Json sums_json(const GatewaySums& s) {
           {"by_usage", s.by_usage},
           {"at_ceiling", s.at_ceiling},
           {"partial", s.partial},
+          {"overruns", s.overruns},
           {"charged_micros", s.charged_micros},
           {"ceiling_micros", s.ceiling_micros},
           {"input_tokens", s.input},

@@ -1,6 +1,7 @@
 #include "worker/gateway/provider_answer.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace proctor {
 
@@ -107,6 +108,18 @@ bool ProviderAnswer::read_all(std::string& out, std::size_t most, SteadyClock::t
       return false;
     }
   }
+}
+
+std::chrono::milliseconds retry_after(const HttpFields& fields, std::uint32_t tries) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kSecond{1'000}, kMost{30'000};
+  milliseconds wait = kSecond * (1 << std::min<std::uint32_t>(tries, 5));
+  if (const std::string* said = find_field(fields, "retry-after")) {
+    std::uint32_t seconds = 0;
+    const auto read = std::from_chars(said->data(), said->data() + said->size(), seconds);
+    if (read.ec == std::errc()) wait = std::chrono::seconds(std::min(seconds, 3'600U));
+  }
+  return std::min(wait, kMost);
 }
 
 }  // namespace proctor

@@ -1,6 +1,7 @@
 #pragma once
 // Reading a provider's answer off its connection: bounded, by deadlines, whatever it sends.
 // Blocking; one thread.  Internal to this room.
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -39,5 +40,8 @@ class ProviderAnswer {
   bool whole_ = false;
   std::string why_;
 };
+
+// How long a provider without room wants to be left alone, after so many tries.
+std::chrono::milliseconds retry_after(const HttpFields& fields, std::uint32_t tries);
 
 }  // namespace proctor

@@ -230,6 +230,36 @@ TEST_SUITE("gateway session") {
     CHECK(scene.provider().heard().size() == 1);
   }
 
+  TEST_CASE("a bill above the worst case is told, and is the last of its run") {
+    struct Bill {
+      std::uint64_t input, output;
+    };
+    for (const Bill bill : {Bill{10, 5'000}, Bill{50'000, 10}}) {
+      CAPTURE(bill.input);
+      SessionScene scene(
+          {}, [&](const auto&, std::size_t) { return chat_answer("x", bill.input, bill.output); });
+      CHECK(scene.ask(kChat, chat(100)).status == 200);  // it is paid for, so it is delivered
+      const auto said = scene.events("model.response");
+      REQUIRE(said.size() == 1);
+      CHECK(said[0]["overrun"] == true);
+      CHECK(said[0]["usage"]["input_tokens"] == bill.input);
+      CHECK(said[0]["usage"]["output_tokens"] == bill.output);
+      CHECK(said[0]["why"].get<std::string>().find(std::to_string(bill.output)) !=
+            std::string::npos);
+      const auto stopped = scene.events("gateway.stopped");
+      REQUIRE(stopped.size() == 1);
+      CHECK(stopped[0]["code"] == "overrun");
+      const HttpAnswer next = scene.ask(kChat, chat(100));
+      CHECK(next.status == 401);
+      CHECK(next.json()["error"]["code"] == "overrun");
+      CHECK(next.head.find("x-should-retry: false") != std::string::npos);
+      CHECK(scene.provider().heard().size() == 1);
+      CHECK(scene.usage().overruns == 1);
+      scene.close();
+      CHECK(scene.events("gateway.closed")[0]["overruns"] == 1);
+    }
+  }
+
   TEST_CASE("embeddings and counting tokens have no output, and counting is free") {
     SessionScene scene({}, [](const auto&, std::size_t) {
       ProviderSays says;

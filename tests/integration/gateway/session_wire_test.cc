@@ -85,6 +85,27 @@ TEST_SUITE("gateway session") {
     CHECK(scene.events("model.refused").size() == 10);
   }
 
+  TEST_CASE("a reference to what the provider keeps goes no further, and the run goes on") {
+    SessionScene scene({}, [](const auto&, std::size_t) { return chat_answer("x", 1, 1); });
+    std::string many = R"({"id":"msg_0"})";
+    for (int i = 1; i < 20; ++i) many += R"(,{"id":"msg_0"})";
+    SessionScene::Shape shape;
+    shape.as = MethodGateway::As::kOpenaiResponses;
+    SessionScene responses(shape, never());
+    const HttpAnswer no = responses.ask("/v1/responses", R"({"model":"m","input":[)" + many + "]}");
+    CHECK(no.status == 400);
+    CHECK(no.json()["error"]["param"] == "input");
+    CHECK(no.json()["error"]["message"].get<std::string>().find("use one of message, ") !=
+          std::string::npos);
+    CHECK(responses.provider().heard().empty());
+    CHECK_FALSE(responses.stopped());
+    CHECK(scene
+              .ask(kChat,
+                   R"({"model":"m","messages":[{"content":[{"image_url":{"url":"data:x"}}]}]})")
+              .status == 400);
+    CHECK(scene.ask(kChat, chat(10)).status == 200);  // it was not final
+  }
+
   TEST_CASE("a body in chunks is one body, and the next request of the connection is the next") {
     SessionScene scene({}, never());
     const UniqueFd fd = scene.connect();

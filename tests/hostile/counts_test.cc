@@ -1,11 +1,14 @@
 // What the kernel counts by user, or for all of a host: one sandbox takes all of it that it can
 // have, and its neighbour does one ordinary thing with it.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
 
+#include "common/base/unique_fd.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/programs.h"
 #include "worker/sandbox/host_lack.h"
@@ -139,9 +142,56 @@ void check_noticed(const std::string& what, const std::string& name) {
   CHECK(lack(*bench).find(name) == std::string::npos);
 }
 
+// As whoever is shown the same file does, by a descriptor to read.
+class Locker {
+ public:
+  explicit Locker(const fs::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+    REQUIRE(fd_.valid());
+    REQUIRE(::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0);
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
 }  // namespace
 
 TEST_SUITE("counts") {
+  TEST_CASE("files that all sandboxes share and others have locked are known for what lacks") {
+    const auto bench = make_bench();
+    if (!bench || bench->userspace()) return;  // whose locks are its own
+    const fs::path tools = bench->scratch() / "tools";
+    REQUIRE(make_dirs(tools / "below").ok());
+    REQUIRE(write_file(tools / "below/compiler", "x", Durability::kLazy, 0755).ok());
+    SandboxSpec spec = bench->spec();
+    spec.mounts.push_back({tools, kProgramAt, false});
+    std::vector<fs::path> lockable = {tools, tools / "below/compiler"};
+    if (bench->engine().kind() == SandboxKind::kBubblewrap)
+      lockable.insert(lockable.end(), {"/usr", "/usr/bin/env"});
+    const auto lacking = [&](const std::set<HeldLock>& earlier = {}) {
+      const auto said =
+          host_lack(bench->engine(), spec, bench->scratch() / "lacks", std::stop_token(), earlier);
+      REQUIRE_MESSAGE(said.ok(), said.error().detail);
+      return *said;
+    };
+    for (const fs::path& file : lockable) {
+      CAPTURE(file.string());
+      const std::string name = "an unlocked " + file.string();
+      CHECK(lacking().find(name) == std::string::npos);
+      std::set<HeldLock> earlier;
+      {
+        const Locker locker(file);
+        CHECK(lacking().find(name) != std::string::npos);
+        earlier = locks_held();
+      }
+      CHECK(lacking().find(name) == std::string::npos);
+      CHECK(lacking(earlier).find(name) != std::string::npos);
+    }
+    const fs::path own = bench->scratch() / "own";  // which nobody else is shown
+    REQUIRE(write_file(own, "x", Durability::kLazy).ok());
+    const Locker locker(own);
+    CHECK(lacking().find("unlocked") == std::string::npos);
+  }
   TEST_CASE("inotify instances are each sandbox's own") {
     check_own("inotify");
   }

@@ -1,11 +1,14 @@
 // A check that does not pass while others hold all of what the kernel gives out by user is nobody's
 // failure: the attempt ends as the host's, and the run is judged by one that had what it needed.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <optional>
 #include <thread>
 
+#include "common/base/unique_fd.h"
 #include "tests/hostile/hostile_campaign.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "worker/selftest/attack_program.h"
@@ -65,7 +68,8 @@ void show_gate(const CampaignScene& scene) {
   scene.edit(scene.contract(), image ? "environment:\n" : "environment: {}\n", with);
 }
 
-enum class Others { kTakeNothing, kTakeAll };
+enum class Others { kTakeNothing, kTakeAll, kLock };
+constexpr const char* kLocked = "/usr/bin/env";  // shown to every sandbox that has no image
 
 std::string outcome_beside(Others others, const std::string& contract, const std::string& agent) {
   const auto kind = make_kind();
@@ -80,6 +84,11 @@ std::string outcome_beside(Others others, const std::string& contract, const std
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   std::optional<Taker> taker;
   if (others == Others::kTakeAll) taker.emplace(*bench);
+  UniqueFd locked;
+  if (others == Others::kLock) {
+    locked.reset(::open(kLocked, O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(locked.get(), LOCK_EX | LOCK_NB) == 0);
+  }
   scene->open_gate();
   REQUIRE_MESSAGE(campaign.wait(std::chrono::seconds(170)).has_value(), scene->said());
   const Json report = must(parse_json(scene->run("report", {"--json"}).out));
@@ -89,7 +98,8 @@ std::string outcome_beside(Others others, const std::string& contract, const std
                   "attempt-1/report.json")));
   MESSAGE(own["termination"].dump());
   const std::string outcome = report["runs"][0]["outcome"];
-  CHECK(contains(own["termination"].dump(), "pages in pipes") == (outcome == "invalid"));
+  const std::string lacked = others == Others::kLock ? kLocked : "pages in pipes";
+  CHECK(contains(own["termination"].dump(), lacked) == (outcome == "invalid"));
   return outcome;
 }
 
@@ -114,5 +124,17 @@ TEST_SUITE("hostile") {
         "setup:\n  - {command: \"" + setup + " test -e ready\", timeout: 100s}\n" + kChecks,
         "true\n");
     if (beside != "not run") CHECK(beside == "invalid");
+  }
+
+  TEST_CASE("a check that wants a lock which a neighbour has on what all share is not judged") {
+    const auto kind = make_kind();
+    if (!kind || !kind->image().empty()) return;  // an image's files are each container's own
+    const std::string checks = "checks:\n  - {id: sums, command: 'flock -n " +
+                               std::string(kLocked) +
+                               " sh tests/t.sh', timeout: 20s}\npolicy:\n  wall: 100s\n";
+    const std::string right = wait_for_gate() + "echo 'echo $(($1 + $2))' > calc.sh\n";
+    CHECK(outcome_beside(Others::kTakeNothing, checks, right) == "success");
+    CHECK(outcome_beside(Others::kLock, checks, right) == "invalid");
+    CHECK(outcome_beside(Others::kTakeNothing, checks, wait_for_gate()) == "failure");
   }
 }

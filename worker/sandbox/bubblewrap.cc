@@ -11,6 +11,7 @@
 #include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/cgroup.h"
+#include "worker/sandbox/devices.h"
 #include "worker/sandbox/lean_host.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/open_files.h"
@@ -212,6 +213,15 @@ class BubblewrapEngine final : public SandboxEngine {
             {"network", "namespace"},
             {"user_counts", shared_->counts.works() ? "namespace" : "none"},
             {"seccomp", "filter"}};
+  }
+
+  std::vector<fs::path> shared_places() const override {
+    const HostView& v = shared_->view;
+    std::vector<fs::path> out = {v.etc, v.init, v.empty};
+    out.insert(out.end(), v.dirs.begin(), v.dirs.end());
+    out.insert(out.end(), v.etc_shown.begin(), v.etc_shown.end());
+    for (const Device& device : kDevices) out.push_back(fs::path("/dev") / device.name);
+    return out;
   }
 
   Status clean_up(const std::set<std::string>&) override {

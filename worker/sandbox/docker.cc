@@ -350,6 +350,8 @@ class DockerEngine final : public SandboxEngine {
 
   std::map<std::string, std::string> enforcement() const override { return limits_; }
 
+  std::vector<fs::path> shared_places() const override { return {files_.path() / "init"}; }
+
   Status clean_up(const std::set<std::string>& keep) override {
     // What still runs has its init mounted: the folder's name is nobody's any more.
     remove_stale_docker_folders();

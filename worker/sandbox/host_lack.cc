@@ -8,6 +8,7 @@
 #include <array>
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/image_rules.h"
@@ -60,10 +61,31 @@ std::string ask_in_child() {
   return out;
 }
 
+// That is how this host is.
+const std::set<HeldLock>& locks_before() {
+  static const std::set<HeldLock> before = locks_held();
+  return before;
+}
+
+// What another's command may have found locked, now or before it began, of what all are shown.
+void add_locked(const SandboxEngine& engine, const SandboxSpec& like,
+                const std::set<HeldLock>& earlier, std::string& out) {
+  std::set<HeldLock> locks = locks_held();
+  locks.insert(earlier.begin(), earlier.end());
+  for (const HeldLock& before : locks_before()) locks.erase(before);
+  if (locks.empty()) return;
+  std::vector<fs::path> places = engine.shared_places();
+  for (const SandboxMount& mount : like.mounts)
+    if (!mount.writable) places.push_back(mount.host);
+  for (const fs::path& path : locked_among(places, locks))
+    out.append(out.empty() ? "" : ", ").append("an unlocked ").append(printable(path.string()));
+}
+
 }  // namespace
 
 Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
-                              const fs::path& scratch, std::stop_token cancel) {
+                              const fs::path& scratch, std::stop_token cancel,
+                              const std::set<HeldLock>& earlier) {
   const SandboxKind kind = engine.kind();
   // One runs nothing, and the other has a kernel of its own.
   if (kind == SandboxKind::kNull || engine.enforcement().contains("kernel")) return std::string();
@@ -93,10 +115,13 @@ Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
     return Error{Errc::kUnavailable, "an empty command did not succeed in a sandbox of this host"};
   PROCTOR_TRY(const std::string said, read_file(exec.stdout_file, kSaidMost));
   PROCTOR_CHECK_OK(remove_tree(scratch));
-  return listed(said, host_lack_before());
+  std::string out = listed(said, host_lack_before());
+  add_locked(engine, like, earlier, out);
+  return out;
 }
 
 const std::string& host_lack_before() {
+  (void)locks_before();
   static const std::string before = [] {
     std::string said = ask_in_child();
     if (!said.empty()) log::warn("this host has no more of: " + listed(said, ""));

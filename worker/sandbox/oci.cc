@@ -248,6 +248,9 @@ class OciEngine final : public SandboxEngine {
             {"seccomp", "filter"}};
   }
 
+  // The image lies below an overlay of each container, whose inodes are its own.
+  std::vector<fs::path> shared_places() const override { return {shared_->etc(), shared_->init()}; }
+
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
     remove_left_folders(kFolderPrefix);

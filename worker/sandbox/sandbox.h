@@ -149,6 +149,8 @@ class SandboxEngine {
   virtual Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec, const LeftCommand& left);
   // Which limits the kernel enforces here, for the manifest: {"memory":"cgroup1", ...}.
   virtual std::map<std::string, std::string> enforcement() const = 0;
+  // Files of this host, and folders with all below, that every sandbox is shown as they are.
+  virtual std::vector<fs::path> shared_places() const { return {}; }
   // Removes what earlier lives of this owner left (by label), but for commands of these names.
   virtual Status clean_up(const std::set<std::string>& keep = {}) = 0;
 };

@@ -27,6 +27,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   exec.stdout_file = evidence / kStdoutFile;
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
+  locked_before_ = locks_held();  // nothing of this run's lives
   const std::int64_t started = wall_now().raw();
   PROCTOR_TRY(const CheckEnd checked, run_served(check, results, name, evidence, exec));
   PROCTOR_CHECK_OK(open_again(checked.ran_as));  // its services may have been the last
@@ -112,7 +113,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
 
 Status AttemptRun::had_all(SandboxEngine& engine, const SandboxSpec& ran_as) {
   if (watch_.token().stop_requested()) return ok_status();
-  auto lack = host_lack(engine, ran_as, dir_ / "lacks", watch_.token());
+  auto lack = host_lack(engine, ran_as, dir_ / "lacks", watch_.token(), locked_before_);
   if (!lack.ok()) return in_context("what this host has", std::move(lack).error());
   if (lack->empty()) return ok_status();
   return Error{Errc::kUnavailable,

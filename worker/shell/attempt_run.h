@@ -22,6 +22,7 @@
 #include "worker/core/run_lifecycle.h"
 #include "worker/gateway/gateway_session.h"
 #include "worker/model/model.h"
+#include "worker/sandbox/held_locks.h"
 #include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
@@ -281,6 +282,7 @@ class AttemptRun {
   SandboxEngine* method_engine_ = nullptr;  // where the method has an image of its own
   Snapshot snapshot_;
   std::unique_ptr<Workspace> workspace_;  // of the present room
+  std::set<HeldLock> locked_before_;      // when the present step or check began
   // The agent's, from its end until a later life would do without.
   std::unique_ptr<Sandbox> agent_sandbox_;
   std::optional<Error> unreadable_;  // what the agent left, and why

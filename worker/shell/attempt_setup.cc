@@ -146,6 +146,7 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   exec.timeout = step.timeout;
   exec.stdout_file = setup_output(c, kSetupOut);
   exec.stderr_file = setup_output(c, kSetupErr);
+  locked_before_ = locks_held();  // nothing of this run's lives
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
   const std::vector<std::string> refused = network->close();

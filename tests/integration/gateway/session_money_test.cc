@@ -260,6 +260,21 @@ TEST_SUITE("gateway session") {
     }
   }
 
+  TEST_CASE("a bill that is above its worst case by its prices says where to look") {
+    SessionScene scene({}, [](const auto&, std::size_t) {
+      // All that was reserved, written into a cache that has no price and was not asked for.
+      ProviderSays says = chat_answer("x", 90, 100);
+      Json body = Json::parse(says.body);
+      body["usage"]["prompt_tokens_details"]["cache_write_tokens"] = 90;
+      says.body = body.dump();
+      return says;
+    });
+    CHECK(scene.ask(kChat, chat(100)).status == 200);
+    const auto stopped = scene.events("gateway.stopped");
+    REQUIRE(stopped.size() == 1);
+    CHECK(stopped[0]["why"].get<std::string>().find("cache_write_token") != std::string::npos);
+  }
+
   TEST_CASE("embeddings and counting tokens have no output, and counting is free") {
     SessionScene scene({}, [](const auto&, std::size_t) {
       ProviderSays says;

@@ -87,8 +87,8 @@ class Verifier {
       if (entry.folder) {
         // A check that never wrote anything has an empty folder, and so had an agent or a setup
         // that never began before such folders were removed: they hold no evidence.
-        const bool ours = entry.path.starts_with(kAcceptanceDir) || entry.path == "agent" ||
-                          entry.path == "setup-agent" || entry.path == "setup-acceptance";
+        const bool ours = entry.path == "agent" || entry.path == "setup-agent" ||
+                          entry.path == "setup-acceptance" || is_of_check(entry.path);
         if (!folders.contains(entry.path) && !ours)
           problem(entry.path, "a folder that the report does not know");
         continue;
@@ -102,6 +102,15 @@ class Verifier {
       listed.erase(it);
     }
     for (const auto& [path, file] : listed) problem(path, "missing");
+  }
+
+  // The folder of all checks, of one, or of one's services.
+  bool is_of_check(std::string_view path) const {
+    if (path == kAcceptanceDir) return true;
+    return std::ranges::any_of(report().checks, [&](const CheckReport& check) {
+      const std::string own = std::string(kAcceptanceDir) + "/" + check_dir_name(check.id);
+      return path == own || path == own + "/services";
+    });
   }
 
   void check_file(const EvidenceFile& claimed) {

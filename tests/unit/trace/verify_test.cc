@@ -62,6 +62,13 @@ TEST_SUITE("trace") {
     CHECK(s.problems() == std::vector<std::string>{});
     REQUIRE(make_dirs(s.dir / "other").ok());
     CHECK(mentions(s.problems(), "a folder that the report does not know"));
+    fs::remove(s.dir / "other");
+    for (const char* planted : {"acceptance/build/deep", "acceptance/none", "acceptance-more"}) {
+      REQUIRE(make_dirs(s.dir / planted).ok());
+      CHECK(mentions(s.problems(), std::string(planted) + ": a folder that the report"));
+      fs::remove(s.dir / planted);
+    }
+    CHECK(s.problems().empty());
   }
 
   TEST_CASE("a changed byte is found in every file") {

@@ -51,6 +51,10 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   if (const Status raised = apply_raises(view, state.raises); !raised.ok())
     tally.problem("journal", raised.error().detail);
+  const fs::path registered = frozen.folder.registration();
+  PROCTOR_TRY(const std::string written, read_file(registered, limits::kConfigFileBytes * 16));
+  if (written != to_json(frozen.registration))
+    tally.problem(registered.string(), "not as it was written: it has other bytes");
   MoneyAudit money(
       view, frozen.campaign.cost_model, state,
       [&](const std::string& where, const std::string& what) { tally.problem(where, what); });

@@ -124,6 +124,19 @@ TEST_SUITE("campaign") {
     finds(scene, "its report is of run add/noop/r1");
   }
 
+  TEST_CASE("verify finds a registration that has other bytes than were written") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path file = scene.folder() / "registration.json";
+    const std::string whole = scene.read(file);
+    for (const std::string& changed : {whole + "\n", " " + whole}) {
+      scene.write(file, changed);
+      finds(scene, "not as it was written");
+    }
+    scene.write(file, whole);
+    finds_nothing(scene);
+  }
+
   TEST_CASE("verify finds a run directory of another replicate") {
     CampaignShape shape = small();
     shape.methods = {"reference"};

@@ -16,7 +16,7 @@ namespace proctor {
 // Sums over all calls, for the trace.
 struct GatewaySums {
   std::uint64_t calls = 0, refused = 0, released = 0, by_usage = 0, at_ceiling = 0, partial = 0;
-  std::uint64_t overruns = 0;  // billed above what was reserved
+  std::uint64_t overruns = 0;                            // billed above what was reserved
   std::uint64_t charged_micros = 0, ceiling_micros = 0;  // the second: of those at their ceiling
   std::uint64_t input = 0, output = 0, cache_read = 0, cache_written = 0, reasoning = 0;
   std::uint64_t waited_ms = 0, clamped = 0, clients_gone = 0, wrong_tokens = 0, unknown_routes = 0;

@@ -3,13 +3,10 @@
 #include <utility>
 
 namespace proctor {
-namespace {
 
-Error wrong(std::string_view member, std::string_view expected) {
+Error wrong_member(std::string_view member, std::string_view expected) {
   return Error{Errc::kInvalid, std::string(member) + ": expected " + std::string(expected)};
 }
-
-}  // namespace
 
 // ---- what the request is made of: each part of a type that is known (body_shapes.h)
 Status BodyParts::read(const JsonMember& m) {
@@ -46,7 +43,7 @@ Status BodyParts::inputs(const JsonMember& m) {
 Result<std::vector<JsonSpan>> BodyParts::listed(JsonSpan list, const std::string& where) {
   PROCTOR_TRY(auto elements, text_.elements(list));
   out_.items += elements.size();
-  if (JsonText::kElementsMax < out_.items) return wrong(where, "fewer parts");
+  if (JsonText::kElementsMax < out_.items) return wrong_member(where, "fewer parts");
   return elements;
 }
 
@@ -92,7 +89,7 @@ Status BodyParts::message(JsonSpan e, const std::string& where) {
 
 Status BodyParts::content(const JsonMember* m, const std::string& where, std::size_t depth) {
   if (m == nullptr || is_null(*m) || text_.kind(m->value) == '"') return ok_status();
-  if (depth == 0) return wrong(where, "parts nested less deep");
+  if (depth == 0) return wrong_member(where, "parts nested less deep");
   if (text_.kind(m->value) != '[') {
     refuse(where, "what is neither a text nor a list of parts", "send a text or a list");
     return ok_status();
@@ -153,7 +150,7 @@ Status BodyParts::inside(const ShapeRule& rule, const Members& members, const st
     }
     case Inside::kTools: {
       const JsonMember& list = *find_member(members, rule.needs);
-      if (text_.kind(list.value) != '[') return wrong(where + ".tools", "a list");
+      if (text_.kind(list.value) != '[') return wrong_member(where + ".tools", "a list");
       PROCTOR_TRY(const auto elements, listed(list.value, where));
       out_.tool_bytes += list.value.size;
       for (const JsonSpan& e : elements) {

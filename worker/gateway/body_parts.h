@@ -11,6 +11,9 @@
 
 namespace proctor {
 
+// kInvalid: of a member that is not what its API has there.
+Error wrong_member(std::string_view member, std::string_view expected);
+
 class BodyParts {
  public:
   // `text` and `out` outlive this.

@@ -9,10 +9,6 @@
 namespace proctor {
 namespace {
 
-Error wrong(std::string_view member, std::string_view expected) {
-  return Error{Errc::kInvalid, std::string(member) + ": expected " + std::string(expected)};
-}
-
 using Members = std::vector<JsonMember>;
 
 class Peeker {
@@ -28,7 +24,7 @@ class Peeker {
     for (const JsonMember& m : members) PROCTOR_CHECK_OK(member(m));
     for (std::size_t i = 0; i < members.size(); ++i)
       if (members[i].key == "tools") out_.tools_member = whole_member(members, i);
-    if (out_.model.empty()) return wrong("model", "the name of one");
+    if (out_.model.empty()) return wrong_member("model", "the name of one");
     out_.samples *= prompts_;
     out_.tool_bytes += parts_.references() * largest_tool_;
     std::ranges::sort(out_.cuts);
@@ -79,7 +75,7 @@ class Peeker {
 
   Status read_model(const JsonMember& m) {
     const auto name = text_.text(m.value);
-    if (!name || name->empty()) return wrong("model", "the name of one");
+    if (!name || name->empty()) return wrong_member("model", "the name of one");
     out_.model = *name;
     out_.model_at = m.value;
     return ok_status();
@@ -87,21 +83,22 @@ class Peeker {
   Status flag(const JsonMember& m, bool& out) {
     if (is_null(m)) return ok_status();
     const auto said = text_.flag(m.value);
-    if (!said) return wrong(m.key, "true or false");
+    if (!said) return wrong_member(m.key, "true or false");
     out = *said;
     return ok_status();
   }
   Result<std::uint64_t> count(const JsonMember& m, std::uint64_t least) {
     const auto n = text_.count(m.value);
     if (!n || *n < least)
-      return wrong(m.key, "a whole number of at least " + std::to_string(least) +
-                              ", without sign, point or exponent");
+      return wrong_member(m.key, "a whole number of at least " + std::to_string(least) +
+                                     ", without sign, point or exponent");
     return *n;
   }
   Status limit(const JsonMember& m) {
-    if (is_null(m)) return wrong(m.key, "a number, or no such member");
+    if (is_null(m)) return wrong_member(m.key, "a number, or no such member");
     PROCTOR_TRY(const std::uint64_t n, count(m, 1));
-    if (out_.limit) return wrong(m.key, "one limit of the output, not " + out_.limit_key + " too");
+    if (out_.limit)
+      return wrong_member(m.key, "one limit of the output, not " + out_.limit_key + " too");
     out_.limit = n;
     out_.limit_key = m.key;
     out_.limit_at = m.value;
@@ -111,28 +108,28 @@ class Peeker {
     constexpr std::uint64_t kMost = 16;
     if (is_null(m)) return ok_status();
     PROCTOR_TRY(const std::uint64_t n, count(m, 1));
-    if (kMost < n) return wrong(m.key, "at most 16");
+    if (kMost < n) return wrong_member(m.key, "at most 16");
     out_.samples = std::max(out_.samples, n);
     return ok_status();
   }
   Status tier(const JsonMember& m) {
     if (is_null(m)) return ok_status();
     const auto word = text_.text(m.value);
-    if (!word) return wrong(m.key, "a word");
+    if (!word) return wrong_member(m.key, "a word");
     if (*word != "auto" && *word != "default" && *word != "standard" && *word != "standard_only")
       out_.tier = *word;
     return ok_status();
   }
   Status stream_options(const JsonMember& m) {
-    if (is_null(m)) return wrong(m.key, "a mapping, or no such member");
-    if (text_.kind(m.value) != '{') return wrong(m.key, "a mapping");
+    if (is_null(m)) return wrong_member(m.key, "a mapping, or no such member");
+    if (text_.kind(m.value) != '{') return wrong_member(m.key, "a mapping");
     out_.stream_options_at = m.value;
     PROCTOR_TRY(const Members members, text_.members(m.value));
     out_.stream_options_empty = members.empty();
     const JsonMember* usage = find_member(members, "include_usage");
     if (usage == nullptr) return ok_status();
     const auto said = text_.flag(usage->value);
-    if (!said) return wrong("stream_options.include_usage", "true or false");
+    if (!said) return wrong_member("stream_options.include_usage", "true or false");
     out_.include_usage = *said;
     out_.include_usage_at = usage->value;
     return ok_status();
@@ -148,7 +145,7 @@ class Peeker {
 
   Status tools(const JsonMember& m) {
     if (is_null(m)) return ok_status();
-    if (text_.kind(m.value) != '[') return wrong(m.key, "a list");
+    if (text_.kind(m.value) != '[') return wrong_member(m.key, "a list");
     PROCTOR_TRY(const auto elements, text_.elements(m.value));
     out_.items += elements.size();
     out_.tool_bytes += m.value.size;
@@ -168,7 +165,8 @@ class Peeker {
     constexpr std::uint64_t kMost = 2'048;
     ++out_.items;
     if (is_null(m) || text_.kind(m.value) == '"') return ok_status();
-    if (text_.kind(m.value) != '[') return wrong(m.key, "a text, a list of them, or token ids");
+    if (text_.kind(m.value) != '[')
+      return wrong_member(m.key, "a text, a list of them, or token ids");
     PROCTOR_TRY(const auto elements, text_.elements(m.value));
     parts_.cut(m.value, elements);
     std::uint64_t ids = 0;
@@ -179,14 +177,15 @@ class Peeker {
       } else if (kind == '[') {
         PROCTOR_TRY(const auto tokens, text_.elements(e));
         for (const JsonSpan& token : tokens)
-          if (!text_.count(token)) return wrong(m.key, "token ids in the lists of its list");
+          if (!text_.count(token)) return wrong_member(m.key, "token ids in the lists of its list");
       } else if (kind != '"') {
-        return wrong(m.key, "a text, a list of them, or token ids");
+        return wrong_member(m.key, "a text, a list of them, or token ids");
       }
     }
-    if (0 < ids && ids < elements.size()) return wrong(m.key, "token ids or prompts, not both");
+    if (0 < ids && ids < elements.size())
+      return wrong_member(m.key, "token ids or prompts, not both");
     if (0 < ids || elements.empty()) return ok_status();
-    if (kMost < elements.size()) return wrong(m.key, "at most 2048 prompts");
+    if (kMost < elements.size()) return wrong_member(m.key, "at most 2048 prompts");
     out_.items += elements.size();
     prompts_ = elements.size();
     return ok_status();
@@ -210,7 +209,7 @@ class Peeker {
   }
 
   Status modalities(const JsonMember& m) {
-    if (text_.kind(m.value) != '[') return wrong(m.key, "a list");
+    if (text_.kind(m.value) != '[') return wrong_member(m.key, "a list");
     PROCTOR_TRY(const auto elements, text_.elements(m.value));
     for (const JsonSpan& e : elements)
       if (text_.text(e) != "text")

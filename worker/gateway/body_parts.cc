@@ -114,9 +114,9 @@ Status BodyParts::item(JsonSpan e, const std::string& where) {
 }
 
 Status BodyParts::shape(JsonSpan e, const std::string& where, Level level, std::size_t depth) {
-  const std::string known = "use one of " + shape_types(api_, level);
+  const auto known = [&] { return "use one of " + shape_types(api_, level); };
   if (text_.kind(e) != '{') {
-    refuse(where, "a part that is no object", known);
+    refuse(where, "a part that is no object", known());
     return ok_status();
   }
   PROCTOR_TRY(const Members members, text_.members(e));
@@ -124,7 +124,7 @@ Status BodyParts::shape(JsonSpan e, const std::string& where, Level level, std::
   const std::string word = type == nullptr ? "" : text_.text(type->value).value_or("");
   const ShapeRule* rule = shape_rule(api_, level, word);
   if (rule == nullptr) {
-    refuse(where, word.empty() ? "a part without a type" : "a part of type " + word, known);
+    refuse(where, word.empty() ? "a part without a type" : "a part of type " + word, known());
     return ok_status();
   }
   result(members);

@@ -30,7 +30,7 @@ const SegmentReader* ModelCallAudit::reader() {
 void ModelCallAudit::on(const Event& event, std::uint64_t line) {
   if (event.type == "gateway.open") {
     open_.clear();
-    charged_ = answered_ = 0;
+    charged_ = 0;
     all_listed_ = true;
     in_pieces_ = event.payload.value("pieces", Json(false)) == true;
   }
@@ -76,7 +76,6 @@ void ModelCallAudit::response(const Json& p, std::uint64_t line) {
   if (open_.erase(count_in(p, "call")) == 0)
     problem_(kEventsFile, "an answer to a call that was not made", line);
   charged_ += count_in(p, "charged_micros");
-  ++answered_;
   if (!in_pieces_ || p.value("kept", Json(false)) != true) return;
   const std::string stored = text_in(p, "stored_digest");
   const std::string piece = stored.empty() ? text_in(p, "digest") : stored;

@@ -34,7 +34,7 @@ class ModelCallAudit {
   std::optional<SegmentReader> reader_;
   bool unreadable_ = false;
   std::set<std::uint64_t> open_;  // requests without an answer yet
-  std::uint64_t charged_ = 0, answered_ = 0, hashed_ = 0;
+  std::uint64_t charged_ = 0, hashed_ = 0;
   // Workers of before kept each text in a file of its own, which the report lists.
   bool in_pieces_ = false;
   bool all_listed_ = true;  // no call of this session is without an event of its own

@@ -26,18 +26,8 @@ std::string part(std::uint64_t of, std::uint64_t all) {
 
 ModelUse operator+(const ModelUse& a, const ModelUse& b) {
   ModelUse out = a;
-  out.calls += b.calls;
-  out.input += b.input;
-  out.cached += b.cached;
-  out.cache_written += b.cache_written;
-  out.output += b.output;
-  out.reasoning += b.reasoning;
-  out.replayed += b.replayed;
-  out.refused += b.refused;
-  out.ceiling_calls += b.ceiling_calls;
+  for (const auto& [name, count] : kModelCounts) out.*count += b.*count;
   out.at_ceiling = a.at_ceiling + b.at_ceiling;
-  out.waited_ms += b.waited_ms;
-  out.clamped += b.clamped;
   return out;
 }
 
@@ -62,28 +52,21 @@ std::span<const char* const> model_use_columns() {
   return kColumns;
 }
 
+// The money stands behind the calls that it was charged for.
 void append_model_use(std::vector<std::string>& cells, const ModelUse& u) {
-  for (const std::uint64_t n : {u.calls, u.input, u.cached, u.cache_written, u.output, u.reasoning,
-                                u.replayed, u.refused, u.ceiling_calls})
-    cells.push_back(std::to_string(n));
-  cells.push_back(format_usd_exact(u.at_ceiling));
-  cells.push_back(std::to_string(u.waited_ms));
-  cells.push_back(std::to_string(u.clamped));
+  for (const auto& [name, count] : kModelCounts) {
+    cells.push_back(std::to_string(u.*count));
+    if (count == &ModelUse::ceiling_calls) cells.push_back(format_usd_exact(u.at_ceiling));
+  }
 }
 
 aggregate::Ordered aggregate::model_use_json(const ModelUse& u) {
-  return {{"calls", u.calls},
-          {"input_tokens", u.input},
-          {"cached_input_tokens", u.cached},
-          {"cache_written_tokens", u.cache_written},
-          {"output_tokens", u.output},
-          {"reasoning_tokens", u.reasoning},
-          {"replayed_calls", u.replayed},
-          {"refused_calls", u.refused},
-          {"ceiling_calls", u.ceiling_calls},
-          {"at_ceiling", money_json(u.at_ceiling)},
-          {"waited_ms", u.waited_ms},
-          {"clamped_calls", u.clamped}};
+  Ordered out;
+  for (const auto& [name, count] : kModelCounts) {
+    out[name] = u.*count;
+    if (count == &ModelUse::ceiling_calls) out["at_ceiling"] = money_json(u.at_ceiling);
+  }
+  return out;
 }
 
 void append_model_table(std::string& out, const CampaignReport& report) {

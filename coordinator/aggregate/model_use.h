@@ -1,8 +1,10 @@
 #pragma once
 // What runs used of models: tokens by kind, calls, and what the gateway did with them.  Pure.
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/money.h"
@@ -22,6 +24,19 @@ struct ModelUse {
   std::uint64_t clamped = 0;    // calls whose limit of output was lowered
   bool any() const { return 0 < calls || 0 < refused; }
 };
+// All but the money, by their names in JSON and in their order wherever they are shown.
+inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 11> kModelCounts{
+    {{"calls", &ModelUse::calls},
+     {"input_tokens", &ModelUse::input},
+     {"cached_input_tokens", &ModelUse::cached},
+     {"cache_written_tokens", &ModelUse::cache_written},
+     {"output_tokens", &ModelUse::output},
+     {"reasoning_tokens", &ModelUse::reasoning},
+     {"replayed_calls", &ModelUse::replayed},
+     {"refused_calls", &ModelUse::refused},
+     {"ceiling_calls", &ModelUse::ceiling_calls},
+     {"waited_ms", &ModelUse::waited_ms},
+     {"clamped_calls", &ModelUse::clamped}}};
 ModelUse operator+(const ModelUse& a, const ModelUse& b);
 ModelUse model_use_of(const Usage& usage);
 

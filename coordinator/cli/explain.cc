@@ -259,18 +259,8 @@ Json attempt_json(const AttemptRecord& a) {
   out["infrastructure"] = a.core.infrastructure;
   out["metered_calls"] = a.core.usage.model_calls;
   const ModelUse u = model_use_of(a.core.usage);
-  out["model_use"] = {{"calls", u.calls},
-                      {"input_tokens", u.input},
-                      {"cached_input_tokens", u.cached},
-                      {"cache_written_tokens", u.cache_written},
-                      {"output_tokens", u.output},
-                      {"reasoning_tokens", u.reasoning},
-                      {"replayed_calls", u.replayed},
-                      {"refused_calls", u.refused},
-                      {"ceiling_calls", u.ceiling_calls},
-                      {"ceiling_micro_usd", u.at_ceiling.micros()},
-                      {"waited_ms", u.waited_ms},
-                      {"clamped_calls", u.clamped}};
+  for (const auto& [name, count] : kModelCounts) out["model_use"][name] = u.*count;
+  out["model_use"]["ceiling_micro_usd"] = u.at_ceiling.micros();
   out["self_reported"] = {{"micro_usd", self_reported_cost(a.core.usage).total().micros()},
                           {"calls", a.core.usage.reported_calls},
                           {"tokens", a.core.usage.reported_tokens}};

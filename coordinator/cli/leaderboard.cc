@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
-#include "coordinator/journal/journal_reader.h"
 #include "coordinator/page/leaderboard_page.h"
 
 namespace proctor::cli {
@@ -27,12 +26,7 @@ struct ReadCampaign {
 Result<ReadCampaign> read_campaign(const std::string& folder) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(CampaignReport report, read_report(frozen));
-  std::error_code ec;
-  if (fs::exists(frozen.folder.journal(), ec)) {
-    PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
-    PROCTOR_TRY(const std::optional<Digest> head, journal.head());
-    if (head) report.journal_head = head->hex();
-  }
+  PROCTOR_TRY(report.journal_head, journal_head_of(frozen));
   return ReadCampaign{std::move(frozen), std::move(report)};
 }
 

@@ -6,7 +6,6 @@
 #include "coordinator/aggregate/campaign_merge.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
-#include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
 namespace {
@@ -16,14 +15,6 @@ struct MergeArgs {
   bool json = false, csv = false, runs = false;
 };
 
-Result<std::string> head_of(const FrozenCampaign& frozen) {
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec)) return std::string();
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
-  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
-  return head ? head->hex() : std::string();
-}
-
 Result<std::string> merge(const MergeArgs& args) {
   std::vector<FrozenCampaign> frozen;
   std::vector<ReportInput> inputs;
@@ -31,7 +22,7 @@ Result<std::string> merge(const MergeArgs& args) {
   for (const std::string& folder : args.folders) {
     PROCTOR_TRY(FrozenCampaign one, load_registered(folder));
     PROCTOR_TRY(ReportInput runs, read_runs(one));
-    PROCTOR_TRY(std::string head, head_of(one));
+    PROCTOR_TRY(std::string head, journal_head_of(one));
     heads.push_back(std::move(head));
     frozen.push_back(std::move(one));
     inputs.push_back(std::move(runs));

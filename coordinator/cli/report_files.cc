@@ -286,6 +286,13 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
 
 }  // namespace
 
+Result<std::string> journal_head_of(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
+  if (!journal) return std::string();
+  PROCTOR_TRY(const std::optional<Digest> head, journal->head());
+  return head ? head->hex() : std::string();
+}
+
 Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
   return input_of(frozen, journal, nullptr);

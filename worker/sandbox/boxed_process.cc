@@ -324,6 +324,12 @@ class Running {
                                                      0, kLongest.count()));
   }
 
+  // Who makes the box is the runtime and takes nothing; a runtime that has the status as its input
+  // says nothing of its own.
+  bool inside_begun() const {
+    return launch_.status_as_input || status_number(status_text_, "child-pid").has_value();
+  }
+
   // Nobody asks while it stands still, or when it was killed.
   int limit_wakes() const {
     return launch_.over_limit && !cause_ && !suspended_ ? launch_.over_limit_wakes() : -1;
@@ -370,7 +376,7 @@ class Running {
         cause_ = BoxEnd::Cause::kCancelled;
       } else if (begun_ + launch_.timeout <= now()) {
         cause_ = BoxEnd::Cause::kTimedOut;
-      } else if (launch_.over_limit && !suspended_) {
+      } else if (launch_.over_limit && !suspended_ && inside_begun()) {
         if (const auto passed = launch_.over_limit(pid_)) {
           cause_ = cause_of(*passed);
         }

@@ -33,14 +33,16 @@ int main(int argc, char** argv) {
     resident_most = std::max(resident_most, bench::resident_bytes());
     if (static_cast<double>(bench::mono_ns() - begun) / 1e9 < seconds) return;
     const bench::FleetReport seen = fleet.so_far();
+    std::size_t workers = now.workers.size();
+    for (const auto& [state, more] : now.workers_more) workers += more;
     std::printf(
         "%zu workers, %llu runs under way, %llu ended; %llu floods sent, %llu dropped; "
         "lag p50 %.1f ms, longest %.0f ms; %.0f MiB at most\n",
-        now.workers.size(), static_cast<unsigned long long>(now.active),
+        workers, static_cast<unsigned long long>(now.active),
         static_cast<unsigned long long>(now.done()), static_cast<unsigned long long>(seen.flooded),
         static_cast<unsigned long long>(now.floods), now.lag.p50_ms, now.lag.max_ms,
         resident_most / (1 << 20));
-    if (now.workers.size() != kWorkers || now.done() == 0 || now.floods == 0)
+    if (workers != kWorkers || now.done() == 0 || now.floods == 0)
       bench::give_up("that was no overload");
     std::printf("figure overload.loop_lag_p99_ms %.1f ms\n", now.lag.p99_ms);
     std::fflush(stdout);

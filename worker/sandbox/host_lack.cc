@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -42,12 +43,23 @@ bool drop_rights() {
   return ::syscall(SYS_capset, &header, none) == 0;
 }
 
+void reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// A context for asynchronous input and output takes some 40 ms to end (an RCU grace period), and a
+// process does not end before: nobody's start waits for that.
 std::string ask_in_child() {
   int said[2];
   if (::pipe2(said, O_CLOEXEC) != 0) return {};
   UniqueFd read(said[0]), write(said[1]);
   const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(drop_rights() ? say_what_lacks(said[1]) : 1);
+  if (pid == 0) {
+    const int exit_code = drop_rights() ? say_what_lacks(said[1]) : 1;
+    ::close(said[1]);  // all is said, and the kernel takes its time to end what was asked for
+    ::_exit(exit_code);
+  }
   write.reset();
   if (pid < 0) return {};
   std::string out;
@@ -56,8 +68,7 @@ std::string ask_in_child() {
     if (0 < n) out.append(bytes.data(), static_cast<std::size_t>(n));
     errno = 0;
   }
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  static const std::jthread reaper(reap, pid);
   return out;
 }
 

@@ -254,7 +254,7 @@ class OciEngine final : public SandboxEngine {
 
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();
-    remove_left_folders(kFolderPrefix);
+    remove_left_oci_folders();
     return ok_status();
   }
 
@@ -300,6 +300,10 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
       write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));
   PROCTOR_CHECK_OK(make_private_dirs(shared->state()));
   return std::unique_ptr<SandboxEngine>(std::make_unique<OciEngine>(std::move(shared)));
+}
+
+void remove_left_oci_folders() {
+  remove_left_folders(kFolderPrefix);
 }
 
 bool oci_offers(const SandboxOptions& options, const std::string& image) {

@@ -21,6 +21,10 @@ namespace proctor {
 
 Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& options);
 
+// Folders of engines whose process is dead, whoever had them; their control groups are removed by
+// any engine of their owner's that cleans up.
+void remove_left_oci_folders();
+
 // Can runtimes be started here, and does the store hold this image?  Looks, starts nothing.
 bool oci_offers(const SandboxOptions& options, const std::string& image);
 // Can they be started, and does it hold any?  The id of one.

@@ -170,8 +170,9 @@ bool Engines::offers(SandboxKind kind) const {
 }
 
 void Engines::clean_up(const std::set<std::string>& keep) {
-  userspace_.clean_up(keep);
-  // Whatever an earlier life used, with whichever options.
+  // Whatever an earlier life used, with whichever options.  Its control groups are one owner's in
+  // every kind, so after one kind the others have only folders left: nobody opens them for that.
+  bool groups_are_clean = false;
   for (const SandboxKind kind :
        {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
     if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) {
@@ -180,11 +181,17 @@ void Engines::clean_up(const std::set<std::string>& keep) {
       docker_unclean_ = keep;
       continue;
     }
+    if (kind == SandboxKind::kOci && groups_are_clean) {
+      remove_left_oci_folders();
+      continue;
+    }
+    if (kind == SandboxKind::kOci) userspace_.clean_up(keep);
     const Result<SandboxEngine*> engine = get(kind);
     if (!engine.ok()) continue;
-    if (const Status done = (*engine)->clean_up(keep); !done.ok()) {
+    const Status done = (*engine)->clean_up(keep);
+    groups_are_clean = groups_are_clean || (kind == SandboxKind::kBubblewrap && done.ok());
+    if (!done.ok())
       log::warn("clean up " + std::string(to_string(kind)) + ": " + done.error().detail);
-    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
@@ -59,6 +60,11 @@ std::string temporary_name(unsigned nth) {
   return std::string(kTempBegin).append(std::to_string(nth)).append(kTempEnd);
 }
 
+// Whose files are that this thread makes (own_user.h): a number that nobody has changes nothing.
+uid_t maker_of_files() {
+  return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1)));
+}
+
 struct TempFile {
   UniqueFd fd;
   std::string path;
@@ -99,7 +105,8 @@ Result<TempFile> locked_new_file(const fs::path& dir) {
     if (::lstat(temp.c_str(), &named) != 0 || own.st_ino != named.st_ino ||
         own.st_dev != named.st_dev)
       continue;
-    if (!S_ISREG(own.st_mode) || own.st_nlink != 1 || own.st_uid != ::geteuid()) {
+    if (!S_ISREG(own.st_mode) || own.st_nlink != 1 ||
+        (own.st_uid != ::geteuid() && own.st_uid != maker_of_files())) {
       ++nth;
       continue;
     }

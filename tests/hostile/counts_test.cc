@@ -54,12 +54,17 @@ struct Place {
   SandboxSpec spec;
 };
 
+// Where sandboxes have users of their own: as those who have none.
+enum class Who { kAsRuns, kOneUser };
+
 // Holds all there is of it for as long as the object lives.
 class Taker {
  public:
-  Taker(Bench& bench, const std::string& what, std::shared_ptr<SharedNetwork> network = nullptr)
+  Taker(Bench& bench, const std::string& what, std::shared_ptr<SharedNetwork> network = nullptr,
+        Who who = Who::kAsRuns)
       : place_(bench, "taker-" + what.substr(0, what.find(' '))) {
     place_.spec.shared = std::move(network);
+    if (who == Who::kOneUser) place_.spec.user.reset();
     (void)fs::remove(place_.spec.workspace / "held");
     thread_ = std::jthread([this, what](std::stop_token stop) {
       said_ = place_.run("hold what=" + what, std::chrono::minutes(2), std::move(stop)).out;
@@ -116,18 +121,21 @@ bool is_unlimited(const char* sysctl) {
   return text.ok() && *text == "0\n";
 }
 
-// What the host cannot give to another sandbox now.
+// What the host cannot give to another sandbox now that has no user of its own.
 std::string lack(Bench& bench) {
-  const auto said =
-      host_lack(bench.engine(), bench.spec(), bench.scratch() / "lacks", std::stop_token());
+  SandboxSpec spec = bench.spec();
+  spec.user.reset();
+  const auto said = host_lack(bench.engine(), spec, bench.scratch() / "lacks", std::stop_token());
   REQUIRE_MESSAGE(said.ok(), said.error().detail);
   return *said;
 }
 
-// What no namespace divides: nobody's failure, and known as that.
+// What no namespace divides: each sandbox's own where it has a user of its own; elsewhere nobody's
+// failure, and known as that.
 void check_noticed(const std::string& what, const std::string& name) {
   const auto bench = make_bench();
   if (!bench) return;
+  if (bench->engine().has_own_users()) check_own(what);
   if (bench->userspace()) return;  // divides all of it
   if (host_lack_before().find(name) != std::string::npos) {
     MESSAGE("left out: this host has no more " << name << " before anybody takes any");
@@ -135,7 +143,7 @@ void check_noticed(const std::string& what, const std::string& name) {
   }
   CHECK(lack(*bench).find(name) == std::string::npos);
   {
-    const Taker taker(*bench, what);
+    const Taker taker(*bench, what, nullptr, Who::kOneUser);
     MESSAGE("held: " << taker.held());
     CHECK(lack(*bench).find(name) != std::string::npos);
   }

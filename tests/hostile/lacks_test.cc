@@ -25,7 +25,8 @@ std::string mark() {
 // Beside the campaign, in a sandbox of this kind.
 class Taker {
  public:
-  explicit Taker(Bench& bench) : spec_(bench.spec()), dir_(bench.scratch() / "taker") {
+  Taker(Bench& bench, const std::string& what)
+      : spec_(bench.spec()), dir_(bench.scratch() / "taker") {
     for (const char* name : {"program", "workspace"}) REQUIRE(make_dirs(dir_ / name).ok());
     fs::permissions(bench.scratch(), fs::perms(0755));
     fs::permissions(dir_ / "workspace", fs::perms(0777));
@@ -34,8 +35,8 @@ class Taker {
     spec_.workspace = dir_ / "workspace";
     spec_.workspace_volume.clear();
     spec_.mounts.push_back({dir_ / "program", "/opt/counts", false});
-    thread_ = std::jthread([this, &bench](const std::stop_token& stop) {
-      ExecSpec exec = exec_of(bench, "exec /opt/counts/attack hold what=pipes");
+    thread_ = std::jthread([this, &bench, what](const std::stop_token& stop) {
+      ExecSpec exec = exec_of(bench, "exec /opt/counts/attack hold what=" + what);
       exec.timeout = std::chrono::minutes(4);
       run(bench, spec_, exec, stop);
       over_ = true;
@@ -60,7 +61,11 @@ const std::string kChecks =
     "checks:\n  - {id: sums, command: 'test $(sh calc.sh 2 3) = 5', timeout: 20s}\n"
     "policy:\n  wall: 100s\n  memory: 256MiB\n  processes: 64\n";
 
+// With what asks for one of a thing in it.
 void show_gate(const CampaignScene& scene) {
+  const fs::path program = scene.temp() / "gate/attack";
+  REQUIRE(make_dirs(program.parent_path()).ok());
+  REQUIRE(write_file(program, attack_program(), Durability::kLazy, 0755).ok());
   const std::string with =
       "environment:\n  toolchains:\n    - {path: " + (scene.temp() / "gate").string() +
       ", at: /opt/gate}\n";
@@ -68,7 +73,7 @@ void show_gate(const CampaignScene& scene) {
   scene.edit(scene.contract(), image ? "environment:\n" : "environment: {}\n", with);
 }
 
-enum class Others { kTakeNothing, kTakeAll, kLock };
+enum class Others { kTakeNothing, kTakePipes, kTakeDescriptors, kLock };
 constexpr const char* kLocked = "/usr/bin/env";  // shown to every sandbox that has no image
 
 std::string outcome_beside(Others others, const std::string& contract, const std::string& agent) {
@@ -83,7 +88,8 @@ std::string outcome_beside(Others others, const std::string& contract, const std
   while (processes_with(mark()) == 0 && campaign.running())
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   std::optional<Taker> taker;
-  if (others == Others::kTakeAll) taker.emplace(*bench);
+  if (others == Others::kTakePipes) taker.emplace(*bench, "pipes");
+  if (others == Others::kTakeDescriptors) taker.emplace(*bench, "descriptors");
   UniqueFd locked;
   if (others == Others::kLock) {
     locked.reset(::open(kLocked, O_RDONLY | O_CLOEXEC));
@@ -98,9 +104,18 @@ std::string outcome_beside(Others others, const std::string& contract, const std
                   "attempt-1/report.json")));
   MESSAGE(own["termination"].dump());
   const std::string outcome = report["runs"][0]["outcome"];
-  const std::string lacked = others == Others::kLock ? kLocked : "pages in pipes";
-  CHECK(contains(own["termination"].dump(), lacked) == (outcome == "invalid"));
+  const std::string lacked = others == Others::kLock              ? kLocked
+                             : others == Others::kTakeDescriptors ? "descriptors on their way"
+                                                                  : "pages in pipes";
+  const bool spared = others != Others::kLock && bench->engine().has_own_users();
+  CHECK(contains(own["termination"].dump(), lacked) == (!spared && outcome == "invalid"));
   return outcome;
+}
+
+// What becomes of a run beside somebody who has taken all that one user may have: where sandboxes
+// have users of their own, what would have become of it without him.
+std::string beside_takers(const std::string& without) {
+  return make_bench()->engine().has_own_users() ? without : "invalid";
 }
 
 }  // namespace
@@ -112,18 +127,31 @@ TEST_SUITE("hostile") {
     const std::string alone = outcome_beside(Others::kTakeNothing, kChecks, wrong);
     if (alone == "not run") return;
     CHECK(alone == "failure");
-    CHECK(outcome_beside(Others::kTakeAll, kChecks, wrong) == "invalid");
-    CHECK(outcome_beside(Others::kTakeAll, kChecks, right) == "success");
+    CHECK(outcome_beside(Others::kTakePipes, kChecks, wrong) == beside_takers("failure"));
+    CHECK(outcome_beside(Others::kTakePipes, kChecks, right) == "success");
   }
 
   TEST_CASE("a setup step that fails for want of the host's is no fault of its task") {
     std::string setup = wait_for_gate();
     setup.back() = ';';
     const std::string beside = outcome_beside(
-        Others::kTakeAll,
+        Others::kTakePipes,
         "setup:\n  - {command: \"" + setup + " test -e ready\", timeout: 100s}\n" + kChecks,
         "true\n");
-    if (beside != "not run") CHECK(beside == "invalid");
+    if (beside != "not run") CHECK(beside == beside_takers("invalid"));
+  }
+
+  TEST_CASE("a check that needs what a neighbour has taken all of by user is judged as ever") {
+    const std::string checks =
+        "checks:\n  - {id: sums, command: 'test \"$(/opt/gate/attack need what=descriptors)\" = "
+        "DONE && test $(sh calc.sh 2 3) = 5', timeout: 20s}\npolicy:\n  wall: 100s\n";
+    const std::string right = wait_for_gate() + "echo 'echo $(($1 + $2))' > calc.sh\n";
+    const std::string alone = outcome_beside(Others::kTakeNothing, checks, right);
+    if (alone == "not run") return;
+    CHECK(alone == "success");
+    CHECK(outcome_beside(Others::kTakeDescriptors, checks, right) == beside_takers("success"));
+    CHECK(outcome_beside(Others::kTakeDescriptors, checks, wait_for_gate()) ==
+          beside_takers("failure"));
   }
 
   TEST_CASE("a check that wants a lock which a neighbour has on what all share is not judged") {

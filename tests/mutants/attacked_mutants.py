@@ -17,6 +17,7 @@ INIT = "worker/sandbox/init/main.cc"
 GIVEN = "worker/sandbox/init/given.h"
 LACKS = "worker/sandbox/init/lacks.h"
 USERS = "worker/sandbox/user_counts.cc"
+OWN = "common/base/own_user.cc"
 NETWORK = "worker/sandbox/box_network.cc"
 PROCESS = "worker/sandbox/boxed_process.cc"
 DEVICES = "worker/sandbox/devices.cc"
@@ -104,6 +105,10 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "inotify instances are each sandbox's own"),
         ("a sandbox does not enter its namespace", USERS, "  return ::setns(user_.get(), CLONE_NEWUSER) == 0;",
          "  return user_.valid();", COUNTS, "inotify instances are each sandbox's own"),
+        ("a sandbox does not become its user", PROCESS, "!raw::become_user(*launch.user)", "*launch.user == 0", COUNTS,
+         "descriptors in flight*"),
+        ("two workspaces have one user", OWN, "number = number_of(all.made++);", "number = number_of(0 * all.made++);", COUNTS,
+         "descriptors in flight*"),
         ("terminals have no bound", "worker/sandbox/devices.h", ",max=64", "", COUNTS, "terminals that one sandbox*"),
         ("contexts of asynchronous input are given", CALLS, "get_mempolicy io_setup io_uring_enter ",
          "get_mempolicy io_uring_enter ", UNIT, "what is published*"),
@@ -252,7 +257,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
         ("who came into a freezer by another's number stands still", "worker/sandbox/cgroup.cc",
          "  let_strangers_go(inside);\n", "", UNIT, "who has come into a freezer*"),
         ("a workspace's mount names its layers", "worker/workspace/overlay.cc",
-         "    layers.append(kDescriptors).append(std::to_string(open.back().get()));", "    layers += dir->string();",
+         "    layers.append(kDescriptors).append(std::to_string(open.last()));", "    layers += dir->string();",
          WORKSPACE, "whoever is shown a workspace*"),
         ("what was removed is not much", MOUNTED, "  if (count.passed() || !mount_) return count.passed();",
          "  if (count.passed() || kMuchFiles != 0) return count.passed();", EXTRACT, "what was removed is much*"),

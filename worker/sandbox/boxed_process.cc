@@ -128,6 +128,9 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
     const bool counted =
         launch.network ? launch.network->enter_counts(*launch.counts) : launch.counts->enter();
     if (!counted) give_up(plan, "enter a user namespace of its own");
+  }
+  if (launch.user && !raw::become_user(*launch.user)) give_up(plan, "become a user of its own");
+  if (launch.counts || launch.user) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // forgotten by whoever gets other rights
     if (::getppid() != plan.parent) give_up(plan, "find its parent");
   }
@@ -207,6 +210,12 @@ class Running {
     PROCTOR_TRY(Pipe out, make_pipe());
     PROCTOR_TRY(Pipe err, make_pipe());
     PROCTOR_TRY(Pipe status, launch_.status_as_input ? make_socket() : make_pipe());
+    if (launch_.user) {
+      // Whoever opens /dev/stdout anew has to own what is behind it.
+      for (const Pipe* pipe : {&out, &err})
+        if (::fchown(pipe->write.get(), *launch_.user, *launch_.user) != 0)
+          return errno_error("give a pipe away", errno);
+    }
     PROCTOR_TRY(const UniqueFd environment,
                 make_memfd(launch_.status_as_input ? "" : launch_.environment));
     PROCTOR_TRY(const UniqueFd seccomp, make_memfd(launch_.seccomp));

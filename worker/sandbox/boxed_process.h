@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ struct BoxLaunch {
   // Where it is counted what it takes of what the kernel counts by user: entered last.  Null: with
   // the worker.
   std::shared_ptr<const UserCounts> counts{};
+  // Whose real user the runtime and all of the command are; none: the worker's.
+  std::optional<std::uint32_t> user{};
   // Called when the namespaces are made and the command is about to run.
   std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.

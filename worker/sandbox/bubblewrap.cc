@@ -42,6 +42,7 @@ struct Shared {
   CgroupHost cgroups;
   std::string label;
   std::optional<LeanHost> lean;  // where bwrap is started; none: on the host as it is
+  bool own_users = false;        // who bwrap is run as is as its spec says; with `lean` alone
   UserCountsPool counts{UserCountsPool::For::kProcess};
   std::atomic<std::uint64_t> next{1};
 };
@@ -76,7 +77,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
     const std::string name =
         "box-" + std::to_string(::getpid()) + "-" + std::to_string(shared_->next++);
     PROCTOR_TRY(box->group, shared_->cgroups.make(name, limits()));
-    box->launch = prepare(exec, *box);
+    PROCTOR_TRY(box->launch, prepare(exec, *box));
     box->watch_memory = !shared_->cgroups.has("memory");
     box->watch_sockets = shared_->cgroups.socket_keeper() == "monitor";
     PROCTOR_TRY(box->launch.counts, shared_->counts.take());
@@ -93,12 +94,19 @@ class BubblewrapSandbox final : public BoxedSandbox {
     return l;
   }
 
-  BoxLaunch prepare(const ExecSpec& exec, BubblewrapBox& box) const {
+  Result<BoxLaunch> prepare(const ExecSpec& exec, BubblewrapBox& box) const {
     BoxLaunch launch;
     SandboxSpec seen = spec();
     HostView view = shared_->view;
     if (shared_->lean && shared_->lean->show(seen, view, box.shown))
       launch.enter = [lean = &*shared_->lean, shown = &box.shown] { return lean->enter(*shown); };
+    if (spec().user) {
+      if (!launch.enter || !shared_->own_users)
+        return Error{Errc::kInvalid,
+                     "bubblewrap: no command runs here as a user of its own, or it "
+                     "is shown too many places for that"};
+      launch.user = spec().user->id();
+    }
     launch.argv = bubblewrap_argv(view, seen, exec.command);
     launch.label = shared_->label;
     launch.environment = bubblewrap_environment(seen);
@@ -212,8 +220,11 @@ class BubblewrapEngine final : public SandboxEngine {
             {"file", "rlimit"},
             {"network", "namespace"},
             {"user_counts", shared_->counts.works() ? "namespace" : "none"},
+            {"users", shared_->own_users ? "own" : "one"},
             {"seccomp", "filter"}};
   }
+
+  bool has_own_users() const override { return shared_->own_users; }
 
   std::vector<fs::path> shared_places() const override {
     const HostView& v = shared_->view;
@@ -241,6 +252,9 @@ Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   SandboxSpec spec;
   spec.label = "probe";
   spec.workspace = empty;
+  if (shared->own_users) {
+    PROCTOR_TRY(spec.user, OwnUser::take());
+  }
   ExecSpec nothing;
   nothing.command = ":";
   nothing.timeout = milliseconds(10'000);
@@ -250,9 +264,25 @@ Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   return Error{Errc::kUnavailable, "bubblewrap: an empty command did not succeed inside it"};
 }
 
+// Where temporary folders cannot be mapped neither can most of what sandboxes are shown.
+Status own_users_work(const fs::path& folder) {
+  PROCTOR_TRY(const std::shared_ptr<const OwnUser> user, OwnUser::take());
+  PROCTOR_TRY(const UniqueFd seen, user->view(folder));
+  return ok_status();
+}
+
 // With as much of what keeps sandboxes apart and cheap as works here.
 Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
+  const Status users = shared->lean ? own_users_work(empty) : ok_status();
+  shared->own_users = shared->lean && users.ok();
   Status works = probe(shared, empty);
+  if (!works.ok() && shared->own_users) {
+    shared->own_users = false;
+    log::info("all sandboxes are one user: " + works.error().detail);
+    works = probe(shared, empty);
+  } else if (!users.ok() && ::geteuid() == 0) {
+    log::info("all sandboxes are one user: " + users.error().detail);
+  }
   if (!works.ok() && shared->counts.works()) {
     log::info("sandboxes are counted with the worker: " + works.error().detail);
     shared->counts = UserCountsPool::none();

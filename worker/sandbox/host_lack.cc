@@ -103,6 +103,7 @@ Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
   SandboxSpec spec;
   spec.label = like.label + "-lacks";
   spec.image = like.image;
+  spec.user = like.user;
   spec.hold = like.hold;
   spec.workspace = scratch / "workspace";
   spec.memory_bytes = kMemory;

@@ -18,7 +18,7 @@
 namespace proctor {
 namespace {
 
-constexpr std::size_t kPlaces = 24;  // of each kind; a contract with more gets the whole host
+constexpr std::size_t kPlaces = 96;  // of each kind; a contract with more gets the whole host
 constexpr const char* kEtc = "/etc";
 constexpr const char* kInit = "/init";
 constexpr const char* kEmpty = "/empty";
@@ -148,27 +148,27 @@ Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
 bool LeanHost::show(SandboxSpec& spec, HostView& view, Shown& shown) const {
   std::size_t folders = 0, files = 0;
   Shown out;
-  const auto rename = [&](const std::string& from) -> std::optional<std::string> {
+  const auto rename = [&](const std::string& from, bool written) -> std::optional<std::string> {
     struct stat st {};
     if (::stat(from.c_str(), &st) != 0) return std::nullopt;
     std::size_t& next = S_ISDIR(st.st_mode) ? folders : files;
     if (next == kPlaces) return std::nullopt;
-    out.from.push_back(from);
-    out.at.push_back(place(S_ISDIR(st.st_mode) ? "folder" : "file", next++));
-    return out.at.back();
+    out.places.push_back({from, place(S_ISDIR(st.st_mode) ? "folder" : "file", next++), written});
+    return out.places.back().at;
   };
   SandboxSpec inside = spec;
   HostView seen = view_;
-  const auto workspace = rename(spec.workspace.string());
+  out.user = spec.user.get();
+  const auto workspace = rename(spec.workspace.string(), false);  // it may be his as it is
   if (!workspace) return false;
   inside.workspace = *workspace;
   for (SandboxMount& m : inside.mounts) {
-    const auto at = rename(m.host.string());
+    const auto at = rename(m.host.string(), m.writable);
     if (!at) return false;
     m.host = *at;
   }
   if (spec.network && !seen.resolver.empty()) {
-    const auto at = rename(seen.resolver);
+    const auto at = rename(seen.resolver, false);
     if (!at) return false;
     seen.resolver = *at;
   }
@@ -181,14 +181,18 @@ bool LeanHost::show(SandboxSpec& spec, HostView& view, Shown& shown) const {
 bool LeanHost::enter(const Shown& shown) const {
   std::array<int, 2 * kPlaces> trees{};
   // With what is mounted below, as bwrap's own binding has it.
-  for (std::size_t i = 0; i < shown.from.size(); ++i) {
-    trees.at(i) = ::open_tree(AT_FDCWD, shown.from[i].c_str(),
+  for (std::size_t i = 0; i < shown.places.size(); ++i) {
+    const Shown::Place& place = shown.places[i];
+    trees.at(i) = ::open_tree(AT_FDCWD, place.from.c_str(),
                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     if (trees.at(i) < 0) return false;
+    // What cannot be his may still be read.
+    if (shown.user != nullptr && !shown.user->lend(trees.at(i)) && place.written) return false;
   }
   if (::setns(ns_.get(), CLONE_NEWNS) != 0 || ::unshare(CLONE_NEWNS) != 0) return false;
-  for (std::size_t i = 0; i < shown.from.size(); ++i) {
-    if (::move_mount(trees.at(i), "", AT_FDCWD, shown.at[i].c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+  for (std::size_t i = 0; i < shown.places.size(); ++i) {
+    if (::move_mount(trees.at(i), "", AT_FDCWD, shown.places[i].at.c_str(),
+                     MOVE_MOUNT_F_EMPTY_PATH) != 0)
       return false;
     raw::close(trees.at(i));
   }

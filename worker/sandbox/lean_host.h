@@ -22,7 +22,12 @@ class LeanHost {
 
   // What of the host one sandbox is shown.
   struct Shown {
-    std::vector<std::string> from, at;  // on the host, and inside
+    struct Place {
+      std::string from, at;  // on the host, and inside
+      bool written = false;  // by a user of its own, if there is one
+    };
+    std::vector<Place> places;
+    const OwnUser* user = nullptr;  // who owns there what is root's
   };
   // Renames the spec's places to those inside; false: more of them than there is room for, or of a
   // kind that cannot be mounted, and nothing was changed.

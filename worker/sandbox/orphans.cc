@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/own_user.h"
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/sure_kill.h"
 #include "worker/sandbox/suspension.h"
@@ -28,7 +29,8 @@ bool bears(pid_t pid, const std::string& label) {
   std::string words(label.size() + 1, '?');
   struct stat st {};
   return fd.valid() && ::read(fd.get(), words.data(), words.size()) == ssize_t(words.size()) &&
-         words == label + '\0' && ::stat(dir.c_str(), &st) == 0 && st.st_uid == ::geteuid();
+         words == label + '\0' && ::stat(dir.c_str(), &st) == 0 &&
+         (st.st_uid == ::geteuid() || (::geteuid() == 0 && is_own_user(st.st_uid)));
 }
 
 // Who bears the label and does not end with his parent.

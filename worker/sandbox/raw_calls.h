@@ -40,6 +40,11 @@ inline void leave_keyring() {
   constexpr long kJoinSessionKeyring = 1;
   (void)::syscall(SYS_keyctl, kJoinSessionKeyring, nullptr);
 }
+// Of this process alone, without asking its parent's threads; for good.
+inline bool become_user(unsigned id) {
+  return ::syscall(SYS_setgroups, 0, nullptr) == 0 && ::syscall(SYS_setresgid, id, id, id) == 0 &&
+         ::syscall(SYS_setresuid, id, id, id) == 0;
+}
 // The default of signal `number`.
 inline void forget_handler(int number) {
   struct {  // the kernel's, not libc's: all zero is SIG_DFL without flags

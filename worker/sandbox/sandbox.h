@@ -18,6 +18,7 @@
 
 #include "common/base/files.h"
 #include "common/base/folder_use.h"
+#include "common/base/own_user.h"
 #include "common/base/result.h"
 #include "worker/sandbox/hold.h"
 #include "worker/sandbox/shared_network.h"
@@ -65,7 +66,10 @@ struct SandboxSpec {
   std::string label;             // "17.2-agent": names and labels what must be cleaned up
   fs::path workspace;            // host folder shown writable at kWorkspaceAt (not Docker)
   std::string workspace_volume;  // named volume shown there (Docker)
-  std::string image;             // Docker, OCI: by digest
+  // Who runs there, where the engine has_own_users(): what root owns of all that is mounted is his.
+  // Null: whoever runs this kind's commands.
+  std::shared_ptr<const OwnUser> user{};
+  std::string image;  // Docker, OCI: by digest
   std::vector<SandboxMount> mounts;
   std::map<std::string, std::string> env;   // the whole environment
   std::optional<SandboxProgram> program{};  // Docker, OCI: instead of ExecSpec::command
@@ -149,6 +153,8 @@ class SandboxEngine {
   virtual Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec, const LeftCommand& left);
   // Which limits the kernel enforces here, for the manifest: {"memory":"cgroup1", ...}.
   virtual std::map<std::string, std::string> enforcement() const = 0;
+  // Does it run commands as the user that a spec names?
+  virtual bool has_own_users() const { return false; }
   // Files of this host, and folders with all below, that every sandbox is shown as they are.
   virtual std::vector<fs::path> shared_places() const { return {}; }
   // Removes what earlier lives of this owner left (by label), but for commands of these names.

@@ -94,6 +94,9 @@ SandboxSpec Containment::spec_of(const ContainmentCase& what) const {
   spec.label = std::string("selftest-") + what.name;
   spec.workspace = dir_ / "workspace";
   spec.workspace_volume.clear();
+  // As runs have it.
+  if (engine_->has_own_users())
+    if (auto user = OwnUser::take(); user.ok()) spec.user = std::move(user).value();
   spec.mounts.push_back({dir_ / "program", kAttackAt, false});
   spec.env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
   spec.memory_bytes = what.memory_mib << 20;

@@ -25,6 +25,9 @@ Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& o
   SandboxSpec spec;
   spec.label = "proof-" + dir.path().filename().string();
   spec.workspace = dir.path() / "workspace";
+  if (engine.has_own_users()) {
+    PROCTOR_TRY(spec.user, OwnUser::take());
+  }
   spec.env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
   spec.mounts = {{dir.path() / "program", kAttackAt, false}};
   const IsolationPlace place{dir.path(), {dir.path()}};

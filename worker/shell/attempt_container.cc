@@ -137,6 +137,7 @@ Status AttemptRun::take_all_back(int workspace, const fs::path& from) {
 // Into the workspace, in place of what lies there: nothing runs in either any more.
 Status AttemptRun::take_back(const ProgramContainer& container) {
   constexpr std::size_t kFileMost = std::size_t{64} << 20;
+  const ActingAs as(workspace_->user().get());
   const fs::path root = container_root(Room::kAgent);
   PROCTOR_TRY(const UniqueFd workspace, beneath::open_root(workspace_->dir().string()));
   for (const ProgramContainer::Mount& mount : container.mounts) {

@@ -91,6 +91,9 @@ Json AttemptRun::manifest() const {
   if (engine_ != nullptr) {
     m.sandbox = to_string(engine_->kind());
     m.enforcement = engine_->enforcement();
+    if (m.enforcement.contains("users") &&
+        (shown_to() != ShownTo::kOwnUser || !tools_.store.has_own_users()))
+      m.enforcement["users"] = "one";
     if (tools_.store.bounds_disks() && 0 < c.policy.disk_bytes)
       m.enforcement["disk"] = "filesystem";
   } else {

@@ -130,6 +130,9 @@ Result<SandboxSpec> AttemptRun::method_setup_spec(SandboxEngine& engine) {
   spec.label = label(kSetupDir);
   spec.hold = watch_.hold();
   spec.workspace = nothing;
+  // Without one it is counted with others, and not refused.
+  if (engine.has_own_users() && tools_.store.has_own_users())
+    if (auto user = OwnUser::take(); user.ok()) spec.user = std::move(user).value();
   spec.image = image_in(engine, agent_environment());
   spec.env = sandbox_environment(Environment{}, engine.kind(), kSetupSeed);
   dress_for_method(spec, method.environment, engine.kind(), {});

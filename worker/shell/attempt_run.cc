@@ -236,7 +236,10 @@ AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
 ShownTo AttemptRun::shown_to() const {
   const bool docker = engine_->kind() == SandboxKind::kDocker ||
                       (method_engine_ != nullptr && method_engine_->kind() == SandboxKind::kDocker);
-  return docker ? ShownTo::kDockerEngine : ShownTo::kNobody;
+  if (docker) return ShownTo::kDockerEngine;
+  const bool users =
+      engine_->has_own_users() && (method_engine_ == nullptr || method_engine_->has_own_users());
+  return users ? ShownTo::kOwnUser : ShownTo::kNobody;
 }
 
 Status AttemptRun::open_workspace(Room room) {
@@ -271,6 +274,7 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, st
     PROCTOR_TRY(spec.workspace_volume, workspace_->docker_volume());
   } else {
     spec.workspace = workspace_->dir();
+    spec.user = workspace_->user();
   }
   // What the agent left is judged, whatever it takes; the limit is on what is made from it.
   const FolderUse before = room == Room::kAcceptance ? patched_ : FolderUse{};

@@ -38,13 +38,20 @@ Status told(const CommandOutcome& outcome) {
   return Error{Errc::kInvalid, "apply patch: " + words};
 }
 
-Status apply_as(const GitProgram& git, const fs::path& scratch, const fs::path& dir,
+// The folder that a diff is applied to.
+struct Target {
+  const fs::path& dir;
+  const OwnUser* user;
+};
+
+Status apply_as(const GitProgram& git, const fs::path& scratch, const Target& target,
                 const char* context, const std::string& diff) {
   CommandSpec spec = git.command(scratch, {"apply", context, "--whitespace=nowarn", "-p1", "-"});
-  (*spec.env)["GIT_WORK_TREE"] = dir.string();
-  spec.cwd = dir;
+  (*spec.env)["GIT_WORK_TREE"] = target.dir.string();
+  spec.cwd = target.dir;
   spec.stdin_bytes = diff;
-  PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
+  PROCTOR_TRY(const CommandOutcome outcome,
+              target.user != nullptr ? target.user->run(spec) : run_command(spec));
   return told(outcome);
 }
 
@@ -113,24 +120,26 @@ Status prepare_apply(const fs::path& scratch) {
 }
 
 Result<AppliedPatch> apply_diff(const GitProgram& git, const fs::path& scratch, const fs::path& dir,
-                                const MergeBase& base, const std::string& diff) {
+                                const MergeBase& base, const std::string& diff,
+                                const OwnUser* user) {
+  const Target target{dir, user};
   AppliedPatch out;
   if (diff.empty()) return out;
   PROCTOR_CHECK_OK(check_binary_parts(git, scratch, diff));
-  const Status exact = apply_as(git, scratch, dir, "--no-ignore-whitespace", diff);
+  const Status exact = apply_as(git, scratch, target, "--no-ignore-whitespace", diff);
   if (exact.ok()) return out;
   if (exact.error().code != Errc::kInvalid) return exact.error();
   out.tried.push_back(exact.error().detail);
 
   out.rung = ApplyRung::kWhitespace;
-  const Status loose = apply_as(git, scratch, dir, "--ignore-whitespace", diff);
+  const Status loose = apply_as(git, scratch, target, "--ignore-whitespace", diff);
   if (loose.ok()) return out;
   if (loose.error().code != Errc::kInvalid) return loose.error();
   out.tried.push_back(loose.error().detail);
 
   out.rung = ApplyRung::kThreeWay;
   const Result<std::string> fitting = merged(git, base, diff);
-  Status merge = fitting.ok() ? apply_as(git, scratch, dir, "--no-ignore-whitespace", *fitting)
+  Status merge = fitting.ok() ? apply_as(git, scratch, target, "--no-ignore-whitespace", *fitting)
                               : Status(fitting.error());
   if (merge.ok()) return out;
   if (merge.error().code != Errc::kInvalid) return std::move(merge).error();

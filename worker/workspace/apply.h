@@ -12,6 +12,7 @@
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/own_user.h"
 #include "common/base/result.h"
 #include "worker/git/object_db.h"
 #include "worker/git/transport.h"
@@ -29,7 +30,9 @@ struct MergeBase {
 
 // `scratch`: a folder of ours for the empty repository; made when missing.
 Status prepare_apply(const fs::path& scratch);
+// `user`: whose the folder is; null: ours.
 Result<AppliedPatch> apply_diff(const GitProgram& git, const fs::path& scratch, const fs::path& dir,
-                                const MergeBase& base, const std::string& diff);
+                                const MergeBase& base, const std::string& diff,
+                                const OwnUser* user = nullptr);
 
 }  // namespace proctor

@@ -75,14 +75,15 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
 }
 
 std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
-  // Of other kinds the mounts or their servers are gone with this life.
-  if (!mount_ || mount_->kind() != WorkspaceKind::kOverlay) return std::nullopt;
+  // Of other kinds the mounts or their servers are gone with this life; and another's user is
+  // nobody's.
+  if (!mount_ || mount_->kind() != WorkspaceKind::kOverlay || mount_->user()) return std::nullopt;
   return LeftWorkspace{mount_->dir(), has_volume_ ? setup_.volume_name : ""};
 }
 
 OverlayLayers MountedWorkspace::layers() const {
   return {snapshot_git_layer(snapshot_), snapshot_.tree_dir, layer_ ? layer_->work() : fs::path(),
-          setup_.bound};
+          setup_.bound, setup_.own_user};
 }
 
 Status MountedWorkspace::prepare() {
@@ -185,7 +186,7 @@ Result<AppliedPatch> MountedWorkspace::apply(const std::string& diff) {
   return apply_diff(git_, setup_.apply_scratch, merged_,
                     {snapshot_git_layer(snapshot_) / ".git" / "objects", snapshot_.mirror_objects,
                      content_, setup_.dir.parent_path()},
-                    diff);
+                    diff, user().get());
 }
 
 Status MountedWorkspace::put_file(const std::string& relative, std::string_view bytes,
@@ -194,6 +195,7 @@ Status MountedWorkspace::put_file(const std::string& relative, std::string_view 
   if (is_dot_git(std::string_view(relative).substr(0, relative.find('/')))) {
     return Error{Errc::kInvalid, what + ": inside .git"};
   }
+  const ActingAs as(user().get());
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(merged_.string()));
   auto parent = beneath::open_parent(
       root.get(), relative,
@@ -205,6 +207,7 @@ Status MountedWorkspace::put_file(const std::string& relative, std::string_view 
 Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std::string>& globs) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
+  const ActingAs as(user().get());
   return restore_paths(db, RestoreInput{merged_, scan_input(), globs});
 }
 
@@ -216,6 +219,7 @@ Result<std::vector<std::string>> MountedWorkspace::restore_again(
   bool beyond = false;
   ScanInput scan = scan_input();
   scan.beyond = &beyond;
+  const ActingAs as(user().get());
   auto changed = protect_paths(db, ProtectInput{merged_, scan, globs, made, placed, vouched_});
   // Our own want of descriptors or room says nothing about what was left.
   if (!changed.ok() && changed.error().code == Errc::kExhausted && !beyond)

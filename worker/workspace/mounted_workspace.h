@@ -27,6 +27,7 @@ struct WorkspaceSetup {
   std::string volume_name;
   DockerLabels volume_labels;
   DiskBound bound{};
+  bool own_user = false;  // of an overlay, where there is one to be had
   Extractor extractor{};
   WorkspaceKind copies = WorkspaceKind::kCopy;  // what copies are called here
 };
@@ -51,6 +52,7 @@ class MountedWorkspace final : public Workspace {
   WorkspaceKind kind() const override { return overlays_ ? overlays_->kind() : setup_.copies; }
   std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
+  std::shared_ptr<const OwnUser> user() const override { return mount_ ? mount_->user() : nullptr; }
   Written written() const override;
   std::optional<Bounded> bounded() const override;
   bool used_up() override;

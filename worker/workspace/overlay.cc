@@ -34,6 +34,42 @@ struct Layer {
   const fs::path* dir;
 };
 
+// The upper layer and its work folder have to be below one mount.
+class Layers {
+ public:
+  explicit Layers(const OwnView* view) : view_(view) {}
+
+  Status open(const OverlayDirs& dirs, const fs::path& dir) {
+    const bool written = &dir == &dirs.upper || &dir == &dirs.work;
+    if (view_ == nullptr || written) return open_plainly(dirs, dir);
+    PROCTOR_TRY(UniqueFd fd, view_->open(dir));
+    open_.push_back(std::move(fd));
+    return ok_status();
+  }
+  int last() const { return open_.back().get(); }
+
+ private:
+  Status open_plainly(const OverlayDirs& dirs, const fs::path& dir) {
+    constexpr int kFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    UniqueFd fd;
+    if (view_ == nullptr) {
+      fd.reset(::open(dir.c_str(), kFlags));
+    } else {
+      if (!above_.valid()) {
+        PROCTOR_TRY(above_, view_->open(dirs.upper.parent_path()));
+      }
+      fd.reset(::openat(above_.get(), dir.filename().c_str(), kFlags));
+    }
+    if (!fd.valid()) return errno_error("overlay: " + dir.string(), errno);
+    open_.push_back(std::move(fd));
+    return ok_status();
+  }
+
+  const OwnView* view_;
+  UniqueFd above_;
+  std::vector<UniqueFd> open_;
+};
+
 bool is_mount_point(const fs::path& path) {
   struct statx st {};
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &st) != 0)
@@ -44,24 +80,25 @@ bool is_mount_point(const fs::path& path) {
 
 }  // namespace
 
-Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind) {
+Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind, const OwnView* view) {
   for (const fs::path* p : {&dirs.setup, &dirs.git, &dirs.tree, &dirs.upper, &dirs.work}) {
     if (p->string().find_first_of(kSpecial) != std::string::npos) {
       return Error{Errc::kInvalid, "overlay: path with one of , : \\ or a quote: " + p->string()};
     }
   }
-  std::vector<UniqueFd> open;
+  Layers open(view);
   std::string layers;
   for (const auto& [word, dir] :
        {Layer{"lowerdir=", &dirs.setup}, Layer{"", &dirs.git}, Layer{":", &dirs.tree},
         Layer{",upperdir=", &dirs.upper}, Layer{",workdir=", &dirs.work}}) {
     layers += word;
     if (dir->empty()) continue;
-    open.emplace_back(::open(dir->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!open.back().valid()) return errno_error("overlay: " + dir->string(), errno);
-    layers.append(kDescriptors).append(std::to_string(open.back().get()));
+    PROCTOR_CHECK_OK(open.open(dirs, *dir));
+    layers.append(kDescriptors).append(std::to_string(open.last()));
     if (dir == &dirs.setup) layers += ':';
   }
+  // What the kernel makes in the work folder it makes as whoever mounts it.
+  const ActingAs as(view != nullptr ? view->user().get() : nullptr);
   int e = 0;
   for (const char* options : kOptions) {
     const std::string data =

@@ -5,6 +5,7 @@
 // Fails with errno_error of mount(2).  Source: Documentation/filesystems/overlayfs.rst of Linux.
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "worker/workspace/own_view.h"
 #include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
@@ -18,8 +19,10 @@ struct OverlayDirs {
   fs::path setup{};  // top one of the lower layers: the upper layer that a setup left; empty: none
 };
 
-// `kind`: one of the kernel's.
-Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind = WorkspaceKind::kOverlay);
+// `kind`: one of the kernel's.  `view` (kOverlay, upper and work in one folder): all of it belongs
+// to that user, and only as him (ActingAs) can anything be made in it.
+Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind = WorkspaceKind::kOverlay,
+                     const OwnView* view = nullptr);
 // Lazily (MNT_DETACH) when something still uses it.  Not mounted is fine.
 Status unmount(const fs::path& merged);
 // Now or not at all: kUnavailable while something uses it.

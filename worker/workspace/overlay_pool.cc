@@ -62,7 +62,8 @@ OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers, const OverlayMean
       work_(dir_ / "work"),
       merged_(dir_ / "merged"),
       kind_(means.kind),
-      servers_(means.servers) {}
+      servers_(means.servers),
+      view_(means.view) {}
 
 void OverlayMount::use_bounded_disk() {
   bounded_ = true;
@@ -116,7 +117,7 @@ Status OverlayMount::mount_layers(const fs::path& work) {
       return errno_error("folder as in " + layers_.setup.string(), errno);
   }
   const OverlayDirs dirs{layers_.git, layers_.tree, upper_, work, merged_, layers_.setup};
-  if (kind_ != WorkspaceKind::kFuseOverlay) return mount_overlay(dirs, kind_);
+  if (kind_ != WorkspaceKind::kFuseOverlay) return mount_overlay(dirs, kind_, view_.get());
   PROCTOR_TRY(Child server, servers_->mount(dirs, dir_ / kServerLog));
   server_.emplace(std::move(server));
   return ok_status();
@@ -180,23 +181,34 @@ bool OverlayMount::untouched() const {
          is_empty_folder(upper_);
 }
 
-OverlayPool::OverlayPool(fs::path dir, WorkspaceKind kind, std::optional<BoundedDisks> disks)
-    : dir_(std::move(dir)), kind_(kind), disks_(std::move(disks)) {
+OverlayPool::OverlayPool(fs::path dir, WorkspaceKind kind, std::optional<BoundedDisks> disks,
+                         std::optional<OwnViews> views)
+    : dir_(std::move(dir)), kind_(kind), disks_(std::move(disks)), views_(std::move(views)) {
   if (kind_ == WorkspaceKind::kFuseOverlay) servers_ = std::make_unique<FuseServers>();
 }
 
-Result<std::unique_ptr<OverlayMount>> OverlayPool::take(const OverlayLayers& layers) {
-  {
-    const std::lock_guard guard(mutex_);
-    if (const auto it = resting_.find(layers); it != resting_.end() && !it->second.empty()) {
-      std::unique_ptr<OverlayMount> mount = std::move(it->second.back());
-      it->second.pop_back();
-      --count_;
-      return mount;
-    }
+std::unique_ptr<OverlayMount> OverlayPool::take_resting(const OverlayLayers& layers) {
+  const std::lock_guard guard(mutex_);
+  const auto it = resting_.find(layers);
+  if (it == resting_.end() || it->second.empty()) return nullptr;
+  std::unique_ptr<OverlayMount> mount = std::move(it->second.back());
+  it->second.pop_back();
+  --count_;
+  return mount;
+}
+
+Result<std::unique_ptr<OverlayMount>> OverlayPool::take(OverlayLayers layers) {
+  layers.own_user = layers.own_user && views_;
+  if (auto resting = take_resting(layers)) return resting;
+  OverlayMeans means{kind_, disks_ ? &*disks_ : nullptr, servers_.get()};
+  if (layers.own_user) {
+    auto view = views_->take();
+    if (view.ok()) means.view = std::move(view).value();
+    if (!view.ok()) log::info("a workspace has no user of its own: " + view.error().detail);
+    layers.own_user = means.view != nullptr;
   }
-  return OverlayMount::create(dir_ / ("overlay-" + std::to_string(next_++)), layers,
-                              {kind_, disks_ ? &*disks_ : nullptr, servers_.get()});
+  return OverlayMount::create(dir_ / ("overlay-" + std::to_string(next_++)), std::move(layers),
+                              means);
 }
 
 void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {

@@ -19,6 +19,7 @@
 #include "common/base/result.h"
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/fuse_overlay.h"
+#include "worker/workspace/own_view.h"
 #include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
@@ -30,14 +31,16 @@ struct OverlayLayers {
   fs::path tree;     // the checkout
   fs::path setup{};  // what setup made of it; empty: none
   DiskBound bound{};
+  bool own_user = false;  // all of it belongs to a user of its own
   friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
 };
 
 // What mounts them.
 struct OverlayMeans {
   WorkspaceKind kind = WorkspaceKind::kOverlay;
-  const BoundedDisks* disks = nullptr;  // for layers with a bound
-  FuseServers* servers = nullptr;       // of kFuseOverlay; outlives the mounts
+  const BoundedDisks* disks = nullptr;    // for layers with a bound
+  FuseServers* servers = nullptr;         // of kFuseOverlay; outlives the mounts
+  std::shared_ptr<const OwnView> view{};  // with layers of a user's own, and only then
 };
 
 class OverlayMount {
@@ -57,6 +60,8 @@ class OverlayMount {
   const fs::path& merged() const { return merged_; }
   const fs::path& upper() const { return upper_; }
   WorkspaceKind kind() const { return kind_; }
+  // Whose all of it is, if not the worker's.
+  std::shared_ptr<const OwnUser> user() const { return view_ ? view_->user() : nullptr; }
   // Everything written through merged() is in upper() when this returns.
   Status settle() const;
   // On its bounded disk, for homes and results; none: it has no such disk.
@@ -83,6 +88,7 @@ class OverlayMount {
   fs::path upper_, work_, merged_;
   WorkspaceKind kind_;
   FuseServers* servers_;
+  std::shared_ptr<const OwnView> view_;
   std::optional<Child> server_;              // of kFuseOverlay: ends when merged_ is unmounted
   std::optional<FileLock> use_, use_setup_;  // of the layers below
   bool adopted_ = false;
@@ -92,11 +98,13 @@ class OverlayMount {
 
 class OverlayPool {
  public:
+  // `views`: of a store where workspaces can have users of their own.
   explicit OverlayPool(fs::path dir, WorkspaceKind kind = WorkspaceKind::kOverlay,
-                       std::optional<BoundedDisks> disks = {});
+                       std::optional<BoundedDisks> disks = {}, std::optional<OwnViews> views = {});
   WorkspaceKind kind() const { return kind_; }
-  // One at rest, else a new one.
-  Result<std::unique_ptr<OverlayMount>> take(const OverlayLayers& layers);
+  bool has_own_users() const { return views_.has_value(); }
+  // One at rest, else a new one.  Where there is no user of its own to be had it has none.
+  Result<std::unique_ptr<OverlayMount>> take(OverlayLayers layers);
   // Keeps it if it is untouched and there is room; else it is gone when this returns.
   void give_back(std::unique_ptr<OverlayMount> mount);
   // Keeps nothing any more.
@@ -106,8 +114,10 @@ class OverlayPool {
   const fs::path dir_;
   const WorkspaceKind kind_;
   const std::optional<BoundedDisks> disks_;
+  const std::optional<OwnViews> views_;
   std::unique_ptr<FuseServers> servers_;  // of kFuseOverlay
   std::mutex mutex_;
+  std::unique_ptr<OverlayMount> take_resting(const OverlayLayers& layers);
   std::map<OverlayLayers, std::vector<std::unique_ptr<OverlayMount>>> resting_;
   std::size_t count_ = 0;
   bool closed_ = false;

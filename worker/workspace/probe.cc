@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "common/base/own_mounts.h"
 #include "common/base/unique_fd.h"
@@ -48,7 +49,15 @@ bool change(const fs::path& merged, bool& returned) {
   return done;
 }
 
-Status probe_overlay(const fs::path& at, WorkspaceKind kind) {
+// As git does it when it applies a patch.
+bool changes_as(const OwnUser& user, const fs::path& merged) {
+  CommandSpec spec;
+  spec.argv = {"touch", (merged / "made").string()};
+  const auto made = user.run(spec);
+  return made.ok() && made->success();
+}
+
+Status probe_overlay(const fs::path& at, WorkspaceKind kind, const OwnView* view) {
   const bool root = ::geteuid() == 0;
   if (kind == WorkspaceKind::kOverlay && !root) return Error{Errc::kUnavailable, "not root"};
   if (kind == WorkspaceKind::kUserOverlay && !has_own_mounts())
@@ -69,10 +78,14 @@ Status probe_overlay(const fs::path& at, WorkspaceKind kind) {
     if (started.ok()) server.emplace(std::move(started).value());
     if (!started.ok()) mounted = std::move(started).error();
   } else {
-    mounted = mount_overlay(dirs, kind);
+    mounted = mount_overlay(dirs, kind, view);
   }
-  bool returned = false;
-  const bool changed = mounted.ok() && change(dirs.merged, returned);
+  bool returned = false, changed = false;
+  if (mounted.ok()) {
+    const ActingAs as(view != nullptr ? view->user().get() : nullptr);
+    changed = change(dirs.merged, returned);
+  }
+  if (changed && view != nullptr) changed = changes_as(*view->user(), dirs.merged);
   PROCTOR_CHECK_OK(unmount(dirs.merged));
   PROCTOR_CHECK_OK(mounted);
   if (returned)
@@ -98,7 +111,18 @@ Status probe_workspaces(const fs::path& root, WorkspaceKind kind) {
   if (kind == WorkspaceKind::kCopy) return ok_status();
   PROCTOR_TRY(const TempDir dir, TempDir::create("probe", root));
   if (kind == WorkspaceKind::kReflink) return probe_reflink(dir.path());
-  return probe_overlay(dir.path(), kind);
+  return probe_overlay(dir.path(), kind, nullptr);
+}
+
+Status probe_own_users(const fs::path& root, const OwnViews& views) {
+  PROCTOR_TRY(const std::shared_ptr<const OwnView> view, views.take());
+  PROCTOR_TRY(const TempDir dir, TempDir::create("probe", root));
+  Status probe = ok_status();
+  // Whoever acts as another forgets what is to become of him when his parent dies.
+  std::thread([&] {
+    probe = probe_overlay(dir.path(), WorkspaceKind::kOverlay, view.get());
+  }).join();
+  return probe;
 }
 
 }  // namespace proctor

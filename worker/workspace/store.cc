@@ -66,10 +66,21 @@ Result<Kinds> kinds_that_work(const fs::path& dir, std::optional<WorkspaceKind> 
   return out;
 }
 
+// None: workspaces have no users of their own here.
+std::optional<OwnViews> own_views(const fs::path& root, const fs::path& life, const Kinds& kinds) {
+  if (kinds.mine != WorkspaceKind::kOverlay) return std::nullopt;
+  OwnViews views(root);
+  const Status probe = probe_own_users(life, views);
+  if (probe.ok()) return views;
+  log::info("workspaces have no users of their own: " + probe.error().detail);
+  return std::nullopt;
+}
+
 class Store final : public WorkspaceStore {
  public:
   Store(WorkspaceStoreOptions options, Kinds kinds, MirrorStore mirrors, TreeStore trees,
-        SetupLayers layers, Life life, std::optional<BoundedDisks> disks)
+        SetupLayers layers, Life life, std::optional<BoundedDisks> disks,
+        std::optional<OwnViews> views)
       : options_(std::move(options)),
         kinds_(kinds),
         mirrors_(std::move(mirrors)),
@@ -77,7 +88,8 @@ class Store final : public WorkspaceStore {
         layers_(std::move(layers)),
         life_(std::move(life)) {
     if (is_overlay(kinds_.mine))
-      overlays_ = std::make_shared<OverlayPool>(life_.dir(), kinds_.mine, std::move(disks));
+      overlays_ = std::make_shared<OverlayPool>(life_.dir(), kinds_.mine, std::move(disks),
+                                                std::move(views));
   }
   ~Store() override {
     if (overlays_) overlays_->close();
@@ -114,6 +126,7 @@ class Store final : public WorkspaceStore {
     PROCTOR_CHECK_OK(check_name("workspace label", label));
     WorkspaceSetup wanted = setup_for(label);
     if (options_.bounded_disks) wanted.bound = bound;
+    wanted.own_user = shown == ShownTo::kOwnUser;
     PROCTOR_TRY(const bool copied, needs_copy(snapshot, shown));
     auto made = MountedWorkspace::create(snapshot, copied ? nullptr : overlays_, mirrors_.git(),
                                          std::move(wanted), setup);
@@ -144,6 +157,7 @@ class Store final : public WorkspaceStore {
     return shown == ShownTo::kDockerEngine && has_own_mounts() ? kinds_.copies : kinds_.mine;
   }
   bool bounds_disks() const override { return options_.bounded_disks; }
+  bool has_own_users() const override { return overlays_ && overlays_->has_own_users(); }
 
   Status clean_up(const std::vector<LeftWorkspace>& keep) override {
     for (const LeftWorkspace& left : keep) {
@@ -257,15 +271,16 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
   PROCTOR_CHECK_OK(prepare_apply(options.root / "apply.git"));
   // Below our life: buried with it if we are killed meanwhile.
   PROCTOR_TRY(const Kinds kinds, kinds_that_work(life.dir(), options.kind));
+  std::optional<OwnViews> views = own_views(options.root, life.dir(), kinds);
   std::optional<BoundedDisks> disks;
   if (options.bounded_disks) {
     if (kinds.mine != WorkspaceKind::kOverlay)
       return Error{Errc::kUnavailable, "bounded disks: workspaces are no overlays of root here"};
     PROCTOR_TRY(disks, BoundedDisks::open(options.root / "disks", life.dir()));
   }
-  return std::unique_ptr<WorkspaceStore>(
-      std::make_unique<Store>(std::move(options), kinds, std::move(mirrors), std::move(trees),
-                              std::move(layers), std::move(life), std::move(disks)));
+  return std::unique_ptr<WorkspaceStore>(std::make_unique<Store>(
+      std::move(options), kinds, std::move(mirrors), std::move(trees), std::move(layers),
+      std::move(life), std::move(disks), std::move(views)));
 }
 
 }  // namespace proctor

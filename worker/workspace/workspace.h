@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/own_user.h"
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "worker/workspace/bounded_disk.h"
@@ -94,6 +95,9 @@ class Workspace {
   // The merged tree on the host; what bubblewrap binds.  Holds a one-commit .git (no remotes, tags,
   // reflogs, alternates or later objects).
   virtual const fs::path& dir() const = 0;
+  // Whose it is, if not the worker's: who runs a command in it has to be that user, and whoever
+  // writes into dir() has to act as him.
+  virtual std::shared_ptr<const OwnUser> user() const { return nullptr; }
   // Where on this host the changes go, and what lay there before them: for the limit on disk.
   struct Written {
     fs::path dir;
@@ -157,8 +161,9 @@ class Workspace {
   virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;
 };
 
-// Who is to be shown a workspace, beside this process and what it starts.
-enum class ShownTo { kNobody, kDockerEngine };
+// Who is to be shown a workspace, beside this process and what it starts; kOwnUser: nobody, and it
+// may belong to a user of its own.
+enum class ShownTo { kNobody, kDockerEngine, kOwnUser };
 
 class WorkspaceStore {
  public:
@@ -181,6 +186,8 @@ class WorkspaceStore {
   // Of those that create() makes, but for the few trees that its overlays cannot show.
   virtual WorkspaceKind kind(ShownTo shown = ShownTo::kNobody) const = 0;
   virtual bool bounds_disks() const = 0;
+  // Can its workspaces have users of their own?
+  virtual bool has_own_users() const { return false; }
   // Removes what earlier lives of this worker left: mounts, folders, volumes; but for `keep`, which
   // are this life's from now on, until adopt() or the end.  Once, before the first workspace.
   virtual Status clean_up(const std::vector<LeftWorkspace>& keep = {}) = 0;

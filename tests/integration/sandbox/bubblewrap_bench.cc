@@ -16,6 +16,9 @@ class BubblewrapBench final : public Bench {
     SandboxSpec s;
     s.label = "17.2-agent";
     s.workspace = dir_.path() / "workspace";
+    if (auto user = OwnUser::take();
+        engine_->has_own_users() && user.ok() && (*user)->view(scratch()).ok())
+      s.user = *user;  // as runs have it
     s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
     return s;
   }

@@ -150,8 +150,9 @@ inline Snapshot snapshot_of(WorkspaceStore& store, const Repository& repository)
 
 inline std::unique_ptr<Workspace> create(WorkspaceStore& store, const Snapshot& snapshot,
                                          const std::string& label,
-                                         const SetupLayer* setup = nullptr) {
-  auto ws = store.create(snapshot, label, setup);
+                                         const SetupLayer* setup = nullptr,
+                                         ShownTo shown = ShownTo::kNobody) {
+  auto ws = store.create(snapshot, label, setup, {}, shown);
   REQUIRE_MESSAGE(ws.ok(), (ws.ok() ? "" : ws.error().detail));
   return std::move(ws).value();
 }
@@ -230,11 +231,15 @@ class XfsDisk {
 template <class Test>
 void on_every_kind(const fs::path& scratch, const Test& test) {
   const std::vector<WorkspaceKind> here = kinds(scratch);
-  for (const WorkspaceKind kind : here) test(kind, scratch);
+  for (const WorkspaceKind kind : here) test(kind, scratch, ShownTo::kNobody);
+  if (open_store(scratch / "store")->has_own_users())
+    test(WorkspaceKind::kOverlay, scratch, ShownTo::kOwnUser);
+  else
+    MESSAGE("left out: no workspaces of a user of their own");
   if (std::ranges::count(here, WorkspaceKind::kReflink) != 0) return;
   const XfsDisk xfs(scratch);
   if (xfs)
-    test(WorkspaceKind::kReflink, xfs.path());
+    test(WorkspaceKind::kReflink, xfs.path(), ShownTo::kNobody);
   else
     MESSAGE("left out: no XFS for workspaces of kind reflink");
 }

@@ -210,22 +210,25 @@ TEST_SUITE("workspace") {
     std::uint64_t changed = 0;
     std::uint64_t renamed = 0;
     std::uint64_t binary = 0;
-    on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root) {
+    on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root, ShownTo shown) {
       auto store = open_store(root / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       const auto pristine = tree_of(snapshot.tree_dir);
       for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
         CAPTURE(to_string(kind));
         CAPTURE(seed);
-        auto ws = create(*store, snapshot, "agent");
-        Agent agent(ws->dir(), seed);
-        for (std::uint64_t n = 1 + agent.below(25); 0 < n; --n) agent.edit();
+        auto ws = create(*store, snapshot, "agent", nullptr, shown);
+        {
+          const ActingAs as(ws->user().get());
+          Agent agent(ws->dir(), seed);
+          for (std::uint64_t n = 1 + agent.below(25); 0 < n; --n) agent.edit();
+        }
         const Patch patch = extract(*ws);
         CHECK(patch.refused.empty());
         changed += patch.paths.size();
         if (patch.diff.find("rename from") != std::string::npos) ++renamed;
         if (patch.diff.find("GIT binary patch") != std::string::npos) ++binary;
-        auto fresh = create(*store, snapshot, "fresh");
+        auto fresh = create(*store, snapshot, "fresh", nullptr, shown);
         const auto applied = fresh->apply(patch.diff);
         REQUIRE_MESSAGE(applied.ok(),
                         (applied.ok() ? "" : applied.error().detail + "\n" + patch.diff));
@@ -247,35 +250,38 @@ TEST_SUITE("workspace") {
     const Repo repo = make_repo(temp.path() / "repo");
     const Seeds seeds = seeds_up_to(60);
     std::uint64_t of_setup = 0, deleted = 0;
-    on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root) {
+    on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root, ShownTo shown) {
       auto store = open_store(root / "store", kind);
       const Snapshot snapshot = snapshot_of(*store, repo.pinned());
       for (unsigned seed = seeds.first; seed <= seeds.last; ++seed) {
         CAPTURE(to_string(kind));
         CAPTURE(seed);
         const auto set_up = [&](Workspace& ws) {
+          const ActingAs as(ws.user().get());
           Agent setup(ws.dir(), seed * 1000, 1000);
           for (std::uint64_t n = setup.below(25); 0 < n; --n) setup.edit();
           put(ws.dir() / "build/out.o", "object\n");  // ignored
           put(ws.dir() / "generated/a.txt", "generated\n");
         };
-        auto straight = create(*store, snapshot, "straight");
+        auto straight = create(*store, snapshot, "straight", nullptr, shown);
         set_up(*straight);
-        auto maker = create(*store, snapshot, "maker");
+        auto maker = create(*store, snapshot, "maker", nullptr, shown);
         set_up(*maker);
         const fs::path home = temp.path() / "home";
         REQUIRE(make_dirs(home).ok());
         const auto layer = keep_setup(*store, std::move(maker), home,
-                                      sha256(std::string(to_string(kind)) + std::to_string(seed)));
+                                      sha256(std::string(to_string(kind)) + std::to_string(seed) +
+                                             (shown == ShownTo::kOwnUser ? "own" : "")));
         REQUIRE_MESSAGE(layer.ok(), (layer.ok() ? "" : layer.error().detail));
         const auto kept = tree_of(layer->work());
 
-        auto ws = create(*store, snapshot, "agent", &*layer);
+        auto ws = create(*store, snapshot, "agent", &*layer, shown);
         check_same(tree_of(straight->dir()), tree_of(ws->dir()));
         const Patch before = extract(*ws);
         CHECK(before.diff == extract(*straight).diff);
         of_setup += before.paths.size();
         for (Workspace* one : {straight.get(), ws.get()}) {
+          const ActingAs as(one->user().get());
           Agent agent(one->dir(), seed);
           for (std::uint64_t n = 1 + agent.below(25); 0 < n; --n) agent.edit();
           fs::remove_all(one->dir() / "generated");
@@ -286,7 +292,7 @@ TEST_SUITE("workspace") {
         CHECK(patch.diff == extract(*straight).diff);
         CHECK(ws->changed_under({"**"}).value() == straight->changed_under({"**"}).value());
         deleted += patch.deletions;
-        auto fresh = create(*store, snapshot, "fresh");
+        auto fresh = create(*store, snapshot, "fresh", nullptr, shown);
         const auto applied = fresh->apply(patch.diff);
         REQUIRE_MESSAGE(applied.ok(), (applied.ok() ? "" : applied.error().detail));
         auto seen = tree_of(ws->dir());

@@ -1,0 +1,216 @@
+#include "common/base/own_user.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/fsuid.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace proctor {
+namespace {
+
+// Above what is given to people, to containers and to systemd's own users, and below 2^31: bwrap
+// writes a user as a number with a sign.  By the process, so that workers of one host share none.
+constexpr std::uint32_t kFirst = 0x7000'0000;
+constexpr std::uint32_t kAll = std::uint32_t{1} << 28;
+constexpr unsigned kPidBits = 22;
+static_assert((std::uint64_t{kOwnUsersMost} << kPidBits) == kAll);
+
+std::uint32_t number_of(std::uint32_t index) {
+  const auto pid = static_cast<std::uint32_t>(::getpid()) & ((std::uint32_t{1} << kPidBits) - 1);
+  return kFirst + pid * kOwnUsersMost + index;
+}
+
+using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
+
+// Of this thread.
+bool get_rights(Capabilities& rights) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  return ::syscall(SYS_capget, &header, rights.data()) == 0;
+}
+bool set_rights(const Capabilities& rights) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  return ::syscall(SYS_capset, &header, rights.data()) == 0;
+}
+
+// This thread, and what it starts, is that user from now on, with root's rights over files.
+bool become(std::uint32_t id) {
+  constexpr std::array kOverFiles = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
+                                     CAP_FSETID};
+  Capabilities rights{};
+  // access(2) too is to be answered by those rights.
+  if (!get_rights(rights) || ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) != 0) return false;
+  // Of this thread alone; glibc's asks all others.
+  if (::syscall(SYS_setgroups, 0, nullptr) != 0 || ::syscall(SYS_setresgid, id, id, id) != 0 ||
+      ::syscall(SYS_setresuid, id, id, id) != 0)
+    return false;
+  for (__user_cap_data_struct& words : rights) words.inheritable = 0;
+  for (const int right : kOverFiles)
+    rights.at(CAP_TO_INDEX(right)).inheritable |= CAP_TO_MASK(right);
+  if (!set_rights(rights)) return false;
+  for (const int right : kOverFiles)
+    if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0) != 0) return false;
+  return true;
+}
+
+// A process in a user namespace of its own, which waits to be killed.
+class Mapped {
+ public:
+  Mapped() = default;
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  ~Mapped() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  Result<UniqueFd> open_as(std::uint32_t id) {
+    PROCTOR_CHECK_OK(begin());
+    const std::string own = "/proc/" + std::to_string(pid_);
+    const std::string map = "0 " + std::to_string(id) + " 1\n";
+    for (const char* file : {"/uid_map", "/gid_map"}) {
+      const UniqueFd fd(::open((own + file).c_str(), O_WRONLY | O_CLOEXEC));
+      if (!fd.valid() ||
+          ::write(fd.get(), map.data(), map.size()) != static_cast<ssize_t>(map.size()))
+        return errno_error("write " + own + file, errno);
+    }
+    UniqueFd out(::open((own + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
+    if (!out.valid()) return errno_error("open a user namespace", errno);
+    return out;
+  }
+
+ private:
+  Status begin() {
+    std::array<int, 2> said{};
+    if (::pipe2(said.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
+    UniqueFd read(said[0]), write(said[1]);
+    const pid_t parent = ::getpid();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const auto error = static_cast<unsigned char>(::unshare(CLONE_NEWUSER) == 0 ? 0 : errno);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent || ::write(said[1], &error, 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    if (pid_ < 0) return errno_error("fork", errno);
+    write.reset();
+    unsigned char error = EPIPE;
+    while (::read(read.get(), &error, 1) < 0 && errno == EINTR) {
+    }
+    if (error != 0) return errno_error("a user namespace", error);
+    return ok_status();
+  }
+
+  pid_t pid_ = -1;
+};
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<const OwnUser>> idle;
+  std::uint32_t made = 0;
+};
+Pool& pool() {
+  static auto* const of_process = new Pool;  // threads may outlive what is static
+  return *of_process;
+}
+
+}  // namespace
+
+Result<OwnUser> OwnUser::make(std::uint32_t id) {
+  Mapped process;
+  auto map = process.open_as(id);
+  if (!map.ok()) return Error{Errc::kUnavailable, "users of their own: " + map.error().detail};
+  return OwnUser(id, std::move(map).value());
+}
+
+Result<std::shared_ptr<const OwnUser>> OwnUser::take() {
+  if (::geteuid() != 0) return Error{Errc::kUnavailable, "users of their own: not root"};
+  Pool& all = pool();
+  std::unique_ptr<const OwnUser> one;
+  std::uint32_t number = 0;
+  {
+    const std::lock_guard lock(all.mutex);
+    if (!all.idle.empty()) {
+      one = std::move(all.idle.back());
+      all.idle.pop_back();
+    } else if (all.made == kOwnUsersMost) {
+      return Error{Errc::kExhausted, "users of their own: all are taken"};
+    } else {
+      number = number_of(all.made++);
+    }
+  }
+  if (!one) {
+    PROCTOR_TRY(OwnUser made, make(number));
+    one = std::make_unique<const OwnUser>(std::move(made));
+  }
+  return std::shared_ptr<const OwnUser>(one.release(), [](const OwnUser* used) {
+    const std::lock_guard lock(pool().mutex);
+    pool().idle.emplace_back(used);
+  });
+}
+
+bool OwnUser::lend(int tree) const {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_IDMAP;
+  attributes.userns_fd = static_cast<std::uint64_t>(map_.get());
+  return ::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) ==
+             0 ||
+         ::mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0;
+}
+
+Result<UniqueFd> OwnUser::view(const fs::path& place) const {
+  UniqueFd tree(::open_tree(AT_FDCWD, place.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (!tree.valid() || !lend(tree.get()))
+    return errno_error("show " + place.string() + " to a user of its own", errno);
+  return tree;
+}
+
+Result<CommandOutcome> OwnUser::run(const CommandSpec& spec) const {
+  std::optional<Result<CommandOutcome>> outcome;
+  std::thread([&] {
+    if (become(id_))
+      outcome = run_command(spec);
+    else
+      outcome = Result<CommandOutcome>(errno_error("become a user of its own", errno));
+  }).join();
+  return *std::move(outcome);
+}
+
+bool is_own_user(std::uint32_t id) {
+  return kFirst <= id && id - kFirst < kAll;
+}
+
+// The rights over files are gone with the number, and come back with it.
+ActingAs::ActingAs(const OwnUser* user) : acting_(user != nullptr) {
+  if (!acting_) return;
+  Capabilities rights{};
+  const bool known = get_rights(rights);
+  ::setfsgid(user->id());
+  ::setfsuid(user->id());
+  if (known) (void)set_rights(rights);
+}
+
+ActingAs::~ActingAs() {
+  if (!acting_) return;
+  ::setfsuid(0);
+  ::setfsgid(0);
+}
+
+}  // namespace proctor

@@ -1,0 +1,61 @@
+#pragma once
+// OwnUser: a user (and group) of this host whom nobody else is, so that what the kernel counts by
+// real user it counts for whoever runs as that one alone.  Nothing on any disk belongs to such a
+// user: what root owns there is his where it is seen through an id-mapped mount, and root's again
+// everywhere else.  Only for a worker that is root, on kernels that map mounts (5.12), below file
+// systems that allow it.
+// Thread-safe.  Fails with kUnavailable (not here), kExhausted (all are taken).
+// Source: mount_setattr(2) on MOUNT_ATTR_IDMAP, user_namespaces(7), setfsuid(2), capabilities(7).
+#include <cstdint>
+#include <memory>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/subprocess.h"
+#include "common/base/unique_fd.h"
+
+namespace proctor {
+
+// Each process has as many; a worker takes one for each workspace that it has ready.
+inline constexpr std::uint32_t kOwnUsersMost = 64;
+
+class OwnUser {
+ public:
+  // One that nobody of this process has now; free again with the last pointer to it.
+  static Result<std::shared_ptr<const OwnUser>> take();
+  std::uint32_t id() const { return id_; }
+  // A folder or file as this user is to see it: a mount at no place, for openat(2), mount(2),
+  // move_mount(2).  Without what is mounted below.
+  Result<UniqueFd> view(const fs::path& place) const;
+  // Makes such a view of a mount at no place, and of those below it where all of them allow that.
+  // Async-signal-safe.  False: errno says why not.
+  bool lend(int tree) const;
+  // run_command() by this user with root's rights over files: what it makes is his, and whatever
+  // is closed to him open.
+  Result<CommandOutcome> run(const CommandSpec& spec) const;
+
+ private:
+  OwnUser(std::uint32_t id, UniqueFd map) : id_(id), map_(std::move(map)) {}
+  static Result<OwnUser> make(std::uint32_t id);
+  std::uint32_t id_;
+  UniqueFd map_;  // a user namespace in which he is root
+};
+
+// Is this the number of such a user of any process?
+bool is_own_user(std::uint32_t id);
+
+// While it lives, what this thread makes belongs to `user` (null: to whom it would), and it may
+// still do whatever it might.  The signal that this thread was to get when its parent dies is
+// forgotten.
+class ActingAs {
+ public:
+  explicit ActingAs(const OwnUser* user);
+  ActingAs(const ActingAs&) = delete;
+  ActingAs& operator=(const ActingAs&) = delete;
+  ~ActingAs();
+
+ private:
+  bool acting_;
+};
+
+}  // namespace proctor

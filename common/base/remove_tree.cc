@@ -1,5 +1,7 @@
-// remove_tree: what a stranger may have left, of any depth, is removed with one open folder and no
-// recursion; no link is followed and no other file system entered.
+// What a stranger may have left, of any depth, is removed with one open folder and no recursion; no
+// link is followed and no other file system entered.
+#include "common/base/remove_tree.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "common/base/files.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -28,10 +29,13 @@ struct Level {
 
 class Remover {
  public:
-  // All that is in the folder `top`.
+  // null: there is room for all.
+  explicit Remover(RemovalRoom* room) : room_(room) {}
+
+  // All that is in the folder `top`, until there is no more room for it.
   int clear(const fs::path& top) {
     if (const int e = enter(AT_FDCWD, top.string()); e != 0) return e;
-    while (!levels_.empty()) {
+    while (!levels_.empty() && !stopped_) {
       if (!levels_.back().folders.empty()) {
         std::string next = std::move(levels_.back().folders.back());
         levels_.back().folders.pop_back();
@@ -42,8 +46,24 @@ class Remover {
     }
     return error_;
   }
+  bool stopped() const { return stopped_; }
 
  private:
+  // Is there room for this one too?  A file of several names is freed by its last one, and counts
+  // by each.
+  bool take(int dir, const char* name) {
+    if (room_ == nullptr) return true;
+    struct stat st {};
+    const std::uint64_t bytes = ::fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+                                    ? static_cast<std::uint64_t>(st.st_blocks) * 512
+                                    : 0;
+    stopped_ = stopped_ || room_->entries == 0 || room_->bytes < bytes;
+    if (stopped_) return false;
+    --room_->entries;
+    room_->bytes -= bytes;
+    return true;
+  }
+
   void keep(int error) {
     if (error_ == 0) error_ = error;
   }
@@ -69,7 +89,7 @@ class Remover {
     return 0;
   }
 
-  static int empty_of_files(int dir, mode_t mode, std::vector<std::string>& folders) {
+  int empty_of_files(int dir, mode_t mode, std::vector<std::string>& folders) {
     if ((mode & 0300U) != 0300U) ::fchmod(dir, 0700);
     const int copy = ::openat(dir, ".", kFolderFlags);
     if (copy < 0) return errno;
@@ -84,6 +104,7 @@ class Remover {
     while (const dirent* entry = ::readdir(stream.get())) {
       const char* name = static_cast<const char*>(entry->d_name);
       if (std::strcmp(name, ".") != 0 && std::strcmp(name, "..") != 0) {
+        if (!take(dir, name)) return error;
         if (entry->d_type == DT_DIR) {
           folders.emplace_back(name);
         } else if (::unlinkat(dir, name, 0) != 0 && errno != ENOENT) {
@@ -118,20 +139,35 @@ class Remover {
       keep(errno);
   }
 
+  RemovalRoom* const room_;
+  bool stopped_ = false;
   std::vector<Level> levels_;
   UniqueFd at_;
   int error_ = 0;
 };
 
+// Is all of it gone?
+Result<bool> remove(const fs::path& dir, RemovalRoom* room) {
+  if (::unlink(dir.c_str()) == 0 || errno == ENOENT) return true;
+  // A folder: EISDIR by Linux, EPERM by POSIX.
+  if (errno != EISDIR && errno != EPERM) return errno_error("remove " + dir.string(), errno);
+  Remover remover(room);
+  const int e = remover.clear(dir);
+  if (remover.stopped()) return false;  // whoever removes the rest meets its errors
+  if (e != 0) return errno_error("remove " + dir.string(), e);
+  if (::rmdir(dir.c_str()) == 0 || errno == ENOENT) return true;
+  return errno_error("remove " + dir.string(), errno);
+}
+
 }  // namespace
 
 Status remove_tree(const fs::path& dir) {
-  if (::unlink(dir.c_str()) == 0 || errno == ENOENT) return ok_status();
-  // A folder: EISDIR by Linux, EPERM by POSIX.
-  if (errno != EISDIR && errno != EPERM) return errno_error("remove " + dir.string(), errno);
-  if (const int e = Remover().clear(dir); e != 0) return errno_error("remove " + dir.string(), e);
-  if (::rmdir(dir.c_str()) == 0 || errno == ENOENT) return ok_status();
-  return errno_error("remove " + dir.string(), errno);
+  PROCTOR_CHECK_OK(remove(dir, nullptr));
+  return ok_status();
+}
+
+Result<bool> remove_tree_within(const fs::path& dir, RemovalRoom room) {
+  return remove(dir, &room);
 }
 
 }  // namespace proctor

@@ -9,6 +9,7 @@ UNIT, HOSTILE = "proctor_sandbox_unit_tests", "hostile_bubblewrap_tests"
 COUNTS, COORDINATOR, CAMPAIGN = "counts_bubblewrap_tests", "coordinator_integration_tests", "campaign_integration_tests"
 SHELL, KEYED, BASE = "shell_unit_tests", "journal_integration_tests", "base_tests"
 CONTRACT, WORKSPACE, EXTRACT = "contract_tests", "proctor_workspace_integration_tests", "proctor_extract_tests"
+WORKER = "proctor_worker_tests"
 
 CALLS = "worker/sandbox/call_rules.cc"
 FILTER = "worker/sandbox/seccomp_filter.cc"
@@ -39,6 +40,8 @@ SEAL = "coordinator/journal/keyed_seal.cc"
 HEAD = "coordinator/journal/journal_head.cc"
 DRESS = "worker/shell/sandbox_dress.cc"
 CUT = "worker/workspace/extract.cc"
+APART = "worker/workspace/apart.cc"
+REMOVAL = "worker/workspace/removal.cc"
 MOUNTED = "worker/workspace/mounted_workspace.cc"
 FILES = "common/base/files.cc"
 RULES = "common/contract/rules.cc"
@@ -136,8 +139,8 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
         ("beyond its CPU time the host has failed", CUT, "  if (outcome.signal == SIGXCPU)\n    return Error{Errc::kExhausted,",
          "  if (outcome.signal == SIGXCPU)\n    return Error{Errc::kUnavailable,", EXTRACT, "beyond its CPU time*"),
         ("beyond its memory the host has failed", CUT,
-         "  if (outcome.exit_code == kNoMemory)\n    return Error{Errc::kExhausted,",
-         "  if (outcome.exit_code == kNoMemory)\n    return Error{Errc::kUnavailable,", EXTRACT, "beyond its memory*"),
+         "  if (outcome.exit_code == apart::kNoMemory)\n    return Error{Errc::kExhausted,",
+         "  if (outcome.exit_code == apart::kNoMemory)\n    return Error{Errc::kUnavailable,", EXTRACT, "beyond its memory*"),
     ],
     "row 9, secrets": [
         ("an environment is an argument", ARGS, "  add({\"--args\", std::to_string(kBoxEnvironmentFd)});",
@@ -237,15 +240,27 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "  return extract_here(what, *setup_.folders);", EXTRACT, "a large tree's patch*"),
         ("many files are not much", "worker/workspace/mounted_workspace.cc", "count({kMuchBytes, kMuchFiles},",
          "count({kMuchBytes, 0},", EXTRACT, "many files are much too*"),
-        ("its CPU time is not limited", CUT,
-         "  PROCTOR_CHECK_OK(limit(RLIMIT_CPU, head.at(\"cpu_s\").get<std::uint64_t>(), 5));\n", "", EXTRACT,
+        ("its CPU time is not limited", APART,
+         "  PROCTOR_CHECK_OK(limit(RLIMIT_CPU, static_cast<std::uint64_t>(cpu.count()), kMoreSeconds));\n", "", EXTRACT,
          "beyond its CPU time*"),
-        ("its memory is not limited", CUT,
-         "  PROCTOR_CHECK_OK(limit(RLIMIT_AS, head.at(\"memory\").get<std::uint64_t>(), 0));\n", "", EXTRACT,
+        ("its memory is not limited", APART, "  PROCTOR_CHECK_OK(limit(RLIMIT_AS, memory, 0));\n", "", EXTRACT,
          "beyond its memory*"),
         ("what it took is nobody's", CUT,
          "  out.apart = ExtractCost{std::chrono::milliseconds(count(\"cpu_ms\")), count(\"memory_peak\")};\n", "", EXTRACT,
          "a large tree's patch*"),
+        ("a large tree is removed by the worker", REMOVAL,
+         "  return all ? ok_status() : remove_apart(dir, remover, cost);",
+         "  return all ? ok_status() : remove_tree(dir);", EXTRACT, "what a large tree's removal takes*"),
+        ("what is little has a process too", REMOVAL, "remove_tree_within(dir, {kRemovedHereFiles, kRemovedHereBytes})",
+         "remove_tree_within(dir, {0, 0})", EXTRACT, "what is little starts no process"),
+        ("bytes are not counted", REMOVAL, "{kRemovedHereFiles, kRemovedHereBytes}", "{kRemovedHereFiles, UINT64_MAX}", EXTRACT,
+         "one large file is much too"),
+        ("a removal has no limits", REMOVAL,
+         "  PROCTOR_CHECK_OK(apart::limit_self(cpu, head.at(\"memory\").get<std::uint64_t>()));\n", "", EXTRACT,
+         "beyond the limits of the process*"),
+        ("what a removal took is nobody's", "worker/shell/attempt_removal.cc",
+         "  meter_.executed(phase, {took.wall, took.cpu, took.memory_peak});\n", "", WORKER,
+         "what it takes to remove what an agent left*"),
     ],
     "what the host has no more of, and what it tells": [
         ("what cannot be read is a count of nothing", "worker/sandbox/cgroup_files.cc",

@@ -1,12 +1,12 @@
 #include "worker/sandbox/limit_watch.h"
 
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "common/base/thread_time.h"
 #include "worker/sandbox/disk_use.h"
 
 namespace proctor {
@@ -15,14 +15,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kPeriod{90};
-
-// Of this thread alone: where a hundred others want the processor too, a look takes long and costs
-// little.
-nanoseconds own_cpu_time() {
-  timespec t{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return std::chrono::seconds(t.tv_sec) + nanoseconds(t.tv_nsec);
-}
 
 }  // namespace
 
@@ -85,7 +77,7 @@ void LimitWatch::pause(bool on) {
 
 void LimitWatch::keep_looking(const Kind& kind, const std::stop_token& stop) {
   for (;;) {
-    const nanoseconds before = own_cpu_time();
+    const nanoseconds before = thread_cpu_time();
     if (kind.passed(stop) && !stop.stop_requested()) {
       int nothing = kNothing;
       found_.compare_exchange_strong(nothing, static_cast<int>(kind.what));
@@ -93,7 +85,7 @@ void LimitWatch::keep_looking(const Kind& kind, const std::stop_token& stop) {
       [[maybe_unused]] const ssize_t n = ::write(found_fd_.get(), &one, sizeof one);
       return;
     }
-    if (!rest(stop, own_cpu_time() - before, kind)) return;
+    if (!rest(stop, thread_cpu_time() - before, kind)) return;
   }
 }
 

@@ -125,7 +125,7 @@ Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container
 
 // A repository of the program's own making would be no part of a patch.
 Status AttemptRun::take_all_back(int workspace, const fs::path& from) {
-  PROCTOR_CHECK_OK(remove_tree(from / ".git"));
+  PROCTOR_CHECK_OK(remove_counted(from / ".git"));
   PROCTOR_CHECK_OK(drop_special_files(from));
   PROCTOR_TRY(const std::vector<std::string> old, beneath::names(workspace));
   for (const std::string& name : old)

@@ -51,8 +51,9 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
 
 AttemptRun::Answer AttemptRun::perform(const Package&) {
   watch_.enter(wire::Stage::kPackaging);
+  leave_workspace(MeterPhase::kAcceptance);
+  leave_rooms();
   out_.finished_ms = std::max(out_.started_ms, wall_now().raw());  // a clock may be put back
-  workspace_.reset();
   if (!recorder_) return std::nullopt;
   meter_.stored(recorded_bytes());
   out_.usage = meter_.usage();

@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/base/thread_time.h"
 #include "common/score/result_reader.h"
 #include "worker/agent/briefing.h"
 #include "worker/model/call_rules.h"
@@ -24,16 +25,6 @@ namespace {
 Error as_host_error(Error e) {
   if (e.code == Errc::kInvalid || e.code == Errc::kExhausted) e.code = Errc::kUnavailable;
   return e;
-}
-
-// One that the worker made itself, or that failed, is counted from here on: less than this is a
-// process's start.
-constexpr Millis kCountedExtraction{100};
-
-std::chrono::milliseconds own_cpu_time() {
-  timespec t{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return std::chrono::seconds(t.tv_sec) + std::chrono::milliseconds(t.tv_nsec / 1'000'000);
 }
 
 LifecycleEvent done_or_failed(Status status) {
@@ -120,10 +111,10 @@ AttemptRun::Outcome AttemptRun::run() {
     meter_.agent_kept();
     agent_sandbox_.reset();
   }
+  agent_sandbox_.reset();
+  leave_workspace(MeterPhase::kAcceptance);
   out_.verdict = lifecycle_.verdict();
   out_.usage = meter_.usage();
-  agent_sandbox_.reset();
-  workspace_.reset();
   return out_;
 }
 
@@ -243,7 +234,8 @@ ShownTo AttemptRun::shown_to() const {
 }
 
 Status AttemptRun::open_workspace(Room room) {
-  workspace_.reset();  // the agent's is gone before the fresh one exists
+  // The agent's is gone before the fresh one exists.
+  leave_workspace(room == Room::kAcceptance ? MeterPhase::kAcceptance : MeterPhase::kSetup);
   layered_ = false;
   setup_making_.reset();
   if (room == Room::kAcceptance) watch_.enter(wire::Stage::kAcceptance);
@@ -358,7 +350,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
 AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   watch_.enter(wire::Stage::kExtracting);
   const Instant began = mono_now();
-  const std::chrono::milliseconds before = own_cpu_time();
+  const std::chrono::nanoseconds before = thread_cpu_time();
   Result<Patch> patch =
       unreadable_ ? Result<Patch>(*unreadable_)
                   : workspace_->extract_patch(limits::kPatchBytes, contract().policy.ignored);
@@ -366,10 +358,10 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   const Millis took = mono_now() - began;
   const bool apart = patch.ok() && patch->apart.has_value();
   // Of a process of its own that was ended at its limits nobody has told the CPU time.
-  const std::chrono::milliseconds cpu = apart        ? patch->apart->cpu
-                                        : patch.ok() ? own_cpu_time() - before
-                                                     : took;
-  if (apart || kCountedExtraction <= took)
+  const Millis cpu = apart        ? patch->apart->cpu
+                     : patch.ok() ? std::chrono::duration_cast<Millis>(thread_cpu_time() - before)
+                                  : took;
+  if (apart || kCountedWork <= took)
     meter_.executed(MeterPhase::kAcceptance, {took, cpu, apart ? patch->apart->memory_peak : 0});
   PatchExtracted extracted;
   if (!patch.ok()) {

@@ -50,6 +50,10 @@ struct AttemptInput {
   std::shared_ptr<const LeftAttempt> left{};  // what an earlier life of this worker left of it
 };
 
+// What the worker does itself with what others left is counted from here on: less than this is a
+// process's start.
+inline constexpr Millis kCountedWork{100};
+
 class AttemptRun {
  public:
   struct Tools {
@@ -60,6 +64,7 @@ class AttemptRun {
     const ModelsFile& models;
     bool setup_cache = true;       // keep what setup makes, and use what was kept
     UpstreamPool* pool = nullptr;  // of the gateway; null: no method with one can run
+    Remover remover{};             // of what is left beside workspaces
   };
   // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`
   // (may be null) outlives it.
@@ -103,6 +108,11 @@ class AttemptRun {
   Status restore(const LeftAttempt& left);
   void give_up(const LeftAttempt& left);
   Status clear_acceptance();
+  // attempt_removal.cc: what was left, away again; what it took counts as this phase's.
+  void leave_workspace(MeterPhase phase);
+  void leave_rooms();
+  Status remove_counted(const fs::path& dir);
+  void count_removal(MeterPhase phase, const RemovalCost& took);
   // For a later life: the agent's program has a container; it has ended; its patch is extracted.
   void keep_checkpoint(Checkpoint where);
   void outlives(const std::string& container);

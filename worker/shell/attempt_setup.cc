@@ -96,7 +96,7 @@ Status AttemptRun::open_on_layer(Room room) {
 Status AttemptRun::lay_layer_below() {
   PROCTOR_TRY(const std::vector<std::string> touched, workspace_->changed_under({"**"}));
   if (touched.empty()) {
-    workspace_.reset();
+    leave_workspace(MeterPhase::kAcceptance);
     return open_on_layer(Room::kAcceptance);
   }
   if (!setup_reads_none_of(contract(), touched)) return ok_status();
@@ -229,7 +229,7 @@ Status AttemptRun::keep_setup() {
             {"layer", layer_->content.hex()},
             {"bytes", layer_->bytes},
             {"files", layer_->files}});
-  workspace_.reset();
+  leave_workspace(MeterPhase::kSetup);
   PROCTOR_CHECK_OK(open_on_layer(Room::kAgent));
   tools_.store.make_room();
   return ok_status();

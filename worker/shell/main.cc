@@ -324,7 +324,7 @@ int serve(const Options& o) {
   // death, is ours by name and folder.
   const std::string owner = o.name + "-" + sha256(fs::absolute(o.root).string()).short_hex();
   WorkspaceStoreOptions store_options;
-  store_options.extractor.path = "/proc/self/exe";
+  store_options.extractor.path = store_options.remover.path = "/proc/self/exe";
   store_options.root = o.root;
   store_options.owner = owner;
   store_options.kind = o.kind;
@@ -365,9 +365,9 @@ int serve(const Options& o) {
   clear_bundles(home / "bundles", left);
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
-  RunExecutor executor(
-      {home / "runs", home / "meters", WorkerId(o.name), *models, !o.no_setup_cache}, **store,
-      engines, images, *spool);
+  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), *models,
+                        !o.no_setup_cache, store_options.remover},
+                       **store, engines, images, *spool);
 
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);
@@ -402,6 +402,7 @@ int print_seccomp_profile() {
 
 int run(int argc, char** argv) {
   if (1 < argc && std::string_view(argv[1]) == "extract") return extract_as_asked();
+  if (1 < argc && std::string_view(argv[1]) == "remove") return remove_as_asked();
   if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "selftest") return selftest(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "seccomp-profile") return print_seccomp_profile();

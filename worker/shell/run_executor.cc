@@ -102,7 +102,8 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
     books_.erase(dir);
   }
   if (kept) kept->close();  // after the result is on disk
-  if (const Status removed = remove_tree(dir); !removed.ok()) {
+  RemovalCost nobodys;      // the report is written: all but evidence is gone already
+  if (const Status removed = remove_left(dir, options_.remover, nobodys); !removed.ok()) {
     log::warn("attempt " + name + ": " + removed.error().detail);
   }
   return entry;
@@ -139,9 +140,9 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
       return result;
     }
   }
-  AttemptRun run(
-      {store_, engines_, images_, options_.worker, options_.models, options_.setup_cache, &pool_},
-      input, watch, dir, book);
+  AttemptRun run({store_, engines_, images_, options_.worker, options_.models, options_.setup_cache,
+                  &pool_, options_.remover},
+                 input, watch, dir, book);
   const AttemptRun::Outcome outcome = run.run();
   result.outcome = outcome.verdict.outcome;
   result.termination = outcome.verdict.termination;

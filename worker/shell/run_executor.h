@@ -24,6 +24,7 @@ class RunExecutor {
     WorkerId worker;
     ModelsFile models{};  // how models are reached
     bool setup_cache = true;
+    Remover remover{};
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, const BuiltImages& images,
               Spool& spool)

@@ -1,11 +1,6 @@
 #include "worker/workspace/extract.h"
 
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -13,6 +8,7 @@
 #include "common/base/json.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
+#include "worker/workspace/apart.h"
 #include "worker/workspace/ignore_rules.h"
 #include "worker/workspace/patch.h"
 #include "worker/workspace/snapshot.h"
@@ -26,7 +22,6 @@ constexpr std::uint64_t kContentBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kAskedBytes = std::size_t{1} << 30;  // of a copy's files, mostly
 constexpr std::size_t kNamesBytes = std::size_t{64} << 20;
 constexpr std::size_t kHeadBytes = std::size_t{64} << 10;
-constexpr int kDone = 0, kNoMemory = 3, kNoUse = 2;
 // Ours to wait for a machine that is busy; what the tree takes is counted in CPU time.
 constexpr std::chrono::minutes kPatience{20};
 
@@ -83,12 +78,8 @@ Result<CopiedFiles> copied_in(std::string_view rest) {
 }
 
 std::string answer_of(const Result<Patch>& patch) {
-  struct rusage use {};
-  ::getrusage(RUSAGE_SELF, &use);
-  const auto ms = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
-  Json head = {{"ok", patch.ok()},
-               {"cpu_ms", ms(use.ru_utime) + ms(use.ru_stime)},
-               {"memory_peak", use.ru_maxrss * 1024}};
+  const apart::Use use = apart::so_far();
+  Json head = {{"ok", patch.ok()}, {"cpu_ms", use.cpu.count()}, {"memory_peak", use.memory_peak}};
   std::string names;
   if (patch.ok()) {
     head["files"] = patch->files;
@@ -149,22 +140,13 @@ Result<Patch> patch_in(const std::string& bytes) {
   return out;
 }
 
-// The first of the two says why the process ends; the second is for what does not listen.
-Status limit(int what, std::uint64_t most, std::uint64_t more) {
-  const rlimit both{most, most + more};
-  if (::setrlimit(static_cast<__rlimit_resource_t>(what), &both) == 0) return ok_status();
-  return errno_error("extract: limit", errno);
-}
-
 Status answer_question(const std::string& asked) {
   std::string_view rest = asked;
   const auto head_text = next(rest);
   if (!head_text) return Error{Errc::kInvalid, "extract: nothing is asked"};
   PROCTOR_TRY(const Json head, parse_json(*head_text, {kHeadBytes, 4}));
-  PROCTOR_CHECK_OK(limit(RLIMIT_CPU, head.at("cpu_s").get<std::uint64_t>(), 5));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  PROCTOR_CHECK_OK(limit(RLIMIT_AS, head.at("memory").get<std::uint64_t>(), 0));
-#endif
+  PROCTOR_CHECK_OK(apart::limit_self(std::chrono::seconds(head.at("cpu_s").get<std::uint64_t>()),
+                                     head.at("memory").get<std::uint64_t>()));
   Extraction what{};
   what.snapshot.tree_dir = head.at("tree_dir").get<std::string>();
   what.dir = head.at("dir").get<std::string>();
@@ -234,7 +216,7 @@ Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
   if (outcome.signal == SIGXCPU)
     return Error{Errc::kExhausted, "workspace: a patch takes more than " +
                                        std::to_string(program.cpu.count()) + " s of CPU time"};
-  if (outcome.exit_code == kNoMemory)
+  if (outcome.exit_code == apart::kNoMemory)
     return Error{Errc::kExhausted, "workspace: a patch takes more than " +
                                        std::to_string(program.memory >> 20) + " MiB of memory"};
   if (!outcome.success()) return Error{Errc::kUnavailable, "extract: " + outcome.describe()};
@@ -244,22 +226,13 @@ Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
 }
 
 int extract_as_asked() {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
-    std::string asked;
-    std::string piece(std::size_t{1} << 16, '\0');
-    while (asked.size() < kAskedBytes) {
-      const ssize_t n = ::read(STDIN_FILENO, piece.data(), piece.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
-      asked.append(piece, 0, static_cast<std::size_t>(n));
-    }
-    const Status done = answer_question(asked);
-    if (done.ok()) return kDone;
+    const Status done = answer_question(apart::begin(kAskedBytes));
+    if (done.ok()) return apart::kDone;
     std::fprintf(stderr, "%s\n", done.error().detail.c_str());
-    return kNoUse;
+    return apart::kNoUse;
   } catch (const std::bad_alloc&) {
-    return kNoMemory;
+    return apart::kNoMemory;
   }
 }
 

@@ -60,7 +60,8 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
   PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
   PROCTOR_TRY(auto mount,
-              OverlayMount::adopt(dir, {snapshot_git_layer(snapshot), snapshot.tree_dir}));
+              OverlayMount::adopt(dir, {snapshot_git_layer(snapshot), snapshot.tree_dir},
+                                  overlays->remover()));
   std::unique_ptr<MountedWorkspace> ws(
       new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
   ws->use_ = std::move(use);
@@ -109,6 +110,14 @@ Status MountedWorkspace::prepare_copy() {
 }
 
 MountedWorkspace::~MountedWorkspace() {
+  close();
+}
+
+RemovalCost MountedWorkspace::close() {
+  return cost_of([this](RemovalCost& cost) { remove(cost); });
+}
+
+void MountedWorkspace::remove(RemovalCost& cost) {
   const auto report = [&](const Status& s) {
     if (!s.ok()) log::warn("workspace " + merged_.string() + ": " + s.error().detail);
   };
@@ -116,10 +125,15 @@ MountedWorkspace::~MountedWorkspace() {
     const Status removed = DockerVolumes(setup_.docker_socket).remove(setup_.volume_name);
     report(removed);
     if (!removed.ok()) setup_.owed_volumes->add(setup_.volume_name);
+    // What the engine has seen it may still hold: no other run gets that.
+    if (mount_) mount_->remove(cost);
+    has_volume_ = false;
+  } else if (mount_) {
+    cost.add(overlays_->give_back(std::move(mount_)));
   }
-  // What the engine has seen it may still hold: no other run gets that.
-  if (mount_ && !has_volume_) overlays_->give_back(std::move(mount_));
-  if (!overlays_ && !merged_.empty()) report(remove_tree(setup_.dir));
+  mount_.reset();
+  if (!overlays_ && !merged_.empty()) report(remove_left(setup_.dir, setup_.remover, cost));
+  merged_.clear();
 }
 
 Result<std::string> MountedWorkspace::docker_volume() {

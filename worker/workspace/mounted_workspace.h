@@ -29,6 +29,7 @@ struct WorkspaceSetup {
   DiskBound bound{};
   bool own_user = false;  // of an overlay, where there is one to be had
   Extractor extractor{};
+  Remover remover{};
   WorkspaceKind copies = WorkspaceKind::kCopy;  // what copies are called here
 };
 
@@ -50,6 +51,7 @@ class MountedWorkspace final : public Workspace {
   ~MountedWorkspace() override;
 
   WorkspaceKind kind() const override { return overlays_ ? overlays_->kind() : setup_.copies; }
+  RemovalCost close() override;
   std::optional<LeftWorkspace> left_to_others() const override;
   const fs::path& dir() const override { return merged_; }
   std::shared_ptr<const OwnUser> user() const override { return mount_ ? mount_->user() : nullptr; }
@@ -76,6 +78,7 @@ class MountedWorkspace final : public Workspace {
  private:
   MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
                    const GitProgram& git, const ObjectId& content, WorkspaceSetup setup);
+  void remove(RemovalCost& cost);
   Status prepare();
   Status prepare_copy();
   OverlayLayers layers() const;

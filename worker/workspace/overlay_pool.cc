@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
@@ -63,6 +64,7 @@ OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers, const OverlayMean
       merged_(dir_ / "merged"),
       kind_(means.kind),
       servers_(means.servers),
+      remover_(means.remover),
       view_(means.view) {}
 
 void OverlayMount::use_bounded_disk() {
@@ -85,8 +87,11 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::create(fs::path dir, Overlay
   return made;
 }
 
-Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayLayers layers) {
-  std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers), {}));
+Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayLayers layers,
+                                                          const Remover& remover) {
+  OverlayMeans means;
+  means.remover = remover;
+  std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers), means));
   left->adopted_ = true;
   PROCTOR_TRY(left->use_, use_tree(left->layers_.tree.parent_path()));
   if (auto setup = read_file(left->dir_ / kSetupNote, kPathBytes); setup.ok()) {
@@ -162,13 +167,19 @@ Status OverlayMount::mount(const BoundedDisks* disks) {
 }
 
 OverlayMount::~OverlayMount() {
+  RemovalCost nobodys;
+  remove(nobodys);
+}
+
+void OverlayMount::remove(RemovalCost& cost) {
+  if (std::exchange(removed_, true)) return;
   const auto report = [&](const Status& s) {
     if (!s.ok()) log::warn("workspace " + dir_.string() + ": " + s.error().detail);
     return s.ok();
   };
   const bool unmounted = report(unmount(merged_));
   server_.reset();
-  if (unmounted && report(unmount_bounded(dir_))) report(remove_tree(dir_));
+  if (unmounted && report(unmount_bounded(dir_))) report(remove_left(dir_, remover_, cost));
 }
 
 bool OverlayMount::untouched() const {
@@ -182,8 +193,12 @@ bool OverlayMount::untouched() const {
 }
 
 OverlayPool::OverlayPool(fs::path dir, WorkspaceKind kind, std::optional<BoundedDisks> disks,
-                         std::optional<OwnViews> views)
-    : dir_(std::move(dir)), kind_(kind), disks_(std::move(disks)), views_(std::move(views)) {
+                         Remover remover, std::optional<OwnViews> views)
+    : dir_(std::move(dir)),
+      kind_(kind),
+      disks_(std::move(disks)),
+      remover_(std::move(remover)),
+      views_(std::move(views)) {
   if (kind_ == WorkspaceKind::kFuseOverlay) servers_ = std::make_unique<FuseServers>();
 }
 
@@ -200,7 +215,7 @@ std::unique_ptr<OverlayMount> OverlayPool::take_resting(const OverlayLayers& lay
 Result<std::unique_ptr<OverlayMount>> OverlayPool::take(OverlayLayers layers) {
   layers.own_user = layers.own_user && views_;
   if (auto resting = take_resting(layers)) return resting;
-  OverlayMeans means{kind_, disks_ ? &*disks_ : nullptr, servers_.get()};
+  OverlayMeans means{kind_, disks_ ? &*disks_ : nullptr, servers_.get(), remover_};
   if (layers.own_user) {
     auto view = views_->take();
     if (view.ok()) means.view = std::move(view).value();
@@ -211,16 +226,22 @@ Result<std::unique_ptr<OverlayMount>> OverlayPool::take(OverlayLayers layers) {
                               means);
 }
 
-void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
-  if (!mount->untouched()) return;
+RemovalCost OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
+  RemovalCost cost;
+  if (!mount->untouched()) {
+    mount->remove(cost);
+    return cost;
+  }
   if (const auto beside = mount->beside();
-      beside && (is_used_up(bounded_folder(mount->dir())) || !clear_folder(*beside)))
-    return;
+      beside && (is_used_up(bounded_folder(mount->dir())) || !clear_folder(*beside))) {
+    mount->remove(cost);
+    return cost;
+  }
   std::unique_ptr<OverlayMount> leaves;  // unmounted without the lock
   const std::lock_guard guard(mutex_);
   if (closed_) {
     leaves = std::move(mount);
-    return;
+    return cost;
   }
   std::vector<std::unique_ptr<OverlayMount>>& mine = resting_[mount->layers()];
   if (kRestingMax <= count_) {
@@ -234,11 +255,12 @@ void OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
     }
     if (!leaves) {
       leaves = std::move(mount);
-      return;
+      return cost;
     }
   }
   mine.push_back(std::move(mount));
   ++count_;
+  return cost;
 }
 
 void OverlayPool::close() {

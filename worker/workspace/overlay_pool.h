@@ -20,6 +20,7 @@
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/fuse_overlay.h"
 #include "worker/workspace/own_view.h"
+#include "worker/workspace/removal.h"
 #include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
@@ -40,6 +41,7 @@ struct OverlayMeans {
   WorkspaceKind kind = WorkspaceKind::kOverlay;
   const BoundedDisks* disks = nullptr;    // for layers with a bound
   FuseServers* servers = nullptr;         // of kFuseOverlay; outlives the mounts
+  Remover remover{};                      // of what was written
   std::shared_ptr<const OwnView> view{};  // with layers of a user's own, and only then
 };
 
@@ -50,10 +52,14 @@ class OverlayMount {
                                                       const OverlayMeans& means = {});
   // One of kOverlay that another process mounted in `dir` and left; it knows the setup layer
   // itself. kNotFound: nothing is mounted there.
-  static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers);
+  static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers,
+                                                     const Remover& remover = {});
   OverlayMount(const OverlayMount&) = delete;
   OverlayMount& operator=(const OverlayMount&) = delete;
-  ~OverlayMount();  // unmounts and removes; what may still be mounted is left to clean_up()
+  ~OverlayMount();  // as remove()
+  // Unmounts and removes it, once; what may still be mounted is left to clean_up().  Adds what
+  // processes of its own took.
+  void remove(RemovalCost& cost);
 
   const OverlayLayers& layers() const { return layers_; }
   const fs::path& dir() const { return dir_; }
@@ -88,7 +94,9 @@ class OverlayMount {
   fs::path upper_, work_, merged_;
   WorkspaceKind kind_;
   FuseServers* servers_;
+  Remover remover_;
   std::shared_ptr<const OwnView> view_;
+  bool removed_ = false;
   std::optional<Child> server_;              // of kFuseOverlay: ends when merged_ is unmounted
   std::optional<FileLock> use_, use_setup_;  // of the layers below
   bool adopted_ = false;
@@ -100,13 +108,16 @@ class OverlayPool {
  public:
   // `views`: of a store where workspaces can have users of their own.
   explicit OverlayPool(fs::path dir, WorkspaceKind kind = WorkspaceKind::kOverlay,
-                       std::optional<BoundedDisks> disks = {}, std::optional<OwnViews> views = {});
+                       std::optional<BoundedDisks> disks = {}, Remover remover = {},
+                       std::optional<OwnViews> views = {});
   WorkspaceKind kind() const { return kind_; }
+  const Remover& remover() const { return remover_; }
   bool has_own_users() const { return views_.has_value(); }
   // One at rest, else a new one.  Where there is no user of its own to be had it has none.
   Result<std::unique_ptr<OverlayMount>> take(OverlayLayers layers);
-  // Keeps it if it is untouched and there is room; else it is gone when this returns.
-  void give_back(std::unique_ptr<OverlayMount> mount);
+  // Keeps it if it is untouched and there is room; else it is gone when this returns; what
+  // processes of its own took for that.
+  RemovalCost give_back(std::unique_ptr<OverlayMount> mount);
   // Keeps nothing any more.
   void close();
 
@@ -114,6 +125,7 @@ class OverlayPool {
   const fs::path dir_;
   const WorkspaceKind kind_;
   const std::optional<BoundedDisks> disks_;
+  const Remover remover_;
   const std::optional<OwnViews> views_;
   std::unique_ptr<FuseServers> servers_;  // of kFuseOverlay
   std::mutex mutex_;

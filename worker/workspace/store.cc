@@ -89,7 +89,7 @@ class Store final : public WorkspaceStore {
         life_(std::move(life)) {
     if (is_overlay(kinds_.mine))
       overlays_ = std::make_shared<OverlayPool>(life_.dir(), kinds_.mine, std::move(disks),
-                                                std::move(views));
+                                                options_.remover, std::move(views));
   }
   ~Store() override {
     if (overlays_) overlays_->close();
@@ -219,6 +219,7 @@ class Store final : public WorkspaceStore {
     setup.owed_volumes = owed_volumes_;
     setup.folders = folders_;
     setup.extractor = options_.extractor;
+    setup.remover = options_.remover;
     setup.clean_volumes = [this] {
       if (!volumes_unclean_.exchange(false)) return;
       if (const Status s = remove_left_volumes(); !s.ok()) log::warn(s.error().detail);

@@ -16,6 +16,7 @@
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "worker/workspace/bounded_disk.h"
+#include "worker/workspace/removal.h"
 #include "worker/workspace/setup_layer.h"
 #include "worker/workspace/tree_mark.h"
 #include "worker/workspace/workspace_kind.h"
@@ -88,7 +89,9 @@ enum class Way { kRefused, kCleared };
 
 class Workspace {
  public:
-  virtual ~Workspace() = default;  // unmounts and removes everything
+  virtual ~Workspace() = default;  // as close()
+  // Unmounts and removes everything, and says what that took.  Nothing else is called any more.
+  virtual RemovalCost close() { return {}; }
   // How a later life finds it; none: a copy, which only this life can read.
   virtual std::optional<LeftWorkspace> left_to_others() const { return std::nullopt; }
   virtual WorkspaceKind kind() const = 0;
@@ -217,6 +220,7 @@ struct WorkspaceStoreOptions {
   // this host cannot.
   bool bounded_disks = false;
   Extractor extractor{};
+  Remover remover{};
 };
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);
 

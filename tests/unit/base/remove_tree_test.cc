@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/files.h"
+#include "common/base/remove_tree.h"
 
 using namespace proctor;
 
@@ -47,5 +47,43 @@ TEST_SUITE("remove tree") {
     REQUIRE(write_file(top, "x").ok());
     CHECK(remove_tree(top).ok());
     CHECK(remove_tree(top).ok());
+  }
+
+  TEST_CASE("as much is removed as there is room for and the rest is told of") {
+    const TempDir dir = TempDir::create("part").value();
+    const fs::path top = dir.path() / "top";
+    constexpr std::uint64_t kMuch = std::uint64_t{1} << 40;
+    const auto fill = [&] {
+      for (int i = 0; i < 50; ++i) {
+        const fs::path folder = top / std::to_string(i);
+        REQUIRE(make_dirs(folder).ok());
+        REQUIRE(write_file(folder / "file", "x", Durability::kLazy).ok());
+      }
+    };
+    const auto left = [&] {
+      int out = 0;
+      for (auto it = fs::recursive_directory_iterator(top); it != fs::end(it); ++it) ++out;
+      return out;
+    };
+    fill();
+    const auto part = remove_tree_within(top, {70, kMuch});
+    REQUIRE(part.ok());
+    CHECK_FALSE(*part);
+    CHECK(left() < 100);
+    CHECK(30 <= left());
+    const auto rest = remove_tree_within(top, {100, kMuch});
+    REQUIRE(rest.ok());
+    CHECK(*rest);
+    CHECK_FALSE(fs::exists(top));
+    // A file with more on disk than there is room for stays.
+    REQUIRE(make_dirs(top).ok());
+    REQUIRE(write_file(top / "large", std::string(1 << 20, 'x')).ok());
+    const auto large = remove_tree_within(top, {100, 1 << 16});
+    REQUIRE(large.ok());
+    CHECK_FALSE(*large);
+    CHECK(fs::exists(top / "large"));
+    CHECK(*remove_tree_within(top, {100, kMuch}));
+    // What is not there takes no room.
+    CHECK(*remove_tree_within(top, {0, 0}));
   }
 }

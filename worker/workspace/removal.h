@@ -1,0 +1,40 @@
+#pragma once
+// Removal of what a stranger may have left: here as far as it is little, and the rest by a process
+// of its own with limits, so that nobody's tree takes the worker's time.  Blocking; any thread.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "common/base/files.h"
+
+namespace proctor {
+
+// Who removes what is much: `path remove` calls remove_as_asked().
+struct Remover {
+  fs::path path{};  // empty: all is removed in this process
+  // A million files, as many as a sandbox may leave, take a tenth of it.
+  std::chrono::seconds cpu{600};
+  std::uint64_t memory = std::uint64_t{1} << 30;
+};
+
+// Beyond these a tree is much: what is less costs about as much as a process does.
+inline constexpr std::uint64_t kRemovedHereFiles = 2'000,
+                               kRemovedHereBytes = std::uint64_t{256} << 20;
+
+struct RemovalCost {
+  std::chrono::milliseconds wall{0}, cpu{0};
+  std::uint64_t memory_peak = 0;  // of a process of its own
+  bool apart = false;             // there was one
+  void add(const RemovalCost& other);
+};
+
+// What `work`, on this thread, took in all; it adds what processes of its own took.
+RemovalCost cost_of(const std::function<void(RemovalCost&)>& work);
+
+// As remove_tree(), and adds to `cost` what a process of its own took.  kExhausted beyond its
+// limits: the rest stays, for the worker's next start to remove.
+Status remove_left(const fs::path& dir, const Remover& remover, RemovalCost& cost);
+// The other side: reads standard input; the exit code.
+int remove_as_asked();
+
+}  // namespace proctor

@@ -78,7 +78,7 @@ Status Server::start() {
                endpoint_};
   PROCTOR_TRY(child_, Child::start(spec, folder_.parent_path() / "coordinator.said",
                                    Child::Lifetime::kDiesWithParent));
-  constexpr std::chrono::seconds kPatience(60);
+  constexpr std::chrono::minutes kPatience(10);  // whoever else wants the machine
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until) {
     if (const Result<std::string> said = read_file(endpoint_file(folder_), 200); said.ok()) {

@@ -7,6 +7,9 @@
 
 namespace proctor::cli {
 
+// Where they go by themselves, below reports/.
+inline constexpr const char *kInspectFolder = "inspect", *kEveryEvalFolder = "every-eval";
+
 // Writes below `into` (made where it is not there) and gives what to tell: each file, and each
 // method without one.
 Result<std::string> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,

@@ -65,9 +65,9 @@ Result<std::string> report(const ReportArgs& args) {
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
   if (form == "inspect")
-    return write_inspect_logs(frozen, written.report, folder_for(args, frozen, "inspect"));
+    return write_inspect_logs(frozen, written.report, folder_for(args, frozen, kInspectFolder));
   if (form == "every-eval")
-    return write_every_eval(frozen, written.report, folder_for(args, frozen, "every-eval"));
+    return write_every_eval(frozen, written.report, folder_for(args, frozen, kEveryEvalFolder));
   PROCTOR_TRY(std::string text, in_form(form, args.method, std::move(written)));
   if (args.out.empty()) return text;
   PROCTOR_CHECK_OK(write_file(args.out, text));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 
 #include "common/base/file_lock.h"
 #include "common/base/json.h"
@@ -11,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "common/trace/evidence.h"
+#include "coordinator/cli/foreign_forms.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -98,6 +100,28 @@ void compare_files(const fs::path& dir, const FileDigests& files, const FileDige
   }
 }
 
+// What lies there beside what was written: folders are those of other forms (foreign_forms.h), and
+// a temporary file is of a writer that was killed.
+void compare_names(const fs::path& dir, const FileDigests& files, const FileDigests* before,
+                   const ReportProblem& problem) {
+  std::error_code ec;
+  std::set<std::string> foreign;
+  for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    std::error_code gone;
+    const auto type = it->symlink_status(gone).type();
+    const bool known = type == fs::file_type::directory
+                           ? name == kInspectFolder || name == kEveryEvalFolder
+                           : name == kReportDigests || is_temporary_name(name) ||
+                                 files.contains(name) ||
+                                 (before != nullptr && before->contains(name));
+    if (!known && type != fs::file_type::not_found) foreign.insert(name);
+  }
+  for (const std::string& name : foreign)
+    problem("reports/" + printable(name, 100),
+            "no report of this campaign has such a file: somebody else put it there");
+}
+
 // The journal is the record: what it gives now must be what lies there.
 Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
                   const ReportProblem& problem) {
@@ -110,6 +134,9 @@ Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
                 "not what the journal gives: edited after it was "
                 "written",
                 problem);
+  if (listed != nullptr) return ok_status();
+  files.emplace("burndown.svg", Digest());
+  compare_names(frozen.folder.reports(), files, nullptr, problem);
   return ok_status();
 }
 
@@ -138,6 +165,7 @@ Status verify_without(const FrozenCampaign& frozen, const ReportProblem& problem
   std::error_code ec;
   if (!fs::exists(file, ec)) {
     say_of_reports("none were written");
+    compare_names(frozen.folder.reports(), {}, nullptr, problem);
     return ok_status();
   }
   PROCTOR_TRY(const bool must, sealed_from_birth(frozen));
@@ -179,13 +207,19 @@ Status write_digests(const fs::path& dir, const RenderedReport& made, const File
   return write_file(dir / kReportDigests, text + "\n");
 }
 
-// What a reader may still find if the writer is stopped: what the last one left, vouched for.
-FileDigests lies_there(const fs::path& dir, const FileDigests& coming) {
+std::optional<Digests> last_written(const fs::path& dir) {
   const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
-  if (!bytes.ok()) return {};
-  const Result<Digests> last = parse_digests(*bytes, key_for_reports(""));
-  if (!last.ok() || last->vouched == Vouched::kForged) return {};
+  if (!bytes.ok()) return std::nullopt;
+  Result<Digests> last = parse_digests(*bytes, key_for_reports(""));
+  if (!last.ok() || last->vouched == Vouched::kForged) return std::nullopt;
+  return std::move(last).value();
+}
+
+// What a reader may still find if the writer is stopped: what the last one left, vouched for.
+FileDigests lies_there(const fs::path& dir, const std::optional<Digests>& last,
+                       const FileDigests& coming) {
   FileDigests out;
+  if (!last) return out;
   for (const auto& [name, digest] : coming) {
     if (last->files.contains(name)) out[name] = last->files.at(name);
     if (!last->before || !last->before->contains(name)) continue;
@@ -202,10 +236,17 @@ Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& ma
   PROCTOR_CHECK_OK(make_private_dirs(dir));
   FileDigests files;
   for (const auto& [name, bytes] : made.files) files[name] = sha256(bytes);
-  const FileDigests before = lies_there(dir, files);
+  const std::optional<Digests> last = last_written(dir);
+  const FileDigests before = lies_there(dir, last, files);
   PROCTOR_CHECK_OK(write_digests(dir, made, files, &before));
   for (const auto& [name, bytes] : made.files) PROCTOR_CHECK_OK(write_file(dir / name, bytes));
-  return write_digests(dir, made, files, nullptr);
+  PROCTOR_CHECK_OK(write_digests(dir, made, files, nullptr));
+  // What an older version wrote and this one does not would be nobody's from now on.
+  std::error_code ec;
+  if (last)
+    for (const auto& [name, digest] : last->files)
+      if (!files.contains(name)) fs::remove(dir / name, ec);
+  return ok_status();
 }
 
 Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
@@ -225,6 +266,7 @@ Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
   }
   compare_files(dir, digests->files, digests->before ? &*digests->before : nullptr,
                 "edited after it was written", problem);
+  compare_names(dir, digests->files, digests->before ? &*digests->before : nullptr, problem);
   if (digests->vouched == Vouched::kForged)
     problem(where, "it is not as this host signed it: edited after it was written");
   PROCTOR_TRY(const std::string now, head_now(frozen));

@@ -10,6 +10,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/verify_evidence.h"
+#include "coordinator/cli/verify_folder.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
 #include "coordinator/cli/verify_seal.h"
@@ -47,6 +48,12 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
   // A coordinator may write meanwhile: rows are compared with rows of the same moment.
   PROCTOR_CHECK_OK(journal.hold());
+  const auto tell = [&](const std::string& where, const std::string& what) {
+    tally.problem(where, what);
+  };
+  verify_modes(frozen.folder, tell);
+  // Before its rows are believed: a view may stand where a table was.
+  PROCTOR_CHECK_OK(verify_journal_objects(journal, tell));
   PROCTOR_TRY(const RestoredState state, journal.load());
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   if (const Status raised = apply_raises(view, state.raises); !raised.ok())
@@ -58,12 +65,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   const Result<Json> spelled = parse_json(written, {limits::kConfigFileBytes * 16, 8});
   if (!spelled.ok() || written != spelled->dump(2) + "\n")
     tally.problem(registered.string(), "not as it was written: it has other bytes");
-  MoneyAudit money(
-      view, frozen.campaign.cost_model, state,
-      [&](const std::string& where, const std::string& what) { tally.problem(where, what); });
-  const auto tell = [&](const std::string& where, const std::string& what) {
-    tally.problem(where, what);
-  };
+  MoneyAudit money(view, frozen.campaign.cost_model, state, tell);
   EvidenceAudit evidence(
       frozen, [&](const Usage& usage) { return price(frozen.campaign.cost_model, usage); }, tell);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
@@ -94,9 +96,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   PROCTOR_CHECK_OK(verify_keyed_seal(journal, args.seal_key, tell));
   if (!args.head.empty()) PROCTOR_CHECK_OK(verify_heads(journal, args.head, args.seal_key, tell));
   PROCTOR_CHECK_OK(verify_reports(frozen, args.seal_key, tell));
-  const std::string redis = verify_redis(
-      frozen, now,
-      [&](const std::string& where, const std::string& what) { tally.problem(where, what); });
+  const std::string redis = verify_redis(frozen, now, tell);
   std::printf("redis: %s\n", redis.c_str());
   return tally;
 }

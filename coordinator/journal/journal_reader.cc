@@ -107,6 +107,10 @@ Result<std::vector<std::string>> JournalReader::check_seals() {
   return broken;
 }
 
+Result<std::vector<std::string>> JournalReader::foreign_objects() {
+  return journal::foreign_objects(*db_);
+}
+
 Result<std::optional<journal::KeyedSeal>> JournalReader::keyed_seal() {
   return journal::read_keyed_seal(*db_);
 }

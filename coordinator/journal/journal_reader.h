@@ -48,6 +48,9 @@ class JournalReader {
   // Are all rows as the coordinator wrote them (row_seals.h)?  A sentence for each part that is
   // not.
   Result<std::vector<std::string>> check_seals();
+  // What is in the file beside its own tables, views and indexes, or not as they are made: a
+  // sentence each.
+  Result<std::vector<std::string>> foreign_objects();
   // The head of their seals; nothing: the journal is older than those (schema 4).
   Result<std::optional<Digest>> head();
   // keyed_seal.h, journal_head.h

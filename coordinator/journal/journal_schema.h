@@ -1,5 +1,8 @@
 #pragma once
 // The tables of the journal and the checks that a file is one.  docs/journal.md describes them.
+#include <string>
+#include <vector>
+
 #include "common/base/result.h"
 #include "coordinator/journal/sqlite.h"
 
@@ -12,5 +15,8 @@ inline constexpr std::int64_t kSchemaVersion = 5;
 Status prepare_for_writing(sqlite::Database& db);
 // kInvalid: another application's file, or a schema newer than this build.
 Status check_schema(sqlite::Database& db);
+// A sentence on each table, view, index and trigger that this schema does not have, or has
+// otherwise: whoever can write to the file can have rows rewritten by it, or shown otherwise.
+Result<std::vector<std::string>> foreign_objects(sqlite::Database& db);
 
 }  // namespace proctor::journal

@@ -195,6 +195,11 @@ Result<Database> Database::open(const fs::path& file, Mode mode) {
   const int rc = sqlite3_open_v2(name.c_str(), &raw, flags, nullptr);
   std::unique_ptr<sqlite3, CloseDatabase> db(raw);
   if (rc != SQLITE_OK) return error_of(raw, rc);
+  // No trigger is ours: one that somebody has put there does nothing, whatever is written.  What a
+  // view of somebody's calls is not to be trusted either.
+  for (const int option : {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_TRUSTED_SCHEMA})
+    if (const int off = sqlite3_db_config(raw, option, 0, nullptr); off != SQLITE_OK)
+      return error_of(raw, off);
   sqlite3_busy_timeout(raw, 60'000);  // an operator's shell may hold the write lock for a while
   return Database(std::move(db));
 }

@@ -137,6 +137,87 @@ TEST_SUITE("campaign") {
     finds_nothing(scene);
   }
 
+  TEST_CASE("verify finds what lies in reports and nobody wrote there") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path reports = scene.folder() / "reports";
+    const std::string foreign = ": no report of this campaign has such a file";
+    finds_nothing(scene);
+    scene.write(reports / "summary.html", "100 %");
+    finds(scene, "reports/summary.html" + foreign);
+    fs::remove(reports / "summary.html");
+    fs::create_symlink("/etc/passwd", reports / "link");
+    finds(scene, "reports/link" + foreign);
+    fs::remove(reports / "link");
+    fs::create_directory(reports / "more");
+    finds(scene, "reports/more" + foreign);
+    fs::remove(reports / "more");
+    REQUIRE(scene.run("report", {"--form", "inspect"}).exit_code == 0);
+    finds_nothing(scene);
+    // Where nothing says any more what was written, it is what the journal gives.
+    const fs::path digests = reports / "digests.json";
+    const std::string said = scene.read(digests);
+    fs::remove(digests);
+    scene.write(reports / "x", "x");
+    finds(scene, "reports/x" + foreign);
+    fs::remove(reports / "x");
+    scene.write(digests, said);
+    finds_nothing(scene);
+  }
+
+  TEST_CASE("verify finds what other users of the host may read or change") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    finds_nothing(scene);
+    using P = fs::perms;
+    const std::vector<std::pair<const char*, P>> rows = {
+        {"runs", P::group_read},
+        {"runs", P::others_exec},
+        {"reports", P::others_read},
+        {".proctor", P::group_exec},
+        {".proctor/journal.sqlite", P::others_read},
+        {".proctor/journal.sqlite", P::group_write}};
+    for (const auto& [name, more] : rows) {
+      CAPTURE(name);
+      const fs::path path = scene.folder() / name;
+      fs::permissions(path, more, fs::perm_options::add);
+      finds(scene, "its owner's alone: chmod go-rwx");
+      fs::permissions(path, more, fs::perm_options::remove);
+    }
+    finds_nothing(scene);
+  }
+
+  TEST_CASE("verify finds triggers and views in the journal that nobody of ours made") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    finds_nothing(scene);
+    const std::string nobody = " that no proctor made";
+    scene.sql(
+        "CREATE TRIGGER cheaper AFTER UPDATE ON attempts BEGIN UPDATE attempts SET charged = 0; "
+        "END");
+    finds(scene, "a trigger cheaper" + nobody);
+    scene.sql("DROP TRIGGER cheaper");
+    scene.sql("CREATE VIEW all_is_well AS SELECT 'success' AS outcome");
+    finds(scene, "a view all_is_well" + nobody);
+    scene.sql("DROP VIEW all_is_well");
+    // One of ours under its own name, with another content.
+    const std::string balance =
+        scene.sql("SELECT sql FROM sqlite_schema WHERE name = 'balance'")[0]["sql"];
+    scene.sql("DROP VIEW balance");
+    scene.sql("CREATE VIEW balance(spent) AS SELECT 0");
+    finds(scene, "a view balance" + nobody);
+    scene.sql("DROP VIEW balance");
+    scene.sql(balance);
+    finds_nothing(scene);
+    scene.sql("CREATE TABLE more(x INTEGER)");
+    finds(scene, "a table more" + nobody);
+    scene.sql("DROP TABLE more");
+    scene.sql("CREATE INDEX of_more ON attempts(state)");
+    finds(scene, "an index of_more" + nobody);
+    scene.sql("DROP INDEX of_more");
+    finds_nothing(scene);
+  }
+
   TEST_CASE("verify finds a run directory of another replicate") {
     CampaignShape shape = small();
     shape.methods = {"reference"};

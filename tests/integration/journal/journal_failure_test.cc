@@ -209,6 +209,7 @@ TEST_SUITE("journal") {
     }
     CHECK(usage_of(1).agent_ms == 60'000);
     CHECK(usage_of(2) == result_of(attempt(2)).usage);
+    CHECK(must(must(JournalReader::open(folder.file)).foreign_objects()).empty());
   }
 
   TEST_CASE("rows that nobody of us wrote are corrupt and named") {

@@ -56,6 +56,25 @@ TEST_SUITE("journal") {
     CHECK(broken(folder).empty());
   }
 
+  TEST_CASE("a trigger that somebody put into a journal does nothing and is named") {
+    const Folder folder;
+    write_much(folder);
+    const auto foreign = [&] {
+      return must(must(JournalReader::open(folder.file)).foreign_objects());
+    };
+    CHECK(foreign().empty());
+    run_sql(folder.file,
+            "CREATE TRIGGER cheaper AFTER UPDATE ON attempts BEGIN UPDATE attempts SET charged = 0 "
+            "WHERE run = NEW.run; END");
+    REQUIRE(folder.open()->append_and_wait(life_of(300)).ok());
+    CHECK(first_text(folder.file, "SELECT charged FROM attempts WHERE run = 300") == "1234567");
+    CHECK(broken(folder).empty());
+    REQUIRE(foreign().size() == 1);
+    CHECK(foreign()[0].starts_with("a trigger cheaper that no proctor made"));
+    run_sql(folder.file, "DROP TRIGGER cheaper");
+    CHECK(foreign().empty());
+  }
+
   TEST_CASE("any row that is changed or added or taken away is found, and its place is named") {
     struct Change {
       const char* sql;

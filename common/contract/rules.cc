@@ -207,6 +207,31 @@ std::vector<ReferencedFile> FileCollector::take() {
   return out;
 }
 
+std::optional<std::string> interpreter_of(std::string_view script) {
+  constexpr std::size_t kLineMax = 250;  // as Linux reads it
+  if (!script.starts_with("#!")) return "sh";
+  std::string_view line = script.substr(2, script.find('\n') - 2);
+  const auto trim = [](std::string_view text) {
+    const std::size_t from = text.find_first_not_of(" \t"), to = text.find_last_not_of(" \t\r");
+    return from == std::string_view::npos || to == std::string_view::npos || to < from
+               ? std::string_view()
+               : text.substr(from, to - from + 1);
+  };
+  line = trim(line);
+  const std::size_t space = line.find_first_of(" \t");
+  const std::string_view program = line.substr(0, space);
+  const std::string_view argument =
+      space == std::string_view::npos ? std::string_view() : trim(line.substr(space));
+  const bool plain = std::ranges::all_of(
+      line, [](char c) { return (0x20 <= c && c < 0x7F && c != '\'') || c == '\t'; });
+  if (!program.starts_with('/') || kLineMax < line.size() || !plain) return std::nullopt;
+  const bool of_env = program.ends_with("/env") && argument == "sh";
+  if (of_env || (program.ends_with("/sh") && argument.empty())) return "sh";
+  std::string out = "'" + std::string(program) + "'";
+  if (!argument.empty()) out.append(" '").append(argument).append("'");
+  return out;
+}
+
 std::string read_command(const Fields& fields, FileCollector& files,
                          std::string_view folder_variable) {
   const Node* command = fields.find("command");
@@ -223,7 +248,13 @@ std::string read_command(const Fields& fields, FileCollector& files,
   if (file == nullptr) return "";
   const std::string quoted = "\"$" + std::string(folder_variable) + "/" + path + "\"";
   constexpr std::uint32_t kExecutable = 0100;
-  return (file->mode & kExecutable) != 0 ? quoted : "sh " + quoted;
+  if ((file->mode & kExecutable) != 0) return quoted;
+  const std::optional<std::string> interpreter = interpreter_of(file->bytes);
+  if (!interpreter)
+    fields.problems().wrong(*script, fields.path("script"),
+                            "a script whose first line names its interpreter by a path, such as "
+                            "#!/usr/bin/env python3, or has no #! and is for sh");
+  return interpreter.value_or("sh") + " " + quoted;
 }
 
 Caps read_caps(const Node& node, const std::string& path, Problems& problems) {

@@ -3,6 +3,8 @@
 // keys that each mapping may have, which the JSON Schemas must list too (a test compares them).
 // Internal to the parsers of this room.
 #include <array>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/limits.h"
@@ -87,8 +89,13 @@ class FileCollector {
   std::size_t bytes_ = 0;
 };
 
+// What the first line of a script asks for, in words for a shell: "'/usr/bin/env' 'python3'", as
+// Linux reads it; "sh" where it asks for sh or for nothing.  Nothing: no interpreter can be called
+// so.
+std::optional<std::string> interpreter_of(std::string_view script);
+
 // The `command` or `script` of a mapping, exactly one of them; a script becomes the command that
-// runs it out of `folder_variable`.
+// runs it out of `folder_variable`: itself if it is executable, else what its first line asks for.
 std::string read_command(const Fields& fields, FileCollector& files,
                          std::string_view folder_variable);
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/contract/contract_digest.h"
+#include "common/contract/rules.h"
 #include "tests/unit/contract/support.h"
 
 namespace proctor {
@@ -289,6 +290,25 @@ TEST_SUITE("contract") {
     CHECK(stronger(Isolation::kUserspace, Isolation::kKernel) == Isolation::kUserspace);
     CHECK(stronger(Isolation::kKernel, Isolation::kKernel) == Isolation::kKernel);
   }
-}
 
+  TEST_CASE("a script is run by what its first line asks for, executable or not") {
+    struct Row {
+      const char* script;
+      const char* by;
+    };
+    for (const Row& row :
+         {Row{"echo x\n", "sh"}, Row{"", "sh"}, Row{"#!/bin/sh\nx", "sh"},
+          Row{"#! /bin/sh \nx", "sh"}, Row{"#!/usr/bin/env sh\n", "sh"}, Row{"#!/bin/sh", "sh"},
+          Row{"#!/usr/bin/env python3\nprint(1)\n", "'/usr/bin/env' 'python3'"},
+          Row{"#!/usr/bin/env python3\r\nprint(1)\n", "'/usr/bin/env' 'python3'"},
+          Row{"#!/bin/bash\n", "'/bin/bash'"}, Row{"#!/bin/sh -eu\n", "'/bin/sh' '-eu'"},
+          Row{"#!/usr/bin/env -S node --x y\n", "'/usr/bin/env' '-S node --x y'"}}) {
+      CAPTURE(row.script);
+      CHECK(interpreter_of(row.script) == std::string(row.by));
+    }
+    for (const char* none : {"#!\n", "#!python3\n", "#!/bin/a'b\n", "#!/bin/\x01\n"})
+      CHECK_FALSE(interpreter_of(none).has_value());
+    CHECK_FALSE(interpreter_of("#!/" + std::string(300, 'x')).has_value());
+  }
+}
 }  // namespace proctor

@@ -9,7 +9,19 @@ namespace {
 
 using Kind = HostThing::Kind;
 
-constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:";
+constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:", kModel = "model:";
+
+std::string_view word_of(Kind kind) {
+  switch (kind) {
+    case Kind::kSecret:
+      return kSecret;
+    case Kind::kToolchain:
+      return kToolchain;
+    case Kind::kModel:
+      return kModel;
+  }
+  return "";
+}
 
 void add(std::vector<HostThing>& out, const std::vector<std::string>& secrets) {
   for (const std::string& name : secrets) out.push_back({Kind::kSecret, name});
@@ -28,7 +40,7 @@ bool sees_the_environment(const Method& method) {
 
 std::string HostThing::feature() const {
   constexpr std::size_t kMost = 90;
-  const std::string_view kind_word = kind == Kind::kSecret ? kSecret : kToolchain;
+  const std::string_view kind_word = word_of(kind);
   const bool fits = kind_word.size() + text.size() <= kMost;
   return std::string(kind_word) + (fits ? text : sha256(text).hex());
 }
@@ -56,6 +68,8 @@ std::vector<HostThing> things_of(const Method& method) {
   std::vector<HostThing> out;
   add(out, method.environment.toolchains);
   add(out, method.environment.secrets);
+  const std::string& model = method.gateway ? method.gateway->model : method.call.model;
+  if (!model.empty()) out.push_back({Kind::kModel, model});
   return out;
 }
 

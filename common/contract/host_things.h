@@ -1,5 +1,6 @@
 #pragma once
-// What a run needs of its worker's host beside a sandbox: values of secrets, folders of toolchains.
+// What a run needs of its worker's host beside a sandbox: values of secrets, folders of toolchains,
+// a way to a model and its key.
 // Nobody lists what a host has; a worker says what it lacks of what it was once assigned, as a
 // feature: "lacks:secret:API_KEY".  Pure; any thread.
 #include <string>
@@ -11,9 +12,9 @@
 namespace proctor {
 
 struct HostThing {
-  enum class Kind { kSecret, kToolchain };
+  enum class Kind { kSecret, kToolchain, kModel };
   Kind kind = Kind::kSecret;
-  std::string text;  // the secret's name, the folder's path
+  std::string text;  // the secret's name, the folder's path, the model's name
   // "secret:API_KEY", "toolchain:/opt/go": at most 90 bytes; of a longer path its digest.
   std::string feature() const;
   friend auto operator<=>(const HostThing&, const HostThing&) = default;

@@ -26,7 +26,10 @@ struct RunOptions {
 
 // kInvalid: a method asks a model of which local workers know nothing.
 Status check_models(const RunOptions& options, const Campaign& campaign);
-// kInvalid: a run needs a secret or a toolchain that no worker can have (host_check.cc).
+// What runs need of this host and local workers would not have: secrets, toolchains, keys of
+// models; a sentence each (host_check.cc).
+std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign);
+// kInvalid: there is such a thing, and nobody else can join.
 Status check_host_things(const RunOptions& options, const Campaign& campaign);
 // The exit code.  `frozen` need not be on disk as a registered campaign: its folder keeps what the
 // run makes.

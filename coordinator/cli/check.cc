@@ -78,10 +78,10 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
   if (const Status s = refuse_model_calls(*campaign); !s.ok()) return complain(s.error());
+  RunOptions options;
+  options.folder = folder;
+  options.models = models;
   if (!models.empty()) {
-    RunOptions options;
-    options.folder = folder;
-    options.models = models;
     if (const Status s = check_models(options, *campaign); !s.ok()) return complain(s.error());
   }
   std::printf("%s: %zu tasks x %zu methods x %u replicates, at most %s %s\n",
@@ -98,6 +98,8 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   }
   for (const std::string& note : model_notes(*campaign, models))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
+  for (const std::string& lack : missing_here(options, *campaign))
+    std::printf("note: %s before proctor run\n", printable(lack, limits::kDetailBytes).c_str());
   std::puts("no errors");
   return kOk;
 }

@@ -6,15 +6,33 @@
 
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
+#include "common/contract/model_key.h"
 #include "coordinator/cli/campaign_run.h"
 
 namespace proctor::cli {
 namespace {
 
-bool is_here(const HostThing& thing) {
-  if (thing.kind == HostThing::Kind::kSecret) return std::getenv(thing.text.c_str()) != nullptr;
-  std::error_code ec;
-  return std::filesystem::exists(thing.text, ec);
+// What is wrong with it here, behind "NAME needs the ..."; empty: it is here.
+std::string lack_of(const HostThing& thing, const ModelsFile& models) {
+  switch (thing.kind) {
+    case HostThing::Kind::kSecret:
+      if (std::getenv(thing.text.c_str()) != nullptr) return "";
+      return "secret " + printable(thing.text) + ", which is not set: export it";
+    case HostThing::Kind::kToolchain: {
+      std::error_code ec;
+      if (std::filesystem::exists(thing.text, ec)) return "";
+      return "toolchain " + printable(thing.text) + ", which is not on this host";
+    }
+    case HostThing::Kind::kModel:
+      break;
+  }
+  const auto access = models.find(thing.text);
+  if (access == models.end()) return "";  // check_models() says it
+  const Result<Secret> key = model_key(access->second);
+  if (key.ok()) return "";
+  const bool of_variable = !access->second.key_variable.empty();
+  return "model " + printable(thing.text) + ": " + printable(key.error().detail, 500) +
+         (of_variable ? ": export " + access->second.key_variable : "");
 }
 
 // Whose it is: the method's own, or the contract's.
@@ -26,22 +44,30 @@ std::string owner_of(const HostThing& thing, const Contract& contract, const Met
 
 }  // namespace
 
-Status check_host_things(const RunOptions& options, const Campaign& campaign) {
-  if (options.workers.value_or(campaign.workers) == 0 || !options.listen.empty())
-    return ok_status();  // others may join that have it
+std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign) {
+  std::vector<std::string> out;
+  if (options.workers.value_or(campaign.workers) == 0) return out;  // none works here
+  ModelsFile models;
+  if (!options.models.empty())
+    if (Result<ModelsFile> read = load_models(options.models); read.ok())
+      models = std::move(read).value();
   std::set<std::string> told;
-  std::string text;
   for (const Contract& contract : campaign.contracts)
     for (const Method& method : campaign.methods)
       for (const HostThing& thing : things_of(contract, method)) {
-        if (is_here(thing)) continue;
-        const bool secret = thing.kind == HostThing::Kind::kSecret;
-        const std::string line =
-            owner_of(thing, contract, method) + " needs the " +
-            (secret ? "secret " : "toolchain ") + printable(thing.text) +
-            (secret ? ", which is not set: export it" : ", which is not on this host");
-        if (told.insert(line).second) text += (text.empty() ? "" : "\n") + line;
+        const std::string lack = lack_of(thing, models);
+        if (lack.empty()) continue;
+        std::string line = owner_of(thing, contract, method) + " needs the " + lack;
+        if (told.insert(line).second) out.push_back(std::move(line));
       }
+  return out;
+}
+
+Status check_host_things(const RunOptions& options, const Campaign& campaign) {
+  if (!options.listen.empty()) return ok_status();  // others may join that have it
+  std::string text;
+  for (const std::string& line : missing_here(options, campaign))
+    text += (text.empty() ? "" : "\n") + line;
   if (text.empty()) return ok_status();
   return Error{Errc::kInvalid,
                text + "\nLocal workers have what this process has; others join with --listen."};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/score/model_lack.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
@@ -70,7 +71,8 @@ bool Scheduler::another_could(std::uint64_t needs,
 void Scheduler::park_if_at_fault(const FaultSubject& subject) {
   if (faults_.is_parked(subject) || !faults_.is_due(subject)) return;
   const FaultFact last = *faults_.last(subject);
-  if (subject.kind == FaultSubject::Kind::kMethod) {
+  // A model is no task's: what fails for want of it fails everywhere, also where it had worked.
+  if (subject.kind == FaultSubject::Kind::kMethod && !is_no_model(last.cause)) {
     // It may lack something in one task's image alone: those runs end as they are registered to.
     if (started_methods_.contains(static_cast<std::uint16_t>(subject.index))) return;
     const std::size_t tasks =

@@ -20,6 +20,7 @@
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
 #include "common/contract/contract.h"
+#include "common/score/model_lack.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/workspace/workspace.h"
 
@@ -71,6 +72,7 @@ struct AgentReport {
   // Of a patch that it handed in: as Workspace::apply() has it, or why it does not apply.
   std::optional<AppliedPatch> applied{};
   std::string misfit{};
+  ModelLack no_model{};  // of one whose worker asks for it
 };
 
 // Applies a patch that somebody hands in under the name `what`.

@@ -60,6 +60,8 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
     if (in.has("words")) out.words = in.text("words");
     if (in.has("rung")) out.rung = in.text("rung");
     if (in.has("misfit")) out.misfit = in.text("misfit");
+    if (in.has("no_model"))
+      out.no_model = {in.text("no_model"), in.boolean("busy"), in.count("no_model_evidence")};
     return LifecycleEvent(std::move(out));
   }
   if (type == "budget")
@@ -91,11 +93,16 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             return Json{{"event", "setup"}, {"exec", end_json(e.exec)}, {"evidence", e.evidence}};
           },
           [](const AgentEnded& e) -> Form {
-            return Json{{"event", "agent"},         {"ran_program", e.ran_program},
-                        {"exec", end_json(e.exec)}, {"evidence", e.evidence},
-                        {"denied", e.denied},       {"asked", e.asked},
-                        {"words", e.words},         {"rung", e.rung},
-                        {"misfit", e.misfit}};
+            Json out{{"event", "agent"},         {"ran_program", e.ran_program},
+                     {"exec", end_json(e.exec)}, {"evidence", e.evidence},
+                     {"denied", e.denied},       {"asked", e.asked},
+                     {"words", e.words},         {"rung", e.rung},
+                     {"misfit", e.misfit}};
+            if (e.no_model.why.empty()) return out;
+            out["no_model"] = e.no_model.why;
+            out["busy"] = e.no_model.busy;
+            out["no_model_evidence"] = e.no_model.evidence;
+            return out;
           },
           [](const BudgetReached& e) -> Form {
             if (!is_utf8(e.reason)) return std::nullopt;

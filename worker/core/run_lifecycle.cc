@@ -202,6 +202,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
                 e.evidence);
     return;
   }
+  // Whatever it made of that: nobody may be judged by an operator's fault.
+  if (!e.no_model.why.empty() && !budget_ && e.exec.end != ExecEnd::kCancelled)
+    return model_unavailable(e);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
     verdict_.termination = Termination::kBudgetExceeded;
@@ -260,6 +263,19 @@ void RunLifecycle::agent_unavailable(const AgentEnded& e) {
                              " ms, without a change or a call",
                          e.words),
               true, e.evidence);
+}
+
+void RunLifecycle::model_unavailable(const AgentEnded& e) {
+  const std::uint64_t evidence = e.no_model.evidence == 0 ? e.evidence : e.no_model.evidence;
+  if (e.no_model.busy) {
+    verdict_.overload = true;
+    end_invalid(Termination::kInfrastructure, "a provider of models had no room: " + e.no_model.why,
+                true, evidence);
+    return;
+  }
+  verdict_.fault = Fault::kAgent;
+  verdict_.cause = bounded(no_model(e.no_model.why));
+  end_invalid(Termination::kAgentUnavailable, verdict_.cause, true, evidence);
 }
 
 void RunLifecycle::handle(const PatchApplied& e) {

@@ -20,6 +20,7 @@
 
 #include "common/base/result.h"
 #include "common/contract/contract.h"
+#include "common/score/model_lack.h"
 #include "common/score/outcome.h"
 #include "common/score/result_reader.h"
 #include "common/trace/run_report.h"
@@ -93,6 +94,7 @@ struct AgentEnded {
   // Of a method that hands in a patch of somebody's: the rung it fits by, or why it fits by none.
   // The workspace is then as it was.
   std::string rung{}, misfit{};
+  ModelLack no_model{};  // of the one that its method has it ask
 };
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold
@@ -262,6 +264,7 @@ class RunLifecycle {
   void services_failed(const CheckEnded& e);
   void list_services();
   void agent_unavailable(const AgentEnded& e);
+  void model_unavailable(const AgentEnded& e);
   void image_failed(const ImageFailed& e, std::uint64_t evidence);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
   void method_setup_failed(std::size_t index, const SetupEnded& e);

@@ -46,7 +46,8 @@ struct CallRecord {
   AnswerFacts facts{};
   std::uint64_t charged_micros = 0;
   bool overrun = false;
-  std::string why;  // it failed
+  bool unasked = false;  // the operator's key or address of it cannot be had; `why` says it
+  std::string why;       // it failed
   std::uint64_t answer_bytes = 0;
   std::string answer_digest;
   bool answer_kept = false;

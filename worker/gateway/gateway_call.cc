@@ -4,11 +4,12 @@
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
-#include "common/base/version.h"
+#include "common/contract/model_key.h"
 #include "worker/gateway/call_evidence.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_answer.h"
+#include "worker/gateway/provider_request.h"
 #include "worker/gateway/replay_upstream.h"
 #include "worker/gateway/route.h"
 #include "worker/gateway/stream_relay.h"
@@ -156,10 +157,11 @@ class Call {
       if (turn_->is_next()) {
         const MeterFit fit = wish(tries++);
         const Result<MeterAnswer> answer = shared_.hooks.meter(fit);
-        if (!answer.ok()) {
+        if (!answer.ok()) {  // no price, no book: not the agent's doing
           Refusal no{Cause::kFinal, answer.error().detail};
           no.code = "not_priced";
           shared_.say_final(no);
+          shared_.cannot_ask(no.text);
           return refuse(no);
         }
         if (const auto* granted = std::get_if<MeterGranted>(&*answer)) {
@@ -263,33 +265,6 @@ class Call {
   }
 
   // ---- to the provider and back
-  std::string provider_head(const UpstreamPlace& place, const Secret& key,
-                            std::size_t bytes) const {
-    std::string out = "POST " + place.path + std::string(path_of(in_.api)) + " HTTP/1.1\r\nhost: ";
-    out += place.header + "\r\n";
-    switch (key.empty() ? ModelAuth::kNone : access_.auth) {
-      case ModelAuth::kBearer:
-        out += "authorization: Bearer " + key.reveal() + "\r\n";
-        break;
-      case ModelAuth::kXApiKey:
-        out += "x-api-key: " + key.reveal() + "\r\n";
-        break;
-      case ModelAuth::kApiKey:
-        out += "api-key: " + key.reveal() + "\r\n";
-        break;
-      case ModelAuth::kNone:
-        break;
-    }
-    out += "content-type: application/json\r\naccept-encoding: identity\r\ncontent-length: ";
-    out += std::to_string(bytes) + "\r\nuser-agent: proctor/" + std::string(kVersion);
-    if (!r_.user_agent.empty()) out += " " + r_.user_agent;
-    out += "\r\n";
-    for (const char* name : {"accept", "anthropic-version", "anthropic-beta", "openai-beta"})
-      if (const std::string* value = find_field(in_.head.fields, name))
-        out += std::string(name) + ": " + *value + "\r\n";
-    return out + "\r\n";
-  }
-
   void forward() {
     const std::string sent = spliced(in_.body, r_.edits);
     keep_request(shared_, in_.body, peek_, r_);
@@ -301,7 +276,9 @@ class Call {
     exchange(sent);
     r_.wall_us = micros_since(began_);
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
-    if (listed) shared_.note("model.response", By::kHarness, response_json(r_));
+    const std::uint64_t seq =
+        listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
+    if (!shared_.options.player) shared_.watch(r_, seq);
   }
 
   // A recording answers, and everything behind is as if a provider had.
@@ -338,15 +315,17 @@ class Call {
 
   void exchange(const std::string& sent) {
     if (shared_.options.player) return replay();
-    const Result<Secret> key = upstream_key(access_);
+    const Result<Secret> key = model_key(access_);
     const Result<UpstreamPlace> place = upstream_place(access_.url);
     if (!key.ok() || !place.ok()) {
       r_.why = key.ok() ? place.error().detail : key.error().detail;
+      r_.unasked = true;
       settle(machine_->failed());
       refuse_upstream("the operator's key of this model cannot be had");
       return;
     }
-    const std::string head = provider_head(*place, *key, sent.size());
+    const std::string head =
+        provider_head({*place, *key, access_.auth, in_.api, in_.head, r_.user_agent, sent.size()});
     const auto total = began_ + access_.total;
     bool fresh = false;
     for (;;) {

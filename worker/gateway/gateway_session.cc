@@ -15,6 +15,7 @@
 #include "common/base/local_socket.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/session_shared.h"
+#include "worker/gateway/wire_io.h"
 
 namespace proctor {
 namespace {
@@ -107,6 +108,25 @@ bool GatewaySession::Shared::is_first_result(const std::string& id) {
   constexpr std::size_t kMost = 100'000;
   const std::lock_guard lock(mutex_);
   return results_.size() < kMost && results_.insert(id.substr(0, 200)).second;
+}
+
+void GatewaySession::Shared::watch(const CallRecord& call, std::uint64_t evidence) {
+  const bool over = wait_for_fd(-1, 0, cut.get(), SteadyClock::now()) == Waited::kStopped;
+  CallRecord told = call;
+  told.why = redacted(call.why);
+  const std::lock_guard lock(mutex_);
+  watch_.take(told, over, evidence);
+}
+
+void GatewaySession::Shared::cannot_ask(const std::string& why) {
+  const std::string told = redacted(why);
+  const std::lock_guard lock(mutex_);
+  watch_.refused(told, 0);
+}
+
+ModelLack GatewaySession::Shared::lack() const {
+  const std::lock_guard lock(mutex_);
+  return watch_.lack();
 }
 
 bool GatewaySession::Shared::take_bytes(std::uint64_t n) {
@@ -238,6 +258,10 @@ void GatewaySession::close() {
   Json sums = sums_json(impl_->shared.sums());
   if (const auto& player = impl_->shared.options.player) sums["cassette_unused"] = player->unused();
   impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, sums);
+}
+
+ModelLack GatewaySession::lack() const {
+  return impl_->shared.lack();
 }
 
 GatewaySession::~GatewaySession() {

@@ -22,6 +22,7 @@
 #include "common/base/secret.h"
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
+#include "common/score/model_lack.h"
 #include "worker/core/run_meter.h"
 #include "worker/gateway/redactor.h"
 #include "worker/gateway/upstream.h"
@@ -71,6 +72,7 @@ struct GatewayOptions {
   // Of everything that is told or kept, beside the run's token; may be null.
   std::shared_ptr<const Redactor> redactor{};
   std::shared_ptr<CassettePlayer> player{};  // answers instead of a provider; may be null
+  bool earlier_calls = false;                // an earlier life of this worker served the same agent
 };
 
 class GatewaySession {
@@ -86,6 +88,8 @@ class GatewaySession {
   // the sums.  Every call that was granted is settled when it returns.  Once; any thread but its
   // own.
   void close();
+  // Whether the model could be had, once it is closed.
+  ModelLack lack() const;
 
   struct Shared;  // what the connections share; internal to this room
 

@@ -9,6 +9,7 @@
 #include "common/base/unique_fd.h"
 #include "worker/gateway/call_machine.h"
 #include "worker/gateway/gateway_session.h"
+#include "worker/gateway/model_watch.h"
 #include "worker/gateway/refusal.h"
 
 namespace proctor {
@@ -24,7 +25,7 @@ struct GatewaySums {
 
 struct GatewaySession::Shared {
   Shared(GatewayOptions o, GatewayHooks h, UpstreamPool& p)
-      : options(std::move(o)), hooks(std::move(h)), pool(p) {}
+      : options(std::move(o)), hooks(std::move(h)), pool(p), watch_(options.earlier_calls) {}
 
   const GatewayOptions options;
   const GatewayHooks hooks;
@@ -45,6 +46,11 @@ struct GatewaySession::Shared {
   std::uint64_t note(std::string_view type, GatewayHooks::By by, const Json& payload) const;
   // A conversation comes back with every call: is this tool's result new?
   bool is_first_result(const std::string& id);
+
+  // How a call ended, and that none can be made any more: whether the model could be had.
+  void watch(const CallRecord& call, std::uint64_t evidence);
+  void cannot_ask(const std::string& why);
+  ModelLack lack() const;
 
   // Takes bytes of the session's memory, if it has as many.
   bool take_bytes(std::uint64_t n);
@@ -84,6 +90,7 @@ struct GatewaySession::Shared {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   GatewaySums sums_;
+  ModelWatch watch_;
   std::optional<Refusal> final_;
   std::uint64_t refused_after_ = 0;
   std::set<std::string> results_;  // of tools, by the ids of their calls

@@ -7,11 +7,9 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "common/base/files.h"
@@ -216,29 +214,6 @@ Result<UpstreamPlace> upstream_place(std::string_view url) {
   }
   out.header = authority;
   return out;
-}
-
-Result<Secret> upstream_key(const ModelAccess& access) {
-  constexpr std::size_t kKeyBytes = std::size_t{64} << 10;
-  std::string key;
-  if (!access.key_variable.empty()) {
-    const char* value = std::getenv(access.key_variable.c_str());  // NOLINT(concurrency-mt-unsafe)
-    if (value == nullptr || *value == '\0')
-      return away("the variable " + access.key_variable + " has no key");
-    key = value;
-  } else if (!access.key_file.empty()) {
-    struct stat looks {};
-    if (::stat(access.key_file.c_str(), &looks) == 0 && (looks.st_mode & 077) != 0)
-      return away("the key file may be read by others than its owner: chmod 600 it");
-    Result<std::string> bytes = read_file(access.key_file, kKeyBytes);
-    if (!bytes.ok()) return away("key file: " + bytes.error().detail);
-    key = std::move(bytes).value();
-    while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
-  }
-  for (const char c : key)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-      return away("the key has control characters");
-  return Secret(std::move(key));
 }
 
 struct UpstreamPool::Tls {

@@ -14,7 +14,6 @@
 
 #include "common/base/net_host.h"
 #include "common/base/result.h"
-#include "common/base/secret.h"
 #include "common/contract/models_file.h"
 #include "worker/gateway/wire_io.h"
 
@@ -29,9 +28,6 @@ struct UpstreamPlace {
 };
 // kInvalid: no URL that the models file takes.
 Result<UpstreamPlace> upstream_place(std::string_view url);
-
-// The provider's key, read now: from its variable, or its file, which nobody else may read.
-Result<Secret> upstream_key(const ModelAccess& access);
 
 class Upstream {
  public:

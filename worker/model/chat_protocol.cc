@@ -59,6 +59,7 @@ std::string chat_body(const ModelRequest& request, const std::string& output_lim
 
 ModelReply read_chat_answer(HttpAnswer answer) {
   constexpr long kOk = 200, kTimeout = 408, kTooMany = 429, kAway = 503, kServer = 500;
+  constexpr long kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404;
   ModelReply reply;
   reply.raw = std::move(answer.body);
   reply.retry_after = answer.retry_after;
@@ -74,10 +75,14 @@ ModelReply read_chat_answer(HttpAnswer answer) {
     read_choice(*document, reply);
     return reply;
   }
-  reply.why = "HTTP status " + std::to_string(answer.status) + ": " + printable(reply.raw, 300);
+  reply.cause = "HTTP status " + std::to_string(answer.status);
+  reply.why = reply.cause + ": " + printable(reply.raw, 300);
   reply.billed = kServer <= answer.status && answer.status != kAway;
   if (answer.status == kTooMany || answer.status == kAway)
     reply.end = ModelReply::End::kBusy;
+  else if (answer.status == kDenied || answer.status == kUnpaid || answer.status == kForbidden ||
+           answer.status == kAbsent)
+    reply.end = ModelReply::End::kNoAccess;
   else if (answer.status < kServer && answer.status != kTimeout)
     reply.end = ModelReply::End::kRefused;
   return reply;

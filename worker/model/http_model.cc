@@ -2,11 +2,10 @@
 
 #include <curl/curl.h>
 
-#include <cstdlib>
 #include <mutex>
 
-#include "common/base/secret.h"
 #include "common/base/text.h"
+#include "common/contract/model_key.h"
 #include "worker/model/call_rules.h"
 #include "worker/model/chat_protocol.h"
 
@@ -21,26 +20,6 @@ struct FreeCurl {
 };
 using Curl = std::unique_ptr<CURL, FreeCurl>;
 using Headers = std::unique_ptr<curl_slist, FreeCurl>;
-
-Result<Secret> key_of(const ModelAccess& access) {
-  std::string key;
-  if (!access.key_variable.empty()) {
-    const char* value = std::getenv(access.key_variable.c_str());
-    if (value == nullptr || *value == '\0')
-      return Error{Errc::kUnavailable, "the variable " + access.key_variable + " has no key"};
-    key = value;
-  } else if (!access.key_file.empty()) {
-    constexpr std::size_t kKeyBytes = 64 << 10;
-    Result<std::string> bytes = read_file(access.key_file, kKeyBytes);
-    if (!bytes.ok()) return Error{Errc::kUnavailable, "key file: " + bytes.error().detail};
-    key = std::move(bytes).value();
-    while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
-  }
-  for (const char c : key)
-    if (static_cast<unsigned char>(c) < 0x20)
-      return Error{Errc::kUnavailable, "the key has control characters"};
-  return Secret(std::move(key));
-}
 
 // One call while it lasts.
 struct Call {
@@ -82,10 +61,10 @@ class HttpModel final : public Model {
   }
 
   ModelReply ask(const ModelRequest& request, std::stop_token stop) override {
-    const Result<Secret> key = key_of(access_);
-    if (!key.ok()) return unasked(key.error().detail);
+    const Result<Secret> key = model_key(access_);
+    if (!key.ok()) return unasked(ModelReply::End::kNoAccess, key.error().detail);
     const Curl curl(curl_easy_init());
-    if (!curl) return unasked("libcurl cannot begin");
+    if (!curl) return unasked(ModelReply::End::kFailed, "libcurl cannot begin");
     Call call;
     call.stop = std::move(stop);
     const std::string body = chat_body(request, access_.output_limit);
@@ -100,8 +79,9 @@ class HttpModel final : public Model {
   }
 
  private:
-  static ModelReply unasked(std::string why) {
+  static ModelReply unasked(ModelReply::End end, std::string why) {
     ModelReply out;
+    out.end = end;
     out.billed = false;
     out.why = std::move(why);
     return out;

@@ -36,6 +36,7 @@ struct ModelReply {
     kFailed,      // may heal
     kUnreadable,  // an answer, of a size that is none
     kRefused,     // will never be answered as it is asked
+    kNoAccess,    // nothing will be: the operator's key, account or address
     kStopped,
   };
   End end = End::kFailed;
@@ -44,6 +45,8 @@ struct ModelReply {
   bool billed = true;               // may have cost something
   std::chrono::milliseconds retry_after{0};
   std::string why;  // of every end but kAnswered; safe to print
+  // Likewise, without what differs between two times that it fails in the same way; empty: as why.
+  std::string cause{};
   std::string raw;  // what came, for the evidence, without the key
 };
 

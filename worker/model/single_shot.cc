@@ -33,6 +33,7 @@ class Asking {
     ExecOutcome outcome;
     std::optional<cvdp::AnsweredFiles> answer;
     std::string text, complaints;
+    ModelLack no_model;
   };
 
   Result<Ended> run() {
@@ -59,6 +60,7 @@ class Asking {
       }
       PROCTOR_TRY(const ModelReply reply, call(std::min(*left, call_.timeout)));
       if (reply.end == ModelReply::End::kStopped) return End::kCancelled;
+      if (reply.end == ModelReply::End::kNoAccess) return without_model(reply);
       if (reply.end == ModelReply::End::kRefused) return Error{Errc::kInvalid, said(reply.why)};
       if (reply.end == ModelReply::End::kAnswered && read(reply.text)) return exit(0);
       const bool answered =
@@ -72,10 +74,16 @@ class Asking {
   Result<End> give_up(const ModelReply& last) {
     if (last.end == ModelReply::End::kBusy) return exit(kModelBusyExit);
     if (last.end == ModelReply::End::kFailed)
-      return time_left() ? Result<End>(Error{Errc::kUnavailable, said(last.why)})
-                         : Result<End>(End::kTimedOut);
+      return time_left() ? without_model(last) : Result<End>(End::kTimedOut);
     out_.answer = cvdp::files_of_no_reply(task_);
     return exit(0);
+  }
+
+  // Nobody answered, and not for what was asked.
+  Result<End> without_model(const ModelReply& last) {
+    out_.no_model.why =
+        "model " + call_.model + ": " + (last.cause.empty() ? last.why : last.cause);
+    return exit(1);
   }
 
   End exit(int code) {
@@ -243,7 +251,9 @@ class SingleShot final : public Agent {
     PROCTOR_CHECK_OK(write_file(out, ended.text, Durability::kLazy));
     PROCTOR_CHECK_OK(write_file(err, ended.complaints, Durability::kLazy));
     job.on_tool({"model", job.method.call.model, ended.outcome, *time, out, err});
-    return AgentReport{ended.outcome};
+    AgentReport report{ended.outcome};
+    report.no_model = std::move(ended.no_model);
+    return report;
   }
 
  private:

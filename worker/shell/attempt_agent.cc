@@ -159,6 +159,7 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   }
   ended.ran_program = report.program.has_value();
   if (report.program) ended.exec = end_of(*report.program);
+  ended.no_model = std::move(report.no_model);
   if (ended.ran_program && ended.exec.exit_code != 0)
     ended.words = failure_words(recorder_->dir() / "agent" / "stderr", ended.denied);
   ended.evidence = evidence;
@@ -177,7 +178,11 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   Result<AgentEnded> ended = work(listeners);
   left_program_ = nullptr;
   const bool metered = listeners.meter != nullptr;
-  listeners.gateway.reset();  // every call that was granted is settled
+  if (listeners.gateway) {
+    listeners.gateway->close();  // every call that was granted is settled
+    if (ended.ok()) ended->no_model = listeners.gateway->lack();
+    listeners.gateway.reset();
+  }
   // What the agent has said is counted; from here on this thread is alone.
   listeners.meter.reset();
   if (ended.ok() && ended->exec.end == ExecEnd::kTimedOut)

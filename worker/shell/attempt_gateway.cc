@@ -77,6 +77,7 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& sp
     options.player = std::make_shared<CassettePlayer>(std::move(calls), input_.assignment.run_name,
                                                       access->second.cassette_match);
   }
+  options.earlier_calls = left_program_ != nullptr;
   options.ids = "gw-" + std::to_string(lives_) + "-";
   PROCTOR_TRY(auto session,
               GatewaySession::open(dir, std::move(options), gateway_hooks(), *tools_.pool));

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/model_key.h"
 #include "common/trace/archive.h"
 #include "common/wire/lost_evidence.h"
 #include "worker/shell/lives.h"
@@ -16,10 +17,24 @@ namespace {
 
 constexpr std::size_t kLackingMax = 64;  // a part of the features of a Sync
 
-bool host_has(const HostThing& thing) {
-  if (thing.kind == HostThing::Kind::kSecret) return std::getenv(thing.text.c_str()) != nullptr;
-  std::error_code ec;
-  return fs::exists(thing.text, ec);
+// Of a model: what its calls would end with.  Empty: this host has it.
+std::string lack_of(const HostThing& thing, const ModelsFile& models) {
+  const std::string what = describe_thing(thing.feature());
+  switch (thing.kind) {
+    case HostThing::Kind::kSecret:
+      return std::getenv(thing.text.c_str()) == nullptr ? what : "";
+    case HostThing::Kind::kToolchain: {
+      std::error_code ec;
+      return fs::exists(thing.text, ec) ? "" : what;
+    }
+    case HostThing::Kind::kModel:
+      break;
+  }
+  const auto access = models.find(thing.text);
+  if (access == models.end())
+    return what + ": its models file does not name it (proctor-worker --models)";
+  const Result<Secret> key = model_key(access->second);
+  return key.ok() ? "" : what + ": " + key.error().detail;
 }
 
 wire::ResultMessage blank_result(const AttemptInput& input) {
@@ -37,11 +52,12 @@ Status RunExecutor::can_begin(const AttemptInput& input) {
   const Contract& contract = input.contract->contract;
   if (wanted_sandbox(contract.environment) == SandboxKind::kNull) return ok_status();
   for (const HostThing& thing : things_of(contract, *input.method)) {
-    if (host_has(thing)) continue;
+    const std::string lack = lack_of(thing, options_.models);
+    if (lack.empty()) continue;
     const std::string feature = thing.feature();
     const std::lock_guard lock(mutex_);
     if (lacking_.size() < kLackingMax) lacking_.emplace(feature, thing);
-    return Error{Errc::kUnavailable, "this worker's host lacks " + describe_thing(feature)};
+    return Error{Errc::kUnavailable, "this worker's host lacks " + lack};
   }
   const Isolation isolation = stronger(contract.policy.isolation, input.settings->isolation);
   Environment of_agent = contract.environment;
@@ -63,7 +79,8 @@ void RunExecutor::look_again() {
     const std::lock_guard lock(mutex_);
     seen = lacking_;
   }
-  std::erase_if(seen, [](const auto& item) { return !host_has(item.second); });
+  std::erase_if(
+      seen, [this](const auto& item) { return !lack_of(item.second, options_.models).empty(); });
   const std::lock_guard lock(mutex_);
   for (const auto& [feature, thing] : seen) lacking_.erase(feature);
 }

@@ -37,7 +37,7 @@ TEST_SUITE("model") {
         {"broken", 500, "oops", End::kFailed, true, ""},
         {"gateway", 502, "", End::kFailed, true, ""},
         {"timed out there", 408, "", End::kFailed, false, ""},
-        {"no key", 401, "who?", End::kRefused, false, ""},
+        {"no key", 401, "who?", End::kNoAccess, false, ""},
         {"too long a prompt", 400, "context", End::kRefused, false, ""},
         {"moved", 302, "", End::kRefused, false, ""}};
     for (const Row& row : rows) {

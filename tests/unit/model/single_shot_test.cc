@@ -152,16 +152,23 @@ TEST_SUITE("single shot") {
       int status;
       std::size_t asked;
       std::optional<Errc> error;
+      const char* lack;
     };
-    for (const Row& row : {Row{429, 3, std::nullopt}, Row{500, 3, Errc::kUnavailable},
-                           Row{401, 1, Errc::kInvalid}}) {
+    for (const Row& row : {Row{429, 3, std::nullopt, ""}, Row{500, 3, std::nullopt, "500"},
+                           Row{401, 1, std::nullopt, "401"}, Row{404, 1, std::nullopt, "404"},
+                           Row{422, 1, Errc::kInvalid, ""}}) {
       CAPTURE(row.status);
       Scene scene;
       const ChatServer server([&](const Json&, std::size_t) { return ChatAnswer{row.status, ""}; });
       const auto report = scene.ask(server);
       CHECK(server.heard().size() == row.asked);
       CHECK(report.ok() == !row.error);
-      if (report.ok()) CHECK(report->program->exit_code == kModelBusyExit);
+      if (report.ok()) {
+        const bool lacks = *row.lack != '\0';
+        CHECK(report->program->exit_code == (lacks ? 1 : kModelBusyExit));
+        CHECK(report->no_model.why ==
+              (lacks ? "model m: HTTP status " + std::string(row.lack) : std::string()));
+      }
       if (row.error) CHECK(report.error().code == *row.error);
       CHECK(scene.workspace.files.empty());
     }

@@ -1,6 +1,7 @@
 // One bad task must not stop a campaign, and a broken agent is not a failure.
 #include <doctest/doctest.h>
 
+#include "common/score/model_lack.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -230,6 +231,25 @@ TEST_SUITE("scheduler") {
     }
     CHECK(desk.core.counts().ended[3] == 4);
     CHECK(desk.core.counts().parked == 0);
+  }
+
+  TEST_CASE("a method whose model is gone is parked, also where it had worked before") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    Desk desk(mixed({{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}}), s);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      id.run == RunId(0) ? desk.result("w", id, 1)
+                         : fails(desk, "w", id, Fault::kAgent, no_model("its key is refused"));
+    }
+    REQUIRE(told(desk, FaultFact::Verdict::kParked).size() == 1);
+    CHECK(desk.core.counts().parked == 2);  // three are spent, the others wait for a person
+    CHECK(desk.core.why(RunId(5)).text.find("its model could not be had: its key is refused") !=
+          std::string::npos);
+    CHECK(desk.core.roster().at(0).failures == 0);
+    CHECK(desk.ended == true);
   }
 
   TEST_CASE("an agent that starts on one worker only says nothing of the other") {

@@ -1,0 +1,79 @@
+// Whether a run's model could be had, by how its calls ended.
+#include <doctest/doctest.h>
+
+#include "worker/gateway/model_watch.h"
+
+using namespace proctor;
+
+namespace {
+
+CallRecord call(int status, const std::string& why = "") {
+  CallRecord out;
+  out.status = status;
+  out.why = why;
+  return out;
+}
+
+ModelLack after(const std::vector<CallRecord>& calls, bool earlier = false) {
+  ModelWatch watch(earlier);
+  std::uint64_t seq = 10;
+  for (const CallRecord& c : calls) watch.take(c, false, seq++);
+  return watch.lack();
+}
+
+}  // namespace
+
+TEST_SUITE("gateway watch") {
+  TEST_CASE("only where no call was answered are failures of a provider the run's end") {
+    struct Row {
+      const char* what;
+      std::vector<CallRecord> calls;
+      const char* why;
+      bool busy;
+    };
+    CallRecord counted = call(404), keyless = call(0, "the variable K has no key"),
+               over = call(200);
+    counted.api = ModelApi::kCountTokens;
+    keyless.unasked = true;
+    over.overrun = true;
+    over.why = "billed more";
+    for (const Row& row :
+         {Row{"none was made", {}, "", false}, Row{"answered", {call(200)}, "", false},
+          Row{"answered, then broken", {call(200), call(500)}, "", false},
+          Row{"broken, then answered", {call(502), call(200)}, "", false},
+          Row{"billed above its ceiling", {over}, "", false},
+          Row{"broken", {call(500)}, "its provider answers 500", false},
+          Row{"nobody there", {call(0, "connect: refused")}, "connect: refused", false},
+          Row{"a stream that broke off", {call(200, "cut")}, "cut", false},
+          Row{"no such address or name", {call(404)}, "its provider answers 404", false},
+          Row{"busy", {call(500), call(429)}, "its provider answers 429", true},
+          Row{"busy, then broken", {call(503), call(500)}, "its provider answers 500", false},
+          Row{"malformed by the agent", {call(400), call(422)}, "", false},
+          Row{"an endpoint without a count", {counted}, "", false},
+          Row{"refused",
+              {call(401)},
+              "its provider answers 401: it does not take the "
+              "operator's key or account",
+              false},
+          Row{"refused after an answer",
+              {call(200), call(403), call(200)},
+              "its provider answers 403: it does not take the operator's key or account",
+              false},
+          Row{"no key", {keyless}, "the variable K has no key", false}}) {
+      CAPTURE(row.what);
+      const ModelLack lack = after(row.calls);
+      CHECK(lack.why == row.why);
+      CHECK(lack.busy == row.busy);
+    }
+    CHECK(after({call(500), call(500)}).evidence == 11);
+    CHECK(after({call(401), call(401)}).evidence == 10);
+  }
+
+  TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {
+    ModelWatch watch(false);
+    watch.take(call(0, "stopped"), true, 1);
+    CHECK(watch.lack().why.empty());
+    CHECK(after({call(500)}, true).why.empty());
+    CHECK_FALSE(after({call(401)}, true).why.empty());
+  }
+}

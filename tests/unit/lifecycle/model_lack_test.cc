@@ -1,0 +1,54 @@
+// What an operator did wrong is no failure of an agent.
+#include "common/score/model_lack.h"
+
+#include "tests/unit/lifecycle/lifecycle_world.h"
+#include "worker/core/lifecycle_codec.h"
+
+using namespace proctor;
+using namespace proctor::lifecycle_test;
+
+TEST_SUITE("lifecycle") {
+  TEST_CASE("an agent whose model could not be had is not judged, whatever it left") {
+    const auto judged = [](const ModelLack& lack, End how, bool capped = false) {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      if (capped) world.feed(BudgetReached{"usd", 4});
+      AgentEnded e{true, exec(how, 0), 9};
+      e.no_model = lack;
+      world.feed(e);
+      return world.finish();
+    };
+    for (const End how : {End::kExited, End::kTimedOut, End::kMemory}) {
+      const Verdict v = judged({"the variable K has no key", false, 17}, how);
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kAgentUnavailable);
+      CHECK(v.infrastructure);
+      CHECK(v.fault == Fault::kAgent);
+      CHECK(v.cause == "its model could not be had: the variable K has no key");
+      CHECK(is_no_model(v.rationale));
+      CHECK(v.evidence == 17);
+    }
+    const Verdict busy = judged({"its provider answers 429", true, 0}, End::kExited);
+    CHECK(busy.overload);
+    CHECK(busy.termination == Termination::kInfrastructure);
+    CHECK(busy.fault == Fault::kHost);
+    CHECK(busy.evidence == 9);
+    // A cap that was reached was reached with answers, and a cancelled run is nobody's.
+    CHECK(judged({"x", false, 0}, End::kExited, true).termination == Termination::kBudgetExceeded);
+    CHECK(judged({"x", false, 0}, End::kCancelled).termination == Termination::kOperatorCancel);
+    CHECK(judged({}, End::kExited).outcome == RunOutcome::kSuccess);
+  }
+
+  TEST_CASE("a worker's next life knows that there was no model") {
+    AgentEnded e{true, exec(End::kExited, 1), 9};
+    e.no_model = {"the variable K has no key", true, 17};
+    const auto json = event_json(e);
+    REQUIRE(json);
+    const auto back = event_from(*json);
+    REQUIRE(back.ok());
+    const ModelLack lack = std::get<AgentEnded>(*back).no_model;
+    CHECK(lack.why == e.no_model.why);
+    CHECK(lack.busy);
+    CHECK(lack.evidence == 17);
+  }
+}

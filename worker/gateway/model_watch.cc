@@ -1,0 +1,54 @@
+#include "worker/gateway/model_watch.h"
+
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace proctor {
+namespace {
+
+constexpr int kOk = 200, kMultiple = 300, kBad = 400, kServer = 500;
+constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408;
+
+// Of all that an endpoint refuses: what a request of the agent's has no part in.
+bool is_the_operators(int status) {
+  return status == kUnpaid || status == kAbsent || status == kSlow;
+}
+
+}  // namespace
+
+void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) {
+  if (call.unasked) return refused(call.why, evidence);
+  const std::string status = "its provider answers " + std::to_string(call.status);
+  if (call.status == kDenied || call.status == kForbidden)
+    return refused(status + ": it does not take the operator's key or account", evidence);
+  // It costs nothing and not every endpoint has it: nobody's failure.
+  if (call.api == ModelApi::kCountTokens) return;
+  const bool ok = kOk <= call.status && call.status < kMultiple;
+  if (ok && (call.overrun || call.why.empty())) {
+    answered_ = true;
+    return;
+  }
+  if (cut) return;
+  if (call.status == 0 || ok)
+    return failed(call.why.empty() ? "its provider did not answer" : call.why, false, evidence);
+  if (kBad <= call.status && call.status < kServer && !is_busy(call.status) &&
+      !is_the_operators(call.status))
+    return;  // what was wrong with the request the agent was told
+  failed(status, is_busy(call.status), evidence);
+}
+
+void ModelWatch::refused(std::string why, std::uint64_t evidence) {
+  if (refused_.why.empty()) refused_ = {printable(why, 500), false, evidence};
+}
+
+void ModelWatch::failed(std::string why, bool busy, std::uint64_t evidence) {
+  failed_ = {printable(why, 500), busy, evidence};
+}
+
+ModelLack ModelWatch::lack() const {
+  if (!refused_.why.empty()) return refused_;
+  return answered_ ? ModelLack{} : failed_;
+}
+
+}  // namespace proctor

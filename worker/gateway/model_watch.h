@@ -1,0 +1,29 @@
+#pragma once
+// Whether the model of a run could be had at all, by how its calls ended: what the operator or a
+// provider did wrong is never the agent's failure (docs/gateway.md, "When a model cannot be had").
+// Pure; one thread.
+#include "common/score/model_lack.h"
+#include "worker/gateway/call_record.h"
+
+namespace proctor {
+
+class ModelWatch {
+ public:
+  // `earlier`: an earlier life of this worker served the run, and nobody knows what was answered.
+  explicit ModelWatch(bool earlier) : answered_(earlier) {}
+
+  // A call has ended.  `cut`: by us, for its agent had ended.  `evidence`: its event, 0: none.
+  void take(const CallRecord& call, bool cut, std::uint64_t evidence);
+  // No call can be made any more, whatever the agent does: a key, an account, a book.
+  void refused(std::string why, std::uint64_t evidence);
+
+  // Empty `why`: it was had, or nobody asked for it.
+  ModelLack lack() const;
+
+ private:
+  void failed(std::string why, bool busy, std::uint64_t evidence);
+  bool answered_;
+  ModelLack refused_, failed_;
+};
+
+}  // namespace proctor

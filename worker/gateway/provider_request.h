@@ -1,0 +1,24 @@
+#pragma once
+// The head of a request as it goes to a provider: the operator's key, and of the agent's own head
+// what decides nothing.  Pure; any thread.
+#include <string>
+
+#include "common/base/secret.h"
+#include "common/contract/models_file.h"
+#include "worker/gateway/http_gate.h"
+#include "worker/gateway/upstream.h"
+
+namespace proctor {
+
+struct ProviderRequest {
+  const UpstreamPlace& place;
+  const Secret& key;
+  ModelAuth auth;
+  ModelApi api;
+  const GatewayHead& head;  // of the agent
+  const std::string& user_agent;
+  std::size_t bytes;  // of the body
+};
+std::string provider_head(const ProviderRequest& request);
+
+}  // namespace proctor

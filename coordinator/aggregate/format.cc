@@ -16,6 +16,25 @@ std::string one_decimal(double value) {
 }
 }  // namespace
 
+void append_wrapped(std::string& out, const std::string& first, std::string_view words) {
+  constexpr std::size_t kTextWidth = 100;
+  std::string line = first;
+  bool is_empty = true;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (!is_empty && kTextWidth < line.size() + 1 + end) {
+      out += line + "\n";
+      line.assign(first.size(), ' ');
+      is_empty = true;
+    }
+    if (!is_empty) line += ' ';
+    line += words.substr(0, end);
+    is_empty = false;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  out += line + "\n";
+}
+
 std::string percent(double rate) {
   return one_decimal(rate * 100);
 }

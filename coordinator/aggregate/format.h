@@ -8,6 +8,9 @@
 
 namespace proctor::aggregate {
 
+// Words broken into lines of at most 100 columns, the first after `first`, the others after as many
+// spaces.
+void append_wrapped(std::string& out, const std::string& first, std::string_view words);
 // "53.1" of 0.53125.
 std::string percent(double rate);
 // "95 %" of alpha 0.05.

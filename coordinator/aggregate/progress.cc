@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
@@ -36,6 +37,8 @@ std::string render_progress_text(const CampaignReport& report) {
   constexpr std::size_t kMethodBytes = 600;
   for (const std::string& method : unmetered_methods(report))
     out += "\n" + printable(method, kMethodBytes) + "\n";
+  append_broken_tasks(out, report);
+  append_end_causes(out, report);
   return out;
 }
 

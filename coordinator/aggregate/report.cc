@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "common/base/assert.h"
+#include "common/score/model_lack.h"
 #include "common/stats/quantile.h"
 #include "coordinator/aggregate/analysis.h"
 
@@ -24,8 +25,10 @@ void count_ended(ReportRow& row, const RunRecord& run) {
   count_metered(row, run);
   ++row.terminations[run.termination];
   if (run.agent_exit) ++row.agent_exits[run.termination][*run.agent_exit];
-  if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kAgentUnavailable)
+  if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kAgentUnavailable) {
     ++row.agent_unavailable;
+    row.model_unavailable += is_no_model(run.rationale) ? 1 : 0;
+  }
   switch (run.outcome) {
     case RunOutcome::kSuccess:
       ++row.success;

@@ -62,6 +62,8 @@ struct RunRecord {
   RunId run;
   std::string name;  // task/method/rN
   std::string task, method;
+  // What its method is known to come to where the task is sound: noop fails, reference passes.
+  enum class Baseline : std::uint8_t { kNone, kNoop, kReference } baseline = Baseline::kNone;
   std::vector<std::string> strata;  // one value per key of the input
   State state = State::kPlanned;
   RunOutcome outcome = RunOutcome::kInvalid;          // of kEnded
@@ -142,8 +144,9 @@ struct ReportRow {
   std::uint64_t ended() const { return scorable() + invalid; }
   std::uint64_t satisfied = 0;  // of `success`: those that broke no constraint (R008)
 
-  // Of the invalid ones: their method's program could not start.
-  std::uint64_t agent_unavailable = 0;
+  // Of the invalid ones: their method's program could not start, or had no model; and of these the
+  // second.
+  std::uint64_t agent_unavailable = 0, model_unavailable = 0;
 
   Share success_rate;  // success / scorable (R062)
   // success / (scorable + agent_unavailable): the same, had none of those passed.

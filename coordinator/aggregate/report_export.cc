@@ -56,6 +56,7 @@ Ordered row_json(const ReportRow& r) {
                  {"acceptance_error", r.acceptance_error},
                  {"invalid", r.invalid},
                  {"agent_unavailable", r.agent_unavailable},
+                 {"model_unavailable", r.model_unavailable},
                  {"parked", r.parked},
                  {"open", r.open},
                  {"cancelled", r.cancelled},
@@ -303,7 +304,8 @@ std::string render_csv(const CampaignReport& report) {
                                          "success_rate_started_high",
                                          "self_reported_usd",
                                          "unmetered_runs",
-                                         "satisfied"}));
+                                         "satisfied",
+                                         "model_unavailable"}));
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -328,6 +330,7 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(format_usd_exact(r.self_reported.usd));
     cells.push_back(cell(r.unmetered_runs));
     cells.push_back(cell(r.satisfied));
+    cells.push_back(cell(r.model_unavailable));
     append_model_use(cells, r.model_use);
     csv_append_record(out, cells);
   }

@@ -3,6 +3,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
@@ -13,27 +14,6 @@ namespace {
 using namespace aggregate;
 
 constexpr std::size_t kParkedShown = 20, kReasonBytes = 2'000;
-constexpr std::size_t kTextWidth = 100;
-
-// Words broken into lines of at most kTextWidth columns, the first after `first`, the others
-// after as many spaces.
-void append_wrapped(std::string& out, const std::string& first, std::string_view words) {
-  std::string line = first;
-  bool is_empty = true;
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (!is_empty && kTextWidth < line.size() + 1 + end) {
-      out += line + "\n";
-      line.assign(first.size(), ' ');
-      is_empty = true;
-    }
-    if (!is_empty) line += ' ';
-    line += words.substr(0, end);
-    is_empty = false;
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-  out += line + "\n";
-}
 
 std::string number(std::uint64_t n) {
   return std::to_string(n);
@@ -159,15 +139,18 @@ void endings(std::string& out, const CampaignReport& report) {
 void unavailable(std::string& out, const CampaignReport& report) {
   if (report.total.agent_unavailable == 0) return;
   out +=
-      "\nAgents that could not start (invalid; success rate without these runs, and with them "
-      "as failures)\n\n";
+      "\nAgents that could not start or had no model (invalid; success rate without these runs, "
+      "and with them as failures)\n\n";
   for (const ReportRow& r : report.rows) {
     if (!r.key.empty() || r.agent_unavailable == 0) continue;
-    out += "  " + printable(r.method) + ": " + number(r.agent_unavailable) + " of " +
-           number(r.ended()) + " runs; " +
-           percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +
-           percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval) +
-           " with\n";
+    out +=
+        "  " + printable(r.method) + ": " + number(r.agent_unavailable) + " of " +
+        number(r.ended()) + " runs" +
+        (r.model_unavailable == 0 ? ""
+                                  : " (" + number(r.model_unavailable) + " for want of a model)") +
+        "; " + percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +
+        percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval) +
+        " with\n";
     for (const std::uint32_t position : r.runs) {
       const RunRecord& run = report.runs[position];
       if (run.state != RunRecord::State::kEnded ||
@@ -280,6 +263,7 @@ void definitions(std::string& out) {
 std::string render_tables(const CampaignReport& report) {
   std::string out = head_line(report);
   common_levels(out, report);
+  append_broken_tasks(out, report);
   append_analysis(out, *report.analysis);
   outcomes(out, report);
   rates(out, report);
@@ -289,6 +273,7 @@ std::string render_tables(const CampaignReport& report) {
   append_model_table(out, report);
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
+  append_end_causes(out, report);
   unavailable(out, report);
   unmetered(out, report);
   set_aside(out, report);

@@ -16,7 +16,9 @@
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "common/wire/endpoint.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/end_summary.h"
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/report_files.h"
@@ -334,8 +336,13 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
   const int code = exit_code_of(outcome, last, options);
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
-  if (options.show_report) std::fputs(report.shown.c_str(), stdout);
-  return code;
+  if (!options.show_report) return code;
+  std::fputs(report.shown.c_str(), stdout);
+  std::fflush(stdout);
+  tell_end(frozen, report.report, options.folder);
+  if (code != kOk || !is_without_verdict(report.report)) return code;
+  std::fputs("No run came to a verdict, so nothing was measured: exit code 1.\n", stderr);
+  return kJobFailed;
 }
 
 int run_campaign(const RunOptions& options) {

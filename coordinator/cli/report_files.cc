@@ -62,6 +62,10 @@ RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen, RunId ru
   r.task = frozen.plan.task(run).id;
   r.method = frozen.plan.method(run);
   r.strata = frozen.plan.task(run).strata;
+  if (const Method* m = frozen.campaign.find_method(r.method)) {
+    if (m->kind == Method::Kind::kNoop) r.baseline = RunRecord::Baseline::kNoop;
+    if (m->kind == Method::Kind::kReference) r.baseline = RunRecord::Baseline::kReference;
+  }
   r.unseen_caps = unseen.of(run);
   return r;
 }

@@ -43,7 +43,8 @@ void add_run(CLI::App& app, int& exit_code) {
       "Example:\n  proctor run --workers 4 my-campaign\n"
       "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
       "Exit codes: 0 complete, 1 stopped, or some runs parked because their task or method is\n"
-      "broken, 2 bad input, 3 some runs parked for lack of money, 4 infrastructure.");
+      "broken, or no run came to a verdict (all invalid or acceptance errors), 2 bad input, 3 some "
+      "runs parked for lack of money, 4 infrastructure.");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
   command->callback([=, &exit_code] { go(command, flags, exit_code); });

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "common/stats/heterogeneity.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
@@ -95,12 +96,15 @@ Markup unknowns(Context& c) {
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
   }
   Markup out = table.finish(), items;
+  for (const std::string& task : broken_tasks(c.report))
+    items << element("li", text(task, 1'000)) << line_end();
   for (const std::string& m : unmetered_methods(c.report))
     items << element("li", text(m, 1'000)) << line_end();
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     if (r.agent_unavailable == 0) continue;
-    items << element("li", text(r.method) + Markup(": its program could not start in ") +
+    items << element("li", text(r.method) +
+                               Markup(": its program could not start, or had no model, in ") +
                                number(r.agent_unavailable) +
                                Markup(" runs, which are invalid; had they failed, its rate over "
                                       "runs would be ") +

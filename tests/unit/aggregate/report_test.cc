@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "coordinator/aggregate/end_causes.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -138,5 +139,62 @@ TEST_SUITE("aggregate") {
     std::ranges::reverse(input.runs);
     CHECK(render_json(build_report(std::move(input))) ==
           render_json(build_report(small_campaign())));
+  }
+
+  TEST_CASE(
+      "a task that noop passes or its reference fails is named, and so is why nothing was "
+      "measured") {
+    Runs runs;
+    using Baseline = RunRecord::Baseline;
+    const auto baseline = [&](const char* task, const char* method, Baseline b, RunOutcome o) {
+      runs.ended(task, "go", method, o).baseline = b;
+    };
+    baseline("sound", "noop", Baseline::kNoop, RunOutcome::kFailure);
+    baseline("sound", "reference", Baseline::kReference, RunOutcome::kSuccess);
+    baseline("idle", "noop", Baseline::kNoop, RunOutcome::kSuccess);
+    baseline("idle", "noop", Baseline::kNoop, RunOutcome::kFailure);
+    baseline("stale", "reference", Baseline::kReference, RunOutcome::kFailure);
+    baseline("slow", "reference", Baseline::kReference, RunOutcome::kAcceptanceError);
+    baseline("lost", "reference", Baseline::kReference, RunOutcome::kInvalid);
+    runs.ended("sound", "go", "agent", RunOutcome::kSuccess);
+    CampaignReport report = build_report({"c-1", "USD", {"language"}, std::move(runs.records)});
+    const std::vector<std::string> broken = broken_tasks(report);
+    REQUIRE(broken.size() == 3);
+    CHECK(broken[0].starts_with(
+        "task idle is broken: noop ended with success in 1 of 2 runs (idle/noop/r1): "));
+    CHECK(broken[1].starts_with("task slow is broken: reference ended with acceptance_error"));
+    CHECK(
+        broken[2].starts_with("task stale is broken: reference ended with failure in 1 of 1 run"));
+    CHECK(render_text(report).find("Broken tasks") != std::string::npos);
+    CHECK(render_progress_text(report).find("task idle is broken") != std::string::npos);
+    CHECK_FALSE(is_without_verdict(report));
+  }
+
+  TEST_CASE("runs without a verdict are counted by cause, the most frequent first") {
+    Runs runs;
+    const auto invalid = [&](const char* method, const std::string& why) {
+      RunRecord& run = runs.ended("t", "go", method, RunOutcome::kInvalid);
+      run.termination = Termination::kAgentUnavailable;
+      run.rationale = why;
+    };
+    invalid("a", "the agent could not start: exit 127 after 12 ms, without a change");
+    invalid("b", "its model could not be had: the variable K has no key");
+    invalid("a", "the agent could not start: exit 127 after 9 ms, without a change");
+    runs.ended("t", "go", "a", RunOutcome::kAcceptanceError).rationale = "the agent ended: exit 0";
+    const CampaignReport report =
+        build_report({"c-1", "USD", {"language"}, std::move(runs.records)});
+    const std::vector<EndCause> causes = end_causes(report);
+    REQUIRE(causes.size() == 3);
+    CHECK(causes[0].runs == 2);
+    CHECK(causes[0].first == "t/a/r1");
+    CHECK(causes[0].why == "the agent could not start: exit 127 after 12 ms, without a change");
+    CHECK(is_without_verdict(report));
+    CHECK(report.total.agent_unavailable == 3);
+    CHECK(report.total.model_unavailable == 1);
+    const std::string text = render_text(report);
+    CHECK(text.find("Runs that came to no verdict, by cause") != std::string::npos);
+    CHECK(text.find("b: 1 of 1 runs (1 for want of a model)") != std::string::npos);
+    CHECK(text.find("1 acceptance_error of a: a check could not be completed") !=
+          std::string::npos);
   }
 }

@@ -1,0 +1,130 @@
+#include "coordinator/aggregate/end_causes.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
+
+namespace proctor {
+namespace {
+
+using namespace aggregate;
+using Baseline = RunRecord::Baseline;
+
+constexpr std::size_t kShown = 10, kWhyBytes = 1'000;
+
+// Times of day and durations differ between two runs that end for one cause.
+std::string without_times(const std::string& why) {
+  std::string out;
+  for (std::size_t i = 0; i < why.size(); ++i) {
+    const std::size_t end = why.find_first_not_of("0123456789", i);
+    const bool number = end != i && end != std::string::npos && why.compare(end, 3, " ms") == 0;
+    if (number) {
+      out += '#';
+      i = end - 1;
+    } else {
+      out += why[i];
+    }
+  }
+  return out;
+}
+
+bool is_ended(const RunRecord& run) {
+  return run.state == RunRecord::State::kEnded;
+}
+
+std::string of_runs(std::uint64_t n, std::uint64_t all) {
+  return std::to_string(n) + " of " + std::to_string(all) + (all == 1 ? " run" : " runs");
+}
+
+}  // namespace
+
+std::vector<EndCause> end_causes(const CampaignReport& report) {
+  std::map<std::tuple<RunOutcome, std::string, std::string>, EndCause> by_cause;
+  for (const RunRecord& run : report.runs) {
+    const bool invalid = run.outcome == RunOutcome::kInvalid;
+    if (!is_ended(run) || (!invalid && run.outcome != RunOutcome::kAcceptanceError)) continue;
+    // What an acceptance error's rationale says is how its agent ended.
+    const std::string why = invalid ? run.rationale : std::string();
+    EndCause& cause = by_cause[{run.outcome, run.method, without_times(why)}];
+    if (cause.runs++ == 0) cause = {run.outcome, run.method, why, run.name, 1};
+  }
+  std::vector<EndCause> out;
+  for (auto& [key, cause] : by_cause) out.push_back(std::move(cause));
+  std::ranges::stable_sort(out,
+                           [](const EndCause& a, const EndCause& b) { return b.runs < a.runs; });
+  return out;
+}
+
+bool is_without_verdict(const CampaignReport& report) {
+  const ReportRow& t = report.total;
+  return 0 < t.ended() && t.success + t.failure == 0;
+}
+
+std::string broken_task_word(const RunRecord& run) {
+  if (!is_ended(run)) return "";
+  if (run.baseline == Baseline::kNoop && run.outcome == RunOutcome::kSuccess)
+    return "its checks pass with nothing changed, so they tell no solution from none: add a check "
+           "that fails without the fix";
+  if (run.baseline == Baseline::kReference && run.outcome == RunOutcome::kFailure)
+    return "its checks fail with its own reference patch, so no agent can pass: mend the checks or "
+           "the patch";
+  if (run.baseline == Baseline::kReference && run.outcome == RunOutcome::kAcceptanceError)
+    return "its checks cannot be completed with its own reference patch, so no agent can pass: "
+           "mend the checks";
+  return "";
+}
+
+std::vector<std::string> broken_tasks(const CampaignReport& report) {
+  struct Seen {
+    std::uint64_t bad = 0, ended = 0;
+    const RunRecord* first = nullptr;
+  };
+  std::map<std::pair<std::string, std::string>, Seen> seen;  // by task and method
+  for (const RunRecord& run : report.runs) {
+    if (run.baseline == Baseline::kNone || !is_ended(run)) continue;
+    Seen& s = seen[{run.task, run.method}];
+    ++s.ended;
+    if (broken_task_word(run).empty()) continue;
+    ++s.bad;
+    if (s.first == nullptr) s.first = &run;
+  }
+  std::vector<std::string> out;
+  for (const auto& [key, s] : seen) {
+    if (s.first == nullptr) continue;
+    out.push_back("task " + key.first + " is broken: " + key.second + " ended with " +
+                  std::string(outcome_name(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
+                  " (" + s.first->name + "): " + broken_task_word(*s.first));
+  }
+  return out;
+}
+
+void append_end_causes(std::string& out, const CampaignReport& report) {
+  const std::vector<EndCause> causes = end_causes(report);
+  if (causes.empty()) return;
+  out += "\nRuns that came to no verdict, by cause (the most frequent first)\n\n";
+  for (std::size_t i = 0; i < std::min(kShown, causes.size()); ++i) {
+    const EndCause& c = causes[i];
+    const std::string why = c.why.empty() ? "a check could not be completed" : c.why;
+    append_wrapped(out, "  ",
+                   printable(std::to_string(c.runs) + " " + std::string(outcome_name(c.outcome)) +
+                                 " of " + c.method + ": " + why + " (" + c.first + ")",
+                             kWhyBytes));
+  }
+  if (kShown < causes.size())
+    out += "  and " + std::to_string(causes.size() - kShown) + " more causes in runs.csv\n";
+}
+
+void append_broken_tasks(std::string& out, const CampaignReport& report) {
+  const std::vector<std::string> tasks = broken_tasks(report);
+  if (tasks.empty()) return;
+  out += "\nBroken tasks (what they say of agents is worth nothing)\n\n";
+  for (std::size_t i = 0; i < std::min(kShown, tasks.size()); ++i)
+    append_wrapped(out, "  ", printable(tasks[i], kWhyBytes));
+  if (kShown < tasks.size())
+    out += "  and " + std::to_string(tasks.size() - kShown) + " more tasks\n";
+}
+
+}  // namespace proctor

@@ -1,0 +1,17 @@
+#pragma once
+// What the evidence of one attempt says to people: which checks did not pass and what they wrote
+// last.  Reads the run directory alone; what is not there is left out.
+#include <string>
+
+#include "common/base/files.h"
+
+namespace proctor::cli {
+
+// The last lines of a file, each behind `indent`; empty: there is none, or nothing in it.
+std::string last_lines_of(const fs::path& file, const std::string& indent);
+// A paragraph for each check that did not pass.
+std::string failing_checks(const fs::path& attempt);
+// "check tests: stopped at its time limit": the first that could not be completed; empty: none.
+std::string unfinished_check(const fs::path& attempt);
+
+}  // namespace proctor::cli

@@ -1,0 +1,112 @@
+#include "coordinator/cli/try_files.h"
+
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/shell/control_protocol.h"
+
+namespace proctor::cli {
+namespace {
+
+Error no_such(const std::string& what, const std::string& name,
+              const std::vector<std::string_view>& names) {
+  std::string text = "the campaign has no " + what + " " + printable(name);
+  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
+  return {Errc::kInvalid, std::move(text)};
+}
+
+struct Names {
+  std::string task, method;
+};
+
+std::optional<Names> names_of(const std::string& run) {
+  const std::size_t slash = run.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  Names out{run.substr(0, slash), run.substr(slash + 1)};
+  if (const std::size_t end = out.method.find('/'); end != std::string::npos) {
+    if (out.method.substr(end) != "/r1") return std::nullopt;
+    out.method.resize(end);
+  }
+  const bool safe = is_safe_relative(out.task) && is_safe_relative(out.method);
+  return safe ? std::optional(std::move(out)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<Campaign> with_one_run(Campaign campaign, const std::string& task,
+                              const std::string& method) {
+  std::vector<std::string_view> tasks, methods;
+  for (const Contract& c : campaign.contracts) tasks.push_back(c.id);
+  for (const Method& m : campaign.methods) methods.push_back(m.name);
+  if (campaign.find_contract(task) == nullptr) return no_such("task", task, tasks);
+  if (campaign.find_method(method) == nullptr) return no_such("method", method, methods);
+  std::erase_if(campaign.contracts, [&](const Contract& c) { return c.id != task; });
+  std::erase_if(campaign.methods, [&](const Method& m) { return m.name != method; });
+  campaign.replicates = 1;
+  campaign.stages.resize(1);
+  // Somebody looks at it: what fails is told, not tried again.
+  campaign.infrastructure_retries = 0;
+  campaign.retries.overload = 0;
+  campaign.ledger = Campaign::LedgerKind::kJournal;
+  campaign.redis.clear();
+  campaign.cost_inputs.reset();
+  return campaign;
+}
+
+StateFolder try_folder(const fs::path& campaign, const std::string& task,
+                       const std::string& method) {
+  return {StateFolder{campaign}.state() / "try" / task / method};
+}
+
+// The definition stays where it is, for the sources that it names; what the run makes goes to
+// `folder`.
+Result<FrozenCampaign> frozen_for_one(Campaign campaign, StateFolder folder) {
+  PROCTOR_TRY(Plan plan, draw_plan(shape_of(campaign)));
+  PROCTOR_TRY(Registration registration,
+              make_registration(campaign, sha256(to_csv(plan)), wall_now()));
+  FrozenCampaign out{
+      std::move(campaign), std::move(plan), std::move(registration), "", std::move(folder), {}};
+  out.id = campaign_id(out.registration);
+  return out;
+}
+
+Result<TriedRun> find_try(const std::string& campaign, const std::string& run) {
+  const std::optional<Names> names = names_of(run);
+  if (!names)
+    return Error{Errc::kInvalid, printable(run) + " names no try: TASK/METHOD, as in proctor try"};
+  TriedRun out{try_folder(campaign, names->task, names->method),
+               names->task + "/" + names->method + "/r1"};
+  std::error_code ec;
+  if (!fs::exists(out.folder.journal(), ec))
+    return Error{Errc::kNotFound, names->task + " with " + names->method +
+                                      " has not been tried: proctor try " + campaign + " " +
+                                      names->task + " " + names->method};
+  return out;
+}
+
+Result<FrozenCampaign> load_try(const std::string& campaign, const std::string& run) {
+  PROCTOR_TRY(TriedRun tried, find_try(campaign, run));
+  const Names names = *names_of(run);
+  PROCTOR_TRY(Campaign all, load_checked(campaign, Outside::kSkip));
+  PROCTOR_TRY(Campaign one, with_one_run(std::move(all), names.task, names.method));
+  return frozen_for_one(std::move(one), std::move(tried.folder));
+}
+
+Result<AskedRun> find_asked(const std::string& campaign, const std::string& run, Whose whose) {
+  if (whose == Whose::kTry) {
+    PROCTOR_TRY(FrozenCampaign tried, load_try(campaign, run));
+    return AskedRun{std::move(tried), RunId(0)};
+  }
+  Result<FrozenCampaign> frozen = load_registered(campaign);
+  if (!frozen.ok()) return with_try_hint(std::move(frozen).error(), campaign, run);
+  Result<RunId> found = find_run(frozen->plan, run);
+  if (!found.ok()) return with_try_hint(std::move(found).error(), campaign, run);
+  return AskedRun{std::move(frozen).value(), *found};
+}
+
+Error with_try_hint(Error error, const std::string& campaign, const std::string& run) {
+  if (find_try(campaign, run).ok())
+    error.detail += "\nWhat proctor try made of it is there: the same command with --try";
+  return error;
+}
+
+}  // namespace proctor::cli

@@ -80,6 +80,22 @@ void add_run_names(const Registration& r, const std::string& word, Candidates& o
   }
 }
 
+// What `proctor try` left, as --try takes it.
+void add_tries(const fs::path& campaign, Candidates& out) {
+  constexpr std::size_t kLookedAt = 2'000;
+  std::error_code ec;
+  std::size_t looked = 0;
+  const fs::path place = StateFolder{campaign}.state() / "try";
+  for (fs::directory_iterator task(place, ec), end; !ec && task != end && looked < kLookedAt;
+       task.increment(ec)) {
+    std::error_code absent;
+    for (fs::directory_iterator method(task->path(), absent); !absent && method != end;
+         method.increment(absent), ++looked)
+      if (std::error_code unused; method->is_directory(unused))
+        out.insert(task->path().filename().string() + "/" + method->path().filename().string());
+  }
+}
+
 void add_selections(const Registration& r, const std::string& word, Candidates& out) {
   if (word.find('/') == std::string::npos) {
     out.insert("all");
@@ -120,6 +136,7 @@ void add_operand(const Place& at, const std::string& word, Candidates& out) {
   if (at.operands.empty()) return;
   const fs::path folder = at.operands.front();
   if (name == "WORKER") return add_workers(folder, out);
+  if (name == "RUN") add_tries(folder, out);
   const Result<std::optional<Registration>> read = read_registration(folder);
   if (!read.ok() || !*read) return;
   const Registration& registration = **read;

@@ -17,6 +17,7 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/try_files.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
@@ -268,9 +269,8 @@ Json attempt_json(const AttemptRecord& a) {
   return out;
 }
 
-Result<int> explain_json(const std::string& folder, const std::string& run_name, bool calls) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
+Result<int> explain_json(const AskedRun& asked, bool calls) {
+  const auto& [frozen, run] = asked;
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
   PROCTOR_TRY(const Why why, why_of(frozen, run));
@@ -293,9 +293,8 @@ Result<int> explain_json(const std::string& folder, const std::string& run_name,
   return kOk;
 }
 
-Result<std::string> explain(const std::string& folder, const std::string& run_name, bool calls) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
+Result<std::string> explain(const std::string& folder, const AskedRun& asked, bool calls) {
+  const auto& [frozen, run] = asked;
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
   const std::string unit = money_word(frozen.campaign.cost_model);
@@ -337,11 +336,21 @@ Result<std::string> explain(const std::string& folder, const std::string& run_na
   return out;
 }
 
-Result<std::string> one_call(const std::string& folder, const std::string& run_name,
-                             std::uint64_t number) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen.plan, run_name));
-  return explain_call(frozen, run, number);
+struct ExplainArgs {
+  std::string folder, run;
+  bool json = false, calls = false, tried = false;
+  std::uint64_t call = 0;  // 0: none
+};
+
+Result<int> explain_to(const ExplainArgs& args) {
+  PROCTOR_TRY(const AskedRun asked,
+              find_asked(args.folder, args.run, args.tried ? Whose::kTry : Whose::kCampaign));
+  if (args.json) return explain_json(asked, args.calls);
+  PROCTOR_TRY(const std::string text, args.call == 0
+                                          ? explain(args.folder, asked, args.calls)
+                                          : explain_call(asked.frozen, asked.run, args.call));
+  std::fputs(text.c_str(), stdout);
+  return kOk;
 }
 
 }  // namespace
@@ -351,30 +360,20 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
       "  proctor explain my-campaign json-lib/my-agent/r1 --calls\n"
+      "  proctor explain my-campaign json-lib/my-agent --try\n"
       "The coordinator that runs says why; when none does, the journal.");
-  struct Args {
-    std::string folder, run;
-    bool json = false, calls = false;
-    std::uint64_t call = 0;  // 0: none
-  };
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ExplainArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
+  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
+      ->required();
+  command->add_flag("--try", args->tried, "of what the last proctor try of it made");
   command->add_flag("--json", args->json, "for scripts");
   command->add_flag("--calls", args->calls, "with each call of a model through the gateway");
   command->add_option("--call", args->call, "what was asked and answered in this one of them")
       ->check(CLI::PositiveNumber);
   command->callback([=, &exit_code] {
-    if (args->json) {
-      const Result<int> code = explain_json(args->folder, args->run, args->calls);
-      exit_code = code.ok() ? *code : complain(code.error());
-      return;
-    }
-    const Result<std::string> text = args->call == 0
-                                         ? explain(args->folder, args->run, args->calls)
-                                         : one_call(args->folder, args->run, args->call);
-    if (text.ok()) std::fputs(text->c_str(), stdout);
-    exit_code = text.ok() ? kOk : complain(text.error());
+    const Result<int> code = explain_to(*args);
+    exit_code = code.ok() ? *code : complain(code.error());
   });
 }
 

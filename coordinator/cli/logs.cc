@@ -11,10 +11,9 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
-#include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/try_files.h"
 #include "coordinator/journal/journal_reader.h"
-#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 namespace {
@@ -24,8 +23,26 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 struct LogsArgs {
   std::string folder, run, phase;
   std::uint32_t attempt = 0;  // 0: the latest that left something
-  bool follow = false, raw = false;
+  bool follow = false, raw = false, tried = false;
 };
+
+// The run that is asked for: of the registered campaign, or what `proctor try` made.
+struct Subject {
+  StateFolder folder;
+  std::string campaign;  // its id; of a try empty: no other's runs are in its folder
+  std::string name;
+  RunId run;
+};
+
+Result<Subject> subject_of(const LogsArgs& args) {
+  if (args.tried) {
+    PROCTOR_TRY(TriedRun tried, find_try(args.folder, args.run));
+    return Subject{std::move(tried.folder), "", std::move(tried.name), RunId(0)};
+  }
+  PROCTOR_TRY(AskedRun asked, find_asked(args.folder, args.run, Whose::kCampaign));
+  return Subject{asked.frozen.folder, asked.frozen.id, asked.frozen.plan.run_name(asked.run),
+                 asked.run};
+}
 
 // Where one attempt's files are, and whether more of them may come.
 struct Place {
@@ -35,28 +52,39 @@ struct Place {
 };
 
 // Where a local worker of this campaign makes the attempt.
-std::optional<fs::path> at_worker(const FrozenCampaign& frozen, const AttemptId& id) {
+std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
   std::error_code ec;
-  const fs::path workers = frozen.folder.worker_root() / "workers";
+  const std::string name = "-" + to_string(id);
+  const fs::path workers = subject.folder.worker_root() / "workers";
   for (fs::directory_iterator it(workers, ec), end; !ec && it != end; it.increment(ec)) {
-    const fs::path dir = it->path() / "runs" / (frozen.id + "-" + to_string(id)) / "run";
     std::error_code unused;
-    if (fs::is_directory(dir, unused)) return dir;
+    if (!subject.campaign.empty()) {
+      fs::path dir = it->path() / "runs" / (subject.campaign + name) / "run";
+      if (fs::is_directory(dir, unused)) return dir;
+      continue;
+    }
+    for (fs::directory_iterator run(it->path() / "runs", unused); !unused && run != end;
+         run.increment(unused)) {
+      std::error_code absent;
+      if (run->path().filename().string().ends_with(name) &&
+          fs::is_directory(run->path() / "run", absent))
+        return run->path() / "run";
+    }
   }
   return std::nullopt;
 }
 
-Result<Place> place_of(const FrozenCampaign& frozen, RunId run, std::uint32_t wanted) {
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
-  PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
-  const std::string name = frozen.plan.run_name(run);
+Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
+  const std::string& name = subject.name;
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(subject.folder.journal()));
+  PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(subject.run));
   std::error_code ec;
   for (auto it = attempts.rbegin(); it != attempts.rend(); ++it) {
     const AttemptId id = it->core.attempt;
     if (wanted != 0 && id.no.raw() != wanted) continue;
-    const fs::path kept = frozen.folder.attempt(name, id.no);
+    const fs::path kept = subject.folder.attempt(name, id.no);
     if (fs::is_directory(kept, ec)) return Place{kept, id.no.raw(), false};
-    if (auto live = at_worker(frozen, id)) return Place{std::move(*live), id.no.raw(), true};
+    if (auto live = at_worker(subject, id)) return Place{std::move(*live), id.no.raw(), true};
   }
   return Error{Errc::kNotFound,
                name +
@@ -196,9 +224,8 @@ void put_new(const Place& place, const LogsArgs& args, std::map<std::string, std
 }
 
 Result<int> show_logs(const LogsArgs& args) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
-  PROCTOR_TRY(Place place, place_of(frozen, run, args.attempt));
+  PROCTOR_TRY(const Subject subject, subject_of(args));
+  PROCTOR_TRY(Place place, place_of(subject, args.attempt));
   std::map<std::string, std::uint64_t> seen;
   std::string last;
   put_new(place, args, seen, last);
@@ -206,7 +233,7 @@ Result<int> show_logs(const LogsArgs& args) {
   constexpr std::chrono::milliseconds kEvery{300};
   while (args.follow && place.live) {
     std::this_thread::sleep_for(kEvery);
-    Result<Place> now = place_of(frozen, run, place.attempt);
+    Result<Place> now = place_of(subject, place.attempt);
     if (now.ok()) {
       place = std::move(now).value();
       put_new(place, args, seen, last);
@@ -223,9 +250,8 @@ Result<int> show_logs(const LogsArgs& args) {
 }
 
 Result<int> show_diff(const LogsArgs& args) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
-  PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
-  PROCTOR_TRY(const Place place, place_of(frozen, run, args.attempt));
+  PROCTOR_TRY(const Subject subject, subject_of(args));
+  PROCTOR_TRY(const Place place, place_of(subject, args.attempt));
   const fs::path patch = place.dir / kPatchFile;
   std::error_code ec;
   if (!fs::is_regular_file(fs::symlink_status(patch, ec)))
@@ -243,7 +269,9 @@ CLI::App* add_of_run(CLI::App& app, const char* name, const char* what,
                      const std::shared_ptr<LogsArgs>& args) {
   auto* command = app.add_subcommand(name, what);
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
+  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
+      ->required();
+  command->add_flag("--try", args->tried, "of what the last proctor try of it made");
   command->add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)");
   command->add_flag("--raw", args->raw,
                     "the bytes as they are (default: what a terminal would obey is spelled out)");
@@ -257,6 +285,7 @@ void add_logs(CLI::App& app, int& exit_code) {
   auto* logs = add_of_run(app, "logs", "what a run's setup, agent and checks wrote", args);
   logs->footer(
       "Example:\n  proctor logs my-campaign json-lib/my-agent/r1 --phase agent --follow\n"
+      "  proctor logs my-campaign json-lib/my-agent --try\n"
       "A run under way is read at the local worker that makes it. What other machines run can be\n"
       "read when it has ended.");
   logs->add_option("--phase", args->phase, "only this: setup, agent or checks")
@@ -272,7 +301,8 @@ void add_diff(CLI::App& app, int& exit_code) {
   auto args = std::make_shared<LogsArgs>();
   auto* diff = add_of_run(app, "diff", "what a run's agent changed, as a patch", args);
   diff->footer(
-      "Example:\n  proctor diff my-campaign json-lib/my-agent/r1 --raw | git apply --check");
+      "Example:\n  proctor diff my-campaign json-lib/my-agent/r1 --raw | git apply --check\n"
+      "  proctor diff my-campaign json-lib/my-agent --try");
   diff->callback([=, &exit_code] {
     const Result<int> code = show_diff(*args);
     exit_code = code.ok() ? *code : complain(code.error());

@@ -2,15 +2,19 @@
 // registered nor changed, and none of its money is spent.
 #include <cstdio>
 
+#include "common/base/file_lock.h"
 #include "common/base/limits.h"
-#include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/money_word.h"
+#include "common/trace/evidence.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_run.h"
+#include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/report_files.h"
-#include "coordinator/journal/journal.h"
+#include "coordinator/cli/try_files.h"
+#include "coordinator/shell/local_workers.h"
 
 namespace proctor::cli {
 namespace {
@@ -20,80 +24,79 @@ struct TryArgs {
   RunOptions options;
 };
 
-Error no_such(const std::string& what, const std::string& name,
-              const std::vector<std::string_view>& names) {
-  std::string text = "the campaign has no " + what + " " + printable(name);
-  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
-  return {Errc::kInvalid, std::move(text)};
+// What a newcomer would take for a fault, and is right; and what is wrong and looks right.
+std::string of_baseline(const RunRecord& run) {
+  const std::string broken = broken_task_word(run);
+  if (!broken.empty()) return "  the task is broken: " + broken + "\n";
+  if (run.baseline == RunRecord::Baseline::kNoop && run.outcome == RunOutcome::kFailure)
+    return "  that is right: noop changes nothing, so the checks must not pass\n";
+  return "";
 }
 
-// One task, one method, once; what is of the others' is left out.
-Result<Campaign> with_one_run(Campaign campaign, const TryArgs& args) {
-  std::vector<std::string_view> tasks, methods;
-  for (const Contract& c : campaign.contracts) tasks.push_back(c.id);
-  for (const Method& m : campaign.methods) methods.push_back(m.name);
-  if (campaign.find_contract(args.task) == nullptr) return no_such("task", args.task, tasks);
-  if (campaign.find_method(args.method) == nullptr) return no_such("method", args.method, methods);
-  std::erase_if(campaign.contracts, [&](const Contract& c) { return c.id != args.task; });
-  std::erase_if(campaign.methods, [&](const Method& m) { return m.name != args.method; });
-  campaign.replicates = 1;
-  campaign.stages.resize(1);
-  // Somebody looks at it: what fails is told, not tried again.
-  campaign.infrastructure_retries = 0;
-  campaign.retries.overload = 0;
-  campaign.ledger = Campaign::LedgerKind::kJournal;
-  campaign.redis.clear();
-  campaign.cost_inputs.reset();
-  return campaign;
+std::string why_of(const FrozenCampaign& frozen, const RunRecord& run) {
+  const fs::path attempt = frozen.folder.attempt(run.name, AttemptNo(run.attempts));
+  std::string out = of_baseline(run);
+  if (run.outcome == RunOutcome::kSuccess) return out;
+  out += failing_checks(attempt);
+  if (!run.agent_exit || *run.agent_exit == 0) return out;
+  const std::string said = last_lines_of(attempt / "agent" / kStderrFile, "      ");
+  return said.empty() ? out : out + "  the agent's stderr ends:\n" + said;
 }
 
-// The definition stays where it is, for the sources that it names; what the run makes goes to
-// `folder`.
-Result<FrozenCampaign> frozen_for_one(Campaign campaign, const fs::path& folder) {
-  PROCTOR_TRY(Plan plan, draw_plan(shape_of(campaign)));
-  PROCTOR_TRY(Registration registration,
-              make_registration(campaign, sha256(to_csv(plan)), wall_now()));
-  FrozenCampaign out{
-      std::move(campaign), std::move(plan), std::move(registration), "", StateFolder{folder}, {}};
-  out.id = campaign_id(out.registration);
-  return out;
-}
-
-std::string told(const FrozenCampaign& frozen, const RunRecord& run) {
+std::string told(const FrozenCampaign& frozen, const RunRecord& run, const std::string& folder) {
   std::string out = run.name + ": " + std::string(to_string(run.state));
-  if (run.state == RunRecord::State::kEnded)
+  const bool ended = run.state == RunRecord::State::kEnded;
+  if (ended)
     out += " with " + std::string(to_string(run.outcome)) + ", " +
            std::string(to_string(run.termination));
   const std::string& why = run.parked_why.empty() ? run.rationale : run.parked_why;
   if (!why.empty()) out += "\n  " + printable(why, limits::kDetailBytes);
-  out += "\n  it cost " + format_usd(run.cost.total()) + " " +
+  out += "\n";
+  if (ended) out += why_of(frozen, run);
+  const std::string read = " " + folder + " " + run.task + "/" + run.method + " --try\n";
+  const fs::path evidence = run.attempts == 0
+                                ? frozen.folder.run(run.name)
+                                : frozen.folder.attempt(run.name, AttemptNo(run.attempts));
+  return out + "  it cost " + format_usd(run.cost.total()) + " " +
          money_word(frozen.campaign.cost_model) +
-         ", of no envelope of the campaign\n  evidence: " + frozen.folder.run(run.name).string() +
-         "\n";
-  return out;
+         ", of no envelope of the campaign\n  evidence: " + evidence.string() +
+         "\n  all that was said: proctor logs" + read + "  what it changed:   proctor diff" + read;
+}
+
+// One at a time in each folder; whoever held it and was killed has let go of it.
+Result<FileLock> own(const StateFolder& place) {
+  PROCTOR_CHECK_OK(make_private_dirs(place.campaign.parent_path()));
+  Result<FileLock> lock = FileLock::try_acquire(place.campaign.string() + ".lock");
+  if (!lock.ok() && lock.error().code == Errc::kConflict)
+    return Error{Errc::kConflict, "it is being tried now, by another proctor try in " +
+                                      place.campaign.string() + ": wait for it, or interrupt it"};
+  return lock;
 }
 
 Result<int> try_one(TryArgs args) {
   PROCTOR_TRY(Campaign campaign, load_checked(args.folder, Outside::kCheck));
-  const fs::path place = StateFolder{campaign.folder}.state() / "try" / args.task / args.method;
-  PROCTOR_TRY(campaign, with_one_run(std::move(campaign), args));
+  const StateFolder place = try_folder(campaign.folder, args.task, args.method);
+  PROCTOR_TRY(campaign, with_one_run(std::move(campaign), args.task, args.method));
   args.options.workers = args.options.slots = 1;
   PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   PROCTOR_CHECK_OK(check_models(args.options, campaign));
   PROCTOR_CHECK_OK(check_host_things(args.options, campaign));
-  if (journal_owner(StateFolder{place}.journal(), Millis(0)))
-    return Error{Errc::kConflict, "it is being tried now, in " + place.string()};
-  PROCTOR_CHECK_OK(remove_tree(place));
-  PROCTOR_CHECK_OK(make_dirs(place));
+  PROCTOR_TRY(const FileLock lock, own(place));
+  // A try that was killed has left its worker, with mounts in the folder that is to go.
+  LocalWorkers::end_left(place);
+  PROCTOR_CHECK_OK(remove_tree(place.campaign));
+  PROCTOR_CHECK_OK(make_dirs(place.campaign));
   PROCTOR_TRY(FrozenCampaign frozen, frozen_for_one(std::move(campaign), place));
-  args.options.folder = place.string();
+  args.options.folder = place.campaign.string();
   args.options.show_report = false;
   PROCTOR_TRY(const int code, run_frozen(args.options, frozen));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& run = report.runs.front();
-  std::fputs(told(frozen, run).c_str(), stdout);
-  const bool judged = run.state == RunRecord::State::kEnded && run.outcome != RunOutcome::kInvalid;
-  return code != kOk ? code : judged ? kOk : kJobFailed;
+  std::fputs(told(frozen, run, args.folder).c_str(), stdout);
+  if (code != kOk) return code;
+  const bool judged = run.state == RunRecord::State::kEnded &&
+                      (run.outcome == RunOutcome::kSuccess || run.outcome == RunOutcome::kFailure);
+  return judged ? kOk : kJobFailed;
 }
 
 }  // namespace
@@ -105,7 +108,9 @@ void add_try(CLI::App& app, int& exit_code) {
       "Example:\n  proctor try my-campaign json-lib my-agent\n"
       "Its evidence stays in my-campaign/.proctor/try/TASK/METHOD until the next try. Nothing is\n"
       "tried again, and the campaign's own runs, money and registration know nothing of it.\n"
-      "Exit codes: 0 it was judged (whatever the outcome), 1 it could not be, 2 bad input,\n"
+      "proctor logs, diff and explain read it with --try: proctor logs my-campaign "
+      "json-lib/my-agent --try\n"
+      "Exit codes: 0 it was judged (success or failure), 1 it could not be, 2 bad input,\n"
       "3 too little money, 4 infrastructure.");
   auto args = std::make_shared<TryArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();

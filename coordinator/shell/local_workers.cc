@@ -96,10 +96,10 @@ void LocalWorkers::tend() {
 
 // Ends a worker of this name that an earlier coordinator started, if one still waits for it: the
 // campaign ended before it came back, and ours of that name could not start beside it.
-void LocalWorkers::end_orphan(const Local& w) const {
+void LocalWorkers::end_orphan(const Local& w, const std::vector<int>& signals) const {
   constexpr std::chrono::seconds kWithin(10);
   const std::string root = folder_.worker_root().string();
-  for (const int signal : {SIGINT, SIGINT, SIGKILL}) {  // leave, cancel, go
+  for (const int signal : signals) {
     if (!orphan_works(w)) return;
     const std::optional<pid_t> pid = HostLock::last_holder(lock_of(w));
     if (!pid) return;
@@ -176,10 +176,27 @@ void LocalWorkers::stop() {
     const auto until = Clock::now() + kOrphanLeaves;
     while (orphan_works(w) && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    end_orphan(w);
+    end_orphan(w, {SIGINT, SIGINT, SIGKILL});  // leave, cancel, go
     clean_up_after(w);
   }
   workers_.clear();
+}
+
+void LocalWorkers::end_left(const StateFolder& folder) {
+  LocalWorkers left;
+  left.folder_ = folder;
+  std::error_code ec;
+  for (fs::directory_iterator it(folder.worker_root() / "workers", ec), end; !ec && it != end;
+       it.increment(ec))
+    left.workers_.push_back(
+        {it->path().filename().string(), {}, std::nullopt, Clock::now(), kFirstBackoff});
+  for (const Local& w : left.workers_) {
+    if (left.orphan_works(w))
+      log::info("worker " + w.name + " of one that was killed is told to stop what it does");
+    left.end_orphan(w, {SIGTERM, SIGKILL});
+    left.clean_up_after(w);
+  }
+  left.workers_.clear();
 }
 
 }  // namespace proctor

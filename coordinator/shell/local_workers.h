@@ -29,6 +29,9 @@ class LocalWorkers {
   LocalWorkers(LocalWorkers&&) noexcept = default;
   LocalWorkers& operator=(LocalWorkers&&) noexcept = default;
   ~LocalWorkers() = default;  // what still runs is killed (Child)
+  // Ends what still works in a folder whose coordinator was killed and that nobody comes back for,
+  // and removes what it made outside of it: mounts, control groups.
+  static void end_left(const StateFolder& folder);
   // Starts those again that did not leave in good order, each at most once in a while.  Call it now
   // and then; from one thread.
   void tend();
@@ -53,7 +56,7 @@ class LocalWorkers {
   // Those of ours that have not ended, or none after `time`.
   std::vector<std::string> wait_for_all(std::chrono::milliseconds time);
   void end_children();
-  void end_orphan(const Local& local) const;
+  void end_orphan(const Local& local, const std::vector<int>& signals) const;
   void clean_up_after(const Local& local) const;
   fs::path lock_of(const Local& local) const {
     return folder_.worker_root() / "workers" / local.name / "lock";

@@ -1,0 +1,123 @@
+// What a newcomer asks after a first run: why did it fail, what did it say, is the task sound.
+#include <csignal>
+
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a try says which check failed and what it wrote, and is read again") {
+    CampaignShape shape;
+    shape.methods = {"noop", "reference",
+                     "{name: wrong, kind: command, command: 'echo gave-up >&2; echo \"echo 7\" > "
+                     "calc.sh; exit 3'}"};
+    const CampaignScene scene(shape);
+    const CommandOutcome tried = scene.run("try", {"add", "wrong"});
+    INFO(tried.out << tried.err);
+    CHECK(tried.exit_code == 0);
+    CHECK(contains(tried.out, "add/wrong/r1: ended with failure, completed"));
+    CHECK(contains(tried.out, "  check "));
+    CHECK(contains(tried.out, ": fail: exit code 1"));
+    CHECK(contains(tried.out, "the agent's stderr ends:\n      gave-up"));
+    CHECK(contains(tried.out, "runs/add/wrong/r1/attempt-1"));
+    CHECK(contains(tried.out, "add/wrong --try"));
+
+    for (const char* run : {"add/wrong", "add/wrong/r1"}) {
+      const CommandOutcome logs = scene.run("logs", {run, "--try", "--phase", "agent"});
+      CHECK_MESSAGE(logs.exit_code == 0, logs.err);
+      CHECK(contains(logs.out, "gave-up"));
+    }
+    const CommandOutcome diff = scene.run("diff", {"add/wrong", "--try"});
+    CHECK_MESSAGE(contains(diff.out, "+echo 7"), diff.out << diff.err);
+    const CommandOutcome why = scene.run("explain", {"add/wrong", "--try"});
+    CHECK_MESSAGE(contains(why.out, "attempt 1 on local-1"), why.out << why.err);
+    CHECK(contains(why.out, ": fail"));
+    CHECK(scene.run("explain", {"add/wrong", "--try", "--json"}).exit_code == 0);
+    // Who forgets the word, and who has not tried it, is told.
+    CHECK(contains(scene.run("logs", {"add/wrong/r1"}).err, "with --try"));
+    const CommandOutcome untried = scene.run("logs", {"add/noop", "--try"});
+    CHECK(untried.exit_code == 2);
+    CHECK_MESSAGE(contains(untried.err, "has not been tried: proctor try"), untried.err);
+    CHECK(scene.run("logs", {"nonsense", "--try"}).exit_code == 2);
+
+    CHECK(contains(scene.run("try", {"add", "noop"}).out, "that is right: noop changes nothing"));
+  }
+
+  TEST_CASE("a try that was killed is no obstacle to the next one") {
+    CampaignShape shape;
+    shape.methods = {"noop", gated_method("slow")};
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract(), "wall: 60s", "wall: 30m");
+    Child first = scene.start("try", {"add", "slow"});
+    REQUIRE(eventually([&] { return scene.agents_run(1); }));
+    const CommandOutcome beside = scene.run("try", {"add", "slow"});
+    CHECK(beside.exit_code != 0);
+    CHECK_MESSAGE(contains(beside.err, "it is being tried now"), beside.err);
+    first.signal(SIGKILL);
+    first.wait(std::chrono::minutes(1));
+    scene.open_gate();
+    const CommandOutcome again = scene.run("try", {"add", "slow"});
+    CHECK_MESSAGE(again.exit_code == 0, again.err);
+    CHECK_MESSAGE(contains(again.out, "ended with success"), again.out);
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("a task that tells no solution from none is told wherever somebody looks") {
+    CampaignShape shape;
+    shape.tasks = {"add", "idle", "stale"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract("idle"), "command: sh tests/t.sh", "command: \"true\"");
+    scene.edit(scene.contract("stale"), "command: sh tests/t.sh",
+               "command: \"echo the fix is not there; exit 4\"");
+    const std::string idle = "task idle is broken: noop ended with success in 1 of 1 run";
+    const std::string stale = "task stale is broken: reference ended with failure in 1 of 1 run";
+    const CommandOutcome tried = scene.run("try", {"stale", "reference"});
+    CHECK_MESSAGE(contains(tried.out, "the task is broken: its checks fail with its own"),
+                  tried.out);
+    CHECK_MESSAGE(contains(tried.out, "its stdout ends:\n      the fix is not there"), tried.out);
+    CHECK(contains(scene.run("try", {"idle", "noop"}).out, "the task is broken: its checks pass"));
+    const CommandOutcome ran = scene.run("run");
+    CHECK(ran.exit_code == 0);
+    for (const std::string& told : {idle, stale}) {
+      CHECK_MESSAGE(contains(ran.err, told), ran.err);
+      CHECK(contains(ran.out, told.substr(0, 40)));
+      CHECK(contains(scene.run("status").out, told.substr(0, 40)));
+      CHECK(contains(scene.read(scene.folder() / "reports/report.html"), told));
+    }
+    CHECK_FALSE(contains(ran.err, "task add is broken"));
+  }
+
+  TEST_CASE("a campaign in which no run came to a verdict says why and is no success") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    shape.methods = {"noop", solving_method("sound")};
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract(), "command: sh tests/t.sh", "command: sleep 100");
+    scene.edit(scene.contract(), "timeout: 20s", "timeout: 1s");
+    const CommandOutcome ran = scene.run("run");
+    INFO(ran.err);
+    CHECK(ran.exit_code == 1);
+    CHECK(contains(ran.err, "2 of 2 runs that ended came to no verdict:"));
+    CHECK(contains(ran.err, "1 acceptance_error of sound: check sums: "));
+    CHECK(contains(ran.err, "proctor explain " + scene.folder().string() + " RUN"));
+    CHECK(contains(ran.err, "No run came to a verdict"));
+    CHECK(scene.run("try", {"add", "sound"}).exit_code == 1);
+  }
+
+  TEST_CASE("a script that nobody made executable is run by what its first line asks for") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    shape.methods = {"{name: scripted, kind: command, script: agent.py}"};
+    const CampaignScene scene(shape);
+    scene.write(scene.folder() / "agent.py",
+                "#!/usr/bin/env python3\nopen('calc.sh', 'w').write('echo $(($1 + $2))\\n')\n");
+    const CommandOutcome tried = scene.run("try", {"add", "scripted"});
+    CHECK_MESSAGE(contains(tried.out, "ended with success"), tried.out << tried.err);
+    scene.write(scene.folder() / "agent.py", "#!python3\nprint(1)\n");
+    const CommandOutcome checked = scene.run("check");
+    CHECK(checked.exit_code == 2);
+    CHECK_MESSAGE(contains(checked.err, "names its interpreter by a path"), checked.err);
+  }
+}

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/contract/call_price.h"
 #include "common/contract/model_prices.h"
 
 namespace proctor {
@@ -111,6 +112,13 @@ Result<Tariff> tariff_of_model(const CostModel& table, const ActionName& a) {
                    "(llm_request with the model *)"};
 }
 
+// Of a call that asked for `cache`: charged and reserved by these.
+TokenPrices as_asked(const Tariff& tariff, TokenPrices p, CacheUse cache) {
+  if (cache == CacheUse::kNone && !tariff.cache_write) p.cache_write = p.input;
+  if (cache != CacheUse::kHours) p.cache_write_long = p.cache_write;
+  return p;
+}
+
 }  // namespace
 
 Cost price(const CostModel& model, const Usage& usage) {
@@ -137,7 +145,15 @@ Result<Tariff> find_tariff(const CostModel& table, const ActionName& a) {
 }
 
 MicroUsd price(const Tariff& tariff, const Quantities& amount) {
-  const TokenPrices p = prices_at(tariff, amount.input_tokens);
+  return charged_price(tariff, amount, CacheUse::kHours);
+}
+
+bool wrote_unpriced(const Tariff& tariff, std::uint64_t written, CacheUse cache) {
+  return cache == CacheUse::kNone && !tariff.cache_write && 0 < written;
+}
+
+MicroUsd charged_price(const Tariff& tariff, const Quantities& amount, CacheUse cache) {
+  const TokenPrices p = as_asked(tariff, prices_at(tariff, amount.input_tokens), cache);
   std::uint64_t plain = amount.input_tokens;
   const auto take = [&plain](std::uint64_t part) {
     const std::uint64_t n = std::min(plain, part);
@@ -159,14 +175,12 @@ MicroUsd price(const Tariff& tariff, const Quantities& amount) {
 }
 
 MicroUsd worst_price(const Tariff& tariff, const Quantities& most, CacheUse cache) {
-  const auto at = [&](const TokenPrices& p) {
-    std::uint64_t in = std::max(p.input, p.cache_read);
-    // A provider that has a price for it may write into its cache unasked.
-    if (cache != CacheUse::kNone || tariff.cache_write) in = std::max(in, p.cache_write);
-    if (cache == CacheUse::kHours) in = std::max(in, p.cache_write_long);
+  const auto at = [&](const TokenPrices& table) {
+    const TokenPrices p = as_asked(tariff, table, cache);
     Sum sum;
     sum.add(most.calls, tariff.call);
-    sum.add(most.input_tokens, in);
+    sum.add(most.input_tokens,
+            std::max({p.input, p.cache_read, p.cache_write, p.cache_write_long}));
     sum.add(most.output_tokens, std::max(p.output, p.reasoning));
     sum.add(most.units, tariff.unit);
     return sum.in_micros(1);

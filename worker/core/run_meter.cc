@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/contract/call_price.h"
 
 namespace proctor {
 namespace {
@@ -213,21 +214,6 @@ RunMeter::Counts RunMeter::counts_of(const ActionName& action, const Amount& amo
   return out;
 }
 
-MicroUsd RunMeter::price_of(const ActionName& action, const Tariff& tariff,
-                            const Amount& amount) const {
-  if (action.type == kToolCall) return further_price(plan_.prices, {.tool_calls = 1}).total();
-  Quantities q{1,
-               amount.input_tokens,
-               amount.output_tokens,
-               amount.units,
-               amount.cache_read,
-               amount.cache_write,
-               amount.cache_write_long,
-               amount.reasoning};
-  if (action.type == kDependencyInstall || action.type == kAcceptanceCycle) q.units = 1;
-  return price(tariff, q);
-}
-
 RunMeter::Room RunMeter::room_of(Cap cap, std::uint64_t wanted) const {
   return {cap, std::min(kUsageCountMax, cap_value(plan_.caps, cap).value_or(kUsageCountMax)),
           used_[at(cap)], holding_[at(cap)], wanted};
@@ -355,7 +341,7 @@ MeterCharged RunMeter::settle(Entry& e, const Amount& actual, Basis basis) {
                    actual.cache_write_long,
                    actual.reasoning};
   const MicroUsd priced =
-      basis == Basis::kReplay ? MicroUsd::zero() : price_of(e.request.action, e.tariff, cut);
+      basis == Basis::kReplay ? MicroUsd::zero() : price_of(e.request, e.tariff, cut);
   return settled(e, cut, actual, {std::min(e.held, priced), cut != actual || e.held < priced},
                  basis);
 }
@@ -428,7 +414,9 @@ Usage RunMeter::use_of(const Entry& e, const Amount& a, MicroUsd charged, Basis 
   u.dependency_installs = type == kDependencyInstall ? 1 : 0;
   u.failed_cycles = type == kAcceptanceCycle && a.failed ? 1 : 0;
   u.tool_ms = a.ms;
-  u.defaulted = e.tariff.defaulted ? 1 : 0;
+  const bool unpriced =
+      wrote_unpriced(e.tariff, a.cache_write + a.cache_write_long, e.request.cache);
+  u.defaulted = e.tariff.defaulted || unpriced ? 1 : 0;
   if (e.request.witness != Witness::kSelfReported) return u;
   u.reported_micros = micros;
   u.reported_tokens = a.input_tokens + a.output_tokens;

@@ -204,7 +204,7 @@ class RunMeter {
   Status validate(const MeterReserve& request) const;
   Result<Tariff> tariff_of(const ActionName& action) const;
   static Counts counts_of(const ActionName& action, const Amount& amount);
-  MicroUsd price_of(const ActionName& action, const Tariff& tariff, const Amount& amount) const;
+  MicroUsd price_of(const MeterReserve& request, const Tariff& tariff, const Amount& amount) const;
   MicroUsd worst_of(const MeterReserve& request, const Tariff& tariff) const;
   std::uint64_t room_for_output(const MeterFit& call, const Tariff& tariff) const;
   MeterAnswer enter(const MeterReserve& request, const Tariff& tariff, bool of_gateway,

@@ -4,6 +4,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/contract/call_price.h"
 #include "worker/core/run_meter.h"
 
 namespace proctor {
@@ -41,10 +42,26 @@ Result<Tariff> RunMeter::tariff_of(const ActionName& action) const {
   return tariff.ok() && !tariff->defaulted ? *tariff : Tariff{};
 }
 
+MicroUsd RunMeter::price_of(const MeterReserve& request, const Tariff& tariff,
+                            const Amount& amount) const {
+  const ActionName& action = request.action;
+  if (action.type == kToolCall) return further_price(plan_.prices, {.tool_calls = 1}).total();
+  Quantities q{1,
+               amount.input_tokens,
+               amount.output_tokens,
+               amount.units,
+               amount.cache_read,
+               amount.cache_write,
+               amount.cache_write_long,
+               amount.reasoning};
+  if (action.type == kDependencyInstall || action.type == kAcceptanceCycle) q.units = 1;
+  return charged_price(tariff, q, request.cache);
+}
+
 MicroUsd RunMeter::worst_of(const MeterReserve& r, const Tariff& tariff) const {
   Amount most = r.most;
   most.failed = true;  // of a cycle: the worst case
-  if (r.action.type != kLlmRequest) return price_of(r.action, tariff, most);
+  if (r.action.type != kLlmRequest) return price_of(r, tariff, most);
   return worst_price(tariff, {1, most.input_tokens, most.output_tokens, most.units}, r.cache);
 }
 

@@ -253,8 +253,6 @@ class Call {
              " tokens of input and " + std::to_string(billed.output_tokens) +
              " of output, reserved were " + std::to_string(r_.ceiling.input) + " and " +
              std::to_string(r_.output);
-    if (billed.input_tokens <= r_.ceiling.input && billed.output_tokens <= r_.output)
-      r_.why += " at lower prices: has the price table cache_write_token?";
     Refusal no{Cause::kFinal,
                "call " + std::to_string(r_.number) +
                    " cost more than its worst case, and nothing more is granted: " + r_.why};

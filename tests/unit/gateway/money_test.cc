@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "common/contract/call_price.h"
 #include "common/contract/cost_model_parser.h"
 #include "worker/core/run_meter.h"
 
@@ -129,6 +130,57 @@ TEST_SUITE("gateway money") {
     cached.reasoning = 40;
     CHECK(price(*tariff, cached).micros() == 1000 + 300);
     CHECK(worst_price(*tariff, {1, 100, 50}, CacheUse::kNone).micros() == 1000 + 300);
+  }
+
+  TEST_CASE("no bill within the tokens that were reserved passes the money that was") {
+    for (unsigned seed = 0; seed < 20'000; ++seed) {
+      CAPTURE(seed);
+      std::mt19937_64 random(seed);  // NOLINT: the same numbers every time are wanted
+      const auto below = [&](std::uint64_t n) { return random() % n; };
+      const auto price_or_none = [&] {
+        return below(2) == 0 ? std::optional<std::uint64_t>() : below(20'000'000);
+      };
+      Tariff t{below(5'000'000), below(10'000'000), below(50'000'000)};
+      t.cache_read = price_or_none();
+      t.cache_write = price_or_none();
+      t.cache_write_long = price_or_none();
+      t.reasoning = price_or_none();
+      for (std::uint64_t at = 100; at < 400 && below(2) == 0; at += 100) {
+        Tariff step = t;
+        step.above.clear();
+        step.input_token += below(10'000'000);
+        if (below(2) == 0) step.cache_write = price_or_none();
+        t.above.emplace_back(at, prices_at(step, 0));
+      }
+      const Quantities most{1, below(500), below(500)};
+      Quantities used{1, below(most.input_tokens + 1), below(most.output_tokens + 1)};
+      // Parts may be larger than their whole: providers say what they like.
+      for (std::uint64_t* part :
+           {&used.cache_read, &used.cache_write, &used.cache_write_long, &used.reasoning})
+        *part = below(3) == 0 ? 0 : below(600);
+      for (const CacheUse cache : {CacheUse::kNone, CacheUse::kMinutes, CacheUse::kHours})
+        REQUIRE(charged_price(t, used, cache) <= worst_price(t, most, cache));
+    }
+  }
+
+  TEST_CASE("a write that nobody asked for and no row prices costs what input does") {
+    const Tariff t{0, 1'000'000, 1'000'000};
+    Quantities q{1, 100, 0};
+    q.cache_write = 100;
+    CHECK(charged_price(t, q, CacheUse::kNone).micros() == 100);
+    CHECK(wrote_unpriced(t, 100, CacheUse::kNone));
+    CHECK(charged_price(t, q, CacheUse::kMinutes).micros() == 200);  // asked for
+    CHECK_FALSE(wrote_unpriced(t, 100, CacheUse::kMinutes));
+    Tariff priced = t;
+    priced.cache_write = 1'250'000;
+    CHECK(charged_price(priced, q, CacheUse::kNone).micros() == 125);
+    CHECK_FALSE(wrote_unpriced(priced, 100, CacheUse::kNone));
+    // Nobody pays for hours who asked for minutes.
+    Quantities hours{1, 100, 0};
+    hours.cache_write_long = 100;
+    priced.cache_write_long = 2'000'000;
+    CHECK(charged_price(priced, hours, CacheUse::kMinutes).micros() == 125);
+    CHECK(charged_price(priced, hours, CacheUse::kHours).micros() == 200);
   }
 
   TEST_CASE("a table in which a mistake would lower a ceiling is refused") {

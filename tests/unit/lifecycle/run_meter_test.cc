@@ -189,9 +189,8 @@ TEST_SUITE("meter") {
     actual.cache_read = 30;
     actual.cache_write = 60;  // more than there is left: cut to it
     actual.reasoning = 10;
-    // What was written into a cache costs twice the input without a price of its own, and this call
-    // asked for nothing of the kind: cut to what was reserved.
-    CHECK(said(m.charge({"a", actual})) == "charged 150 overrun");
+    // What was written into a cache unasked, and has no price of its own, costs what input does.
+    CHECK(said(m.charge({"a", actual})) == "charged 120");
     CHECK(said(m.reserve(call("b", 10, 10), kNow)) == "granted 20");
     CHECK(m.ceiling().ceiling_calls == 1);
     CHECK(m.ceiling().ceiling_micros == 20);
@@ -212,7 +211,8 @@ TEST_SUITE("meter") {
     CHECK(u.replayed_calls == 1);
     CHECK(u.model_calls == 3);
     CHECK(u.input_tokens == 97);
-    CHECK(u.priced_micros == 170);
+    CHECK(u.defaulted == 1);
+    CHECK(u.priced_micros == 140);
     CHECK(u.refused_calls == 3);
     CHECK(u.waited_ms == 70);
     CHECK(u.clamped_calls == 1);

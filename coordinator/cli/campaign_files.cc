@@ -5,6 +5,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/base/program_path.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "coordinator/cli/model_check.h"
@@ -147,3 +148,9 @@ Result<FrozenCampaign> load_registered(const fs::path& folder) {
 }
 
 }  // namespace proctor::cli
+    // Without it no repository is one.
+    if (find_on_path("git").empty())
+      return Error{
+          Errc::kUnavailable,
+          "git is not on this host's PATH, and repositories are looked at with it: apt-get "
+          "install git (or scripts/setup)"};

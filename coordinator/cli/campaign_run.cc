@@ -258,6 +258,7 @@ Result<int> run_it(const RunOptions& options) {
 }
 
 }  // namespace
+  PROCTOR_CHECK_OK(check_programs(options, campaign));
 
 // Every run of such a method would fail at a worker that is told of no model.
 Status check_models(const RunOptions& options, const Campaign& campaign) {

@@ -31,6 +31,12 @@ Status check_models(const RunOptions& options, const Campaign& campaign);
 std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign);
 // kInvalid: there is such a thing, and nobody else can join.
 Status check_host_things(const RunOptions& options, const Campaign& campaign);
+// Programs that this host lacks and such a run needs, each with what it is for and what to type:
+// git, redis-server where the campaign has one of its own, bubblewrap where only local workers can
+// run what needs it.
+std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign);
+// kUnavailable: the above, if there are any.
+Status check_programs(const RunOptions& options, const Campaign& campaign);
 // The exit code.  `frozen` need not be on disk as a registered campaign: its folder keeps what the
 // run makes.
 Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen);

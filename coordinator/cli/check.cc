@@ -3,6 +3,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/contract/campaign_parser.h"
 #include "common/contract/money_word.h"
 #include "common/plan/registration.h"
 #include "coordinator/cli/campaign_files.h"
@@ -96,6 +97,13 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
     print_rates(*campaign);
     print_effective(*campaign);
   }
+  if (campaign->cost_model.abstract())
+    std::printf(
+        "note: amounts are in units of the built-in prices, which are no dollars: for those, write "
+        "your prices into %s (docs/file-formats.md)\n",
+        kCostModelFile);
+  for (const std::string& missing : missing_programs({}, *campaign))
+    std::printf("note: %s\n", missing.c_str());
   for (const std::string& note : model_notes(*campaign, models))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   for (const std::string& lack : missing_here(options, *campaign))

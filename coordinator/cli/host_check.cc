@@ -1,9 +1,11 @@
 // What runs need of a host, where only workers of this one can join: they are our children, and
 // have our environment and our folders.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
+#include "common/base/program_path.h"
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
 #include "common/contract/model_key.h"
@@ -71,6 +73,37 @@ Status check_host_things(const RunOptions& options, const Campaign& campaign) {
   if (text.empty()) return ok_status();
   return Error{Errc::kInvalid,
                text + "\nLocal workers have what this process has; others join with --listen."};
+}
+
+std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign) {
+  std::vector<std::string> out;
+  const auto need = [&](const char* program, const std::string& what_for, const char* package,
+                        const std::string& or_else) {
+    if (find_on_path(program).empty())
+      out.push_back(std::string(program) + " is not on this host's PATH: " + what_for +
+                    ". Install it: apt-get install " + package + or_else);
+  };
+  need("git", "repositories are read, and patches applied, by it", "git", "");
+  if (campaign.ledger == Campaign::LedgerKind::kRedis && campaign.redis.empty())
+    need("redis-server", "a private one keeps the campaign's envelopes", "redis-server",
+         ", or do without: budget: {ledger: journal} in campaign.yaml");
+  const bool local_only = options.workers.value_or(campaign.workers) != 0 && options.listen.empty();
+  const auto needs_bubblewrap = [](const Contract& c) {
+    const Environment::Sandbox kind = c.environment.sandbox;
+    return kind == Environment::Sandbox::kBubblewrap ||
+           (kind == Environment::Sandbox::kAuto && c.environment.image.empty());
+  };
+  if (local_only && std::ranges::any_of(campaign.contracts, needs_bubblewrap))
+    need("bwrap", "contracts without an image run in its sandboxes", "bubblewrap", "");
+  return out;
+}
+
+Status check_programs(const RunOptions& options, const Campaign& campaign) {
+  const std::vector<std::string> missing = missing_programs(options, campaign);
+  if (missing.empty()) return ok_status();
+  std::string text;
+  for (const std::string& one : missing) text += (text.empty() ? "" : "\n") + one;
+  return Error{Errc::kUnavailable, text + "\n(scripts/setup installs all that Proctor needs.)"};
 }
 
 }  // namespace proctor::cli

@@ -81,6 +81,7 @@ Result<int> try_one(TryArgs args) {
   PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   PROCTOR_CHECK_OK(check_models(args.options, campaign));
   PROCTOR_CHECK_OK(check_host_things(args.options, campaign));
+  PROCTOR_CHECK_OK(check_programs(args.options, campaign));
   PROCTOR_TRY(const FileLock lock, own(place));
   // A try that was killed has left its worker, with mounts in the folder that is to go.
   LocalWorkers::end_left(place);

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "common/base/limits.h"
-#include "common/base/system_clock.h"
 #include "common/base/program_path.h"
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/outside_probe.h"
+#include "coordinator/cli/registered_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -18,27 +20,114 @@ Result<std::string> read_plan_file(const Campaign& campaign) {
   return read_file(StateFolder{campaign.folder}.plan(), limits::kPlanFileBytes);
 }
 
-Error does_not_match(const std::vector<std::string>& differences) {
-  std::string text = "the campaign differs from its registration:";
-  for (const std::string& d : differences) text += "\n  " + d;
-  text +=
-      "\nPut back what changed, or register a new campaign (a copy of the folder without "
-      "registration.json and .proctor).";
-  return Error{Errc::kConflict, std::move(text)};
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + printable(name, 400);
+  return out;
 }
 
-Result<FrozenCampaign> as_registered(Campaign campaign, Registration registered) {
+// What is not as it was: by their names where the files were kept.  The plan is drawn again and not
+// kept; contracts that came are in no file that was.
+std::vector<std::string> changed_since(const StateFolder& state, const Registration& registered,
+                                       const std::vector<std::string>& came) {
+  std::vector<std::string> out = changed_files(state);
+  const Result<std::string> plan = read_file(state.plan(), limits::kPlanFileBytes);
+  if (!plan.ok() || sha256(*plan) != registered.plan)
+    out.push_back(state.plan().filename().string() + (plan.ok() ? " (changed)" : " (gone)"));
+  out.insert(out.end(), came.begin(), came.end());
+  return out;
+}
+
+std::vector<std::string> new_contracts(const Campaign& now, const Registration& registered) {
+  std::vector<std::string> out;
+  for (const Contract& c : now.contracts)
+    if (!registered.contracts.contains(c.id))
+      out.push_back(fs::path(c.origin.file).lexically_relative(now.folder).string() + " (new)");
+  return out;
+}
+
+std::string way_out(const StateFolder& state, const std::string& folder) {
+  std::error_code ec;
+  return "Put back what changed (git checkout" +
+         (fs::exists(state.registered(), ec)
+              ? ", or from the copies in " + state.registered().string() + ")"
+              : std::string(")")) +
+         ", or register what is there now as a campaign of its own: proctor copy " + folder + " " +
+         folder + "-2";
+}
+
+// As somebody typed it, without a slash at its end.
+std::string typed(const fs::path& folder) {
+  return folder.filename().empty() ? folder.parent_path().string() : folder.string();
+}
+
+Error does_not_match(const fs::path& folder, const StateFolder& state,
+                     const Registration& registered, const std::vector<std::string>& came,
+                     const std::vector<std::string>& differences) {
+  std::string text = "the campaign differs from its registration:";
+  for (const std::string& file : changed_since(state, registered, came))
+    text += "\n  " + printable(file, 400);
+  for (const std::string& d : differences) text += "\n  " + d;
+  return Error{Errc::kConflict, text + "\n" + way_out(state, typed(folder))};
+}
+
+// Of a campaign with errors: what of it is not as it was when it was registered, and had none.
+std::string since_registered(const fs::path& folder, const fs::path& campaign) {
+  const StateFolder state{campaign};
+  const std::vector<std::string> files = changed_files(state);
+  if (files.empty()) return "";
+  return "; since it was registered these have changed: " + joined(files) + "\n" +
+         way_out(state, typed(folder));
+}
+
+Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
+                                 const std::string& csv) {
   const StateFolder state{campaign.folder};
-  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
-  PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered.at));
-  const std::vector<std::string> differ = differences(registered, now);
-  if (!differ.empty()) return does_not_match(differ);
   PROCTOR_TRY(Plan plan, parse_plan(state.plan().filename().string(), csv, shape_of(campaign)));
   FrozenCampaign out{std::move(campaign), std::move(plan), std::move(registered), "", state, {}};
   out.id = campaign_id(out.registration);
   for (std::uint32_t r = 0; r < out.plan.size(); ++r)
     if (is_removed(out.registration, out.plan.task(RunId(r)).id)) out.removed.push_back(RunId(r));
   return out;
+}
+
+Result<FrozenCampaign> as_registered(const fs::path& folder, Campaign campaign,
+                                     Registration registered) {
+  const StateFolder state{campaign.folder};
+  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
+  PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered.at));
+  const std::vector<std::string> differ = differences(registered, now);
+  if (!differ.empty())
+    return does_not_match(folder, state, registered, new_contracts(campaign, registered), differ);
+  return frozen_of(std::move(campaign), std::move(registered), csv);
+}
+
+// From what was kept at the freeze, if that makes the registration again.
+std::optional<FrozenCampaign> as_kept(const StateFolder& state, const Registration& registered) {
+  std::optional<Campaign> kept = load_kept(state);
+  if (!kept) return std::nullopt;
+  Result<std::string> csv = read_file(state.plan(), limits::kPlanFileBytes);
+  if (!csv.ok() || sha256(*csv) != registered.plan) {
+    const Result<Plan> drawn = draw_plan(shape_of(*kept));
+    if (!drawn.ok()) return std::nullopt;
+    csv = to_csv(*drawn);
+  }
+  const Result<Registration> again = make_registration(*kept, sha256(*csv), registered.at);
+  if (!again.ok() || !differences(registered, *again).empty()) return std::nullopt;
+  Result<FrozenCampaign> out = frozen_of(std::move(*kept), registered, *csv);
+  if (!out.ok()) return std::nullopt;
+  return std::move(out).value();
+}
+
+void warn_of_changes(const fs::path& folder, const StateFolder& state,
+                     const Registration& registered, const std::vector<std::string>& came) {
+  static std::set<fs::path> told;  // a command may look more than once
+  if (!told.insert(state.campaign).second) return;
+  std::fprintf(stderr,
+               "warning: changed since the campaign was registered: %s. What follows is of the "
+               "campaign as it was registered.\n%s\n",
+               joined(changed_since(state, registered, came)).c_str(),
+               way_out(state, typed(folder)).c_str());
 }
 
 }  // namespace
@@ -73,6 +162,12 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
+    // Without it no repository is one.
+    if (find_on_path("git").empty())
+      return Error{
+          Errc::kUnavailable,
+          "git is not on this host's PATH, and repositories are looked at with it: apt-get "
+          "install git (or scripts/setup)"};
     std::vector<std::string> unasked;
     check_outside(*campaign, *make_outside_probe(unasked), diagnostics);
     // Nothing is wrong with the campaign then: it is the machine that lacks something.
@@ -84,7 +179,7 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
     std::fputs(diagnostics.text().c_str(), stderr);
     return Error{Errc::kInvalid, std::to_string(diagnostics.count()) +
                                      (diagnostics.count() == 1 ? " error" : " errors") + " in " +
-                                     folder.string()};
+                                     folder.string() + since_registered(folder, absolute)};
   }
   return campaign;
 }
@@ -115,9 +210,15 @@ Result<Registration> freeze(const Campaign& campaign) {
   if (!before) PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   if (before) {
     const std::vector<std::string> differ = differences(*before, now);
-    if (!differ.empty()) return does_not_match(differ);
+    if (!differ.empty())
+      return does_not_match(campaign.folder, StateFolder{campaign.folder}, *before,
+                            new_contracts(campaign, *before), differ);
+    PROCTOR_CHECK_OK(keep_registered(campaign));
     return *before;
   }
+  // Copies of an earlier registration, which somebody took away, are none of this one's.
+  PROCTOR_CHECK_OK(remove_tree(StateFolder{campaign.folder}.registered()));
+  PROCTOR_CHECK_OK(keep_registered(campaign));
   PROCTOR_CHECK_OK(write_file(StateFolder{campaign.folder}.registration(), to_json(now)));
   return now;
 }
@@ -134,23 +235,41 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
     announce("registered the campaign as " + campaign_id(*registered) + " (" +
              state.registration().filename().string() + "): from now on nothing in it may change");
   }
-  return as_registered(std::move(campaign), std::move(*registered));
+  PROCTOR_TRY(FrozenCampaign frozen,
+              as_registered(folder, std::move(campaign), std::move(*registered)));
+  // Campaigns of earlier versions have no copies yet.
+  PROCTOR_CHECK_OK(keep_registered(frozen.campaign));
+  return frozen;
 }
 
-Result<FrozenCampaign> load_registered(const fs::path& folder) {
+Result<FrozenCampaign> load_unchanged(const fs::path& folder) {
   PROCTOR_TRY(Campaign campaign, load_checked(folder, Outside::kSkip));
   PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
   if (!registered)
     return Error{Errc::kNotFound, folder.string() +
                                       " is not registered yet: proctor plan --freeze " +
                                       folder.string() + ", or proctor run " + folder.string()};
-  return as_registered(std::move(campaign), std::move(*registered));
+  return as_registered(folder, std::move(campaign), std::move(*registered));
+}
+
+Result<FrozenCampaign> load_registered(const fs::path& folder) {
+  std::error_code ec;
+  const StateFolder state{fs::canonical(folder, ec)};
+  if (ec) return load_unchanged(folder);  // says why
+  const Result<std::optional<Registration>> registered = read_registration(state.campaign);
+  if (!registered.ok() || !*registered) return load_unchanged(folder);
+  Diagnostics unsaid;
+  Result<Campaign> now = load_campaign(state.campaign, unsaid);
+  std::vector<std::string> came;
+  if (now.ok() && unsaid.empty()) {
+    came = new_contracts(*now, **registered);
+    Result<FrozenCampaign> frozen = as_registered(folder, std::move(*now), **registered);
+    if (frozen.ok()) return frozen;
+  }
+  std::optional<FrozenCampaign> kept = as_kept(state, **registered);
+  if (!kept) return load_unchanged(folder);
+  warn_of_changes(folder, state, **registered, came);
+  return *std::move(kept);
 }
 
 }  // namespace proctor::cli
-    // Without it no repository is one.
-    if (find_on_path("git").empty())
-      return Error{
-          Errc::kUnavailable,
-          "git is not on this host's PATH, and repositories are looked at with it: apt-get "
-          "install git (or scripts/setup)"};

@@ -41,7 +41,10 @@ Result<Registration> freeze(const Campaign& campaign);
 Result<FrozenCampaign> load_frozen(const fs::path& folder,
                                    const std::function<void(const std::string&)>& announce);
 // The same for those who only look: nothing outside is asked, and a campaign that is not registered
-// is kNotFound and stays so.
+// is kNotFound and stays so.  Where a file has changed since the freeze it is the campaign as it
+// was registered that is looked at, and one line on standard error names the file.
 Result<FrozenCampaign> load_registered(const fs::path& folder);
+// For what the next run has to stand by: kConflict names the files that changed.
+Result<FrozenCampaign> load_unchanged(const fs::path& folder);
 
 }  // namespace proctor::cli

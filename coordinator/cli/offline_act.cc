@@ -88,7 +88,9 @@ SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
 }
 
 Result<ControlAnswer> act_offline(const std::string& folder, const ControlRequest& request) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  // What is asked to run again would meet the changed files with the next resume.
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              request.act == "requeue" ? load_unchanged(folder) : load_registered(folder));
   PROCTOR_TRY(RestoredState state, read_journal(frozen));
   if (request.act == "kick" || (request.act == "drain" && request.worker.empty()))
     return Error{Errc::kUnavailable, "no coordinator runs this campaign, so there is nothing to " +

@@ -13,6 +13,7 @@ struct StateFolder {
   fs::path plan() const { return campaign / "pilot_randomization_plan.csv"; }
   fs::path registration() const { return campaign / "registration.json"; }
   fs::path state() const { return campaign / ".proctor"; }
+  fs::path registered() const { return state() / "registered"; }  // cli/registered_files.h
   fs::path journal() const { return state() / "journal.sqlite"; }
   fs::path status() const { return state() / "status.json"; }
   fs::path control() const { return state() / "control.sock"; }  // control_server.h

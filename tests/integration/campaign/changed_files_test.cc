@@ -1,0 +1,163 @@
+// After the freeze somebody edits a file: who reads evidence still does, and is told which file it
+// was; what would run something refuses.
+#include "tests/support/books.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+namespace {
+
+// A campaign that has run, with a method in a script of its own.
+CampaignShape scripted() {
+  CampaignShape shape;
+  shape.methods = {"noop", "{name: mine, kind: command, script: agent.sh}"};
+  shape.replicates = 1;
+  return shape;
+}
+
+void write_agent(const CampaignScene& scene) {
+  const fs::path agent = scene.folder() / "agent.sh";
+  scene.write(agent, "#!/bin/sh\necho hello from the agent\necho 'echo $(($1 + $2))' > calc.sh\n");
+  fs::permissions(agent, fs::perms(0755));
+}
+
+CommandOutcome without(const CampaignScene& scene, const std::string& program,
+                       const std::string& command) {
+  const fs::path bin = scene.temp() / ("without-" + program);
+  fs::create_directories(bin);
+  for (const char* name : {"git", "redis-server", "bwrap", "sh", "env"})
+    if (program != name && !fs::exists(fs::symlink_status(bin / name)))
+      fs::create_symlink(fs::path("/usr/bin") / name, bin / name);
+  CommandSpec spec;
+  spec.argv = {"/usr/bin/env", "PATH=" + bin.string(), proctor_program().string(), command,
+               scene.folder().string()};
+  spec.timeout = std::chrono::seconds(300);
+  return must(run_command(spec));
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("one comment in an agent after the freeze hides no evidence and names its file") {
+    const CampaignScene scene(scripted());
+    write_agent(scene);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const std::string was = scene.run("report", {"--csv"}).out;
+    const fs::path agent = scene.folder() / "agent.sh";
+    const std::string text = scene.read(agent);
+    scene.write(agent, text + "# a comment\n");
+
+    const std::string run = "add/mine/r1";
+    struct Row {
+      const char* command;
+      std::vector<std::string> more;
+      const char* shows;
+    };
+    const Row rows[] = {{"explain", {run}, "check "},
+                        {"logs", {run}, "hello from the agent"},
+                        {"diff", {run}, "+echo $(($1 + $2))"},
+                        {"list", {}, "add/mine/r1"},
+                        {"story", {}, "settled"},
+                        {"budget", {}, "global"},
+                        {"status", {}, "mine"},
+                        {"verify", {}, ": 0 problems"}};
+    for (const Row& row : rows) {
+      CAPTURE(row.command);
+      const CommandOutcome out = scene.run(row.command, row.more);
+      CHECK_MESSAGE(out.exit_code == 0, out.err);
+      CHECK_MESSAGE(contains(out.out, row.shows), out.out);
+      CHECK_MESSAGE(contains(out.err, "agent.sh (changed)"), out.err);
+      CHECK_MESSAGE(contains(out.err, "proctor copy " + scene.folder().string()), out.err);
+    }
+    CHECK(scene.run("report", {"--csv"}).out == was);
+    const CommandOutcome cancelled = scene.run("cancel", {"all", "--reason", "enough"});
+    CHECK_MESSAGE(contains(cancelled.err, "the campaign has ended"), cancelled.err);
+
+    for (const char* command : {"run", "resume", "serve"}) {
+      CAPTURE(command);
+      const CommandOutcome refused = scene.run(command);
+      CHECK(refused.exit_code == 2);
+      CHECK_MESSAGE(contains(refused.err, "\n  agent.sh (changed)"), refused.err);
+      CHECK_MESSAGE(contains(refused.err, "proctor copy " + scene.folder().string()), refused.err);
+    }
+    const CommandOutcome requeued = scene.run("requeue", {"all"});
+    CHECK(requeued.exit_code == 2);
+    CHECK_MESSAGE(contains(requeued.err, "agent.sh (changed)"), requeued.err);
+
+    // Its way out.
+    scene.write(agent, scene.read(scene.state() / "registered/agent.sh"));
+    CHECK(scene.read(agent) == text);
+    const CommandOutcome quiet = scene.run("explain", {run});
+    CHECK(quiet.exit_code == 0);
+    CHECK_MESSAGE(quiet.err.empty(), quiet.err);
+  }
+
+  TEST_CASE("whatever happened to the definition after the freeze what was registered is shown") {
+    const CampaignScene scene(scripted());
+    write_agent(scene);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    const std::string text = scene.read(yaml);
+    const auto shown = [&](const std::string& named) {
+      const CommandOutcome out = scene.run("budget");
+      CHECK_MESSAGE(out.exit_code == 0, out.err);
+      CHECK_MESSAGE((contains(out.out, "50.00") && !contains(out.out, "70.00")), out.out);
+      CHECK_MESSAGE(contains(out.err, named), out.err);
+    };
+    scene.edit(yaml, "50.00", "70.00");
+    shown("campaign.yaml (changed)");
+    scene.write(yaml, text + "nonsense: [\n");
+    shown("campaign.yaml (changed)");
+    const CommandOutcome broken = scene.run("resume");
+    CHECK(broken.exit_code == 2);
+    CHECK_MESSAGE(contains(broken.err, "have changed: campaign.yaml (changed)"), broken.err);
+    scene.write(yaml, text);
+
+    const std::string contract = scene.read(scene.contract());
+    std::string another = contract;
+    another.replace(another.find("id: add"), 7, "id: sub");
+    scene.write(scene.contract("sub"), another);
+    shown("contracts/sub.yaml (new)");
+    fs::remove(scene.contract("sub"));
+    fs::remove(scene.contract());
+    shown("contracts/add.yaml (gone)");
+    scene.write(scene.contract(), contract);
+
+    const fs::path plan = scene.folder() / "pilot_randomization_plan.csv";
+    const std::string drawn = scene.read(plan);
+    fs::remove(plan);
+    shown("pilot_randomization_plan.csv (gone)");
+    scene.write(plan, drawn);
+    fs::permissions(scene.folder() / "agent.sh", fs::perms(0644));
+    shown("agent.sh (not executable any more)");
+
+    // Copies that do not make the registration again are not believed.
+    scene.write(scene.state() / "registered/agent.sh", "#!/bin/sh\n");
+    const CommandOutcome refused = scene.run("budget");
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(contains(refused.err, "differs from its registration"), refused.err);
+  }
+
+  TEST_CASE("a program that this host lacks is named before anything is registered") {
+    const CampaignScene scene;
+    struct Row {
+      const char* program;
+      const char* package;
+    };
+    for (const Row& row :
+         {Row{"git", "apt-get install git"}, Row{"redis-server", "apt-get install redis-server"},
+          Row{"bwrap", "apt-get install bubblewrap"}}) {
+      CAPTURE(row.program);
+      const CommandOutcome ran = without(scene, row.program, "run");
+      CHECK(ran.exit_code == 4);
+      CHECK_MESSAGE(contains(ran.err, std::string(row.program) + " is not on this host's PATH"),
+                    ran.err);
+      CHECK_MESSAGE(contains(ran.err, row.package), ran.err);
+      CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+    }
+    CHECK(without(scene, "git", "check").exit_code == 4);
+    const CommandOutcome noted = without(scene, "bwrap", "check");
+    CHECK(noted.exit_code == 0);
+    CHECK_MESSAGE(contains(noted.out, "note: bwrap is not on this host's PATH"), noted.out);
+  }
+}

@@ -163,14 +163,14 @@ sed -i 's/Hello $1/Hello, $1!/' greet.sh
 sh test.sh
 )text";
 
-constexpr std::string_view kPrices = R"text(action_type,unit,unit_price,notes
-sandbox,minute,0.01,two cores for a minute
-tool_call,call,0.0005,
-llm_request,input_token,0.000003,
-llm_request,output_token,0.000015,
-artifact_storage,gigabyte,0.02,once
-run,run,0.001,scheduling and bookkeeping
-human,minute,0.80,a reviewer (proctor review)
+constexpr std::string_view kPrices = R"text(action_type,unit,unit_price,provider,model,notes
+sandbox,minute,0.01,,,two cores for a minute
+tool_call,call,0.0005,,,
+llm_request,input_token,0.000003,,,every model while no row names one
+llm_request,output_token,0.000015,,,
+artifact_storage,gigabyte,0.02,,,once
+run,run,0.001,,,scheduling and bookkeeping
+human,minute,0.80,,,a reviewer (proctor review)
 )text";
 
 constexpr std::string_view kInputs = R"text({

@@ -19,7 +19,9 @@
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/end_summary.h"
+#include "coordinator/cli/model_check.h"
 #include "coordinator/cli/offline_act.h"
+#include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/journal/journal.h"
@@ -216,10 +218,16 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
 void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
   std::fprintf(stderr, "%llu runs are parked because their task or their method is broken:\n",
                static_cast<unsigned long long>(last.faulty));
-  for (const std::string& fault : last.faults)
+  for (const std::string& fault : last.faults) {
     std::fprintf(stderr, "  %s\n", printable(fault, limits::kDetailBytes).c_str());
-  std::fprintf(stderr, "When that is mended: proctor requeue %s RUN, then proctor resume %s\n",
-               options.folder.c_str(), options.folder.c_str());
+    // "TASK/METHOD/rN: its method is parked: ...", as the scheduler has it.
+    const std::size_t colon = fault.find(": ");
+    const std::string run = printable(fault.substr(0, colon));
+    const bool method =
+        colon != std::string::npos && fault.compare(colon + 2, 10, "its method") == 0;
+    std::fputs(mends_for(options.folder, run, method ? Broken::kMethod : Broken::kTask).c_str(),
+               stderr);
+  }
 }
 
 int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
@@ -250,7 +258,10 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
   PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
   PROCTOR_CHECK_OK(check_host_things(options, campaign));
+  PROCTOR_CHECK_OK(check_programs(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
+  for (const std::string& note : price_notes(campaign))
+    std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));
@@ -258,7 +269,6 @@ Result<int> run_it(const RunOptions& options) {
 }
 
 }  // namespace
-  PROCTOR_CHECK_OK(check_programs(options, campaign));
 
 // Every run of such a method would fail at a worker that is told of no model.
 Status check_models(const RunOptions& options, const Campaign& campaign) {

@@ -16,6 +16,7 @@
 #include "coordinator/cli/explain_calls.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/offline_act.h"
+#include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/try_files.h"
 #include "coordinator/journal/journal_names.h"
@@ -245,6 +246,13 @@ std::string text_of(const Why& why) {
   return printable(why.said["text"].get<std::string>(), limits::kDetailBytes);
 }
 
+// "task" or "method", where one is parked because it is broken.
+std::string fault_of(const Why& why) {
+  if (!why.said.is_object()) return "";
+  const Json fault = why.said.value("/facts/fault"_json_pointer, Json());
+  return fault.is_string() ? fault.get<std::string>() : "";
+}
+
 Json attempt_json(const AttemptRecord& a) {
   const auto time = [](WallTime at) { return at.raw() == 0 ? Json() : Json(to_rfc3339(at)); };
   Json out = {
@@ -306,6 +314,8 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   if (r.state != RunRecord::State::kEnded && !for_money) {
     PROCTOR_TRY(const Why why, why_of(frozen, run));
     if (const std::string text = text_of(why); !text.empty()) out += "  " + text + "\n";
+    if (const std::string fault = fault_of(why); !fault.empty())
+      out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask);
   }
   if (for_money)
     out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) + " " +

@@ -4,7 +4,10 @@
 #include <cstdio>
 #include <set>
 
+#include "common/contract/campaign_parser.h"
+#include "common/contract/cost_model_parser.h"
 #include "common/contract/money_word.h"
+#include "common/contract/scalar.h"
 #include "common/cvdp/single_shot.h"
 
 namespace proctor::cli {
@@ -146,6 +149,18 @@ void gateway_notes(const Campaign& campaign, const Method& m, std::vector<std::s
     out.push_back(who + ": the price table has no row of " + m.gateway->model + " for " + missing);
 }
 
+// By what the model is priced, where its rows do not name it; empty: they do.
+std::string priced_instead(const CostModel& table, const Tariff& tariff) {
+  if (table.abstract())
+    return "the built-in prices, in units that are no dollars, for there is no " +
+           std::string(kCostModelFile);
+  if (tariff.defaulted) return "the default row (llm_request with the model *)";
+  const bool named = std::ranges::any_of(table.rows, [](const PriceRow& r) {
+    return r.action_type == "llm_request" && (!r.model.empty() || !r.provider.empty());
+  });
+  return named ? "" : "the llm_request rows without a model, as every other model";
+}
+
 // "model_calls (10)": of the first run of the method that has such caps; empty: none has.
 std::string caps_of_method(const Campaign& campaign) {
   const CapRules rules = campaign.cap_rules();
@@ -170,6 +185,29 @@ bool names_the_meter(const Method& m) {
 
 }  // namespace
 
+std::vector<std::string> price_notes(const Campaign& campaign) {
+  std::vector<std::string> out;
+  for (const Method& m : campaign.methods) {
+    if (!asks_a_model(m) && !m.gateway) continue;
+    const ActionName action = action_of(m);
+    const Result<Tariff> tariff = find_tariff(campaign.cost_model, action);
+    if (!tariff.ok()) continue;  // is an error: check_model_calls
+    const std::string who = "the method " + m.name + ": the model " + action.model;
+    const auto decimal = [](std::uint64_t pico) { return format_decimal(pico, kPriceDigits); };
+    if (const std::string by = priced_instead(campaign.cost_model, *tariff); !by.empty())
+      out.push_back(who + " has no price row of its own and is priced by " + by + ": " +
+                    decimal(tariff->input_token) + " for a token of input, " +
+                    decimal(tariff->output_token) + " of output");
+    if (tariff->input_token == 0 || tariff->output_token == 0)
+      out.push_back(who + " costs nothing for tokens of " +
+                    (tariff->input_token == 0
+                         ? (tariff->output_token == 0 ? "input and output" : "input")
+                         : "output") +
+                    ", as the price table has it: no cap in money holds them");
+  }
+  return out;
+}
+
 std::string caps_on_calls(const Caps& caps) {
   std::string out;
   for (const Cap cap : {Cap::kModelCalls, Cap::kTokens})
@@ -185,14 +223,14 @@ void check_model_calls(const Campaign& campaign, Diagnostics& out) {
     if (!asks_a_model(m) && !m.gateway) continue;
     const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
     if (!tariff.ok()) {
-      out.add({campaign.origin.file, mark_of(campaign.origin, "methods"),
-               "methods." + m.name + (m.gateway ? ".gateway.model" : ".model"),
-               tariff.error().detail,
-               "a price, or every call of it is refused: lines such as "
-               "llm_request,input_token,PRICE,," +
-                   action_of(m).provider + "," + action_of(m).model +
-                   " and the same with output_token in pilot_cost_model.csv",
-               ""});
+      out.add(
+          {campaign.origin.file, mark_of(campaign.origin, "methods"),
+           "methods." + m.name + (m.gateway ? ".gateway.model" : ".model"), tariff.error().detail,
+           "a price, or every call of it is refused: in pilot_cost_model.csv, under a header "
+           "action_type,unit,unit_price,provider,model, the line "
+           "llm_request,input_token,PRICE," +
+               action_of(m).provider + "," + action_of(m).model + " and the same with output_token",
+           ""});
       continue;
     }
     for (const Contract& contract : campaign.contracts) {
@@ -215,7 +253,7 @@ Status refuse_model_calls(const Campaign& campaign) {
 }
 
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = price_notes(campaign);
   const std::string caps = caps_of_method(campaign);
   std::set<std::string> asked;
   for (const Method& m : campaign.methods) {

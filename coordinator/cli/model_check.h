@@ -20,8 +20,12 @@ void check_model_calls(const Campaign& campaign, Diagnostics& out);
 // The same as an error, each printed to standard error: for who is about to register.
 Status refuse_model_calls(const Campaign& campaign);
 
-// Sentences that are no errors: caps that hold only what an agent tells, models that local workers
-// have to be told of.  `models`: the models file, empty: none was named.
+// What methods' models cost where no row of the price table names them: by which row they are
+// priced instead, or that something of them is free.  One sentence each.
+std::vector<std::string> price_notes(const Campaign& campaign);
+
+// Sentences that are no errors: the above, caps that hold only what an agent tells, models that
+// local workers have to be told of.  `models`: the models file, empty: none was named.
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models);
 
 }  // namespace proctor::cli

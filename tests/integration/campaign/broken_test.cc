@@ -38,6 +38,12 @@ TEST_SUITE("campaign") {
 
     const CommandOutcome why = scene.run("explain", {"bad/noop/r3"});
     CHECK_MESSAGE(contains(why.out, "its task is parked: it failed "), why.out);
+    const std::string folder = scene.folder().string();
+    for (const std::string& said : {why.out, ran.err}) {
+      CHECK_MESSAGE(contains(said, "proctor copy " + folder + " " + folder + "-2"), said);
+      CHECK_MESSAGE(contains(said, "proctor remove-task " + folder + " bad --reason"), said);
+      CHECK_MESSAGE(contains(said, "proctor requeue " + folder + " bad/"), said);
+    }
     CHECK_MESSAGE(contains(why.out, reason), why.out);
     const CommandOutcome report = scene.run("report");
     CHECK_MESSAGE(contains(report.out, "6 parked"), report.out);
@@ -68,6 +74,14 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(ran.err, "its method is parked: it failed "), ran.err);
     CHECK_MESSAGE(contains(ran.err, "the agent could not start: exit 127"), ran.err);
     CHECK_MESSAGE(contains(ran.err, "/nonexistent"), ran.err);
+    // The agent is registered: a mended one is another campaign's.
+    const std::string folder = scene.folder().string();
+    const CommandOutcome why = scene.run("explain", {"add/absent/r1"});
+    for (const std::string& said : {why.out, ran.err}) {
+      CHECK_MESSAGE(contains(said, "If the agent itself is wrong"), said);
+      CHECK_MESSAGE(contains(said, "proctor copy " + folder + " " + folder + "-2"), said);
+      CHECK_MESSAGE(contains(said, " && proctor resume " + folder), said);
+    }
     CHECK(scene.number("SELECT count(*) FROM runs WHERE state = 'ended' AND outcome = 'success'") ==
           6);
     CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'failure'") == 0);

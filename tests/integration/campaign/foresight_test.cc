@@ -51,6 +51,43 @@ constexpr const char* kTeller =
 }  // namespace
 
 TEST_SUITE("campaign") {
+  TEST_CASE("the price rows of the gateway's page fit under those that init writes") {
+    const CampaignScene scene;
+    const fs::path made = scene.temp() / "made";
+    REQUIRE(proctor::testing::proctor({"init", made.string()}).exit_code == 0);
+    const std::string page = scene.read(fs::path(PROCTOR_DOCS) / "gateway.md");
+    const std::size_t header = page.find("action_type,unit,unit_price,");
+    REQUIRE(header != std::string::npos);
+    const std::size_t rows = page.find('\n', header) + 1;
+    const std::string prices = scene.read(made / "pilot_cost_model.csv");
+    CHECK(page.substr(header, rows - header) == prices.substr(0, prices.find('\n') + 1));
+    scene.write(made / "pilot_cost_model.csv",
+                prices + page.substr(rows, page.find("```", rows) - rows));
+    scene.edit(made / "campaign.yaml", "    script: agent.sh",
+               "    script: agent.sh\n    gateway: {model: big, provider: acme}");
+    const CommandOutcome good = proctor::testing::proctor({"check", "--offline", made.string()});
+    CHECK_MESSAGE(good.exit_code == 0, good.err);
+    CHECK_MESSAGE(!contains(good.out, "no price row of its own"), good.out);
+
+    // Rows that name no model price every model: said, and not silently done.
+    scene.write(made / "pilot_cost_model.csv", prices);
+    const CommandOutcome general = proctor::testing::proctor({"check", "--offline", made.string()});
+    CHECK_MESSAGE(contains(general.out,
+                           "the model big has no price row of its own and is priced "
+                           "by the llm_request rows without a model"),
+                  general.out);
+    // Rows for calls alone leave its tokens free.
+    scene.write(made / "pilot_cost_model.csv", prices + "llm_request,call,0.01,acme,big,\n");
+    const CommandOutcome free = proctor::testing::proctor({"check", "--offline", made.string()});
+    CHECK_MESSAGE(contains(free.out, "the model big costs nothing for tokens of input and output"),
+                  free.out);
+    fs::remove(made / "pilot_cost_model.csv");
+    fs::remove(made / "pilot_cost_model_inputs.json");
+    const CommandOutcome units = proctor::testing::proctor({"check", "--offline", made.string()});
+    CHECK_MESSAGE(contains(units.out, "in units that are no dollars"), units.out);
+    CHECK_MESSAGE(!contains(units.out, " USD"), units.out);
+  }
+
   TEST_CASE("check finds a model without a price and a prompt that no cap allows") {
     const CampaignScene scene(asking());
     ask(scene, 5'000);
@@ -59,7 +96,7 @@ TEST_SUITE("campaign") {
     CHECK(unpriced.exit_code == 2);
     CHECK_MESSAGE(contains(unpriced.err, "methods.gpt.model: found no price for the model \"m\""),
                   unpriced.err);
-    CHECK_MESSAGE(contains(unpriced.err, "llm_request,input_token,PRICE,,,m"), unpriced.err);
+    CHECK_MESSAGE(contains(unpriced.err, "llm_request,input_token,PRICE,,m"), unpriced.err);
 
     // 5064 tokens of input at 0.0001 are 0.51 USD: above the whole run.
     set_prices(scene, "llm_request,token,0.0001,,,m\n");

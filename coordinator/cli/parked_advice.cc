@@ -1,0 +1,42 @@
+#include "coordinator/cli/parked_advice.h"
+
+#include <algorithm>
+#include <set>
+
+#include "coordinator/cli/money_files.h"
+
+namespace proctor::cli {
+
+Result<std::string> raises_for(const std::string& folder, const FrozenCampaign& frozen,
+                               const std::vector<RunId>& runs) {
+  PROCTOR_TRY(const MoneyInput money, read_money(frozen));
+  const MoneyView view = build_money(money);
+  std::set<std::uint32_t> scopes;
+  for (const MoneyInput::Parked& p : money.parked)
+    if (std::ranges::find(runs, RunId(p.run)) != runs.end()) scopes.insert(p.scope);
+  std::string out;
+  for (const std::uint32_t s : scopes) {
+    const EnvelopeMoney& e = view.envelopes[s];
+    out += "\n  proctor budget raise " + folder + " " + e.name + " " +
+           format_usd(e.cap + e.wanted) + " --reason \"...\"    (" + e.name + " is short by " +
+           format_usd(e.short_least) + " " + money.unit + " at least; " + std::to_string(e.parked) +
+           (e.parked == 1 ? " run is" : " runs are") + " parked there)";
+  }
+  return out;
+}
+
+std::string mends_for(const std::string& folder, const std::string& run, Broken what) {
+  const bool method = what == Broken::kMethod;
+  const std::string task = run.substr(0, run.find('/'));
+  return std::string("  If ") + (method ? "the agent" : "the task") +
+         " itself is wrong: it is registered as it is, so mend it in a copy of the campaign:\n"
+         "    proctor copy " +
+         folder + " " + folder + "-2\n" +
+         (method ? ""
+                 : "  or go on without it:\n    proctor remove-task " + folder + " " + task +
+                       " --reason \"...\"\n") +
+         "  If the host lacked something: mend that, then\n    proctor requeue " + folder + " " +
+         run + " && proctor resume " + folder + "\n";
+}
+
+}  // namespace proctor::cli

@@ -21,7 +21,9 @@ namespace proctor::cli {
 namespace {
 
 struct Tally {
-  std::uint64_t runs = 0, files = 0, events = 0, problems = 0;
+  // Runs that have an outcome, and the attempts of all that left evidence: one that was cancelled
+  // or set aside is an attempt, and no run.
+  std::uint64_t runs = 0, attempts = 0, files = 0, events = 0, problems = 0;
   std::string first;
   void problem(const std::string& where, const std::string& what) {
     constexpr std::size_t kShown = 2 * limits::kDetailBytes;
@@ -31,7 +33,7 @@ struct Tally {
 };
 
 void count(const fs::path& dir, const VerifyResult& result, Tally& tally) {
-  ++tally.runs;
+  ++tally.attempts;
   tally.files += result.files;
   tally.events += result.events;
   for (const VerifyProblem& p : result.problems) tally.problem(dir.string(), to_string(p));
@@ -66,6 +68,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   if (!spelled.ok() || written != spelled->dump(2) + "\n")
     tally.problem(registered.string(), "not as it was written: it has other bytes");
   MoneyAudit money(view, frozen.campaign.cost_model, state, tell);
+  tally.runs = state.ended.size();
   EvidenceAudit evidence(
       frozen, [&](const Usage& usage) { return price(frozen.campaign.cost_model, usage); }, tell);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
@@ -104,15 +107,21 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
 int verify(const VerifyArgs& args) {
   std::error_code ec;
   Tally tally;
+  bool one = false;  // a run directory
   if (fs::exists(fs::path(args.path) / "report.json", ec)) {
     count(args.path, verify_run(args.path, std::nullopt), tally);
+    one = true;
   } else {
     Result<Tally> campaign = verify_campaign(args);
     if (!campaign.ok()) return complain(campaign.error());
     tally = *campaign;
   }
-  std::printf("%llu runs, %llu files, %llu events: %llu problems\n",
-              static_cast<unsigned long long>(tally.runs),
+  const auto counted = [](std::uint64_t n, const std::string& what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  const std::string of = (one ? "" : counted(tally.runs, "run") + " with an outcome, ") +
+                         counted(tally.attempts, "attempt") + " with evidence";
+  std::printf("%s, %llu files, %llu events: %llu problems\n", of.c_str(),
               static_cast<unsigned long long>(tally.files),
               static_cast<unsigned long long>(tally.events),
               static_cast<unsigned long long>(tally.problems));

@@ -7,6 +7,7 @@
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cross_rules.h"
 #include "common/contract/fields.h"
+#include "common/contract/money_word.h"
 #include "common/contract/scalar.h"
 
 namespace proctor {
@@ -103,6 +104,8 @@ class Rules {
           "at most that many runs");
   }
 
+  std::string unit() const { return " " + std::string(money_word(c_.cost_model)); }
+
   struct Amount {
     std::string name;  // of the envelope, in words
     MicroUsd usd;
@@ -110,8 +113,8 @@ class Rules {
   void nest(const Origin& origin, std::initializer_list<std::string> fields, const Amount& inner,
             const Amount& outer) {
     if (inner.usd <= outer.usd) return;
-    complain(origin, fields, inner.name + " of " + format_usd(inner.usd) + " USD",
-             "at most " + outer.name + ", " + format_usd(outer.usd) + " USD");
+    complain(origin, fields, inner.name + " of " + format_usd(inner.usd) + unit(),
+             "at most " + outer.name + ", " + format_usd(outer.usd) + unit());
   }
 
   // Nothing: one of them holds as much as the campaign.
@@ -223,9 +226,10 @@ class Rules {
     if (least <= cap) return true;
     const std::chrono::milliseconds time(
         static_cast<std::int64_t>(most.setup_ms + most.agent_ms + most.acceptance_ms));
-    complain(contract.origin, {"caps.usd", "id"}, "a run cap of " + format_usd(cap) + " USD",
-             "at least " + format_usd(least) + " USD, the price of one run at its time limits (" +
-                 format_duration(time) + " for setup twice, agent and checks)");
+    complain(contract.origin, {"caps.usd", "id"}, "a run cap of " + format_usd(cap) + unit(),
+             "at least " + format_usd(least) + unit() +
+                 ", the price of one run at its time limits (" + format_duration(time) +
+                 " for setup twice, agent and checks)");
     return false;
   }
 

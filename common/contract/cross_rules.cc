@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/base/text.h"
+#include "common/contract/money_word.h"
 
 namespace proctor {
 namespace {
@@ -39,10 +40,11 @@ class CrossRules {
   template <class Governs>
   void amount(const std::string& field, const std::string& what, MicroUsd usd,
               const Governs& governs) {
-    const std::string found = what + " of " + format_usd(usd) + " USD";
+    const std::string unit = " " + std::string(money_word(c_.cost_model));
+    const std::string found = what + " of " + format_usd(usd) + unit;
     if (c_.envelopes.global < usd)
       return complain(field, found,
-                      "at most the global envelope, " + format_usd(c_.envelopes.global) + " USD");
+                      "at most the global envelope, " + format_usd(c_.envelopes.global) + unit);
     const Contract* largest = nullptr;
     for (const Contract& contract : c_.contracts) {
       if (!is_whole(contract) || !governs(contract)) continue;
@@ -50,7 +52,7 @@ class CrossRules {
     }
     if (largest == nullptr || c_.run_cap(*largest) <= usd) return;
     complain(field, found,
-             "at least " + format_usd(c_.run_cap(*largest)) + " USD, the cap of one run of " +
+             "at least " + format_usd(c_.run_cap(*largest)) + unit + ", the cap of one run of " +
                  largest->id);
   }
 

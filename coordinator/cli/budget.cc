@@ -120,7 +120,10 @@ void add_raise(CLI::App& budget, int& exit_code) {
       ->add_option("SCOPE", args->scope,
                    "global, stage:NAME, task:ID, method:NAME or stratum:KEY=LEVEL")
       ->required();
-  command->add_option("USD", args->usd, "the new cap, as in 12.50")->required();
+  command
+      ->add_option("AMOUNT", args->usd,
+                   "the new cap, as in 12.50: USD, or the units of the built-in prices")
+      ->required();
   command->add_option("--reason", args->reason, "why; it stands in every report")->required();
   command->add_option("--by", args->by, "who decided it (default: you)");
   command->add_flag("--json", args->json, "for scripts");

@@ -12,6 +12,7 @@
 #include "common/base/json.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
+#include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_around.h"
@@ -51,8 +52,9 @@ Result<PlanView> view_of(const FrozenCampaign& frozen, sqlite::Database& db, Res
   const Status raised = apply_raises(view, state.raises);
   if (raised.ok()) return view;
   for (const BudgetRaised& r : state.raises)
-    say("lost: envelope " + r.name + " was raised to " + format_usd_exact(r.to) +
-        " USD, but an earlier raise is missing: raise it again");
+    say("lost: envelope " + r.name + " was raised to " + format_usd_exact(r.to) + " " +
+        money_word(frozen.campaign.cost_model) +
+        ", but an earlier raise is missing: raise it again");
   PROCTOR_CHECK_OK(db.exec("DELETE FROM notes WHERE kind = 'budget_raised'"));
   return make_plan_view(frozen.campaign, frozen.plan);
 }
@@ -66,13 +68,13 @@ Note note_of(const Salvage& salvage, const Rebuilt& rebuilt) {
   return {wall_now(), "journal_recovered", {}, {}, detail.dump()};
 }
 
-void tell(const Salvage& salvage, const Rebuilt& rebuilt) {
+void tell(const Salvage& salvage, const Rebuilt& rebuilt, const std::string& unit) {
   for (const std::string& n : salvage.notes) say("damaged: " + n);
   for (const std::string& line : rebuilt.lines) say(line);
   for (const RunReviewed& r : salvage.reviews_lost)
     say("lost: review " + std::to_string(r.seq) + " of run " + std::to_string(r.run.raw()) +
-        " by " + r.by + ", " + format_usd_exact(r.charged) +
-        " USD: book it again (proctor review)");
+        " by " + r.by + ", " + format_usd_exact(r.charged) + " " + unit +
+        ": book it again (proctor review)");
   if (salvage.tail_missing)
     say("Transactions behind the damage are lost: attempts that were under way then and left no "
         "evidence are run "
@@ -142,7 +144,7 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   PROCTOR_CHECK_OK(store->seal_again());
   PROCTOR_CHECK_OK(transaction.commit());
   PROCTOR_CHECK_OK(store->checkpoint());
-  tell(salvage, rebuilt);
+  tell(salvage, rebuilt, money_word(frozen.campaign.cost_model));
   say(std::to_string(salvage.rows) + " rows were read, " + std::to_string(rebuilt.from_evidence) +
       " attempts rebuilt from their evidence, " + std::to_string(rebuilt.lost) +
       " entered as lost (" + format_usd_exact(rebuilt.charged_for_lost) + " USD)");

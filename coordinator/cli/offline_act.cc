@@ -5,6 +5,7 @@
 
 #include "common/base/system_clock.h"
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/parked_advice.h"
 #include "coordinator/core/explanation.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal.h"
@@ -110,7 +111,12 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
                                    : requeue_after_the_end(*still.scheduler, act, *journal))
                     : decide(*still.scheduler, act, *journal));
   PROCTOR_CHECK_OK(journal->close());
-  return ControlAnswer{verdict_of(answer.verdict), answer.text, {}};
+  std::string text = answer.text;
+  if (act.kind == OperatorActKind::kRequeue && answer.verdict != OperatorAnswer::Verdict::kDone) {
+    PROCTOR_TRY(const std::string raises, raises_for(folder, frozen, act.runs));
+    if (!raises.empty()) text += raises;
+  }
+  return ControlAnswer{verdict_of(answer.verdict), std::move(text), {}};
 }
 
 Result<Json> explain_offline(const FrozenCampaign& frozen, RunId run) {

@@ -6,6 +6,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/human_cost.h"
+#include "common/contract/money_word.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
@@ -63,12 +64,14 @@ Result<std::uint64_t> registered_price(const Campaign& campaign) {
 // Says what does not fit and what to type; nothing was changed.
 void refuse(const Campaign& campaign, const ReviewArgs& args, MicroUsd cost,
             const std::vector<ReviewShort>& where) {
-  std::fprintf(stderr, "proctor: %s minutes of review cost %s USD, and they do not fit:\n",
-               args.minutes.c_str(), format_usd(cost).c_str());
+  const std::string unit = money_word(campaign.cost_model);
+  std::fprintf(stderr, "proctor: %s minutes of review cost %s %s, and they do not fit:\n",
+               args.minutes.c_str(), format_usd(cost).c_str(), unit.c_str());
   for (const ReviewShort& s : where)
-    std::fprintf(stderr, "  %s is short by %s USD: %s of %s are spent and %s reserved\n",
-                 s.scope.c_str(), format_usd(s.short_by).c_str(), format_usd(s.spent).c_str(),
-                 format_usd(s.cap).c_str(), format_usd(s.reserved).c_str());
+    std::fprintf(stderr, "  %s is short by %s %s: %s of %s are spent and %s reserved\n",
+                 s.scope.c_str(), format_usd(s.short_by).c_str(), unit.c_str(),
+                 format_usd(s.spent).c_str(), format_usd(s.cap).c_str(),
+                 format_usd(s.reserved).c_str());
   std::fputs(
       "Nothing was charged or written down. A cap is passed by nobody's time either: raise it as a "
       "declared deviation,\nthen book the review again:\n",
@@ -136,10 +139,10 @@ void say(const Booking& b, const ReviewArgs& args) {
   std::string scopes;
   for (const std::uint32_t s : b.money.runs[b.review.run.raw()].path)
     scopes += (scopes.empty() ? "" : ", ") + b.money.scopes[s].name;
-  std::printf("%s: %s minutes by %s, %s USD charged to %s (review %u of the campaign)\n",
+  std::printf("%s: %s minutes by %s, %s %s charged to %s (review %u of the campaign)\n",
               args.run.c_str(), format_minutes(b.review.milli_minutes).c_str(),
-              printable(args.by).c_str(), format_usd(b.review.charged).c_str(), scopes.c_str(),
-              b.review.seq);
+              printable(args.by).c_str(), format_usd(b.review.charged).c_str(),
+              b.money.unit.c_str(), scopes.c_str(), b.review.seq);
   for (const BudgetAlert& alert : b.alerts)
     std::printf("%s\n", describe(alert, b.money.unit).c_str());
 }

@@ -29,7 +29,7 @@ void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact
   Json out = {{"at", to_rfc3339(fact.at)},
               {"at_ms", fact.at.raw()},
               {"fact", fact.fact},
-              {"detail", fact.detail},
+              {"detail", in_unit(fact, unit)},
               {"text", sentence_of(fact, unit)}};
   if (fact.run) out["run"] = name_of(plan, *fact.run);
   if (fact.attempt) out["attempt"] = fact.attempt->raw();

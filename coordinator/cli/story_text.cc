@@ -75,7 +75,9 @@ std::string operated(const StoryFact& fact) {
   return out;
 }
 
-std::string unprinted(const StoryFact& fact, const std::string& unit) {
+std::string unprinted(const StoryFact& said, const std::string& unit) {
+  StoryFact fact = said;
+  fact.detail = in_unit(said, unit);
   const Note note{fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
   if (fact.fact == kNoteOperator) return operated(fact);
   if (fact.fact == kNoteBudgetRaised) return raised(fact, unit);
@@ -168,6 +170,19 @@ std::optional<std::int64_t> parse_ago(std::string_view text) {
 }
 
 }  // namespace
+
+std::string in_unit(const StoryFact& fact, const std::string& unit) {
+  constexpr std::array<std::string_view, 6> kOfMoney{"intent",  "granted", "denied",
+                                                     "settled", "parked",  "reviewed"};
+  constexpr std::string_view kUsd = " USD";
+  std::string out = fact.detail;
+  if (std::ranges::find(kOfMoney, fact.fact) == kOfMoney.end()) return out;
+  if (fact.fact == "denied" && !out.starts_with("short by ")) return out;  // in other words
+  // The first amount: a person's words come behind it.
+  if (const std::size_t at = out.find(kUsd); at != std::string::npos)
+    out.replace(at + 1, kUsd.size() - 1, unit);
+  return out;
+}
 
 std::string sentence_of(const StoryFact& fact, const std::string& unit) {
   return printable(unprinted(fact, unit), limits::kDetailBytes * 2);

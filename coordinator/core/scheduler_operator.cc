@@ -141,10 +141,11 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   if (fact.act.invalid) return reopen(fact);
   std::vector<RunId> changed;
   const std::set<RunId> was_shut = shut_;
-  std::size_t invalid = 0;
+  std::size_t invalid = 0, for_money = 0;
   for (const RunId run : fact.act.runs) {
     const RunPhase phase = phases_[run.raw()];
     invalid += invalid_.contains(run) ? 1 : 0;
+    for_money += phase == RunPhase::kQueued && parked_rows_.contains(run) ? 1 : 0;
     if (phase != RunPhase::kCancelled && phase != RunPhase::kParked && phase != RunPhase::kBackoff)
       continue;
     // One that is parked because its task or method is has no row; with it go all the others there.
@@ -158,12 +159,15 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   const auto beside = static_cast<std::uint64_t>(std::ranges::count_if(was_shut, [&](RunId run) {
     return !shut_.contains(run) && std::ranges::find(fact.act.runs, run) == fact.act.runs.end();
   }));
-  if (fact.act.runs.empty())
-    return {Verdict::kUnchanged, "none of them is cancelled, parked or in back-off" +
-                                     (invalid == 0 ? ""
-                                                   : "; " + counted(invalid) +
-                                                         " ended invalid: --invalid runs those "
-                                                         "again")};
+  if (fact.act.runs.empty()) {
+    std::string why = "none of them is cancelled, parked or in back-off";
+    // Parked by an earlier life, and in line for this one as far as the money reaches.
+    if (0 < for_money)
+      why = counted(for_money) + (for_money == 1 ? " waits" : " wait") +
+            " for money that an envelope has too little of: a requeue brings none, a raise does";
+    if (0 < invalid) why += "; " + counted(invalid) + " ended invalid: --invalid runs those again";
+    return {Verdict::kUnchanged, std::move(why)};
+  }
   return {Verdict::kDone,
           counted(fact.act.runs.size()) + " in line again" +
               (beside == 0 ? "" : ", and " + counted(beside) + " parked with them")};
@@ -293,17 +297,17 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
   if (plan_.scopes.size() <= act.scope.raw()) return {Verdict::kRefused, "no such envelope"};
   const ScopeSpec& scope = plan_.scopes[act.scope.raw()];
   if (act.reason.empty()) return {Verdict::kRefused, "a deviation needs a reason"};
+  const std::string unit = " " + std::string(money_word(settings_.cost_model));
   if (act.to == scope.cap)
     return {Verdict::kUnchanged,
-            "the cap of " + scope.name + " is " + format_usd(act.to) + " USD already"};
+            "the cap of " + scope.name + " is " + format_usd(act.to) + unit + " already"};
   if (act.to < scope.cap || kLedgerMax < act.to)
-    return {Verdict::kRefused, "the cap of " + scope.name + " is " + format_usd(scope.cap) +
-                                   " USD: it can only be raised, to " + format_usd(kLedgerMax) +
+    return {Verdict::kRefused, "the cap of " + scope.name + " is " + format_usd(scope.cap) + unit +
+                                   ": it can only be raised, to " + format_usd(kLedgerMax) +
                                    " at most"};
   if (const ScopeSpec& global = plan_.scopes[0]; act.scope != ScopeId(0) && global.cap < act.to)
     return {Verdict::kRefused, "the envelope around " + scope.name + ", global, holds only " +
-                                   format_usd(global.cap) + " " + money_word(settings_.cost_model) +
-                                   "; raise that first"};
+                                   format_usd(global.cap) + unit + "; raise that first"};
   std::vector<ScopeId> raised;
   if (heard_caps_.empty()) heard_caps_ = plan_.scopes;
   ++caps_;
@@ -315,8 +319,7 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
     raised.emplace_back(s);
   }
   unpark(raised);
-  return {Verdict::kDone, scope.name + " may now hold " + format_usd(act.to) + " " +
-                              money_word(settings_.cost_model)};
+  return {Verdict::kDone, scope.name + " may now hold " + format_usd(act.to) + unit};
 }
 
 // Nothing is asked under the new cap before it is durable: an ask follows the commit of its intent,

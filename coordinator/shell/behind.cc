@@ -129,7 +129,7 @@ std::vector<std::string> unknown_money(const LedgerHeld& held, const RestoredSta
     out.push_back(fmt::format("Redis answered ask {}{}, of which the journal does not know", first,
                               and_more(n)));
   if (const MicroUsd most = spent_at_most(state); most < held.spent)
-    out.push_back(fmt::format("Redis says that {} USD are spent, the journal knows of {} at most",
+    out.push_back(fmt::format("in Redis {} are spent, the journal knows of {} at most",
                               format_usd_exact(held.spent), format_usd_exact(most)));
   return out;
 }

@@ -66,6 +66,14 @@ TEST_SUITE("money") {
     REQUIRE(scene.run("run").exit_code == 3);
     const std::int64_t parked = scene.number("SELECT count(*) FROM runs WHERE state = 'parked'");
     REQUIRE(0 < parked);
+    // More tries are of no use to them, and money is.
+    const CommandOutcome vain = scene.run("requeue", {"all"});
+    CHECK(vain.exit_code == 2);
+    CHECK_MESSAGE(contains(vain.err, "for money that an envelope has too little of"), vain.err);
+    CHECK_MESSAGE(
+        contains(vain.err, "proctor budget raise " + scene.folder().string() + " task:add "),
+        vain.err);
+    CHECK_MESSAGE(contains(vain.err, "task:add is short by "), vain.err);
     const std::int64_t spent = scene.number("SELECT spent FROM balance");
 
     Json money = budget_of(scene, {"--by", "method"});
@@ -126,6 +134,37 @@ TEST_SUITE("money") {
     CHECK(contains(picture, "cap 40.00 units"));
     CHECK(contains(scene.read(scene.folder() / "reports/costs.csv"), "method,noop,3,3,0,"));
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("what is counted in units is nowhere called dollars") {
+    const CampaignScene scene(short_of_money());
+    fs::remove(scene.folder() / "pilot_cost_model.csv");
+    const auto silent = [&](const CommandOutcome& out) {
+      for (const std::string& text : {out.out, out.err}) {
+        CHECK_MESSAGE(!contains(text, "USD"), text);
+      }
+      const std::string all = out.out + out.err;
+      CHECK_MESSAGE(contains(all, " units"), all);
+    };
+    silent(scene.run("check"));
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE(ran.exit_code == 3);
+    silent(ran);
+    for (const char* command : {"status", "budget", "story", "report", "verify"}) {
+      CAPTURE(command);
+      silent(scene.run(command));
+    }
+    silent(scene.run("story", {"--json"}));
+    silent(scene.run("requeue", {"all"}));
+    for (const Json& row : scene.sql("SELECT run FROM runs WHERE state = 'parked' LIMIT 1")) {
+      const Json runs = must(parse_json(scene.run("report", {"--json"}).out))["runs"];
+      silent(scene.run("explain", {runs[row["run"].get<std::size_t>()]["run"].get<std::string>()}));
+    }
+    silent(raise(scene, "task:add", "0.40"));  // refused
+    silent(raise(scene, "task:add", "40.00"));
+    // With the price table of somebody who edited a cap to be too small.
+    scene.edit(scene.folder() / "campaign.yaml", "run: \"0.50\"", "run: \"0.000001\"");
+    CHECK(contains(scene.run("check").err, "units, the price of one run"));
   }
 
   TEST_CASE("a resume with parked runs and without workers says what it waits for") {

@@ -1,6 +1,7 @@
 // proctor pause, unpause, drain, cancel, requeue, approve, quarantine, release, kick.
 #include "coordinator/cli/operate.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -176,7 +177,15 @@ int tell(const ControlRequest& request, const Acted& acted, bool json) {
     std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return code;
   }
-  const std::string text = printable(answer.text, kControlAnswerBytes);
+  // Its lines are ours; what a terminal would obey is in them from elsewhere.
+  std::string text;
+  for (std::size_t begin = 0; begin <= answer.text.size();) {
+    const std::size_t end = std::min(answer.text.find('\n', begin), answer.text.size());
+    if (begin != 0) text += '\n';
+    text +=
+        printable(std::string_view(answer.text).substr(begin, end - begin), kControlAnswerBytes);
+    begin = end + 1;
+  }
   if (code == kOk) {
     std::printf("%s\n", text.c_str());
     if (!acted.live) std::printf("No coordinator runs: the next proctor resume stands by it.\n");

@@ -37,7 +37,7 @@ Ledger::Ledger(std::vector<ScopeSpec> scopes) : specs_(std::move(scopes)) {
   balances_.reserve(specs_.size());
   for (const ScopeSpec& spec : specs_) {
     PROCTOR_ASSERT(is_amount(spec.cap));
-    balances_.push_back({spec.cap, MicroUsd::zero(), MicroUsd::zero()});
+    balances_.push_back({spec.cap, MicroUsd::zero(), MicroUsd::zero(), {}});
   }
   check();
 }
@@ -91,6 +91,7 @@ Result<ReserveAnswer> Ledger::replay(const ReserveOp& op, const Row& row) const 
   if (row.state == State::kDenied) {
     answer.short_scope = row.short_scope;
     answer.short_by = row.short_by;
+    answer.later = row.later;
   } else {
     answer.kind = ReserveAnswer::Kind::kGranted;
   }
@@ -101,19 +102,27 @@ Result<ReserveAnswer> Ledger::reserve(const ReserveOp& op) {
   PROCTOR_CHECK_OK(validate(op));
   if (const auto it = rows_.find(op.id); it != rows_.end()) return replay(op, it->second);
 
-  Row row;
-  row.ask = op.ask;
-  row.scopes = op.scopes;
   ReserveAnswer answer;
   answer.kind = ReserveAnswer::Kind::kGranted;
   for (const ScopeId scope : op.scopes) {
-    const MicroUsd free = balances_[scope.raw()].free();
-    if (op.ask <= free) continue;
-    answer = {ReserveAnswer::Kind::kDenied, scope, op.ask - free, false};
+    const ScopeBalance& b = balances_[scope.raw()];
+    if (op.ask <= b.free()) continue;
+    answer = {ReserveAnswer::Kind::kDenied, scope, op.ask - b.free(), false,
+              b.elsewhere.may_return};
+    break;
+  }
+  return admit(op, answer);
+}
+
+ReserveAnswer Ledger::admit(const ReserveOp& op, ReserveAnswer answer) {
+  Row row;
+  row.ask = op.ask;
+  row.scopes = op.scopes;
+  if (answer.kind == ReserveAnswer::Kind::kDenied) {
     row.state = State::kDenied;
     row.short_scope = answer.short_scope;
     row.short_by = answer.short_by;
-    break;
+    row.later = answer.later;
   }
   // The row first: it is the only step that can fail (memory), the counters follow for certain.
   rows_.emplace(op.id, std::move(row));
@@ -179,6 +188,49 @@ Status Ledger::cancel(const VoidOp& op) {
   --open_;
   check_after(row.scopes);
   return ok_status();
+}
+
+Result<ReserveAnswer> Ledger::adopt(const ReserveOp& op, const ReserveAnswer& told) {
+  PROCTOR_ASSERT(told.replayed);
+  PROCTOR_CHECK_OK(validate(op));
+  if (const auto it = rows_.find(op.id); it != rows_.end()) return replay(op, it->second);
+  for (const ScopeId scope : op.scopes) {
+    const ScopeBalance& b = balances_[scope.raw()];
+    if (told.kind == ReserveAnswer::Kind::kGranted && b.cap - b.spent - b.reserved < op.ask)
+      return conflict(op.id, "was granted, and passes the cap of " + specs_[scope.raw()].name);
+  }
+  if (specs_.size() <= told.short_scope.raw())
+    return conflict(op.id, "was denied by an envelope that is not there");
+  return admit(op, told);
+}
+
+Status Ledger::book(ScopeId scope, MicroUsd amount) {
+  ScopeBalance& b = balances_[scope.raw()];
+  if (amount < MicroUsd::zero() || b.cap - b.spent - b.reserved < amount)
+    return Error{Errc::kCorrupt,
+                 specs_[scope.raw()].name + ": " + format_usd(amount) + " more do not fit"};
+  b.spent = b.spent + amount;
+  check_after({scope});
+  return ok_status();
+}
+
+void Ledger::set_elsewhere(ScopeId scope, Elsewhere elsewhere) {
+  PROCTOR_ASSERT(is_amount(elsewhere.held));
+  balances_[scope.raw()].elsewhere = elsewhere;
+}
+
+std::vector<ReserveOp> Ledger::pending() const {
+  std::vector<ReserveOp> out;
+  for (const auto& [id, row] : rows_)
+    if (row.state == State::kPending) out.push_back({id, row.ask, row.scopes});
+  std::ranges::sort(out, {}, &ReserveOp::id);
+  return out;
+}
+
+std::vector<MicroUsd> Ledger::spent() const {
+  std::vector<MicroUsd> out;
+  for (const ScopeBalance& b : balances_) out.push_back(b.spent);
+  return out;
 }
 
 void Ledger::forget(const AskId& id) {

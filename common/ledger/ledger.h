@@ -7,6 +7,7 @@
 // Invariants, checked after every mutation: for every scope 0 <= spent, 0 <= reserved,
 // spent + reserved <= cap; reserved(scope) = sum of the asks of its pending reservations; one
 // terminal per reservation; a denial sticks to its id; the same id with other contents is an error.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,9 +29,18 @@ struct ScopeSpec {
   std::string name;  // "global", "stage:pilot", "task:json-lib"
   MicroUsd cap;
 };
+// Of an envelope that other campaigns use too (shared_book.h): what they have taken of it.
+struct Elsewhere {
+  MicroUsd held;            // spent or reserved by them, or by what of them is not known
+  bool may_return = false;  // not all of it is spent: a denial is not the last word
+  friend bool operator==(const Elsewhere&, const Elsewhere&) = default;
+};
 struct ScopeBalance {
   MicroUsd cap, spent, reserved;
-  MicroUsd free() const { return cap - spent - reserved; }
+  Elsewhere elsewhere{};
+  MicroUsd free() const {
+    return std::max(MicroUsd::zero(), cap - spent - reserved - elsewhere.held);
+  }
 };
 
 // Which ask of an attempt: a denied ask is final for its id, a later one has a new sequence.
@@ -68,6 +78,7 @@ struct ReserveAnswer {
   ScopeId short_scope;    // kDenied: the outermost scope that was short
   MicroUsd short_by;      // and by how much
   bool replayed = false;  // the stored answer to an id seen before
+  bool later = false;     // kDenied: other campaigns hold what is short, and it may come back
   friend bool operator==(const ReserveAnswer&, const ReserveAnswer&) = default;
 };
 struct SettleAnswer {
@@ -102,6 +113,14 @@ class Ledger {
   void forget(const AskId& id);
   // A declared deviation.  Requires: an amount, not below the cap that holds.
   void raise(ScopeId scope, MicroUsd cap);
+  // Spent beside all reservations, durable elsewhere already.  kCorrupt: it does not fit.
+  Status book(ScopeId scope, MicroUsd amount);
+  // What other campaigns have taken of it: counts for every reserve() from now on.
+  void set_elsewhere(ScopeId scope, Elsewhere elsewhere);
+  // An answer that the keeper gave before and says again (its `replayed`), of an id that is new
+  // here: what others held then is not known any more, so it stands if this campaign's own part
+  // fits.  Requires: replayed.
+  Result<ReserveAnswer> adopt(const ReserveOp& op, const ReserveAnswer& told);
   // One of the above; forgetting a pending reservation answers kConflict here.
   LedgerAnswer apply(const LedgerOp& op);
 
@@ -109,6 +128,9 @@ class Ledger {
   ScopeBalance balance(ScopeId scope) const;
   std::size_t open_reservations() const { return open_; }
   bool is_pending(const AskId& id) const;
+  bool knows(const AskId& id) const { return rows_.contains(id); }
+  std::vector<ReserveOp> pending() const;  // by id
+  std::vector<MicroUsd> spent() const;     // by scope
   void check() const;
 
  private:
@@ -119,7 +141,9 @@ class Ledger {
     std::vector<ScopeId> scopes;
     ScopeId short_scope;
     MicroUsd short_by;
+    bool later = false;
   };
+  ReserveAnswer admit(const ReserveOp& op, ReserveAnswer answer);
   Status validate(const ReserveOp& op) const;
   Result<ReserveAnswer> replay(const ReserveOp& op, const Row& row) const;
   // The touched scopes always, all of them in debug builds.
@@ -133,7 +157,7 @@ class Ledger {
       return std::hash<AttemptId>{}(id.attempt) * 31 + id.seq;
     }
   };
-  std::unordered_map<AskId, Row, AskHash> rows_;  // looked up by id only, never iterated
+  std::unordered_map<AskId, Row, AskHash> rows_;  // sorted where its order would show
   std::size_t open_ = 0;
 };
 

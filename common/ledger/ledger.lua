@@ -5,7 +5,9 @@
 --       2 scopes  hash: scope index -> "cap spent reserved"
 --       3 rows    hash: reservation id -> "state ask scopes[ more]", state one of
 --                 p pending | d denied, more = "scope short_by" | s settled, more = actual | v voided
--- ARGV  epoch, token, batch: four MessagePack values one after the other, for n operations
+--       4 shared  only of a campaign that shares an envelope: that one (shared.lua)
+-- ARGV  epoch, token, batch, and with the fourth key the campaign's id and the envelope's index.
+--       The batch: four MessagePack values one after the other, for n operations
 --       kinds    a string of n letters: r reserve | s settle | v void | f forget
 --       ids      n strings
 --       amounts  n doubles: of r the ask, of s the actual, else anything
@@ -13,6 +15,8 @@
 -- Answers one string: "GONE", "FENCED epoch", or one line per operation:
 --       g granted | d scope short_by | s [overrun] | u done; in capitals: replayed
 --       n no such reservation | c conflict text | i invalid text
+--       Of a shared envelope that the batch touches the first line is "o held returns": what others
+--       take of it, and 1 where that may come back; a denial by it then ends with " 1" as well.
 --
 -- A script runs alone but is never rolled back: everything is read and judged first and written
 -- last.  Numbers are doubles, exact for integers to 2^53; every sum below stays under that because
@@ -120,6 +124,45 @@ local function resolve(list)
 end
 for names, list in pairs(lists) do lists[names] = resolve(list) end
 
+-- What the other members take of the shared envelope, and what this one's limit leaves out.
+local shared, first_line = nil, nil
+local function read_shared()
+  local held, returns, limit, grows = 0, false, nil, false
+  local used, members = {}, {}
+  local flat = redis.call('HGETALL', KEYS[4])
+  for i = 1, #flat, 2 do
+    local kind_of, id = match(flat[i], '^([mu]):(.+)$')
+    if kind_of == 'm' then members[id] = flat[i + 1] elseif kind_of == 'u' then used[id] = flat[i + 1] end
+  end
+  for id, text in pairs(members) do
+    local state, ceiling, most = match(text, '^([awl]) (%d+) (%d+) %d+ %d+$')
+    local spent, reserved = match(used[id] or '', '^(%d+) (%d+)$')
+    if not state or not spent then error('CORRUPT member ' .. id) end
+    if id == ARGV[4] then
+      if state == 'a' then limit, grows = most + 0, most + 0 < ceiling + 0 end
+    elseif state == 'w' then
+      held, returns = held + ceiling, true
+    else
+      held = held + spent + reserved
+      returns = returns or reserved ~= '0'
+    end
+  end
+  return held, returns, limit, grows
+end
+if KEYS[4] then
+  local held, returns, limit, grows = read_shared()
+  if not limit then return 'GONE' end
+  local s = scopes[ARGV[5]]
+  if s then
+    -- Its own limit is what binds: others giving back would not help.
+    if held < s[1] - limit then held, returns = s[1] - limit, grows end
+    if MAX < held then held = MAX end
+    shared = s
+    s[8], s[9] = held, returns
+    first_line = format('o %d %d', held, returns and 1 or 0)
+  end
+end
+
 local function is_amount(n) return 0 <= n and n <= MAX and n % 1 == 0 end
 
 local function reserve(id, ask, names)
@@ -139,8 +182,10 @@ local function reserve(id, ask, names)
   for i = 1, #list do
     local s = list[i]
     local free = s[1] - s[2] - s[3]
+    if s == shared then free = math.max(0, free - s[8]) end
     if free < ask then
       local why = s[4] .. format(' %d', ask - free)
+      if s == shared and s[9] then why = why .. ' 1' end
       rows[id] = 'd ' .. text .. ' ' .. names .. ' ' .. why
       return 'd ' .. why
     end
@@ -226,6 +271,7 @@ end
 -- and after the first write a script is let to its end.
 local sets, dels, counters = {}, {}, {}
 local n_sets, n_dels = 0, 0
+local shared_part = nil
 for i = 1, n do
   local id = ids[i]
   local row = rows[id]
@@ -246,9 +292,12 @@ for i = 1, #touched do
     if s[2] < 0 or s[3] < 0 or s[1] < s[2] + s[3] then error('CORRUPT scope ' .. s[4]) end
     counters[#counters + 1] = s[4]
     counters[#counters + 1] = format('%s %d %d', s[5], s[2], s[3])
+    if s == shared then shared_part = format('%d %d', s[2], s[3]) end
   end
 end
 in_chunks(sets, function(...) redis.call('HSET', KEYS[3], ...) end)
 in_chunks(counters, function(...) redis.call('HSET', KEYS[2], ...) end)
+if shared_part then redis.call('HSET', KEYS[4], 'u:' .. ARGV[4], shared_part) end
 in_chunks(dels, function(...) redis.call('HDEL', KEYS[3], ...) end)
+if first_line then table.insert(out, 1, first_line) end
 return table.concat(out, '\n')

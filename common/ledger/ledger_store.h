@@ -10,6 +10,7 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/ledger/ledger.h"
+#include "common/ledger/shared_book.h"
 
 namespace proctor {
 
@@ -20,6 +21,15 @@ struct LedgerHeld {
   Epoch epoch;              // it was filled under
   std::vector<AskId> asks;  // whose answers it keeps
   MicroUsd spent;           // of the outermost envelope
+};
+
+// This campaign's part of an envelope that it shares (shared_book.h): where it stands in its own
+// table, and what its journal knows.
+struct SharedPart {
+  ScopeId scope;
+  MicroUsd limit;
+  std::vector<SharedMember> known;
+  bool first = false;  // its caps must be the others': a start, not a rebuild
 };
 
 class LedgerStore {
@@ -49,6 +59,18 @@ class LedgerStore {
   virtual Result<std::vector<LedgerAnswer>> apply(Epoch epoch,
                                                   const std::vector<LedgerOp>& batch) = 0;
 
+  // ---- of a campaign that shares an envelope; elsewhere kInvalid
+  // What every begin_epoch() after this tells of its part.  begin_epoch() then answers kNotFound
+  // too: Redis does not have the envelope, and this campaign may not bring it back; and kInvalid:
+  // the others have another cap.
+  virtual void share(SharedPart) {}
+  // What others took of it, as the last apply() counted.
+  virtual Elsewhere elsewhere() const { return {}; }
+  // Says that it is here, up to which change its journal knows the members, and its limit.
+  virtual Result<SharedView> tend(Epoch, std::uint64_t noted, MicroUsd limit);
+  // Nothing of its part is open, nor will be before the next begin_epoch().
+  virtual Status leave(Epoch);
+
   // All envelopes at one instant, by scope id.  kNotFound: no epoch has begun.
   virtual Result<std::vector<ScopeBalance>> snapshot() = 0;
 
@@ -59,5 +81,12 @@ class LedgerStore {
   LedgerStore& operator=(const LedgerStore&) = default;
   LedgerStore& operator=(LedgerStore&&) = default;
 };
+
+inline Result<SharedView> LedgerStore::tend(Epoch, std::uint64_t, MicroUsd) {
+  return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
+}
+inline Status LedgerStore::leave(Epoch) {
+  return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
+}
 
 }  // namespace proctor

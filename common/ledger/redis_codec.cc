@@ -3,6 +3,8 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <map>
+#include <type_traits>
 
 #include "common/base/overload.h"
 #include "common/base/text.h"
@@ -136,11 +138,12 @@ Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
     return LedgerAnswer(SettleAnswer{actual - overrun, overrun, replayed});
   }
   if (is_reserve && (kind == "d" || kind == "D")) {
-    if (!read_number(cut(line, ' '), &first) || !read_number(line, &second))
+    if (!read_number(cut(line, ' '), &first) || !read_number(cut(line, ' '), &second) ||
+        (!line.empty() && line != "1"))
       return bad_reply(whole);
     return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kDenied,
                                       ScopeId(static_cast<std::uint32_t>(first)),
-                                      MicroUsd::from_micros(second), replayed});
+                                      MicroUsd::from_micros(second), replayed, line == "1"});
   }
   if (!is_reserve && !is_settle && kind == "u") return LedgerAnswer(Unit{});
   const std::string id = to_string(id_of(op));
@@ -163,6 +166,78 @@ Result<ScopeBalance> read_balance(std::string_view text) {
   }
   return ScopeBalance{MicroUsd::from_micros(n[0]), MicroUsd::from_micros(n[1]),
                       MicroUsd::from_micros(n[2])};
+}
+
+Result<Elsewhere> read_elsewhere(std::string_view line) {
+  const std::string_view whole = line;
+  std::int64_t held = 0;
+  std::int64_t returns = 0;
+  if (cut(line, ' ') != "o" || !read_number(cut(line, ' '), &held) ||
+      !read_number(line, &returns) || 1 < returns)
+    return bad_reply(whole);
+  return Elsewhere{MicroUsd::from_micros(held), returns == 1};
+}
+
+namespace {
+
+// "state ceiling limit since noted" or "spent reserved", into a member.
+bool read_member(char kind, std::string_view text, SharedMember& to) {
+  using State = SharedMember::State;
+  const auto amount = [&](MicroUsd& out) {
+    std::int64_t n = 0;
+    if (!read_number(cut(text, ' '), &n)) return false;
+    out = MicroUsd::from_micros(n);
+    return true;
+  };
+  const auto count = [&](auto& out) {
+    std::int64_t n = 0;
+    if (!read_number(cut(text, ' '), &n)) return false;
+    out = static_cast<std::remove_reference_t<decltype(out)>>(n);
+    return true;
+  };
+  switch (kind) {
+    case 'm': {
+      const std::string_view state = cut(text, ' ');
+      if (state != "a" && state != "w" && state != "l") return false;
+      to.state = state == "a" ? State::kHeard : state == "w" ? State::kUnheard : State::kLeft;
+      return amount(to.ceiling) && amount(to.limit) && count(to.since) && count(to.noted) &&
+             text.empty();
+    }
+    case 'u':
+      return amount(to.spent) && amount(to.reserved) && text.empty();
+    case 's':
+      return count(to.seen_ms) && text.empty();
+    case 'n':
+      to.name = printable(text, 200);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::string>>& fields) {
+  SharedView out;
+  std::map<std::string, SharedMember> members;
+  for (const auto& [field, text] : fields) {
+    std::int64_t n = 0;
+    if (field == "server") continue;
+    if (field == "cap" || field == "change") {
+      if (!read_number(text, &n)) return bad_reply(field + " " + text);
+      if (field == "cap") out.cap = MicroUsd::from_micros(n);
+      if (field == "change") out.change = static_cast<std::uint64_t>(n);
+      continue;
+    }
+    if (field.size() < 3 || field[1] != ':' ||
+        !read_member(field[0], text, members[field.substr(2)]))
+      return bad_reply(field + " " + text);
+  }
+  for (auto& [id, member] : members) {
+    member.id = id;
+    out.members.push_back(std::move(member));
+  }
+  return out;
 }
 
 }  // namespace proctor

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
 #include "common/ledger/ledger.h"
+#include "common/ledger/shared_book.h"
 
 namespace proctor {
 
@@ -34,6 +36,12 @@ Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line);
 
 // "cap spent reserved" of an envelope.
 Result<ScopeBalance> read_balance(std::string_view text);
+
+// "o held returns": the first line of a batch that touched a shared envelope.
+Result<Elsewhere> read_elsewhere(std::string_view line);
+
+// The hash of a shared envelope (shared.lua), sorted by field.  Empty: there is none.
+Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::string>>& fields);
 
 // kCorrupt: Redis answered what our scripts never do.
 Error bad_reply(std::string_view what);

@@ -53,6 +53,7 @@ RedisLedger::RedisLedger(Options options, std::string token)
   head_key_ = prefix + "head";
   scopes_key_ = prefix + "scopes";
   rows_key_ = prefix + "rows";
+  if (!options_.shared.empty()) shared_key_ = "proctor:{shared:" + options_.shared + "}";
 }
 
 Result<RedisLedger> RedisLedger::open(Options options) {
@@ -89,12 +90,16 @@ Status RedisLedger::load_scripts() {
     return ok_status();
   };
   PROCTOR_CHECK_OK(load(kLedgerScript, &ledger_sha_));
+  if (!shared_key_.empty()) PROCTOR_CHECK_OK(load(kSharedScript, &shared_sha_));
   return load(kRebuildScript, &rebuild_sha_);
 }
 
 Result<RedisReply> RedisLedger::run(std::string* sha, std::string_view script,
                                     const std::vector<std::string>& args) {
-  std::vector<std::string_view> words{"EVALSHA", *sha, "3", head_key_, scopes_key_, rows_key_};
+  const bool alone = shared_key_.empty();
+  std::vector<std::string_view> words{"EVALSHA", *sha,        alone ? "3" : "4",
+                                      head_key_, scopes_key_, rows_key_};
+  if (!alone) words.emplace_back(shared_key_);
   words.insert(words.end(), args.begin(), args.end());
   auto reply = connection_->call(words);
   if (reply.ok() || reply.error().code != Errc::kNotFound) return reply;
@@ -285,6 +290,7 @@ Result<std::vector<std::string>> RedisLedger::begin_epoch(Epoch epoch,
     }
     PROCTOR_CHECK_OK(rebuild_step(std::move(args)));
   }
+  if (part_) PROCTOR_CHECK_OK(report_part(epoch, scopes, balances[part_->scope.raw()]));
   PROCTOR_CHECK_OK(rebuild_step(step("open")));
   home_ = connection_->facts().run_id;
   epoch_ = epoch;
@@ -297,11 +303,18 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
   if (batch.empty()) return std::vector<LedgerAnswer>{};
   PROCTOR_CHECK_OK(connect());
   if (home_.empty()) return refusal("GONE").error();
-  PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript,
-                                          {std::to_string(epoch.raw()), token_, packed(batch)}));
+  std::vector<std::string> args{std::to_string(epoch.raw()), token_, packed(batch)};
+  if (part_) {
+    args.push_back(options_.campaign);
+    args.push_back(std::to_string(part_->scope.raw()));
+  }
+  PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript, args));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("not text");
   std::string_view text(reply->str, reply->len);
   PROCTOR_CHECK_OK(refusal(text));
+  if (part_ && text.starts_with("o ")) {
+    PROCTOR_TRY(elsewhere_, read_elsewhere(cut(text, '\n')));
+  }
   std::vector<LedgerAnswer> answers;
   answers.reserve(batch.size());
   for (const LedgerOp& op : batch) {

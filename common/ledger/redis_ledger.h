@@ -40,6 +40,8 @@ class RedisLedger final : public LedgerStore {
     RedisEndpoint endpoint;
     std::string campaign;  // id: keys are "proctor:{id}:head", ":scopes" and ":rows"
     std::chrono::milliseconds timeout{5'000};
+    std::string shared{};  // name of an envelope shared with others; key "proctor:{shared:NAME}"
+    std::string label{};   // of this member, for people
   };
   // kInvalid: a campaign id that is empty, longer than a name or holds a brace or control byte.
   static Result<RedisLedger> open(Options options);
@@ -79,6 +81,16 @@ class RedisLedger final : public LedgerStore {
   };
   Result<Stored> read_all();
 
+  void share(SharedPart part) override { part_ = std::move(part); }
+  Elsewhere elsewhere() const override { return elsewhere_; }
+  Result<SharedView> tend(Epoch epoch, std::uint64_t noted, MicroUsd limit) override;
+  Status leave(Epoch epoch) override;
+  // The shared envelope, for who looks in from outside; without members and cap: Redis has none.
+  Result<SharedView> shared();
+  // A person's word that no campaign but `known` ever spent from it: Redis has it from now on.
+  // kConflict: it has it already.
+  Status found(MicroUsd cap, const std::vector<SharedMember>& known);
+
   // All envelopes at one instant, by scope id.
   Result<std::vector<ScopeBalance>> snapshot() override;
 
@@ -88,6 +100,9 @@ class RedisLedger final : public LedgerStore {
   Result<RedisReply> run(std::string* sha, std::string_view script,
                          const std::vector<std::string>& args);
   Status rebuild_step(std::vector<std::string> args);
+  Result<RedisReply> run_shared(const std::vector<std::string>& args);
+  Status report_part(Epoch epoch, const std::vector<ScopeSpec>& scopes, const ScopeBalance& part);
+  Status shared_refusal(std::string_view answer, MicroUsd cap) const;
   Status refusal(std::string_view answer) const;
   Result<Fields> stored(const std::string& key);
   Result<std::vector<std::string>> differences(const std::vector<ScopeSpec>& scopes,
@@ -97,9 +112,11 @@ class RedisLedger final : public LedgerStore {
   Options options_;
   std::string token_;
   Epoch epoch_;
-  std::string head_key_, scopes_key_, rows_key_;
+  std::string head_key_, scopes_key_, rows_key_, shared_key_;
+  std::optional<SharedPart> part_;
+  Elsewhere elsewhere_;
   std::optional<RedisConnection> connection_;
-  std::string ledger_sha_, rebuild_sha_;
+  std::string ledger_sha_, rebuild_sha_, shared_sha_;
   std::string home_;  // run_id of the server that begin_epoch filled; empty: none
 };
 

@@ -24,7 +24,7 @@ struct Still {
 };
 Result<Still> scheduler_of(const FrozenCampaign& frozen, const RestoredState& state) {
   PROCTOR_TRY(RestoredCore core, restore_core(frozen.campaign, frozen.plan, frozen.removed,
-                                              scheduler_settings(frozen), state));
+                                              scheduler_settings(frozen), state, frozen.id));
   Still out{std::move(core.scheduler), false};
   for (const Command& c : out.scheduler->start(now()))
     out.over = out.over || std::holds_alternative<CampaignEnded>(c);

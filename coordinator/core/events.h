@@ -65,6 +65,10 @@ struct Settled {
 struct Voided {
   std::vector<AskId> ids;
 };
+// Of the envelope shared with other campaigns: what they hold of it now.
+struct ElsewhereHeld {
+  Elsewhere held;
+};
 struct TimerFired {};
 struct DrainAsked {};   // start nothing more
 struct CancelAsked {};  // start nothing more and stop what runs
@@ -75,7 +79,7 @@ struct OperatorAsked {
 };
 using Event = std::variant<WorkerSynced, WorkerLeft, WorkerDisconnected, ProgressReceived,
                            EvidenceHeard, ResultReceived, Persisted, Reserved, Settled, Voided,
-                           TimerFired, DrainAsked, CancelAsked, OperatorAsked>;
+                           ElsewhereHeld, TimerFired, DrainAsked, CancelAsked, OperatorAsked>;
 
 // ---- commands
 // Write, in this order, and answer Persisted{seq} once it is durable.

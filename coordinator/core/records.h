@@ -96,6 +96,9 @@ inline constexpr const char* kNoteFault = "fault";
 inline constexpr std::array<const char*, 6> kSchedulerNotes{
     kNoteOperator,        kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased,
     kNoteWorkerRecovered, kNoteFault};
+// Of an envelope shared with other campaigns: what this journal knows of its members
+// (shared_note.h).
+inline constexpr const char* kNoteShared = "shared_envelope";
 
 // ---- facts about one attempt, in the order in which they usually happen
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq
@@ -261,6 +264,7 @@ struct RestoredState {
   std::vector<BudgetAlert> alerts;        // in the order in which they fired
   std::vector<RunDominates> dominant;     // likewise
   std::vector<Note> standing;             // the scheduler's own notes, likewise
+  std::vector<Note> shared;               // kNoteShared, likewise
   Epoch last_epoch;                       // 0: none yet
   std::vector<RestoredAttempt> attempts;  // by run, then attempt
   std::vector<ParkedRun> parked;          // by run

@@ -38,6 +38,7 @@ struct PlanView {
   // By method; scope 0 (or nothing) where a method has no envelope of its own.
   std::vector<ScopeId> method_scopes;
   std::vector<ScopeSpec> scopes;  // scopes[0] is the campaign's own
+  std::optional<ScopeId> shared;  // the one that other campaigns use too, around all runs
   // The images that tasks run in, as workers' features name them; a task's `needs` has their bits.
   std::vector<std::string> images;
   // What runs need of a host, as workers' features name what they lack; likewise.
@@ -57,6 +58,7 @@ struct PlanView {
     const Run& r = runs[run.raw()];
     const Task& task = tasks[r.task];
     visit(ScopeId(0));
+    if (shared) visit(*shared);
     visit(stage_scopes[r.stage]);
     visit(task.scope);
     if (r.method < method_scopes.size() && method_scopes[r.method] != ScopeId(0))
@@ -70,7 +72,7 @@ struct PlanView {
   }
   // Every run that comes after this one, in its stage, needs this envelope too.
   bool holds_all(ScopeId scope, RunId run) const {
-    return scope == ScopeId(0) || scope == stage_scopes[runs[run.raw()].stage];
+    return scope == ScopeId(0) || scope == shared || scope == stage_scopes[runs[run.raw()].stage];
   }
   bool follows_global(ScopeId scope) const {
     return scope.raw() < follows.size() && follows[scope.raw()];

@@ -221,6 +221,7 @@ class Scheduler {
   void handle(const Reserved& e);
   void handle(const Settled& e);
   void handle(const Voided& e);
+  void handle(const ElsewhereHeld& e);
   void handle(const TimerFired& e);
   void handle(const DrainAsked& e);
   void handle(const CancelAsked& e);

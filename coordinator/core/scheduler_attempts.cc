@@ -79,13 +79,14 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
     balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
     money_back(s);
   }
-  const ScopeBalance& b = balances_[answer.short_scope.raw()];
+  ScopeBalance& b = balances_[answer.short_scope.raw()];
+  b.elsewhere.may_return = b.elsewhere.may_return || answer.later;  // until that is heard of
   denied_[run] = {a.id, a.seq};
   if (phases_[run.raw()] != RunPhase::kActive) {
     // Cancelled meanwhile.
   } else if (a.caps != caps_ || is_shut(run)) {
     queue_or_shut(run);  // an answer from before the last raise, or money is not what it waits for
-  } else if (b.reserved == MicroUsd::zero()) {
+  } else if (b.reserved == MicroUsd::zero() && !b.elsewhere.may_return) {
     known_short_[answer.short_scope] = {b.spent, a.ask};
     phases_[run.raw()] = RunPhase::kParked;
     ++parked_;

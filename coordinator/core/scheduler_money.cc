@@ -34,7 +34,7 @@ RunQueue::Answer Scheduler::judge(RunId run) const {
         b.free() < task.ask || (refused != refused_.end() && refused->second <= task.ask);
     // Short, but some of it may come back: wait.  Short with nothing out: ask, and let the ledger
     // say so.
-    if (is_short && MicroUsd::zero() < b.reserved)
+    if (is_short && (MicroUsd::zero() < b.reserved || b.elsewhere.may_return))
       return {RunQueue::Verdict::kWaitForScope, scope, 0};
   }
   return {RunQueue::Verdict::kTake, {}, 0};
@@ -49,7 +49,7 @@ bool Scheduler::park_if_known_short(RunId run) {
     if (known == known_short_.end()) continue;
     const ScopeBalance& b = balances_[scope.raw()];
     if (b.spent != known->second.first || ask < known->second.second) continue;
-    if (b.reserved != MicroUsd::zero()) continue;
+    if (b.reserved != MicroUsd::zero() || b.elsewhere.may_return) continue;
     phases_[run.raw()] = RunPhase::kParked;
     ++parked_;
     parked_rows_.erase(run);  // it is of this life now
@@ -62,6 +62,13 @@ bool Scheduler::park_if_known_short(RunId run) {
 void Scheduler::money_back(ScopeId scope) {
   refused_.erase(scope);
   queue_.wake_scope(scope);
+}
+
+void Scheduler::handle(const ElsewhereHeld& e) {
+  if (!plan_.shared) return;
+  balances_[plan_.shared->raw()].elsewhere = e.held;
+  known_short_.erase(*plan_.shared);
+  money_back(*plan_.shared);
 }
 
 void Scheduler::handle(const Settled& e) {

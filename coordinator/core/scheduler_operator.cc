@@ -305,7 +305,8 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
     return {Verdict::kRefused, "the cap of " + scope.name + " is " + format_usd(scope.cap) + unit +
                                    ": it can only be raised, to " + format_usd(kLedgerMax) +
                                    " at most"};
-  if (const ScopeSpec& global = plan_.scopes[0]; act.scope != ScopeId(0) && global.cap < act.to)
+  if (const ScopeSpec& global = plan_.scopes[0];
+      act.scope != ScopeId(0) && act.scope != plan_.shared && global.cap < act.to)
     return {Verdict::kRefused, "the envelope around " + scope.name + ", global, holds only " +
                                    format_usd(global.cap) + unit + "; raise that first"};
   std::vector<ScopeId> raised;
@@ -344,6 +345,10 @@ OperatorAnswer Scheduler::review(const OperatorAct& act) {
     return {Verdict::kRefused,
             "the run has not ended: there is nothing to review yet (proctor explain says where it "
             "is)"};
+  if (plan_.shared)
+    return {Verdict::kRefused, "this campaign shares " + plan_.scopes[plan_.shared->raw()].name +
+                                   " with others: only runs are charged to it, so a review cannot "
+                                   "be booked here"};
   const Result<std::uint64_t> price = human_minute_price(settings_.cost_model);
   if (!price.ok()) return {Verdict::kRefused, price.error().detail + ", so a review has no price"};
   if (act.milli_minutes == 0 || kReviewMilliMinutesMax < act.milli_minutes)

@@ -263,11 +263,10 @@ Status load_reviews(sqlite::Database& db, RestoredState& state) {
                                    " reviews are there, but meta says otherwise: some are missing"};
 }
 
-// What the scheduler noted for its next life.
+// What the scheduler noted for its next life, and what is known of a shared envelope.
 Status load_standing(sqlite::Database& db, RestoredState& state) {
-  std::string kinds;
-  for (const char* kind : kSchedulerNotes)
-    kinds += (kinds.empty() ? "'" : ", '") + std::string(kind) + "'";
+  std::string kinds = "'" + std::string(kNoteShared) + "'";
+  for (const char* kind : kSchedulerNotes) kinds += ", '" + std::string(kind) + "'";
   const std::string sql =
       "SELECT seq, at_ms, kind, run, attempt, detail FROM notes WHERE kind IN (" + kinds +
       ") ORDER BY seq";
@@ -276,7 +275,7 @@ Status load_standing(sqlite::Database& db, RestoredState& state) {
     Note note{r.time(1), std::string(row.text(2)), {}, {}, std::string(row.text(5))};
     if (!row.is_null(3)) note.run = RunId(r.u32(3));
     if (!row.is_null(4)) note.attempt = AttemptNo(r.u32(4));
-    state.standing.push_back(std::move(note));
+    (note.kind == kNoteShared ? state.shared : state.standing).push_back(std::move(note));
     return r.finish();
   });
 }

@@ -115,8 +115,9 @@ Result<RestoredState> Coordinator::load_journal() {
 
 // The scheduler and the ledger as the journal has them.
 Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
-  PROCTOR_TRY(RestoredCore restored, restore_core(*options_.definition, *options_.plan,
-                                                  options_.removed, options_.scheduler, state));
+  PROCTOR_TRY(RestoredCore restored,
+              restore_core(*options_.definition, *options_.plan, options_.removed,
+                           options_.scheduler, state, options_.campaign));
   epoch_ = restored.ledger.epoch;
   ledger = std::move(restored.ledger);
   core_ = std::move(restored.scheduler);
@@ -154,6 +155,17 @@ Status Coordinator::start_ledger(LedgerStart start) {
   };
   callbacks.failed = [this](Error e) {
     boost::asio::post(io_, [this, e = std::move(e)] { fail("ledger: " + e.detail); });
+  };
+  shares_ = start.shared.has_value();
+  callbacks.differs = [this](const std::string& what) {
+    boost::asio::post(io_, [this, what] { on_ledger_differs(what); });
+  };
+  callbacks.elsewhere = [this](Elsewhere held) {
+    boost::asio::post(io_, [this, held] { feed(ElsewhereHeld{held}); });
+  };
+  callbacks.note = [this](LedgerThread::ToNote what) {
+    boost::asio::post(io_,
+                      [this, moved = std::move(what)]() mutable { note_shared(std::move(moved)); });
   };
   PROCTOR_TRY(ledger_,
               LedgerThread::start(options_.ledger, std::move(start), std::move(callbacks)));
@@ -231,6 +243,7 @@ Coordinator::Outcome Coordinator::run() {
     feed(EvidenceHeard{worker, attempt});
   tick();
   io_.run();
+  leave_shared();
   files_.reset();
   if (outcome_ && outcome_->end == End::kComplete) {  // pieces that were sent twice
     if (const Status cleared = archives_.clear(); !cleared.ok()) log::warn(cleared.error().detail);
@@ -265,6 +278,7 @@ void Coordinator::feed(const Event& e) {
 }
 
 void Coordinator::perform(const Persist& c) {
+  written_ = c.seq;
   steps_.asked(c.seq, c.writes.size());
   journal_->append(c.writes, [this, seq = c.seq](Status s) {
     if (!s.ok()) {
@@ -283,6 +297,10 @@ void Coordinator::post_durable() {
 void Coordinator::on_durable() {
   durable_posted_ = false;
   const std::uint64_t durable = durable_;
+  while (!held_voids_.empty() && held_voids_.front().first <= durable) {
+    ledger_->submit(std::move(held_voids_.front().second));
+    held_voids_.pop_front();
+  }
   if (const auto seq = steps_.next(durable)) feed(Persisted{*seq});
   if (steps_.has_more(durable)) post_durable();  // after whoever else waits for the loop
 }
@@ -297,8 +315,13 @@ void Coordinator::perform(const Reserve& c) {
 void Coordinator::perform(const Settle& c) {
   ledger_->submit(as_ops(c.ops));
 }
+// What is given back may be another campaign's a moment later: the journal knows it first.  Of an
+// envelope that is only ours the journal's order says the same.
 void Coordinator::perform(const VoidReservations& c) {
-  ledger_->submit(as_ops(c.ops));
+  if (shares_ && durable_ < written_)
+    held_voids_.emplace_back(written_, as_ops(c.ops));
+  else
+    ledger_->submit(as_ops(c.ops));
 }
 void Coordinator::perform(const Forget& c) {
   std::vector<LedgerOp> ops;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 #include <zmq.hpp>
 
@@ -148,6 +149,9 @@ class Coordinator {
   void post_durable();
   void on_ledger(std::vector<LedgerThread::Answered> answers);
   void hear_ledger();
+  void on_ledger_differs(const std::string& what);
+  void note_shared(LedgerThread::ToNote what);
+  void leave_shared();
   void fail(const std::string& why);
   void say_goodbye();
   wire::SyncReply greeting() const;  // who we are, and nothing else
@@ -168,6 +172,7 @@ class Coordinator {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Scheduler> core_;
   std::unique_ptr<LedgerThread> ledger_;
+  bool shares_ = false;  // an envelope, with other campaigns
   ArchiveStore archives_;
   std::vector<std::pair<WorkerId, AttemptId>> heard_before_;
   std::unique_ptr<TaskLanes> files_;  // by run, but for what has none
@@ -197,6 +202,9 @@ class Coordinator {
   std::atomic<bool> durable_posted_{false};
   DurableSteps steps_;
   std::deque<LedgerThread::Answered> ledger_said_;
+  std::uint64_t written_ = 0;  // the last that was given to the journal
+  // Of a campaign that shares an envelope: voids, until what they follow is durable.
+  std::deque<std::pair<std::uint64_t, std::vector<LedgerOp>>> held_voids_;
   unsigned stops_ = 0;
   std::uint64_t ticks_ = 0;
   std::optional<Outcome> outcome_;

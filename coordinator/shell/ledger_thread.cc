@@ -1,5 +1,7 @@
 #include "coordinator/shell/ledger_thread.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/base/log.h"
@@ -7,26 +9,79 @@
 
 namespace proctor {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstPause(50);
+constexpr std::chrono::milliseconds kTend(250);
+// A start does not give up an envelope that a living member is about to bring back.
+constexpr int kPatience = 12;
+constexpr std::chrono::milliseconds kGoodbye(2'000);
+
+std::string text_of(const LedgerAnswer& answer) {
+  return std::visit(
+      Overload{[](const ReserveAnswer& a) -> std::string {
+                 if (a.kind == ReserveAnswer::Kind::kGranted) return "granted";
+                 return fmt::format("denied, envelope {} is short by {}{}", a.short_scope.raw(),
+                                    format_usd_exact(a.short_by), a.later ? " for now" : "");
+               },
+               [](const SettleAnswer& a) {
+                 return fmt::format("charged {}, {} above the ask", format_usd_exact(a.charged),
+                                    format_usd_exact(a.overrun));
+               },
+               [](const Unit&) -> std::string { return "done"; },
+               [](const Error& e) { return e.detail; }},
+      answer);
+}
+
+// The same but for whether it was asked before.
+bool same(const LedgerAnswer& one, const LedgerAnswer& other) {
+  if (one.index() != other.index()) return false;
+  if (const auto* e = std::get_if<Error>(&one)) return e->code == std::get<Error>(other).code;
+  const auto plain = [](LedgerAnswer a) {
+    if (auto* r = std::get_if<ReserveAnswer>(&a)) r->replayed = false;
+    if (auto* s = std::get_if<SettleAnswer>(&a)) s->replayed = false;
+    return a;
+  };
+  const LedgerAnswer a = plain(one);
+  const LedgerAnswer b = plain(other);
+  if (const auto* r = std::get_if<ReserveAnswer>(&a)) return *r == std::get<ReserveAnswer>(b);
+  if (const auto* s = std::get_if<SettleAnswer>(&a)) return *s == std::get<SettleAnswer>(b);
+  return true;
+}
+
+bool is_granted(const LedgerAnswer& answer) {
+  const auto* a = std::get_if<ReserveAnswer>(&answer);
+  return a != nullptr && a->kind == ReserveAnswer::Kind::kGranted;
+}
+
+const AskId& id_of(const LedgerOp& op) {
+  return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
+}
+
 }  // namespace
 
-LedgerThread::LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start,
-                           Callbacks callbacks)
+LedgerThread::LedgerThread(std::shared_ptr<LedgerStore> store, Epoch epoch, Ledger rules,
+                           std::optional<LedgerStart::Shared> shared, Callbacks callbacks)
     : store_(std::move(store)),
-      epoch_(start.epoch),
-      scopes_(std::move(start.scopes)),
-      spent_(std::move(start.spent)),
-      callbacks_(std::move(callbacks)) {
-  for (ReserveOp& op : start.pending) pending_.emplace(op.id, std::move(op));
-}
+      epoch_(epoch),
+      rules_(std::move(rules)),
+      callbacks_(std::move(callbacks)),
+      shared_(std::move(shared)) {}
 
 Result<std::unique_ptr<LedgerThread>> LedgerThread::start(std::shared_ptr<LedgerStore> store,
                                                           LedgerStart start, Callbacks callbacks) {
-  std::unique_ptr<LedgerThread> out(
-      new LedgerThread(std::move(store), std::move(start), std::move(callbacks)));
+  PROCTOR_TRY(Ledger rules, Ledger::restored(std::move(start.scopes), start.pending, start.spent));
+  std::unique_ptr<LedgerThread> out(new LedgerThread(std::move(store), start.epoch,
+                                                     std::move(rules), std::move(start.shared),
+                                                     std::move(callbacks)));
   PROCTOR_CHECK_OK(out->store_->connect());
   log::info(out->store_->describe());
-  const Status taken = out->rebuild();
+  Status taken = out->rebuild(false, true);
+  for (int i = 0; i < kPatience && out->shared_ && !taken.ok(); ++i) {
+    if (taken.error().code != Errc::kNotFound) break;
+    std::this_thread::sleep_for(kTend);
+    taken = out->rebuild(false, true);
+  }
   out->taken_ = taken.ok();
   if (!taken.ok() && taken.error().code != Errc::kUnavailable) return taken.error();
   out->thread_ = std::thread([raw = out.get()] { raw->run(); });
@@ -50,33 +105,62 @@ void LedgerThread::submit(std::vector<LedgerOp> ops) {
   wake_.notify_one();
 }
 
-Status LedgerThread::rebuild(bool own) {
-  std::vector<ReserveOp> pending;
-  for (const auto& [id, op] : pending_) pending.push_back(op);
-  PROCTOR_TRY(const auto differences, store_->begin_epoch(epoch_, scopes_, pending, spent_));
+void LedgerThread::raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.emplace_back(Order(Change{std::move(scopes), std::move(reviewed)}));
+  }
+  wake_.notify_one();
+}
+
+void LedgerThread::noted(ToNote what) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.emplace_back(Order(std::move(what)));
+  }
+  wake_.notify_one();
+}
+
+void LedgerThread::leave() {
+  auto done = std::make_shared<std::promise<void>>();
+  const std::future<void> told = done->get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.emplace_back(Order(Leave{std::move(done)}));
+  }
+  wake_.notify_one();
+  told.wait_for(kGoodbye);
+}
+
+Status LedgerThread::rebuild(bool own, bool first) {
+  if (shared_) {
+    std::vector<SharedMember> known;
+    for (const auto& [id, member] : shared_->book.known()) known.push_back(member);
+    known_up_to_ = 0;  // changes are counted from nothing where the envelope is new
+    store_->share({shared_->scope, shared_->book.limit(), std::move(known), first});
+  }
+  PROCTOR_TRY(const auto differences,
+              store_->begin_epoch(epoch_, rules_.scopes(), rules_.pending(), rules_.spent()));
   // What an interrupted life left unsaid, or somebody's hand: told, the journal's numbers stand.
   if (!own)
     for (const std::string& line : differences) log::warn("ledger: " + line);
   return ok_status();
 }
 
-void LedgerThread::raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.emplace_back(Change{std::move(scopes), std::move(reviewed)});
-  }
-  wake_.notify_one();
-}
-
-// Operations up to the next change; or that change.  Neither: stopping.
+// Operations up to the next order; or that order; or nothing, when it is time to tend.
 LedgerThread::Work LedgerThread::take() {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  const auto ready = [this] { return stopping_ || !queue_.empty(); };
+  if (shared_ && !left_)
+    wake_.wait_until(lock, tend_at_, ready);
+  else
+    wake_.wait(lock, ready);
   Work work;
+  work.stop = stopping_;
   while (!stopping_ && !queue_.empty() && work.ops.size() < kLedgerBatch) {
-    if (auto* change = std::get_if<Change>(&queue_.front())) {
+    if (auto* order = std::get_if<Order>(&queue_.front())) {
       if (!work.ops.empty()) break;
-      work.change = std::move(*change);
+      work.order = std::move(*order);
       queue_.pop_front();
       break;
     }
@@ -90,18 +174,44 @@ void LedgerThread::run() {
   if (!taken_ && !take_over(Change{})) return;
   for (;;) {
     Work work = take();
-    const bool more =
-        work.change ? take_over(*std::move(work.change)) : !work.ops.empty() && apply(work.ops);
-    if (!more) return;
+    if (work.stop) return;
+    if (work.order && !obey(*std::move(work.order))) return;
+    if (!work.ops.empty() && !apply(work.ops)) return;
+    if (shared_ && !left_ && tend_at_ <= Clock::now() && !tend()) return;
   }
+}
+
+bool LedgerThread::obey(Order order) {
+  return std::visit(Overload{[&](const Change& change) { return take_over(change); },
+                             [&](const ToNote& what) {
+                               noting_ = false;
+                               shared_->book.note(what.members);
+                               if (what.limit) shared_->book.enter(*what.limit);
+                               tend_at_ = Clock::now();
+                               return true;
+                             },
+                             [&](const Leave& leave) {
+                               // Redis away: the others count it as what they know of it.
+                               const Status left = store_->leave(epoch_);
+                               if (!left.ok()) log::warn("ledger: " + left.error().detail);
+                               left_ = true;
+                               leave.done->set_value();
+                               return true;
+                             }},
+                    order);
 }
 
 // The same as after a Redis that came back empty, with other caps or more spent: what was answered
 // stays so.
-bool LedgerThread::take_over(Change change) {
-  if (!change.scopes.empty()) scopes_ = std::move(change.scopes);
-  for (std::size_t s = 0; s < change.reviewed.size(); ++s)
-    spent_[s] = spent_[s] + change.reviewed[s];
+bool LedgerThread::take_over(const Change& change) {
+  for (std::uint32_t s = 0; s < change.scopes.size(); ++s)
+    rules_.raise(ScopeId(s), change.scopes[s].cap);
+  for (std::uint32_t s = 0; s < change.reviewed.size(); ++s) {
+    if (Status booked = rules_.book(ScopeId(s), change.reviewed[s]); !booked.ok()) {
+      callbacks_.failed(std::move(booked).error());
+      return false;
+    }
+  }
   std::chrono::milliseconds backoff = kFirstPause;
   for (;;) {
     const Status rebuilt = rebuild(true);
@@ -136,18 +246,17 @@ bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
     Result<std::vector<LedgerAnswer>> answers = store_->apply(epoch_, batch);
     if (answers.ok()) {
       if (std::exchange(away_, false)) callbacks_.back();
+      if (shared_) rules_.set_elsewhere(shared_->scope, store_->elsewhere());
       std::vector<Answered> out;
       out.reserve(batch.size());
-      for (std::size_t i = 0; i < batch.size(); ++i) {
-        remember(batch[i], (*answers)[i]);
-        out.push_back({batch[i], std::move((*answers)[i])});
-      }
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        out.push_back({batch[i], judged(batch[i], (*answers)[i])});
       callbacks_.answered(std::move(out));
-      return true;
+      return !std::exchange(differs_, false) || take_over(Change{});
     }
     Error error = std::move(answers).error();
     if (error.code == Errc::kNotFound) {  // it restarted or was emptied
-      Status rebuilt = rebuild();
+      Status rebuilt = rebuild(false);
       if (rebuilt.ok()) continue;
       error = std::move(rebuilt).error();
     }
@@ -155,27 +264,68 @@ bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
   }
 }
 
-void LedgerThread::remember(const LedgerOp& op, const LedgerAnswer& answer) {
-  std::visit(Overload{
-                 [&](const ReserveOp& r) {
-                   const auto* a = std::get_if<ReserveAnswer>(&answer);
-                   if (a != nullptr && a->kind == ReserveAnswer::Kind::kGranted)
-                     pending_.emplace(r.id, r);
-                 },
-                 [&](const SettleOp& s) {
-                   const auto it = pending_.find(s.id);
-                   const auto* a = std::get_if<SettleAnswer>(&answer);
-                   if (it == pending_.end() || a == nullptr) return;
-                   for (const ScopeId scope : it->second.scopes)
-                     spent_[scope.raw()] = spent_[scope.raw()] + a->charged;
-                   pending_.erase(it);
-                 },
-                 [&](const VoidOp& v) {
-                   if (std::holds_alternative<Unit>(answer)) pending_.erase(v.id);
-                 },
-                 [](const ForgetOp&) {},
-             },
-             op);
+LedgerAnswer LedgerThread::judged(const LedgerOp& op, const LedgerAnswer& told) {
+  const auto* reserve = std::get_if<ReserveOp>(&op);
+  const auto* stored = std::get_if<ReserveAnswer>(&told);
+  // It was answered before the connection was lost: what others held then may be different now.
+  if (reserve != nullptr && stored != nullptr && stored->replayed && !rules_.knows(reserve->id)) {
+    const auto adopted = rules_.adopt(*reserve, *stored);
+    if (adopted.ok()) return told;
+  }
+  const bool is_later = stored != nullptr && stored->later;
+  if (is_later) told_.reset();  // whoever waits for it is told again, even of the same
+  LedgerAnswer mine = rules_.apply(op);
+  if (same(mine, told)) return told;
+  differs_ = true;
+  callbacks_.differs(fmt::format("ask {}: the store answered \"{}\", the rules say \"{}\"",
+                                 to_string(id_of(op)), text_of(told), text_of(mine)));
+  if (reserve == nullptr) return mine;
+  // Nothing starts on an answer in doubt, and the run waits instead of being parked.
+  if (is_granted(mine)) {
+    (void)rules_.cancel({reserve->id});
+    rules_.forget(reserve->id);
+  }
+  return ReserveAnswer{ReserveAnswer::Kind::kDenied, reserve->scopes.front(), reserve->ask, false,
+                       true};
+}
+
+// ---------------------------------------------------------------- a shared envelope
+
+bool LedgerThread::tend() {
+  tend_at_ = Clock::now() + kTend;
+  const Result<SharedView> view = store_->tend(epoch_, known_up_to_, shared_->book.limit());
+  if (!view.ok()) {
+    if (view.error().code == Errc::kNotFound) return take_over(Change{});
+    std::chrono::milliseconds backoff = kFirstPause;
+    return wait_out(view.error(), backoff);
+  }
+  if (std::exchange(away_, false)) callbacks_.back();
+  tell_elsewhere(*view);
+  if (noting_) return true;
+  SharedBook& book = shared_->book;
+  if (std::vector<SharedMember> news = book.news(*view); !news.empty()) {
+    noting_ = true;
+    callbacks_.note({std::move(news), std::nullopt});
+  } else if (known_up_to_ < view->change) {
+    known_up_to_ = view->change;
+    tend_at_ = Clock::now();  // others may wait for this
+  } else if (book.may_enter(*view)) {
+    noting_ = true;
+    callbacks_.note({{}, view->find(book.self())->ceiling});
+  }
+  return true;
+}
+
+// As the script counts it: what is above its own limit is not its own either.
+void LedgerThread::tell_elsewhere(const SharedView& view) {
+  Elsewhere now = view.elsewhere_of(shared_->book.self());
+  const MicroUsd cap = rules_.balance(shared_->scope).cap;
+  const MicroUsd limit = std::min(cap, shared_->book.limit());
+  const SharedMember* me = view.find(shared_->book.self());
+  if (now.held < cap - limit) now = {cap - limit, me != nullptr && limit < me->ceiling};
+  if (told_ == now) return;
+  told_ = now;
+  callbacks_.elsewhere(now);
 }
 
 }  // namespace proctor

@@ -4,10 +4,17 @@
 // one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
 // its id); a Redis that came back empty is rebuilt from what it had answered before.
 // Nothing new is admitted meanwhile, because the scheduler waits for answers.
+//
+// It keeps the rules themselves (ledger.h) beside the store: what a rebuild restores is theirs, and
+// each answer of the store is held against theirs.  One that differs is told (`differs`), and what
+// starts nothing counts.
+//
+// Of a campaign that shares an envelope it also tells the others that it is here, several times a
+// second, and sees to it that this journal knows them (shared_book.h).
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +32,11 @@ struct LedgerStart {
   std::vector<ScopeSpec> scopes;
   std::vector<ReserveOp> pending;  // of the journal
   std::vector<MicroUsd> spent;     // by scope
+  struct Shared {
+    ScopeId scope;
+    SharedBook book;
+  };
+  std::optional<Shared> shared{};
 };
 
 class LedgerThread {
@@ -33,11 +45,19 @@ class LedgerThread {
     LedgerOp op;
     LedgerAnswer answer;
   };
+  // To be written to the journal, and then handed to noted().
+  struct ToNote {
+    std::vector<SharedMember> members;  // what of others it has to know
+    std::optional<MicroUsd> limit;      // or how much of the shared envelope is its own to use
+  };
   struct Callbacks {  // all run on the ledger's thread
     std::function<void(std::vector<Answered>)> answered;
     std::function<void(const std::string& why)> away;  // told once per absence
     std::function<void()> back;
     std::function<void(Error)> failed;  // for good: fenced by a newer coordinator, wrong settings
+    std::function<void(const std::string& what)> differs;  // the store's answer and the rules'
+    std::function<void(Elsewhere)> elsewhere;              // what others hold has changed
+    std::function<void(ToNote)> note;
   };
 
   // Takes the campaign under its epoch before it returns; where Redis answers and takes no writes
@@ -49,41 +69,62 @@ class LedgerThread {
   // What holds for everything submitted after this, in the journal already: caps, none lower
   // (empty: as they are), and what reviews took of each envelope (empty: nothing).
   void raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed);
+  // It is durable.
+  void noted(ToNote what);
+  // The journal says already that this campaign has left the envelope it shared.  Waits until Redis
+  // knows, or a short while.
+  void leave();
 
  private:
-  LedgerThread(std::shared_ptr<LedgerStore> store, LedgerStart start, Callbacks callbacks);
+  LedgerThread(std::shared_ptr<LedgerStore> store, Epoch epoch, Ledger rules,
+               std::optional<LedgerStart::Shared> shared, Callbacks callbacks);
   struct Change {
     std::vector<ScopeSpec> scopes;
     std::vector<MicroUsd> reviewed;
   };
-  struct Work {  // operations, or a change
+  struct Leave {
+    std::shared_ptr<std::promise<void>> done;
+  };
+  using Order = std::variant<Change, ToNote, Leave>;
+  struct Work {  // operations, or an order, or neither: it is time to tend
     std::vector<LedgerOp> ops;
-    std::optional<Change> change;
+    std::optional<Order> order;
+    bool stop = false;
   };
   void run();
   Work take();
+  bool obey(Order order);
   // Until it is answered, or false when stopping or failed for good.
   bool apply(const std::vector<LedgerOp>& batch);
-  bool take_over(Change change);
+  bool take_over(const Change& change);
+  bool tend();
   // Told and waited for; false: it failed for good, or this is stopping.
   bool wait_out(Error error, std::chrono::milliseconds& backoff);
-  void remember(const LedgerOp& op, const LedgerAnswer& answer);
+  // The store's answer, once the rules have said the same; theirs, or a denial, if they did not.
+  LedgerAnswer judged(const LedgerOp& op, const LedgerAnswer& told);
+  void tell_elsewhere(const SharedView& view);
   // `own`: what differs is our own change.
-  Status rebuild(bool own = false);
+  Status rebuild(bool own, bool first = false);
   bool pause(std::chrono::milliseconds how_long);
 
   const std::shared_ptr<LedgerStore> store_;
   const Epoch epoch_;
-  std::vector<ScopeSpec> scopes_;
-  std::map<AskId, ReserveOp> pending_;  // as it last answered: what a rebuild restores
-  std::vector<MicroUsd> spent_;
+  Ledger rules_;
   Callbacks callbacks_;
   bool away_ = false;
-  bool taken_ = false;  // the campaign, under this epoch
+  bool taken_ = false;    // the campaign, under this epoch
+  bool differs_ = false;  // in the batch at hand
+
+  std::optional<LedgerStart::Shared> shared_;
+  std::uint64_t known_up_to_ = 0;  // the change of the members that the journal knows
+  bool noting_ = false;            // what it should know is on its way there
+  std::optional<Elsewhere> told_;
+  bool left_ = false;
+  std::chrono::steady_clock::time_point tend_at_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::variant<LedgerOp, Change>> queue_;
+  std::deque<std::variant<LedgerOp, Order>> queue_;
   bool stopping_ = false;
   std::thread thread_;  // last
 };

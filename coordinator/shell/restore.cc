@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "coordinator/core/shared_note.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor {
@@ -21,14 +22,20 @@ void restore_ledger(const Scheduler& scheduler, const RestoredState& state, Ledg
 
 Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
                                   const std::vector<RunId>& removed,
-                                  const SchedulerSettings& settings, const RestoredState& state) {
+                                  const SchedulerSettings& settings, const RestoredState& state,
+                                  const std::string& self) {
   RestoredCore out;
   out.ledger.epoch = Epoch(state.last_epoch.raw() + 1);
   PlanView view = make_plan_view(campaign, plan);
   PROCTOR_CHECK_OK(apply_raises(view, state.raises));
+  const std::optional<ScopeId> shared = view.shared;
   out.scheduler = std::make_unique<Scheduler>(std::move(view), settings, out.ledger.epoch);
   PROCTOR_CHECK_OK(out.scheduler->restore(state));
   restore_ledger(*out.scheduler, state, out.ledger);
+  if (shared) {
+    PROCTOR_TRY(SharedBook book, shared_book_of(self, state.shared));
+    out.ledger.shared.emplace(LedgerStart::Shared{*shared, std::move(book)});
+  }
   for (const RunId run : removed) out.scheduler->restore_removed(run);
   return out;
 }

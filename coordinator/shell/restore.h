@@ -2,6 +2,7 @@
 // A scheduler as the journal left it: for the coordinator that goes on, and for commands that
 // decide or explain while none runs.  Pure but for the allocation.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/contract/campaign.h"
@@ -16,9 +17,10 @@ struct RestoredCore {
   LedgerStart ledger;
 };
 // Of the life after the last one in `state`.  `removed`: runs of tasks taken out after the freeze
-// (R173).  kCorrupt: the journal does not fit the plan.
+// (R173); `self`: the campaign's id.  kCorrupt: the journal does not fit the plan.
 Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
                                   const std::vector<RunId>& removed,
-                                  const SchedulerSettings& settings, const RestoredState& state);
+                                  const SchedulerSettings& settings, const RestoredState& state,
+                                  const std::string& self);
 
 }  // namespace proctor

@@ -5,6 +5,8 @@ L = "common/ledger/ledger.lua"
 B = "common/ledger/rebuild.lua"
 R = "common/ledger/redis_ledger.cc"
 J = "common/ledger/journal_ledger.cc"
+K = "common/ledger/shared_book.cc"
+S = "common/ledger/shared.lua"
 
 MUTANTS = [
     # ---- the rules
@@ -12,9 +14,9 @@ MUTANTS = [
      "      if (scope != op.scopes.back()) reserved = reserved + op.ask;"),
     ("rules: settle forgets a scope", C, "      b.spent = b.spent + charged;",
      "      if (scope != row.scopes.back()) b.spent = b.spent + charged;"),
-    ("rules: an ask that just fits is denied", C, "if (op.ask <= free) continue;", "if (op.ask < free) continue;"),
-    ("rules: only the outermost scope is judged", C, "if (op.ask <= free) continue;",
-     "if (op.ask <= free || scope != op.scopes.front()) continue;"),
+    ("rules: an ask that just fits is denied", C, "if (op.ask <= b.free()) continue;", "if (op.ask < b.free()) continue;"),
+    ("rules: only the outermost scope is judged", C, "if (op.ask <= b.free()) continue;",
+     "if (op.ask <= b.free() || scope != op.scopes.front()) continue;"),
     ("rules: charges above the ask", C, "std::min(op.actual, row.ask)", "op.actual"),
     ("rules: a repeated settlement charges again", C, "if (!replayed) {", "{"),
     ("rules: settles with another amount", C, "replayed && row.actual != op.actual", "false"),
@@ -34,6 +36,15 @@ MUTANTS = [
     ("script: another coordinator of the same epoch is accepted", L,
      "if mine < stored or (mine == stored and head[2] ~= ARGV[2]) then", "if mine < stored then"),
     ("script: answers while it is rebuilt", L, "if mine > stored or head[3] ~= 'open' then", "if mine > stored then"),
+    ("shared: others are not counted by the script", L, "if s == shared then free = math.max(0, free - s[8]) end", ""),
+    ("shared: a limit is not kept", L, "if held < s[1] - limit then", "if false then"),
+    ("shared: who is not heard of counts as nothing", L, "held, returns = held + ceiling, true", "returns = true"),
+    ("shared: nobody waits for those who are not heard of", K,
+     "    if (m.state == SharedMember::State::kUnheard) return false;\n", ""),
+    ("shared: nobody waits until others know", K, "return !counts || me->since <= m.noted;", "return true;"),
+    ("shared: anybody brings an envelope back", S, "if limit == 0 then return 'EMPTY' end", ""),
+    ("shared: a copy of another server is believed", S, "if held[1] ~= server then", "if not held[1] then"),
+    ("shared: a member brings back only itself", S, "if limit > 0 then add_others(14, id) end", ""),
     ("script: an ask that just fits is denied", L, "if free < ask then", "if free <= ask then"),
     ("script: reserve forgets a scope", L, "    s[3] = s[3] + ask\n", "    if i < #list then s[3] = s[3] + ask end\n"),
     ("script: settle gives back what was charged, not what was asked", L,

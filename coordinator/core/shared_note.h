@@ -1,0 +1,22 @@
+#pragma once
+// How what a journal knows of a shared envelope stands in the notes (kind kNoteShared): JSON with
+// sorted keys.  One note says of another member how much it may hold at most, or that it has left
+// and what it spent; or of this campaign itself how much of the envelope is its own to use.  The
+// last one of each counts.  Pure.
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/ledger/shared_book.h"
+#include "coordinator/core/records.h"
+
+namespace proctor {
+
+Note note_of(const SharedMember& other, WallTime at);
+// No limit: it has left.
+Note note_of_limit(MicroUsd limit, WallTime at);
+
+// What they come to, for the campaign `self`.  kCorrupt names the field.
+Result<SharedBook> shared_book_of(std::string self, const std::vector<Note>& notes);
+
+}  // namespace proctor

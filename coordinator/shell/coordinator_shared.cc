@@ -1,0 +1,52 @@
+// The coordinator's part in an envelope that campaigns share (shared_book.h): what its journal has
+// to know before Redis may rely on it.
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "coordinator/core/shared_note.h"
+#include "coordinator/shell/coordinator.h"
+
+namespace proctor {
+
+// Two arithmetics that disagree cannot both be trusted with money: what runs is paid for as the
+// rules say, and nothing new starts until a person has looked.
+void Coordinator::on_ledger_differs(const std::string& what) {
+  if (outcome_) return;
+  log::error("the ledger contradicts its rules: " + what +
+             ". Nothing more is started; what runs is finished and charged by the rules. Compare "
+             "with proctor verify, then go on with proctor resume");
+  journal_->append({Note{wall_now(), "ledger_differs", {}, {}, what},
+                    Note{wall_now(), "drain", {}, {}, "the ledger contradicts its rules"}},
+                   [](Status) {});
+  feed(DrainAsked{});
+}
+
+void Coordinator::note_shared(LedgerThread::ToNote what) {
+  std::vector<JournalWrite> writes;
+  for (const SharedMember& m : what.members) {
+    log::info("shared envelope: campaign " + m.id + " (" + m.name + ") " +
+              (m.state == SharedMember::State::kLeft ? "has left, " + format_usd(m.spent) + " spent"
+                                                     : "may hold up to " + format_usd(m.ceiling)));
+    writes.emplace_back(note_of(m, wall_now()));
+  }
+  if (what.limit) {
+    log::info("shared envelope: all members know of this campaign; it may hold up to " +
+              format_usd(*what.limit) + " of it");
+    writes.emplace_back(note_of_limit(*what.limit, wall_now()));
+  }
+  journal_->append(std::move(writes), [this, what = std::move(what)](Status s) {
+    if (!s.ok()) return;  // whoever waits for the same journal ends this life
+    boost::asio::post(io_, [this, what] { ledger_->noted(what); });
+  });
+}
+
+// After a clean end nothing of it is reserved, and nothing will be before its next life: the others
+// need not wait for it.  The journal first: from then on it brings no envelope back.
+void Coordinator::leave_shared() {
+  if (!shares_ || !outcome_ || outcome_->end == End::kFailed) return;
+  for (const ScopeBalance& b : core_->balances())
+    if (b.reserved != MicroUsd::zero()) return;
+  const Status noted = journal_->append_and_wait({note_of_limit(MicroUsd::zero(), wall_now())});
+  if (noted.ok()) ledger_->leave();
+}
+
+}  // namespace proctor

@@ -40,7 +40,7 @@ TEST_SUITE("scheduler") {
     others_hold(desk, 95, true);
     desk.sync("w", 1);
     CHECK(desk.asks.empty());
-    CHECK(desk.core.explain(RunId(0)).text.find("shared:x") != std::string::npos);
+    CHECK(desk.core.explain(RunId(0)).find("shared:x") != std::string::npos);
     others_hold(desk, 91, true);
     CHECK(desk.asks.empty());
     others_hold(desk, 90, true);
@@ -64,7 +64,7 @@ TEST_SUITE("scheduler") {
     CHECK_FALSE(desk.ended);
   }
 
-  TEST_CASE("what others have spent parks, and a raise takes it up again") {
+  TEST_CASE("what others have spent parks") {
     Desk desk(shared_plan(2, 100));
     desk.start();
     others_hold(desk, 95, false);
@@ -73,15 +73,24 @@ TEST_SUITE("scheduler") {
     REQUIRE(parked.size() == 2);
     CHECK(parked[0].scope == kShared);
     CHECK(parked[0].short_by == micro(5));
+  }
+
+  TEST_CASE("a shared envelope is raised above the campaign's own: it is around that") {
+    Desk desk(shared_plan(2, 100));
+    desk.start();
+    others_hold(desk, 90, false);
+    desk.sync("w", 2);
+    CHECK(desk.assigned.size() == 1);
     OperatorAct act;
     act.kind = OperatorActKind::kRaise;
     act.scope = kShared;
-    act.to = micro(5000);  // above global, which holds 1000: it is around that
+    act.to = micro(5000);  // global holds 1000
     CHECK(desk.act(act).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.assigned.size() == 2);
   }
 
   TEST_CASE("no review is booked where only runs are charged") {
-    Desk desk(shared_plan(1, 100));
+    Desk desk(shared_plan(2, 100));
     desk.start();
     desk.sync("w", 1);
     REQUIRE(desk.assigned.size() == 1);

@@ -66,6 +66,18 @@ void read_dominance(const Fields& budget, Campaign& out) {
       static_cast<std::uint32_t>(f.count("milestones", rule.milestones, 1, kMilestonesMax));
 }
 
+void read_shared(const Fields& budget, Campaign& out) {
+  const Node* node = budget.find("shared");
+  if (node == nullptr) return;
+  const std::size_t before = budget.problems().count();
+  const Fields f(*node, "budget.shared", kSharedKeys, budget.problems());
+  SharedEnvelope shared;
+  shared.name = f.text("name", Need::kRequired, kIdRule);
+  shared.cap = f.usd("cap", Need::kRequired).value_or(MicroUsd::zero());
+  out.origin.at.emplace("budget.shared.cap", f.at("cap"));
+  if (budget.problems().count() == before) out.envelopes.shared = std::move(shared);
+}
+
 }  // namespace
 
 void read_budget(const Fields& campaign, Campaign& out) {
@@ -88,6 +100,7 @@ void read_budget(const Fields& campaign, Campaign& out) {
     read_amounts(*methods, "budget.methods", "a mapping of methods to amounts", f.problems(),
                  out.origin, e.methods);
   read_strata_amounts(f, out);
+  read_shared(f, out);
   read_alerts(f, out);
   read_dominance(f, out);
 }

@@ -88,8 +88,17 @@ struct Stage {
   Caps caps{};                  // of its runs
 };
 
+// An envelope that other campaigns on the same Redis use too (docs/budgets.md).
+struct SharedEnvelope {
+  std::string name;
+  MicroUsd cap;
+  // As it stands among the campaign's envelopes: "shared:lab-november".
+  std::string scope() const { return "shared:" + name; }
+};
+
 struct Envelopes {
   MicroUsd global;
+  std::optional<SharedEnvelope> shared{};           // around global
   std::map<std::string, MicroUsd> stage;            // by stage name
   std::optional<MicroUsd> task;                     // of every task
   std::map<std::string, MicroUsd> tasks;            // by task id, before `task`

@@ -186,6 +186,11 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
     problems.add(f.at("redis"), "redis", "an address",
                  "nothing: budget.ledger is journal, which asks no Redis");
+  // A Redis that the coordinator starts for itself is nobody else's.
+  if (c.envelopes.shared && c.redis.empty())
+    problems.add(f.at("budget"), "budget.shared",
+                 "an envelope shared with other campaigns and no Redis that they share",
+                 "the address of theirs beside it, as in redis: \"tcp://host:6379\"");
   c.infrastructure_retries =
       small("infrastructure_retries", c.infrastructure_retries, 0, kRetriesMax);
   read_retries(f, c);

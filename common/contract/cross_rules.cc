@@ -16,6 +16,7 @@ class CrossRules {
   void check() {
     for (const auto& [name, usd] : c_.envelopes.methods) method(name, usd);
     for (const auto& [key, levels] : c_.envelopes.strata) stratum(key, levels);
+    if (c_.envelopes.shared) shared(*c_.envelopes.shared);
     depth();
   }
 
@@ -54,6 +55,14 @@ class CrossRules {
     complain(field, found,
              "at least " + format_usd(c_.run_cap(*largest)) + unit + ", the cap of one run of " +
                  largest->id);
+  }
+
+  void shared(const SharedEnvelope& shared) {
+    if (c_.envelopes.global <= shared.cap) return;
+    complain(
+        "budget.shared.cap",
+        "an envelope of all campaigns together of " + format_usd(shared.cap) + " USD",
+        "at least the global envelope of this one, " + format_usd(c_.envelopes.global) + " USD");
   }
 
   void method(const std::string& name, MicroUsd usd) {
@@ -96,7 +105,8 @@ class CrossRules {
   // One error, of the contract with most envelopes around it.
   void depth() {
     constexpr std::size_t kTree = 3;  // global, stage, task
-    const std::size_t of_method = c_.envelopes.methods.empty() ? 0 : 1;
+    const std::size_t of_method =
+        (c_.envelopes.methods.empty() ? 0 : 1) + (c_.envelopes.shared ? 1 : 0);
     const Contract* deepest = nullptr;
     std::size_t most = 0;
     for (const Contract& contract : c_.contracts) {
@@ -114,8 +124,9 @@ class CrossRules {
     complain(
         "budget.strata",
         std::to_string(most) + " envelopes around a run of " + deepest->id +
-            " (global, stage, task, " + (of_method == 0 ? "" : "method, ") +
-            std::to_string(most - kTree - of_method) + " strata)",
+            " (global, stage, task, " + (c_.envelopes.methods.empty() ? "" : "method, ") +
+            (c_.envelopes.shared ? "shared, " : "") + std::to_string(most - kTree - of_method) +
+            " strata)",
         "at most " + std::to_string(kEnvelopesOfRunMax) + ", which is what one reservation holds");
   }
 

@@ -174,8 +174,10 @@ inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "va
 inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",
                                                          "cache"};
 inline constexpr std::array<KeyName, 3> kStageKeys{"name", "usd", "caps"};
-inline constexpr std::array<KeyName, 9> kBudgetKeys{
-    "global", "task", "tasks", "run", "ledger", "methods", "strata", "alerts", "dominance"};
+inline constexpr std::array<KeyName, 10> kBudgetKeys{"global",    "task",    "tasks",  "run",
+                                                     "ledger",    "methods", "strata", "alerts",
+                                                     "dominance", "shared"};
+inline constexpr std::array<KeyName, 2> kSharedKeys{"name", "cap"};
 inline constexpr std::array<KeyName, 3> kDominanceKeys{"action", "percent", "milestones"};
 inline constexpr std::array<KeyName, 9> kRetriesKeys{
     "overload",   "backoff",          "overload_backoff", "backoff_max",   "escalate",

@@ -291,6 +291,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   const Envelopes& e = campaign.envelopes;
   r.envelopes["global"] = e.global.micros();
   r.envelopes["run"] = e.run.micros();
+  if (e.shared) r.envelopes[e.shared->scope()] = e.shared->cap.micros();
   if (e.task) r.envelopes["task"] = e.task->micros();
   for (const auto& [name, amount] : e.stage) r.envelopes["stage:" + name] = amount.micros();
   for (const auto& [id, amount] : e.tasks) r.envelopes["task:" + id] = amount.micros();

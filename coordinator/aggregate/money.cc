@@ -45,7 +45,7 @@ void foretell(EnvelopeMoney& e, const MoneyInput& input, const Window& window, M
 }
 
 bool is_across(const std::string& name) {
-  return name.starts_with("method:") || name.starts_with("stratum:");
+  return name.starts_with("method:") || name.starts_with("stratum:") || name.starts_with("shared:");
 }
 
 std::uint32_t depth_of(const std::string& name, bool one_stage) {
@@ -248,7 +248,8 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
                   format_usd(e.spent + e.reserved));
   if (to <= e.cap) return refuse("its cap is " + format_usd(e.cap) + " " + view.unit + " already");
   const EnvelopeMoney& global = view.envelopes[0];
-  if (&e != &global && global.cap < to)
+  const bool around = !e.name.starts_with("shared:");  // that one is around global
+  if (&e != &global && around && global.cap < to)
     return refuse("the envelope around it, global, holds only " + format_usd(global.cap) + " " +
                   view.unit + "; raise that first");
   std::optional<MicroUsd> least;

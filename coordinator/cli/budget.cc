@@ -11,6 +11,7 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/operate.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/shared_envelope.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/shell/plan_view.h"
@@ -38,9 +39,10 @@ Result<int> show(const ShowArgs& args) {
     const MoneyView view = build_money(input);
     std::vector<MoneyGroup> groups;
     if (by) groups = group_money(input, *by);
-    const std::string text = args.json
-                                 ? render_money_json(view, args.by, groups)
-                                 : render_money_text(view) + (by ? render_groups_text(groups) : "");
+    const std::string text =
+        args.json ? with_shared_envelope(frozen, render_money_json(view, args.by, groups))
+                  : render_money_text(view) + (by ? render_groups_text(groups) : "") +
+                        shared_envelope_text(frozen, input.unit);
     if (args.watch && !args.json) std::fputs("\x1b[H\x1b[2J", stdout);
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
@@ -118,7 +120,7 @@ void add_raise(CLI::App& budget, int& exit_code) {
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command
       ->add_option("SCOPE", args->scope,
-                   "global, stage:NAME, task:ID, method:NAME or stratum:KEY=LEVEL")
+                   "global, stage:NAME, task:ID, method:NAME, stratum:KEY=LEVEL or shared:NAME")
       ->required();
   command
       ->add_option("AMOUNT", args->usd,
@@ -131,6 +133,20 @@ void add_raise(CLI::App& budget, int& exit_code) {
     if (args->by.empty()) args->by = user_name();
     exit_code = code_of(raise(*args));
   });
+}
+
+void add_share(CLI::App& budget, int& exit_code) {
+  auto* command = budget.add_subcommand(
+      "share", "say that an envelope of several campaigns is new: Redis has it from then on");
+  command->footer(
+      "Example:\n  proctor budget share my-campaign\n"
+      "  proctor budget share my-campaign theirs another   after all of them had ended, and Redis "
+      "lost it\n"
+      "Name every campaign that ever spent from it: what is not named does not count.");
+  auto folders = std::make_shared<std::vector<std::string>>();
+  command->add_option("CAMPAIGN", *folders, "folders of campaigns that name it in budget.shared")
+      ->required();
+  command->callback([=, &exit_code] { exit_code = code_of(share_envelope(*folders)); });
 }
 
 }  // namespace
@@ -146,6 +162,7 @@ void add_budget(CLI::App& app, int& exit_code) {
   command->add_flag("--json", args->json, "exact to the micro-dollar, for scripts");
   command->add_option("--by", args->by, "also by category, method, stratum or task");
   add_raise(*command, exit_code);
+  add_share(*command, exit_code);
   command->callback([=, &exit_code] {
     if (!command->get_subcommands().empty()) return;  // it has its own
     if (args->folder.empty()) throw CLI::RequiredError("CAMPAIGN");

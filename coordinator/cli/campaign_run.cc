@@ -22,8 +22,8 @@
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/parked_advice.h"
-#include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/shared_envelope.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
@@ -98,9 +98,7 @@ Result<std::shared_ptr<LedgerStore>> ledger_store(const FrozenCampaign& frozen,
     redis.emplace(std::move(started));
     at = redis->address();
   }
-  PROCTOR_TRY(RedisEndpoint endpoint, redis_endpoint(at));
-  PROCTOR_TRY(RedisLedger ledger,
-              RedisLedger::open({.endpoint = std::move(endpoint), .campaign = frozen.id}));
+  PROCTOR_TRY(RedisLedger ledger, configured_ledger(frozen.campaign, frozen.id, at));
   return std::shared_ptr<LedgerStore>(std::make_shared<RedisLedger>(std::move(ledger)));
 }
 

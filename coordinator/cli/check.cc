@@ -63,6 +63,7 @@ void print_envelopes(const Campaign& campaign) {
                 campaign.origin.file.c_str(), line.c_str(), field.c_str());
   };
   std::puts("\nenvelopes:");
+  if (e.shared) show(e.shared->scope(), e.shared->cap, "budget.shared.cap");
   show("global", e.global, "budget.global");
   for (const auto& [name, usd] : e.stage) show("stage:" + name, usd, "stages." + name);
   if (e.task) show("task:*", *e.task, "budget.task");

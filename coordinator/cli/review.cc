@@ -110,6 +110,10 @@ std::vector<BudgetAlert> reached_by(const FrozenCampaign& frozen, const Restored
 // As the journal stands.  kConflict: the run has not ended.
 Result<Booking> book(const FrozenCampaign& frozen, RunId run, std::uint64_t milli_minutes,
                      MicroUsd cost, const ReviewArgs& args) {
+  if (const auto& shared = frozen.campaign.envelopes.shared)
+    return Error{Errc::kInvalid, "this campaign shares " + shared->scope() +
+                                     " with others: only runs are charged to it, so a review "
+                                     "cannot be booked here"};
   PROCTOR_TRY(const RestoredState state, read_journal(frozen));
   const auto ended = std::ranges::find(state.ended, run, &EndedRun::run);
   if (ended == state.ended.end())

@@ -206,6 +206,12 @@ void MoneyAudit::check_parked(const ParkedRun& p) {
     return problem_(name, "parked at an envelope that is not its own");
   const std::size_t s = p.scope.raw();
   const MicroUsd ask = view_.task_of(p.run).ask;
+  if (p.scope == view_.shared) {  // what others held of it then is not in this journal
+    if (p.short_by <= MicroUsd::zero() || ask < p.short_by)
+      problem_(name, "short by " + usd(p.short_by) + " in " + view_.scopes[s].name +
+                         ", of an ask of " + usd(ask));
+    return;
+  }
   // Nothing was out when it was parked, and only smaller asks can have been granted since.
   const MicroUsd most = ask - (view_.scopes[s].cap - spent_[s] - reserved_[s]);
   const bool exact = ask == least_ask_[s];

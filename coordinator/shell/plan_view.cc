@@ -110,6 +110,7 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
   for (const auto& [key, levels] : e.strata)
     for (const auto& [level, cap] : levels)
       add_stratum(view, plan.shape(), key, level, add_scope("stratum:" + key + "=" + level, cap));
+  if (e.shared) view.shared = add_scope(e.shared->scope(), e.shared->cap);
   for (std::size_t i = 0; i < view.scopes.size(); ++i)
     view.follows.push_back(follows_global(campaign, view.scopes[i].name));
   view.runs.reserve(plan.size());

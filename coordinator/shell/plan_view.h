@@ -10,7 +10,7 @@ namespace proctor {
 
 // Scopes: 0 "global", then "stage:NAME", then "task:ID", both in the plan's order: one for each,
 // and an envelope nobody set has its parent's cap.  Then those across the tree, which are set:
-// "method:NAME" in the plan's order, "stratum:KEY=LEVEL" by key and level.
+// "method:NAME" in the plan's order, "stratum:KEY=LEVEL" by key and level, last "shared:NAME".
 PlanView make_plan_view(const Campaign& campaign, const Plan& plan);
 // Envelopes nobody gave a cap of their own have the campaign's: they follow when it is raised, and
 // an alert of theirs would say what the campaign's says.

@@ -55,6 +55,41 @@ MicroUsd cents(std::int64_t n) {
 }  // namespace
 
 TEST_SUITE("contract") {
+  TEST_CASE("an envelope shared with other campaigns needs a name, a cap and their Redis") {
+    const std::string redis = "\nredis: unix:/r";
+    const std::string whole = "  shared: {name: lab-november, cap: \"5000.00\"}";
+    const Loaded good = load_with(whole + redis);
+    CHECK(good.errors == "");
+    REQUIRE(good.campaign);
+    REQUIRE(good.campaign->envelopes.shared);
+    CHECK(good.campaign->envelopes.shared->scope() == "shared:lab-november");
+    CHECK(good.campaign->envelopes.shared->cap == cents(500'000));
+    struct Row {
+      std::string budget, expected;
+    };
+    const Row rows[] = {
+        {whole,
+         "budget.shared: found an envelope shared with other campaigns and no Redis that they "
+         "share, expected the address of theirs beside it, as in redis: \"tcp://host:6379\""},
+        {whole + "\n  ledger: journal",
+         "budget.shared: found an envelope shared with other campaigns and no Redis"},
+        {"  shared: {name: lab-november}" + redis, "budget.shared.cap: found nothing"},
+        {"  shared: {cap: \"5000.00\"}" + redis, "budget.shared.name: found nothing"},
+        {"  shared: {name: \"Lab November\", cap: \"5000.00\"}" + redis,
+         "budget.shared.name: found \"Lab November\", expected an id"},
+        {"  shared: {name: lab, cap: \"5000.00\", limit: 3}" + redis, "the unknown key \"limit\""},
+        {"  shared: lab" + redis, "budget.shared: found \"lab\""},
+        {"  shared: {name: lab, cap: \"19.99\"}" + redis,
+         "budget.shared.cap: found an envelope of all campaigns together of 19.99 USD, expected at "
+         "least the global envelope of this one, 20.00 USD"},
+    };
+    for (const Row& row : rows) {
+      const Loaded bad = load_with(row.budget);
+      CAPTURE(bad.errors);
+      CHECK(bad.errors.find(row.expected) != std::string::npos);
+    }
+  }
+
   TEST_CASE("envelopes across the tree and what is told are read") {
     const Loaded plain = load_with("");
     CHECK(plain.errors == "");

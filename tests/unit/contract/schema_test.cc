@@ -107,6 +107,7 @@ TEST_SUITE("contract") {
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);
+    check_keys(campaign, "/properties/budget/properties/shared", kSharedKeys);
     check_keys(campaign, "/properties/caps", kCapsKeys);
     const Json inputs = JsonSchema("pilot_cost_model_inputs").document();
     check_keys(inputs, "", kCostInputsKeys);

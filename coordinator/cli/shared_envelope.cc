@@ -1,0 +1,208 @@
+#include "coordinator/cli/shared_envelope.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include "common/base/json.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/contract/money_word.h"
+#include "coordinator/aggregate/text_table.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/money_files.h"
+#include "coordinator/cli/redis_access.h"
+#include "coordinator/core/shared_note.h"
+
+namespace proctor::cli {
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+Result<SharedView> look(const FrozenCampaign& frozen) {
+  PROCTOR_TRY(RedisLedger ledger,
+              configured_ledger(frozen.campaign, frozen.id, frozen.campaign.redis));
+  PROCTOR_TRY(SharedView view, ledger.shared());
+  if (view.cap == MicroUsd::zero())
+    return Error{Errc::kNotFound, "Redis at " + frozen.campaign.redis + " does not have it"};
+  return view;
+}
+
+Ordered money(MicroUsd amount) {
+  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
+}
+
+std::string seen(const SharedMember& m) {
+  return m.seen_ms == 0 ? "-" : to_rfc3339(WallTime(m.seen_ms));
+}
+
+MicroUsd held_by_all(const SharedView& view) {
+  return view.elsewhere_of("").held;
+}
+
+// What a campaign's own journal says of its part, for one that is not here to say it.
+std::optional<SharedMember> part_of(const FrozenCampaign& frozen, const RestoredState& state,
+                                    const SharedBook& book) {
+  SharedMember me;
+  me.id = frozen.id;
+  me.name = frozen.campaign.name + " on " + host_name();
+  me.state = SharedMember::State::kLeft;
+  MicroUsd open;
+  for (const RestoredAttempt& a : state.attempts) {
+    if (a.settled) me.spent = me.spent + a.charged;
+    if (is_reserved(a)) open = open + a.ask;
+  }
+  me.ceiling = me.spent;
+  if (MicroUsd::zero() < book.limit() || MicroUsd::zero() < open) {
+    me.state = SharedMember::State::kUnheard;
+    me.ceiling = std::max(book.limit(), me.spent + open);
+  }
+  if (me.ceiling == MicroUsd::zero()) return std::nullopt;
+  return me;
+}
+
+// Everybody else of whom the journal of this campaign knows, itself, and the cap with its raises.
+struct Known {
+  std::vector<SharedMember> members;
+  std::optional<SharedMember> own;
+  MicroUsd cap;
+};
+Result<Known> known_of(const std::string& folder, const SharedEnvelope& shared) {
+  Known out{{}, {}, shared.cap};
+  const Result<FrozenCampaign> frozen = load_registered(folder);
+  if (!frozen.ok() && frozen.error().code == Errc::kNotFound) return out;  // it never ran
+  if (!frozen.ok()) return frozen.error();
+  const Result<RestoredState> state = read_journal(*frozen);
+  if (!state.ok() && state.error().code == Errc::kNotFound) return out;
+  if (!state.ok()) return state.error();
+  for (const ScopeSpec& s : state->scopes)
+    if (s.name == shared.scope()) out.cap = s.cap;
+  PROCTOR_TRY(const SharedBook book, shared_book_of(frozen->id, state->shared));
+  for (const auto& [id, member] : book.known()) out.members.push_back(member);
+  out.own = part_of(*frozen, *state, book);
+  return out;
+}
+
+}  // namespace
+
+Result<RedisLedger> configured_ledger(const Campaign& campaign, const std::string& id,
+                                      const std::string& address) {
+  PROCTOR_TRY(RedisEndpoint endpoint, redis_endpoint(address));
+  RedisLedger::Options options{.endpoint = std::move(endpoint), .campaign = id};
+  if (campaign.envelopes.shared) {
+    options.shared = campaign.envelopes.shared->name;
+    options.label = campaign.name + " on " + host_name();
+  }
+  return RedisLedger::open(std::move(options));
+}
+
+std::string shared_envelope_text(const FrozenCampaign& frozen, const std::string& unit) {
+  if (!frozen.campaign.envelopes.shared) return "";
+  const std::string& name = frozen.campaign.envelopes.shared->name;
+  const Result<SharedView> view = look(frozen);
+  if (!view.ok())
+    return fmt::format("\nShared envelope {}: what others hold of it is not known: {}\n", name,
+                       printable(view.error().detail));
+  const MicroUsd held = held_by_all(*view);
+  std::string out =
+      fmt::format("\nShared envelope {}, of all campaigns on {}: {} of {} {} are held\n\n", name,
+                  printable(frozen.campaign.redis), format_usd(held), format_usd(view->cap), unit);
+  aggregate::Table table({"member", "", "spent", "reserved", "at most", "last seen"}, 2,
+                         aggregate::Table::Rule::kNone);
+  bool unheard = false;
+  for (const SharedMember& m : view->members) {
+    const bool lost = m.state == SharedMember::State::kUnheard;
+    const bool joins = m.state == SharedMember::State::kHeard && m.limit < m.ceiling;
+    unheard = unheard || lost;
+    table.add({printable(m.name) + (m.id == frozen.id ? " (this one)" : ""),
+               joins ? "joining" : std::string(to_string(m.state)),
+               lost ? "?" : format_usd(m.spent), lost ? "?" : format_usd(m.reserved),
+               format_usd(m.ceiling), seen(m)});
+  }
+  table.append_to(out);
+  if (unheard)
+    out +=
+        "unheard: Redis lost the envelope, and this member has not come back since; until it "
+        "does (proctor resume),\nall that it may hold at most is counted\n";
+  return out;
+}
+
+std::string with_shared_envelope(const FrozenCampaign& frozen, std::string text) {
+  if (!frozen.campaign.envelopes.shared) return text;
+  Ordered out = Ordered::parse(text);
+  const Result<SharedView> view = look(frozen);
+  Ordered shared = {{"name", frozen.campaign.envelopes.shared->name}};
+  if (view.ok()) {
+    shared["cap"] = money(view->cap);
+    shared["held"] = money(held_by_all(*view));
+    shared["members"] = Ordered::array();
+    for (const SharedMember& m : view->members)
+      shared["members"].push_back({{"campaign", m.id},
+                                   {"name", m.name},
+                                   {"state", to_string(m.state)},
+                                   {"spent", money(m.spent)},
+                                   {"reserved", money(m.reserved)},
+                                   {"at_most", money(m.ceiling)},
+                                   {"limit", money(m.limit)},
+                                   {"last_seen", seen(m)}});
+  } else {
+    shared["unknown"] = view.error().detail;
+  }
+  out["shared"] = std::move(shared);
+  return out.dump(-1, ' ', false, Ordered::error_handler_t::replace) + "\n";
+}
+
+Result<int> share_envelope(const std::vector<std::string>& folders) {
+  std::optional<Campaign> first;
+  std::map<std::string, SharedMember> own, others;
+  MicroUsd cap;
+  for (const std::string& folder : folders) {
+    PROCTOR_TRY(Campaign campaign, load_checked(folder, Outside::kSkip));
+    const auto& shared = campaign.envelopes.shared;
+    if (!shared)
+      return Error{Errc::kInvalid, folder +
+                                       " shares no envelope: budget.shared in campaign.yaml "
+                                       "names one (docs/budgets.md)"};
+    if (first && (first->envelopes.shared->name != shared->name || first->redis != campaign.redis))
+      return Error{Errc::kInvalid, fmt::format("{} shares {} on {}, {} shares {} on {}: one of "
+                                               "them at a time",
+                                               folders.front(), first->envelopes.shared->name,
+                                               first->redis, folder, shared->name, campaign.redis)};
+    PROCTOR_TRY(Known known, known_of(folder, *shared));
+    for (SharedMember& m : known.members) {
+      const auto [at, fresh] = others.emplace(m.id, m);
+      if (!fresh && at->second.ceiling < m.ceiling) at->second = std::move(m);
+    }
+    if (known.own) own.insert_or_assign(known.own->id, *known.own);
+    cap = std::max(cap, known.cap);
+    if (!first) first = std::move(campaign);
+  }
+  // What a campaign says of itself counts more than what others know of it.
+  for (auto& [id, member] : own) others.insert_or_assign(id, std::move(member));
+  std::vector<SharedMember> members;
+  for (auto& [id, member] : others) members.push_back(std::move(member));
+  const std::string& name = first->envelopes.shared->name;
+  const std::string unit = money_word(first->cost_model);
+  PROCTOR_TRY(RedisLedger ledger, configured_ledger(*first, "share", first->redis));
+  const Status founded = ledger.found(cap, members);
+  if (!founded.ok() && founded.error().code != Errc::kConflict) return founded.error();
+  PROCTOR_TRY(const SharedView view, ledger.shared());
+  std::printf("%s of %s %s %s %s; %s are held by %zu campaigns.\n", name.c_str(),
+              format_usd(view.cap).c_str(), unit.c_str(),
+              founded.ok() ? "is shared from now on at" : "was there already, nothing was changed:",
+              first->redis.c_str(), format_usd(held_by_all(view)).c_str(), view.members.size());
+  if (founded.ok())
+    std::printf("Start those that share it, each where it is: proctor run %s\n",
+                folders.front().c_str());
+  return kOk;
+}
+
+}  // namespace proctor::cli

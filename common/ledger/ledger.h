@@ -157,7 +157,7 @@ class Ledger {
       return std::hash<AttemptId>{}(id.attempt) * 31 + id.seq;
     }
   };
-  std::unordered_map<AskId, Row, AskHash> rows_;  // sorted where its order would show
+  std::unordered_map<AskId, Row, AskHash> rows_;  // never iterated but to be sorted
   std::size_t open_ = 0;
 };
 

@@ -110,6 +110,26 @@ TEST_SUITE("scheduler simulation") {
       CHECK(0 < count);
   }
 
+  TEST_CASE("two campaigns that share an envelope both end and never pass it together") {
+    Exercised seen;
+    const std::uint64_t only = from_env("PROCTOR_SIM_SEED", 0);
+    const std::uint64_t seeds = from_env("PROCTOR_SIM_SEEDS", 500) / 2 + 1;
+    for (std::uint64_t seed = only != 0 ? only : 1; seed <= (only != 0 ? only : seeds); ++seed) {
+      World one(seed, seen), other(seed + 1'000'000'007, seen);
+      const bool held = World::run_both(one, other);
+      INFO("replay with PROCTOR_SIM_SEED=" << seed);
+      REQUIRE_MESSAGE(held, one.why());
+    }
+    if (only != 0) return;
+    MESSAGE(seeds << " pairs: denied for good " << seen.shared_denials << ", for now "
+                  << seen.denied_for_now << ", told of the other " << seen.told_elsewhere
+                  << ", coordinator deaths " << seen.coordinator_deaths);
+    CHECK(0 < seen.shared_denials);
+    CHECK(0 < seen.denied_for_now);
+    CHECK(0 < seen.told_elsewhere);
+    CHECK(0 < seen.coordinator_deaths);
+  }
+
   TEST_CASE("the same seed takes the same path") {
     Exercised seen;
     World a(7, seen), b(7, seen);

@@ -104,7 +104,14 @@ void World::at(Millis delay, std::function<void()> what) {
 }
 
 bool World::run() {
-  constexpr Millis kFaultsStop(600'000), kGiveUp(6'000'000);
+  begin();
+  while (goes_on()) step();
+  if (why_.empty()) check_end();
+  return why_.empty();
+}
+
+void World::begin() {
+  constexpr Millis kFaultsStop(600'000);
   boot_coordinator();
   for (auto& [id, w] : workers_) at(some(500), [this, &w = w] { sync(w); });
   at(Millis(1'000), [this] { faults(); });
@@ -112,18 +119,18 @@ bool World::run() {
     faults_on_ = false;
     heal();
   });
-  while (!agenda_.empty() && why_.empty() && !(ended_ && complete_)) {
-    const Action next = agenda_.top();
-    agenda_.pop();
-    now_ = next.at;
-    if (Instant{} + kGiveUp < now_) {
-      fail("the campaign does not end" + stuck());
-      break;
-    }
+  if (other_ != nullptr) tend();
+}
+
+void World::step() {
+  constexpr Millis kGiveUp(6'000'000);
+  const Action next = agenda_.top();
+  agenda_.pop();
+  now_ = next.at;
+  if (Instant{} + kGiveUp < now_)
+    fail("the campaign does not end" + stuck());
+  else
     next.what();
-  }
-  if (why_.empty()) check_end();
-  return why_.empty();
 }
 
 std::string World::stuck() const {
@@ -184,6 +191,7 @@ void World::boot_coordinator() {
   ++coordinator_life_;
   epoch_ = Epoch(epoch_.raw() + 1);
   ended_ = complete_ = stopping_ = false;
+  told_elsewhere_.reset();
   denied_after_.clear();  // what was parked is asked once more
   boot_heard_.clear();
   standing_ = durable_standing_;
@@ -296,6 +304,7 @@ void World::ledger_turn(std::function<Event()> apply) {
 void World::perform(const Reserve& c) {
   ledger_turn([this, c]() -> Event {
     Reserved out;
+    if (other_ != nullptr) ledger_->set_elsewhere(*plan_.shared, elsewhere());
     for (const ReserveOp& op : c.ops) {
       const auto asked = durable_.find(op.id.attempt);
       if (asked == durable_.end() || asked->second.at.seq != op.id.seq)
@@ -310,6 +319,9 @@ void World::perform(const Reserve& c) {
       }
       if (answer->kind == ReserveAnswer::Kind::kDenied) {
         ++seen_.denials;
+        told_elsewhere_.reset();
+        if (plan_.shared == answer->short_scope)
+          ++(answer->later ? seen_.denied_for_now : seen_.shared_denials);
         const std::string& scope = plan_.scopes[answer->short_scope.raw()].name;
         if (scope.starts_with("method:") || scope.starts_with("stratum:")) ++seen_.short_across;
         if (!answer->replayed) check_denied(op.id.attempt);
@@ -334,7 +346,7 @@ void World::perform(const Settle& c) {
   });
 }
 void World::perform(const VoidReservations& c) {
-  ledger_turn([this, c]() -> Event {
+  const auto turn = [this, c]() -> Event {
     Voided out;
     for (const VoidOp& op : c.ops) {
       for (const auto& [id, w] : workers_)
@@ -345,6 +357,11 @@ void World::perform(const VoidReservations& c) {
     }
     ++came_back_;
     return out;
+  };
+  if (other_ == nullptr || journal_free_at_ <= now_) return ledger_turn(turn);
+  // What is given back may be another campaign's a moment later: the journal knows it first.
+  at(journal_free_at_ - now_, [this, turn, life = coordinator_life_] {
+    if (life == coordinator_life_) ledger_turn(turn);
   });
 }
 void World::perform(const Forget& c) {

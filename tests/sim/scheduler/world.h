@@ -52,6 +52,7 @@ struct Exercised {
   std::uint64_t overloads = 0, waited = 0, escalated = 0, poison_kills = 0, convicted = 0;
   std::uint64_t blamed = 0, withdrawn = 0, excused = 0, alone = 0, disconnected = 0;
   std::uint64_t torn = 0, clock_jumps = 0, outlived = 0, misfits = 0, reopened = 0;
+  std::uint64_t shared_denials = 0, denied_for_now = 0, told_elsewhere = 0;
   std::uint64_t compared = 0;  // with what a resume would make of the facts so far
   // Failures that are a task's, a method's or a deaf host's; what was parked for it, and let go.
   std::uint64_t broken = 0, mute = 0, deaf = 0, task_parked = 0, method_parked = 0, let_go = 0;
@@ -62,6 +63,8 @@ class World {
   World(std::uint64_t seed, Exercised& exercised);
   // Runs the campaign to its end; false (with `why()`) when it does not end in time.
   bool run();
+  // Of two campaigns that share an envelope; why() is the first one's.
+  static bool run_both(World& one, World& other);
   const std::string& why() const { return why_; }
   std::uint64_t digest() const { return digest_; }
 
@@ -83,6 +86,17 @@ class World {
     std::map<AttemptId, std::uint64_t> declined;  // with the ticket of the Sync that said so
     std::uint64_t ticket = 0, leave_said = 0;     // of its last Sync; of the first without slots
   };
+
+  void begin();
+  bool goes_on() const { return !agenda_.empty() && why_.empty() && !(ended_ && complete_); }
+  void step();
+
+  // with another campaign
+  void share(World& other, MicroUsd cap);
+  Elsewhere elsewhere() const;
+  void tend();
+  MicroUsd held_for_certain() const;
+  void check_shared() const;
 
   // time
   void at(Millis delay, std::function<void()> what);
@@ -200,6 +214,8 @@ class World {
   Epoch epoch_;
   bool ended_ = false, complete_ = false;
   std::unique_ptr<Ledger> ledger_;
+  World* other_ = nullptr;                   // with which it shares an envelope
+  std::optional<Elsewhere> told_elsewhere_;  // none: it is told whatever it is
   Instant ledger_free_at_{}, journal_free_at_{};
   std::map<WorkerId, SimWorker> workers_;
 

@@ -12,7 +12,7 @@ std::vector<ScopeId> World::envelopes_of(RunId run) const {
   const PlanView::Run& r = plan_.runs[run.raw()];
   std::vector<ScopeId> out;
   for (const std::string& name :
-       {std::string("global"), std::string("stage:one"), "task:" + std::to_string(r.task),
+       {std::string("global"), std::string("shared:x"), std::string("stage:one"), "task:" + std::to_string(r.task),
         "method:" + std::to_string(r.method), "stratum:language=" + level_of_task_[r.task]})
     if (const auto it = scope_named_.find(name); it != scope_named_.end())
       out.push_back(it->second);
@@ -192,6 +192,7 @@ void World::check_durable(const JournalWrite& write) {
             a.worker = w.worker;
             a.boot = w.boot;
             check_envelopes();
+            check_shared();
           },
           [&](const AttemptDenied& w) { durable_.at(w.attempt).at.state = S::kDenied; },
           [&](const AttemptResult& w) {
@@ -306,6 +307,7 @@ void World::check_durable(const JournalWrite& write) {
 
 void World::check_end() {
   check_alerts_at_end();
+  if (other_ != nullptr) ledger_->set_elsewhere(*plan_.shared, elsewhere());
   for (std::uint32_t s = 0; s < plan_.scopes.size(); ++s) {
     const ScopeBalance b = ledger_->balance(ScopeId(s));
     if (b.reserved != MicroUsd::zero()) fail("money stays reserved in " + plan_.scopes[s].name);

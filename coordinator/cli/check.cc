@@ -93,6 +93,12 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   for (const Contract& c : campaign->contracts)
     std::printf("  %-28s %s  %s %s per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
                 format_usd(campaign->run_cap(c)).c_str(), money_word(campaign->cost_model).c_str());
+  if (const auto& shared = campaign->envelopes.shared)
+    std::printf(
+        "  %-28s at most %s %s of all campaigns that share it on %s (once for all of them: proctor "
+        "budget share)\n",
+        shared->scope().c_str(), format_usd(shared->cap).c_str(),
+        money_word(campaign->cost_model).c_str(), printable(campaign->redis).c_str());
   if (effective) {
     print_envelopes(*campaign);
     print_rates(*campaign);

@@ -18,6 +18,7 @@
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/try_files.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_reader.h"
@@ -200,11 +201,17 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
     return "  What must settle first, with what is reserved for it there:\n" + pending +
            (kShown < n ? "    and " + std::to_string(n - kShown) + " more\n" : "");
   const MicroUsd ask = money.runs[run.run.raw()].ask;
+  const auto& shared = frozen.campaign.envelopes.shared;
+  // What others held of a shared envelope is in no book of this campaign but the refusal.
+  const bool is_shared = shared && run.parked_scope == shared->scope();
+  const MicroUsd enough =
+      is_shared ? found->cap + run.short_by : found->spent + found->reserved + ask;
   return "  What must settle first: nothing is out there. Raise the envelope:\n"
          "    proctor budget raise " +
-         folder + " " + run.parked_scope + " " + format_usd(found->spent + found->reserved + ask) +
+         folder + " " + run.parked_scope + " " + format_usd(enough) +
          " --reason \"...\"    (enough for this run; " + format_usd(found->cap + found->wanted) +
-         " for all " + std::to_string(found->parked) + " parked there)\n";
+         " for all " + std::to_string(found->parked) + " parked there)\n" +
+         (is_shared ? shared_envelope_text(frozen, money.unit) : "");
 }
 
 // Since when, and what to type.

@@ -103,12 +103,16 @@ Explanation Scheduler::why_waiting(RunId run) const {
   if (paused_) return {"paused", "the campaign is paused: nothing is started until unpause"};
   const auto waits_at = [&](ScopeId scope, const std::string& text) -> Explanation {
     const ScopeBalance& b = balances_[scope.raw()];
+    Facts facts{{"envelope", plan_.scopes[scope.raw()].name},
+                {"needs_micro_usd", plan_.task_of(run).ask.micros()},
+                {"free_micro_usd", b.free().micros()},
+                {"reserved_micro_usd", b.reserved.micros()}};
+    if (scope != plan_.shared) return {"envelope", text, std::move(facts)};
+    facts.emplace_back("elsewhere_micro_usd", b.elsewhere.held.micros());
     return {"envelope",
-            text,
-            {{"envelope", plan_.scopes[scope.raw()].name},
-             {"needs_micro_usd", plan_.task_of(run).ask.micros()},
-             {"free_micro_usd", b.free().micros()},
-             {"reserved_micro_usd", b.reserved.micros()}}};
+            text + "; other campaigns hold " + format_usd(b.elsewhere.held) +
+                " of it (proctor budget says who)",
+            std::move(facts)};
   };
   const RunQueue::Answer now = judge(run);
   const auto named = [&](ScopeId s) { return plan_.scopes[s.raw()].name; };

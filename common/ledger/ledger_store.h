@@ -70,6 +70,8 @@ class LedgerStore {
   virtual Result<SharedView> tend(Epoch, std::uint64_t noted, MicroUsd limit);
   // Nothing of its part is open, nor will be before the next begin_epoch().
   virtual Status leave(Epoch);
+  // The envelope as it is; without members and cap: Redis does not have it.
+  virtual Result<SharedView> shared();
 
   // All envelopes at one instant, by scope id.  kNotFound: no epoch has begun.
   virtual Result<std::vector<ScopeBalance>> snapshot() = 0;
@@ -86,6 +88,9 @@ inline Result<SharedView> LedgerStore::tend(Epoch, std::uint64_t, MicroUsd) {
   return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
 }
 inline Status LedgerStore::leave(Epoch) {
+  return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
+}
+inline Result<SharedView> LedgerStore::shared() {
   return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
 }
 

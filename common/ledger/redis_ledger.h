@@ -85,11 +85,14 @@ class RedisLedger final : public LedgerStore {
   Elsewhere elsewhere() const override { return elsewhere_; }
   Result<SharedView> tend(Epoch epoch, std::uint64_t noted, MicroUsd limit) override;
   Status leave(Epoch epoch) override;
-  // The shared envelope, for who looks in from outside; without members and cap: Redis has none.
-  Result<SharedView> shared();
+  // Needs no epoch: who looks in from outside may ask it too.
+  Result<SharedView> shared() override;
   // A person's word that no campaign but `known` ever spent from it: Redis has it from now on.
   // kConflict: it has it already.
   Status found(MicroUsd cap, const std::vector<SharedMember>& known);
+  // Its journal, in which no coordinator writes, says that this member holds no more than `spent`
+  // and is none any more.  kNotFound: Redis does not have the envelope.
+  Status tell_left(const SharedMember& member);
 
   // All envelopes at one instant, by scope id.
   Result<std::vector<ScopeBalance>> snapshot() override;

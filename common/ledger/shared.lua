@@ -7,13 +7,14 @@
 --                      a heard of | w known from another's journal, not heard of | l left
 --         u:ID         "spent reserved"; of w nothing that counts
 --         s:ID  n:ID   Unix milliseconds when it was last here; its name for people
--- ARGV  command, then of all but found and view: epoch, token, ID; then
+-- ARGV  command, then of all but found, left and view: epoch, token, ID; then
 --   found   server cap [others]                a person says that there is no such envelope yet
 --   report  server cap limit ceiling spent reserved ms name first [others]
 --           its own part, while its envelopes are being rebuilt; first: the caps must be equal
 --   tend    noted limit ms                     it is here; answers as view
 --   leave   ms                                 nothing of it is open any more, nor will be
 --   view    all of it (needs no epoch)
+--   left    server ID held name ms             its journal says so, which no coordinator has open
 --   others: ID state ceiling spent name each, of the journal
 -- Answers "OK", "FENCED epoch", "GONE", "EMPTY" (no such envelope), "CAP n", "HELD" or, of tend and
 -- view, a list of field and text.
@@ -66,6 +67,15 @@ if command == 'found' then
   if get('server') == ARGV[2] then return 'HELD' end
   create(ARGV[2], ARGV[3])
   add_others(4, '')
+  return 'OK'
+end
+if command == 'left' then
+  if get('server') ~= ARGV[2] then return 'EMPTY' end
+  local id, held = ARGV[3], whole(ARGV[4])
+  local row = row_of(id)
+  if row and row.state == 'l' and get('u:' .. id) == ARGV[4] .. ' 0' then return 'OK' end
+  put(id, {state = 'l', ceiling = held, limit = 0, since = next_change(), noted = 0})
+  redis.call('HSET', key, 'u:' .. id, ARGV[4] .. ' 0', 'n:' .. id, ARGV[5], 's:' .. id, ARGV[6])
   return 'OK'
 end
 

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace proctor {
+namespace {
+
+// So many looks without a sign, some five seconds, and a member counts as killed: nobody waits for
+// it to write anything down.
+constexpr int kLooksWithoutSign = 20;
+
+}  // namespace
 
 std::string_view to_string(SharedMember::State state) {
   switch (state) {
@@ -33,9 +40,13 @@ Elsewhere SharedView::elsewhere_of(std::string_view id) const {
   return out;
 }
 
-SharedBook::SharedBook(std::string self, MicroUsd limit, std::vector<SharedMember> known)
-    : self_(std::move(self)), limit_(limit) {
-  note(known);
+void SharedBook::apply(const SharedFact& fact) {
+  if (const auto* own = std::get_if<SharedLimit>(&fact)) {
+    limit_ = own->limit;
+    return;
+  }
+  const auto& other = std::get<SharedMember>(fact);
+  if (other.id != self_) known_.insert_or_assign(other.id, other);
 }
 
 std::vector<SharedMember> SharedBook::news(const SharedView& view) const {
@@ -66,9 +77,28 @@ bool SharedBook::may_enter(const SharedView& view) const {
   });
 }
 
-void SharedBook::note(const std::vector<SharedMember>& members) {
-  for (const SharedMember& m : members)
-    if (m.id != self_) known_[m.id] = m;
+std::vector<SharedFact> SharedBook::to_note(const SharedView& view) const {
+  std::vector<SharedFact> out;
+  for (SharedMember& m : news(view)) out.emplace_back(std::move(m));
+  if (out.empty() && may_enter(view)) out.emplace_back(SharedLimit{view.find(self_)->ceiling});
+  return out;
+}
+
+Farewell::Step Farewell::next(const SharedView& view) {
+  const SharedMember* me = view.find(self_);
+  if (me == nullptr || me->state != SharedMember::State::kLeft) {
+    awaited_.clear();
+    return Step::kSay;
+  }
+  bool all_know = true;
+  for (const SharedMember& m : view.members) {
+    // One that is not heard of reads at its next start what Redis has then.
+    if (m.id == self_ || m.state != SharedMember::State::kHeard || me->since <= m.noted) continue;
+    Sign& sign = awaited_[m.id];
+    if (sign.seen_ms != m.seen_ms) sign = {m.seen_ms, 0};
+    if (++sign.looks <= kLooksWithoutSign) all_know = false;
+  }
+  return all_know ? Step::kDone : Step::kWait;
 }
 
 }  // namespace proctor

@@ -12,11 +12,13 @@
 //   3. who was never a member waits for one, or for a person's word that there is none
 // So two members with limits always know each other, and no part is ever forgotten.
 //
-// SharedBook is what one member's journal knows.  Pure; one thread at a time.
+// SharedBook is what one member's journal knows.  Farewell is how a member ends.  Both are pure; one
+// thread at a time.
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "common/base/result.h"
@@ -51,10 +53,20 @@ struct SharedView {
   Elsewhere elsewhere_of(std::string_view id) const;
 };
 
+// What a journal says of a shared envelope, one note each: another member, or how much of the
+// envelope is this campaign's own to use (none: it is no member).  The last one of each counts.
+struct SharedLimit {
+  MicroUsd limit;
+};
+using SharedFact = std::variant<SharedMember, SharedLimit>;
+
 class SharedBook {
  public:
-  // As the journal has it.  A limit: it is a member.
-  SharedBook(std::string self, MicroUsd limit, std::vector<SharedMember> known);
+  // Of a journal that says nothing yet.
+  explicit SharedBook(std::string self) : self_(std::move(self)) {}
+
+  // It is in the journal.  The only way in which a book changes, in this life and in the next one.
+  void apply(const SharedFact& fact);
 
   const std::string& self() const { return self_; }
   MicroUsd limit() const { return limit_; }
@@ -64,15 +76,34 @@ class SharedBook {
   std::vector<SharedMember> news(const SharedView& view) const;
   // May the limit become the ceiling that Redis has?  All others know it, and it knows them.
   bool may_enter(const SharedView& view) const;
-
-  // Both are in the journal.
-  void note(const std::vector<SharedMember>& members);
-  void enter(MicroUsd limit) { limit_ = limit; }
+  // What the journal has to be told, and by that the book; nothing: it knows all that it must.
+  std::vector<SharedFact> to_note(const SharedView& view) const;
 
  private:
   std::string self_;
   MicroUsd limit_;
   std::map<std::string, SharedMember> known_;  // others, by id
+};
+
+// How a member leaves.  What only Redis knows may be lost: were it lost right after the leave, those
+// who stay would bring the envelope back with the leaver at its ceiling, and it does not come again
+// to say less.  So it stays, a little, until the journals of all who are here know that it left, and
+// says it again to a Redis that has forgotten.
+class Farewell {
+ public:
+  enum class Step { kSay, kWait, kDone };
+  explicit Farewell(std::string self) : self_(std::move(self)) {}
+  // With what Redis has now; asked several times a second.
+  Step next(const SharedView& view);
+
+ private:
+  // Of one that does not know yet: when Redis heard of it last, and for how many looks not since.
+  struct Sign {
+    std::int64_t seen_ms = 0;
+    int looks = 0;
+  };
+  std::string self_;
+  std::map<std::string, Sign> awaited_;  // by id
 };
 
 }  // namespace proctor

@@ -149,6 +149,19 @@ void add_share(CLI::App& budget, int& exit_code) {
   command->callback([=, &exit_code] { exit_code = code_of(share_envelope(*folders)); });
 }
 
+void add_leave(CLI::App& budget, int& exit_code) {
+  auto* command = budget.add_subcommand(
+      "leave", "say that a killed campaign is not resumed: it takes no part in a shared envelope");
+  command->footer(
+      "Example:\n  proctor budget leave my-campaign\n"
+      "It holds what it spent, and the whole asks of attempts that never ended; what it might have "
+      "spent besides\nis the others' again, and nobody waits for it.  One that ended by itself has "
+      "left; say it once more where\nproctor budget shows it as unheard.");
+  auto folder = std::make_shared<std::string>();
+  command->add_option("CAMPAIGN", *folder, "its folder")->required();
+  command->callback([=, &exit_code] { exit_code = code_of(leave_envelope(*folder)); });
+}
+
 }  // namespace
 
 void add_budget(CLI::App& app, int& exit_code) {
@@ -163,6 +176,7 @@ void add_budget(CLI::App& app, int& exit_code) {
   command->add_option("--by", args->by, "also by category, method, stratum or task");
   add_raise(*command, exit_code);
   add_share(*command, exit_code);
+  add_leave(*command, exit_code);
   command->callback([=, &exit_code] {
     if (!command->get_subcommands().empty()) return;  // it has its own
     if (args->folder.empty()) throw CLI::RequiredError("CAMPAIGN");

@@ -16,6 +16,7 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/core/shared_note.h"
+#include "coordinator/journal/journal.h"
 
 namespace proctor::cli {
 namespace {
@@ -48,13 +49,18 @@ MicroUsd held_by_all(const SharedView& view) {
   return view.elsewhere_of("").held;
 }
 
-// What a campaign's own journal says of its part, for one that is not here to say it.
-std::optional<SharedMember> part_of(const FrozenCampaign& frozen, const RestoredState& state,
-                                    const SharedBook& book) {
+SharedMember self_of(const FrozenCampaign& frozen) {
   SharedMember me;
   me.id = frozen.id;
   me.name = frozen.campaign.name + " on " + host_name();
   me.state = SharedMember::State::kLeft;
+  return me;
+}
+
+// What a campaign's own journal says of its part, for one that is not here to say it.
+std::optional<SharedMember> part_of(const FrozenCampaign& frozen, const RestoredState& state,
+                                    const SharedBook& book) {
+  SharedMember me = self_of(frozen);
   MicroUsd open;
   for (const RestoredAttempt& a : state.attempts) {
     if (a.settled) me.spent = me.spent + a.charged;
@@ -131,7 +137,8 @@ std::string shared_envelope_text(const FrozenCampaign& frozen, const std::string
   if (unheard)
     out +=
         "unheard: Redis lost the envelope, and this member has not come back since; until it "
-        "does (proctor resume),\nall that it may hold at most is counted\n";
+        "does (proctor resume),\nall that it may hold at most is counted. If it has ended, or is not "
+        "to go on: proctor budget leave CAMPAIGN, with its folder\n";
   return out;
 }
 
@@ -202,6 +209,45 @@ Result<int> share_envelope(const std::vector<std::string>& folders) {
   if (founded.ok())
     std::printf("Start those that share it, each where it is: proctor run %s\n",
                 folders.front().c_str());
+  return kOk;
+}
+
+Result<int> leave_envelope(const std::string& folder) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  const auto& shared = frozen.campaign.envelopes.shared;
+  if (!shared)
+    return Error{Errc::kInvalid, folder +
+                                     " shares no envelope, so there is none to leave: "
+                                     "budget.shared in campaign.yaml names one (docs/budgets.md)"};
+  // The journal's lock: no coordinator is at work, and none begins before the others are told.
+  auto journal = Journal::open(frozen.folder.journal());
+  if (!journal.ok())
+    return in_context(
+        "a campaign leaves its shared envelope by itself when it ends; proctor budget leave is for "
+        "one that was killed and is not resumed",
+        journal.error());
+  PROCTOR_TRY(const RestoredState state, read_journal(frozen));
+  PROCTOR_TRY(const SharedBook book, shared_book_of(frozen.id, state.shared));
+  if (MicroUsd::zero() < book.limit())
+    PROCTOR_CHECK_OK(
+        (*journal)->append_and_wait({note_of(SharedLimit{MicroUsd::zero()}, wall_now())}));
+  SharedMember me = self_of(frozen);
+  MicroUsd open;
+  for (const RestoredAttempt& a : state.attempts) {
+    if (a.settled) me.spent = me.spent + a.charged;
+    if (is_reserved(a)) open = open + a.ask;
+  }
+  me.spent = me.spent + open;
+  PROCTOR_TRY(RedisLedger ledger,
+              configured_ledger(frozen.campaign, frozen.id, frozen.campaign.redis));
+  PROCTOR_CHECK_OK(ledger.tell_left(me));
+  PROCTOR_CHECK_OK((*journal)->close());
+  const std::string unit = money_word(frozen.campaign.cost_model);
+  std::string told = fmt::format("{} has left {} and holds {} {} of it", frozen.campaign.name,
+                                 shared->name, format_usd(me.spent), unit);
+  if (MicroUsd::zero() < open)
+    told += fmt::format(", {} of them for attempts that have not ended", format_usd(open));
+  std::printf("%s.\nproctor resume %s makes it a member again.\n", told.c_str(), folder.c_str());
   return kOk;
 }
 

@@ -24,4 +24,9 @@ std::string with_shared_envelope(const FrozenCampaign& frozen, std::string text)
 // been spent from by nobody else.
 Result<int> share_envelope(const std::vector<std::string>& folders);
 
+// proctor budget leave CAMPAIGN: no coordinator of it runs, nor is meant to.  Its journal says that
+// it has left, and the others are told: it holds what it spent, and the asks of attempts that never
+// ended.
+Result<int> leave_envelope(const std::string& folder);
+
 }  // namespace proctor::cli

@@ -45,7 +45,10 @@ Note note(const Json& detail, WallTime at) {
 
 }  // namespace
 
-Note note_of(const SharedMember& other, WallTime at) {
+Note note_of(const SharedFact& fact, WallTime at) {
+  if (const auto* own = std::get_if<SharedLimit>(&fact))
+    return note({{"limit", own->limit.micros()}}, at);
+  const auto& other = std::get<SharedMember>(fact);
   const bool left = other.state == SharedMember::State::kLeft;
   return note({{"ceiling", other.ceiling.micros()},
                {"member", other.id},
@@ -55,26 +58,25 @@ Note note_of(const SharedMember& other, WallTime at) {
               at);
 }
 
-Note note_of_limit(MicroUsd limit, WallTime at) {
-  return note({{"limit", limit.micros()}}, at);
+Result<SharedFact> shared_fact_of(const Note& note) {
+  const Result<Json> parsed = parse_json(note.detail);
+  if (!parsed.ok()) return wrong(parsed.error().detail);
+  if (!parsed->is_object()) return wrong("not the object that is written");
+  if (parsed->contains("limit")) {
+    if (!is_amount(*parsed, "limit")) return wrong("limit is not an amount");
+    return SharedFact(SharedLimit{amount(*parsed, "limit")});
+  }
+  PROCTOR_TRY(SharedMember member, member_of(*parsed));
+  return SharedFact(std::move(member));
 }
 
 Result<SharedBook> shared_book_of(std::string self, const std::vector<Note>& notes) {
-  MicroUsd limit;
-  std::vector<SharedMember> known;
+  SharedBook out(std::move(self));
   for (const Note& n : notes) {
-    const Result<Json> parsed = parse_json(n.detail);
-    if (!parsed.ok()) return wrong(parsed.error().detail);
-    if (!parsed->is_object()) return wrong("not the object that is written");
-    if (parsed->contains("limit")) {
-      if (!is_amount(*parsed, "limit")) return wrong("limit is not an amount");
-      limit = amount(*parsed, "limit");
-      continue;
-    }
-    PROCTOR_TRY(SharedMember member, member_of(*parsed));
-    known.push_back(std::move(member));
+    PROCTOR_TRY(const SharedFact fact, shared_fact_of(n));
+    out.apply(fact);
   }
-  return SharedBook(std::move(self), limit, std::move(known));
+  return out;
 }
 
 }  // namespace proctor

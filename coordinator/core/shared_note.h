@@ -12,11 +12,11 @@
 
 namespace proctor {
 
-Note note_of(const SharedMember& other, WallTime at);
-// No limit: it has left.
-Note note_of_limit(MicroUsd limit, WallTime at);
+Note note_of(const SharedFact& fact, WallTime at);
+// kCorrupt names the field.
+Result<SharedFact> shared_fact_of(const Note& note);
 
-// What they come to, for the campaign `self`.  kCorrupt names the field.
+// What they come to, for the campaign `self`.
 Result<SharedBook> shared_book_of(std::string self, const std::vector<Note>& notes);
 
 }  // namespace proctor

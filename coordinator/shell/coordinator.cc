@@ -161,9 +161,9 @@ Status Coordinator::start_ledger(LedgerStart start) {
     boost::asio::post(io_, [this, what] { on_ledger_differs(what); });
   };
   callbacks.elsewhere = [this](Elsewhere held) {
-    boost::asio::post(io_, [this, held] { feed(ElsewhereHeld{held}); });
+    boost::asio::post(io_, [this, held] { on_elsewhere(held); });
   };
-  callbacks.note = [this](LedgerThread::ToNote what) {
+  callbacks.note = [this](std::vector<SharedFact> what) {
     boost::asio::post(io_,
                       [this, moved = std::move(what)]() mutable { note_shared(std::move(moved)); });
   };
@@ -335,15 +335,27 @@ void Coordinator::on_ledger(std::vector<LedgerThread::Answered> answers) {
   if (!under_way) hear_ledger();
 }
 
+void Coordinator::on_elsewhere(Elsewhere held) {
+  const bool under_way = !ledger_said_.empty();
+  ledger_said_.emplace_back(held);
+  if (!under_way) hear_ledger();
+}
+
 // In the ledger's order, and not more in one turn of the loop than is done in a few milliseconds.
 void Coordinator::hear_ledger() {
   constexpr std::size_t kAnswersPerTurn = 500;
   Reserved reserved;
   Settled settled;
   Voided voided;
-  for (std::size_t n = 0; n < kAnswersPerTurn && !ledger_said_.empty(); ++n) {
-    const LedgerThread::Answered a = std::move(ledger_said_.front());
+  std::optional<Elsewhere> elsewhere;
+  for (std::size_t n = 0; n < kAnswersPerTurn && !ledger_said_.empty() && !elsewhere; ++n) {
+    auto said = std::move(ledger_said_.front());
     ledger_said_.pop_front();
+    if (const auto* held = std::get_if<Elsewhere>(&said)) {
+      elsewhere = *held;
+      break;
+    }
+    const auto a = std::get<LedgerThread::Answered>(std::move(said));
     if (const auto* error = std::get_if<Error>(&a.answer))
       return fail("ledger: " + error->detail);  // it contradicts us: stop rather than go on wrongly
     if (const auto* r = std::get_if<ReserveOp>(&a.op))
@@ -356,6 +368,7 @@ void Coordinator::hear_ledger() {
   if (!settled.answers.empty()) feed(settled);
   if (!voided.ids.empty()) feed(voided);
   if (!reserved.answers.empty()) feed(reserved);
+  if (elsewhere) feed(ElsewhereHeld{*elsewhere});
   if (!ledger_said_.empty()) boost::asio::post(io_, [this] { hear_ledger(); });
 }
 

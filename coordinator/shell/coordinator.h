@@ -148,9 +148,10 @@ class Coordinator {
   void on_durable();
   void post_durable();
   void on_ledger(std::vector<LedgerThread::Answered> answers);
+  void on_elsewhere(Elsewhere held);
   void hear_ledger();
   void on_ledger_differs(const std::string& what);
-  void note_shared(LedgerThread::ToNote what);
+  void note_shared(std::vector<SharedFact> what);
   void leave_shared();
   void fail(const std::string& why);
   void say_goodbye();
@@ -201,7 +202,8 @@ class Coordinator {
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> durable_posted_{false};
   DurableSteps steps_;
-  std::deque<LedgerThread::Answered> ledger_said_;
+  // In the ledger's order: what others hold was so after the answers before it, and not earlier.
+  std::deque<std::variant<LedgerThread::Answered, Elsewhere>> ledger_said_;
   std::uint64_t written_ = 0;  // the last that was given to the journal
   // Of a campaign that shares an envelope: voids, until what they follow is durable.
   std::deque<std::pair<std::uint64_t, std::vector<LedgerOp>>> held_voids_;

@@ -1,11 +1,34 @@
 // The coordinator's part in an envelope that campaigns share (shared_book.h): what its journal has
 // to know before Redis may rely on it.
+#include <fmt/format.h>
+
 #include "common/base/log.h"
+#include "common/base/overload.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "coordinator/core/shared_note.h"
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor {
+namespace {
+
+std::string described(const SharedFact& fact) {
+  return std::visit(
+      Overload{[](const SharedMember& m) {
+                 const std::string who = fmt::format("campaign {} ({}) ", m.id, printable(m.name));
+                 if (m.state == SharedMember::State::kLeft)
+                   return who + fmt::format("has left, {} spent", format_usd(m.spent));
+                 return who + fmt::format("may hold up to {}", format_usd(m.ceiling));
+               },
+               [](const SharedLimit& own) {
+                 return fmt::format(
+                     "all members know of this campaign; it may hold up to {} of it",
+                     format_usd(own.limit));
+               }},
+      fact);
+}
+
+}  // namespace
 
 // Two arithmetics that disagree cannot both be trusted with money: what runs is paid for as the
 // rules say, and nothing new starts until a person has looked.
@@ -20,18 +43,11 @@ void Coordinator::on_ledger_differs(const std::string& what) {
   feed(DrainAsked{});
 }
 
-void Coordinator::note_shared(LedgerThread::ToNote what) {
+void Coordinator::note_shared(std::vector<SharedFact> what) {
   std::vector<JournalWrite> writes;
-  for (const SharedMember& m : what.members) {
-    log::info("shared envelope: campaign " + m.id + " (" + m.name + ") " +
-              (m.state == SharedMember::State::kLeft ? "has left, " + format_usd(m.spent) + " spent"
-                                                     : "may hold up to " + format_usd(m.ceiling)));
-    writes.emplace_back(note_of(m, wall_now()));
-  }
-  if (what.limit) {
-    log::info("shared envelope: all members know of this campaign; it may hold up to " +
-              format_usd(*what.limit) + " of it");
-    writes.emplace_back(note_of_limit(*what.limit, wall_now()));
+  for (const SharedFact& fact : what) {
+    log::info("shared envelope: " + described(fact));
+    writes.emplace_back(note_of(fact, wall_now()));
   }
   journal_->append(std::move(writes), [this, what = std::move(what)](Status s) {
     if (!s.ok()) return;  // whoever waits for the same journal ends this life
@@ -45,7 +61,7 @@ void Coordinator::leave_shared() {
   if (!shares_ || !outcome_ || outcome_->end == End::kFailed) return;
   for (const ScopeBalance& b : core_->balances())
     if (b.reserved != MicroUsd::zero()) return;
-  const Status noted = journal_->append_and_wait({note_of_limit(MicroUsd::zero(), wall_now())});
+  const Status noted = journal_->append_and_wait({note_of(SharedLimit{MicroUsd::zero()}, wall_now())});
   if (noted.ok()) ledger_->leave();
 }
 

@@ -15,7 +15,8 @@ constexpr std::chrono::milliseconds kFirstPause(50);
 constexpr std::chrono::milliseconds kTend(250);
 // A start does not give up an envelope that a living member is about to bring back.
 constexpr int kPatience = 12;
-constexpr std::chrono::milliseconds kGoodbye(2'000);
+// Longer than Farewell waits for a member that gives no sign.
+constexpr std::chrono::milliseconds kGoodbye(60'000);
 
 std::string text_of(const LedgerAnswer& answer) {
   return std::visit(
@@ -52,6 +53,10 @@ bool same(const LedgerAnswer& one, const LedgerAnswer& other) {
 bool is_granted(const LedgerAnswer& answer) {
   const auto* a = std::get_if<ReserveAnswer>(&answer);
   return a != nullptr && a->kind == ReserveAnswer::Kind::kGranted;
+}
+
+bool is_denied(const LedgerAnswer& answer) {
+  return std::holds_alternative<ReserveAnswer>(answer) && !is_granted(answer);
 }
 
 const AskId& id_of(const LedgerOp& op) {
@@ -113,7 +118,7 @@ void LedgerThread::raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> re
   wake_.notify_one();
 }
 
-void LedgerThread::noted(ToNote what) {
+void LedgerThread::noted(std::vector<SharedFact> what) {
   {
     const std::lock_guard lock(mutex_);
     queue_.emplace_back(Order(std::move(what)));
@@ -129,7 +134,7 @@ void LedgerThread::leave() {
     queue_.emplace_back(Order(Leave{std::move(done)}));
   }
   wake_.notify_one();
-  told.wait_for(kGoodbye);
+  told.wait_for(kGoodbye + kGoodbye);  // a call to Redis may be under way when it is over
 }
 
 Status LedgerThread::rebuild(bool own, bool first) {
@@ -183,18 +188,16 @@ void LedgerThread::run() {
 
 bool LedgerThread::obey(Order order) {
   return std::visit(Overload{[&](const Change& change) { return take_over(change); },
-                             [&](const ToNote& what) {
+                             [&](const Noted& what) {
                                noting_ = false;
-                               shared_->book.note(what.members);
-                               if (what.limit) shared_->book.enter(*what.limit);
+                               for (const SharedFact& fact : what) shared_->book.apply(fact);
                                tend_at_ = Clock::now();
                                return true;
                              },
                              [&](const Leave& leave) {
-                               // Redis away: the others count it as what they know of it.
-                               const Status left = store_->leave(epoch_);
-                               if (!left.ok()) log::warn("ledger: " + left.error().detail);
                                left_ = true;
+                               shared_->book.apply(SharedLimit{MicroUsd::zero()});
+                               say_farewell();
                                leave.done->set_value();
                                return true;
                              }},
@@ -251,6 +254,10 @@ bool LedgerThread::apply(const std::vector<LedgerOp>& batch) {
       out.reserve(batch.size());
       for (std::size_t i = 0; i < batch.size(); ++i)
         out.push_back({batch[i], judged(batch[i], (*answers)[i])});
+      // A run that was denied waits for money.  What others hold may be what it was when that was
+      // told last, and have been something else in between: it is told again, changed or not.
+      if (std::ranges::any_of(out, [](const Answered& a) { return is_denied(a.answer); }))
+        told_.reset();
       callbacks_.answered(std::move(out));
       return !std::exchange(differs_, false) || take_over(Change{});
     }
@@ -272,8 +279,6 @@ LedgerAnswer LedgerThread::judged(const LedgerOp& op, const LedgerAnswer& told) 
     const auto adopted = rules_.adopt(*reserve, *stored);
     if (adopted.ok()) return told;
   }
-  const bool is_later = stored != nullptr && stored->later;
-  if (is_later) told_.reset();  // whoever waits for it is told again, even of the same
   LedgerAnswer mine = rules_.apply(op);
   if (same(mine, told)) return told;
   differs_ = true;
@@ -302,18 +307,42 @@ bool LedgerThread::tend() {
   if (std::exchange(away_, false)) callbacks_.back();
   tell_elsewhere(*view);
   if (noting_) return true;
-  SharedBook& book = shared_->book;
-  if (std::vector<SharedMember> news = book.news(*view); !news.empty()) {
-    noting_ = true;
-    callbacks_.note({std::move(news), std::nullopt});
-  } else if (known_up_to_ < view->change) {
+  const SharedBook& book = shared_->book;
+  if (known_up_to_ < view->change && book.news(*view).empty()) {
     known_up_to_ = view->change;
     tend_at_ = Clock::now();  // others may wait for this
-  } else if (book.may_enter(*view)) {
+  } else if (std::vector<SharedFact> facts = book.to_note(*view); !facts.empty()) {
     noting_ = true;
-    callbacks_.note({{}, view->find(book.self())->ceiling});
+    callbacks_.note(std::move(facts));
   }
   return true;
+}
+
+// Whatever goes wrong, it is over after kGoodbye: those who stay count this campaign as what they
+// know of it until a person says more (proctor budget leave).
+void LedgerThread::say_farewell() {
+  Farewell farewell(shared_->book.self());
+  bool told = false;
+  for (const Clock::time_point until = Clock::now() + kGoodbye; Clock::now() < until;) {
+    const Result<SharedView> view = store_->shared();
+    const Farewell::Step step = view.ok() ? farewell.next(*view) : Farewell::Step::kWait;
+    if (step == Farewell::Step::kDone) return;
+    Status said = ok_status();
+    if (step == Farewell::Step::kSay) said = store_->leave(epoch_);
+    // It was emptied; whoever is a member brings the envelope back, and this campaign's part too.
+    if (!said.ok() && said.error().code == Errc::kNotFound) said = rebuild(true);
+    if (!said.ok() && said.error().code == Errc::kConflict) {
+      log::warn("ledger: " + said.error().detail);
+      return;
+    }
+    if (step == Farewell::Step::kWait && !std::exchange(told, true))
+      log::info("shared envelope: waiting until the other campaigns have noted that this one left");
+    if (step == Farewell::Step::kWait || !said.ok())
+      if (!pause(kTend)) return;
+  }
+  log::warn(
+      "shared envelope: whether the others know that this campaign has left is not certain; if "
+      "proctor budget shows it as unheard there: proctor budget leave CAMPAIGN");
 }
 
 // As the script counts it: what is above its own limit is not its own either.

@@ -45,11 +45,6 @@ class LedgerThread {
     LedgerOp op;
     LedgerAnswer answer;
   };
-  // To be written to the journal, and then handed to noted().
-  struct ToNote {
-    std::vector<SharedMember> members;  // what of others it has to know
-    std::optional<MicroUsd> limit;      // or how much of the shared envelope is its own to use
-  };
   struct Callbacks {  // all run on the ledger's thread
     std::function<void(std::vector<Answered>)> answered;
     std::function<void(const std::string& why)> away;  // told once per absence
@@ -57,7 +52,8 @@ class LedgerThread {
     std::function<void(Error)> failed;  // for good: fenced by a newer coordinator, wrong settings
     std::function<void(const std::string& what)> differs;  // the store's answer and the rules'
     std::function<void(Elsewhere)> elsewhere;              // what others hold has changed
-    std::function<void(ToNote)> note;
+    // To be written to the journal, and then handed to noted().
+    std::function<void(std::vector<SharedFact>)> note;
   };
 
   // Takes the campaign under its epoch before it returns; where Redis answers and takes no writes
@@ -70,9 +66,9 @@ class LedgerThread {
   // (empty: as they are), and what reviews took of each envelope (empty: nothing).
   void raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed);
   // It is durable.
-  void noted(ToNote what);
+  void noted(std::vector<SharedFact> what);
   // The journal says already that this campaign has left the envelope it shared.  Waits until Redis
-  // knows, or a short while.
+  // and the journals of all other members who are here know it, or some seconds.
   void leave();
 
  private:
@@ -85,7 +81,8 @@ class LedgerThread {
   struct Leave {
     std::shared_ptr<std::promise<void>> done;
   };
-  using Order = std::variant<Change, ToNote, Leave>;
+  using Noted = std::vector<SharedFact>;
+  using Order = std::variant<Change, Noted, Leave>;
   struct Work {  // operations, or an order, or neither: it is time to tend
     std::vector<LedgerOp> ops;
     std::optional<Order> order;
@@ -98,6 +95,7 @@ class LedgerThread {
   bool apply(const std::vector<LedgerOp>& batch);
   bool take_over(const Change& change);
   bool tend();
+  void say_farewell();
   // Told and waited for; false: it failed for good, or this is stopping.
   bool wait_out(Error error, std::chrono::milliseconds& backoff);
   // The store's answer, once the rules have said the same; theirs, or a denial, if they did not.
@@ -118,7 +116,7 @@ class LedgerThread {
   std::optional<LedgerStart::Shared> shared_;
   std::uint64_t known_up_to_ = 0;  // the change of the members that the journal knows
   bool noting_ = false;            // what it should know is on its way there
-  std::optional<Elsewhere> told_;
+  std::optional<Elsewhere> told_;  // none: whatever it is now, it is told
   bool left_ = false;
   std::chrono::steady_clock::time_point tend_at_;
 

@@ -173,6 +173,46 @@ TEST_SUITE("shared envelope") {
     CHECK(b.start().ok());
   }
 
+  TEST_CASE("one that was killed for good leaves by a person's word, with its journal as witness") {
+    const Home home;
+    found(home, 100);
+    SharedCampaign a(home, "a", 100, 100);
+    SharedCampaign b(home, "b", 100, 100);
+    REQUIRE(a.start().ok());
+    REQUIRE(b.start().ok());
+    settle_down({&a, &b});
+    REQUIRE(granted(a.ask(30)));
+    a.commit();
+    a.kill();
+    flush(home);
+    CHECK(a.give_up().error().code == Errc::kNotFound);  // Redis does not have the envelope
+    b.tend();                                            // brings it back, with all that "a" may hold
+    auto answer = b.ask(1);
+    REQUIRE(answer);
+    CHECK(answer->later);
+    REQUIRE(a.give_up().ok());
+    REQUIRE(a.give_up().ok());  // says the same
+    RedisLedger looks = b.fresh();
+    CHECK(must(looks.shared()).elsewhere_of("b") == Elsewhere{micro(30), false});
+    answer = b.ask(71);
+    REQUIRE(answer);
+    CHECK_FALSE(answer->later);
+    settle_down({&b});
+    flush(home);
+    b.tend();  // its journal knows by now that "a" has left
+    CHECK(must(looks.shared()).elsewhere_of("b") == Elsewhere{micro(30), false});
+    SharedCampaign c(home, "c", 100, 100);
+    REQUIRE(c.start().ok());
+    settle_down({&b, &c});
+    CHECK(granted(c.ask(70)));
+    c.commit();
+    REQUIRE(a.start().ok());  // joins anew, and what it had open is its own still
+    settle_down({&a, &b, &c});
+    a.settle(0, 25, false);
+    a.commit();
+    CHECK(granted(a.ask(5)));
+  }
+
   TEST_CASE("who ends leaves, and others need not wait for it") {
     const Home home;
     found(home, 100);

@@ -12,6 +12,7 @@ namespace {
 
 struct Tally {
   int granted = 0, denied = 0, later = 0, flushes = 0, kills = 0, leaves = 0, refused = 0;
+  int given_up = 0;
 };
 
 class World {
@@ -33,7 +34,10 @@ class World {
       flush();
       ++tally.flushes;
     } else if (!one.alive()) {
-      if (what < 50) tally.refused += one.start().ok() ? 0 : 1;
+      if (what < 50)
+        tally.refused += one.start().ok() ? 0 : 1;
+      else if (what < 55)
+        tally.given_up += one.give_up().ok() ? 1 : 0;
     } else if (what < 5) {
       one.kill();
       ++tally.kills;
@@ -140,12 +144,12 @@ TEST_SUITE("shared envelope") {
       world.end();
     }
     for (const int n : {tally.granted, tally.denied, tally.later, tally.flushes, tally.kills,
-                        tally.leaves, tally.refused})
+                        tally.leaves, tally.refused, tally.given_up})
       CHECK(20 < n);
     MESSAGE(tally.granted << " granted, " << tally.denied << " denied, " << tally.later
                           << " denied for now, " << tally.flushes << " flushes, " << tally.kills
-                          << " kills, " << tally.leaves << " left, " << tally.refused
-                          << " starts refused");
+                          << " kills, " << tally.leaves << " left, " << tally.given_up
+                          << " given up, " << tally.refused << " starts refused");
   }
 }
 

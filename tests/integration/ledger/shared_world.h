@@ -21,7 +21,7 @@ class SharedCampaign {
 
   const std::string& id() const { return id_; }
   bool alive() const { return store_.has_value(); }
-  bool is_member() const { return MicroUsd::zero() < journal_.limit; }
+  bool is_member() const { return MicroUsd::zero() < journal_.book.limit(); }
   MicroUsd spent() const { return journal_.spent; }
   std::size_t open() const {
     return rules_ ? rules_->open_reservations() : journal_.pending.size();
@@ -41,7 +41,9 @@ class SharedCampaign {
     SharedMember m;
     m.id = id_;
     m.state = SharedMember::State::kLeft;
-    m.ceiling = m.spent = journal_.spent;
+    m.spent = journal_.spent;
+    for (const auto& [id, op] : journal_.pending) m.spent = m.spent + op.ask;
+    m.ceiling = m.spent;
     return m;
   }
 
@@ -51,7 +53,7 @@ class SharedCampaign {
     std::vector<ReserveOp> pending;
     for (const auto& [id, op] : journal_.pending) pending.push_back(op);
     rules_.emplace(must(Ledger::restored(specs_, pending, {journal_.spent, journal_.spent})));
-    book_.emplace(id_, journal_.limit, journal_.known);
+    book_ = journal_.book;
     noting_.reset();
     Status begun = begin(first);
     if (!begun.ok()) kill();
@@ -69,10 +71,10 @@ class SharedCampaign {
     for (const LedgerOp& op : unwritten_) write(op);
     unwritten_.clear();
     if (!noting_) return;
-    journal_.known.insert(journal_.known.end(), noting_->members.begin(), noting_->members.end());
-    book_->note(noting_->members);
-    if (noting_->limit) journal_.limit = *noting_->limit;
-    if (noting_->limit) book_->enter(*noting_->limit);
+    for (const SharedFact& fact : *noting_) {
+      journal_.book.apply(fact);
+      book_->apply(fact);
+    }
     noting_.reset();
   }
   // Nothing: Redis has nothing to ask just now.
@@ -107,20 +109,23 @@ class SharedCampaign {
     const auto view = store_->tend(Epoch(epoch_), up_to_, book_->limit());
     if (!view.ok()) return again(view.error());
     if (noting_) return;
-    if (auto news = book_->news(*view); !news.empty()) {
-      noting_.emplace(Noting{std::move(news), {}});
-    } else if (up_to_ < view->change) {
+    if (up_to_ < view->change && book_->news(*view).empty())
       up_to_ = view->change;
-    } else if (book_->may_enter(*view)) {
-      noting_.emplace(Noting{{}, view->find(id_)->ceiling});
-    }
+    else if (auto facts = book_->to_note(*view); !facts.empty())
+      noting_ = std::move(facts);
   }
   void leave() {
     if (!alive() || open() != 0) return;
     commit();
-    journal_.limit = MicroUsd::zero();
+    journal_.book.apply(SharedLimit{MicroUsd::zero()});
     (void)store_->leave(Epoch(epoch_));
     kill();
+  }
+  // Killed, and not meant to come back: as proctor budget leave does it.
+  Status give_up() {
+    kill();
+    journal_.book.apply(SharedLimit{MicroUsd::zero()});
+    return fresh().tell_left(as_left());
   }
   RedisLedger fresh() const {
     RedisLedger::Options options;
@@ -133,15 +138,11 @@ class SharedCampaign {
 
  private:
   static constexpr ScopeId kShared{1};
-  struct Noting {
-    std::vector<SharedMember> members;
-    std::optional<MicroUsd> limit;
-  };
   struct Journal {
     std::map<AskId, ReserveOp> pending;
     std::map<AskId, MicroUsd> ended;  // what they cost
-    MicroUsd spent, limit;
-    std::vector<SharedMember> known;
+    MicroUsd spent;
+    SharedBook book;
   };
 
   Status begin(bool first) {
@@ -183,7 +184,7 @@ class SharedCampaign {
   const Home& home_;
   std::string id_;
   std::vector<ScopeSpec> specs_;
-  Journal journal_;
+  Journal journal_{{}, {}, {}, SharedBook(id_)};
   std::uint32_t next_ = 1;
   std::uint64_t epoch_ = 0;
   // Its memory.
@@ -192,7 +193,7 @@ class SharedCampaign {
   std::optional<SharedBook> book_;
   std::uint64_t up_to_ = 0;
   std::vector<LedgerOp> unwritten_;
-  std::optional<Noting> noting_;
+  std::optional<std::vector<SharedFact>> noting_;
 };
 
 }  // namespace proctor::test

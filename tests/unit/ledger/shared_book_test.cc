@@ -23,12 +23,16 @@ SharedMember member(const char* id, State state, std::int64_t ceiling, std::int6
   return m;
 }
 
+void learn(SharedBook& book, const SharedView& view) {
+  for (const SharedFact& fact : book.to_note(view)) book.apply(fact);
+}
+
 // "me" has come as change 3; its journal knows who else there is.
 struct Table {
   SharedView view{micro(1000), 5, {member("me", State::kHeard, 400, 0, 3)}};
-  SharedBook book{"me", MicroUsd::zero(), {}};
+  SharedBook book{"me"};
   void add(SharedMember m) {
-    book.note({m});
+    book.apply(m);
     view.members.push_back(std::move(m));
   }
 };
@@ -55,19 +59,19 @@ TEST_SUITE("shared book") {
   }
 
   TEST_CASE("a journal is told what it does not know, once") {
-    SharedBook book("me", MicroUsd::zero(), {});
+    SharedBook book("me");
     SharedView view{micro(1000), 2, {member("a", State::kHeard, 500, 500)}};
     REQUIRE(book.news(view).size() == 1);
-    book.note(book.news(view));
+    learn(book, view);
     CHECK(book.news(view).empty());
     view.members[0].spent = micro(5);  // what it spends is its own journal's affair
     CHECK(book.news(view).empty());
     view.members[0].ceiling = micro(600);
     CHECK(book.news(view).size() == 1);
-    book.note(book.news(view));
+    learn(book, view);
     view.members[0].state = State::kLeft;
     CHECK(book.news(view).size() == 1);
-    book.note(book.news(view));
+    learn(book, view);
     CHECK(book.news(view).empty());
     view.members.push_back(member("me", State::kHeard, 100, 0));
     CHECK(book.news(view).empty());
@@ -104,9 +108,10 @@ TEST_SUITE("shared book") {
     Table t;
     t.view.members.push_back(member("a", State::kHeard, 500, 500, 1, 5));
     CHECK_FALSE(t.book.may_enter(t.view));
-    t.book.note(t.book.news(t.view));
+    for (const SharedMember& m : t.book.news(t.view)) t.book.apply(m);
     CHECK(t.book.may_enter(t.view));
-    t.book.enter(micro(400));
+    REQUIRE(t.book.to_note(t.view).size() == 1);
+    t.book.apply(t.book.to_note(t.view).front());
     CHECK_FALSE(t.book.may_enter(t.view));
     CHECK(t.book.limit() == micro(400));
     t.view.members[0].ceiling = micro(450);  // its own cap was raised
@@ -115,6 +120,50 @@ TEST_SUITE("shared book") {
     CHECK_FALSE(t.book.may_enter(t.view));
     t.view.members.erase(t.view.members.begin());
     CHECK_FALSE(t.book.may_enter(t.view));
+  }
+
+  TEST_CASE("who leaves stays until all who are here have noted it") {
+    using Step = Farewell::Step;
+    SharedView view{micro(1000), 5, {member("me", State::kHeard, 400, 400, 1, 4)}};
+    view.members.push_back(member("a", State::kHeard, 500, 500, 2, 4));
+    view.members.push_back(member("b", State::kUnheard, 500, 0, 3));
+    view.members.push_back(member("c", State::kLeft, 9, 0, 4));
+    Farewell farewell("me");
+    CHECK(farewell.next(view) == Step::kSay);
+    view.members[0] = member("me", State::kLeft, 7, 0, 5);
+    view.members[1].seen_ms = 100;
+    CHECK(farewell.next(view) == Step::kWait);  // Redis knows it, and nobody else
+    view.members[1].noted = 5;
+    CHECK(farewell.next(view) == Step::kDone);
+  }
+
+  TEST_CASE("a leave that Redis lost before anybody noted it is said again") {
+    using Step = Farewell::Step;
+    SharedView view{micro(1000), 2, {member("me", State::kLeft, 7, 0, 2)}};
+    view.members.push_back(member("a", State::kHeard, 500, 500, 1, 1));
+    Farewell farewell("me");
+    CHECK(farewell.next(view) == Step::kWait);
+    CHECK(farewell.next({}) == Step::kSay);  // emptied
+    view.members[0] = member("me", State::kUnheard, 400, 0, 1);  // as "a" gave it back
+    CHECK(farewell.next(view) == Step::kSay);
+    view.members[0] = member("me", State::kLeft, 7, 0, 3);
+    CHECK(farewell.next(view) == Step::kWait);
+    view.members[1].noted = 3;
+    CHECK(farewell.next(view) == Step::kDone);
+  }
+
+  TEST_CASE("nobody waits for ever for a member that gives no sign") {
+    using Step = Farewell::Step;
+    SharedView view{micro(1000), 2, {member("me", State::kLeft, 7, 0, 2)}};
+    view.members.push_back(member("slow", State::kHeard, 500, 500, 1, 1));
+    view.members.push_back(member("dead", State::kHeard, 500, 500, 1, 1));
+    Farewell farewell("me");
+    for (std::int64_t look = 0; look < 1000; ++look) {
+      view.members[1].seen_ms = look / 10;  // works, and its disk does not answer
+      REQUIRE(farewell.next(view) == Step::kWait);
+    }
+    view.members[1].noted = 2;
+    CHECK(farewell.next(view) == Step::kDone);
   }
 }
 

@@ -2,6 +2,7 @@
 // what they have spent.
 #include <doctest/doctest.h>
 
+#include "coordinator/core/shared_note.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -41,6 +42,8 @@ TEST_SUITE("scheduler") {
     desk.sync("w", 1);
     CHECK(desk.asks.empty());
     CHECK(desk.core.explain(RunId(0)).find("shared:x") != std::string::npos);
+    CHECK(desk.core.explain(RunId(0)).find("other campaigns hold 0.000095 of it") !=
+          std::string::npos);
     others_hold(desk, 91, true);
     CHECK(desk.asks.empty());
     others_hold(desk, 90, true);
@@ -87,6 +90,43 @@ TEST_SUITE("scheduler") {
     act.to = micro(5000);  // global holds 1000
     CHECK(desk.act(act).verdict == OperatorAnswer::Verdict::kDone);
     CHECK(desk.assigned.size() == 2);
+  }
+
+  TEST_CASE("what a journal says of a shared envelope makes the book that the living one has") {
+    SharedMember a, b;
+    a.id = "a";
+    a.name = "a on one \"host\"";
+    a.state = SharedMember::State::kHeard;
+    a.ceiling = micro(70);
+    b.id = "b";
+    b.ceiling = micro(50);
+    SharedMember gone = b;
+    gone.state = SharedMember::State::kLeft;
+    gone.spent = gone.ceiling = micro(8);
+    SharedBook living("me");
+    std::vector<Note> notes;
+    const auto same = [&] {
+      const Result<SharedBook> next = shared_book_of("me", notes);
+      REQUIRE(next.ok());
+      CHECK(next->limit() == living.limit());
+      REQUIRE(next->known().size() == living.known().size());
+      for (const auto& [id, m] : living.known()) {
+        const SharedMember& n = next->known().at(id);
+        CHECK(n.name == m.name);
+        CHECK(n.ceiling == m.ceiling);
+        CHECK((n.state == SharedMember::State::kLeft) == (m.state == SharedMember::State::kLeft));
+        CHECK((m.state != SharedMember::State::kLeft || n.spent == m.spent));
+      }
+    };
+    for (const SharedFact& fact : {SharedFact(a), SharedFact(b), SharedFact(SharedLimit{micro(60)}),
+                                   SharedFact(gone), SharedFact(SharedLimit{})}) {
+      living.apply(fact);
+      notes.push_back(note_of(fact, WallTime(1)));
+      same();
+    }
+    CHECK(notes.back().kind == kNoteShared);
+    notes.back().detail = R"({"limit":-1})";
+    CHECK(shared_book_of("me", notes).error().code == Errc::kCorrupt);
   }
 
   TEST_CASE("no review is booked where only runs are charged") {

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstPause(50);
 constexpr std::chrono::milliseconds kTend(250);
 // A start does not give up an envelope that a living member is about to bring back.
-constexpr int kPatience = 12;
+constexpr int kPatience = 20;
 // Longer than Farewell waits for a member that gives no sign.
 constexpr std::chrono::milliseconds kGoodbye(60'000);
 
@@ -134,7 +134,7 @@ void LedgerThread::leave() {
     queue_.emplace_back(Order(Leave{std::move(done)}));
   }
   wake_.notify_one();
-  told.wait_for(kGoodbye + kGoodbye);  // a call to Redis may be under way when it is over
+  told.wait_for(kGoodbye);
 }
 
 Status LedgerThread::rebuild(bool own, bool first) {
@@ -323,22 +323,25 @@ bool LedgerThread::tend() {
 void LedgerThread::say_farewell() {
   Farewell farewell(shared_->book.self());
   bool told = false;
-  for (const Clock::time_point until = Clock::now() + kGoodbye; Clock::now() < until;) {
+  int in_vain = 0;
+  for (const Clock::time_point until = Clock::now() + kGoodbye;
+       Clock::now() < until && in_vain < kPatience;) {
     const Result<SharedView> view = store_->shared();
-    const Farewell::Step step = view.ok() ? farewell.next(*view) : Farewell::Step::kWait;
+    const Farewell::Step step = view.ok() ? farewell.next(*view) : Farewell::Step::kSay;
     if (step == Farewell::Step::kDone) return;
-    Status said = ok_status();
-    if (step == Farewell::Step::kSay) said = store_->leave(epoch_);
+    Status done = view.ok() ? ok_status() : Status(view.error());
+    if (view.ok() && step == Farewell::Step::kSay) done = store_->leave(epoch_);
     // It was emptied; whoever is a member brings the envelope back, and this campaign's part too.
-    if (!said.ok() && said.error().code == Errc::kNotFound) said = rebuild(true);
-    if (!said.ok() && said.error().code == Errc::kConflict) {
-      log::warn("ledger: " + said.error().detail);
+    if (!done.ok() && done.error().code == Errc::kNotFound) done = rebuild(true);
+    if (!done.ok() && done.error().code == Errc::kConflict) {
+      log::warn("ledger: " + done.error().detail);
       return;
     }
-    if (step == Farewell::Step::kWait && !std::exchange(told, true))
+    in_vain = done.ok() ? 0 : in_vain + 1;
+    const bool waits = step == Farewell::Step::kWait;
+    if (waits && !std::exchange(told, true))
       log::info("shared envelope: waiting until the other campaigns have noted that this one left");
-    if (step == Farewell::Step::kWait || !said.ok())
-      if (!pause(kTend)) return;
+    if ((waits || !done.ok()) && !pause(kTend)) return;
   }
   log::warn(
       "shared envelope: whether the others know that this campaign has left is not certain; if "

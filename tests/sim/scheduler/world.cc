@@ -192,6 +192,8 @@ void World::boot_coordinator() {
   epoch_ = Epoch(epoch_.raw() + 1);
   ended_ = complete_ = stopping_ = false;
   told_elsewhere_.reset();
+  known_.clear();
+  forgotten_.clear();
   denied_after_.clear();  // what was parked is asked once more
   boot_heard_.clear();
   standing_ = durable_standing_;

@@ -186,6 +186,7 @@ class World {
   std::vector<ScopeId> envelopes_of(RunId run) const;
   void check_commands(const Event& e, const std::vector<Command>& commands);
   void check_reply(const wire::Sync& sync, const wire::SyncReply& reply);
+  void look_who_is_forgotten();
   void compare_restored();
   void fail(const std::string& what) const;
   void check_end();
@@ -222,6 +223,7 @@ class World {
   testing::MemoryJournal journal_;  // what is durable
   testing::MemoryJournal written_;  // what this life was to make durable beside
   std::uint64_t steps_ = 0;
+  std::set<WorkerId> known_, forgotten_;  // by this life of the coordinator
 
   // the durable journal and what it implies, kept independently of the code under test
   struct Trail {

@@ -141,9 +141,8 @@ Status RedisLedger::found(MicroUsd cap, const std::vector<SharedMember>& known) 
 
 Status RedisLedger::tell_left(const SharedMember& member) {
   PROCTOR_CHECK_OK(connect());
-  PROCTOR_TRY(const RedisReply reply,
-              run_shared({"left", connection_->facts().run_id, member.id, micros(member.spent),
-                          member.name, now_ms()}));
+  PROCTOR_TRY(const RedisReply reply, run_shared({"left", connection_->facts().run_id, member.id,
+                                                  micros(member.spent), member.name, now_ms()}));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("left");
   return shared_refusal({reply->str, reply->len}, MicroUsd::zero());
 }

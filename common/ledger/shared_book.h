@@ -12,8 +12,8 @@
 //   3. who was never a member waits for one, or for a person's word that there is none
 // So two members with limits always know each other, and no part is ever forgotten.
 //
-// SharedBook is what one member's journal knows.  Farewell is how a member ends.  Both are pure; one
-// thread at a time.
+// SharedBook is what one member's journal knows.  Farewell is how a member ends.  Both are pure;
+// one thread at a time.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -85,10 +85,10 @@ class SharedBook {
   std::map<std::string, SharedMember> known_;  // others, by id
 };
 
-// How a member leaves.  What only Redis knows may be lost: were it lost right after the leave, those
-// who stay would bring the envelope back with the leaver at its ceiling, and it does not come again
-// to say less.  So it stays, a little, until the journals of all who are here know that it left, and
-// says it again to a Redis that has forgotten.
+// How a member leaves.  What only Redis knows may be lost: were it lost right after the leave,
+// those who stay would bring the envelope back with the leaver at its ceiling, and it does not come
+// again to say less.  So it stays, a little, until the journals of all who are here know that it
+// left, and says it again to a Redis that has forgotten.
 class Farewell {
  public:
   enum class Step { kSay, kWait, kDone };

@@ -137,7 +137,8 @@ std::string shared_envelope_text(const FrozenCampaign& frozen, const std::string
   if (unheard)
     out +=
         "unheard: Redis lost the envelope, and this member has not come back since; until it "
-        "does (proctor resume),\nall that it may hold at most is counted. If it has ended, or is not "
+        "does (proctor resume),\nall that it may hold at most is counted. If it has ended, or is "
+        "not "
         "to go on: proctor budget leave CAMPAIGN, with its folder\n";
   return out;
 }

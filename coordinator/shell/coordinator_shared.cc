@@ -21,9 +21,8 @@ std::string described(const SharedFact& fact) {
                  return who + fmt::format("may hold up to {}", format_usd(m.ceiling));
                },
                [](const SharedLimit& own) {
-                 return fmt::format(
-                     "all members know of this campaign; it may hold up to {} of it",
-                     format_usd(own.limit));
+                 return fmt::format("all members know of this campaign; it may hold up to {} of it",
+                                    format_usd(own.limit));
                }},
       fact);
 }
@@ -61,7 +60,8 @@ void Coordinator::leave_shared() {
   if (!shares_ || !outcome_ || outcome_->end == End::kFailed) return;
   for (const ScopeBalance& b : core_->balances())
     if (b.reserved != MicroUsd::zero()) return;
-  const Status noted = journal_->append_and_wait({note_of(SharedLimit{MicroUsd::zero()}, wall_now())});
+  const Status noted =
+      journal_->append_and_wait({note_of(SharedLimit{MicroUsd::zero()}, wall_now())});
   if (noted.ok()) ledger_->leave();
 }
 

@@ -186,7 +186,7 @@ TEST_SUITE("shared envelope") {
     a.kill();
     flush(home);
     CHECK(a.give_up().error().code == Errc::kNotFound);  // Redis does not have the envelope
-    b.tend();                                            // brings it back, with all that "a" may hold
+    b.tend();  // brings it back, with all that "a" may hold
     auto answer = b.ask(1);
     REQUIRE(answer);
     CHECK(answer->later);

@@ -12,8 +12,9 @@ std::vector<ScopeId> World::envelopes_of(RunId run) const {
   const PlanView::Run& r = plan_.runs[run.raw()];
   std::vector<ScopeId> out;
   for (const std::string& name :
-       {std::string("global"), std::string("shared:x"), std::string("stage:one"), "task:" + std::to_string(r.task),
-        "method:" + std::to_string(r.method), "stratum:language=" + level_of_task_[r.task]})
+       {std::string("global"), std::string("shared:x"), std::string("stage:one"),
+        "task:" + std::to_string(r.task), "method:" + std::to_string(r.method),
+        "stratum:language=" + level_of_task_[r.task]})
     if (const auto it = scope_named_.find(name); it != scope_named_.end())
       out.push_back(it->second);
   return out;

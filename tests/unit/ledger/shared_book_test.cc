@@ -143,7 +143,7 @@ TEST_SUITE("shared book") {
     view.members.push_back(member("a", State::kHeard, 500, 500, 1, 1));
     Farewell farewell("me");
     CHECK(farewell.next(view) == Step::kWait);
-    CHECK(farewell.next({}) == Step::kSay);  // emptied
+    CHECK(farewell.next({}) == Step::kSay);                      // emptied
     view.members[0] = member("me", State::kUnheard, 400, 0, 1);  // as "a" gave it back
     CHECK(farewell.next(view) == Step::kSay);
     view.members[0] = member("me", State::kLeft, 7, 0, 3);

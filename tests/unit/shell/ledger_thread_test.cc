@@ -208,7 +208,8 @@ TEST_SUITE("ledger thread") {
     CHECK(bench.told.back() == Elsewhere{micro(50), true});
   }
 
-  TEST_CASE("a campaign that leaves waits until the others have noted it, and repeats what was lost") {
+  TEST_CASE(
+      "a campaign that leaves waits until the others have noted it, and repeats what was lost") {
     SharedBench bench;
     bench.store->before_look = [&](SharedView& view, int look) {
       // Redis is emptied right after the leave; who stays gives back what its own journal knows.

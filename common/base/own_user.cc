@@ -50,8 +50,8 @@ bool set_rights(const Capabilities& rights) {
 
 // This thread, and what it starts, is that user from now on, with root's rights over files.
 bool become(std::uint32_t id) {
-  constexpr std::array kOverFiles = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
-                                     CAP_FSETID};
+  constexpr std::array<unsigned, 5> kOverFiles = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
+                                                  CAP_FOWNER, CAP_FSETID};
   Capabilities rights{};
   // access(2) too is to be answered by those rights.
   if (!get_rights(rights) || ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) != 0) return false;
@@ -60,10 +60,10 @@ bool become(std::uint32_t id) {
       ::syscall(SYS_setresuid, id, id, id) != 0)
     return false;
   for (__user_cap_data_struct& words : rights) words.inheritable = 0;
-  for (const int right : kOverFiles)
+  for (const unsigned right : kOverFiles)
     rights.at(CAP_TO_INDEX(right)).inheritable |= CAP_TO_MASK(right);
   if (!set_rights(rights)) return false;
-  for (const int right : kOverFiles)
+  for (const unsigned right : kOverFiles)
     if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0) != 0) return false;
   return true;
 }

@@ -14,6 +14,18 @@ void be_quick(const GatewayScene& g) {
                "overload_backoff: 50ms}\nstrata: [language, type]");
 }
 
+// Without the line breaks of a terminal's width.
+std::string flat(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c != '\n' && (c != ' ' || !out.ends_with(' '))) {
+      out += c;
+    } else if (!out.ends_with(' ')) {
+      out += ' ';
+    }
+  return out;
+}
+
 std::int64_t attempts_that(const GatewayScene& g, const std::string& where) {
   return g.scene.number("SELECT count(*) FROM attempts WHERE " + where);
 }
@@ -50,8 +62,8 @@ TEST_SUITE("gateway campaign") {
       CHECK(contains(done.err, "came to no verdict"));
       const CommandOutcome report = g.scene.run("report");
       CHECK_MESSAGE(contains(report.out, "1 of 1 runs (1 for want of a model)"), report.out);
-      CHECK(contains(report.out, row.told));
-      CHECK(contains(g.scene.run("status").out, row.told));
+      CHECK(contains(flat(report.out), row.told));
+      CHECK(contains(flat(g.scene.run("status").out), row.told));
       CHECK(contains(g.scene.run("explain", {"add/agent/r1"}).out, row.told));
       CHECK(g.scene.number("SELECT count(*) FROM notes WHERE kind = 'worker_quarantined'") == 0);
       CHECK(g.scene.run("verify").exit_code == 0);
@@ -67,7 +79,7 @@ TEST_SUITE("gateway campaign") {
     const CommandOutcome done = g.run();
     INFO(done.out << done.err);
     CHECK(done.exit_code == 1);
-    CHECK(attempts_that(g, "overload = 1") == 2);
+    CHECK(attempts_that(g, "rationale LIKE 'a provider of models had no room%'") == 2);
     CHECK(attempts_that(g, "outcome = 'success' OR outcome = 'failure'") == 0);
     CHECK(contains(done.err, "a provider of models had no room"));
   }

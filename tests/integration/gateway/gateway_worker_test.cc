@@ -225,12 +225,24 @@ TEST_SUITE("gateway worker") {
     static_cast<void>(worker->wait(std::chrono::seconds(180)));
   }
 
-  TEST_CASE("without the model in the worker's file the run is invalid and says so") {
+  TEST_CASE("without the model in the worker's file the run is given back, and it says so") {
     GatewayScene scene([](const auto&, std::size_t) { return ProviderSays{}; });
     REQUIRE(write_file(scene.models(), "models: {}\n").ok());
-    const auto e = scene.run(scene.agent("1 500 plain"));
-    CHECK(e.result.outcome == RunOutcome::kInvalid);
-    CHECK(holds(e.result.rationale, "has no URL of the model"));
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker({"--models", scene.models().string()});
+    REQUIRE_MESSAGE(coordinator.connected(), scene.log());
+    coordinator.assign({scene.assignment(coordinator, scene.agent("1 500 plain"), 0)},
+                       scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      return coordinator.syncs.back().declined == std::vector<AttemptId>{id(0)};
+    }),
+                    scene.log());
+    const auto& features = coordinator.syncs.back().features;
+    CHECK(std::ranges::find(features, "lacks:model:big") != features.end());
+    CHECK(holds(scene.log(), "its models file does not name it"));
     CHECK(scene.provider.heard().empty());
+    worker.signal(SIGTERM);
+    static_cast<void>(coordinator.until([&] { return coordinator.leaves == 1; }));
+    static_cast<void>(worker.wait(std::chrono::seconds(180)));
   }
 }

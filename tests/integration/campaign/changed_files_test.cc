@@ -86,6 +86,7 @@ TEST_SUITE("campaign") {
 
     // Its way out.
     scene.write(agent, scene.read(scene.state() / "registered/agent.sh"));
+    fs::permissions(agent, fs::perms(0755));
     CHECK(scene.read(agent) == text);
     const CommandOutcome quiet = scene.run("explain", {run});
     CHECK(quiet.exit_code == 0);

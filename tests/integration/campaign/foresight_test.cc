@@ -64,7 +64,7 @@ TEST_SUITE("campaign") {
     scene.write(made / "pilot_cost_model.csv",
                 prices + page.substr(rows, page.find("```", rows) - rows));
     scene.edit(made / "campaign.yaml", "    script: agent.sh",
-               "    script: agent.sh\n    gateway: {model: big, provider: acme}");
+               "    script: agent.sh\n    gateway: {model: big, provider: acme, as: openai}");
     const CommandOutcome good = proctor::testing::proctor({"check", "--offline", made.string()});
     CHECK_MESSAGE(good.exit_code == 0, good.err);
     CHECK_MESSAGE(!contains(good.out, "no price row of its own"), good.out);

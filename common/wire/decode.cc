@@ -72,31 +72,9 @@ Usage read_usage(Reader& r) {
   v.output_tokens = r.u64("output_tokens", kUsageMax);
   v.model_calls = r.u64("model_calls", kUsageMax);
   v.stored_bytes = r.u64("stored_bytes", kUsageMax);
-  if (r.version() < 2) return v;
-  v.priced_micros = r.u64("priced_micros", kUsageMax);
-  v.priced_calls = r.u64("priced_calls", kUsageMax);
-  v.priced_input = r.u64("priced_input", kUsageMax);
-  v.priced_output = r.u64("priced_output", kUsageMax);
-  v.other_micros = r.u64("other_micros", kUsageMax);
-  v.tool_ms = r.u64("tool_ms", kUsageMax);
-  v.dependency_installs = r.u64("dependency_installs", kUsageMax);
-  v.failed_cycles = r.u64("failed_cycles", kUsageMax);
-  v.memory_peak = r.u64("memory_peak", kUsageMax);
-  v.reported_micros = r.u64("reported_micros", kUsageMax);
-  v.reported_tokens = r.u64("reported_tokens", kUsageMax);
-  v.reported_calls = r.u64("reported_calls", kUsageMax);
-  v.defaulted = r.u64("defaulted", kUsageMax);
-  v.overruns = r.u64("overruns", kUsageMax);
-  if (r.version() < 8) return v;
-  v.cached_input = r.u64("cached_input", kUsageMax);
-  v.cache_written = r.u64("cache_written", kUsageMax);
-  v.reasoning_tokens = r.u64("reasoning_tokens", kUsageMax);
-  v.ceiling_calls = r.u64("ceiling_calls", kUsageMax);
-  v.ceiling_micros = r.u64("ceiling_micros", kUsageMax);
-  v.refused_calls = r.u64("refused_calls", kUsageMax);
-  v.waited_ms = r.u64("waited_ms", kUsageMax);
-  v.clamped_calls = r.u64("clamped_calls", kUsageMax);
-  v.replayed_calls = r.u64("replayed_calls", kUsageMax);
+  const std::size_t metered = metered_in(r.version());
+  for (std::size_t i = 0; i < metered; ++i)
+    v.*kMeteredCounters[i].second = r.u64(kMeteredCounters[i].first, kUsageMax);
   return v;
 }
 

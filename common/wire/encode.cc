@@ -85,20 +85,13 @@ class Writer {
     for (const std::uint64_t n : list) u(n, kCallsPerMinuteMax);
   }
   void usage(const Usage& v) {
-    const std::initializer_list<std::uint64_t> counters{
-        v.setup_ms, v.agent_ms, v.acceptance_ms, v.cpu_ms, v.tool_calls, v.input_tokens,
-        v.output_tokens, v.model_calls, v.stored_bytes,
-        // since 2
-        v.priced_micros, v.priced_calls, v.priced_input, v.priced_output, v.other_micros, v.tool_ms,
-        v.dependency_installs, v.failed_cycles, v.memory_peak, v.reported_micros, v.reported_tokens,
-        v.reported_calls, v.defaulted, v.overruns,
-        // since 8
-        v.cached_input, v.cache_written, v.reasoning_tokens, v.ceiling_calls, v.ceiling_micros,
-        v.refused_calls, v.waited_ms, v.clamped_calls, v.replayed_calls};
-    constexpr std::size_t kUntil7 = 23;
-    const std::size_t said = version_ < 8 ? kUntil7 : counters.size();
-    array(said);
-    for (std::size_t i = 0; i < said; ++i) u(counters.begin()[i], kUsageMax);
+    const std::size_t metered = metered_in(version_);
+    const std::initializer_list<std::uint64_t> before{
+        v.setup_ms,     v.agent_ms,      v.acceptance_ms, v.cpu_ms,      v.tool_calls,
+        v.input_tokens, v.output_tokens, v.model_calls,   v.stored_bytes};
+    array(before.size() + metered);
+    for (const std::uint64_t counter : before) u(counter, kUsageMax);
+    for (std::size_t i = 0; i < metered; ++i) u(v.*kMeteredCounters[i].second, kUsageMax);
   }
   void running(std::span<const RunningAttempt> list) {
     PROCTOR_ASSERT(list.size() <= limits::kSlotsMax);

@@ -1,8 +1,10 @@
 #pragma once
 // Numbers that stand on the wire.  Never renumbered, never reused; a retired kind keeps its number
 // and gets `Retired` in its name.  Private to the codec.
+#include <cstddef>
 #include <cstdint>
 
+#include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
 #include "common/wire/messages.h"
 
@@ -23,6 +25,12 @@ enum class Kind : std::uint32_t {
   kCancel = 12,
   kRefuse = 13,
 };
+
+// How many of kMeteredCounters a usage has after what is older than they are.
+constexpr std::size_t metered_in(std::uint32_t version) {
+  static_assert(kMeteredCounters.size() == 23, "a counter more belongs to a version of its own");
+  return version < 2 ? 0 : version < 8 ? 14 : 23;
+}
 
 template <class M>
 inline constexpr Kind kKindOf = Kind{};

@@ -119,8 +119,8 @@ std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campa
   for (std::size_t i = 1; i < campaigns.size(); ++i) {
     bool twice = false;
     for (std::size_t j = 0; j < i; ++j)
-      twice = twice || (!campaigns[i].journal_head.empty() &&
-                        campaigns[i].journal_head == campaigns[j].journal_head);
+      twice = twice || (!campaigns[i].runs.journal_head.empty() &&
+                        campaigns[i].runs.journal_head == campaigns[j].runs.journal_head);
     if (twice)
       out.push_back(printable(campaigns[i].runs.campaign) +
                     " is given twice: its runs would count twice");

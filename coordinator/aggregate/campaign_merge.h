@@ -12,7 +12,6 @@ namespace proctor {
 struct MergedCampaign {
   const Registration& registration;
   const ReportInput& runs;
-  std::string journal_head;  // the same twice is the same campaign; empty: nobody has run anything
 };
 
 // Why they may not be pooled, a sentence each; empty: they may.  What is equal in all: strata,

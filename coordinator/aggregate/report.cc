@@ -165,6 +165,7 @@ std::vector<std::string> unmetered_methods(const CampaignReport& report) {
 CampaignReport build_report(ReportInput input) {
   CampaignReport report;
   report.campaign = std::move(input.campaign);
+  report.journal_head = std::move(input.journal_head);
   report.unit = std::move(input.unit);
   report.strata_keys = std::move(input.strata_keys);
   report.alpha = input.alpha;

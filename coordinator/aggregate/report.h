@@ -117,6 +117,9 @@ struct ReportInput {
   bool plan_registered = false;
   // What the plan compares, each pair a - b (contrasts_of).
   std::vector<std::pair<std::string, std::string>> contrasts{};
+  // Of the journal that all of this was read from, in hexadecimal: the same twice is the same
+  // campaign.  Empty: nobody has run anything yet.
+  std::string journal_head{};
 };
 
 // x of n, with its Wilson interval; no rate of nothing.

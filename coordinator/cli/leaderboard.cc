@@ -26,7 +26,6 @@ struct ReadCampaign {
 Result<ReadCampaign> read_campaign(const std::string& folder) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(CampaignReport report, read_report(frozen));
-  PROCTOR_TRY(report.journal_head, journal_head_of(frozen));
   return ReadCampaign{std::move(frozen), std::move(report)};
 }
 

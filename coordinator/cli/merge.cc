@@ -18,18 +18,15 @@ struct MergeArgs {
 Result<std::string> merge(const MergeArgs& args) {
   std::vector<FrozenCampaign> frozen;
   std::vector<ReportInput> inputs;
-  std::vector<std::string> heads;
   for (const std::string& folder : args.folders) {
     PROCTOR_TRY(FrozenCampaign one, load_registered(folder));
     PROCTOR_TRY(ReportInput runs, read_runs(one));
-    PROCTOR_TRY(std::string head, journal_head_of(one));
-    heads.push_back(std::move(head));
     frozen.push_back(std::move(one));
     inputs.push_back(std::move(runs));
   }
   std::vector<MergedCampaign> campaigns;
   for (std::size_t i = 0; i < frozen.size(); ++i)
-    campaigns.push_back({frozen[i].registration, inputs[i], heads[i]});
+    campaigns.push_back({frozen[i].registration, inputs[i]});
   const std::vector<std::string> why = why_not_pooled(campaigns);
   if (!why.empty()) {
     std::string said = "they may not be pooled:";

@@ -231,6 +231,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
   input.deviations = deviations_of(frozen, {});
   if (!journal) return input;
+  // None has a journal from before rows were sealed.
+  PROCTOR_TRY(const std::optional<Digest> head, journal->head());
+  if (head) input.journal_head = head->hex();
   PROCTOR_TRY(const RestoredState state, journal->load());
   input.deviations = deviations_of(frozen, state.raises);
   input.alerts = alerts_of(frozen, state);
@@ -290,13 +293,6 @@ Result<CampaignReport> report_of(const FrozenCampaign& frozen,
 
 }  // namespace
 
-Result<std::string> journal_head_of(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
-  if (!journal) return std::string();
-  PROCTOR_TRY(const std::optional<Digest> head, journal->head());
-  return head ? head->hex() : std::string();
-}
-
 Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
   return input_of(frozen, journal, nullptr);
@@ -310,14 +306,10 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
 Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
   std::optional<MoneyInput> money;  // before the first run there is none to show
-  std::string head;                 // likewise; nor has a journal one from before rows were sealed
   if (journal) {
     PROCTOR_TRY(money, read_money(frozen, *journal));
-    PROCTOR_TRY(const std::optional<Digest> sealed, journal->head());
-    if (sealed) head = sealed->hex();
   }
   PROCTOR_TRY(CampaignReport report, report_of(frozen, journal, money ? &*money : nullptr));
-  report.journal_head = std::move(head);
   report.details = std::make_shared<const ReportDetails>(report_details(report));
   RenderedReport out{std::move(report), {}, money && money->running, {}};
   out.tables = render_tables(out.report);

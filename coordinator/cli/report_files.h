@@ -11,8 +11,6 @@ namespace proctor::cli {
 
 // The runs alone, by number: what a report counts.
 Result<ReportInput> read_runs(const FrozenCampaign& frozen);
-// The head of its journal as it is now, in hexadecimal; empty: nobody has run anything yet.
-Result<std::string> journal_head_of(const FrozenCampaign& frozen);
 Result<CampaignReport> read_report(const FrozenCampaign& frozen);
 
 struct RenderedReport {

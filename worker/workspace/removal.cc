@@ -31,7 +31,10 @@ Status answer_question(const std::string& asked) {
   PROCTOR_CHECK_OK(apart::limit_self(cpu, head.at("memory").get<std::uint64_t>()));
   const Status removed = remove_tree(dir);
   const apart::Use use = apart::so_far();
-  std::puts(Json{{"cpu_ms", use.cpu.count()}, {"memory_peak", use.memory_peak}}.dump().c_str());
+  const std::string told =
+      Json{{"cpu_ms", use.cpu.count()}, {"memory_peak", use.memory_peak}}.dump();
+  if (::write(STDOUT_FILENO, told.data(), told.size()) < 0)  // then it is counted by the clock
+    std::fprintf(stderr, "nobody reads what this took\n");
   return removed;
 }
 

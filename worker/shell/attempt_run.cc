@@ -294,7 +294,8 @@ Status AttemptRun::open_again(const SandboxSpec& spec) const {
 Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
                                         const SandboxSpec& spec, const ExecSpec& exec,
                                         std::stop_token cancel) {
-  PROCTOR_CHECK_OK(open_again(spec));
+  // Every sandbox opens the folders of its spec; its volume under Docker is none of them.
+  if (workspace_ && spec.workspace.empty()) PROCTOR_CHECK_OK(open_to_owner(workspace_->dir()));
   PROCTOR_TRY(auto sandbox, engine.open(spec));
   watch_.sandbox_started();
   meter_.command_begins(phase, exec.timeout, engine.kind() == SandboxKind::kDocker);

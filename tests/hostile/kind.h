@@ -16,7 +16,9 @@ class Kind {
   virtual int patience() const { return 1; }
 };
 
+// What there is in images; elsewhere it is the host's.
+enum class Tools { kShell, kPython };
 // Null, with a MESSAGE that names the reason, when this machine has no such kind.
-std::unique_ptr<Kind> make_kind();
+std::unique_ptr<Kind> make_kind(Tools tools = Tools::kShell);
 
 }  // namespace proctor::testing

@@ -12,7 +12,7 @@ struct Bubblewrap final : Kind {
 
 }  // namespace
 
-std::unique_ptr<Kind> make_kind() {
+std::unique_ptr<Kind> make_kind(Tools) {
   const auto engine =
       open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "test-hostile", .images = {}});
   if (engine.ok()) return std::make_unique<Bubblewrap>();

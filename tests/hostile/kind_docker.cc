@@ -13,12 +13,12 @@ struct Docker final : Kind {
 
 }  // namespace
 
-std::unique_ptr<Kind> make_kind() {
+std::unique_ptr<Kind> make_kind(Tools tools) {
   if (!docker_call("GET", "/version").ok()) {
     MESSAGE("not run: no Docker Engine answers at " << docker_socket());
     return nullptr;
   }
-  const Result<std::string> id = test_image();
+  const Result<std::string> id = tools == Tools::kPython ? python_test_image() : test_image();
   if (!id.ok()) FAIL(id.error().detail);
   auto kind = std::make_unique<Docker>();
   kind->id = *id;

@@ -17,8 +17,12 @@ constexpr const char* kRuntimeVariable = "PROCTOR_OCI_RUNTIME";
 // The programs we start look for images in a store of our own.
 struct Oci final : Kind {
   TempDir dir = TempDir::create("hostile-images").value();
-  TestImage made = write_test_image(dir.path(), "tools:1").value();
-  Oci() {
+  TestImage made;
+  explicit Oci(Tools tools) {
+    auto written = tools == Tools::kPython ? write_python_image(dir.path(), "tools:1")
+                                           : write_test_image(dir.path(), "tools:1");
+    if (!written.ok()) FAIL(written.error().detail);
+    made = std::move(written).value();
     const fs::path store = dir.path() / "store";
     const auto opened = ImageStore::open(store);
     if (!opened.ok()) FAIL(opened.error().detail);
@@ -40,9 +44,9 @@ struct Oci final : Kind {
 
 }  // namespace
 
-std::unique_ptr<Kind> make_kind() {
+std::unique_ptr<Kind> make_kind(Tools tools) {
   const auto runtime = find_oci_runtime(oci_runtime_under_test());
-  if (::geteuid() == 0 && runtime.ok()) return std::make_unique<Oci>();
+  if (::geteuid() == 0 && runtime.ok()) return std::make_unique<Oci>(tools);
   MESSAGE("not run: OCI sandboxes need root and a runtime: "
           << (runtime.ok() ? "" : runtime.error().detail));
   return nullptr;

@@ -16,6 +16,9 @@ struct TestImage {
 // In `dir`.  It is called `name` ("proctor-test:latest"); another name makes another image.
 Result<TestImage> write_test_image(const fs::path& dir, const std::string& name);
 
+// The same with Debian's Python and pytest above it.  An error where this machine has not both.
+Result<TestImage> write_python_image(const fs::path& dir, const std::string& name);
+
 // One that holds a file and no program at all.
 Result<TestImage> write_image_without_shell(const fs::path& dir, const std::string& name);
 

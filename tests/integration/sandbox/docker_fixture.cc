@@ -16,18 +16,28 @@ std::string test_image_name() {
   return "proctor-test-" + std::to_string(::getpid()) + ":latest";
 }
 
-Result<std::string> make_test_image() {
+namespace {
+
+using WriteImage = Result<TestImage> (*)(const fs::path& dir, const std::string& name);
+
+Result<std::string> load_image(WriteImage write, const std::string& name) {
   PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-test-image"));
-  PROCTOR_TRY(const TestImage image, write_test_image(dir.path(), test_image_name()));
+  PROCTOR_TRY(const TestImage image, write(dir.path(), name));
   PROCTOR_TRY(const std::string bytes, read_file(image.archive, std::size_t{256} << 20));
   PROCTOR_TRY(const std::string reply, docker_call("POST", "/images/load?quiet=1", bytes));
   return image.id;
 }
 
+}  // namespace
+
+Result<std::string> make_test_image() {
+  return load_image(write_test_image, test_image_name());
+}
+
 namespace {
 
 struct ImageOwner {
-  Result<std::string> id = make_test_image();
+  Result<std::string> id;
   ~ImageOwner() {
     if (id.ok()) (void)docker_call("DELETE", "/images/" + *id + "?force=1").ok();
   }
@@ -42,7 +52,8 @@ std::string docker_socket() {
 
 Result<std::string> docker_call(const std::string& method, const std::string& target,
                                 const std::string& body) {
-  const auto deadline = DockerConnection::Clock::now() + std::chrono::seconds(60);
+  // An image of some size is loaded on a machine that does much else.
+  const auto deadline = DockerConnection::Clock::now() + std::chrono::seconds(300);
   PROCTOR_TRY(DockerConnection c, DockerConnection::open(docker_socket(), deadline));
   PROCTOR_TRY(HttpReply reply, c.call(method, "/v1.41" + target, body, deadline));
   if (299 < reply.status) {
@@ -72,7 +83,13 @@ std::string left_in_engine(const std::string& mark) {
 }
 
 Result<std::string> test_image() {
-  static const ImageOwner owner;
+  static const ImageOwner owner{make_test_image()};
+  return owner.id;
+}
+
+Result<std::string> python_test_image() {
+  static const ImageOwner owner{
+      load_image(write_python_image, "proctor-python-" + std::to_string(::getpid()) + ":latest")};
   return owner.id;
 }
 

@@ -24,5 +24,7 @@ std::string test_image_name();
 Result<std::string> test_image();
 // The same in the engine that answers now, made anew and left there.
 Result<std::string> make_test_image();
+// The id of the one with Python and pytest (test_image.h), likewise on first use.
+Result<std::string> python_test_image();
 
 }  // namespace proctor::testing

@@ -13,6 +13,7 @@ namespace proctor::wire {
 inline constexpr std::size_t kRunNameBytes = 3 * limits::kNameBytes;  // contract/method/replicate
 inline constexpr std::size_t kFeaturesMax = 256;  // images that a host's store holds among them
 inline constexpr std::size_t kFeaturesMaxUntil5 = 32;
+inline constexpr std::uint32_t kDemandMax = limits::kSlotsMax;
 inline constexpr std::uint32_t kNextSyncMsMax = 3'600'000;
 // Of each counter in a Usage.  A million times it at a million dollars per million units still
 // fits the 128 bits in which price() multiplies, and the sum of its categories fits 63.

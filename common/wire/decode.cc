@@ -200,6 +200,7 @@ SyncReply read_sync_reply(Reader& r) {
   m.ticket = r.u64("ticket");
   m.shares = r.counts("shares", kRateBucketsMax, kCallsPerMinuteMax);
   m.suspended = r.boolean("suspended");
+  if (9 <= r.version()) m.demand = r.u32("demand", kDemandMax);
   return m;
 }
 

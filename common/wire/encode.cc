@@ -186,7 +186,7 @@ void body(Writer& w, const Leave& m) {
 }
 
 void body(Writer& w, const SyncReply& m) {
-  w.array(11);
+  w.array(w.version() < 9 ? 11 : 12);
   w.u(m.epoch.raw());
   w.name(m.campaign, limits::kNameBytes);
   w.u(m.next_sync_ms, kNextSyncMsMax);
@@ -198,6 +198,7 @@ void body(Writer& w, const SyncReply& m) {
   w.u(m.ticket);
   w.counts(m.shares);
   w.b(m.suspended);
+  if (9 <= w.version()) w.u(m.demand.value_or(0), kDemandMax);
 }
 
 void body(Writer& w, const Assign& m) {

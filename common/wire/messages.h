@@ -4,6 +4,7 @@
 // A list holds at most limits::kBatchItems items (`running`: kSlotsMax): who has more sends several
 // messages, or in a Sync the first ones and the rest next time.  The other bounds: bounds.h.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,7 +16,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 8;
+inline constexpr std::uint32_t kVersion = 9;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
 // That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing
@@ -120,6 +121,10 @@ struct SyncReply {
   std::vector<std::uint64_t> shares{};
   // Since 4.  The desired state of everything that runs there: it stands still, and its clocks too.
   bool suspended = false;
+  // Since 9.  Runs that wait and that this worker could take beside those that it was assigned;
+  // nothing: an older coordinator does not say.  A worker of several campaigns gives out its slots
+  // by it.
+  std::optional<std::uint32_t> demand{};
 };
 struct Assignment {
   AttemptId attempt;

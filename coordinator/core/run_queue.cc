@@ -56,7 +56,7 @@ std::optional<ScopeId> RunQueue::waits_behind(RunId run) const {
 }
 
 template <class Key>
-void RunQueue::remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken,
+bool RunQueue::remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken,
                            RunId run) {
   for (auto it = waiting.begin(); it != waiting.end(); ++it) {
     if (it->second.erase(run) == 0) continue;
@@ -64,8 +64,9 @@ void RunQueue::remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key
       woken.erase(it->first);
       waiting.erase(it);
     }
-    return;
+    return true;
   }
+  return false;
 }
 
 void RunQueue::detach(RunId run) {
@@ -74,8 +75,10 @@ void RunQueue::detach(RunId run) {
     ++cursor_;
     return;
   }
-  remove_from(by_scope_, woken_scopes_, run);
-  remove_from(by_needs_, woken_needs_, run);
+  if (remove_from(by_scope_, woken_scopes_, run))
+    --at_scopes_;
+  else
+    remove_from(by_needs_, woken_needs_, run);
 }
 
 std::optional<RunId> RunQueue::next(const std::function<Answer(RunId)>& judge,
@@ -88,7 +91,7 @@ std::optional<RunId> RunQueue::next(const std::function<Answer(RunId)>& judge,
       // or at one across the tree, holds back those alone that need it too.
       if (plan_.holds_all(*scope, *run)) return std::nullopt;
       detach(*run);
-      by_scope_[*scope].insert(*run);
+      at_scopes_ += by_scope_[*scope].insert(*run).second ? 1 : 0;
       continue;
     }
     const Answer answer = judge(*run);
@@ -98,7 +101,7 @@ std::optional<RunId> RunQueue::next(const std::function<Answer(RunId)>& judge,
         --pending_;
         return run;
       case Verdict::kWaitForScope:
-        by_scope_[answer.scope].insert(*run);
+        at_scopes_ += by_scope_[answer.scope].insert(*run).second ? 1 : 0;
         woken_scopes_.erase(answer.scope);
         break;
       case Verdict::kWaitForWorker:
@@ -114,6 +117,13 @@ std::optional<ScopeId> RunQueue::waiting_for(RunId run) const {
   for (const auto& [scope, waiting] : by_scope_)
     if (waiting.contains(run)) return scope;
   return std::nullopt;
+}
+
+std::size_t RunQueue::wanting(std::uint64_t has) const {
+  std::size_t other = 0;
+  for (const auto& [needs, waiting] : by_needs_)
+    if ((needs & ~has) != 0) other += waiting.size();
+  return pending_ - at_scopes_ - other;
 }
 
 std::map<std::uint64_t, std::size_t> RunQueue::waiting_for_workers() const {

@@ -117,12 +117,14 @@ class RunQueue {
   std::optional<ScopeId> waits_behind(RunId run) const;
   // How many runs wait for a worker, by what they need of it.
   std::map<std::uint64_t, std::size_t> waiting_for_workers() const;
+  // At most so many runs could begin if a worker with these capabilities had room for all.
+  std::size_t wanting(std::uint64_t has) const;
 
  private:
   std::optional<RunId> first();
   void detach(RunId run);
   template <class Key>
-  static void remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken, RunId run);
+  static bool remove_from(std::map<Key, std::set<RunId>>& waiting, std::set<Key>& woken, RunId run);
 
   const PlanView& plan_;
   std::vector<bool> skipped_;
@@ -133,6 +135,7 @@ class RunQueue {
   std::set<ScopeId> woken_scopes_;
   std::set<std::uint64_t> woken_needs_;
   std::size_t pending_ = 0;
+  std::size_t at_scopes_ = 0;  // of by_scope_, all together
 };
 
 }  // namespace proctor

@@ -246,6 +246,7 @@ class Scheduler {
   void unpark(const std::vector<ScopeId>& raised);
   void obey(std::uint32_t raise);
   wire::SyncReply desired(WorkerIndex w) const;
+  std::uint32_t demand_of(WorkerIndex w) const;
   // What a fact changes, in this life and in the next ones (scheduler_apply.cc).
   void apply(const OperatorFact& fact);
   void apply(const LossJudged& fact);

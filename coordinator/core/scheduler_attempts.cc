@@ -105,7 +105,10 @@ void Scheduler::assign_or_void(Attempt& a) {
   if (!held_back.empty()) return void_attempt(a, held_back);
   if (const WorkerState& w = roster_.at(*a.worker); !w.takes_new())
     return void_attempt(a, "its worker is " + standing(w));
-  if (roster_.at(*a.worker).slots == 0) return void_attempt(a, "its worker is leaving");
+  // It is leaving, or serves several campaigns and gave the slot to another when it heard that we
+  // know.
+  if (const WorkerState& w = roster_.at(*a.worker); w.slots < w.held)
+    return void_attempt(a, "its worker has no slot for it any more");
   a.state = State::kAssigned;
   a.since = now_.mono;
   a.sent_to = roster_.at(*a.worker).boot;

@@ -49,7 +49,16 @@ wire::SyncReply Scheduler::desired(WorkerIndex w) const {
   wire::SyncReply reply;
   reply.drain = mode_ != Mode::kRun || (s.kicked != BootId(0) && s.kicked == s.boot);
   reply.suspended = suspended_;
+  reply.demand = demand_of(w);
   return reply;
+}
+
+// What a worker that serves other campaigns too may give this one: it counts what could begin, not
+// what will, for money and rates may say no.  Who lets slots lie is given fewer by the worker.
+std::uint32_t Scheduler::demand_of(WorkerIndex w) const {
+  const WorkerState& s = roster_.at(w);
+  if (mode_ != Mode::kRun || paused_ || !s.takes_new()) return 0;
+  return static_cast<std::uint32_t>(std::min(queue_.wanting(s.has), limits::kSlotsMax));
 }
 
 // What has begun has spent, whatever its worker says of it later: it is never given back.

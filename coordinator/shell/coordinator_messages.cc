@@ -194,7 +194,7 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
   if (!may_use_name(port, from, m)) return;
   // Its epochs and attempts are another campaign's.  Once it has heard of ours it Syncs again.
   if (!m.campaign.empty() && m.campaign != options_.campaign) {
-    ports_[port]->send(from.peer, wire::encode(greeting()));
+    ports_[port]->send(from.peer, wire::encode(greeting(), wire::peek_version(from.bytes)));
     return;
   }
   // Its word alone, and nobody's word ends a campaign.

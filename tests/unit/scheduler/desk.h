@@ -1,6 +1,7 @@
 #pragma once
 // A scheduler with everything around it answering at once: a journal that is always durable, the
 // pure ledger, and lists of what was sent to workers.  For tests only.
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
@@ -145,6 +146,7 @@ class Desk {
   std::vector<std::string> heard;
   wire::SyncReply reply;  // the last one
   std::optional<bool> ended;
+  std::vector<Event> while_granting;  // come when a grant is on its way to the disk
 
  private:
   void obey(const std::vector<Command>& commands) {
@@ -162,6 +164,11 @@ class Desk {
   void answer(const Command& command, std::deque<Event>& answers) {
     std::visit(Overload{[&](const Persist& c) {
                           journal.insert(journal.end(), c.writes.begin(), c.writes.end());
+                          if (std::ranges::any_of(c.writes, [](const JournalWrite& w) {
+                                return std::holds_alternative<AttemptGranted>(w);
+                              }))
+                            for (const Event& e : std::exchange(while_granting, {}))
+                              answers.push_back(e);
                           answers.emplace_back(Persisted{c.seq});
                         },
                         [&](const Reserve& c) {

@@ -108,6 +108,20 @@ TEST_SUITE("run queue") {
     CHECK(all(queue, judge) == Runs{0, 2});
   }
 
+  TEST_CASE("what a worker could take leaves out what waits for money or for another kind") {
+    RunQueue queue{plan_of({0, 1, 0, 1, 0})};
+    CHECK(queue.wanting(0) == 5);  // nobody has looked yet
+    CHECK(all(queue, [](RunId run) {
+            return run.raw() % 2 == 0 ? Answer{Verdict::kWaitForScope, task_scope(0), 0}
+                                      : Answer{Verdict::kWaitForWorker, ScopeId(), 2};
+          }).empty());
+    CHECK(queue.wanting(0) == 0);
+    CHECK(queue.wanting(2) == 2);
+    queue.remove(RunId(0));
+    queue.remove(RunId(1));
+    CHECK(queue.wanting(3) == 1);
+  }
+
   TEST_CASE("one call looks at no more candidates than it is told") {
     const PlanView plan = plan_of({0, 0, 0, 1});
     RunQueue queue(plan);

@@ -326,6 +326,37 @@ TEST_SUITE("scheduler") {
     CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(0, 2)});
   }
 
+  TEST_CASE("what is granted for a slot that was given to another campaign is voided") {
+    Desk desk(plan_of({0, 0, 0}));
+    desk.start();
+    wire::Sync fewer;
+    fewer.worker = WorkerId("w1");
+    fewer.boot = BootId(1);
+    fewer.epoch_seen = Epoch(2);
+    fewer.slots = 1;
+    fewer.features = {"sandbox:null"};
+    desk.while_granting = {WorkerSynced{fewer}};
+    desk.sync("w1", 2);
+    CHECK(desk.assigned.size() == 1);
+    REQUIRE(desk.facts<AttemptVoided>().size() == 1);
+    CHECK(desk.facts<AttemptVoided>()[0].reason == "its worker has no slot for it any more");
+    CHECK(desk.core.balances()[0].reserved == micro(10));
+    desk.sync("w1", 3, desk.assigned);  // and it is tried again
+    CHECK(desk.assigned.size() == 3);
+  }
+
+  TEST_CASE("a worker is told how many runs it could have besides") {
+    Desk desk(plan_of({0, 0, 0, 0}));
+    desk.start();
+    desk.sync("w1", 1);
+    REQUIRE(desk.assigned.size() == 1);
+    desk.sync("w1", 1, desk.assigned);
+    CHECK(desk.reply.demand == 3);
+    CHECK(desk.act(OperatorActKind::kPause).verdict == OperatorAnswer::Verdict::kDone);
+    desk.sync("w1", 1, desk.assigned);
+    CHECK(desk.reply.demand == 0);
+  }
+
   TEST_CASE("what has begun cannot be given back") {
     Desk desk(plan_of({0}));
     desk.start();

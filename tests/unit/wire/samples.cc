@@ -93,7 +93,8 @@ std::vector<Message> one_of_each() {
                 {id(7, 1)},
                 41,
                 {150, 20},
-                true},
+                true,
+                12},
       Assign{Epoch(3), digest_of("settings"), {run}},
       Bundle{digest_of("contract"), "bundle bytes"},
       Ack{{id(5, 1), id(17, 2)}},
@@ -207,6 +208,23 @@ Sync sync(std::mt19937_64& rng) {
   return m;
 }
 
+SyncReply sync_reply(std::mt19937_64& rng) {
+  SyncReply m;
+  m.epoch = Epoch(rng());
+  m.campaign = letters(rng, 1, 64);
+  m.next_sync_ms = static_cast<std::uint32_t>(number(rng, kNextSyncMsMax));
+  m.cancel = attempts(rng);
+  m.acked = attempts(rng);
+  m.resend = attempts(rng);
+  m.drain = below(rng, 2) == 0;
+  m.stop = attempts(rng);
+  m.ticket = rng();
+  m.shares = counts(rng);
+  m.suspended = below(rng, 2) == 0;
+  m.demand = static_cast<std::uint32_t>(number(rng, kDemandMax));
+  return m;
+}
+
 Assign assign(std::mt19937_64& rng) {
   Assign m{Epoch(rng()), digest(rng), {}};
   for (std::uint64_t n = below(rng, 30); 0 < n; --n)
@@ -250,15 +268,7 @@ Message random_message(std::mt19937_64& rng) {
     case 5:
       return Leave{WorkerId(letters(rng, 1, limits::kNameBytes)), BootId(rng()), attempts(rng)};
     case 6:
-      return SyncReply{Epoch(rng()),
-                       letters(rng, 1, 64),
-                       static_cast<std::uint32_t>(number(rng, kNextSyncMsMax)),
-                       attempts(rng),
-                       attempts(rng),
-                       attempts(rng),
-                       below(rng, 2) == 0,
-                       attempts(rng),
-                       below(rng, 2) == 0};
+      return sync_reply(rng);
     case 7:
       return assign(rng);
     case 8:

@@ -16,7 +16,7 @@ namespace proctor {
 class FloodGuard {
  public:
   // Of one speaker in a second.  A worker Syncs every two seconds, and 20 times a second at most
-  // (worker_loop.cc); it tells of progress every three.
+  // (coordinator_link.cc); it tells of progress every three.
   static constexpr std::uint32_t kSyncs = 40, kProgress = 4, kWants = 40;
   static constexpr std::uint32_t kGarbage = 4;  // frames that look like none of ours
   // Of one worker's name in a minute: each costs rows in the journal.  Who comes more often is not

@@ -48,6 +48,8 @@ struct AttemptInput {
   Digest settings_digest;
   std::shared_ptr<RateGate> gate{};           // of the campaign
   std::shared_ptr<const LeftAttempt> left{};  // what an earlier life of this worker left of it
+  // That it may be given, of this worker's variables, by its coordinator; nothing: any.
+  std::optional<std::vector<std::string>> secrets{};
 };
 
 // What the worker does itself with what others left is counted from here on: less than this is a

@@ -15,7 +15,7 @@
 namespace proctor {
 namespace {
 
-constexpr std::size_t kStopsMax = 64, kAddressesOfOne = 8, kFilesMax = 256;
+constexpr std::size_t kStopsMax = 64, kAddressesOfOne = 8, kFilesMax = 256, kSecretsOfOne = 64;
 constexpr std::uint32_t kPriorityMost = 9, kWeightMost = 1'000;
 
 Result<std::uint32_t> number(const std::string& text, std::uint32_t least, std::uint32_t most,
@@ -34,23 +34,45 @@ Result<std::string> server_key(const std::string& text, const fs::path& folder) 
   return wire::load_public_key(fs::path(text).is_absolute() ? fs::path(text) : folder / text);
 }
 
+// Absent: any.
+Result<std::optional<std::vector<std::string>>> secrets_of(const std::string& text) {
+  std::vector<std::string> names;
+  if (text.empty() || text == "*") return std::optional<std::vector<std::string>>();
+  if (text == "-") return std::optional(names);
+  std::istringstream words(text);
+  for (std::string name; std::getline(words, name, ',');) {
+    const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
+      return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_';
+    });
+    if (!plain || names.size() == kSecretsOfOne)
+      return Error{Errc::kInvalid, "secrets `" + printable(text, 200) +
+                                       "`: names of variables with commas between them, - for "
+                                       "none or * for any"};
+    names.push_back(name);
+  }
+  return std::optional(names);
+}
+
 Result<Stop> parse_line(const std::string& line, const fs::path& folder) {
   std::istringstream words(line);
-  std::string name, addresses, key, weight, priority, more;
-  words >> name >> addresses >> key >> weight >> priority >> more;
+  std::string name, addresses, key, weight, priority, secrets, more;
+  words >> name >> addresses >> key >> weight >> priority >> secrets >> more;
   if (!is_plain_name(name))
     return Error{Errc::kInvalid, "`" + printable(name, 60) + "` is not a name"};
-  if (!more.empty()) return Error{Errc::kInvalid, "more than five columns"};
+  if (!more.empty()) return Error{Errc::kInvalid, "more than six columns"};
   Stop stop;
   stop.name = name;
   PROCTOR_TRY(stop.addresses, addresses_of(addresses));
   if (!key.empty()) {
     PROCTOR_TRY(stop.server_key, server_key(key, folder));
   }
-  if (!weight.empty()) PROCTOR_CHECK_OK(number(weight, 1, kWeightMost, "weight"));
+  if (!weight.empty()) {
+    PROCTOR_TRY(stop.weight, number(weight, 1, kWeightMost, "weight"));
+  }
   if (!priority.empty()) {
     PROCTOR_TRY(stop.priority, number(priority, 0, kPriorityMost, "priority"));
   }
+  PROCTOR_TRY(stop.secrets, secrets_of(secrets));
   return stop;
 }
 

@@ -2,16 +2,18 @@
 // The coordinators that a worker is told of: by --connect, and by a file or folder that people and
 // programs change while it runs.
 //
-//   # name   addresses, tried in order                      server key   weight  priority
-//   night    tcp://10.0.0.5:7400,tcp://10.0.0.6:7400        night.pub    1       5
+//   # name   addresses, tried in order                      server key   weight  priority  secrets
+//   night    tcp://10.0.0.5:7400,tcp://10.0.0.6:7400        night.pub    1       5 KEY,TOKEN
 //
-// The last three may be left out.  A key is Z85, or a file beside this one; `-`: --server-key.
+// The last four may be left out.  A key is Z85, or a file beside this one; `-`: --server-key.
+// Secrets are those that its runs may be given, of the worker's variables; `-`: none, `*` as where
+// it is left out: any.
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/files.h"
-#include "worker/shell/itinerary.h"
+#include "worker/shell/stops.h"
 
 namespace proctor {
 

@@ -34,6 +34,7 @@
 #include "worker/shell/host_facts.h"
 #include "worker/shell/lives.h"
 #include "worker/shell/selftest_command.h"
+#include "worker/shell/served_campaigns.h"
 #include "worker/shell/worker_loop.h"
 #include "worker/workspace/extract.h"
 
@@ -91,13 +92,13 @@ void declare(CLI::App& app, Options& o) {
   CLI::Option* connect =
       app.add_option("--connect", o.connect,
                      "coordinator: tcp://HOST:PORT or ipc://PATH, several addresses of one with "
-                     "commas between them; again for the coordinator to go on to when this one's "
-                     "campaign is over")
+                     "commas between them; again for each further one, which is served at the "
+                     "same time")
           ->allow_extra_args(false);
   CLI::Option* connect_file = app.add_option(
       "--connect-file", o.connect_file,
       "file or folder of coordinators, read again while the worker runs: lines of NAME ADDRESSES "
-      "[SERVER-KEY [WEIGHT [PRIORITY]]]");
+      "[SERVER-KEY [WEIGHT [PRIORITY [SECRETS]]]]");
   app.add_option("--slots", o.slots, "attempts at a time")
       ->check(CLI::Range(1U, 256U))
       ->capture_default_str();
@@ -248,7 +249,6 @@ void report_left_attempts(std::vector<MeterBook::Left> books, const std::string&
 // Attempts that have a result already: killed between the result and the end of their book.
 std::set<AttemptId> results_of(Spool& spool, const std::string& campaign) {
   std::set<AttemptId> out;
-  if (campaign.empty()) return out;
   const auto entries = spool.load(campaign);
   if (entries.ok())
     for (const Spool::Entry& entry : *entries) out.insert(entry.result.attempt);
@@ -352,8 +352,12 @@ int serve(const Options& o) {
   std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");
   std::vector<LeftAttempt> left;
   if (!o.clean_up) {
-    const std::string campaign = last_campaign(home);
-    left = find_left_attempts(home / "runs", campaign, results_of(*spool, campaign), books);
+    for (const ServedCampaign& one : served_campaigns(home)) {
+      const std::string& campaign = one.campaign;
+      for (LeftAttempt& attempt :
+           find_left_attempts(home / "runs", campaign, results_of(*spool, campaign), books))
+        left.push_back(std::move(attempt));
+    }
   }
   const BuiltImages images(o.image_store, o.docker_socket);
   clean_up(home, left, engines, **store);

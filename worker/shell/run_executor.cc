@@ -1,5 +1,6 @@
 #include "worker/shell/run_executor.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -37,6 +38,12 @@ std::string lack_of(const HostThing& thing, const ModelsFile& models) {
   return key.ok() ? "" : what + ": " + key.error().detail;
 }
 
+// Who may use one campaign's secrets must not get another's by naming them.
+bool may_have(const AttemptInput& input, const HostThing& thing) {
+  if (thing.kind != HostThing::Kind::kSecret || !input.secrets) return true;
+  return std::ranges::find(*input.secrets, thing.text) != input.secrets->end();
+}
+
 wire::ResultMessage blank_result(const AttemptInput& input) {
   wire::ResultMessage result;
   result.epoch = input.epoch;
@@ -52,9 +59,16 @@ Status RunExecutor::can_begin(const AttemptInput& input) {
   const Contract& contract = input.contract->contract;
   if (wanted_sandbox(contract.environment) == SandboxKind::kNull) return ok_status();
   for (const HostThing& thing : things_of(contract, *input.method)) {
+    const std::string feature = thing.feature();
+    if (!may_have(input, thing)) {
+      const std::lock_guard lock(mutex_);
+      std::set<std::string>& denied = denied_[input.campaign];
+      if (denied.size() < kLackingMax) denied.insert(std::string(kLacks) + feature);
+      return Error{Errc::kUnavailable, "its coordinator's line in --connect-file does not name " +
+                                           describe_thing(feature)};
+    }
     const std::string lack = lack_of(thing, options_.models);
     if (lack.empty()) continue;
-    const std::string feature = thing.feature();
     const std::lock_guard lock(mutex_);
     if (lacking_.size() < kLackingMax) lacking_.emplace(feature, thing);
     return Error{Errc::kUnavailable, "this worker's host lacks " + lack};
@@ -83,6 +97,18 @@ void RunExecutor::look_again() {
       seen, [this](const auto& item) { return !lack_of(item.second, options_.models).empty(); });
   const std::lock_guard lock(mutex_);
   for (const auto& [feature, thing] : seen) lacking_.erase(feature);
+}
+
+std::vector<std::string> RunExecutor::denied(const std::string& campaign) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = denied_.find(campaign);
+  if (it == denied_.end()) return {};
+  return {it->second.begin(), it->second.end()};
+}
+
+void RunExecutor::forget_denied(const std::string& campaign) {
+  const std::lock_guard lock(mutex_);
+  denied_.erase(campaign);
 }
 
 std::vector<std::string> RunExecutor::lacking() const {

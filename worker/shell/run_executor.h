@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "common/base/result.h"
@@ -39,6 +40,10 @@ class RunExecutor {
   Status can_begin(const AttemptInput& input);
   // What can_begin() found missing, for features: "lacks:secret:API_KEY".  Does not block.
   std::vector<std::string> lacking() const;
+  // Likewise: secrets that runs of this campaign asked for and may not be given here.
+  std::vector<std::string> denied(const std::string& campaign) const;
+  // Its coordinator may use others now.
+  void forget_denied(const std::string& campaign);
   // Forgets what is there by now.
   void look_again();
   Result<Spool::Entry> execute(const AttemptInput& input, AttemptWatch& watch);
@@ -59,7 +64,8 @@ class RunExecutor {
   std::mutex books_mutex_;
   std::map<std::string, std::shared_ptr<MeterBook>> books_;  // by the attempt's folder
   mutable std::mutex mutex_;
-  std::map<std::string, HostThing> lacking_;  // by feature
+  std::map<std::string, HostThing> lacking_;             // by feature
+  std::map<std::string, std::set<std::string>> denied_;  // features, by campaign
 };
 
 }  // namespace proctor

@@ -2,6 +2,7 @@
 // command that is run again.
 #include <memory>
 
+#include "tests/integration/coordinator/endpoint.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"
 
@@ -10,14 +11,6 @@ using namespace proctor::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::string endpoint_of(const CampaignScene& scene) {
-  constexpr std::string_view kMark = "listening on tcp://127.0.0.1:";
-  REQUIRE_MESSAGE(eventually([&] { return contains(scene.said(), kMark); }), scene.said());
-  const std::string said = scene.said();
-  const std::size_t at = said.find(kMark) + kMark.size();
-  return "tcp://127.0.0.1:" + std::to_string(std::atoi(said.c_str() + at));
-}
 
 Child worker_of(const CampaignScene& scene, const std::string& name, const fs::path& key) {
   return scene.start_worker(
@@ -142,68 +135,6 @@ TEST_SUITE("coordinator") {
     REQUIRE(in[1]->say(leave));
     REQUIRE(in[1]->say(RawWorker::sync("w1-again")));
     REQUIRE(network.until([&] { return in[1]->replies.size() == 2; }));
-  }
-
-  TEST_CASE("a worker goes on to the next campaign, past a coordinator that is not there") {
-    const CampaignScene first(gated_shape(1)), second(gated_shape(1));
-    const std::vector<std::string> plain = {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"};
-    Child one = first.start("serve", plain), two = second.start("serve", plain);
-    const std::string absent = "tcp://127.0.0.1:9";
-    Child worker =
-        first.start_worker({"--insecure-loopback", "--connect", absent, "--connect",
-                            absent + "," + endpoint_of(first), "--connect", endpoint_of(second)},
-                           "w1");
-    REQUIRE_MESSAGE(eventually([&] { return first.agents_run(1); }), first.said("w1"));
-    CHECK(second.granted() == 0);  // one at a time
-    first.open_gate();
-    CHECK_MESSAGE(one.wait(180s) == 0, first.said());
-    REQUIRE_MESSAGE(eventually([&] { return second.agents_run(1); }), first.said("w1"));
-    CHECK(contains(first.said("w1"), "going on to"));
-    second.open_gate();
-    CHECK_MESSAGE(two.wait(180s) == 0, second.said());
-    CHECK(worker.running());  // the one that is not there may come
-    worker.signal(SIGTERM);
-    CHECK_MESSAGE(worker.wait(60s) == 0, first.said("w1"));
-    for (const CampaignScene* scene : {&first, &second}) {
-      check_books(*scene, {.runs = 1});
-      CHECK(scene->number("SELECT count(*) FROM attempts") == 1);
-      scene->require_nothing_left();
-    }
-  }
-
-  TEST_CASE("a file of coordinators is followed while the worker runs") {
-    const CampaignScene first(gated_shape(2)), second(gated_shape(1));
-    const std::vector<std::string> plain = {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"};
-    Child one = first.start("serve", plain), two = second.start("serve", plain);
-    const fs::path file = first.temp() / "coordinators";
-    first.write(file, "# nobody yet\n");
-    Child worker = first.start_worker(
-        {"--insecure-loopback", "--slots", "1", "--connect-file", file.string()}, "w1");
-    first.write(file, "first " + endpoint_of(first) + "\n");
-    REQUIRE_MESSAGE(eventually([&] { return first.agents_run(1); }), first.said("w1"));
-    first.write(file, "broken\n");
-    REQUIRE_MESSAGE(eventually([&] { return contains(first.said("w1"), "coordinators:1:"); }),
-                    first.said("w1"));
-    // Its line goes: what runs there is finished and delivered, nothing more is begun.
-    first.write(file, "second " + endpoint_of(second) + "\n");
-    REQUIRE_MESSAGE(eventually([&] { return contains(first.said("w1"), "not among them"); }),
-                    first.said("w1"));
-    CHECK(second.granted() == 0);
-    first.open_gate();
-    REQUIRE_MESSAGE(eventually([&] { return second.agents_run(1); }), first.said("w1"));
-    CHECK(first.ended() == 1);
-    CHECK(first.number("SELECT count(*) FROM attempts WHERE state = 'lost'") == 0);
-    // And comes back: the other is finished first.
-    first.write(file, "second " + endpoint_of(second) + "\nfirst " + endpoint_of(first) + "\n");
-    second.open_gate();
-    CHECK_MESSAGE(two.wait(180s) == 0, second.said());
-    CHECK_MESSAGE(one.wait(180s) == 0, first.said());
-    worker.signal(SIGTERM);
-    CHECK_MESSAGE(worker.wait(60s) == 0, first.said("w1"));
-    check_books(first, {.runs = 2, .attempts = Expected::Attempts::kAny});
-    check_books(second, {.runs = 1});
-    first.require_nothing_left();
-    second.require_nothing_left();
   }
 
   TEST_CASE("one command begins a campaign and goes on with it") {

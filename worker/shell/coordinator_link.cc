@@ -1,0 +1,334 @@
+#include "worker/shell/coordinator_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/base/version.h"
+#include "common/wire/books.h"
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+
+namespace proctor {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr Millis kProgress{3'000};     // of silence between Syncs
+constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
+constexpr Millis kSyncMin{50};
+constexpr Millis kSyncMax{60'000};
+// Of a campaign that there is not: to any coordinator an introduction, and nothing more.  It
+// answers with its own, which another link may be serving already.
+constexpr const char* kNoCampaign = "-";
+
+}  // namespace
+
+CoordinatorLink::CoordinatorLink(WorkerParts& parts, Stop stop, SlotShare::Index place,
+                                 Worker worker)
+    : parts_(parts),
+      worker_(std::move(worker)),
+      stop_(std::move(stop)),
+      addresses_(stop_.addresses),
+      place_(place),
+      last_word_(mono_now()),
+      next_silence_(last_word_ + kFirstSilence),
+      outbox_(
+          {[this](const wire::Message& m) { return send(m); },
+           [this](const Spool::Entry& entry, std::uint64_t offset, std::size_t bytes,
+                  Outbox::Bytes then) {
+             parts_.on_disk([this, entry, offset, bytes, then = std::move(then)] {
+               auto part =
+                   std::make_shared<Result<std::string>>(Spool::read_part(entry, offset, bytes));
+               asio::post(parts_.io, [then, part] { then(std::move(*part)); });
+             });
+           },
+           [this](const Spool::Entry& entry, const std::string& why) { set_aside(entry, why); }}) {}
+
+void CoordinatorLink::remembers(const std::string& campaign, const std::string& address) {
+  campaign_ = campaign;
+  addresses_.begin_at(address);
+  Result<std::vector<Spool::Entry>> entries = parts_.spool.load(campaign);
+  if (!entries.ok()) return;
+  for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+  books_told_ = parts_.spool.all_results_read(campaign);
+}
+
+bool CoordinatorLink::send(const wire::Message& m) {
+  return port_ && port_->send({}, wire::encode(m));
+}
+
+void CoordinatorLink::tick(Instant now) {
+  if (port_ && next_sync_ <= now) sync();
+  say_drain();
+  if (port_) tell_silence(now);
+  if (linked_ && kProgress <= now - last_said_ && 0 < held()) {
+    last_said_ = now;
+    send(wire::Progress{epoch_, running()});
+  }
+  look_around(now);
+}
+
+void CoordinatorLink::on_bytes(const std::string& bytes) {
+  if (moving_) return;
+  const std::uint32_t version = wire::peek_version(bytes);
+  Result<wire::Message> message = wire::decode(bytes);
+  if (!message.ok()) {
+    log::warn("dropped " + std::to_string(bytes.size()) + " bytes of version " +
+              std::to_string(version) + ": " + printable(message.error().detail));
+    return;
+  }
+  std::visit([this](const auto& m) { handle(m); }, *message);
+  if (!moving_) deliver();
+  worker_.changed();
+  say_drain();
+}
+
+template <class Other>
+void CoordinatorLink::handle(const Other& m) {
+  log::warn("dropped a " + std::string(wire::kind_name(m)) + ": not for a worker");
+}
+
+void CoordinatorLink::handle(const wire::SyncReply& m) {
+  if (!is_plain_name(m.campaign))
+    return log::warn("dropped a SyncReply: campaign " + printable(m.campaign));
+  if (m.campaign == campaign_ && m.epoch < epoch_) return;  // of a life that is over
+  last_word_ = mono_now();
+  refused_ = false;
+  sync_interval_ = std::clamp(Millis(m.next_sync_ms), kSyncMin, kSyncMax);
+  next_sync_ = std::min(next_sync_, last_word_ + sync_interval_);
+  const bool other = m.campaign != campaign_;
+  if (other && worker_.taken(m.campaign)) {
+    log::warn("campaign " + m.campaign + " at " + where() +
+              " is served already, under another name: not twice");
+    return go_away();
+  }
+  epoch_ = m.epoch;
+  if (m.drain && !draining_) {
+    log::info("draining: the coordinator asks for it");
+    drain();
+  }
+  if (other)
+    return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
+  obey(m);
+}
+
+void CoordinatorLink::obey(const wire::SyncReply& m) {
+  heard(m.ticket);
+  parts_.share.heard(place_, m.ticket, m.demand, sync_interval_);
+  parts_.gate_of(campaign_)->obey(m.ticket, m.shares);
+  suspend(m.suspended);
+  for (const AttemptId id : m.acked) forget(id);
+  for (const AttemptId id : m.resend) outbox_.on_resend(id, m.ticket, last_word_);
+  for (const AttemptId id : m.stop)
+    if (const auto it = parts_.attempts.find({campaign_, id});
+        it != parts_.attempts.end() && !it->second.waiting)
+      it->second.watch->stop_agent(
+          "budget_exceeded: dominance: much of the run's money was used without a milestone");
+  for (const AttemptId id : m.cancel) cancel(id, "the coordinator does not want it any more");
+}
+
+void CoordinatorLink::enter_campaign(const std::string& campaign) {
+  log::info("serving campaign " + campaign);
+  suspend(false);
+  // Never started, and from here their bundles do not come.
+  std::erase_if(parts_.attempts, [this](const auto& item) {
+    return item.second.waiting && item.first.first == campaign_;
+  });
+  campaign_ = campaign;
+  spool_ready_ = books_told_ = false;
+  done_.clear();
+  declined_.clear();
+  early_.clear();
+  wanted_.clear();
+  outbox_.clear();
+  worker_.remember(campaign, where());
+  parts_.on_disk([this, campaign] {
+    auto entries = std::make_shared<Result<std::vector<Spool::Entry>>>(parts_.spool.load(campaign));
+    asio::post(parts_.io,
+               [this, campaign, entries] { spool_loaded(campaign, std::move(*entries)); });
+  });
+}
+
+void CoordinatorLink::spool_loaded(const std::string& campaign,
+                                   Result<std::vector<Spool::Entry>> entries) {
+  if (campaign != campaign_) return;
+  if (entries.ok()) {
+    for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+    books_told_ = parts_.spool.all_results_read(campaign);
+  } else {
+    log::error("spool of " + campaign + ": " + entries.error().detail);
+  }
+  spool_ready_ = true;
+  for (const wire::Assign& early : std::exchange(early_, {})) handle(early);
+  worker_.changed();
+  sync();  // now with everything that is not acknowledged
+}
+
+void CoordinatorLink::handle(const wire::Assign& m) {
+  if (m.epoch == epoch_ && !spool_ready_ && early_.size() < kEarlyMax) {
+    early_.push_back(m);  // it may name attempts whose results are in the spool
+    return;
+  }
+  if (m.epoch != epoch_ || campaign_.empty() || !spool_ready_) {
+    log::warn("dropped an Assign of epoch " + std::to_string(m.epoch.raw()) + "; ours is " +
+              std::to_string(epoch_.raw()));
+    if (epoch_ < m.epoch) sync();
+    return;
+  }
+  for (const wire::Assignment& a : m.runs) {
+    const AttemptKey key{campaign_, a.attempt};
+    if (parts_.attempts.contains(key) || outbox_.holds(a.attempt) || done_.contains(a.attempt))
+      continue;
+    if (draining_ || limits::kSlotsMax <= parts_.attempts.size()) {
+      give_back(a.attempt);
+      continue;
+    }
+    if (declined_.contains(a.attempt)) continue;  // sent again because our word was lost
+    LocalAttempt local;
+    local.assignment = a;
+    local.settings = m.settings;
+    local.epoch = m.epoch;
+    local.watch->hold()->set(suspended_);
+    parts_.attempts.emplace(key, std::move(local));
+  }
+  if (draining_) {
+    drain_said_ = 0;  // this was under way when we said it
+    drain_heard_ = false;
+    return sync();
+  }
+  start_ready();
+}
+
+void CoordinatorLink::handle(const wire::Ack& m) {
+  for (const AttemptId id : m.results) forget(id);
+}
+
+void CoordinatorLink::handle(const wire::ChunkAck& m) {
+  outbox_.on_chunk_ack(m, mono_now());
+}
+
+void CoordinatorLink::handle(const wire::Cancel& m) {
+  if (m.epoch != epoch_) return;
+  for (const AttemptId id : m.attempts) cancel(id, m.reason);
+}
+
+void CoordinatorLink::handle(const wire::Refuse& m) {
+  log::error("the coordinator refuses this worker: " + printable(m.reason, limits::kDetailBytes));
+  refused_ = true;
+  go_away();
+}
+
+// What runs of its campaign; another's coordinator has its own word.
+void CoordinatorLink::suspend(bool suspended) {
+  if (suspended != suspended_)
+    log::info(suspended ? "suspending what runs, until the coordinator says otherwise"
+                        : "what was suspended goes on");
+  suspended_ = suspended;
+  for (auto& [key, local] : parts_.attempts)
+    if (key.first == campaign_) local.watch->hold()->set(suspended);
+}
+
+void CoordinatorLink::cancel(AttemptId attempt, const std::string& reason) {
+  const auto it = parts_.attempts.find({campaign_, attempt});
+  if (it == parts_.attempts.end()) return;
+  if (it->second.waiting) {
+    parts_.attempts.erase(it);
+    give_back(attempt);
+  } else {
+    it->second.watch->cancel(reason);
+  }
+}
+
+void CoordinatorLink::set_aside(const Spool::Entry& damaged, const std::string& why) {
+  parts_.on_disk([this, campaign = campaign_, damaged, why] {
+    auto entry =
+        std::make_shared<Result<Spool::Entry>>(parts_.spool.set_aside(campaign, damaged, why));
+    asio::post(parts_.io, [this, campaign, attempt = damaged.result.attempt, entry] {
+      if (campaign != campaign_) return;
+      outbox_.replace(attempt, std::move(*entry));
+      deliver();
+    });
+  });
+}
+
+void CoordinatorLink::forget(AttemptId attempt) {
+  if (!outbox_.on_acked(attempt)) return;
+  parts_.on_disk([this, campaign = campaign_, attempt] {
+    if (const Status dropped = parts_.spool.drop(campaign, attempt); !dropped.ok()) {
+      log::warn("spool: " + dropped.error().detail);
+    }
+  });
+}
+
+void CoordinatorLink::take(AttemptId attempt, Spool::Entry entry) {
+  done_.insert(attempt);
+  outbox_.add(std::move(entry));
+  deliver();
+}
+
+std::uint32_t CoordinatorLink::held() const {
+  if (campaign_.empty()) return 0;
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      parts_.attempts, [this](const auto& item) { return item.first.first == campaign_; }));
+}
+
+std::vector<wire::RunningAttempt> CoordinatorLink::running() const {
+  std::vector<wire::RunningAttempt> out;
+  for (const auto& [key, local] : parts_.attempts) {
+    if (key.first != campaign_ || out.size() == limits::kSlotsMax) continue;
+    const AttemptWatch::View view = local.watch->view();
+    out.push_back({key.second, view.stage, view.sandbox_started, view.usage, view.milestones});
+  }
+  return out;
+}
+
+void CoordinatorLink::sync() {
+  if (!spool_ready_ || !port_ || moving_) return;
+  last_said_ = mono_now();
+  next_sync_ = last_said_ + sync_interval_;
+  wire::Sync m;
+  m.worker = parts_.options.worker;
+  m.boot = parts_.boot;
+  m.version = std::string(kVersion);
+  m.epoch_seen = epoch_;
+  m.slots = draining_ ? 0 : parts_.share.says(place_);
+  m.features = parts_.features;
+  for (std::string& denied : parts_.executor.denied(campaign_))
+    if (m.features.size() < wire::kFeaturesMax) m.features.push_back(std::move(denied));
+  m.running = running();
+  m.unacked = outbox_.unacked();
+  // A list that is as long as it may be does not have all of them.
+  if (books_told_ && m.unacked.size() < limits::kBatchItems)
+    for (const BootId life : parts_.earlier)
+      if (m.features.size() < wire::kFeaturesMax) m.features.push_back(wire::books_feature(life));
+  if (campaign_.empty() && !worker_.alone) m.campaign = kNoCampaign;
+  if (!campaign_.empty()) {
+    const RateGate::Word word = parts_.gate_of(campaign_)->ask(last_said_);
+    m.ticket = word.ticket;
+    m.obeyed = word.obeyed;
+    m.calls = word.calls;
+    m.campaign = campaign_;
+    outbox_.on_sync(m.ticket);
+    for (auto& [attempt, said] : declined_) {
+      if (m.declined.size() == limits::kBatchItems) break;
+      m.declined.push_back(attempt);
+      if (said == 0) said = m.ticket;
+    }
+    if (draining_ && drain_said_ == 0) drain_said_ = m.ticket;
+  }
+  parts_.share.told(place_, m.ticket);
+  introduced_ = send(m) || introduced_;
+  want_missing();
+}
+
+// Whoever has not said who he is, is not heard: nothing overtakes the Sync that names it.
+void CoordinatorLink::deliver() {
+  if (introduced_ && !moving_) outbox_.pump(mono_now());
+}
+
+}  // namespace proctor

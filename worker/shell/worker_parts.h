@@ -1,0 +1,80 @@
+#pragma once
+// WorkerParts: what the links of one worker (coordinator_link.h) share: its loop, its threads, its
+// attempts, and how its slots are given out.  All of it is the loop's, but for what says otherwise.
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/wire/asio.h"
+#include "common/wire/zmq_port.h"
+#include "worker/core/slot_share.h"
+#include "worker/shell/bundle_cache.h"
+#include "worker/shell/run_executor.h"
+#include "worker/shell/stops.h"
+
+namespace proctor {
+
+struct WorkerLoopOptions {
+  WorkerId worker;
+  std::uint32_t slots = 1;
+  // What this host offers now ("sandbox:docker", ...); asked every few seconds, beside the loop.
+  std::function<std::vector<std::string>()> features;
+  std::vector<Stop> stops;  // coordinators
+  // Asked like `features`; none: the stops are those for good.
+  std::function<Result<std::vector<Stop>>()> look_for_stops{};
+  std::function<Result<wire::ZmqPort::Options>(const Stop&, const std::string& address)> port;
+  fs::path home;      // of this worker: spool/, bundles/, runs/
+  fs::path meters;    // books of attempts
+  bool once = false;  // leave as soon as something was done and nothing is left to do
+  std::optional<std::chrono::seconds> give_up_after;  // without a word from any coordinator
+  // How long one that is leaving waits for a coordinator to take its results; nothing: until it
+  // has them.
+  std::optional<std::chrono::seconds> leave_grace;
+  // What an earlier life left and this one goes on with.
+  std::vector<LeftAttempt> left{};
+};
+
+struct LocalAttempt {  // between Assign and its spooled result
+  wire::Assignment assignment;
+  Digest settings;
+  Epoch epoch;
+  std::shared_ptr<AttemptWatch> watch = std::make_shared<AttemptWatch>();
+  bool waiting = true;  // for bundles
+  std::shared_ptr<const LeftAttempt> left{};
+};
+using AttemptKey = std::pair<std::string, AttemptId>;  // campaign first: ids repeat between them
+
+struct WorkerParts {
+  WorkerParts(WorkerLoopOptions o, RunExecutor& e, BundleCache& b, Spool& s);
+
+  WorkerLoopOptions options;
+  RunExecutor& executor;
+  BundleCache& bundles;
+  Spool& spool;
+  const BootId boot;
+
+  boost::asio::io_context io;
+  zmq::context_t zmq{1};
+  boost::asio::thread_pool slots;
+  boost::asio::thread_pool disk{1};
+  boost::asio::thread_pool look{1};  // an engine that hangs must not hold up the disk
+
+  std::vector<std::string> features;  // as last seen
+  std::vector<BootId> earlier;        // lives whose books are whole
+  std::map<AttemptKey, LocalAttempt> attempts;
+  // By campaign: attempts of one that was left still count in its own.
+  std::map<std::string, std::shared_ptr<RateGate>> gates;
+  SlotShare share;
+  bool leaving = false;  // for good, whatever coordinators there are
+
+  void on_disk(std::function<void()> work);  // its thread, one at a time
+  std::shared_ptr<RateGate> gate_of(const std::string& campaign);
+  AttemptInput input_of(const AttemptKey& key, const LocalAttempt& local);
+};
+
+}  // namespace proctor

@@ -109,7 +109,8 @@ TEST_SUITE("run queue") {
   }
 
   TEST_CASE("what a worker could take leaves out what waits for money or for another kind") {
-    RunQueue queue{plan_of({0, 1, 0, 1, 0})};
+    const PlanView plan = plan_of({0, 1, 0, 1, 0});
+    RunQueue queue(plan);
     CHECK(queue.wanting(0) == 5);  // nobody has looked yet
     CHECK(all(queue, [](RunId run) {
             return run.raw() % 2 == 0 ? Answer{Verdict::kWaitForScope, task_scope(0), 0}

@@ -274,6 +274,7 @@ Result<sqlite::Transaction> JournalStore::begin() {
   begins_ = epoch_;
   PROCTOR_TRY(const std::int64_t last, last_epoch());
   if (last != epoch_) return fenced(fmt::format("epoch {} has begun since {}", last, epoch_));
+  PROCTOR_CHECK_OK(db_.is_in_place());
   return transaction;
 }
 

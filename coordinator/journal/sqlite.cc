@@ -231,6 +231,15 @@ std::string Database::filename() const {
   return name == nullptr ? "" : name;
 }
 
+Status Database::is_in_place() const {
+  int moved = 0;
+  const int asked = sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (asked != SQLITE_OK || moved == 0) return ok_status();
+  return Error{Errc::kUnavailable, filename() +
+                                       " was removed or renamed while it was written: nothing more "
+                                       "is written; put it back, or see proctor journal recover"};
+}
+
 Result<Transaction> Transaction::begin(Database& db, const char* sql) {
   PROCTOR_CHECK_OK(db.exec(sql));
   return Transaction(&db);

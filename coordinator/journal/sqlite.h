@@ -69,6 +69,8 @@ class Database {
   Result<Statement> prepare(std::string_view sql);
   Result<std::int64_t> integer(std::string_view sql);  // the first column of the first row
   std::string filename() const;
+  // kUnavailable: removed or renamed since it was opened, so what is written is found by nobody.
+  Status is_in_place() const;
   sqlite3* handle() const { return db_.get(); }  // for what this class does not wrap
 
  private:

@@ -57,6 +57,23 @@ TEST_SUITE("journal") {
     }
   }
 
+  TEST_CASE("a journal that is removed or renamed under its writer is written no more") {
+    for (const bool removed : {true, false}) {
+      CAPTURE(removed);
+      const Folder folder;
+      auto journal = folder.open();
+      REQUIRE(journal->append_and_wait(life_of(1)).ok());
+      if (removed)
+        fs::remove(folder.file);
+      else
+        fs::rename(folder.file, folder.file.string() + ".aside");
+      const Error error = error_of(journal->append_and_wait(life_of(2)));
+      CHECK(error.code == Errc::kUnavailable);
+      CHECK(error.detail.find("was removed or renamed") != std::string::npos);
+      CHECK_FALSE(journal->close().ok());
+    }
+  }
+
   TEST_CASE("a log whose frames are all in the journal may be gone") {
     const Folder folder;
     die_with(folder, 3);

@@ -18,6 +18,11 @@ namespace {
 
 constexpr Millis kUnreachable{5'000};  // without a connection
 constexpr Millis kUnanswered{10'000};  // on one, and never less than three Syncs
+// Where there is no other address, the same one once more, with a socket of its own: libzmq tries
+// never again after a greeting that is not its own (a proxy's error page), and a connection may
+// stay open that passes nothing on.
+constexpr Millis kUnreachableAlone{15'000};
+constexpr Millis kUnansweredAlone{30'000};
 
 }  // namespace
 
@@ -111,9 +116,12 @@ void CoordinatorLink::look_around(Instant now) {
     next_silence_ = now + kFirstSilence;
     return hop();
   }
-  if (!addresses_.has_choice()) return;
-  const Millis patience = linked_ ? std::max(kUnanswered, 3 * sync_interval_) : kUnreachable;
+  const bool choice = addresses_.has_choice();
+  const Millis unanswered = choice ? kUnanswered : kUnansweredAlone,
+               unreachable = choice ? kUnreachable : kUnreachableAlone;
+  const Millis patience = linked_ ? std::max(unanswered, 3 * sync_interval_) : unreachable;
   if (now - std::max(last_word_, arrived_) < patience) return;
+  if (!choice) return hop();
   const std::string from = where();
   const bool answered = arrived_ < last_word_;
   arrived_ = now;

@@ -1,7 +1,15 @@
 // Who may join while a coordinator runs: keys that come and go, files that are too few, and a
 // command that is run again.
-#include <memory>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "common/base/unique_fd.h"
 #include "tests/integration/coordinator/endpoint.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"
@@ -28,9 +36,50 @@ std::string state_of(const CampaignScene& scene, const std::string& name) {
   return "";
 }
 
+UniqueFd listens_at(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.native().size() < sizeof address.sun_path);
+  std::strcpy(address.sun_path, path.c_str());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::listen(fd.get(), 1) == 0);
+  return fd;
+}
+
+// As a proxy does whose back end is away; until the caller has gone.
+void answer_once_as_a_proxy(const UniqueFd& listener) {
+  const UniqueFd caller(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  REQUIRE(caller.valid());
+  std::array<char, 256> bytes;
+  REQUIRE(0 < ::read(caller.get(), bytes.data(), bytes.size()));
+  constexpr std::string_view kAnswer = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+  REQUIRE(::write(caller.get(), kAnswer.data(), kAnswer.size()) == kAnswer.size());
+  ::shutdown(caller.get(), SHUT_WR);
+  while (0 < ::read(caller.get(), bytes.data(), bytes.size())) {
+  }
+}
+
 }  // namespace
 
 TEST_SUITE("coordinator") {
+  TEST_CASE("a worker to whom somebody else has answered at its coordinator's address comes back") {
+    const CampaignScene scene(gated_shape(1));
+    const fs::path path = scene.temp() / "front.sock";
+    std::optional<UniqueFd> front = listens_at(path);
+    Child worker = scene.start_worker({"--connect", "ipc://" + path.string(), "--slots", "1"}, "w");
+    answer_once_as_a_proxy(*front);
+    fs::remove(path);
+    front.reset();
+    Child serve = scene.start("serve", {});
+    fs::create_symlink(scene.state() / "coordinator.sock", path);
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("w"));
+    scene.open_gate();
+    CHECK_MESSAGE(serve.wait(180s) == 0, scene.said());
+    CHECK(worker.wait(60s) == 0);
+    check_books(scene, {.runs = 1});
+  }
+
   TEST_CASE("keys are let in and silenced while the coordinator runs") {
     const CampaignScene scene(gated_shape(3)), other(gated_shape(1));
     REQUIRE(scene.run("keygen", {"--worker", "w1"}).exit_code == 0);

@@ -22,7 +22,8 @@ using namespace proctor::testing;
 struct Pooled {
   TempDir temp = TempDir::create("overlay-pool").value();
   fs::path lives = temp.path() / "lives";
-  OverlayLayers layers{temp.path() / "git", temp.path() / "tree"};
+  // The lock of an entry lies beside it.
+  OverlayLayers layers{temp.path() / "entry/git", temp.path() / "entry/tree"};
   Pooled() {
     REQUIRE(make_dirs(lives).ok());
     put(layers.git / ".git/HEAD", "ref: refs/heads/main\n");

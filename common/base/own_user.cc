@@ -186,9 +186,9 @@ Result<CommandOutcome> OwnUser::run(const CommandSpec& spec) const {
   std::optional<Result<CommandOutcome>> outcome;
   std::thread([&] {
     if (become(id_))
-      outcome = run_command(spec);
+      outcome.emplace(run_command(spec));
     else
-      outcome = Result<CommandOutcome>(errno_error("become a user of its own", errno));
+      outcome.emplace(errno_error("become a user of its own", errno));
   }).join();
   return *std::move(outcome);
 }

@@ -30,10 +30,13 @@ void check_journal(const CampaignScene& scene, const Expected& expected) {
   CHECK(balance[0]["reserved"] == 0);
   CHECK(balance[0]["spent"] <= balance[0]["cap"]);
   if (expected.attempts == Expected::Attempts::kOneEach)
-    CHECK(scene
-              .sql("SELECT run, attempt, state FROM attempts WHERE granted_ms IS NOT NULL AND "
-                   "state <> 'voided' GROUP BY run HAVING count(*) > 1")
-              .dump() == "[]");
+    CHECK_MESSAGE(scene.sql("SELECT run FROM attempts WHERE granted_ms IS NOT NULL AND state <> "
+                            "'voided' GROUP BY run HAVING count(*) > 1")
+                          .dump() == "[]",
+                  scene
+                      .sql("SELECT run, attempt, state, infrastructure, termination, rationale, "
+                           "reason FROM attempts")
+                      .dump());
 }
 
 // Every digit of the report comes from the journal's rows and from the run directories.

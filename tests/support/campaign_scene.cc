@@ -1,5 +1,7 @@
 #include "tests/support/campaign_scene.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "common/base/limits.h"
@@ -126,7 +128,10 @@ std::string CampaignScene::read(const fs::path& file) const {
   return must(read_file(file, kFileMost));
 }
 void CampaignScene::write(const fs::path& file, std::string_view bytes) const {
-  must(write_file(file, bytes, Durability::kLazy, kOpenFile));  // as an editor does
+  // As an editor does: what is there keeps its mode.
+  struct stat st {};
+  const unsigned mode = ::stat(file.c_str(), &st) == 0 ? st.st_mode & 0777U : kOpenFile;
+  must(write_file(file, bytes, Durability::kLazy, mode));
 }
 void CampaignScene::edit(const fs::path& file, std::string_view from, std::string_view to) const {
   std::string text = read(file);

@@ -150,7 +150,8 @@ TEST_SUITE("campaign") {
         fs::remove((scene.state() / "journal.sqlite").string() + beside, ec);
       scene.write(scene.state() / "journal.sqlite", journal);
     }
-    CHECK(scene.run("verify").exit_code == 0);
+    const CommandOutcome again = scene.run("verify");
+    CHECK_MESSAGE(again.exit_code == 0, again.out);
   }
 
   TEST_CASE("a run that uses its money without a milestone is told of once whatever is killed") {

@@ -111,9 +111,13 @@ TEST_SUITE("money") {
     CHECK(scene.run("verify").exit_code == 0);
     scene.edit(inputs_of(scene), "\"0.25\"", "\"0.5\"");
     const CommandOutcome changed = scene.run("project");
-    CHECK(changed.exit_code == 2);
-    CHECK_MESSAGE(contains(changed.err, "projection inputs: registered "), changed.err);
-    CHECK(scene.run("report").exit_code == 2);
+    CHECK_MESSAGE(changed.exit_code == 0, changed.err);
+    CHECK_MESSAGE(contains(changed.err, "pilot_cost_model_inputs.json (changed)"), changed.err);
+    REQUIRE(scene.run("report").exit_code == 0);
+    CHECK(scene.read(scene.folder() / "reports/report.txt") == text);
+    const CommandOutcome resumed = scene.run("resume");
+    CHECK(resumed.exit_code == 2);
+    CHECK_MESSAGE(contains(resumed.err, "pilot_cost_model_inputs.json"), resumed.err);
   }
 
   TEST_CASE("inputs written after the registration are no forecast and say so") {

@@ -112,7 +112,7 @@ TEST_SUITE("coordinator") {
     // A pipe that nobody reads holds up whoever opens it for writing.
     const fs::path incoming = at.scene.folder() / "runs/.incoming",
                    pipe = incoming / "0.1@flood.part";
-    REQUIRE(make_dirs(incoming).ok());
+    REQUIRE(make_private_dirs(incoming).ok());
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     const std::int64_t before = at.resident();
     constexpr int kPieces = 180;

@@ -34,7 +34,7 @@ TEST_SUITE("story") {
     const CommandOutcome one = scene.run("story", {"add/reference/r1"});
     REQUIRE_MESSAGE(one.exit_code == 0, one.err);
     const std::size_t granted =
-        one.out.find("attempt 1  granted: 0.500000 USD reserved, for worker");
+        one.out.find("attempt 1  granted: 0.500000 units reserved, for worker");
     const std::size_t result = one.out.find("attempt 1  result: success, completed");
     const std::size_t settled = one.out.find("attempt 1  settled: charged ");
     CHECK_MESSAGE(granted < result, one.out);

@@ -30,8 +30,10 @@ void check_journal(const CampaignScene& scene, const Expected& expected) {
   CHECK(balance[0]["reserved"] == 0);
   CHECK(balance[0]["spent"] <= balance[0]["cap"]);
   if (expected.attempts == Expected::Attempts::kOneEach)
+    // A check that was not judged because strangers held what it needed is tried again, rightly.
     CHECK_MESSAGE(scene.sql("SELECT run FROM attempts WHERE granted_ms IS NOT NULL AND state <> "
-                            "'voided' GROUP BY run HAVING count(*) > 1")
+                            "'voided' AND coalesce(rationale, '') NOT LIKE '%while this host had "
+                            "no more of%' GROUP BY run HAVING count(*) > 1")
                           .dump() == "[]",
                   scene
                       .sql("SELECT run, attempt, state, infrastructure, termination, rationale, "

@@ -5,12 +5,10 @@
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,6 +18,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "common/base/namespace_maker.h"
 
 namespace proctor {
 namespace {
@@ -68,58 +68,21 @@ bool become(std::uint32_t id) {
   return true;
 }
 
-// A process in a user namespace of its own, which waits to be killed.
-class Mapped {
- public:
-  Mapped() = default;
-  Mapped(const Mapped&) = delete;
-  Mapped& operator=(const Mapped&) = delete;
-  ~Mapped() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+// A user namespace in which this user is root.
+Result<UniqueFd> map_of(std::uint32_t id) {
+  NamespaceMaker maker;
+  PROCTOR_CHECK_OK(
+      maker.begin("a user namespace", [] { return ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno; }));
+  const std::string own = "/proc/" + std::to_string(maker.pid());
+  const std::string map = "0 " + std::to_string(id) + " 1\n";
+  for (const char* file : {"/uid_map", "/gid_map"}) {
+    const UniqueFd fd(::open((own + file).c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd.valid() ||
+        ::write(fd.get(), map.data(), map.size()) != static_cast<ssize_t>(map.size()))
+      return errno_error("write " + own + file, errno);
   }
-
-  Result<UniqueFd> open_as(std::uint32_t id) {
-    PROCTOR_CHECK_OK(begin());
-    const std::string own = "/proc/" + std::to_string(pid_);
-    const std::string map = "0 " + std::to_string(id) + " 1\n";
-    for (const char* file : {"/uid_map", "/gid_map"}) {
-      const UniqueFd fd(::open((own + file).c_str(), O_WRONLY | O_CLOEXEC));
-      if (!fd.valid() ||
-          ::write(fd.get(), map.data(), map.size()) != static_cast<ssize_t>(map.size()))
-        return errno_error("write " + own + file, errno);
-    }
-    UniqueFd out(::open((own + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!out.valid()) return errno_error("open a user namespace", errno);
-    return out;
-  }
-
- private:
-  Status begin() {
-    std::array<int, 2> said{};
-    if (::pipe2(said.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
-    UniqueFd read(said[0]), write(said[1]);
-    const pid_t parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      const auto error = static_cast<unsigned char>(::unshare(CLONE_NEWUSER) == 0 ? 0 : errno);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent || ::write(said[1], &error, 1) != 1) ::_exit(1);
-      for (;;) ::pause();
-    }
-    if (pid_ < 0) return errno_error("fork", errno);
-    write.reset();
-    unsigned char error = EPIPE;
-    while (::read(read.get(), &error, 1) < 0 && errno == EINTR) {
-    }
-    if (error != 0) return errno_error("a user namespace", error);
-    return ok_status();
-  }
-
-  pid_t pid_ = -1;
-};
+  return maker.open("user");
+}
 
 struct Pool {
   std::mutex mutex;
@@ -134,8 +97,7 @@ Pool& pool() {
 }  // namespace
 
 Result<OwnUser> OwnUser::make(std::uint32_t id) {
-  Mapped process;
-  auto map = process.open_as(id);
+  auto map = map_of(id);
   if (!map.ok()) return Error{Errc::kUnavailable, "users of their own: " + map.error().detail};
   return OwnUser(id, std::move(map).value());
 }

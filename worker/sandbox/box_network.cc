@@ -18,8 +18,9 @@
 #include <string_view>
 
 #include "common/base/files.h"
-#include "worker/sandbox/namespace_maker.h"
+#include "common/base/namespace_maker.h"
 #include "worker/sandbox/port_look.h"
+#include "worker/sandbox/put_word.h"
 
 namespace proctor {
 namespace {

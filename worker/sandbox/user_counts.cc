@@ -16,7 +16,8 @@
 
 #include "common/base/files.h"
 #include "common/base/log.h"
-#include "worker/sandbox/namespace_maker.h"
+#include "common/base/namespace_maker.h"
+#include "worker/sandbox/put_word.h"
 
 namespace proctor {
 namespace {

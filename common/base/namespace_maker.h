@@ -32,7 +32,4 @@ class NamespaceMaker {
   pid_t pid_ = -1;
 };
 
-// Writes `text` to `file` in one call.  Async-signal-safe, and for a child in our memory too.
-bool put_word(const char* file, const char* text, std::size_t size);
-
 }  // namespace proctor

@@ -1,4 +1,4 @@
-#include "worker/sandbox/namespace_maker.h"
+#include "common/base/namespace_maker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,19 +10,8 @@
 #include <cerrno>
 
 #include "common/base/files.h"
-#include "worker/sandbox/raw_calls.h"
 
 namespace proctor {
-
-bool put_word(const char* file, const char* text, std::size_t size) {
-  const int fd = raw::open_to_write(file);
-  if (fd < 0) return false;
-  const bool written = raw::write(fd, text, size);
-  const int error = errno;
-  raw::close(fd);
-  errno = error;
-  return written;
-}
 
 NamespaceMaker::~NamespaceMaker() {
   if (pid_ <= 0) return;

@@ -167,9 +167,13 @@ class DockerSandbox final : public Sandbox {
                                              log_bytes)));
     ContainerGuard guard(api_, owed_, id);
     if (cancel.stop_requested()) return outcome;
-    PROCTOR_TRY(DockerConnection stream, api_.attach(id));
     if (exec.outlives) exec.outlives(id);
-    if (const Status started = api_.start(id); !started.ok()) {
+    std::optional<DockerConnection> stream;
+    const auto attach = [&]() -> Status {
+      PROCTOR_TRY(stream, api_.attach(id));
+      return ok_status();
+    };
+    if (const Status started = api_.start(id, attach); !started.ok()) {
       PROCTOR_TRY(const int code, code_of_unstarted(id, started.error()));
       set_exit(outcome, code);
       PROCTOR_CHECK_OK(guard.remove());

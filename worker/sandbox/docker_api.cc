@@ -21,6 +21,9 @@ constexpr std::size_t kBodyMax = std::size_t{4} << 20;
 constexpr std::size_t kListMax = std::size_t{64} << 20;
 constexpr std::size_t kLogChunk = std::size_t{1} << 20;
 constexpr std::string_view kPrefix = "/v1.41";
+// What an engine says when the runtime's own process died before the command took its place.
+constexpr const char* kDiedBefore = "cannot start a stopped process";
+constexpr int kStartsMost = 8;
 
 Error refused(std::string_view what, const HttpReply& reply) {
   std::string said = reply.body;
@@ -241,11 +244,15 @@ Status DockerApi::read_log(const std::string& id, const DockerFrames::Sink& sink
   return ok_status();
 }
 
-Status DockerApi::start(const std::string& id) {
-  PROCTOR_TRY(const HttpReply reply,
-              call("POST", "/containers/" + id + "/start", "", kSlow, kBodyMax));
-  if (reply.status != 204 && reply.status != 304) return refused("start a container", reply);
-  return ok_status();
+Status DockerApi::start(const std::string& id, const std::function<Status()>& before_each) {
+  for (int tries = 1;; ++tries) {
+    PROCTOR_CHECK_OK(before_each());
+    PROCTOR_TRY(const HttpReply reply,
+                call("POST", "/containers/" + id + "/start", "", kSlow, kBodyMax));
+    if (reply.status == 204 || reply.status == 304) return ok_status();
+    if (tries == kStartsMost || reply.body.find(kDiedBefore) == std::string::npos)
+      return refused("start a container", reply);
+  }
 }
 
 Status DockerApi::begin_kill(const std::string& id) {

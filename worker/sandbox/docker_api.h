@@ -3,6 +3,7 @@
 // into Errors: 400 and 404 kInvalid/kNotFound, everything else kUnavailable.
 // One DockerApi is one kept connection (reopened when the engine closed it) of one thread.
 // Source: Docker Engine API v1.41.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,7 +45,11 @@ class DockerApi {
   Result<DockerConnection> attach(const std::string& id);
   // What an ended container's log holds.
   Status read_log(const std::string& id, const DockerFrames::Sink& sink);
-  Status start(const std::string& id);
+  // The engine's runtime puts a process of its own into a container first, under the container's
+  // limits; on a loaded host that one can die of them (its threads count as processes).  Nothing of
+  // the command has run then, so the container is started again.  `before_each` is done ahead of
+  // each try: one that fails ends what is attached.
+  Status start(const std::string& id, const std::function<Status()>& before_each = ok_status);
   // Asks for a SIGKILL.  The engine answers only when the container has ended, which may need its
   // output to be read: the answer is not waited for, the container's end is.
   Status begin_kill(const std::string& id);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "common/base/json.h"
 #include "common/base/unique_fd.h"
@@ -13,6 +14,7 @@
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/docker.h"
+#include "worker/sandbox/docker_api.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -69,6 +71,51 @@ TEST_SUITE("sandbox docker") {
       const auto engine = open_sandbox_engine(SandboxKind::kDocker, {"test", at.string()});
       REQUIRE_FALSE(engine.ok());
       CHECK_FALSE(engine.error().detail.empty());
+    }
+  }
+
+  TEST_CASE("a container whose first process died before its command is started again") {
+    const TempDir dir = TempDir::create().value();
+    const std::string died = R"({"message":"cannot start a stopped process: unknown"})";
+    const std::string full = R"({"message":"no space left on device"})";
+    struct Row {
+      const char* what;
+      std::vector<std::string> refusals;  // then the container starts
+      std::size_t tries;
+      bool started;
+    };
+    const Row rows[] = {{"at once", {}, 1, true},
+                        {"after two deaths", {died, died}, 3, true},
+                        {"never", std::vector<std::string>(20, died), 8, false},
+                        {"for another reason", {full}, 1, false}};
+    for (const Row& row : rows) {
+      CAPTURE(row.what);
+      const fs::path at = dir.path() / "s";
+      fs::remove(at);
+      UniqueFd listener = listen_at(at);
+      std::jthread server([&] {
+        const UniqueFd peer(::accept(listener.get(), nullptr, nullptr));
+        char request[512];
+        for (std::size_t i = 0; 0 < ::read(peer.get(), request, sizeof request); ++i) {
+          const std::string answer =
+              row.refusals.size() <= i
+                  ? "HTTP/1.1 204 No Content\r\n\r\n"
+                  : "HTTP/1.1 500 X\r\nContent-Length: " + std::to_string(row.refusals[i].size()) +
+                        "\r\n\r\n" + row.refusals[i];
+          (void)!::write(peer.get(), answer.data(), answer.size());
+        }
+      });
+      std::size_t tries = 0;
+      Status started = ok_status();
+      {
+        DockerApi api(at.string());
+        started = api.start(std::string(12, 'a'), [&] {
+          ++tries;
+          return ok_status();
+        });
+      }
+      CHECK(started.ok() == row.started);
+      CHECK(tries == row.tries);
     }
   }
 

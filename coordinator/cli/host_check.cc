@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
 #include "common/contract/model_key.h"
+#include "common/contract/wanted_sandbox.h"
 #include "coordinator/cli/campaign_run.h"
 
 namespace proctor::cli {
@@ -89,9 +90,7 @@ std::vector<std::string> missing_programs(const RunOptions& options, const Campa
          ", or do without: budget: {ledger: journal} in campaign.yaml");
   const bool local_only = options.workers.value_or(campaign.workers) != 0 && options.listen.empty();
   const auto needs_bubblewrap = [](const Contract& c) {
-    const Environment::Sandbox kind = c.environment.sandbox;
-    return kind == Environment::Sandbox::kBubblewrap ||
-           (kind == Environment::Sandbox::kAuto && c.environment.image.empty());
+    return wanted_sandbox(c.environment) == Environment::Sandbox::kBubblewrap;
   };
   if (local_only && std::ranges::any_of(campaign.contracts, needs_bubblewrap))
     need("bwrap", "contracts without an image run in its sandboxes", "bubblewrap", "");

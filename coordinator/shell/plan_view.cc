@@ -4,6 +4,7 @@
 
 #include "common/base/assert.h"
 #include "common/contract/host_things.h"
+#include "common/contract/wanted_sandbox.h"
 #include "common/images/image_list.h"
 #include "coordinator/core/roster.h"
 
@@ -44,15 +45,14 @@ std::uint64_t needs_of(PlanView& view, const Contract& contract, Isolation isola
   if (contract.environment.build) return capability::kDocker | needs_image(view, image);
   // Who offers it need not have an Engine.
   if (isolation == Isolation::kUserspace) return capability::kUserspace | needs_image(view, image);
-  switch (contract.environment.sandbox) {
+  switch (wanted_sandbox(contract.environment)) {
     case Environment::Sandbox::kDocker:
       return needs_image(view, image);
-    case Environment::Sandbox::kBubblewrap:
-      return capability::kBubblewrap;
     case Environment::Sandbox::kNull:
       return capability::kNull;
+    case Environment::Sandbox::kBubblewrap:
     case Environment::Sandbox::kAuto:
-      return image.empty() ? capability::kBubblewrap : needs_image(view, image);
+      break;
   }
   return capability::kBubblewrap;
 }

@@ -97,7 +97,7 @@ Json AttemptRun::manifest() const {
     if (tools_.store.bounds_disks() && 0 < c.policy.disk_bytes)
       m.enforcement["disk"] = "filesystem";
   } else {
-    m.sandbox = to_string(wanted_sandbox(c.environment));
+    m.sandbox = to_string(wanted_kind(c.environment));
   }
   m.image = c.environment.image;
   if (c.environment.build) m.image_inputs = c.environment.build->inputs.hex();

@@ -5,6 +5,7 @@
 #include "common/base/assert.h"
 #include "common/base/log.h"
 #include "common/base/pause.h"
+#include "common/contract/wanted_sandbox.h"
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/oci.h"
@@ -12,10 +13,10 @@
 
 namespace proctor {
 
-SandboxKind wanted_sandbox(const Environment& environment) {
-  switch (environment.sandbox) {
+SandboxKind wanted_kind(const Environment& environment) {
+  switch (wanted_sandbox(environment)) {
     case Environment::Sandbox::kAuto:
-      return environment.image.empty() ? SandboxKind::kBubblewrap : SandboxKind::kDocker;
+      break;
     case Environment::Sandbox::kBubblewrap:
       return SandboxKind::kBubblewrap;
     case Environment::Sandbox::kDocker:
@@ -27,7 +28,7 @@ SandboxKind wanted_sandbox(const Environment& environment) {
 }
 
 SandboxKind Engines::kind_for(const Environment& environment) {
-  const SandboxKind kind = wanted_sandbox(environment);
+  const SandboxKind kind = wanted_kind(environment);
   if (kind != SandboxKind::kDocker) return kind;
   switch (images_) {
     case ImageRunner::kDocker:

@@ -20,7 +20,7 @@
 namespace proctor {
 
 // The kind a contract asks for; kDocker stands for whatever runs images here.  Pure.
-SandboxKind wanted_sandbox(const Environment& environment);
+SandboxKind wanted_kind(const Environment& environment);
 
 // What an attempt runs in.
 struct EngineWish {

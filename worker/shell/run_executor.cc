@@ -57,7 +57,7 @@ wire::ResultMessage blank_result(const AttemptInput& input) {
 Status RunExecutor::can_begin(const AttemptInput& input) {
   if (input.left) return ok_status();  // it has begun, and is paid for
   const Contract& contract = input.contract->contract;
-  if (wanted_sandbox(contract.environment) == SandboxKind::kNull) return ok_status();
+  if (wanted_kind(contract.environment) == SandboxKind::kNull) return ok_status();
   for (const HostThing& thing : things_of(contract, *input.method)) {
     const std::string feature = thing.feature();
     if (!may_have(input, thing)) {
@@ -171,8 +171,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
                                       const fs::path& dir, fs::path& archive, MeterBook* book) {
   wire::ResultMessage result = blank_result(input);
   const Environment& environment = input.contract->contract.environment;
-  if (wanted_sandbox(environment) == SandboxKind::kNull &&
-      engines_.engine_for({environment}).ok()) {
+  if (wanted_kind(environment) == SandboxKind::kNull && engines_.engine_for({environment}).ok()) {
     result.outcome = RunOutcome::kSuccess;  // a benchmark of everything but execution
     result.rationale = "null sandbox: nothing was executed";
     return result;

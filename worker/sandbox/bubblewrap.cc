@@ -322,6 +322,8 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   Result<LeanHost> lean = LeanHost::make(shared->view, root);
   if (lean.ok()) shared->lean = std::move(lean).value();
   if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(shared, empty));
+  // Whoever tries it later has it as it is meant to be.
+  if (tried == Tried::kNo) shared->own_users = shared->lean && own_users_work(empty).ok();
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
 }

@@ -2,6 +2,7 @@
 
 Knows Proctor by its commands and its documented files only (docs/journal.md, docs/run-directory.md).
 """
+import ctypes
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -26,6 +28,37 @@ def _leave(number, _):
 # Whoever ends a driver ends what it started: its `finally` runs.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(_number, _leave)
+
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+_head = None  # of the driver's family: whoever descends from it was started by this driver, and nobody else was
+
+
+def run_driver(main):
+    """Runs `main` in a family of its own and ends with its exit code.  Its head inherits every process that lost its
+    parent, whatever was killed, so that what is ours is told by descent and never by a name or a mount that others
+    on this machine have too."""
+    global _head
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise SystemExit("cannot inherit orphans: " + os.strerror(ctypes.get_errno()))
+    _head = os.getpid()
+    driver = os.fork()
+    if driver == 0:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        sys.exit(main())
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a terminal sends them to the driver too
+    signal.signal(signal.SIGTERM, lambda *_: kill(driver, signal.SIGTERM))
+    pid = 0
+    while pid != driver:
+        pid, status = os.wait()
+    code, ended = os.waitstatus_to_exitcode(status), time.monotonic()
+    while (strays := family() - {_head}) and time.monotonic() < ended + 60:
+        for stray in strays:  # of a driver that was killed; an engine of ours ends its containers when it is told to
+            kill(stray, signal.SIGTERM if time.monotonic() < ended + 10 else signal.SIGKILL)
+        time.sleep(0.1)
+    sys.exit(code if code >= 0 else 128 - code)
 
 
 class Programs:
@@ -97,7 +130,7 @@ class Redis:
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no",
              "--dir", str(self.socket.parent)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while True:
             try:
                 if self.call("PING") == "PONG":
@@ -109,7 +142,7 @@ class Redis:
 
     def call(self, *words):
         with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(10)
+            s.settimeout(60)
             s.connect(str(self.socket))
             data = f"*{len(words)}\r\n".encode()
             for w in words:
@@ -147,7 +180,7 @@ class Redis:
 # ---------------------------------------------------------------- what a campaign came to
 
 def rows(camp, query):
-    db = sqlite3.connect((pathlib.Path(camp) / ".proctor/journal.sqlite").resolve().as_uri() + "?mode=ro", uri=True, timeout=10)
+    db = sqlite3.connect((pathlib.Path(camp) / ".proctor/journal.sqlite").resolve().as_uri() + "?mode=ro", uri=True, timeout=60)
     try:
         db.row_factory = sqlite3.Row
         return [dict(r) for r in db.execute(query)]
@@ -230,34 +263,74 @@ def _slurp(path):
         return ""
 
 
-def _parent_of(pid):
-    m = re.search(r"^PPid:\t(\d+)$", _slurp(f"/proc/{pid}/status"), re.M)
-    return int(m[1]) if m else 0
+def _parents():
+    out = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            m = re.search(r"^State:\t(\S).*^PPid:\t(\d+)$", _slurp(f"/proc/{name}/status"), re.M | re.S)
+            if m and m[1] not in "ZX":
+                out[int(name)] = int(m[2])
+    return out
+
+
+def family():
+    """The living processes that run_driver's head has started, or that were started by those, and itself."""
+    ours = set()
+    for _ in range(2):  # a parent may end while we read: its children have another one by the second time
+        parents = _parents()
+        near = {_head}
+        while near:
+            ours |= near
+            near = {pid for pid, parent in parents.items() if parent in near}
+    return ours
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _mounts(pid):
+    """(device, its folder there, where it is, the line) of each."""
+    return [(w[2], w[3], w[4], line) for line in _slurp(f"/proc/{pid}/mountinfo").splitlines() if len(w := line.split(" ")) > 4]
+
+
+class _Places:
+    """Where a folder lies: its part of a file system, and the file systems that are mounted only below it."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+        all_mounts = _mounts("self")
+        below = [m for m in all_mounts if self.has(m[2])]
+        others = [m for m in all_mounts if not self.has(m[2])]
+        self.device, root, at, _ = max((m for m in others if (self.folder + "/").startswith(m[2].rstrip("/") + "/")), key=lambda m: len(m[2]))
+        self.inside = root.rstrip("/") + self.folder[len(at.rstrip("/")):] + "/"
+        self.own = {m[0] for m in below} - {m[0] for m in others}
+
+    def has(self, path):
+        return (path + "/").startswith(self.folder + "/")
+
+    def shown_to(self, pid):
+        """At a place of its own: under its own name it is there in every namespace that was made beside it."""
+        return any(device in self.own or (device == self.device and (root + "/").startswith(self.inside)) or self.folder + "/" in line
+                   for device, root, at, line in _mounts(pid) if not self.has(at))
 
 
 def processes_of(folder):
-    """pid to command line, of processes that name the folder or have something of it mounted in a namespace of their own.
-    The latter has somebody else's sandbox too that was made beside us: not one whose parent lives and is none of these."""
-    folder = str(folder) + "/"
-    ours = os.readlink("/proc/self/ns/mnt")
-    named, mounted = {}, {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        line = _slurp(f"/proc/{name}/cmdline")
+    """pid to command line, of our family's that name the folder or are shown something of it in a namespace of their own."""
+    ours, places, out = os.readlink("/proc/self/ns/mnt"), _Places(folder), {}
+    for pid in family() - {os.getpid(), _head}:
+        line = _slurp(f"/proc/{pid}/cmdline")
         if not line:
-            continue  # a zombie or a kernel thread
-        text = line.replace("\0", " ").strip()
-        if folder in line.replace("\0", "/"):
-            named[int(name)] = text
-            continue
+            continue  # it has just ended
         try:
-            if os.readlink(f"/proc/{name}/ns/mnt") != ours and folder in _slurp(f"/proc/{name}/mountinfo"):
-                mounted[int(name)] = text
+            if f"{folder}/" in line.replace("\0", "/") or (os.readlink(f"/proc/{pid}/ns/mnt") != ours and places.shown_to(pid)):
+                out[pid] = line.replace("\0", " ").strip()
         except OSError:
             continue
-    parents = {pid: _parent_of(pid) for pid in mounted}
-    return named | {pid: text for pid, text in mounted.items() if parents[pid] in (0, 1, *named, *mounted)}
+    return out
 
 
 def _life_of(pid):
@@ -272,14 +345,11 @@ def mounts_of(folder):
     return [w[1] for w in (line.split(" ") for line in _slurp("/proc/self/mounts").splitlines()) if w[1].startswith(folder)]
 
 
-def leftovers(folder, worker_roots, within=5.0):
+def leftovers(folder, worker_roots, within=60.0):
     """Lines: processes, mounts, sockets that name `folder`, control groups of workers with these roots."""
-    until, lasting = time.monotonic() + within, None
+    until = time.monotonic() + within
     while True:
-        # A sandbox of somebody else has our mounts too while it is being set up: what stays is ours.
-        there = processes_of(folder)
-        lasting = there if lasting is None else {pid: line for pid, line in lasting.items() if pid in there}
-        out = [f"process {pid} {_life_of(pid)}: {' '.join(line.split())}" for pid, line in lasting.items()]
+        out = [f"process {pid} {_life_of(pid)}: {' '.join(line.split())}" for pid, line in processes_of(folder).items()]
         out += [f"mount {at}" for at in mounts_of(folder)]
         out += [f"socket {line}" for line in _slurp("/proc/net/unix").splitlines()
                 if str(folder) + "/" in line and "/redis.sock" not in line]
@@ -314,20 +384,10 @@ def copy_tree(source, target):
 
 def end_all(folder):
     """Whatever happened: nothing of the folder goes on or is mounted."""
-    seen = {}
-    for _ in range(200):
-        left = processes_of(folder)
-        seen = {pid: seen.get(pid, 0) + 1 for pid in left}
-        for pid, line in left.items():
-            # One that only has our mounts may be somebody else's sandbox that is being set up: not after a second.
-            if str(folder) + "/" not in line + "/" and seen[pid] < 50:
-                continue
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        if not left:
-            break
+    until = time.monotonic() + 60
+    while (left := processes_of(folder)) and time.monotonic() < until:
+        for pid in left:
+            kill(pid)
         time.sleep(0.02)
     for at in reversed(mounts_of(folder)):
         subprocess.run(["umount", "-l", at], stderr=subprocess.DEVNULL)

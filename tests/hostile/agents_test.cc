@@ -13,7 +13,7 @@ std::string seconds(const Kind& kind, int n) {
   return std::to_string(n * kind.patience()) + "s";
 }
 std::string contract_of(const Kind& kind) {
-  return "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+  return "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
          "policy:\n  protected: [\"tests/**\"]\n  memory: 64MiB\n  processes: 32\n"
          "  disk: 16MiB\n  wall: " +
          seconds(kind, 8) + "\n  cpu: " + seconds(kind, 1) +
@@ -70,7 +70,7 @@ const std::vector<HostileAgent> kAgents = {
 
 // What it takes to look at what they leave is bounded, and paid for by them.
 std::string large_contract_of(const Kind& kind) {
-  return "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+  return "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
          "policy:\n  memory: 512MiB\n  processes: 32\n  disk: 400MiB\n  wall: " +
          seconds(kind, 60) + "\n";
 }

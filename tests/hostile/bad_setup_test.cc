@@ -25,15 +25,15 @@ TEST_SUITE("hostile") {
         {"never ends", "{command: \"setsid sleep 99 & while :; do sleep 1; done\", timeout: 1s}",
          "invalid", "infrastructure", "stopped at its time limit"},
         // There is nobody to ask: the end of the input is all it reads.
-        {"asks", "{command: \"read answer && exit 0; echo no answer >&2; exit 3\", timeout: 20s}",
+        {"asks", "{command: \"read answer && exit 0; echo no answer >&2; exit 3\", timeout: 120s}",
          "invalid", "infrastructure", "exit 3"},
         {"leaves processes",
          "{command: \"(setsid sh -c 'trap : TERM HUP; while :; do sleep 1; done' &) ; exit 0\", "
-         "timeout: 20s}",
+         "timeout: 120s}",
          "success", "completed", ""},
         {"writes everywhere",
          "{command: \"for d in / /usr /etc /proc/sys/kernel; do ! touch $d/x || exit 9; done\", "
-         "timeout: 20s}",
+         "timeout: 120s}",
          "success", "completed", ""}};
     for (const Row& row : rows) {
       CAPTURE(std::string(row.what));
@@ -42,7 +42,7 @@ TEST_SUITE("hostile") {
       const auto scene = hostile_scene(
           *kind, solver, {},
           "setup: [" + std::string(row.setup) +
-              "]\nchecks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+              "]\nchecks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
               "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
       run_hostile(*scene, solver);
       const Json report = must(parse_json(scene->run("report", {"--json"}).out));
@@ -58,7 +58,7 @@ TEST_SUITE("hostile") {
     if (!kind) return;
     const std::vector<HostileAgent> noop = {{"noop", ":", "failure"}};
     const std::string checks =
-        "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n";
+        "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n";
     for (const char* writable : {"/", "/**", "../**", "/etc/**"}) {
       CAPTURE(std::string(writable));
       const auto scene =

@@ -28,11 +28,11 @@ TEST_SUITE("hostile") {
         {"itself", "echo 'echo $(($1 + $2))' > calc.sh; chmod 000 /workspace $HOME", "success"}};
     const auto scene = hostile_scene(
         *kind, agents, {{"prepare.sh", ":\n"}},
-        "setup:\n  - {command: sh prepare.sh, timeout: 20s}\n"
+        "setup:\n  - {command: sh prepare.sh, timeout: 120s}\n"
         "checks:\n"
-        "  - {id: first, command: 'test $(sh calc.sh 2 3) = 5', kind: unit, timeout: 20s}\n"
+        "  - {id: first, command: 'test $(sh calc.sh 2 3) = 5', kind: unit, timeout: 120s}\n"
         "  - {id: second, command: 'test $(sh calc.sh 4 3) = 7 && echo x > $PROCTOR_RESULTS/x', "
-        "kind: unit, timeout: 20s}\n"
+        "kind: unit, timeout: 120s}\n"
         "policy:\n  protected: [\"tests/**\"]\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
     run_hostile(*scene, agents);
   }

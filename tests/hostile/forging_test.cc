@@ -20,11 +20,11 @@ const std::map<std::string, std::string> kFiles = {
      "if sh tests/t.sh; then echo 'ok 1 - sums'; else echo 'not ok 1 - sums'; fi > "
      "$PROCTOR_RESULTS/sums.tap\necho 1..1 >> $PROCTOR_RESULTS/sums.tap\n"}};
 const std::string kContract =
-    "setup: [{command: sh build.sh, timeout: 20s}]\n"
+    "setup: [{command: sh build.sh, timeout: 120s}]\n"
     "checks:\n"
-    "  - {id: build, command: sh build.sh, kind: build, timeout: 20s}\n"
-    "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-    "  - {id: tap, command: sh tests/tap.sh, kind: unit, timeout: 20s, result: tap, "
+    "  - {id: build, command: sh build.sh, kind: build, timeout: 120s}\n"
+    "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+    "  - {id: tap, command: sh tests/tap.sh, kind: unit, timeout: 120s, result: tap, "
     "result_file: sums.tap, fail_to_pass: [\"sums\"]}\n"
     "policy:\n  protected: [\"tests/**\"]\n  wall: 20s\n  memory: 256MiB\n  processes: 64\n";
 
@@ -148,7 +148,7 @@ const std::map<std::string, std::string> kByteCodeFiles = {
      "    assert out.stdout == expected.SUM\n"}};
 
 std::string byte_code_contract(const std::string& globs) {
-  return "setup: [{command: /usr/bin/python3 -I build.py, timeout: 20s}]\n"
+  return "setup: [{command: /usr/bin/python3 -I build.py, timeout: 120s}]\n"
          "checks:\n"
          "  - {id: first, kind: script, timeout: 60s, command: /usr/bin/python3 -I first.py}\n"
          "  - {id: tests, kind: unit, timeout: 60s, command: \"/usr/bin/python3 -I -m pytest -q "

@@ -58,7 +58,7 @@ std::string wait_for_gate() {
 }
 
 const std::string kChecks =
-    "checks:\n  - {id: sums, command: 'test $(sh calc.sh 2 3) = 5', timeout: 20s}\n"
+    "checks:\n  - {id: sums, command: 'test $(sh calc.sh 2 3) = 5', timeout: 120s}\n"
     "policy:\n  wall: 100s\n  memory: 256MiB\n  processes: 64\n";
 
 // With what asks for one of a thing in it.
@@ -144,7 +144,7 @@ TEST_SUITE("hostile") {
   TEST_CASE("a check that needs what a neighbour has taken all of by user is judged as ever") {
     const std::string checks =
         "checks:\n  - {id: sums, command: 'test \"$(/opt/gate/attack need what=descriptors)\" = "
-        "DONE && test $(sh calc.sh 2 3) = 5', timeout: 20s}\npolicy:\n  wall: 100s\n";
+        "DONE && test $(sh calc.sh 2 3) = 5', timeout: 120s}\npolicy:\n  wall: 100s\n";
     const std::string right = wait_for_gate() + "echo 'echo $(($1 + $2))' > calc.sh\n";
     const std::string alone = outcome_beside(Others::kTakeNothing, checks, right);
     if (alone == "not run") return;
@@ -159,7 +159,7 @@ TEST_SUITE("hostile") {
     if (!kind || !kind->image().empty()) return;  // an image's files are each container's own
     const std::string checks = "checks:\n  - {id: sums, command: 'flock -n " +
                                std::string(kLocked) +
-                               " sh tests/t.sh', timeout: 20s}\npolicy:\n  wall: 100s\n";
+                               " sh tests/t.sh', timeout: 120s}\npolicy:\n  wall: 100s\n";
     const std::string right = wait_for_gate() + "echo 'echo $(($1 + $2))' > calc.sh\n";
     CHECK(outcome_beside(Others::kTakeNothing, checks, right) == "success");
     CHECK(outcome_beside(Others::kLock, checks, right) == "invalid");

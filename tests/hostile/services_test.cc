@@ -16,9 +16,9 @@ const std::string kContract =
     "services:\n"
     "  - {name: side, command: exec sh side.sh, memory: 64MiB, processes: 16}\n"
     "checks:\n"
-    "  - {id: first, command: sh $PROCTOR_CONTRACT/judge.sh, kind: integration, timeout: 20s, "
+    "  - {id: first, command: sh $PROCTOR_CONTRACT/judge.sh, kind: integration, timeout: 120s, "
     "result: tap, result_file: sums.tap, fail_to_pass: [\"sums\"]}\n"
-    "  - {id: second, command: sh $PROCTOR_CONTRACT/judge.sh, kind: integration, timeout: 20s, "
+    "  - {id: second, command: sh $PROCTOR_CONTRACT/judge.sh, kind: integration, timeout: 120s, "
     "result: tap, result_file: sums.tap, fail_to_pass: [\"sums\"]}\n"
     "files: [judge.sh]\n"
     "policy:\n  wall: 20s\n  memory: 256MiB\n  processes: 64\n";

@@ -52,10 +52,10 @@ std::unique_ptr<CampaignScene> scene_of(const Kind& kind, const std::string& mor
        {"shape.txt", "shape\n"},
        {"gone.txt", "gone\n"},
        {".gitignore", "out/*.o\n"}},
-      "setup: [{command: \"" + std::string(kSetupCommand) + "\", timeout: 20s" + more +
+      "setup: [{command: \"" + std::string(kSetupCommand) + "\", timeout: 120s" + more +
           "}]\nchecks:\n"
-          "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-          "  - {id: tool, command: 'test \"$(sh $HOME/tools/tool.sh)\" = tool', timeout: 20s, "
+          "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+          "  - {id: tool, command: 'test \"$(sh $HOME/tools/tool.sh)\" = tool', timeout: 120s, "
           "kind: script}\n"
           "  - {id: product, command: 'grep -q product out/product.o && test -L made.link && "
           "test ! -e gone.txt && test \"$(cat needs.txt)\" = \"$(cat out/needs.copy)\"', timeout: "
@@ -74,12 +74,12 @@ std::vector<HostileAgent> tidy_agents() {
 std::unique_ptr<CampaignScene> tidy_scene(const Kind& kind, const std::string& more) {
   return hostile_scene(
       kind, tidy_agents(), {{"needs.txt", "fine\n"}, {".gitignore", "out/\n"}},
-      "setup:\n  - {command: \"grep -q '^fine$' needs.txt || exit 7; echo set up\", timeout: 20s" +
+      "setup:\n  - {command: \"grep -q '^fine$' needs.txt || exit 7; echo set up\", timeout: 120s" +
           more +
           "}\n  - {command: \"mkdir out && echo 1 > out/a && echo 1 > $HOME/tool; echo set up" +
-          "\", timeout: 20s" + more +
+          "\", timeout: 120s" + more +
           "}\nchecks:\n"
-          "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+          "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
           "  - {id: product, command: 'test \"$(cat out/a)\" = \"$(cat $HOME/tool)\"', timeout: "
           "20s, kind: script}\n"
           "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
@@ -172,8 +172,8 @@ TEST_SUITE("hostile") {
          "success"}};
     const auto scene = hostile_scene(
         *kind, reader, {},
-        "setup: [{command: 'cp -r $PROCTOR_CONTRACT copies; true', timeout: 20s}]\nchecks:\n"
-        "  - {id: own, command: sh tests/own.sh, kind: unit, timeout: 20s}\n"
+        "setup: [{command: 'cp -r $PROCTOR_CONTRACT copies; true', timeout: 120s}]\nchecks:\n"
+        "  - {id: own, command: sh tests/own.sh, kind: unit, timeout: 120s}\n"
         "  - {id: file, command: 'sh \"$PROCTOR_CONTRACT/judges/two.sh\"', kind: unit, timeout: "
         "20s}\n"
         "acceptance_files: [{from: own.sh, to: tests/own.sh}]\n"

@@ -28,15 +28,24 @@ std::string campaign_text(const CampaignShape& shape) {
   return text;
 }
 
-std::string contract_text(const std::string& id, const std::string& commit, const fs::path& gate) {
+// Agents wait at the gate for as long as the test needs, on whatever machine.
+const char* wall_of(const CampaignShape& shape) {
+  const auto waits = [](const std::string& method) { return contains(method, "/opt/gate/"); };
+  return std::ranges::any_of(shape.methods, waits) ? "1800s" : "60s";
+}
+
+std::string contract_text(const CampaignShape& shape, const std::string& id,
+                          const std::string& commit, const fs::path& gate) {
   return "id: " + id +
          "\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {language: shell}\n"
          "briefing: calc.sh A B must print the sum.\n"
          "repository:\n  source: ../repo\n  commit: \"" +
          commit + "\"\nenvironment:\n  toolchains:\n    - {path: " + gate.string() +
          ", at: /opt/gate}\n"
-         "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-         "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n"
+         "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+         "policy:\n  protected: [\"tests/**\"]\n  wall: " +
+         wall_of(shape) +
+         "\n  memory: 256MiB\n  processes: 64\n"
          "reference_patch: fix.patch\n";
 }
 
@@ -79,7 +88,7 @@ CampaignScene::CampaignScene(const CampaignShape& shape) : dir_(must(TempDir::cr
   write(folder() / "campaign.yaml", campaign_text(shape));
   write(folder() / "contracts/fix.patch", kPatch);
   for (const std::string& task : shape.tasks)
-    write(contract(task), contract_text(task, commit, temp() / "gate"));
+    write(contract(task), contract_text(shape, task, commit, temp() / "gate"));
 }
 
 CampaignScene::~CampaignScene() {

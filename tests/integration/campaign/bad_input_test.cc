@@ -90,7 +90,7 @@ TEST_SUITE("campaign") {
     const CampaignScene scene(small());
     scene.edit(scene.folder() / "campaign.yaml", "replicates:", "replicate:");
     scene.edit(scene.folder() / "campaign.yaml", "\"50.00\"", "\"-1\"");
-    scene.edit(scene.contract(), "timeout: 20s", "timeout: soon");
+    scene.edit(scene.contract(), "timeout: 120s", "timeout: soon");
     refused(scene, "campaign.yaml:5:", "replicates");
     refused(scene, "budget.global", "-1");
     refused(scene, "contracts/add.yaml:13:", "soon");

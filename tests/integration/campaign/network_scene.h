@@ -17,7 +17,7 @@ class NetworkScene {
     scene_.edit(scene_.contract(), "checks:\n",
                 "setup:\n  - command: /opt/gate/net_probe tunnel " + packages_.at() +
                     " | grep -q '200 there and back'\n    network: {allow: [\"" + packages_.at() +
-                    "\"]}\nchecks:\n  - {id: alone, kind: unit, timeout: 20s, command: "
+                    "\"]}\nchecks:\n  - {id: alone, kind: unit, timeout: 120s, command: "
                     "\"/opt/gate/net_probe tunnel " +
                     packages_.at() + " | grep -q 'no proxy'\"}\n");
     scene_.edit(scene_.contract(), "policy:\n",

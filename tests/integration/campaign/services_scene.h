@@ -18,17 +18,17 @@ inline constexpr const char* kCalcService =
     "80=$sum'\n"
     "    variables: {SUMS: all}\n"
     "    depends_on: [log]\n"
-    "    ready: {port: 80, interval: 20ms, timeout: 20s}\n"
+    "    ready: {port: 80, interval: 20ms, timeout: 120s}\n"
     "  - name: log\n"
     "    command: echo logging; while [ ${i:-0} -lt 200000 ]; do i=$((${i:-0} + 1)); done; "
     "exec sleep 1000\n"
-    "    ready: {command: 'echo asked', timeout: 20s}\n"
+    "    ready: {command: 'echo asked', timeout: 120s}\n"
     "    memory: 64MiB\n"
     "    processes: 8\n"
     "checks:\n"
-    "  - {id: asks, kind: integration, timeout: 20s, command: \"@BEFORE@/opt/gate/net_probe say "
+    "  - {id: asks, kind: integration, timeout: 120s, command: \"@BEFORE@/opt/gate/net_probe say "
     "calc:80 | grep -q 'calc:80: 5'\"}\n"
-    "  - {id: alone, kind: integration, timeout: 20s, services: [], command: "
+    "  - {id: alone, kind: integration, timeout: 120s, services: [], command: "
     "\"/opt/gate/net_probe say calc:80 | grep -q 'no such name'\"}\n";
 
 // `environment`: lines for the contract's environment; `before`: what the check does first.
@@ -156,7 +156,7 @@ inline void run_broken_image_service(const std::string& environment, const std::
   scene.edit(scene.contract(), "checks:\n",
              "services:\n  - name: db\n    container: {image: \"" + image +
                  "\", entrypoint: [/bin/sh, -c, \"echo no disk >&2; exit 3\"]}\n"
-                 "    ready: {port: 5432, timeout: 20s}\nchecks:\n");
+                 "    ready: {port: 5432, timeout: 120s}\nchecks:\n");
   scene.edit(scene.folder() / "campaign.yaml", "strata:", "infrastructure_retries: 0\nstrata:");
   const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(150));
   CAPTURE(ran.err);

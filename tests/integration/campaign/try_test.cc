@@ -48,7 +48,6 @@ TEST_SUITE("campaign") {
     CampaignShape shape;
     shape.methods = {"noop", gated_method("slow")};
     const CampaignScene scene(shape);
-    scene.edit(scene.contract(), "wall: 60s", "wall: 30m");
     Child first = scene.start("try", {"add", "slow"});
     REQUIRE(eventually([&] { return scene.agents_run(1); }));
     const CommandOutcome beside = scene.run("try", {"add", "slow"});
@@ -95,7 +94,7 @@ TEST_SUITE("campaign") {
     shape.methods = {"noop", solving_method("sound")};
     const CampaignScene scene(shape);
     scene.edit(scene.contract(), "command: sh tests/t.sh", "command: sleep 100");
-    scene.edit(scene.contract(), "timeout: 20s", "timeout: 1s");
+    scene.edit(scene.contract(), "timeout: 120s", "timeout: 1s");
     const CommandOutcome ran = scene.run("run");
     INFO(ran.err);
     CHECK(ran.exit_code == 1);

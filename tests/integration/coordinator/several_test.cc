@@ -17,11 +17,7 @@ struct Two {
   explicit Two(int replicates = 1)
       : first(gated_shape(replicates)),
         second(gated_shape(replicates)),
-        root(must(TempDir::create("root"))) {
-    // Agents wait for as long as the others take.
-    for (const CampaignScene* scene : {&first, &second})
-      scene->edit(scene->contract(), "wall: 60s", "wall: 900s");
-  }
+        root(must(TempDir::create("root"))) {}
 
   static Child serve(const CampaignScene& scene, std::vector<std::string> more = {},
                      const std::string& life = "proctor") {

@@ -28,7 +28,9 @@ struct ContainmentCase {
   // A limit by its name in SandboxEngine::enforcement(): who keeps it is asked of the engine, and
   // "none" there means that nobody keeps this promise.  Null: it is kept by the sandbox's making.
   const char* limit = nullptr;
-  std::chrono::milliseconds timeout{10'000};
+  // Of those that end by themselves or at another limit: so long that they do on a host under load,
+  // also where every instruction is emulated.
+  std::chrono::milliseconds timeout{120'000};
   std::uint64_t memory_mib = 256;
   std::uint32_t processes = 64;
   std::chrono::milliseconds cpu{0};
@@ -56,6 +58,7 @@ class Containment {
   SandboxSpec spec_of(const ContainmentCase& what) const;
   ContainmentResult attack(const ContainmentCase& what, const SandboxSpec& spec);
   ContainmentResult prove(const SandboxSpec& spec);
+  Result<std::chrono::milliseconds> cost_of_nothing(const SandboxSpec& spec);
   std::string judge(const ContainmentCase& what, const ExecSpec& exec, const ExecOutcome& out,
                     const std::string& mark) const;
   SandboxEngine* engine_;

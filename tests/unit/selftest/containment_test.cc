@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "common/base/subprocess.h"
 #include "worker/selftest/isolation_proof.h"
 
@@ -69,6 +71,56 @@ class NoEngine final : public SandboxEngine {
   bool visible_;
 };
 
+// Says and ends as it is told, after so long; what is not an attack costs as long as the host is
+// slow.
+struct Told {
+  std::string said;
+  ExecOutcome::End end = ExecOutcome::End::kTimedOut;
+  std::chrono::milliseconds attack{0}, nothing{0};
+};
+
+class TellingEngine final : public SandboxEngine {
+ public:
+  explicit TellingEngine(Told told) : told_(std::move(told)) {}
+  SandboxKind kind() const override { return SandboxKind::kBubblewrap; }
+  Result<std::unique_ptr<Sandbox>> open(const SandboxSpec&) override {
+    return std::unique_ptr<Sandbox>(std::make_unique<Telling>(told_));
+  }
+  std::map<std::string, std::string> enforcement() const override { return {}; }
+  Status clean_up(const std::set<std::string>&) override { return ok_status(); }
+
+ private:
+  struct Telling final : Sandbox {
+    explicit Telling(const Told& t) : told(t) {}
+    Result<ExecOutcome> run(const ExecSpec& exec, std::stop_token) override {
+      const bool attacks = exec.command.find("/attack ") != std::string::npos;
+      PROCTOR_CHECK_OK(write_file(exec.stdout_file, attacks ? told.said : "", Durability::kLazy));
+      PROCTOR_CHECK_OK(write_file(exec.stderr_file, "", Durability::kLazy));
+      std::this_thread::sleep_for(attacks ? told.attack : told.nothing);
+      ExecOutcome outcome;
+      if (attacks) outcome.end = told.end;
+      return outcome;
+    }
+    const Told& told;
+  };
+  Told told_;
+};
+
+// What comes of an attack that may be stopped by its time limit, of a millisecond.
+ContainmentResult result_of(const Told& told) {
+  const TempDir dir = TempDir::create("containment").value();
+  TellingEngine engine(told);
+  auto suite = Containment::prepare(engine, {}, dir.path());
+  REQUIRE(suite.ok());
+  ContainmentCase what{"hoarder",
+                       "more is not to be had",
+                       "hold",
+                       {ExecOutcome::End::kTimedOut, ExecOutcome::End::kMemory}};
+  what.harmless = true;
+  what.timeout = std::chrono::milliseconds(1);
+  return suite->run(what);
+}
+
 std::vector<ContainmentResult> all_cases(Seen& seen, bool visible) {
   const TempDir dir = TempDir::create("containment").value();
   NoEngine engine(seen, visible);
@@ -100,6 +152,29 @@ TEST_SUITE("containment") {
     for (const ContainmentCase& what : containment_cases())
       if (!what.harmless) CHECK(suite->run(what).verdict == Verdict::kNotTried);
     CHECK(seen.opened == 0);
+  }
+
+  TEST_CASE("an attack whose time is over is judged by what it had") {
+    using End = ExecOutcome::End;
+    CHECK(result_of({"3 MiB in sockets\n", End::kTimedOut}).verdict == Verdict::kContained);
+    const ContainmentResult had = result_of({"BEYOND: 9 MiB, where 4 are allowed\n"});
+    CHECK(had.verdict == Verdict::kEscaped);
+    CHECK(had.detail.find("and it had 9 MiB, where 4 are allowed") != std::string::npos);
+    // Somebody found it too much in time.
+    CHECK(result_of({"BEYOND: 9 MiB, where 4 are allowed\n", End::kMemory}).verdict ==
+          Verdict::kContained);
+    CHECK(result_of({"ESCAPED: 9 MiB\n", End::kMemory}).verdict == Verdict::kEscaped);
+  }
+
+  TEST_CASE("how long an engine needs to end an attack is held against what nothing costs then") {
+    using std::chrono::milliseconds;
+    const Told late{"", ExecOutcome::End::kTimedOut, milliseconds(4'000), milliseconds(0)};
+    const ContainmentResult alone = result_of(late);
+    CHECK(alone.verdict == Verdict::kEscaped);
+    CHECK(alone.detail.find("ms to end it") != std::string::npos);
+    Told loaded = late;
+    loaded.nothing = milliseconds(1'000);  // the host is slow in everything
+    CHECK(result_of(loaded).verdict == Verdict::kContained);
   }
 
   TEST_CASE("what is no sandbox at all is found and nothing that harms is tried in it") {

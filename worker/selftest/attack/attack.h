@@ -1,7 +1,8 @@
 #pragma once
 // The attacks of the containment suite, run inside a sandbox by a static program, so that they are
 // the same in every image.  Each prints a line "ESCAPED: what" for anything that worked and must
-// not have, and "DONE" when it came to its end.  Linux only; one process, one thread at the start.
+// not have, "BEYOND: what" for what escapes unless it is stopped before its time is over, and
+// "DONE" when it came to its end.  Linux only; one process, one thread at the start.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ struct Arguments {
 
 // One line on stdout at once, however the process ends.
 void escaped(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void beyond(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void note(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // In a child: what works must not change what comes after it.

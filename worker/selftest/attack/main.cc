@@ -95,6 +95,13 @@ void escaped(const char* format, ...) {
   va_end(args);
 }
 
+void beyond(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  say("BEYOND: ", format, args);
+  va_end(args);
+}
+
 void note(const char* format, ...) {
   va_list args;
   va_start(args, format);

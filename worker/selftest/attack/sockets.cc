@@ -123,6 +123,9 @@ void hold_sockets(const Arguments& a) {
     if (fd < 0) break;
     const std::size_t more = held_by(fd) + (other < 0 ? 0 : held_by(other));
     refused = more < kDatagram ? refused + 1 : 0;
+    if (held <= allowed && allowed < held + more)
+      beyond("%zu MiB in sockets of %s, where %zu are allowed", (held + more) / kMiB, kind,
+             allowed / kMiB);
     held += more;
   }
   note("%zu MiB in sockets", held / kMiB);

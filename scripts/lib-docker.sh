@@ -9,9 +9,9 @@
 # Our engine has its own data, its own socket and its own containerd in a private folder, so that it
 # neither sees nor disturbs one that is started later at the usual place.
 
-# Does an engine answer at this socket, within two seconds?
+# Does an engine answer at this socket?  One on a host under load takes its time; where none is, curl knows at once.
 docker_answers_at() {
-  [ -S "$1" ] && curl -fsS --max-time 2 --unix-socket "$1" http://docker/_ping >/dev/null 2>&1
+  [ -S "$1" ] && curl -fsS --max-time 20 --unix-socket "$1" http://docker/_ping >/dev/null 2>&1
 }
 
 docker_ensure() {
@@ -39,7 +39,7 @@ docker_ensure() {
   waited=0
   while ! docker_answers_at "$docker_run/sock"; do
     waited=$((waited + 1))
-    if [ "$waited" -gt 300 ] || ! kill -0 "$docker_supervisor" 2>/dev/null; then
+    if [ "$waited" -gt 1800 ] || ! kill -0 "$docker_supervisor" 2>/dev/null; then
       docker_say_why
       docker_stop_ours
       return 1
@@ -112,7 +112,7 @@ docker_supervise() {
   # shellcheck disable=SC2086
   [ -z "$engine" ] || kill -TERM $engine 2>/dev/null
   waited=0
-  while [ -n "$(docker_began "$locker")" ] && [ "$waited" -lt 200 ]; do
+  while [ -n "$(docker_began "$locker")" ] && [ "$waited" -lt 600 ]; do
     waited=$((waited + 1))
     sleep 0.1
   done

@@ -14,9 +14,9 @@ cat >"$dir/bin/dockerd" <<'END'
 #!/usr/bin/env python3
 import os, signal, socket, sys
 at = {sys.argv[i]: sys.argv[i + 1] for i in range(1, len(sys.argv) - 1)}
+open(at["--pidfile"], "w").write(str(os.getpid()))  # whoever finds the socket reads it
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(at["-H"].removeprefix("unix://"))
-open(at["--pidfile"], "w").write(str(os.getpid()))
 signal.pause()
 END
 # A socket below our folder answers; the host's own engine does not, whatever it is.
@@ -41,12 +41,12 @@ while :; do sleep 0.2; done
 END
 lock=$dir/cache/proctor/docker/lock
 
-# until_true COMMAND...: half a minute at most.
+# until_true COMMAND...: two minutes at most.
 until_true() {
   tries=0
   until "$@"; do
     tries=$((tries + 1))
-    [ "$tries" -lt 300 ] || return 1
+    [ "$tries" -lt 1200 ] || return 1
     sleep 0.1
   done
 }

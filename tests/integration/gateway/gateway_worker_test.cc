@@ -21,7 +21,7 @@ def ask(limit):
             "max_completion_tokens": limit, "stream": how != "plain"}
     request = urllib.request.Request(base + "/chat/completions", json.dumps(body).encode(),
         {"Authorization": "Bearer " + key, "Content-Type": "application/json"})
-    return urllib.request.urlopen(request, timeout=50)
+    return urllib.request.urlopen(request, timeout=300)
 open("calc.sh", "w").write("echo $(($1 + $2))\n")
 try:
     socket.create_connection(("127.0.0.1", int(sys.argv[4])), 5)

@@ -118,20 +118,33 @@ TEST_SUITE("gateway session") {
     CHECK(other.events("model.response")[0]["settled"] == "partial");
   }
 
+  // Each bound for itself: on a host that lets us wait for longer than both, only one would be
+  // seen.
   TEST_CASE(
       "a provider that says nothing for long is covered by comments, and given up in the end") {
-    SessionScene::Shape shape;
-    shape.bounds.silence = std::chrono::milliseconds(20);
-    shape.access.idle = std::chrono::milliseconds(300);
-    SessionScene scene(shape, [](const auto&, std::size_t) {
+    const auto stalls = [](const auto&, std::size_t) {
       ProviderSays says = chat_stream("h", 9, 2);
       says.pieces.resize(1);
       says.then = Then::kHang;
       return says;
-    });
-    const HttpAnswer answer = scene.ask(kChat, streamed());
-    CHECK(answer.body.find(": wait\n\n") != std::string::npos);
-    CHECK_FALSE(answer.whole);
+    };
+    SessionScene::Shape patient;
+    patient.bounds.silence = std::chrono::milliseconds(20);
+    SessionScene covered(patient, stalls);
+    const UniqueFd fd = covered.connect();
+    SessionScene::say(fd.get(), SessionScene::request(kChat, streamed()));
+    std::string got;
+    CHECK(SessionScene::eventually([&] {
+      char buffer[4096];
+      const ssize_t n = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (0 < n) got.append(buffer, static_cast<std::size_t>(n));
+      return got.find(": wait\n\n") != std::string::npos;
+    }));
+    covered.provider().release();
+    SessionScene::Shape brief;
+    brief.access.idle = std::chrono::milliseconds(300);
+    SessionScene scene(brief, stalls);
+    CHECK_FALSE(scene.ask(kChat, streamed()).whole);
     CHECK(scene.events("model.response")[0]["settled"] == "ceiling");
   }
 }

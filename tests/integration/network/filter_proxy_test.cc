@@ -236,7 +236,7 @@ TEST_SUITE("network proxy") {
     REQUIRE(eventually([&] { return asked->load(); }));
     const auto begun = Clock::now();
     scene.end();
-    CHECK(Clock::now() - begun < std::chrono::seconds(2));
+    CHECK(Clock::now() - begun < std::chrono::seconds(30));
     CHECK(eventually([&] { return threads_now() == before; }));
     std::string whys;
     for (const ProxyRecord& r : scene.records) whys += r.why + ";";
@@ -247,7 +247,7 @@ TEST_SUITE("network proxy") {
   TEST_CASE("who asks for too much is refused and others are served") {
     const LocalServer server;
     auto options = allowing({server.at()});
-    options.bounds.head = milliseconds(300);
+    options.bounds.head = milliseconds(3'000);
     options.bounds.connections = 2;
     Scene scene(std::move(options));
     const std::string fine = "GET http://" + server.at() + "/ HTTP/1.1\r\n\r\n";
@@ -259,7 +259,7 @@ TEST_SUITE("network proxy") {
     const auto begun = Clock::now();
     const UniqueFd one = scene.connect(), two = scene.connect();
     CHECK(scene.ask(fine).starts_with("HTTP/1.1 200 "));
-    CHECK(milliseconds(300) <= Clock::now() - begun);  // its turn came when theirs was over
+    CHECK(milliseconds(3'000) <= Clock::now() - begun);  // its turn came when theirs was over
     const UniqueFd slow = scene.connect();
     Scene::say(slow, "GET ");
     CHECK(Scene::hear(slow).starts_with("HTTP/1.1 400 "));
@@ -276,7 +276,7 @@ TEST_SUITE("network proxy") {
   TEST_CASE("idleness, bytes and requests of a phase have an end") {
     const LocalServer server;
     auto options = allowing({server.at()});
-    options.bounds.idle = milliseconds(200);
+    options.bounds.idle = milliseconds(3'000);
     options.bounds.bytes = 100'000;
     options.bounds.requests = 3;
     Scene scene(std::move(options));

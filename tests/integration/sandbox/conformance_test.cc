@@ -53,7 +53,7 @@ TEST_SUITE("sandbox") {
     const auto hold = std::make_shared<Hold>();
     spec.hold = hold;
     ExecSpec exec = exec_of(*bench, kChatter);
-    exec.timeout = milliseconds(2'500);
+    exec.timeout = milliseconds(6'000);
     const auto began = std::chrono::steady_clock::now();
     std::optional<Said> said;
     std::jthread runs([&] { said = run(*bench, spec, exec); });
@@ -61,7 +61,7 @@ TEST_SUITE("sandbox") {
     hold->set(true);
     CHECK(stands_still(exec.stdout_file));
     // Longer than its ceiling.
-    CHECK_FALSE(grows(exec.stdout_file, milliseconds(3'000)));
+    CHECK_FALSE(grows(exec.stdout_file, milliseconds(6'500)));
     hold->set(false);
     CHECK(grows(exec.stdout_file, milliseconds(60'000)));
     hold->set(true);
@@ -71,7 +71,7 @@ TEST_SUITE("sandbox") {
     CHECK(said->outcome.end == End::kTimedOut);
     CHECK(said->outcome.wall >= exec.timeout);
     const auto whole = std::chrono::steady_clock::now() - began;
-    CHECK(said->outcome.wall + milliseconds(3'000) < whole);
+    CHECK(said->outcome.wall + milliseconds(6'500) < whole);
     CHECK(bench->leftovers().empty());
   }
 
@@ -250,20 +250,20 @@ TEST_SUITE("sandbox") {
     const auto bench = make_bench();
     if (!bench) return;
     const std::string mark = "86" + std::to_string(::getpid());  // seconds, and a name to look for
-    ExecSpec exec = exec_of(*bench, "(setsid sleep " + mark +
+    ExecSpec exec = exec_of(*bench, "echo up; (setsid sleep " + mark +
                                         " >/dev/null 2>&1 &) ; "
                                         "(setsid sh -c 'sleep " +
                                         mark + " & sleep " + mark +
                                         "' &) ; "
-                                        "echo up; trap '' TERM; sleep " +
+                                        "trap '' TERM; sleep " +
                                         mark);
-    exec.timeout = milliseconds(1'500);
+    exec.timeout = milliseconds(5'000);
     const auto begun = std::chrono::steady_clock::now();
     const Said said = run(*bench, bench->spec(), exec);
     CHECK(said.outcome.end == End::kTimedOut);
     CHECK(said.out == "up\n");
-    CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(15));
-    CHECK(1'500 <= said.outcome.wall.count());
+    CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(120));
+    CHECK(5'000 <= said.outcome.wall.count());
     CHECK(processes_with(mark) == 0);
   }
 
@@ -309,7 +309,7 @@ TEST_SUITE("sandbox") {
                 "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 "
                 "25 26 27 28 29 30; do sleep " +
                     mark + " & done; wait");
-    exec.timeout = milliseconds(3'000);
+    exec.timeout = milliseconds(60'000);
     const Said said = run(*bench, spec, exec);
     CHECK(said.outcome.end != End::kCancelled);
     CHECK(said.err.find("ork") != std::string::npos);  // "Cannot fork"
@@ -338,7 +338,7 @@ TEST_SUITE("sandbox") {
     spec.cpu = milliseconds(1'000);
     const Said said = run(*bench, spec, exec_of(*bench, "while :; do :; done"));
     CHECK(said.outcome.end == End::kCpu);
-    CHECK(said.outcome.wall < milliseconds(20'000));
+    CHECK(said.outcome.wall < milliseconds(120'000));
     // Of many that nobody waits for, each below it, by their sum.
     const Said many =
         run(*bench, spec,
@@ -363,12 +363,12 @@ TEST_SUITE("sandbox") {
     if (!bench) return;
     ExecSpec exec = exec_of(*bench, "yes & yes >&2");
     exec.output_max = 1000;
-    exec.timeout = milliseconds(1'000);
+    exec.timeout = milliseconds(4'000);
     const Said said = run(*bench, bench->spec(), exec);
     CHECK(said.outcome.end == End::kTimedOut);
     CHECK(said.out.size() == 1000);
     CHECK(said.err.size() == 1000);
-    CHECK(said.outcome.wall < milliseconds(10'000));
+    CHECK(said.outcome.wall < milliseconds(60'000));
   }
 
   TEST_CASE("cancelling ends the command at once") {

@@ -50,7 +50,7 @@ TEST_SUITE("sandbox docker") {
     const UniqueFd listener = listen_at(dir.path() / "s");
     const auto begun = std::chrono::steady_clock::now();
     CHECK_FALSE(docker_answers((dir.path() / "s").string()));
-    CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
+    CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(60));
   }
 
   TEST_CASE("something else than an engine at the socket is told as such") {

@@ -79,7 +79,7 @@ void OwnEngine::start() {
 
 void OwnEngine::kill() {
   child_->signal(SIGKILL);
-  REQUIRE(child_->wait(10s).has_value());
+  REQUIRE(child_->wait(180s).has_value());
   // Its containerd dies with it; where nobody reaps that one the next engine would wait for it.
   std::error_code ec;
   fs::remove(dir_.path() / "exec/containerd/containerd.pid", ec);

@@ -54,7 +54,7 @@ struct Served {
 
   ServicePlan server(const std::string& name, int port, const std::string& text) const {
     return service(name, std::string(kAsker) + " serve " + std::to_string(port) + "=" + text,
-                   {static_cast<std::uint16_t>(port), "", milliseconds(20), milliseconds(20'000)});
+                   {static_cast<std::uint16_t>(port), "", milliseconds(20), milliseconds(120'000)});
   }
 
   Said ask(const std::string& questions) const {
@@ -171,18 +171,18 @@ TEST_SUITE("sandbox services") {
          "not ready within 1500 ms (its readiness command)", false},
         {"gone at once",
          "echo oh >&2; exit 3",
-         {8080, "", milliseconds(20), milliseconds(60'000)},
+         {8080, "", milliseconds(20), milliseconds(120'000)},
          true,
          "ended with exit code 3 before it was ready",
          true},
-        {"killed", "kill -9 $$", by_command("false", milliseconds(60'000)), false,
+        {"killed", "kill -9 $$", by_command("false", milliseconds(120'000)), false,
          "was ended by signal 9 before it was ready", true},
-        {"not there", "no-such-program", by_command("false", milliseconds(60'000)), false,
+        {"not there", "no-such-program", by_command("false", milliseconds(120'000)), false,
          "ended with exit code 127 before it was ready", true},
         // A daemon that leaves what was started is not this sandbox's command any more.
         {"gone into the background",
          "setsid sleep 1000 & exit 0",
-         {8080, "", milliseconds(20), milliseconds(60'000)},
+         {8080, "", milliseconds(20), milliseconds(120'000)},
          false,
          "ended with exit code 0 before it was ready",
          true}};
@@ -195,7 +195,7 @@ TEST_SUITE("sandbox services") {
         plan.workspace = row.workspace;
         const auto begun = std::chrono::steady_clock::now();
         const auto failed = must(group.start({plan, scene.server("web", 9, "never")}, {}));
-        CHECK(std::chrono::steady_clock::now() - begun < milliseconds(30'000));
+        CHECK(std::chrono::steady_clock::now() - begun < milliseconds(110'000));
         REQUIRE(failed);
         CHECK(failed->service == "db");
         CHECK(failed->why == row.why);
@@ -220,7 +220,7 @@ TEST_SUITE("sandbox services") {
           scene.service("db",
                         "setsid sh -c 'while :; do sleep 1; : " + mark + "; done' & yes " + mark +
                             " & exec " + kAsker + " serve 7000=loud",
-                        {7000, "", milliseconds(20), milliseconds(20'000)});
+                        {7000, "", milliseconds(20), milliseconds(120'000)});
       REQUIRE_FALSE(must(group.start({loud}, {})).has_value());
       CHECK(eventually([&] {
         std::error_code ec;

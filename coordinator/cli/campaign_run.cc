@@ -19,6 +19,7 @@
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/end_summary.h"
+#include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/parked_advice.h"
@@ -123,10 +124,15 @@ Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
   // Whoever made the file ended before anything was in it: a full disk, a kill.  Not after a result
   // came.
   if (!reader.ok() && reader.error().code == Errc::kNotFound) {
-    if (has_evidence(folder))
+    const std::string begun = has_evidence(folder) ? folder.runs().string() + " has results"
+                                                   : begun_by_status(folder);
+    if (!begun.empty())
       return Error{Errc::kCorrupt, folder.journal().string() +
-                                       (is_there ? " is empty" : " is missing") + ", but " +
-                                       folder.runs().string() + " has results"};
+                                       (is_there ? " is empty" : " is missing") + ", but " + begun +
+                                       ".\nTo put it back: journal.sqlite with its -wal, of the "
+                                       "same moment\nTo go on without it: proctor journal "
+                                       "recover " +
+                                       folder.campaign.string()};
     return std::optional<JournalReader>();
   }
   if (!reader.ok()) return std::move(reader).error();

@@ -215,13 +215,14 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
 }
 
 // Since when, and what to type.
-std::string no_coordinator(const FrozenCampaign& frozen) {
+std::string no_coordinator(const FrozenCampaign& frozen, bool begun) {
   std::string out = "it waits for a coordinator: none runs";
   constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
   if (const Result<std::string> bytes = read_file(frozen.folder.status(), kStatusBytes); bytes.ok())
     if (const Result<StatusSnapshot> last = parse_status(*bytes); last.ok())
       out += " since " + to_rfc3339(last->at) + ", when it was " + last->state;
-  return out + "; proctor resume " + frozen.folder.campaign.string() + " goes on";
+  return out + (begun ? "; proctor resume " + frozen.folder.campaign.string() + " goes on"
+                      : "; proctor run " + frozen.folder.campaign.string() + " begins");
 }
 
 // {"code": ..., "facts": ..., "text": ...}, and whether a coordinator said so.  Null: nothing of
@@ -242,8 +243,13 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   // Whatever a scheduler would be waiting for, there is none.
   const std::string code = said.value("code", std::string());
   if (code == "worker" || code == "capability" || code == "elsewhere" || code == "alone" ||
-      code == "order")
-    said = {{"code", "coordinator"}, {"text", no_coordinator(frozen)}, {"facts", Json::object()}};
+      code == "order") {
+    PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+    PROCTOR_TRY(const std::vector<EpochBegun> lives, journal.epochs());
+    said = {{"code", "coordinator"},
+            {"text", no_coordinator(frozen, !lives.empty())},
+            {"facts", Json::object()}};
+  }
   return Why{std::move(said), false};
 }
 

@@ -34,6 +34,10 @@ int check(const std::string& folder) {
     return complain({Errc::kConflict, "this campaign is running: " + *owner});
   Result<JournalFinding> found = check_journal(file);
   if (!found.ok()) return complain(found.error());
+  // No journal in no campaign is a folder mistyped.
+  if (found->blank)
+    if (const Result<FrozenCampaign> frozen = load_registered(folder); !frozen.ok())
+      return complain(frozen.error());
   if (found->problems.empty()) look_beside(folder, found->problems);
   for (const std::string& problem : found->problems) std::printf("damaged: %s\n", problem.c_str());
   const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
@@ -48,7 +52,7 @@ int check(const std::string& folder) {
         "committed\n",
         n(found->wal.commits), n(found->wal.valid), n(found->wal.frames));
   if (found->problems.empty()) {
-    std::printf("it is whole\n");
+    std::printf("%s\n", found->blank ? nothing_granted(folder).c_str() : "it is whole");
     return kOk;
   }
   std::printf("proctor journal recover %s rebuilds it and says what could not be saved\n",

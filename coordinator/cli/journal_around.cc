@@ -1,5 +1,7 @@
 #include "coordinator/cli/journal_around.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -7,6 +9,7 @@
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
+#include "coordinator/shell/status.h"
 
 namespace proctor::cli {
 namespace {
@@ -22,16 +25,38 @@ Result<std::optional<LedgerHeld>> held_by_redis(const FrozenCampaign& frozen) {
   return ledger.held();
 }
 
+// What the journal holds; nothing where there is none.
+Result<RestoredState> known_to(const fs::path& journal, bool& blank) {
+  Result<JournalReader> reader = JournalReader::open(journal);
+  blank = !reader.ok() && reader.error().code == Errc::kNotFound;
+  if (blank) return RestoredState();
+  if (!reader.ok()) return std::move(reader).error();
+  return reader->load();
+}
+
 }  // namespace
+
+std::string begun_by_status(const StateFolder& folder) {
+  constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
+  const Result<std::string> bytes = read_file(folder.status(), kStatusBytes);
+  if (!bytes.ok()) return {};
+  const Result<StatusSnapshot> last = parse_status(*bytes);
+  if (!last.ok() || last->done() + last->active == 0) return {};
+  return fmt::format("{} says that {} of {} runs had ended and {} were under way",
+                     folder.status().string(), last->done(), last->planned, last->active);
+}
 
 Result<Around> look_around(const FrozenCampaign& frozen) {
   Around out;
   const Result<std::optional<LedgerHeld>> held = held_by_redis(frozen);
   if (!held.ok()) out.unasked = held.error().detail;
   const std::vector<Evidence> evidence = evidence_of(frozen.folder, frozen.plan, 0);
-  PROCTOR_TRY(JournalReader reader, JournalReader::open(frozen.folder.journal()));
-  PROCTOR_TRY(const RestoredState state, reader.load());
+  bool blank = false;
+  PROCTOR_TRY(const RestoredState state, known_to(frozen.folder.journal(), blank));
   out.problems = unknown_evidence(evidence, state);
+  if (const std::string begun = blank ? begun_by_status(frozen.folder) : std::string();
+      !begun.empty())
+    out.problems.push_back(begun);
   if (!held.ok() || !*held) return out;
   std::ranges::move(unknown_money(**held, state), std::back_inserter(out.problems));
   if (state.last_epoch.raw() < (*held)->epoch.raw() + kEpochsBeyond) out.asks = (*held)->asks;

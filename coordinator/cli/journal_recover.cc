@@ -173,6 +173,13 @@ Result<Around> around_whole(const FrozenCampaign& frozen) {
 
 }  // namespace
 
+std::string nothing_granted(const std::string& folder) {
+  return "Nothing was ever written into the journal, and nothing around it says otherwise: no "
+         "attempt was granted, so nothing was\nspent and there is nothing to recover.\nBegin "
+         "with: proctor run " +
+         folder;
+}
+
 Result<int> recover_journal(const std::string& folder, bool behind) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const fs::path journal = frozen.folder.journal();
@@ -188,7 +195,8 @@ Result<int> recover_journal(const std::string& folder, bool behind) {
         found.ok() && found->problems.empty()) {
       PROCTOR_TRY(missing, around_whole(frozen));
       if (missing->problems.empty() && !behind) {
-        say("the journal is whole: there is nothing to recover");
+        say(found->blank ? nothing_granted(folder)
+                         : "the journal is whole: there is nothing to recover");
         return kOk;
       }
     }

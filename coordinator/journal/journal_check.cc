@@ -79,6 +79,8 @@ Status look_at_seals(sqlite::Database& db, JournalFinding& out) {
 
 Status look_inside(const fs::path& file, JournalFinding& out) {
   PROCTOR_TRY(auto db, sqlite::Database::open(file, sqlite::Database::Mode::kReadOnly));
+  PROCTOR_TRY(out.blank, journal::has_nothing_yet(db));
+  if (out.blank) return ok_status();
   PROCTOR_CHECK_OK(journal::check_schema(db));
   Problems pages;
   PROCTOR_CHECK_OK(each_text(db, "PRAGMA integrity_check(100)", pages));
@@ -98,18 +100,15 @@ Status look_inside(const fs::path& file, JournalFinding& out) {
 
 Result<JournalFinding> check_journal(const fs::path& file) {
   JournalFinding out;
-  std::error_code ec;
-  if (!fs::exists(file, ec)) return Error{Errc::kNotFound, "there is no journal " + file.string()};
   PROCTOR_TRY(out.wal, wal_facts(file));
   if (const Status files = check_journal_files(file); !files.ok()) {
     // SQLite would write its own view of the log over the index, which says otherwise.
     out.problems.push_back(files.error().detail);
     return out;
   }
-  if (fs::file_size(file, ec) == 0) {
-    out.problems.push_back(file.string() + " is empty");
-    return out;
-  }
+  std::error_code ec;
+  out.blank = !fs::exists(file, ec) || journal::was_never_made(file);
+  if (out.blank) return out;
   const Status inside = look_inside(file, out);
   if (!inside.ok() && inside.error().code == Errc::kUnavailable) return inside.error();
   if (!inside.ok()) out.problems.push_back(inside.error().detail);

@@ -19,12 +19,15 @@ namespace proctor {
 
 struct JournalFinding {
   std::vector<std::string> problems;  // empty: it is whole
+  // There is no file, or nothing was ever written into it: whole as far as it goes.  What is around
+  // it says whether that can be.
+  bool blank = false;
   WalFacts wal;
   std::uint64_t attempts = 0, ended = 0, parked = 0, reviews = 0, notes = 0;
   Epoch last_epoch;
 };
 
-// Everything.  An error only when the files cannot be read at all; damage is a finding.
+// Everything, also of a file that is not there.  An error only when the files cannot be read at all; damage is a finding.
 Result<JournalFinding> check_journal(const fs::path& file);
 
 namespace journal {

@@ -15,10 +15,8 @@ namespace {
 
 Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mode mode) {
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
-  // The tables and the mark come in one transaction: without either its maker did not get that far.
-  PROCTOR_TRY(const std::int64_t objects, db.integer("SELECT count(*) FROM sqlite_schema"));
-  PROCTOR_TRY(const std::int64_t mark, db.integer("PRAGMA application_id"));
-  if (objects == 0 && mark == 0)
+  PROCTOR_TRY(const bool blank, journal::has_nothing_yet(db));
+  if (blank)
     return Error{Errc::kNotFound, db.filename() + " has nothing in it yet"};
   PROCTOR_CHECK_OK(journal::check_schema(db));
   // The schema check reads the header only; this one needs the WAL.
@@ -39,11 +37,7 @@ Result<JournalReader> JournalReader::open(const fs::path& file) {
   if (!fs::exists(file, ec)) {
     return Error{Errc::kNotFound, "read journal: no file " + file.string()};
   }
-  // Only until it is switched to a WAL, which is the first thing done, has it a rollback journal:
-  // its maker was killed, and the next one will roll it back.
-  fs::path rollback = file;
-  rollback += "-journal";
-  if (fs::exists(rollback, ec))
+  if (journal::was_never_made(file))  // the next writer rolls it back
     return Error{Errc::kNotFound, "read journal: " + file.string() + " has nothing in it yet"};
   // Who writes has looked at the log, and changes it now.
   if (!journal_owner(file)) PROCTOR_CHECK_OK(check_journal_files(file));

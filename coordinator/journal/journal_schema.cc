@@ -167,6 +167,19 @@ Result<std::vector<std::string>> foreign_objects(sqlite::Database& db) {
   }
 }
 
+bool was_never_made(const fs::path& file) {
+  fs::path rollback = file;
+  rollback += "-journal";
+  std::error_code ec;
+  return fs::exists(rollback, ec);
+}
+
+Result<bool> has_nothing_yet(sqlite::Database& db) {
+  PROCTOR_TRY(const std::int64_t objects, db.integer("SELECT count(*) FROM sqlite_schema"));
+  PROCTOR_TRY(const std::int64_t mark, db.integer("PRAGMA application_id"));
+  return objects == 0 && mark == 0;
+}
+
 Status check_schema(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
@@ -185,9 +198,7 @@ Status check_schema(sqlite::Database& db) {
 }
 
 Status prepare_for_writing(sqlite::Database& db) {
-  PROCTOR_TRY(const std::int64_t objects, db.integer("SELECT count(*) FROM sqlite_schema"));
-  PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
-  const bool is_new = objects == 0 && application == 0;
+  PROCTOR_TRY(const bool is_new, has_nothing_yet(db));
   if (!is_new) PROCTOR_CHECK_OK(check_schema(db));
   PROCTOR_TRY(auto mode, db.prepare("PRAGMA journal_mode = WAL"));
   PROCTOR_TRY(const bool row, mode.step());

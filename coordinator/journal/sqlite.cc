@@ -28,7 +28,6 @@ Errc code_for(int rc) {
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_AUTH:
-    case SQLITE_NOTADB:
       return Errc::kInvalid;
     default:
       return Errc::kCorrupt;

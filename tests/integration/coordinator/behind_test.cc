@@ -106,6 +106,63 @@ TEST_SUITE("coordinator") {
     recovers_to_the_end(scene, 3);
   }
 
+  TEST_CASE("a journal with nothing in it costs nothing and is not damaged") {
+    CampaignShape shape;
+    shape.methods = {"noop"};
+    shape.redis = "unix:/nowhere/redis.sock";
+    const CampaignScene scene(shape);
+    const std::string begin = "proctor run " + scene.folder().string();
+    CHECK(contains(scene.run("status").err, begin));
+    REQUIRE(scene.run("run").exit_code == 4);  // its tables are there; no coordinator began
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    CHECK_MESSAGE(contains(scene.run("explain", {"add/noop/r1"}).out, begin), "explain");
+    const fs::path file = scene.state() / "journal.sqlite";
+    for (const std::string how : {"empty", "without tables", "never made", "missing"}) {
+      CAPTURE(how);
+      fs::remove(file);
+      if (how == "without tables")
+        (void)output_of({"sqlite3", file.string(), "PRAGMA journal_mode = WAL; VACUUM"});
+      else if (how != "missing")
+        scene.write(file, "");
+      if (how == "never made") scene.write(file.string() + "-journal", "cut");
+      for (const char* verb : {"check", "recover", "check"}) {
+        const CommandOutcome said = journal(scene, verb);
+        CHECK_MESSAGE(said.exit_code == 0, (said.out + said.err));
+        CHECK_MESSAGE(contains(said.out, "no attempt was granted"), said.out);
+        CHECK_MESSAGE(contains(said.out, begin), said.out);
+      }
+      fs::remove(file.string() + "-journal");
+    }
+    // The same files beside what says otherwise are damage, and every command has one code for it.
+    scene.write(file, "");
+    fs::create_directories(scene.folder() / "runs/add/noop/r1/attempt-1");
+    const CommandOutcome checked = journal(scene, "check");
+    CHECK(checked.exit_code == 1);
+    CHECK_MESSAGE(contains(checked.out, "that the journal never granted"), checked.out);
+    for (const char* command : {"run", "resume", "serve"}) {
+      const CommandOutcome refused = scene.run(command);
+      CHECK_MESSAGE(refused.exit_code == 4, refused.err);
+      CHECK_MESSAGE(contains(refused.err, "proctor journal recover"), refused.err);
+    }
+  }
+
+  TEST_CASE("a journal that was emptied under runs that were under way is damaged") {
+    const CampaignScene scene(gated_shape(2));
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    REQUIRE(eventually([&] { return !scene.status().is_null() && scene.status()["active"] != 0; }));
+    kill_now(run);
+    keep_the_file_alone(scene);
+    scene.write(scene.state() / "journal.sqlite", "");
+    const CommandOutcome checked = journal(scene, "check");
+    CHECK(checked.exit_code == 1);
+    CHECK_MESSAGE(contains(checked.out, "were under way"), checked.out);
+    CHECK(scene.run("run").exit_code == 4);
+    CHECK(scene.run("resume").exit_code == 4);
+    recovers_to_the_end(scene, 2);
+  }
+
   TEST_CASE("after any kill the journal knows what is around it") {
     RedisServer redis;
     CampaignShape shape;

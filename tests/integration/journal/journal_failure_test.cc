@@ -170,8 +170,8 @@ TEST_SUITE("journal") {
     CHECK(error_of(Journal::open(folder.dir.path() / "no" / "folder.db")).code == Errc::kNotFound);
 
     REQUIRE(write_file(folder.file, std::string(8192, 'x')).ok());
-    CHECK(error_of(Journal::open(folder.file)).code == Errc::kInvalid);
-    CHECK(error_of(JournalReader::open(folder.file)).code == Errc::kInvalid);
+    CHECK(error_of(Journal::open(folder.file)).code == Errc::kCorrupt);
+    CHECK(error_of(JournalReader::open(folder.file)).code == Errc::kCorrupt);
 
     const fs::path other = folder.dir.path() / "other.db";
     run_sql(other, "CREATE TABLE theirs(x)");

@@ -1,5 +1,8 @@
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
+#include <utility>
+
 #include "common/base/limits.h"
+#include "common/base/pause.h"
 #include "common/base/text.h"
 #include "worker/model/single_shot.h"
 #include "worker/shell/attempt_run.h"
@@ -8,9 +11,13 @@
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/changes.h"
+#include "worker/workspace/touched.h"
 
 namespace proctor {
 namespace {
+
+// A shell's, of a program that cannot be run or is not there.
+constexpr int kNotExecutable = 126, kNotFoundBySh = 127;
 
 // Anything but its own time: what an agent says to its meter is the agent at work.
 bool has_asked_meter(const Usage& u) {
@@ -104,6 +111,21 @@ Result<AgentReport> AttemptRun::work_with(const AgentJob& job) {
   return make_single_shot({&tools_.models, meter})->work(job, agent_stop_.get_token());
 }
 
+// A moment that lies behind all that setup changed, by the clock that stamps changes.
+timespec AttemptRun::agent_begins() const {
+  constexpr std::chrono::milliseconds kTick(1);
+  constexpr int kTicksMost = 100;  // a clock that was set back is not waited for
+  timespec now = stamp_now();
+  const auto is_behind = [&] {
+    return std::pair(setup_over_.tv_sec, setup_over_.tv_nsec) < std::pair(now.tv_sec, now.tv_nsec);
+  };
+  for (int i = 0; i < kTicksMost && !is_behind(); ++i) {
+    pause_for(kTick, watch_.token());
+    now = stamp_now();
+  }
+  return now;
+}
+
 Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   const Method& method = *input_.method;
   SandboxSpec spec;
@@ -145,8 +167,13 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   } else {
     disk_.go_on(left_program_->checkpoint.program->disk_free);
   }
+  const timespec before = agent_begins();
   PROCTOR_TRY(AgentReport report, work_with(job));
   PROCTOR_CHECK_OK(open_again(job.sandbox));
+  // Only the end of one that may not have started asks who made the changes.
+  const bool doubtful = report.program && (report.program->exit_code == kNotExecutable ||
+                                           report.program->exit_code == kNotFoundBySh);
+  if (doubtful && left_program_ == nullptr) agent_began_ = before;
   agent_sandbox_ = std::move(report.sandbox);
   if (report.program) look_at_disk(*report.program);
   if (report.program && report.program->host_disk_full) disk_.seen_full();

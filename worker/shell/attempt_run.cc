@@ -16,6 +16,7 @@
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/glob.h"
+#include "worker/workspace/touched.h"
 
 namespace proctor {
 namespace {
@@ -343,6 +344,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
     setup_makes_ = std::move(made).value();
     if (layered_) setup_makes_.at = layer_->work();
   }
+  if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
   briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps);
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
   return done_or_failed(recorder_->flush());
@@ -386,7 +388,10 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   extracted.refused = patch_.refused;
   extracted.conflicts = patch_.conflicts;
   for (std::string& place : extracted.conflicts) place = printable(place, limits::kDetailBytes);
-  extracted.changed = !patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty();
+  // A patch holds what setup changed, too.
+  extracted.changed =
+      (!patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty()) &&
+      (!agent_began_ || touched_since(workspace_->written().dir, *agent_began_));
   const std::vector<std::string>& writable = contract().policy.writable;
   if (!writable.empty()) {
     for (const std::string& path : patch_.paths) {

@@ -4,6 +4,7 @@
 // Owns the attempt's scratch folder; leaves the finished run directory in it.  Blocking; one
 // object, one slot thread.  Whatever fails outside becomes a StepFailed, also a trace that can no
 // longer be written: a run without evidence is invalid, never a guess (R055, R095).
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -247,6 +248,7 @@ class AttemptRun {
     std::unique_ptr<MeterServer> meter;
     std::unique_ptr<GatewaySession> gateway;
   };
+  timespec agent_begins() const;
   Result<AgentEnded> work(Listeners& listeners);
   Result<AgentReport> work_with(const AgentJob& job);
   AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
@@ -298,6 +300,8 @@ class AttemptRun {
   // The agent's, from its end until a later life would do without.
   std::unique_ptr<Sandbox> agent_sandbox_;
   std::optional<Error> unreadable_;  // what the agent left, and why
+  timespec setup_over_{};                // what setup changed was changed before
+  std::optional<timespec> agent_began_;  // of one that may not have started; none: nobody knows
   Patch patch_;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;

@@ -89,6 +89,43 @@ TEST_SUITE("campaign") {
     CHECK(scene.run("verify").exit_code == 0);
   }
 
+  TEST_CASE("what setup changed is no change of an agent that could not start") {
+    CampaignShape shape;
+    shape.tasks = {"add", "sub"};
+    shape.replicates = 2;  // the second finds what a cached setup left
+    shape.methods = {"{name: absent, kind: command, command: /nonexistent --fix}",
+                     "{name: shut, kind: command, command: ./tests/t.sh}",
+                     "{name: busy, kind: command, command: 'echo x > made; exit 127'}",
+                     "{name: undoes, kind: command, command: 'rm by-setup; exit 127'}"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]", quick());
+    for (const auto& [task, cache] : {std::pair("add", "true"), std::pair("sub", "false")})
+      scene.edit(scene.contract(task), "checks:\n",
+                 "setup:\n  - {command: \"chmod +x calc.sh; date > by-setup\", cache: " +
+                     std::string(cache) + "}\nchecks:\n");
+    (void)scene.run("run");
+    for (const auto& [method, termination] :
+         {std::pair("absent", "agent_unavailable"), std::pair("shut", "agent_unavailable"),
+          std::pair("busy", "completed"), std::pair("undoes", "completed")}) {
+      CAPTURE(method);
+      // Four runs each, in the order of tasks, methods and replicates or in another: by name.
+      std::int64_t seen = 0;
+      for (const char* task : {"add", "sub"})
+        for (const char* run : {"r1", "r2"}) {
+          const Json why = Json::parse(
+              scene.run("explain", {std::string(task) + "/" + method + "/" + run, "--json"}).out);
+          for (const Json& attempt : why["attempts"]) {
+            if (!attempt.contains("termination")) continue;
+            CAPTURE(attempt.dump());
+            CHECK(attempt["termination"] == termination);
+            ++seen;
+          }
+        }
+      CHECK(0 < seen);
+    }
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
   TEST_CASE("an agent that could not start at one task is counted apart from failures") {
     CampaignShape shape;
     shape.tasks = {"add", "sub"};

@@ -88,6 +88,7 @@ class Coordinator {
     BootId boot;
     Instant last;
     std::map<Digest, Instant> bundles{};  // on their way to it since then
+    std::map<BootId, Instant> rivals{};   // other lives that want its name, since when
   };
 
   static constexpr std::uint32_t kSpokenPerSecond = 20;
@@ -114,6 +115,8 @@ class Coordinator {
   bool refuse_version(std::size_t port, const wire::PeerMessage& from);
   void refuse_epoch(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   bool may_use_name(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
+  enum class Seat { kFree, kTaken, kUnknown };
+  Seat seat_of(Peer& peer, const wire::Sync& rival);
   bool arrives(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m) const;
   void heard_from(std::size_t port, const wire::PeerMessage& from, const wire::Sync& m);
   void forget_silent_peers();

@@ -9,6 +9,7 @@
 #include "common/base/worker_name.h"
 #include "common/wire/codec.h"
 #include "common/wire/lost_evidence.h"
+#include "coordinator/core/sync_pace.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/open_files.h"
 
@@ -99,11 +100,26 @@ bool Coordinator::may_use_name(std::size_t port, const wire::PeerMessage& from,
                               core_->roster().names()));
   }
   if (it->second.boot == m.boot) return true;
-  const Peer& other = it->second;
-  const bool fresh = mono_now() < other.last + limits::kSyncInterval * 3;
-  if (fresh && ports_[other.port]->probe(other.routing_id))
-    return refuse("a worker of that name is connected");
-  return true;
+  const Seat seat = seat_of(it->second, m);
+  return seat == Seat::kFree ||
+         (seat == Seat::kTaken && refuse("a worker of that name is connected"));
+}
+
+// Of a name that another life of a worker wants.  A link that stays open says nothing of who was
+// behind it: whether the earlier life goes on is known once it speaks, or does not.  Until then the
+// later one gets no answer, and asks again.
+Coordinator::Seat Coordinator::seat_of(Peer& peer, const wire::Sync& rival) {
+  constexpr std::size_t kRivalsMost = 8;
+  const Instant now = mono_now();
+  const Millis silence = 3 * sync_interval_of(peers_.size());
+  if (peer.last + silence <= now || !ports_[peer.port]->probe(peer.routing_id)) return Seat::kFree;
+  if (kRivalsMost <= peer.rivals.size() && !peer.rivals.contains(rival.boot)) peer.rivals.clear();
+  const auto [since, is_new] = peer.rivals.emplace(rival.boot, now);
+  if (is_new)
+    warn(fmt::format("worker {} has come anew and its earlier life has not gone: it waits until "
+                     "that has been silent for {} s",
+                     rival.worker.raw(), std::chrono::ceil<std::chrono::seconds>(silence).count()));
+  return since->second < peer.last ? Seat::kTaken : Seat::kUnknown;
 }
 
 // Another life of it, or another connection.

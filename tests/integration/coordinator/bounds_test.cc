@@ -74,6 +74,33 @@ TEST_SUITE("coordinator") {
     CHECK(at.serve.running());
   }
 
+  TEST_CASE("a life that has ended behind an open link leaves its seat, one that speaks does not") {
+    for (const bool speaks : {false, true}) {
+      CAPTURE(speaks);
+      Serving at;
+      RawNetwork network;
+      RawWorker first(network, at.endpoint), second(network, at.endpoint);
+      REQUIRE(network.until([&] { return first.connected && second.connected; }));
+      const wire::Sync earlier = RawWorker::sync("twice");
+      wire::Sync later = earlier;
+      later.boot = BootId(2);
+      REQUIRE(first.say(earlier));
+      REQUIRE(network.until([&] { return first.replies.size() == 1; }));
+      // As a worker does: again and again until it is answered.
+      auto next = std::chrono::steady_clock::now();
+      REQUIRE(network.until([&] {
+        if (next <= std::chrono::steady_clock::now()) {
+          next += 500ms;
+          REQUIRE(second.say(later));
+          if (speaks) REQUIRE(first.say(earlier));
+        }
+        return !second.replies.empty() || !second.refusals.empty();
+      }));
+      CHECK(second.replies.size() == (speaks ? 0 : 1));
+      CHECK(second.refusals.size() == (speaks ? 1 : 0));
+    }
+  }
+
   TEST_CASE("a worker that comes and goes without end writes no journal without end") {
     Serving at;
     RawNetwork network;

@@ -128,13 +128,17 @@ Result<std::shared_ptr<const OwnUser>> OwnUser::take() {
   });
 }
 
-bool OwnUser::lend(int tree) const {
+bool map_owners(int tree, int user_namespace) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_IDMAP;
-  attributes.userns_fd = static_cast<std::uint64_t>(map_.get());
+  attributes.userns_fd = static_cast<std::uint64_t>(user_namespace);
   return ::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) ==
              0 ||
          ::mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0;
+}
+
+bool OwnUser::lend(int tree) const {
+  return map_owners(tree, map_.get());
 }
 
 Result<UniqueFd> OwnUser::view(const fs::path& place) const {

@@ -41,6 +41,11 @@ class OwnUser {
   UniqueFd map_;  // a user namespace in which he is root
 };
 
+// Owners of what is seen through a mount at no place, and through those below it where all of them
+// allow that, go by the map of this user namespace from now on.  Async-signal-safe.  False: errno
+// says why not.
+bool map_owners(int tree, int user_namespace);
+
 // Is this the number of such a user of any process?
 bool is_own_user(std::uint32_t id);
 

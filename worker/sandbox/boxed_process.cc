@@ -210,10 +210,10 @@ class Running {
     PROCTOR_TRY(Pipe out, make_pipe());
     PROCTOR_TRY(Pipe err, make_pipe());
     PROCTOR_TRY(Pipe status, launch_.status_as_input ? make_socket() : make_pipe());
-    if (launch_.user) {
+    if (launch_.speaker) {
       // Whoever opens /dev/stdout anew has to own what is behind it.
       for (const Pipe* pipe : {&out, &err})
-        if (::fchown(pipe->write.get(), *launch_.user, *launch_.user) != 0)
+        if (::fchown(pipe->write.get(), *launch_.speaker, *launch_.speaker) != 0)
           return errno_error("give a pipe away", errno);
     }
     PROCTOR_TRY(const UniqueFd environment,

@@ -60,6 +60,8 @@ struct BoxLaunch {
   std::shared_ptr<const UserCounts> counts{};
   // Whose real user the runtime and all of the command are; none: the worker's.
   std::optional<std::uint32_t> user{};
+  // Whose the pipes are that take the output; none: the worker's.
+  std::optional<std::uint32_t> speaker{};
   // Called when the namespaces are made and the command is about to run.
   std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.

@@ -105,7 +105,7 @@ class BubblewrapSandbox final : public BoxedSandbox {
         return Error{Errc::kInvalid,
                      "bubblewrap: no command runs here as a user of its own, or it "
                      "is shown too many places for that"};
-      launch.user = spec().user->id();
+      launch.user = launch.speaker = spec().user->id();
     }
     launch.argv = bubblewrap_argv(view, seen, exec.command);
     launch.label = shared_->label;

@@ -34,7 +34,7 @@ UniqueFd open_read_only() {
 
 }  // namespace
 
-bool make_devices(const char* dir) {
+bool make_devices(const char* dir, unsigned owner) {
   constexpr mode_t kForAll = 0666;
   const int folder =
       static_cast<int>(::syscall(SYS_openat, AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
@@ -44,7 +44,8 @@ bool make_devices(const char* dir) {
     made = made &&
            ::mknodat(folder, device.name, S_IFCHR | kForAll,
                      ::makedev(device.major, device.minor)) == 0 &&
-           ::fchmodat(folder, device.name, kForAll, 0) == 0;  // whatever our mask
+           ::fchmodat(folder, device.name, kForAll, 0) == 0 &&  // whatever our mask
+           (owner == 0 || ::fchownat(folder, device.name, owner, owner, 0) == 0);
   const int error = errno;
   raw::close(folder);
   errno = error;

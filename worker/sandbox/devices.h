@@ -24,8 +24,9 @@ inline constexpr std::array<Device, 6> kDevices = {{{"null", 1, 3},
 inline constexpr const char* kTerminalsMost = "max=64";
 inline constexpr const char* kTerminalOptions = "newinstance,ptmxmode=0666,mode=0620,max=64";
 
-// Makes them in the folder `dir`.  Async-signal-safe.  False: errno says why not.
-bool make_devices(const char* dir);
+// Makes them in the folder `dir`, of this user and group.  Async-signal-safe.  False: errno says
+// why not.
+bool make_devices(const char* dir, unsigned owner = 0);
 
 // An open /dev/null whose file nobody can change through the descriptor.  One for the whole
 // process, which keeps it.

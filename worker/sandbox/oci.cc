@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/images/image_list.h"
 #include "common/images/image_store.h"
@@ -51,6 +52,7 @@ struct Shared {
   std::string filter;  // of system calls, for the first process
   bool userspace;      // by runsc
   UserCountsPool counts;
+  bool own_users = false;  // the root of a container is as its spec says
   std::atomic<std::uint64_t> next{1};
 };
 
@@ -99,13 +101,16 @@ class OciSandbox final : public BoxedSandbox {
     box->mounts = box->bundle.string() + ".mounts";
     PROCTOR_CHECK_OK(make_private_dirs(box->bundle));
     PROCTOR_CHECK_OK(make_dirs(box->mounts));
-    PROCTOR_TRY(box->counts, shared_->counts.take());
-    PROCTOR_TRY(box->root, OciRoot::prepare(image_root_, box->mounts, layer_bytes(),
-                                            box->counts ? shown_beside() : OciRoot::Beside{}));
-    PROCTOR_CHECK_OK(write_file(box->bundle / "config.json",
-                                oci_config(spec(), host_of(*box, group), exec.command),
+    if (spec().user) box->launch.speaker = spec().user->id();
+    PROCTOR_TRY(box->counts, shared_->counts.take(box->launch.speaker));
+    PROCTOR_TRY(box->root,
+                OciRoot::prepare(image_root_, box->mounts, layer_bytes(), shown_beside(*box)));
+    OciHost host = host_of(*box, group);
+    SandboxSpec seen = spec();
+    if (seen.user) PROCTOR_CHECK_OK(show_to_user(*box->root, seen, host));
+    PROCTOR_CHECK_OK(write_file(box->bundle / "config.json", oci_config(seen, host, exec.command),
                                 Durability::kLazy));
-    box->launch.environment = shared_->filter + oci_environment(spec());
+    box->launch.environment = shared_->filter + oci_limits(spec(), host) + oci_environment(spec());
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
     if (shared_->userspace) {
@@ -148,8 +153,27 @@ class OciSandbox final : public BoxedSandbox {
   }
 
   // What a runtime in a user namespace cannot make, or show, by itself.
-  OciRoot::Beside shown_beside() const {
-    return {.devices = true, .sys = spec().network || spec().shared};
+  OciRoot::Beside shown_beside(const OciBox& box) const {
+    if (!box.counts) return {};
+    return {.devices = true,
+            .sys = spec().network || spec().shared,
+            .owner = spec().user ? box.counts.get() : nullptr};
+  }
+
+  // All that a container is shown of this host, as it belongs to him, where the root has it.
+  static Status show_to_user(OciRoot& root, SandboxSpec& seen, OciHost& host) {
+    if (!seen.program) {
+      PROCTOR_TRY(seen.workspace, root.show(seen.workspace.string(), /*written=*/true));
+    }
+    for (SandboxMount& m : seen.mounts) {
+      PROCTOR_TRY(m.host, root.show(m.host.string(), m.writable));
+    }
+    PROCTOR_TRY(host.init, root.show(host.init.string(), /*written=*/false));
+    PROCTOR_TRY(host.etc, root.show(host.etc.string(), /*written=*/false));
+    if (seen.network) {
+      PROCTOR_TRY(host.resolver, root.show(host.resolver.string(), /*written=*/false));
+    }
+    return ok_status();
   }
 
   // A program's root is writable: what it writes there is memory, and counts as such.
@@ -172,6 +196,7 @@ class OciSandbox final : public BoxedSandbox {
     host.hide_groups = shared_->cgroups.has("unified");
     host.counts = box.counts.get();
     host.sys = box.root->sys();
+    host.limits_itself = spec().user != nullptr;
     return host;
   }
 
@@ -184,6 +209,7 @@ class OciEngine final : public SandboxEngine {
   explicit OciEngine(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
   SandboxKind kind() const override { return SandboxKind::kOci; }
+  bool has_own_users() const override { return shared_->own_users; }
 
   Result<std::unique_ptr<Sandbox>> open(const SandboxSpec& spec) override {
     PROCTOR_CHECK_OK(check_image_spec("oci", spec));
@@ -194,6 +220,8 @@ class OciEngine final : public SandboxEngine {
       return Error{Errc::kInvalid, "oci sandbox: workspace '" + spec.workspace.string() +
                                        "': expected a host folder"};
     }
+    if (spec.user && !shared_->own_users)
+      return Error{Errc::kInvalid, "oci: no command runs here as a user of its own"};
     auto image = shared_->images.find(spec.image);
     if (!image.ok()) {
       Error e = std::move(image).error();
@@ -246,6 +274,7 @@ class OciEngine final : public SandboxEngine {
             {"file", "rlimit"},
             {"network", "namespace"},
             {"user_counts", shared_->counts.works() ? "namespace" : "none"},
+            {"users", shared_->own_users ? "own" : "one"},
             {"seccomp", "filter"}};
   }
 
@@ -276,6 +305,28 @@ Status fill_etc(const fs::path& etc) {
   return ok_status();
 }
 
+// One empty container, whose root is a user of its own, proves that layers and places can be his
+// and that the runtime takes such a namespace.
+Status own_users_work(const std::shared_ptr<Shared>& shared) {
+  if (!shared->counts.works())
+    return Error{Errc::kUnavailable, "no user namespace for the runtime to join"};
+  PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-oci-probe"));
+  SandboxSpec spec;
+  spec.label = "probe";
+  PROCTOR_TRY(spec.user, OwnUser::take());
+  PROCTOR_TRY(const UniqueFd seen, spec.user->view(shared->images.dir()));
+  spec.image = "probe";
+  spec.program = {{kContainerInitAt}, {"--lacks"}, "/"};
+  spec.mounts = {{dir.path() / "written", "/written", true}};
+  for (const char* folder : {"written", "image"}) PROCTOR_CHECK_OK(make_dirs(dir.path() / folder));
+  ExecSpec nothing;
+  nothing.timeout = std::chrono::minutes(1);
+  OciSandbox sandbox(shared, spec, dir.path() / "image");
+  PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(nothing, {}));
+  if (outcome.end == ExecOutcome::End::kExited && outcome.exit_code == 0) return ok_status();
+  return Error{Errc::kUnavailable, "an empty container of one did not succeed"};
+}
+
 Result<fs::path> find_runtime(const SandboxOptions& options) {
   if (::geteuid() != 0) return Error{Errc::kUnavailable, "oci: its containers need root"};
   if (options.images.empty()) return Error{Errc::kUnavailable, "oci: no image store was named"};
@@ -299,6 +350,11 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
   PROCTOR_CHECK_OK(
       write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));
   PROCTOR_CHECK_OK(make_private_dirs(shared->state()));
+  if (!shared->userspace) {
+    const Status users = own_users_work(shared);
+    shared->own_users = users.ok();
+    if (!users.ok()) log::info("all containers are one user: " + users.error().detail);
+  }
   return std::unique_ptr<SandboxEngine>(std::make_unique<OciEngine>(std::move(shared)));
 }
 

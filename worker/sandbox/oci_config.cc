@@ -1,5 +1,7 @@
 #include "worker/sandbox/oci_config.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -79,23 +81,33 @@ Json mounts(const SandboxSpec& spec, const OciHost& host) {
   // The Docker Engine leaves the image's own where there is no network.
   if (spec.network) {
     out.push_back(bind_mount(host.etc / "hosts", "/etc/hosts", false));
-    out.push_back(bind_mount("/etc/resolv.conf", "/etc/resolv.conf", false));
+    out.push_back(bind_mount(host.resolver, "/etc/resolv.conf", false));
   }
   return out;
 }
 
-Json rlimits(const SandboxSpec& spec, const OciHost& host) {
-  const auto limit = [](const char* type, std::uint64_t value) -> Json {
-    return {{"type", type}, {"soft", value}, {"hard", value}};
-  };
-  Json out = Json::array({limit("RLIMIT_CORE", 0), limit("RLIMIT_NOFILE", host.open_files)});
-  if (0 < spec.file_bytes) out.push_back(limit("RLIMIT_FSIZE", spec.file_bytes));
-  if (0 < spec.cpu.count()) {
-    out.push_back(limit("RLIMIT_CPU", cpu_seconds_of_one(spec)));
-  }
+struct Limit {
+  const char* type;
+  std::uint64_t resource, value;
+};
+
+std::vector<Limit> limits_of(const SandboxSpec& spec, const OciHost& host) {
+  std::vector<Limit> out = {{"RLIMIT_CORE", RLIMIT_CORE, 0},
+                            {"RLIMIT_NOFILE", RLIMIT_NOFILE, host.open_files}};
+  if (0 < spec.file_bytes) out.push_back({"RLIMIT_FSIZE", RLIMIT_FSIZE, spec.file_bytes});
+  if (0 < spec.cpu.count()) out.push_back({"RLIMIT_CPU", RLIMIT_CPU, cpu_seconds_of_one(spec)});
   // The host's groups count the threads of that kernel, which counts processes itself.
   if (0 < spec.processes && host.userspace)
-    out.push_back(limit("RLIMIT_NPROC", static_cast<std::uint64_t>(processes_limit(spec))));
+    out.push_back(
+        {"RLIMIT_NPROC", RLIMIT_NPROC, static_cast<std::uint64_t>(processes_limit(spec))});
+  return out;
+}
+
+Json rlimits(const SandboxSpec& spec, const OciHost& host) {
+  Json out = Json::array();
+  if (host.limits_itself) return out;
+  for (const Limit& limit : limits_of(spec, host))
+    out.push_back({{"type", limit.type}, {"soft", limit.value}, {"hard", limit.value}});
   return out;
 }
 
@@ -130,7 +142,7 @@ Json userspace_section(const SandboxSpec& spec) {
 Json id_mappings(const std::vector<UserCounts::Range>& ranges) {
   Json out = Json::array();
   for (const UserCounts::Range& r : ranges)
-    out.push_back({{"containerID", r.first}, {"hostID", r.first}, {"size", r.count}});
+    out.push_back({{"containerID", r.first}, {"hostID", r.outside}, {"size", r.count}});
   return out;
 }
 
@@ -187,6 +199,15 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
 std::string for_first_process(std::string_view bytes) {
   const std::uint64_t size = bytes.size();
   return std::string(reinterpret_cast<const char*>(&size), sizeof size).append(bytes);
+}
+
+std::string oci_limits(const SandboxSpec& spec, const OciHost& host) {
+  std::string all;
+  if (host.limits_itself)
+    for (const Limit& limit : limits_of(spec, host))
+      for (const std::uint64_t number : {limit.resource, limit.value})
+        all.append(reinterpret_cast<const char*>(&number), sizeof number);
+  return for_first_process(all);
 }
 
 std::string oci_environment(const SandboxSpec& spec) {

@@ -21,10 +21,15 @@ struct OciHost {
   bool limit_memory = true, limit_processes = true, limit_cpus = true;  // the kernel can, here
   bool hide_groups =
       false;  // of the host: on control groups of version 2, as the Docker Engine does
-  // Which user namespace it joins; null: none.  Its users are those of the host, and so are its
-  // networks, where it has none of its own: `sys` then is what it is shown as /sys.
+  // Which user namespace it joins; null: none.  Its users are those of the host, but for root who
+  // may be one of its own; and so are its networks, where it has none of its own: `sys` then is
+  // what it is shown as /sys.
   const UserCounts* counts = nullptr;
   std::string sys{};
+  fs::path resolver = "/etc/resolv.conf";  // shown where there is a network
+  // The first process limits itself: only whoever is root outside, or may pass every limit there,
+  // limits a process of another user.
+  bool limits_itself = false;
   // By runsc: the kernel inside is one in user space, and the host's limits are not its business.
   bool userspace = false;
 };
@@ -38,6 +43,8 @@ std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::
 // What is no part of the file: init reads it (init/given.h).  The filter of system calls is loaded
 // there because a runtime needs 5 ms to make one of a list as long as ours.
 std::string for_first_process(std::string_view bytes);
+// The limits that it is to set for itself, if it is.
+std::string oci_limits(const SandboxSpec& spec, const OciHost& host);
 // The command's environment, as the first process reads it.
 std::string oci_environment(const SandboxSpec& spec);
 

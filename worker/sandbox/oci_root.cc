@@ -1,8 +1,12 @@
 #include "worker/sandbox/oci_root.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
@@ -38,6 +42,13 @@ class Words {
   std::size_t end_ = 0;
 };
 
+// As options of tmpfs.
+std::string owned_by(const UserCounts* owner) {
+  if (owner == nullptr) return {};
+  const std::string id = std::to_string(owner->root());
+  return std::string(",uid=").append(id).append(",gid=").append(id);
+}
+
 }  // namespace
 
 OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
@@ -49,7 +60,9 @@ OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64
       // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
       marker_(upper_ + "/.dockerenv"),
       image_(image_root.string()),
-      layer_options_("mode=755,size=" + std::to_string(layer_bytes)),
+      owned_(owned_by(beside.owner)),
+      layer_options_("mode=755,size=" + std::to_string(layer_bytes) + owned_),
+      device_options_("mode=755,size=64k" + owned_),
       sys_(beside.sys ? bundle / "sys" : fs::path()),
       beside_(beside) {}
 
@@ -62,8 +75,46 @@ Result<OciRoot> OciRoot::prepare(const fs::path& image_root, const fs::path& bun
   return out;
 }
 
+Result<std::string> OciRoot::show(const std::string& from, bool written) {
+  struct stat st {};
+  if (::stat(from.c_str(), &st) != 0) return errno_error("show " + from, errno);
+  std::string at = layer_ + "/shown" + std::to_string(places_.size());
+  places_.push_back({from, at, S_ISDIR(st.st_mode), written});
+  return at;
+}
+
+bool OciRoot::give(const std::string& path) const {
+  return beside_.owner == nullptr ||
+         ::lchown(path.c_str(), beside_.owner->root(), beside_.owner->root()) == 0;
+}
+
+int OciRoot::open_image() const {
+  if (beside_.owner == nullptr) return raw::open_place(image_.c_str());
+  const int tree = ::open_tree(AT_FDCWD, image_.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return 0 <= tree && beside_.owner->lend(tree) ? tree : -1;
+}
+
+bool OciRoot::attach(const Place& place) const {
+  constexpr unsigned kForOwner = 0600;
+  if (place.folder ? ::mkdir(place.at.c_str(), kFolder) != 0
+                   : !raw::make_file(place.at.c_str(), kForOwner))
+    return false;
+  const int tree =
+      ::open_tree(AT_FDCWD, place.from.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+  if (tree < 0) return false;
+  if (!beside_.owner->lend(tree) && place.written) {
+    const int error = errno;
+    struct stat st {};  // it may be his as it is
+    const bool his = ::fstat(tree, &st) == 0 && st.st_uid == beside_.owner->root();
+    errno = error;
+    if (!his) return false;
+  }
+  return ::move_mount(tree, "", AT_FDCWD, place.at.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
+         raw::close(tree);
+}
+
 bool OciRoot::mount_overlay() const {
-  const int image = raw::open_place(image_.c_str()), layer = raw::open_place(layer_.c_str());
+  const int image = open_image(), layer = raw::open_place(layer_.c_str());
   if (image < 0 || layer < 0) return false;
   Words options;
   options.add("lowerdir=").add_descriptor(image).add(",upperdir=").add_descriptor(layer);
@@ -81,14 +132,19 @@ bool OciRoot::enter() const {
           0 ||
       ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
     return false;
-  if (!raw::make_file(marker_.c_str(), kFolder)) return false;
+  if (!raw::make_file(marker_.c_str(), kFolder) || !give(upper_) || !give(marker_)) return false;
   if (!mount_overlay()) return false;
   if (beside_.sys && ::mount("sysfs", sys_.c_str(), "sysfs",
                              MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
     return false;
-  return !beside_.devices ||
-         (::mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") == 0 &&
-          make_devices("/dev"));
+  for (const Place& place : places_)
+    if (!attach(place)) return false;
+  return !beside_.devices || mount_devices();
+}
+
+bool OciRoot::mount_devices() const {
+  return ::mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, device_options_.c_str()) == 0 &&
+         make_devices("/dev", beside_.owner == nullptr ? 0 : beside_.owner->root());
 }
 
 }  // namespace proctor

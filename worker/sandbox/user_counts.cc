@@ -17,6 +17,7 @@
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/namespace_maker.h"
+#include "common/base/own_user.h"
 #include "worker/sandbox/put_word.h"
 
 namespace proctor {
@@ -32,18 +33,36 @@ Result<std::vector<Range>> ranges_of(const char* file) {
   std::istringstream words(text);
   std::vector<Range> out;
   for (std::uint64_t inside = 0, outside = 0, count = 0; words >> inside >> outside >> count;)
-    out.push_back({inside, count});
+    out.push_back({inside, inside, count});
   if (out.empty()) return Error{Errc::kUnavailable, std::string(file) + ": empty"};
   return out;
 }
 
-// Each is itself.
-std::string identity(const std::vector<Range>& ranges) {
-  std::string out;
+// Each is itself but root, who is `root`; whoever is that one has no other number here.
+std::vector<Range> with_root(const std::vector<Range>& ranges, std::uint64_t root) {
+  std::vector<Range> out{{0, root, 1}};
   for (const Range& r : ranges) {
-    const std::string from = std::to_string(r.first);
-    out += from + " " + from + " " + std::to_string(r.count) + "\n";
+    std::uint64_t at = r.first;
+    const std::uint64_t end = r.first + r.count;
+    for (const std::uint64_t taken : {std::uint64_t{0}, root}) {
+      if (taken < at || end <= taken) continue;
+      if (at < taken) out.push_back({at, at, taken - at});
+      at = taken + 1;
+    }
+    if (at < end) out.push_back({at, at, end - at});
   }
+  return out;
+}
+
+std::string lines_of(const std::vector<Range>& ranges) {
+  std::string out;
+  for (const Range& r : ranges)
+    out.append(std::to_string(r.first))
+        .append(" ")
+        .append(std::to_string(r.outside))
+        .append(" ")
+        .append(std::to_string(r.count))
+        .append("\n");
   return out;
 }
 
@@ -77,7 +96,7 @@ Result<UniqueFd> make_as_root(const std::vector<Range>& users, const std::vector
   PROCTOR_CHECK_OK(maker.begin("a user namespace", [&] { return make_as(user); }));
   const std::string own = "/proc/" + std::to_string(maker.pid());
   for (const auto& [file, ranges] : {std::pair{"/uid_map", &users}, {"/gid_map", &groups}}) {
-    const std::string map = identity(*ranges);
+    const std::string map = lines_of(*ranges);
     if (!put_word((own + file).c_str(), map.data(), map.size()))
       return errno_error("write " + own + file, errno);
   }
@@ -117,7 +136,7 @@ std::vector<UserCounts::Share> shares_of_one() {
 Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
                                    const std::vector<Range>& group_ids) {
   const std::vector<UserCounts::Share> shares = shares_of_one();
-  const std::string users = identity(user_ids), groups = identity(group_ids);
+  const std::string users = lines_of(user_ids), groups = lines_of(group_ids);
   NamespaceMaker maker;
   PROCTOR_CHECK_OK(
       maker.begin("a user namespace", [&] { return make_as_user(users, groups, shares); }));
@@ -143,14 +162,18 @@ int try_mounts() {
 
 }  // namespace
 
-Result<UserCounts> UserCounts::make() {
-  const bool root = ::geteuid() == 0;
-  std::vector<Range> users{{::geteuid(), 1}}, groups{{::getegid(), 1}};
-  if (root) {
+Result<UserCounts> UserCounts::make(std::optional<std::uint32_t> root) {
+  const bool by_root = ::geteuid() == 0;
+  std::vector<Range> users{{::geteuid(), ::geteuid(), 1}}, groups{{::getegid(), ::getegid(), 1}};
+  if (by_root) {
     PROCTOR_TRY(users, ranges_of("/proc/self/uid_map"));
     PROCTOR_TRY(groups, ranges_of("/proc/self/gid_map"));
   }
-  auto made = root ? make_as_root(users, groups) : make_without_root(users, groups);
+  if (root) {
+    users = with_root(users, *root);
+    groups = with_root(groups, *root);
+  }
+  auto made = by_root ? make_as_root(users, groups) : make_without_root(users, groups);
   if (!made.ok())
     return Error{Errc::kUnavailable, "counts of a sandbox's own: " + made.error().detail};
   UserCounts out(std::move(made).value(), std::move(users), std::move(groups));
@@ -171,6 +194,10 @@ bool UserCounts::enter_below(std::string_view users, std::string_view groups) co
   return make_as_user(users, groups, shares_) == 0;
 }
 
+bool UserCounts::lend(int tree) const {
+  return map_owners(tree, user_.get());
+}
+
 std::string UserCounts::path() const {
   return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(user_.get());
 }
@@ -180,31 +207,34 @@ UserCountsPool::UserCountsPool(For whom) : state_(std::make_shared<State>()) {
   Status works = first.ok() ? ok_status() : Status(first.error());
   if (works.ok() && whom == For::kContainer) works = first->mounts();
   if (works.ok()) {
-    state_->idle.push_back(std::make_unique<const UserCounts>(std::move(first).value()));
+    state_->idle[std::nullopt].push_back(
+        std::make_unique<const UserCounts>(std::move(first).value()));
   } else {
     log::info("sandboxes are counted with the worker: " + works.error().detail);
     state_.reset();
   }
 }
 
-Result<std::shared_ptr<const UserCounts>> UserCountsPool::take() const {
+Result<std::shared_ptr<const UserCounts>> UserCountsPool::take(
+    std::optional<std::uint32_t> root) const {
   if (!state_) return std::shared_ptr<const UserCounts>();
   std::unique_ptr<const UserCounts> one;
   {
     const std::lock_guard lock(state_->mutex);
-    if (!state_->idle.empty()) {
-      one = std::move(state_->idle.back());
-      state_->idle.pop_back();
+    if (auto& idle = state_->idle[root]; !idle.empty()) {
+      one = std::move(idle.back());
+      idle.pop_back();
     }
   }
   if (!one) {
-    PROCTOR_TRY(UserCounts made, UserCounts::make());
+    PROCTOR_TRY(UserCounts made, UserCounts::make(root));
     one = std::make_unique<const UserCounts>(std::move(made));
   }
-  return std::shared_ptr<const UserCounts>(one.release(), [state = state_](const UserCounts* used) {
-    const std::lock_guard lock(state->mutex);
-    state->idle.emplace_back(used);
-  });
+  return std::shared_ptr<const UserCounts>(one.release(),
+                                           [state = state_, root](const UserCounts* used) {
+                                             const std::lock_guard lock(state->mutex);
+                                             state->idle[root].emplace_back(used);
+                                           });
 }
 
 }  // namespace proctor

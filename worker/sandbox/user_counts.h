@@ -2,15 +2,18 @@
 // UserCounts: a user namespace in which one sandbox at a time runs, so that what the kernel counts
 // by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
 // in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
-// the number in it that it has outside, so files keep their owners.
+// the number in it that it has outside, so files keep their owners; but for root, who can be a user
+// of its own outside (own_user.h): what he is to own is then seen through mounts that are lent.
 //
 // The kernel keeps such a count in a process's user namespace and, for all of those below another,
 // with the user who made the one below.  Root makes each of these as a user whom nobody else is;
 // who is not root has one number only, and gives each an eighth of what that number may have.
 // Source: user_namespaces(7), namespaces(7) on /proc/sys/user; kernel/ucount.c of Linux 5.14.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,23 +28,26 @@ inline constexpr std::uint64_t kUserShare = 8;
 
 class UserCounts {
  public:
-  // Users, or groups, that it has: each by the number it has outside.
+  // Users, or groups, that it has.
   struct Range {
-    std::uint64_t first = 0, count = 0;
+    std::uint64_t first = 0, outside = 0, count = 0;
   };
   // Of one count, for a namespace that writes it to this file.
   struct Share {
     const char* file;
     std::string most;
   };
-  // kUnavailable: this host makes none.
-  static Result<UserCounts> make();
+  // `root`: who is its root outside; none: who is root there.  kUnavailable: this host makes none.
+  static Result<UserCounts> make(std::optional<std::uint32_t> root = std::nullopt);
   // The calling process is in it from now on, and must ask for its parent's death again.  For a
   // child between fork and exec; async-signal-safe.
   bool enter() const;
   // The same for a process that has entered another user namespace, in whose maps these are lines:
   // it makes one below that, where it may have of each count what one sandbox may without root.
   bool enter_below(std::string_view users, std::string_view groups) const;
+  // OwnUser::lend() for its root, and for everybody else that he is outside.
+  bool lend(int tree) const;
+  std::uint32_t root() const { return static_cast<std::uint32_t>(users_.front().outside); }
   // Where others find it for as long as it lives.
   std::string path() const;
   const std::vector<Range>& users() const { return users_; }
@@ -68,12 +74,14 @@ class UserCountsPool {
   static UserCountsPool none() { return UserCountsPool(nullptr); }
   bool works() const { return state_ != nullptr; }
   // For one sandbox, given back by its destruction.  Null: none works here.
-  Result<std::shared_ptr<const UserCounts>> take() const;
+  Result<std::shared_ptr<const UserCounts>> take(
+      std::optional<std::uint32_t> root = std::nullopt) const;
 
  private:
   struct State {
     std::mutex mutex;
-    std::vector<std::unique_ptr<const UserCounts>> idle;
+    // By who is root there.
+    std::map<std::optional<std::uint32_t>, std::vector<std::unique_ptr<const UserCounts>>> idle;
   };
   explicit UserCountsPool(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;

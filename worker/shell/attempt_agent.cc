@@ -134,7 +134,7 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   // A baseline opens no sandbox and writes no output; an empty folder would be evidence of nothing.
   PROCTOR_TRY(SandboxEngine* const engine, agent_engine());
   if (method.container) {
-    PROCTOR_TRY(spec, container_spec(*method.container, Room::kAgent, label("agent")));
+    PROCTOR_TRY(spec, container_spec(*engine, *method.container, Room::kAgent, label("agent")));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
     PROCTOR_CHECK_OK(add_secrets(spec.env, method.environment.secrets));
     PROCTOR_TRY(network, give_container_network(spec, agent_network(), "agent"));

@@ -103,12 +103,14 @@ Result<SandboxEngine*> AttemptRun::container_engine(const ProgramContainer& cont
   return tools_.engines.wait_for(wish(environment), watch_.token());
 }
 
-Result<SandboxSpec> AttemptRun::container_spec(const ProgramContainer& container, Room room,
+Result<SandboxSpec> AttemptRun::container_spec(const SandboxEngine& engine,
+                                               const ProgramContainer& container, Room room,
                                                const std::string& label) {
   PROCTOR_TRY(const fs::path folder, container_folder(container, room));
   const Policy& policy = contract().policy;
   SandboxSpec spec;
   spec.label = label;
+  if (engine.has_own_users()) spec.user = workspace_->user();
   spec.image = environment_of(contract(), container).image;
   spec.env = container.variables;
   spec.program = {container.entrypoint, container.command, container.working_dir};
@@ -171,7 +173,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& c
                                                        const ExecSpec& exec,
                                                        const ServedBy* served) {
   PROCTOR_TRY(SandboxEngine* const engine, container_engine(container));
-  PROCTOR_TRY(SandboxSpec spec, container_spec(container, Room::kAcceptance, label(name)));
+  PROCTOR_TRY(SandboxSpec spec, container_spec(*engine, container, Room::kAcceptance, label(name)));
   PROCTOR_TRY(const auto network,
               give_container_network(spec, contract().policy.check_network, name));
   if (served != nullptr) served->give_to(spec);

@@ -182,6 +182,7 @@ class AttemptRun {
   Status had_all(SandboxEngine& engine, const SandboxSpec& ran_as);
   // The network that a check shares with its services, as its sandbox is given it.
   struct ServedBy {
+    const SandboxEngine* engine = nullptr;
     std::shared_ptr<SharedNetwork> network;
     fs::path hosts;
     void give_to(SandboxSpec& spec) const;
@@ -217,8 +218,8 @@ class AttemptRun {
   Status take_all_back(int workspace, const fs::path& from);
   Result<SandboxEngine*> container_engine(const ProgramContainer& container);
   Result<SandboxEngine*> agent_engine();
-  Result<SandboxSpec> container_spec(const ProgramContainer& container, Room room,
-                                     const std::string& label);
+  Result<SandboxSpec> container_spec(const SandboxEngine& engine, const ProgramContainer& container,
+                                     Room room, const std::string& label);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
   // What its commands have put on the disk since it was opened.

@@ -79,6 +79,7 @@ Result<AttemptRun::ServedBy> AttemptRun::share_network(SandboxEngine& engine, co
     return container && !container->image.empty() ? container->image : contract().environment.image;
   };
   ServedBy out;
+  out.engine = &engine;
   PROCTOR_TRY(out.network,
               engine.open_network(label(name + "-network"), image_of(check.container)));
   std::vector<std::string> names;
@@ -95,7 +96,8 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
   out.workspace = runs_workspace(service);
   const std::string own_label = label(name + "-" + service.name);
   if (service.container) {
-    PROCTOR_TRY(out.spec, container_spec(*service.container, Room::kAcceptance, own_label));
+    PROCTOR_TRY(out.spec,
+                container_spec(*served.engine, *service.container, Room::kAcceptance, own_label));
     if (out.workspace) {
       out.spec.disk.places.push_back({container_root(Room::kAcceptance), 0, 0});
       out.spec.disk.bytes = contract().policy.disk_bytes;

@@ -36,6 +36,7 @@ class OciBench final : public Bench {
     s.label = "17.2-agent";
     s.workspace = dir_.path() / "workspace";
     s.image = image_;
+    if (auto user = OwnUser::take(); engine_->has_own_users() && user.ok()) s.user = *user;
     s.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/home/proctor"}};
     return s;
   }

@@ -177,7 +177,8 @@ TEST_SUITE("sandbox init") {
     REQUIRE(program.ok());
     SandboxSpec spec;
     spec.env = {{"TOKEN", "a secret"}, {"PATH", "/usr/bin:/bin"}};
-    const std::string given = for_first_process(*program) + oci_environment(spec);
+    const std::string given =
+        for_first_process(*program) + for_first_process("") + oci_environment(spec);
     const UniqueFd held(::memfd_create("given", MFD_CLOEXEC));
     REQUIRE(::write(held.get(), given.data(), given.size()) == static_cast<ssize_t>(given.size()));
     REQUIRE(::lseek(held.get(), 0, SEEK_SET) == 0);
@@ -188,6 +189,28 @@ TEST_SUITE("sandbox init") {
                    [kept] { ::dup2(kept, 4); }) == 0);
     CHECK(read_file(out, 1000).value() == "a secret\nSeccomp:\t2\n");
     CHECK(::lseek(held.get(), 0, SEEK_END) == 0);
+  }
+
+  TEST_CASE("the first process sets the limits that it was given, for its program too") {
+    const Init init;
+    const auto program = make_seccomp_program(Programs::kNative);
+    REQUIRE(program.ok());
+    SandboxSpec spec;
+    spec.env = {{"PATH", "/usr/bin:/bin"}};
+    spec.file_bytes = 4096;
+    OciHost host;
+    host.open_files = 33;
+    host.limits_itself = true;
+    const std::string given =
+        for_first_process(*program) + oci_limits(spec, host) + oci_environment(spec);
+    const UniqueFd held(::memfd_create("given", MFD_CLOEXEC));
+    REQUIRE(::write(held.get(), given.data(), given.size()) == static_cast<ssize_t>(given.size()));
+    REQUIRE(::lseek(held.get(), 0, SEEK_SET) == 0);
+    const UniqueFd kept(::fcntl(held.get(), F_DUPFD_CLOEXEC, 100));
+    REQUIRE(kept.valid());
+    CHECK(init.run({},
+                   "test $(ulimit -n) = 33 && test $(ulimit -H -f) = 8 && test $(ulimit -c) = 0",
+                   [fd = kept.get()] { ::dup2(fd, 4); }) == 0);
   }
 
   TEST_CASE("the first process is root's to look into, whoever runs it") {

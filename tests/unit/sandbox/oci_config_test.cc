@@ -124,6 +124,12 @@ TEST_SUITE("sandbox") {
     CHECK(c["process"]["rlimits"].size() == 4);
     CHECK(c["process"]["rlimits"][1]["soft"] == 1024);
     CHECK(c["process"]["rlimits"][3] == Json{{"type", "RLIMIT_CPU"}, {"soft", 3}, {"hard", 3}});
+    OciHost of_another = bundle_host();  // whose first process limits itself
+    CHECK(oci_limits(image_spec(), of_another) == for_first_process(""));
+    of_another.limits_itself = true;
+    CHECK(config(image_spec(), of_another)["process"]["rlimits"].empty());
+    CHECK(oci_limits(image_spec(), of_another).size() ==
+          sizeof(std::uint64_t) * (1 + 2 * std::size_t{4}));
     OciHost bare = bundle_host();
     bare.limit_memory = bare.limit_processes = bare.limit_cpus = false;
     const Json without = config(image_spec(), bare);

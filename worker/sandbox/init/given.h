@@ -1,14 +1,16 @@
 #pragma once
 // What a sandbox's first process is given on a descriptor: the filter of system calls for itself
-// and all that come after it, and the environment of the program that it runs.  What stands in the
-// arguments of a runtime every user of the host sees in the process list, and what stands in its
-// configuration lies in a file.
+// and all that come after it, limits likewise, and the environment of the program that it runs.
+// What stands in the arguments of a runtime every user of the host sees in the process list, and
+// what stands in its configuration lies in a file.
 // Without a library: init includes this, and is linked with C's headers alone.
 // Source: PR_SET_SECCOMP in prctl(2); seccomp(2).
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace proctor {
@@ -54,6 +56,21 @@ inline bool obey_filter(int fd) {
   constexpr int kByFilter = 2;  // SECCOMP_MODE_FILTER
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_SECCOMP, kByFilter, &filter, 0, 0) == 0;
+}
+
+// Of this process and all that it starts: a resource and the most of it, one after another.
+inline bool obey_limits(int fd) {
+  uint64_t size = 0;
+  const char* bytes = read_given(fd, size);
+  if (bytes == nullptr || size % (2 * sizeof(uint64_t)) != 0) return false;
+  for (uint64_t at = 0; at < size; at += 2 * sizeof(uint64_t)) {
+    uint64_t resource = 0, most = 0;
+    memcpy(&resource, bytes + at, sizeof resource);
+    memcpy(&most, bytes + at + sizeof resource, sizeof most);
+    const uint64_t limit[] = {most, most};  // the kernel's, not libc's
+    if (::syscall(SYS_prlimit64, 0, resource, limit, nullptr) != 0) return false;
+  }
+  return true;
 }
 
 // `NAME=VALUE` with a NUL behind each.  Nothing of it stays behind the descriptor, which the

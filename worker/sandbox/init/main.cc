@@ -3,15 +3,13 @@
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
 // boxed_process.h. When that end of the pipe has no reader left (the worker was killed) it ends,
 // and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
-// tells: the runtime reports that one. Where descriptor 4 is open, a filter of system calls and the
-// program's environment are read from there (given.h), and it has no other; with --userspace they
-// come from where the status goes. With --disk it looks four times a second whether the file system
-// of FOLDER is full, and says so in that code (full_disk.h), for the program may outlive whoever
-// else would look.
-// With --in the program runs in FOLDER, which a runtime would have to enter before there is anybody
-// whose failure it is that he cannot.
-// Where the kernel has Landlock the program has its scopes, and writes in those places alone
-// (landlock.h).
+// tells: the runtime reports that one. Where descriptor 4 is open, a filter of system calls, limits
+// and the program's environment are read from there (given.h), and it has no other; with
+// --userspace they come from where the status goes. With --disk it looks four times a second
+// whether the file system of FOLDER is full, and says so in that code (full_disk.h), for the
+// program may outlive whoever else would look. With --in the program runs in FOLDER, which a
+// runtime would have to enter before there is anybody whose failure it is that he cannot. Where the
+// kernel has Landlock the program has its scopes, and writes in those places alone (landlock.h).
 // `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
 // have any more (lacks.h).
 //
@@ -126,7 +124,7 @@ int main(int argc, char** argv, char** envp) {
   // No word asks for it: a command that looks at us sees the same in every kind of sandbox.
   if (userspace || 0 <= ::fcntl(kGivenFd, F_GETFD)) {
     const int given = userspace ? kStatusFd : kGivenFd;
-    if (!proctor::obey_filter(given)) return kBadUse;
+    if (!proctor::obey_filter(given) || !proctor::obey_limits(given)) return kBadUse;
     envp = proctor::read_environment(given);
     if (envp == nullptr) return kBadUse;
     (void)::close(kGivenFd);

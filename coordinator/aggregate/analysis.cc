@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "common/base/assert.h"
 #include "common/stats/multiplicity.h"
 #include "common/stats/sign_flip.h"
+#include "coordinator/aggregate/tipping.h"
 
 namespace proctor {
 namespace {
@@ -49,6 +51,10 @@ Estimate run_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
   return out;
 }
 
+Weighing weighing_of(const AnalysisPlan& plan) {
+  return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? Weighing::kTasks : Weighing::kRuns;
+}
+
 MethodRate method_rate(const TaskCells& cells, std::size_t method, const AnalysisPlan& plan) {
   MethodRate out;
   out.method = cells.methods[method];
@@ -64,7 +70,50 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
                                                                 : run_mean(tasks, plan);
   for (const std::uint32_t k : plan.pass_k) out.pass.push_back(pass_k(tasks, k, plan.alpha.real()));
   out.reliability = reliability(tasks);
+  out.rerun = rerun_noise(tasks, weighing_of(plan));
   return out;
+}
+
+// The tasks that are scorable under both.
+std::vector<PairedTask> pairs_of(std::span<const TaskCell> a, std::span<const TaskCell> b) {
+  std::vector<PairedTask> out;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (0 < a[i].scorable && 0 < b[i].scorable) out.push_back({a[i].rate(), b[i].rate()});
+  return out;
+}
+
+// Their differences, all by one multiplier.
+std::vector<std::int64_t> whole_differences(std::span<const PairedTask> pairs) {
+  Lattice lattice;
+  for (const PairedTask& t : pairs) {
+    lattice.add(t.a.runs);
+    lattice.add(t.b.runs);
+  }
+  std::vector<std::int64_t> out;
+  for (const PairedTask& t : pairs)
+    out.push_back(lattice.of(t.a.successes, t.a.runs) - lattice.of(t.b.successes, t.b.runs));
+  return out;
+}
+
+// Nothing where no task is scorable under both, or the repository of one is not known.
+std::optional<ByRepository> by_repository(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                                          std::span<const std::uint32_t> repositories,
+                                          const AnalysisPlan& plan) {
+  std::vector<double> differences;
+  std::vector<std::uint32_t> groups;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].scorable == 0 || b[i].scorable == 0) continue;
+    if (repositories[i] == 0) return std::nullopt;
+    differences.push_back(rate_of(a[i]) - rate_of(b[i]));
+    groups.push_back(repositories[i]);
+  }
+  if (differences.empty()) return std::nullopt;
+  const std::vector<std::int64_t> whole = whole_differences(pairs_of(a, b));
+  std::map<std::uint32_t, std::int64_t> sums;
+  for (std::size_t i = 0; i < whole.size(); ++i) sums[groups[i]] += whole[i];
+  std::vector<std::int64_t> of_groups;
+  for (const auto& [group, sum] : sums) of_groups.push_back(sum);
+  return ByRepository{grouped_mean(differences, groups, plan.alpha.real()), sign_flip(of_groups)};
 }
 
 // Did one of the two lose more runs than the other?  Over tasks that both attempted.
@@ -144,40 +193,34 @@ ContrastVerdict verdict_of(const Contrast& c, const AnalysisPlan& plan) {
   return ContrastVerdict::kNotShown;
 }
 
-Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                     const AnalysisPlan& plan) {
+bool Contrast::is_tie() const {
+  constexpr double kRounding = 1e-12;
+  return equals && difference.estimate.value &&
+         std::fabs(*difference.estimate.value) <= equals->gap95 + kRounding;
+}
+
+Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                         const AnalysisPlan& plan) {
   PROCTOR_ASSERT(a.size() == b.size());
   Contrast out;
   const double alpha = plan.alpha.real();
-  std::vector<PairedTask> pairs;
-  std::vector<PartlyKnownPair> known;
   std::vector<double> differences;
-  Lattice lattice;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const PartlyKnownPair attempted{a[i].known(true), b[i].known(true)};
-    if (0 < attempted.a.runs && 0 < attempted.b.runs) known.push_back(attempted);
-    if (a[i].scorable == 0 || b[i].scorable == 0) {
-      out.dropped_a += a[i].scorable == 0 && 0 < b[i].scorable ? 1 : 0;
-      out.dropped_b += b[i].scorable == 0 && 0 < a[i].scorable ? 1 : 0;
-      continue;
-    }
-    pairs.push_back({a[i].rate(), b[i].rate()});
-    differences.push_back(rate_of(a[i]) - rate_of(b[i]));
-    lattice.add(a[i].scorable);
-    lattice.add(b[i].scorable);
+    if (0 < a[i].scorable && 0 < b[i].scorable)
+      differences.push_back(rate_of(a[i]) - rate_of(b[i]));
+    out.dropped_a += a[i].scorable == 0 && 0 < b[i].scorable ? 1 : 0;
+    out.dropped_b += b[i].scorable == 0 && 0 < a[i].scorable ? 1 : 0;
   }
+  const std::vector<PairedTask> pairs = pairs_of(a, b);
   out.tasks = pairs.size();
   out.difference = plan.estimand == AnalysisPlan::Estimand::kTaskMean
                        ? paired_difference(pairs, alpha)
                        : paired_ratio_difference(pairs, alpha);
-  out.bounds = bounds_of_difference(known, alpha);
-  compare_losses(a, b, out);
   if (pairs.empty()) return out;
-  std::vector<std::int64_t> whole;
-  for (const PairedTask& t : pairs) {
-    whole.push_back(lattice.of(t.a.successes, t.a.runs) - lattice.of(t.b.successes, t.b.runs));
-    out.a_better += 0 < whole.back() ? 1 : 0;
-    out.b_better += whole.back() < 0 ? 1 : 0;
+  const std::vector<std::int64_t> whole = whole_differences(pairs);
+  for (const std::int64_t d : whole) {
+    out.a_better += 0 < d ? 1 : 0;
+    out.b_better += d < 0 ? 1 : 0;
   }
   out.flips = sign_flip(whole);
   out.adjusted = out.flips->p;
@@ -185,6 +228,21 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
   if (const auto margin = equivalence(differences, plan.non_inferiority.real(), alpha))
     out.not_inferior = margin->p_non_inferior;
   out.verdict = verdict_of(out, plan);
+  return out;
+}
+
+Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                     const AnalysisPlan& plan, std::span<const std::uint32_t> repositories) {
+  Contrast out = judged_contrast(a, b, plan);
+  std::vector<PartlyKnownPair> known;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const PartlyKnownPair attempted{a[i].known(true), b[i].known(true)};
+    if (0 < attempted.a.runs && 0 < attempted.b.runs) known.push_back(attempted);
+  }
+  out.bounds = bounds_of_difference(known, plan.alpha.real());
+  compare_losses(a, b, out);
+  out.equals = gap_of_equals(pairs_of(a, b), weighing_of(plan));
+  if (!repositories.empty()) out.by_repository = by_repository(a, b, repositories, plan);
   return out;
 }
 
@@ -204,7 +262,7 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
   for (const auto& [a, b] : contrasts) {
     const std::size_t of_a = cells.method(a), of_b = cells.method(b);
     if (of_a == cells.methods.size() || of_b == cells.methods.size()) continue;
-    Contrast c = contrast_of(column(of_a), column(of_b), plan);
+    Contrast c = contrast_of(column(of_a), column(of_b), plan, cells.repositories);
     c.a = a;
     c.b = b;
     if (c.flips) p.push_back(c.flips->p);
@@ -214,8 +272,11 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
   std::size_t next = 0;
   for (Contrast& c : out.contrasts) {
     if (!c.flips) continue;
-    c.adjusted = adjusted[next++];
+    c.adjusted = adjusted[next];
     c.verdict = verdict_of(c, plan);
+    c.tipping = aggregate::tipping_of(column(cells.method(c.a)), column(cells.method(c.b)), plan,
+                                      {p, next}, c.verdict);
+    ++next;
   }
   return out;
 }

@@ -9,9 +9,11 @@
 
 #include "common/contract/analysis_plan.h"
 #include "common/stats/bounds.h"
+#include "common/stats/grouped.h"
 #include "common/stats/interval.h"
 #include "common/stats/paired.h"
 #include "common/stats/pass_k.h"
+#include "common/stats/rerun.h"
 #include "coordinator/aggregate/task_cells.h"
 
 namespace proctor {
@@ -23,6 +25,7 @@ struct MethodRate {
   Estimate rate;                      // by the plan's estimand and interval
   std::vector<PassEstimate> pass;     // by the plan's pass_k
   Reliability reliability;
+  RerunNoise rerun;  // how far the rate moves where nothing changes
 };
 
 // What a contrast shows at the plan's level, its family taken together.
@@ -35,6 +38,22 @@ enum class ContrastVerdict : std::uint8_t {
   kNotInferior,  // a is not worse by more than the plan's margin
 };
 std::string_view words(ContrastVerdict verdict);
+
+// The difference with repositories as units: tasks of one repository are alike.  Of task means.
+struct ByRepository {
+  GroupedMean mean;
+  Significance flips;  // of whole repositories
+};
+
+// How many outcomes that nobody knows would turn the verdict.
+struct Tipping {
+  std::uint64_t unknown = 0;  // acceptance errors and invalid runs of both methods
+  // So many of them suffice, those first that move the difference most, had each come out in favour
+  // of one method; nothing: the verdict stands even if all of them had, for either.
+  std::optional<std::uint64_t> turned;
+  bool for_a = false;  // in whose favour
+  ContrastVerdict becomes = ContrastVerdict::kNone;
+};
 
 // Method a less method b, over the tasks that are scorable under both.
 struct Contrast {
@@ -51,6 +70,13 @@ struct Contrast {
   double loss = 0;                             // mean share of invalid runs, a less b
   std::optional<double> loss_p;                // by sign flips: did one lose more runs?
   ContrastVerdict verdict = ContrastVerdict::kNone;
+  // What two equal methods differ by, runs of each task dealt out anew; never the verdict's
+  // business.
+  std::optional<EqualGap> equals;
+  // Chance alone reaches this difference in more than 5 of 100 cases.
+  bool is_tie() const;
+  std::optional<ByRepository> by_repository;  // nothing: repositories are not known
+  std::optional<Tipping> tipping;             // nothing: there is no verdict
 };
 
 struct Analysis {
@@ -71,14 +97,19 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
 Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& plan);
 
 // One contrast of two columns of tasks in the same order, without an adjustment: `adjusted` is its
-// own p, and the verdict follows.
+// own p, and the verdict follows.  `repositories`: of the tasks; empty: not known.
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                     const AnalysisPlan& plan);
+                     const AnalysisPlan& plan, std::span<const std::uint32_t> repositories = {});
+// The part of it that its verdict rests on.
+Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                         const AnalysisPlan& plan);
 // After `adjusted` was set.
 ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 
 // Sections of the text report, and the JSON and CSV of the same.
 void append_analysis(std::string& out, const Analysis& analysis);
+// What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
+void append_footing(std::string& out, const Analysis& analysis);
 std::string contrast_sentence(const Contrast& contrast, const AnalysisPlan& plan);
 std::string render_contrasts_csv(const Analysis& analysis);
 

@@ -22,7 +22,28 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
            {{"always", r.reliability.always},
             {"sometimes", r.reliability.sometimes},
             {"never", r.reliability.never}}},
-          {"pass_k", std::move(pass)}};
+          {"pass_k", std::move(pass)},
+          {"rerun",
+           {{"tasks", r.rerun.tasks},
+            {"standard_error", or_null(r.rerun.standard_error)},
+            {"gap95", or_null(r.rerun.gap95)},
+            {"why", r.rerun.why == Why::kOk ? Ordered(nullptr) : Ordered(words(r.rerun.why))}}}};
+}
+
+Ordered repositories_json(const ByRepository& by) {
+  Ordered out = estimate_json(by.mean.estimate);
+  out["repositories"] = by.mean.groups;
+  out["p_t"] = or_null(by.mean.p);
+  out["p_exact"] = by.flips.p;
+  out["p_exact_is_exact"] = by.flips.exact;
+  return out;
+}
+
+Ordered tipping_json(const Tipping& t) {
+  Ordered out = {{"unknown", t.unknown}, {"turned_by", or_null(t.turned)}};
+  out["in_favour_of"] = t.turned ? Ordered(t.for_a ? "a" : "b") : Ordered(nullptr);
+  out["becomes"] = t.turned ? Ordered(words(t.becomes)) : Ordered(nullptr);
+  return out;
 }
 
 }  // namespace
@@ -55,6 +76,12 @@ Ordered contrast_json(const Contrast& c) {
   out["bounds_interval"] = c.bounds ? interval_json(c.bounds->interval) : Ordered(nullptr);
   out["invalid_share_difference"] = c.loss;
   out["invalid_share_p"] = or_null(c.loss_p);
+  out["gap95"] = c.equals ? Ordered(c.equals->gap95) : Ordered(nullptr);
+  out["gap95_is_exact"] = c.equals && c.equals->exact;
+  out["p_equal_methods"] = c.equals ? Ordered(c.equals->p) : Ordered(nullptr);
+  out["tie"] = c.is_tie();
+  out["by_repository"] = c.by_repository ? repositories_json(*c.by_repository) : Ordered(nullptr);
+  out["tipping"] = c.tipping ? tipping_json(*c.tipping) : Ordered(nullptr);
   return out;
 }
 

@@ -28,20 +28,23 @@ std::string p_value(const std::optional<double>& p) {
 }
 
 void rates(std::string& out, const Analysis& analysis) {
-  Table table(
-      {"method", "success rate over tasks", "tasks", "runs", "always", "sometimes", "never"}, 1);
+  Table table({"method", "success rate over tasks", "tasks", "runs", "always", "sometimes", "never",
+               "rerun differs by"},
+              1);
   for (const MethodRate& r : analysis.rates) {
     std::string rate = percent_with_interval(r.rate.value, r.rate.interval);
     if (r.rate.value && !r.rate.interval) rate += " (" + std::string(words(r.rate.why)) + ")";
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
     table.add({printable(r.method), std::move(rate), number(r.tasks), number(r.runs),
                number(r.reliability.always), number(r.reliability.sometimes),
-               number(r.reliability.never)});
+               number(r.reliability.never),
+               r.rerun.gap95 ? fmt::format("{:.1f}", *r.rerun.gap95 * 100) : "-"});
   }
-  out += fmt::format("\nPrimary endpoint ({}; tasks solved always, sometimes, never)\n\n",
-                     analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
-                         ? "every task counts equally"
-                         : "every run counts equally");
+  out += fmt::format(
+      "\nPrimary endpoint ({}; tasks solved always, sometimes, never;\npoints by which 95 of 100 "
+      "pairs of reruns on the same tasks would differ at most)\n\n",
+      analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean ? "every task counts equally"
+                                                                  : "every run counts equally");
   table.append_to(out);
 }
 
@@ -82,6 +85,30 @@ std::string number_or_empty(const std::optional<double>& value) {
   return value ? fmt::format("{:.12g}", *value) : "";
 }
 
+void append_footing_cells(std::vector<std::string>& record, const Contrast& c) {
+  std::optional<double> gap, chance, low, high, p;
+  if (c.equals) {
+    gap = c.equals->gap95;
+    chance = c.equals->p;
+  }
+  if (c.by_repository) {
+    p = c.by_repository->flips.p;
+    if (const auto& i = c.by_repository->mean.estimate.interval) {
+      low = i->low;
+      high = i->high;
+    }
+  }
+  record.push_back(number_or_empty(gap));
+  record.push_back(number_or_empty(chance));
+  record.emplace_back(!c.equals ? "" : c.is_tie() ? "yes" : "no");
+  record.push_back(c.by_repository ? std::to_string(c.by_repository->mean.groups) : "");
+  for (const auto& value : {low, high, p}) record.push_back(number_or_empty(value));
+  record.push_back(c.tipping ? std::to_string(c.tipping->unknown) : "");
+  const bool is_turned = c.tipping && c.tipping->turned;
+  record.push_back(is_turned ? std::to_string(*c.tipping->turned) : "");
+  record.emplace_back(is_turned ? words(c.tipping->becomes) : std::string_view());
+}
+
 }  // namespace
 
 // What has to be known beside the numbers; empty: nothing.
@@ -103,13 +130,15 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
 void append_analysis(std::string& out, const Analysis& analysis) {
   rates(out, analysis);
   contrasts(out, analysis);
+  append_footing(out, analysis);
 }
 
 std::string render_contrasts_csv(const Analysis& analysis) {
   std::string out =
       "a,b,verdict,tasks,dropped_a,dropped_b,a_better,b_better,difference,standard_error,df,"
       "interval_low,interval_high,p_t,p_exact,p_adjusted,p_equivalent,p_not_inferior,bounds_low,"
-      "bounds_high,loss,loss_p,why\n";
+      "bounds_high,loss,loss_p,why,gap95,p_equal_methods,tie,repositories,repositories_low,"
+      "repositories_high,repositories_p,unknown,turned_by,turned_to\n";
   for (const Contrast& c : analysis.contrasts) {
     const Estimate& d = c.difference.estimate;
     const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
@@ -134,6 +163,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
           least, most, std::optional(c.loss), c.loss_p})
       record.push_back(number_or_empty(value));
     record.emplace_back(words(d.why));
+    append_footing_cells(record, c);
     csv_append_record(out, record);
   }
   return out;

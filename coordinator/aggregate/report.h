@@ -65,6 +65,7 @@ struct RunRecord {
   // What its method is known to come to where the task is sound: noop fails, reference passes.
   enum class Baseline : std::uint8_t { kNone, kNoop, kReference } baseline = Baseline::kNone;
   std::vector<std::string> strata;  // one value per key of the input
+  std::uint32_t repository = 0;     // of its task: equal numbers are one repository; 0: not known
   State state = State::kPlanned;
   RunOutcome outcome = RunOutcome::kInvalid;          // of kEnded
   Termination termination = Termination::kCompleted;  // of kEnded

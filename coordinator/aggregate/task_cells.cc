@@ -39,10 +39,13 @@ TaskCells task_cells(std::span<const RunRecord> runs) {
   const Codes tasks = codes_of(runs, &RunRecord::task, out.tasks);
   const Codes methods = codes_of(runs, &RunRecord::method, out.methods);
   out.cells.resize(out.tasks.size() * out.methods.size());
-  for (const RunRecord& run : runs)
+  out.repositories.resize(out.tasks.size());
+  for (const RunRecord& run : runs) {
+    const std::size_t task = tasks.at(run.task);
+    if (out.repositories[task] == 0) out.repositories[task] = run.repository;
     if (run.state == RunRecord::State::kEnded)
-      count(out.cells[tasks.at(run.task) * out.methods.size() + methods.at(run.method)],
-            run.outcome);
+      count(out.cells[task * out.methods.size() + methods.at(run.method)], run.outcome);
+  }
   return out;
 }
 

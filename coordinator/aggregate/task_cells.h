@@ -24,7 +24,8 @@ struct TaskCell {
 // Tasks and methods by name; every task has a cell per method, empty where nothing ended.
 struct TaskCells {
   std::vector<std::string> tasks, methods;
-  std::vector<TaskCell> cells;  // of task i and method m at [i * methods.size() + m]
+  std::vector<std::uint32_t> repositories;  // of each task (RunRecord::repository)
+  std::vector<TaskCell> cells;              // of task i and method m at [i * methods.size() + m]
   const TaskCell& at(std::size_t task, std::size_t method) const {
     return cells[task * methods.size() + method];
   }

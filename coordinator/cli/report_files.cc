@@ -55,11 +55,37 @@ class UnseenCaps {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> known_;  // by task and stage
 };
 
-RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen, RunId run) {
+// Which tasks are of one repository: numbers from 1 in the order of the contracts.
+class Repositories {
+ public:
+  explicit Repositories(const Campaign& campaign) {
+    std::map<std::string, std::uint32_t> codes;
+    for (const Contract& c : campaign.contracts) {
+      const bool is_url = c.repository.source.find("://") != std::string::npos;
+      const std::string where =
+          is_url ? c.repository.source
+                 : (c.origin.folder / c.repository.source).lexically_normal().string();
+      const auto next = static_cast<std::uint32_t>(codes.size() + 1);
+      tasks_.emplace(c.id, codes.emplace(where, next).first->second);
+    }
+  }
+  // 0: nobody knows.
+  std::uint32_t of(const std::string& task) const {
+    const auto it = tasks_.find(task);
+    return it == tasks_.end() ? 0 : it->second;
+  }
+
+ private:
+  std::map<std::string, std::uint32_t> tasks_;
+};
+
+RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
+                      const Repositories& repositories, RunId run) {
   RunRecord r;
   r.run = run;
   r.name = frozen.plan.run_name(run);
   r.task = frozen.plan.task(run).id;
+  r.repository = repositories.of(r.task);
   r.method = frozen.plan.method(run);
   r.strata = frozen.plan.task(run).strata;
   if (const Method* m = frozen.campaign.find_method(r.method)) {
@@ -221,8 +247,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
   input.unit = money_word(frozen.campaign.cost_model);
   input.strata_keys = frozen.plan.shape().strata_keys;
   UnseenCaps unseen(frozen);
+  const Repositories repositories(frozen.campaign);
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
-    input.runs.push_back(planned_run(frozen, unseen, RunId(r)));
+    input.runs.push_back(planned_run(frozen, unseen, repositories, RunId(r)));
   input.plan = frozen.registration.analysis_plan.value_or(AnalysisPlan{});
   input.plan_registered = frozen.registration.analysis_plan.has_value();
   input.contrasts =

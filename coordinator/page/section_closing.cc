@@ -86,8 +86,8 @@ Markup limits_section(Context&) {
                 "the comparisons above."),
         Literal("Runs of one task are alike: intervals over runs are too narrow, and stand in "
                 "section 5 and the appendix only."),
-        Literal("Tasks of one repository are not told apart from tasks of many: where most come "
-                "from one, intervals are too narrow."),
+        Literal("Where many tasks come from few repositories, intervals over tasks are too narrow: "
+                "section 4 has the comparisons over repositories."),
         Literal("What agents said of themselves is marked as such and was measured by nobody."),
         Literal("Public tasks age: a model may have seen them.")})
     items << element("li", note) << line_end();

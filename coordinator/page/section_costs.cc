@@ -54,11 +54,24 @@ Markup alike_table(Context& c) {
   return table.empty() ? Markup() : table.finish();
 }
 
+Markup rerun_table(Context& c) {
+  DataTable table = c.table(
+      "The floor of noise: how far a method's rate moves when all its runs are made once more on "
+      "the same tasks (points)");
+  table.words("method").numbers("standard error").numbers("two reruns differ by at most (95 %)");
+  table.numbers("tasks with two runs or more");
+  for (const MethodRate& r : c.analysis.rates)
+    table.row({text(r.method),
+               r.rerun.standard_error ? points(r.rerun.standard_error) : text(words(r.rerun.why)),
+               points(r.rerun.gap95), number(r.rerun.tasks)});
+  return table.empty() ? Markup() : table.finish();
+}
+
 }  // namespace
 
 Markup stability(Context& c) {
   if (c.report.total.scorable() == 0) return element("p", "No run is scorable.");
-  return pass_figure(c) + pass_table(c) + alike_table(c) +
+  return pass_figure(c) + pass_table(c) + alike_table(c) + rerun_table(c) +
          element("p",
                  "Checks are repeated on the untouched tasks by proctor check, before a "
                  "campaign begins; what stands here is the agents' own variation.");

@@ -43,6 +43,56 @@ Markup endpoint(Context& c) {
   return out;
 }
 
+namespace {
+
+Markup over_repositories(const ByRepository& by) {
+  if (by.mean.groups < 2) return "one repository";
+  return points_interval(by.mean.estimate.interval, by.mean.estimate.why);
+}
+
+Markup turned(const Contrast& x) {
+  if (!x.tipping || x.tipping->unknown == 0) return none();
+  const Tipping& t = *x.tipping;
+  if (!t.turned) return Markup("none of ") + number(t.unknown);
+  return number(*t.turned) + Markup(" of ") + number(t.unknown) + Markup(" for ") +
+         text(t.for_a ? x.a : x.b) + Markup(": ") + text(words(t.becomes));
+}
+
+// What the comparisons rest on.
+Markup footing(Context& c) {
+  DataTable table = c.table(
+      "What the comparisons rest on: what two equal methods would differ by (points), repositories "
+      "as units, and how many acceptance errors and invalid runs would turn the verdict");
+  table.words("comparison").numbers("difference").numbers("chance alone (95 %)");
+  table.numbers("chance p").words("tie").numbers("repositories").numbers("interval over them");
+  table.numbers("p over them").words("verdict is turned by");
+  for (const Contrast& x : c.analysis.contrasts) {
+    Markup groups = none(), interval = none(), p = none(), gap = none(), chance = none(),
+           tie = none();
+    if (x.by_repository) {
+      groups = number(x.by_repository->mean.groups);
+      interval = over_repositories(*x.by_repository);
+      p = p_value(x.by_repository->flips.p);
+    }
+    if (x.equals) {
+      gap = points(x.equals->gap95);
+      chance = p_value(x.equals->p);
+      tie = x.is_tie() ? Markup("tie") : Markup("no");
+    }
+    table.row({text(x.a) + Markup(" less ") + text(x.b), points(x.difference.estimate.value), gap,
+               chance, tie, groups, interval, p, turned(x)});
+  }
+  return table.finish() +
+         element("p",
+                 "A tie: dealing the runs of each task out anew between two equal methods gives a "
+                 "difference as large in more than 5 of 100 cases. Tasks of one repository are "
+                 "alike, so where there are several of each the interval over repositories is the "
+                 "one to read. The verdict is turned by so many unknown outcomes, those first that "
+                 "move the difference most, had each come out in favour of the method named.");
+}
+
+}  // namespace
+
 Markup comparisons(Context& c) {
   if (c.is_interim())
     return element("p", Markup("Not shown while ") + number(c.analysis.open) +
@@ -76,6 +126,7 @@ Markup comparisons(Context& c) {
                  "\"No difference shown\" is not \"no difference\": the data leave it open. "
                  "Bounds say where the difference lies whatever acceptance errors and "
                  "invalid runs would have been.");
+  out << footing(c);
   for (const Contrast& x : c.analysis.contrasts) out << differences_figure(c, x);
   return out;
 }

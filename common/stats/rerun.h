@@ -1,0 +1,40 @@
+#pragma once
+// What chance alone does where nothing changes: a method that runs again on the same tasks, and two
+// methods that are equal at each task.  What is below that is no finding.  Pure; thread-safe.
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "common/stats/clustered.h"
+#include "common/stats/interval.h"
+#include "common/stats/paired.h"
+
+namespace proctor {
+
+// Every task counts equally, or every run.
+enum class Weighing : std::uint8_t { kTasks, kRuns };
+
+// The floor of noise: how far a method's own rate moves when all its runs are made once more.
+struct RerunNoise {
+  std::uint64_t tasks = 0;  // with two runs or more; the others count as these do on average
+  std::optional<double> standard_error;  // of the rate, the tasks being the same
+  std::optional<double> gap95;           // two such rates differ by at most this in 95 of 100 cases
+  Why why = Why::kOk;  // kNothing; kTooFew: no task has two runs; kNoVariance: all runs are alike
+};
+RerunNoise rerun_noise(std::span<const Cluster> tasks, Weighing weighing = Weighing::kTasks);
+
+// Lattice points times runs: beyond it the normal approximation answers, labelled so.
+inline constexpr std::uint64_t kEqualGapSteps = std::uint64_t{1} << 27;
+
+// Were the two methods of each pair equal, it would be chance which runs of a task are whose: the
+// successes of the first are hypergeometric, and the difference of the rates is their convolution.
+struct EqualGap {
+  double gap95 = 0;    // the least that chance exceeds in at most 5 of 100 cases
+  double p = 1;        // that chance alone differs at least as much as was seen
+  bool exact = false;  // by convolution
+};
+// Nothing without a task.  Requires: runs > 0 on both sides.
+std::optional<EqualGap> gap_of_equals(std::span<const PairedTask> tasks,
+                                      Weighing weighing = Weighing::kTasks);
+
+}  // namespace proctor

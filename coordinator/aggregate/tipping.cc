@@ -1,0 +1,182 @@
+// Unknown outcomes one after the other in favour of one method, those first that move the
+// difference most, until the verdict is another.  What is said is what was tried: so many suffice.
+#include "coordinator/aggregate/tipping.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "common/stats/multiplicity.h"
+
+namespace proctor::aggregate {
+namespace {
+
+// Verdicts that may be tried for one direction: the more tasks, the dearer is each.
+std::size_t verdicts_to_try(std::size_t tasks) {
+  constexpr std::size_t kWork = std::size_t{1} << 22U, kLeast = 8, kMost = 256;
+  const std::size_t squared = std::max<std::size_t>(1, tasks * tasks);
+  return std::clamp(kWork / squared, kLeast, kMost);
+}
+
+struct Cells {
+  std::vector<TaskCell> favoured, other;
+};
+
+// What became of one unknown outcome.
+enum class Turn : std::uint8_t { kErrorSucceeds, kInvalidSucceeds, kInvalidFails };
+
+void apply(Cells& cells, std::size_t task, Turn turn) {
+  TaskCell& cell = turn == Turn::kInvalidFails ? cells.other[task] : cells.favoured[task];
+  if (turn == Turn::kErrorSucceeds) {
+    --cell.error;
+  } else {
+    --cell.invalid;
+    ++cell.scorable;
+  }
+  cell.success += turn == Turn::kInvalidFails ? 0 : 1;
+}
+
+double rate_of(const TaskCell& c) {
+  return static_cast<double>(c.success) / static_cast<double>(c.scorable);
+}
+
+// By how much a turn moves the sum of differences towards the favoured method; 0: it does not.
+double gain(const Cells& cells, std::size_t task, Turn turn, double mean) {
+  const TaskCell &f = cells.favoured[task], &o = cells.other[task];
+  if (turn == Turn::kErrorSucceeds && f.error == 0) return 0;
+  if (turn == Turn::kInvalidSucceeds && f.invalid == 0) return 0;
+  if (turn == Turn::kInvalidFails && o.invalid == 0) return 0;
+  Cells after{{f}, {o}};
+  apply(after, 0, turn);
+  const TaskCell &f1 = after.favoured[0], &o1 = after.other[0];
+  // A task that both have runs of now: it comes in with its own difference.
+  if (f.scorable == 0 || o.scorable == 0) {
+    if (0 < f1.scorable && 0 < o1.scorable) return rate_of(f1) - rate_of(o1) - mean;
+    return f1.scorable + f1.invalid == 0 || o1.scorable + o1.invalid == 0 ? 0 : (1 - mean) / 2;
+  }
+  return (rate_of(f1) - rate_of(o1)) - (rate_of(f) - rate_of(o));
+}
+
+struct Step {
+  double gain = 0;
+  std::size_t task = 0;
+  Turn turn = Turn::kErrorSucceeds;
+  double lead = 0;  // what the other method is ahead by at this task
+  // The largest gain first; of equal ones the task that is next to being even, because a test of
+  // signs loses that one; then the first task.
+  friend bool operator<(const Step& x, const Step& y) {
+    return std::tuple(x.gain, y.lead, y.task) < std::tuple(y.gain, x.lead, x.task);
+  }
+};
+
+double lead_of(const Cells& cells, std::size_t task) {
+  constexpr double kNoLead = 2;  // after all that have one
+  const TaskCell &f = cells.favoured[task], &o = cells.other[task];
+  if (f.scorable == 0 || o.scorable == 0) return kNoLead;
+  const double lead = rate_of(o) - rate_of(f);
+  return 0 < lead ? lead : kNoLead;
+}
+
+Step best_of(const Cells& cells, std::size_t task, double mean) {
+  const double lead = lead_of(cells, task);
+  Step best{0, task, Turn::kErrorSucceeds, lead};
+  for (const Turn turn : {Turn::kErrorSucceeds, Turn::kInvalidSucceeds, Turn::kInvalidFails})
+    if (const double g = gain(cells, task, turn, mean); best.gain < g) best = {g, task, turn, lead};
+  return best;
+}
+
+std::vector<Step> path_of(Cells cells, double mean) {
+  std::priority_queue<Step> open;
+  const auto offer = [&](std::size_t task) {
+    if (const Step step = best_of(cells, task, mean); 0 < step.gain) open.push(step);
+  };
+  for (std::size_t i = 0; i < cells.favoured.size(); ++i) offer(i);
+  std::vector<Step> path;
+  while (!open.empty()) {
+    const Step step = open.top();
+    open.pop();
+    path.push_back(step);
+    apply(cells, step.task, step.turn);
+    offer(step.task);
+  }
+  return path;
+}
+
+class Direction {
+ public:
+  Direction(std::span<const TaskCell> a, std::span<const TaskCell> b, bool for_a,
+            const AnalysisPlan& plan, const Family& family)
+      : cells_{for_a ? Column(a.begin(), a.end()) : Column(b.begin(), b.end()),
+               for_a ? Column(b.begin(), b.end()) : Column(a.begin(), a.end())},
+        for_a_(for_a),
+        plan_(plan),
+        family_(family) {
+    const auto now = judged_contrast(a, b, plan).difference.estimate.value;
+    path_ = path_of(cells_, now ? (for_a ? *now : -*now) : 0);
+  }
+
+  // After the first `n` steps.
+  ContrastVerdict verdict_after(std::size_t n) const {
+    Cells cells = cells_;
+    for (std::size_t i = 0; i < n; ++i) apply(cells, path_[i].task, path_[i].turn);
+    Contrast c = for_a_ ? judged_contrast(cells.favoured, cells.other, plan_)
+                        : judged_contrast(cells.other, cells.favoured, plan_);
+    if (!c.flips) return ContrastVerdict::kNone;
+    std::vector<double> p(family_.p.begin(), family_.p.end());
+    p[family_.at] = c.flips->p;
+    c.adjusted = adjust_holm(p)[family_.at];
+    return verdict_of(c, plan_);
+  }
+
+  // The fewest steps of those tried after which it is another: all of them where they are few, else
+  // at even distances, and then within the first distance in which it turned.
+  std::optional<std::size_t> turned(ContrastVerdict verdict) const {
+    std::size_t low = 0, high = path_.size();
+    std::optional<std::size_t> found;
+    const std::size_t tries = verdicts_to_try(cells_.favoured.size());
+    while (low < high) {
+      const std::size_t stride = std::max<std::size_t>(1, (high - low + tries - 1) / tries);
+      const std::size_t end = high;
+      std::optional<std::size_t> here;
+      for (std::size_t n = low; !here && n < end;) {
+        n = std::min(n + stride, end);
+        if ((found && n == *found) || verdict_after(n) != verdict) here = n;
+        if (!here) low = n;
+      }
+      if (!here) return found;
+      found = here;
+      if (stride == 1) return found;
+      high = *here;
+    }
+    return found;
+  }
+
+ private:
+  using Column = std::vector<TaskCell>;
+  Cells cells_;
+  bool for_a_;
+  const AnalysisPlan& plan_;
+  const Family& family_;
+  std::vector<Step> path_;
+};
+
+}  // namespace
+
+Tipping tipping_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
+                   const AnalysisPlan& plan, const Family& family, ContrastVerdict verdict) {
+  Tipping out;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    out.unknown += a[i].error + a[i].invalid + b[i].error + b[i].invalid;
+  if (out.unknown == 0) return out;
+  for (const bool for_a : {true, false}) {
+    const Direction direction(a, b, for_a, plan, family);
+    const std::optional<std::size_t> n = direction.turned(verdict);
+    if (!n || (out.turned && *out.turned <= *n)) continue;
+    out.turned = *n;
+    out.for_a = for_a;
+    out.becomes = direction.verdict_after(*n);
+  }
+  return out;
+}
+
+}  // namespace proctor::aggregate

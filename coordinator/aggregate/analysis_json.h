@@ -6,6 +6,7 @@
 namespace proctor {
 struct Analysis;
 struct Contrast;
+struct Drift;
 struct ReportDetails;
 }  // namespace proctor
 
@@ -15,5 +16,6 @@ Ordered analysis_json(const Analysis& analysis);
 Ordered contrast_json(const Contrast& contrast);
 Ordered estimate_json(const Estimate& estimate);
 Ordered details_json(const ReportDetails& details);
+Ordered drift_json(const Drift& drift);
 
 }  // namespace proctor::aggregate

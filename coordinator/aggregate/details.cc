@@ -136,6 +136,7 @@ ReportDetails report_details(const CampaignReport& report) {
     out.prices.push_back(price_of(row.method, cells.back(), report.alpha));
   }
   add_frontier(out, cells);
+  out.drift = drift_of(report);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/stats/quantile.h"
 #include "common/stats/ratio.h"
+#include "coordinator/aggregate/drift.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/run_sets.h"
 
@@ -32,6 +33,7 @@ struct ReportDetails {
   RunSets sets;
   std::vector<MethodPrice> prices;  // by method, as the rows of all tasks
   std::uint32_t draws = 0;          // resampled campaigns behind the shares
+  Drift drift;
 };
 ReportDetails report_details(const CampaignReport& report);
 

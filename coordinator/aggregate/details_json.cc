@@ -19,7 +19,10 @@ Ordered details_json(const ReportDetails& details) {
     price["undominated_share"] = or_null(p.undominated_share);
     prices.push_back(std::move(price));
   }
-  return {{"sets", std::move(sets)}, {"prices", std::move(prices)}, {"draws", details.draws}};
+  return {{"sets", std::move(sets)},
+          {"prices", std::move(prices)},
+          {"draws", details.draws},
+          {"drift", drift_json(details.drift)}};
 }
 
 }  // namespace proctor::aggregate

@@ -3,6 +3,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
@@ -268,6 +269,7 @@ std::string render_tables(const CampaignReport& report) {
   outcomes(out, report);
   rates(out, report);
   costs(out, report);
+  if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
   append_cost_tables(out, report);
   append_model_table(out, report);

@@ -67,11 +67,42 @@ Markup rerun_table(Context& c) {
   return table.empty() ? Markup() : table.finish();
 }
 
+// Is it the same early and late, and whoever had the run?
+Markup drift_tables(Context& c) {
+  const Drift& drift = c.report.details->drift;
+  if (drift.runs == 0) return {};
+  DataTable trends = c.table(
+      "Drift over time, within each task and method (exploratory): what success changed by from "
+      "the first start to the last");
+  trends.words("method").numbers("points").numbers("p").numbers("groups of runs that tell");
+  for (const MethodTrend& t : drift.trends)
+    trends.row({t.method.empty() ? Markup("all") : text(t.method), points(t.trend.slope),
+                t.trend.test ? p_value(t.trend.test->p) : text(words(t.trend.why)),
+                number(t.trend.strata)});
+  Markup out = trends.finish() +
+               element("p", Markup("By worker: ") + text(worker_sentence(drift)) + Markup("."));
+  constexpr std::size_t kWorkers = 50;
+  DataTable workers = c.table(
+      "Success by worker: expected is what it would have had at the rates of its runs' tasks and "
+      "methods");
+  workers.words("worker").numbers("runs").numbers("success").numbers("expected");
+  const auto& groups = drift.by_worker.groups;
+  if (groups.size() < 2) return out;
+  for (std::size_t i = 0; i < std::min(groups.size(), kWorkers); ++i)
+    workers.row({text(drift.workers[i]), number(groups[i].runs), number(groups[i].successes),
+                 data(groups[i].expected, fmt::format("{:.1f}", groups[i].expected))});
+  out << workers.finish();
+  if (kWorkers < groups.size())
+    out << element(
+        "p", Markup("and ") + number(groups.size() - kWorkers) + Markup(" more in report.json"));
+  return out;
+}
+
 }  // namespace
 
 Markup stability(Context& c) {
   if (c.report.total.scorable() == 0) return element("p", "No run is scorable.");
-  return pass_figure(c) + pass_table(c) + alike_table(c) + rerun_table(c) +
+  return pass_figure(c) + pass_table(c) + alike_table(c) + rerun_table(c) + drift_tables(c) +
          element("p",
                  "Checks are repeated on the untouched tasks by proctor check, before a "
                  "campaign begins; what stands here is the agents' own variation.");

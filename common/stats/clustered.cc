@@ -11,15 +11,21 @@ std::optional<ClusteredRate> mean_of_task_means(std::span<const Cluster> tasks, 
   PROCTOR_ASSERT(0 < alpha && alpha < 1);
   ClusteredRate out;
   double sum = 0;
+  std::optional<double> first;
+  bool alike = true;
   for (const Cluster& c : tasks) {
     const std::optional<double> r = rate(c.successes, c.runs);
     if (!r) continue;
+    if (!first) first = r;
+    alike = alike && *r == *first;
     sum += *r;
     ++out.tasks;
   }
-  if (out.tasks == 0) return std::nullopt;
+  if (!first) return std::nullopt;
   const double n = static_cast<double>(out.tasks);
-  out.mean = sum / n;
+  // Twelve times 3/5 does not sum to 36/5: what rounding leaves would pass for a spread, and the
+  // interval would have no width.
+  out.mean = alike ? *first : sum / n;
   if (out.tasks < 2) return out;
   double squares = 0;
   for (const Cluster& c : tasks)
@@ -50,7 +56,9 @@ std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha
   // Of residuals e and leverages w = runs of the task / all runs; q = w^2 / (1 - w).
   double squares = 0, squares2 = 0, squares3 = 0, w2 = 0, q1 = 0, q2 = 0;
   for (const Cluster& c : tasks) {
-    const double e = static_cast<double>(c.successes) - static_cast<double>(c.runs) * out.ratio;
+    // Whole numbers first, so that tasks that are all alike have residuals of exactly 0.
+    const double e =
+        (static_cast<double>(c.successes) * runs - static_cast<double>(c.runs) * successes) / runs;
     const double w = static_cast<double>(c.runs) / runs, rest = 1 - w;
     squares += e * e;
     if (!(0 < rest)) continue;

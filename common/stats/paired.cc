@@ -105,10 +105,12 @@ Difference paired_ratio_difference(std::span<const PairedTask> tasks, double alp
   }
   double squares = 0;
   for (const PairedTask& t : tasks) {
-    const auto residual = [](const Cluster& c, double p, double runs) {
-      return (static_cast<double>(c.successes) - static_cast<double>(c.runs) * p) / runs;
+    // Whole numbers first, so that tasks that are all alike have residuals of exactly 0.
+    const auto residual = [](const Cluster& c, double won, double runs) {
+      return (static_cast<double>(c.successes) * runs - static_cast<double>(c.runs) * won) /
+             (runs * runs);
     };
-    squares += square(residual(t.a, pa, runs_a) - residual(t.b, pb, runs_b));
+    squares += square(residual(t.a, won_a, runs_a) - residual(t.b, won_b, runs_b));
   }
   return with_t(pa - pb, std::sqrt(n / (n - 1) * squares), n - 1, alpha);
 }

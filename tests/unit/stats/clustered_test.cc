@@ -63,4 +63,18 @@ TEST_SUITE("stats") {
     CHECK(r->interval->low == near(wilson(4, 4)->low));
     CHECK(r->interval->high == near(1));
   }
+
+  TEST_CASE("tasks that are alike in rates that no binary fraction has show no spread") {
+    // SciPy's Wilson interval of 3/5 over 12 tasks; what rounding left gave [0.6, 0.6].
+    const std::vector<Cluster> alike(12, Cluster{5, 3});
+    const auto rate = mean_of_task_means(alike);
+    CHECK(rate->mean == 0.6);
+    CHECK(*rate->standard_error == 0);
+    CHECK(rate->interval->low == near(0.333291128432853));
+    CHECK(rate->interval->high == near(0.8182100702360988));
+    CHECK_FALSE(near_ends(alike)->effective_n.has_value());
+    CHECK(near_ends(alike)->korn_graubard.low == near(0.333291128432853));
+    CHECK(*ratio_rate(alike)->cr2 == 0);
+    CHECK_FALSE(ratio_rate(alike)->interval.has_value());
+  }
 }

@@ -32,6 +32,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
   attempts_made_.assign(plan_.runs.size(), 0);
   owners_.assign(plan_.runs.size(), 0);
   failures_.assign(plan_.runs.size(), 0);
+  parked_rows_.assign(plan_.runs.size(), false);
 }
 
 std::vector<Command> Scheduler::start(Time now) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "common/base/limits.h"
@@ -81,8 +82,8 @@ class Scheduler {
   void restore_dominant(const RunDominates& fact);
   // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
   void restore_removed(RunId run);
-  // It was parked: it is asked for once more.
-  void restore_parked(RunId run) { parked_rows_.insert(run); }
+  // Its parking stands in the journal: it is asked for once more.
+  void restore_parked(const RunParked& fact);
   // What the scheduler itself noted (kSchedulerNotes), in order: after what has ended, before the
   // attempts.  kCorrupt: it is none of its notes.
   Status restore_note(const Note& note);
@@ -244,6 +245,8 @@ class Scheduler {
   void unpark_reviewed(const std::vector<ScopeId>& path);
   void raise_one(ScopeId scope, const OperatorAct& act, const std::string& reason);
   void unpark(const std::vector<ScopeId>& raised);
+  void park(RunId run, ScopeId scope, MicroUsd short_by);
+  void unpark(RunId run);
   void obey(std::uint32_t raise);
   wire::SyncReply desired(WorkerIndex w) const;
   std::uint32_t demand_of(WorkerIndex w) const;
@@ -252,10 +255,17 @@ class Scheduler {
   void apply(const LossJudged& fact);
   void apply(const FaultFact& fact);
   void apply(const WorkerJudged& fact);
+  void apply(const RunParked& fact);
+  void apply(const RunUnparked& fact);
+  // Applied and written: as a row where the journal has one for it, else as a note.
   template <class Fact>
   void record(const Fact& fact) {
     apply(fact);
-    write(note_of(fact));
+    if constexpr (std::is_constructible_v<JournalWrite, const Fact&>) {
+      write(fact);
+    } else {
+      write(note_of(fact));
+    }
   }
   void leave_line(RunId run);
   void cancel_run(RunId run);
@@ -390,7 +400,10 @@ class Scheduler {
   std::vector<std::uint16_t> owners_;
   std::map<RunId, Invalid> invalid_;
   std::set<AttemptId> set_aside_;  // decided once, and put aside by an operator
-  std::set<RunId> parked_rows_;    // of an earlier life, in the journal still
+  // By run: it was parked for want of money, and nothing has ended that yet.  One that an earlier
+  // life parked is in line all the same: it is asked for once more.
+  std::vector<bool> parked_rows_;
+  std::size_t rows_parked_ = 0;  // of them
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, AttemptNo> forgiven_;  // failures up to this attempt do not count
   std::set<AttemptId> excused_;          // their loss was an operator's doing, and is no failure

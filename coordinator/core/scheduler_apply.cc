@@ -47,6 +47,18 @@ void Scheduler::apply(const FaultFact& fact) {
   faults_.take(fact);
 }
 
+void Scheduler::apply(const RunParked& fact) {
+  if (parked_rows_[fact.run.raw()]) return;
+  parked_rows_[fact.run.raw()] = true;
+  ++rows_parked_;
+}
+
+void Scheduler::apply(const RunUnparked& fact) {
+  if (!parked_rows_[fact.run.raw()]) return;
+  parked_rows_[fact.run.raw()] = false;
+  --rows_parked_;
+}
+
 void Scheduler::apply(const OperatorFact& fact) {
   const OperatorAct& act = fact.act;
   const auto worker = [&](const std::function<void(WorkerState&)>& edit) {

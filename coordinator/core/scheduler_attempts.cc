@@ -30,7 +30,7 @@ void Scheduler::begin_attempt(RunId run) {
   for (const ScopeId s : plan_.path(run))
     balances_[s.raw()].reserved = balances_[s.raw()].reserved + a.ask;
   phases_[run.raw()] = RunPhase::kActive;
-  if (parked_rows_.erase(run) == 1) write(RunUnparked{run});
+  if (parked_rows_[run.raw()]) record(RunUnparked{run});
   write(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
   PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
 }
@@ -88,9 +88,7 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
     queue_or_shut(run);  // an answer from before the last raise, or money is not what it waits for
   } else if (b.reserved == MicroUsd::zero() && !b.elsewhere.may_return) {
     known_short_[answer.short_scope] = {b.spent, a.ask};
-    phases_[run.raw()] = RunPhase::kParked;
-    ++parked_;
-    write(RunParked{run, answer.short_scope, answer.short_by, now_.wall});
+    park(run, answer.short_scope, answer.short_by);
   } else {
     // The ledger holds more than these books say.  It is right: nobody asks for as much again
     // before some money came back, or question and refusal would follow each other for ever.

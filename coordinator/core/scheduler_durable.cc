@@ -43,6 +43,7 @@ std::string Scheduler::durable_run(RunId run) const {
     text += fmt::format(", invalid {}", static_cast<int>(how->second));
   if (const auto asked = denied_.find(run); asked != denied_.end())
     text += fmt::format(", denied {}/{}", to_string(asked->second.attempt), asked->second.seq);
+  if (parked_rows_[run.raw()]) text += ", parked for money";
   for (const PoisonBook::Blame& b : poison_.blames(run))
     text += fmt::format(", blamed {} at {} {}", b.attempt.raw(), b.worker.raw(), b.boot.raw());
   if (!out) return text;

@@ -118,7 +118,7 @@ void Scheduler::shut(RunId run) {
   } else if (!for_money) {
     return;
   }
-  if (parked_rows_.erase(run) == 1 || for_money) write(RunUnparked{run});
+  if (parked_rows_[run.raw()]) record(RunUnparked{run});
   if (!for_money) ++parked_;
   phase = RunPhase::kParked;
   shut_.insert(run);

@@ -50,13 +50,25 @@ bool Scheduler::park_if_known_short(RunId run) {
     const ScopeBalance& b = balances_[scope.raw()];
     if (b.spent != known->second.first || ask < known->second.second) continue;
     if (b.reserved != MicroUsd::zero() || b.elsewhere.may_return) continue;
-    phases_[run.raw()] = RunPhase::kParked;
-    ++parked_;
-    parked_rows_.erase(run);  // it is of this life now
-    write(RunParked{run, scope, ask - b.free(), now_.wall});
+    park(run, scope, ask - b.free());
     return true;
   }
   return false;
+}
+
+// It waits for money, and is asked for no more before there is some.
+void Scheduler::park(RunId run, ScopeId scope, MicroUsd short_by) {
+  record(RunParked{run, scope, short_by, now_.wall});
+  phases_[run.raw()] = RunPhase::kParked;
+  ++parked_;
+}
+
+// It waits for money no longer.  One that this life has not asked for yet is in line already.
+void Scheduler::unpark(RunId run) {
+  record(RunUnparked{run});
+  if (phases_[run.raw()] != RunPhase::kParked) return;
+  --parked_;
+  in_line(run);
 }
 
 void Scheduler::money_back(ScopeId scope) {

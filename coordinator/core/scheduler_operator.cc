@@ -121,8 +121,7 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
     const RunPhase phase = phases_[run.raw()];
     if (phase == RunPhase::kEnded || phase == RunPhase::kRemoved || phase == RunPhase::kCancelled)
       continue;
-    const bool for_money = phase == RunPhase::kParked && !shut_.contains(run);
-    if (parked_rows_.erase(run) == 1 || for_money) write(RunUnparked{run});
+    if (parked_rows_[run.raw()]) record(RunUnparked{run});
     if (phase == RunPhase::kActive) ++stopped;
     changed.push_back(run);
   }
@@ -145,11 +144,11 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   for (const RunId run : fact.act.runs) {
     const RunPhase phase = phases_[run.raw()];
     invalid += invalid_.contains(run) ? 1 : 0;
-    for_money += phase == RunPhase::kQueued && parked_rows_.contains(run) ? 1 : 0;
+    for_money += phase == RunPhase::kQueued && parked_rows_[run.raw()] ? 1 : 0;
     if (phase != RunPhase::kCancelled && phase != RunPhase::kParked && phase != RunPhase::kBackoff)
       continue;
     // One that is parked because its task or method is has no row; with it go all the others there.
-    if (phase == RunPhase::kParked && !was_shut.contains(run)) write(RunUnparked{run});
+    if (parked_rows_[run.raw()]) record(RunUnparked{run});
     if (phase == RunPhase::kCancelled && has_failed(run))
       fact.forgiven.push_back({run, last_judged(run)});
     changed.push_back(run);
@@ -393,15 +392,12 @@ OperatorAnswer Scheduler::review(const OperatorAct& act) {
 
 // Whoever is parked at one of them is short by that much more: asked again, the ledger says it.
 void Scheduler::unpark_reviewed(const std::vector<ScopeId>& path) {
-  for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
-    if (phases_[r] != RunPhase::kParked || shut_.contains(RunId(r))) continue;
+  for (std::uint32_t r = 0; 0 < rows_parked_ && r < phases_.size(); ++r) {
+    if (phases_[r] != RunPhase::kParked || !parked_rows_[r]) continue;
     const std::vector<ScopeId> own = plan_.path(RunId(r));
-    if (std::ranges::none_of(own,
-                             [&](ScopeId s) { return std::ranges::find(path, s) != path.end(); }))
-      continue;
-    --parked_;
-    write(RunUnparked{RunId(r)});
-    in_line(RunId(r));
+    if (std::ranges::any_of(own,
+                            [&](ScopeId s) { return std::ranges::find(path, s) != path.end(); }))
+      unpark(RunId(r));
   }
 }
 
@@ -417,18 +413,8 @@ void Scheduler::unpark(const std::vector<ScopeId>& raised) {
              return ask <= balances_[s.raw()].cap - balances_[s.raw()].spent;
            });
   };
-  std::erase_if(parked_rows_, [&](RunId run) {
-    const bool fits = fits_now(run);
-    if (fits) write(RunUnparked{run});
-    return fits;
-  });
-  for (std::uint32_t r = 0; 0 < parked_ && r < phases_.size(); ++r) {
-    if (phases_[r] != RunPhase::kParked || shut_.contains(RunId(r))) continue;
-    if (!fits_now(RunId(r))) continue;
-    --parked_;
-    write(RunUnparked{RunId(r)});
-    in_line(RunId(r));
-  }
+  for (std::uint32_t r = 0; 0 < rows_parked_ && r < phases_.size(); ++r)
+    if (parked_rows_[r] && fits_now(RunId(r))) unpark(RunId(r));
 }
 
 }  // namespace proctor

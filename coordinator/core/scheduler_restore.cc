@@ -25,7 +25,7 @@ Status Scheduler::restore(const RestoredState& state) {
   }
   for (const ParkedRun& p : state.parked) {
     if (not_of_this_plan(p.run)) return foreign;
-    restore_parked(p.run);
+    restore_parked({p.run, p.scope, p.short_by, WallTime(0)});
   }
   restore_reviews(static_cast<std::uint32_t>(state.reviews.size()));
   for (const Note& n : state.standing) PROCTOR_CHECK_OK(restore_note(n));
@@ -50,6 +50,11 @@ void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
   ++ended_[static_cast<std::size_t>(outcome)];
   if (outcome == RunOutcome::kInvalid) invalid_[ended.run] = Invalid::kUncounted;
   queue_.skip(ended.run);
+}
+
+void Scheduler::restore_parked(const RunParked& fact) {
+  PROCTOR_ASSERT(!started_);
+  apply(fact);
 }
 
 void Scheduler::restore_removed(RunId run) {

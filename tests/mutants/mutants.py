@@ -137,6 +137,8 @@ MUTANTS = [
     ("parked although money is out", A,
      "else if (b.reserved == MicroUsd::zero() && !b.elsewhere.may_return) {",
      "else if (b.reserved <= b.cap) {"),
+    ("a parking stands nowhere", H, "  parked_rows_[fact.run.raw()] = true;\n", ""),
+    ("a parking stands for ever", H, "  parked_rows_[fact.run.raw()] = false;\n", ""),
     ("a smaller ask is parked too", M, " || ask < known->second.second", ""),
     ("the task's envelope is not judged", M,
      "    // Short, but some of it may come back: wait.",

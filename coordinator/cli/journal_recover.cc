@@ -95,7 +95,7 @@ Status tell_reached(JournalStore& store, const FrozenCampaign& frozen, const Pla
     if (a.settled) spend(a.attempt.run, a.charged);
   for (const RunReviewed& r : state.reviews) spend(r.run, r.charged);
   BudgetAlerts alerts(frozen.campaign.watch.alerts);
-  for (const BudgetAlert& told : state.alerts) alerts.restore(told);
+  for (const BudgetAlert& told : state.alerts) alerts.take(told);
   const WallTime now = wall_now();
   for (std::uint32_t i = 0; i < balances.size(); ++i) {
     const ScopeId scope(i);

@@ -92,7 +92,7 @@ struct Booking {
 std::vector<BudgetAlert> reached_by(const FrozenCampaign& frozen, const RestoredState& state,
                                     const MoneyInput& money, const RunReviewed& review) {
   BudgetAlerts alerts(frozen.campaign.watch.alerts);
-  for (const BudgetAlert& told : state.alerts) alerts.restore(told);
+  for (const BudgetAlert& told : state.alerts) alerts.take(told);
   const MoneyView view = build_money(money);
   std::vector<BudgetAlert> out;
   for (const std::uint32_t s : money.runs[review.run.raw()].path) {

@@ -20,7 +20,7 @@ bool has_reached(MicroUsd spent, MicroUsd cap, std::uint32_t percent) {
          static_cast<std::int64_t>(percent) * cap.micros() <= kWhole * spent.micros();
 }
 
-void BudgetAlerts::restore(BudgetAlert alert) {
+void BudgetAlerts::take(BudgetAlert alert) {
   is_told_[{alert.scope, alert.percent}] = true;
   told_.push_back(std::move(alert));
 }
@@ -31,14 +31,13 @@ void BudgetAlerts::rearm(ScopeId scope, const ScopeBalance& balance) {
 }
 
 std::vector<BudgetAlert> BudgetAlerts::reached(ScopeId scope, const std::string& name,
-                                               const ScopeBalance& balance, WallTime now) {
+                                               const ScopeBalance& balance, WallTime now) const {
   std::vector<BudgetAlert> out;
   for (const std::uint32_t percent : levels_) {
     if (!has_reached(balance.spent, balance.cap, percent)) break;  // ascending
-    if (!is_told_.emplace(std::pair(scope, percent), true).second) continue;
+    if (is_told_.contains({scope, percent})) continue;
     out.push_back({scope, name, percent, balance.spent, balance.cap, now});
   }
-  told_.insert(told_.end(), out.begin(), out.end());
   return out;
 }
 

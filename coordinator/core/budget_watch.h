@@ -28,14 +28,14 @@ class BudgetAlerts {
   // `levels` in percent, ascending.
   explicit BudgetAlerts(std::vector<std::uint32_t> levels) : levels_(std::move(levels)) {}
 
-  // Told by an earlier life, in the order in which that was.
-  void restore(BudgetAlert alert);
-  // After the last restore(): a level that a raise of the cap put out of reach is told again when
-  // it is reached.
+  // It was told, in the order in which that was: by an earlier life, or by whom reached() answered.
+  void take(BudgetAlert alert);
+  // Whenever the cap was raised: a level that this put out of reach is told again when it is
+  // reached.
   void rearm(ScopeId scope, const ScopeBalance& balance);
-  // The levels that are reached and were not told yet; from now on they were.
+  // The levels that are reached and were not told yet.
   std::vector<BudgetAlert> reached(ScopeId scope, const std::string& name,
-                                   const ScopeBalance& balance, WallTime now);
+                                   const ScopeBalance& balance, WallTime now) const;
   const std::vector<BudgetAlert>& told() const { return told_; }
   // Which levels are not told again as things stand, ascending.
   std::vector<std::pair<ScopeId, std::uint32_t>> standing() const;

@@ -42,4 +42,16 @@ Result<BudgetRaised> raise_of(std::string_view detail, WallTime at) {
   return out;
 }
 
+Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& r) {
+  const std::string what = "journal: the raise of " + r.name + " to " + format_usd_exact(r.to);
+  if (scopes.size() <= r.scope.raw() || scopes[r.scope.raw()].name != r.name)
+    return Error{Errc::kCorrupt, what + " is of an envelope that is not there"};
+  ScopeSpec& scope = scopes[r.scope.raw()];
+  if (scope.cap != r.from || r.to <= r.from)
+    return Error{Errc::kCorrupt, what + " begins at " + format_usd_exact(r.from) +
+                                     ", but the cap was " + format_usd_exact(scope.cap)};
+  scope.cap = r.to;
+  return ok_status();
+}
+
 }  // namespace proctor

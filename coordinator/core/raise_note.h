@@ -1,6 +1,7 @@
 #pragma once
 // How a raised envelope stands in the notes: JSON with sorted keys.  Pure.
 #include <string_view>
+#include <vector>
 
 #include "common/base/result.h"
 #include "coordinator/core/records.h"
@@ -11,5 +12,7 @@ namespace proctor {
 Note note_of(const BudgetRaised& raise);
 // kCorrupt names the field.
 Result<BudgetRaised> raise_of(std::string_view detail, WallTime at);
+// What it changes.  kCorrupt: it does not follow from the cap before it; nothing has changed then.
+Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& raise);
 
 }  // namespace proctor

@@ -93,9 +93,9 @@ inline constexpr const char* kNotePoison = "poison";  // a run was convicted
 // Of a task or method whose attempts fail before any work begins (fault_book.h).
 inline constexpr const char* kNoteFault = "fault";
 // What the scheduler reads again in its next life, in order.
-inline constexpr std::array<const char*, 6> kSchedulerNotes{
-    kNoteOperator,        kNoteLoss, kNoteWorkerQuarantined, kNoteWorkerReleased,
-    kNoteWorkerRecovered, kNoteFault};
+inline constexpr std::array<const char*, 7> kSchedulerNotes{
+    kNoteOperator,        kNoteLoss,  kNoteWorkerQuarantined, kNoteWorkerReleased,
+    kNoteWorkerRecovered, kNoteFault, kNoteEscalated};
 // Of an envelope shared with other campaigns: what this journal knows of its members
 // (shared_note.h).
 inline constexpr const char* kNoteShared = "shared_envelope";

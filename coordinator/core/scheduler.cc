@@ -8,9 +8,6 @@
 namespace proctor {
 namespace {
 constexpr std::size_t kScanPerStep = 20'000;  // candidates looked at in one step: keeps it short
-std::size_t index_of(RunOutcome o) {
-  return static_cast<std::size_t>(o);
-}
 std::vector<std::uint64_t> limits_of(const Rates& rates) {
   std::vector<std::uint64_t> out;
   for (const RateBucket& b : rates.buckets()) out.push_back(b.limit);
@@ -268,14 +265,6 @@ Scheduler::Invalid Scheduler::invalid_by(Termination termination, bool infrastru
   if (overload) return Invalid::kOverloaded;
   if (infrastructure) return Invalid::kCounted;
   return termination == Termination::kInfrastructure ? Invalid::kUncounted : Invalid::kOfTheAgent;
-}
-
-void Scheduler::end_run(RunId run, RunOutcome outcome, Invalid invalid) {
-  PROCTOR_ASSERT(phases_[run.raw()] == RunPhase::kActive);
-  phases_[run.raw()] = RunPhase::kEnded;
-  ++ended_[index_of(outcome)];
-  if (outcome == RunOutcome::kInvalid) invalid_[run] = invalid;
-  poison_.rest(run);
 }
 
 void Scheduler::check() const {

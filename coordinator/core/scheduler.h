@@ -17,9 +17,10 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
@@ -71,19 +72,16 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // What an earlier life left in the journal, before the first event.  Attempts in ascending order.
-  // `ended` names the attempt whose result set the outcome.
-  void restore_ended(AttemptId ended, RunOutcome outcome);
   void restore_attempt(const RestoredAttempt& attempt);
-  void restore_spent(ScopeId scope, MicroUsd spent);
-  // How many reviews are booked; what they cost is in restore_spent().
-  void restore_reviews(std::uint32_t n) { reviews_ = n; }
-  // What was told about money; attempts that dominated before restore_attempt().
-  void restore_alert(BudgetAlert alert);
-  void restore_dominant(const RunDominates& fact);
+  // A fact that this life would apply likewise: an outcome, a settlement, a review, what was told
+  // about money, or a parking, which stands: its run is asked for once more.
+  template <class Fact>
+  void restore_fact(const Fact& fact) {
+    PROCTOR_ASSERT(!started_);
+    apply(fact);
+  }
   // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
   void restore_removed(RunId run);
-  // Its parking stands in the journal: it is asked for once more.
-  void restore_parked(const RunParked& fact);
   // What the scheduler itself noted (kSchedulerNotes), in order: after what has ended, before the
   // attempts.  kCorrupt: it is none of its notes.
   Status restore_note(const Note& note);
@@ -174,9 +172,8 @@ class Scheduler {
     Instant since;  // of the state
     WallTime granted_at{0};
     bool cancel_sent = false;
-    bool dominates = false;  // that was told
-    bool doubted = false;    // its usage went backwards: told
-    Usage usage{};           // as last stated, and what it comes to: never above the ask
+    bool doubted = false;  // its usage went backwards: told
+    Usage usage{};         // as last stated, and what it comes to: never above the ask
     MicroUsd metered{};
     MicroUsd counted{};              // of it in metered_
     std::optional<BootId> sent_to;   // the life of its worker that got our Assign
@@ -255,26 +252,37 @@ class Scheduler {
   void apply(const LossJudged& fact);
   void apply(const FaultFact& fact);
   void apply(const WorkerJudged& fact);
+  void apply(const RunEscalated& fact);
+  void apply(const AttemptIntent& fact);
+  void apply(const AttemptDenied& fact);
+  void apply(const AttemptLost& fact);
+  void apply(const AttemptResult& fact);
+  void apply(const AttemptSettled& fact);
+  void apply(const RunEnded& fact);
+  void apply(const RunReviewed& fact);
+  void apply(const BudgetRaised& fact);
+  void apply(const BudgetAlert& fact);
+  void apply(const RunDominates& fact);
   void apply(const RunParked& fact);
   void apply(const RunUnparked& fact);
   // Applied and written: as a row where the journal has one for it, else as a note.
   template <class Fact>
-  void record(const Fact& fact) {
+  void record(Fact fact, std::optional<After> after = std::nullopt) {
     apply(fact);
-    if constexpr (std::is_constructible_v<JournalWrite, const Fact&>) {
-      write(fact);
-    } else {
-      write(note_of(fact));
-    }
+    if constexpr (requires { note_of(fact); })
+      write(note_of(fact), after);
+    else
+      write(std::move(fact), after);
   }
+  void spend(RunId run, MicroUsd amount);
   void leave_line(RunId run);
   void cancel_run(RunId run);
   void line_up(RunId run);
   void forgive(const AttemptId& last);
   std::string durable_run(RunId run) const;
-  void restore_failures(const RestoredAttempt& attempt);
+  void put_aside(const AttemptId& decided);
   void restore_waits();
-  void restore_held();
+  void hold_used_up();
 
   void dispatch();
   RunQueue::Answer judge(RunId run) const;
@@ -288,8 +296,10 @@ class Scheduler {
   void lose(Attempt& attempt, Loss why, const std::string& reason);
   void finish(Attempt& attempt, const wire::ResultMessage& result, WorkerIndex from);
   void close(const AttemptId& id);
-  // After a failure that is not the agent's.
-  bool count_failure(RunId run, RetryClass of);  // true: another attempt is left
+  // After a failure that is not the agent's, unless it was forgiven.
+  void count_failure(const AttemptId& failed, RetryClass of);
+  std::uint32_t failures_of(RunId run, RetryClass of) const;
+  std::uint32_t retries_of(RetryClass of) const;
   bool died_with_worker(const Attempt& a, const wire::ResultMessage& r, WorkerIndex from) const;
   void hold_against(const AttemptId& id, const WorkerId& worker, BootId boot);
   std::string convict(const AttemptId& id);
@@ -374,7 +384,6 @@ class Scheduler {
   void suspect(WorkerIndex w, const std::string& why);
   std::vector<bool> forgettable() const;
   void forget_absent();
-  void end_run(RunId run, RunOutcome outcome, Invalid invalid);
   static Invalid invalid_by(Termination termination, bool infrastructure, bool overload);
   void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
   void write(JournalWrite w, std::optional<After> after = std::nullopt);
@@ -398,12 +407,15 @@ class Scheduler {
   // By run: whom the grant of its latest attempt names, + 1; 0: nobody who is remembered.  What
   // has ended must be known too, for a result comes again when an Ack was lost.
   std::vector<std::uint16_t> owners_;
-  std::map<RunId, Invalid> invalid_;
+  struct InvalidEnd {
+    AttemptNo by;  // the attempt that ended it
+    Invalid how = Invalid::kCounted;
+  };
+  std::map<RunId, InvalidEnd> invalid_;
   std::set<AttemptId> set_aside_;  // decided once, and put aside by an operator
-  // By run: it was parked for want of money, and nothing has ended that yet.  One that an earlier
-  // life parked is in line all the same: it is asked for once more.
+  // By run: its parking for money stands; who was parked by an earlier life is in line all the
+  // same.
   std::vector<bool> parked_rows_;
-  std::size_t rows_parked_ = 0;  // of them
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, AttemptNo> forgiven_;  // failures up to this attempt do not count
   std::set<AttemptId> excused_;          // their loss was an operator's doing, and is no failure
@@ -438,7 +450,7 @@ class Scheduler {
   std::set<WorkerIndex> doubted_;     // stated what is another's: told
   std::set<WorkerIndex> unheard_of_;  // who has attempts that were never granted; told once
   std::array<std::uint64_t, 4> ended_{};
-  std::uint64_t parked_ = 0, removed_ = 0, cancelled_ = 0, held_ = 0;
+  std::uint64_t parked_ = 0, rows_parked_ = 0, removed_ = 0, cancelled_ = 0, held_ = 0;
   Mode mode_ = Mode::kRun;
   bool paused_ = false, suspended_ = false;
   bool suspension_told_ = false;  // what workers heard last

@@ -1,9 +1,12 @@
-// What the facts of standing_fact.h change.  The only code that does: a life of the scheduler
-// applies each fact as it decides it, and the next life applies the same facts from the journal,
-// in the same order and by the same functions (docs/decisions/078).  Nothing here decides, writes
-// or asks for an effect; what only the living do (waits, cancels, answers) is where they decide.
+// What facts change: those that stand as notes (standing_fact.h) and those that rows stand for. The
+// only code that does: a life of the scheduler applies each fact as it decides it, and the next
+// life applies the same facts from the journal, by the same functions (docs/decisions/115). Nothing
+// here decides, writes or asks for an effect; what only the living do (waits, cancels, answers) is
+// where they decide.
+#include <algorithm>
 #include <functional>
 
+#include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
@@ -47,6 +50,16 @@ void Scheduler::apply(const FaultFact& fact) {
   faults_.take(fact);
 }
 
+void Scheduler::apply(const RunEscalated& fact) {
+  RunPhase& phase = phases_[fact.run.raw()];
+  if (phase == RunPhase::kEnded || phase == RunPhase::kRemoved || phase == RunPhase::kCancelled ||
+      phase == RunPhase::kHeld)
+    return;
+  leave_line(fact.run);
+  phase = RunPhase::kHeld;
+  ++held_;
+}
+
 void Scheduler::apply(const RunParked& fact) {
   if (parked_rows_[fact.run.raw()]) return;
   parked_rows_[fact.run.raw()] = true;
@@ -80,11 +93,7 @@ void Scheduler::apply(const OperatorFact& fact) {
     case OperatorActKind::kRequeue:
     case OperatorActKind::kApprove:
       for (const AttemptId& id : fact.forgiven) forgive(id);
-      for (const AttemptId& id : fact.set_aside) {
-        set_aside_.insert(id);
-        poison_.wake(id.run);
-        poison_.pardon(id.run);
-      }
+      for (const AttemptId& id : fact.set_aside) put_aside(id);
       for (const RunId run : act.runs) forgive_fault(run);
       for (const RunId run : act.runs) line_up(run);
       return;
@@ -101,6 +110,115 @@ void Scheduler::apply(const OperatorFact& fact) {
     case OperatorActKind::kRaise:
       return;  // these have rows of their own: RunReviewed, ScopeDefined
   }
+}
+
+// ---------------------------------------------------------------- of attempts and outcomes
+
+void Scheduler::apply(const AttemptIntent& fact) {
+  auto& made = attempts_made_[fact.attempt.run.raw()];
+  made = std::max(made, static_cast<std::uint16_t>(fact.attempt.no.raw()));
+  denied_.erase(fact.attempt.run);
+}
+
+void Scheduler::apply(const AttemptDenied& fact) {
+  denied_[fact.attempt.run] = {fact.attempt, fact.seq};
+}
+
+void Scheduler::apply(const AttemptLost& fact) {
+  if (!excused_.contains(fact.attempt)) count_failure(fact.attempt, RetryClass::kInfrastructure);
+}
+
+void Scheduler::apply(const AttemptResult& fact) {
+  if (lost_.erase(fact.attempt) == 1) return;  // late: evidence of its attempt, and nothing else
+  if (fact.termination == Termination::kOperatorCancel) return;
+  const RunId run = fact.attempt.run;
+  // Whatever it did, its worker lives.  A failure of the host may be the worker's own death.
+  if (!fact.infrastructure || fact.overload) poison_.survived(fact.attempt);
+  if (fact.termination != Termination::kAgentUnavailable &&
+      (fact.overload || fact.termination != Termination::kInfrastructure))
+    started_methods_.insert(plan_.runs[run.raw()].method);
+  if (fact.infrastructure) {
+    count_failure(fact.attempt,
+                  fact.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
+  } else if (set_aside_.contains(fact.attempt)) {  // the operator's act was read before it
+    count_failure(fact.attempt, RetryClass::kInfrastructure);
+  }
+  if (!fact.sets_outcome) return;
+  apply(RunEnded{run, fact.attempt, fact.outcome});
+  if (const auto it = invalid_.find(run); it != invalid_.end())
+    it->second.how = invalid_by(fact.termination, fact.infrastructure, fact.overload);
+}
+
+void Scheduler::apply(const RunEnded& fact) {
+  RunPhase& phase = phases_[fact.run.raw()];
+  if (phase == RunPhase::kEnded) return;
+  leave_line(fact.run);
+  phase = RunPhase::kEnded;
+  ++ended_[static_cast<std::size_t>(fact.outcome)];
+  if (fact.outcome == RunOutcome::kInvalid)
+    invalid_[fact.run] = {fact.attempt.no, Invalid::kCounted};
+  poison_.rest(fact.run);
+}
+
+// A result that ended its run decides nothing any more; it is one failed attempt.  To a life that
+// is restored the run has not ended: the journal has forgotten that with the same act.
+void Scheduler::put_aside(const AttemptId& decided) {
+  const RunId run = decided.run;
+  set_aside_.insert(decided);
+  if (const auto it = invalid_.find(run); it != invalid_.end() && it->second.by == decided.no) {
+    if (it->second.how == Invalid::kUncounted) count_failure(decided, RetryClass::kInfrastructure);
+    invalid_.erase(it);
+    --ended_[static_cast<std::size_t>(RunOutcome::kInvalid)];
+    in_line(run);
+  }
+  poison_.wake(run);
+  poison_.pardon(run);
+}
+
+void Scheduler::count_failure(const AttemptId& failed, RetryClass of) {
+  const RunId run = failed.run;
+  if (const auto it = forgiven_.find(run); it != forgiven_.end() && failed.no <= it->second) return;
+  if (of == RetryClass::kOverload) {
+    ++overloads_[run];
+    return;
+  }
+  auto& n = failures_[run.raw()];
+  if (n < UINT16_MAX) ++n;
+}
+
+// ---------------------------------------------------------------- of money
+
+void Scheduler::spend(RunId run, MicroUsd amount) {
+  plan_.each_scope(run, [&](ScopeId s) {
+    ScopeBalance& b = balances_[s.raw()];
+    b.spent = b.spent + amount;
+  });
+}
+
+void Scheduler::apply(const AttemptSettled& fact) {
+  spend(fact.attempt.run, fact.charged);
+}
+
+void Scheduler::apply(const RunReviewed& fact) {
+  reviews_ = fact.seq;
+  spend(fact.run, fact.charged);
+}
+
+void Scheduler::apply(const BudgetRaised& fact) {
+  const Status raised = raise_cap(plan_.scopes, fact);
+  PROCTOR_ASSERT(raised.ok());
+  ScopeBalance& balance = balances_[fact.scope.raw()];
+  balance.cap = fact.to;
+  alerts_.rearm(fact.scope, balance);
+}
+
+void Scheduler::apply(const BudgetAlert& fact) {
+  alerts_.take(fact);
+}
+
+void Scheduler::apply(const RunDominates& fact) {
+  dominant_ids_.insert(fact.attempt);
+  dominant_.push_back(fact);
 }
 
 // ---------------------------------------------------------------- of one run

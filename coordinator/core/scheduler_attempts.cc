@@ -15,10 +15,9 @@ void Scheduler::begin_attempt(RunId run) {
   if (const auto asked = denied_.find(run); asked != denied_.end()) {
     a.id = asked->second.attempt;  // a denied ask is final for its id: same attempt, next ask
     a.seq = asked->second.seq + 1;
-    denied_.erase(asked);
   } else {
     PROCTOR_ASSERT(attempts_made_[run.raw()] < kAttemptsMax);
-    a.id = {run, AttemptNo(++attempts_made_[run.raw()])};
+    a.id = {run, AttemptNo(attempts_made_[run.raw()] + 1U)};
   }
   a.ask = plan_.task_of(run).ask;
   a.alone = poison_.is_suspect(run);
@@ -31,7 +30,7 @@ void Scheduler::begin_attempt(RunId run) {
     balances_[s.raw()].reserved = balances_[s.raw()].reserved + a.ask;
   phases_[run.raw()] = RunPhase::kActive;
   if (parked_rows_[run.raw()]) record(RunUnparked{run});
-  write(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
+  record(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
   PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
 }
 
@@ -72,8 +71,8 @@ void Scheduler::granted(Attempt& a) {
 
 void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
   const RunId run = a.id.run;
-  write(AttemptDenied{a.id, a.seq, answer.short_scope, answer.short_by, now_.wall},
-        After{Step::kForget, a.id, a.seq, 0});
+  record(AttemptDenied{a.id, a.seq, answer.short_scope, answer.short_by, now_.wall},
+         After{Step::kForget, a.id, a.seq, 0});
   release_slot(a);
   for (const ScopeId s : plan_.path(run)) {
     balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
@@ -81,7 +80,6 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
   }
   ScopeBalance& b = balances_[answer.short_scope.raw()];
   b.elsewhere.may_return = b.elsewhere.may_return || answer.later;  // until that is heard of
-  denied_[run] = {a.id, a.seq};
   if (phases_[run.raw()] != RunPhase::kActive) {
     // Cancelled meanwhile.
   } else if (a.caps != caps_ || is_shut(run)) {

@@ -40,7 +40,7 @@ std::string Scheduler::durable_run(RunId run) const {
   if (const auto n = overloads_.find(run); n != overloads_.end())
     text += fmt::format(", {} overloads", n->second);
   if (const auto how = invalid_.find(run); how != invalid_.end())
-    text += fmt::format(", invalid {}", static_cast<int>(how->second));
+    text += fmt::format(", invalid {}", static_cast<int>(how->second.how));
   if (const auto asked = denied_.find(run); asked != denied_.end())
     text += fmt::format(", denied {}/{}", to_string(asked->second.attempt), asked->second.seq);
   if (parked_rows_[run.raw()]) text += ", parked for money";
@@ -55,7 +55,7 @@ std::string Scheduler::durable_run(RunId run) const {
                       : over ? fmt::format("over at {}", a.cost.total().micros())
                              : "granted");
   if (!asked) text += " to " + (a.owner ? roster_.at(*a.owner).id.raw() : std::string("nobody"));
-  return text + (a.dominates ? ", dominates" : "");
+  return text + (dominant_ids_.contains(a.id) ? ", dominates" : "");
 }
 
 std::map<std::string, std::string> Scheduler::durable() const {

@@ -7,18 +7,20 @@
 
 namespace proctor {
 
-bool Scheduler::count_failure(RunId run, RetryClass of) {
-  if (of == RetryClass::kOverload) return ++overloads_[run] <= settings_.retries.overload;
-  auto& n = failures_[run.raw()];
-  if (n < UINT16_MAX) ++n;
-  return n <= settings_.infrastructure_retries;
+std::uint32_t Scheduler::failures_of(RunId run, RetryClass of) const {
+  if (of == RetryClass::kInfrastructure) return failures_[run.raw()];
+  const auto it = overloads_.find(run);
+  return it == overloads_.end() ? 0 : it->second;
+}
+
+std::uint32_t Scheduler::retries_of(RetryClass of) const {
+  return of == RetryClass::kOverload ? settings_.retries.overload
+                                     : settings_.infrastructure_retries;
 }
 
 void Scheduler::wait_before_next(Attempt& a, RetryClass of) {
   const RunId run = a.id.run;
-  const std::uint32_t nth =
-      of == RetryClass::kOverload ? overloads_[run] : std::uint32_t{failures_[run.raw()]};
-  a.wait = backoff(settings_.retries, of, nth, plan_.seed_of(run), a.id);
+  a.wait = backoff(settings_.retries, of, failures_of(run, of), plan_.seed_of(run), a.id);
   a.wait_of = of;
 }
 
@@ -28,15 +30,15 @@ void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
   if (a.owner) lost_.emplace(a.id, roster_.at(*a.owner).id);
   const bool blamed = blame(a, why);
   const bool convicted = blamed && a.alone && poison_.is_over(a.id.run);
-  write(AttemptLost{a.id,
-                    convicted ? reason + "; poison: " + describe_poison(poison_.blames(a.id.run))
-                              : reason,
-                    now_.wall},
-        After{Step::kSettleLost, a.id, a.seq, 0});
   if (why == Loss::kKicked && a.worker) {
     const WorkerState& w = roster_.at(*a.worker);
     record(LossJudged{a.id, LossJudged::Verdict::kExcused, w.id, w.boot, now_.wall});
   }
+  record(AttemptLost{a.id,
+                     convicted ? reason + "; poison: " + describe_poison(poison_.blames(a.id.run))
+                               : reason,
+                     now_.wall},
+         After{Step::kSettleLost, a.id, a.seq, 0});
   release_slot(a);
   a.state = State::kFinishing;
   count_metered(a);
@@ -93,22 +95,20 @@ void Scheduler::withdraw_blame(const AttemptId& id, const WorkerId& worker, Boot
 // Another attempt if the limit allows, else the run ends invalid or a person decides.
 void Scheduler::again_or_end(Attempt& a, bool convicted) {
   const RunId run = a.id.run;
-  const bool left = count_failure(run, RetryClass::kInfrastructure);
+  constexpr RetryClass kOf = RetryClass::kInfrastructure;
   if (phases_[run.raw()] != RunPhase::kActive) return;  // cancelled
   if (convicted) (void)convict(a.id);
-  if (left && !convicted) return wait_before_next(a, RetryClass::kInfrastructure);
+  const bool left = !convicted && failures_of(run, kOf) <= retries_of(kOf);
+  if (left) return wait_before_next(a, kOf);
   if (settings_.retries.escalate)
     return hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
   a.sets_outcome = true;
   a.outcome = RunOutcome::kInvalid;
-  write(RunEnded{run, a.id, RunOutcome::kInvalid});
-  end_run(run, RunOutcome::kInvalid, Invalid::kCounted);
+  record(RunEnded{run, a.id, RunOutcome::kInvalid});
 }
 
 void Scheduler::hold_for_decision(RunId run, const std::string& reason) {
-  phases_[run.raw()] = RunPhase::kHeld;
-  ++held_;
-  write(Note{now_.wall, kNoteEscalated, run, std::nullopt, Json{{"reason", reason}}.dump()});
+  record(RunEscalated{run, reason, now_.wall});
   out_.push_back(Alert{"a person decides (approve or cancel): " + reason, true, run});
 }
 

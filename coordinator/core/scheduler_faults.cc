@@ -29,7 +29,6 @@ void Scheduler::judge_fault(const AttemptId& id, const wire::ResultMessage& r, W
     return fault_failed(method_subject(id.run), id, r, from);
   }
   if (r.termination == Termination::kInfrastructure && !r.overload) return;  // says nothing
-  started_methods_.insert(plan_.runs[id.run.raw()].method);
   fault_worked(task_subject(id.run), id, from);
   fault_worked(method_subject(id.run), id, from);
 }

@@ -94,15 +94,13 @@ void Scheduler::handle(const Settled& e) {
 void Scheduler::settled(Attempt& a, const SettleAnswer& answer) {
   a.state = State::kClosing;
   count_metered(a);
-  write(AttemptSettled{a.id, answer.charged, a.cost, answer.overrun, now_.wall},
-        After{Step::kForget, a.id, a.seq, 0});
-  for (const ScopeId s : plan_.path(a.id.run)) {
-    ScopeBalance& b = balances_[s.raw()];
-    b.reserved = b.reserved - a.ask;
-    b.spent = b.spent + answer.charged;
+  record(AttemptSettled{a.id, answer.charged, a.cost, answer.overrun, now_.wall},
+         After{Step::kForget, a.id, a.seq, 0});
+  plan_.each_scope(a.id.run, [&](ScopeId s) {
+    balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
     money_back(s);
     tell_spent(s);
-  }
+  });
   if (MicroUsd::zero() < answer.overrun)
     out_.push_back(Alert{"attempt " + to_string(a.id) + " metered " + format_usd(answer.overrun) +
                          " " + money_word(settings_.cost_model) +
@@ -116,7 +114,7 @@ void Scheduler::tell_spent(ScopeId scope) {
   if (plan_.follows_global(scope)) return;  // the campaign's own alert says the same
   const std::string& name = plan_.scopes[scope.raw()].name;
   for (const BudgetAlert& alert : alerts_.reached(scope, name, balances_[scope.raw()], now_.wall)) {
-    write(note_of(alert));
+    record(alert);
     out_.push_back(Alert{describe(alert, money_word(settings_.cost_model)), true, std::nullopt});
   }
 }
@@ -161,14 +159,12 @@ void Scheduler::count_metered(Attempt& a) {
 // comes after that is its judgement.
 void Scheduler::watch_run(Attempt& a, const wire::RunningAttempt& said) {
   if (!take_usage(a, said.usage)) return;
-  if (a.dominates || said.stage != wire::Stage::kAgent) return;
+  if (said.stage != wire::Stage::kAgent || dominant_ids_.contains(a.id)) return;
   const MicroUsd cost = price(settings_.cost_model, said.usage).total();
   if (!dominates(settings_.watch.dominance, cost, a.ask, said.milestones)) return;
   const bool stop = settings_.watch.dominance.action == BudgetWatch::Dominance::Action::kStop;
   const RunDominates fact{a.id, cost, a.ask, said.milestones, stop, now_.wall};
-  a.dominates = true;
-  dominant_.push_back(fact);
-  write(note_of(fact));
+  record(fact);
   out_.push_back(Alert{describe(fact, money_word(settings_.cost_model)), true, a.id.run});
 }
 
@@ -180,17 +176,6 @@ void Scheduler::share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncRep
   reply.shares = rates_.renew(
       sync.worker, sync.boot,
       {sync.ticket, sync.obeyed, sync.calls, sync.slots, roster_.at(w).held}, now_.mono);
-}
-
-void Scheduler::restore_alert(BudgetAlert alert) {
-  PROCTOR_ASSERT(!started_);
-  alerts_.restore(std::move(alert));
-}
-
-void Scheduler::restore_dominant(const RunDominates& fact) {
-  PROCTOR_ASSERT(!started_);
-  dominant_ids_.insert(fact.attempt);
-  dominant_.push_back(fact);
 }
 
 }  // namespace proctor

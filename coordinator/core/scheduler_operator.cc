@@ -180,23 +180,19 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
   for (const RunId run : fact.act.runs) {
     const auto it = invalid_.find(run);
     if (it == invalid_.end() || phases_[run.raw()] != RunPhase::kEnded) continue;
+    const Invalid how = it->second.how;
     const std::uint32_t failed =
-        std::uint32_t{failures_[run.raw()]} + (it->second == Invalid::kUncounted ? 1 : 0);
-    if (it->second == Invalid::kOfTheAgent) {
+        failures_of(run, RetryClass::kInfrastructure) + (how == Invalid::kUncounted ? 1 : 0);
+    if (how == Invalid::kOfTheAgent) {
       ++of_the_agent;
       continue;
     }
-    if (it->second == Invalid::kOverloaded || settings_.infrastructure_retries < failed) {
+    if (how == Invalid::kOverloaded || settings_.infrastructure_retries < failed) {
       ++used_up;
       continue;
     }
-    const AttemptId last{run, AttemptNo(attempts_made_[run.raw()])};
-    if (it->second == Invalid::kUncounted) count_failure(run, RetryClass::kInfrastructure);
-    invalid_.erase(it);
-    --ended_[static_cast<std::size_t>(RunOutcome::kInvalid)];
-    fact.set_aside.push_back(last);
-    write(RunReopened{last});
-    in_line(run);
+    fact.set_aside.push_back({run, it->second.by});
+    write(RunReopened{fact.set_aside.back()});
     changed.push_back(run);
   }
   fact.act.runs = std::move(changed);
@@ -325,12 +321,10 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
 // Nothing is asked under the new cap before it is durable: an ask follows the commit of its intent,
 // which comes after this one.  So does what the ledger hears (see finish_step).
 void Scheduler::raise_one(ScopeId id, const OperatorAct& act, const std::string& reason) {
-  ScopeSpec& scope = plan_.scopes[id.raw()];
+  const ScopeSpec& scope = plan_.scopes[id.raw()];
   write(ScopeDefined{id, scope.name, act.to, scope.cap});
-  write(note_of(BudgetRaised{id, scope.name, scope.cap, act.to, reason, act.by, act.at}));
-  scope.cap = balances_[id.raw()].cap = act.to;
+  record(BudgetRaised{id, scope.name, scope.cap, act.to, reason, act.by, act.at});
   unheard_.push_back({caps_, id, act.to});
-  alerts_.rearm(id, balances_[id.raw()]);
   known_short_.erase(id);
   money_back(id);
 }
@@ -377,10 +371,9 @@ OperatorAnswer Scheduler::review(const OperatorAct& act) {
             true};
   ++caps_;  // what was denied before it was short by another amount
   reviewing_.push_back({run, cost});
-  write(RunReviewed{++reviews_, run, act.milli_minutes, cost, act.by, act.reason, act.at},
-        After{Step::kReviewed, {}, 0, 0});
+  record(RunReviewed{reviews_ + 1, run, act.milli_minutes, cost, act.by, act.reason, act.at},
+         After{Step::kReviewed, {}, 0, 0});
   for (const ScopeId s : path) {
-    balances_[s.raw()].spent = balances_[s.raw()].spent + cost;
     known_short_.erase(s);
     tell_spent(s);
   }

@@ -6,55 +6,53 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
+namespace {
+
+// As far as the row says it: what nobody decides by is not read back.
+AttemptResult result_of(const RestoredAttempt& r) {
+  AttemptResult out;
+  out.attempt = r.attempt;
+  out.outcome = r.outcome;
+  out.termination = r.termination;
+  out.infrastructure = r.infrastructure;
+  out.overload = r.overload;
+  out.sets_outcome = r.sets_outcome;
+  return out;
+}
+
+}  // namespace
 
 Status Scheduler::restore(const RestoredState& state) {
   const auto not_of_this_plan = [&](RunId run) { return plan_.runs.size() <= run.raw(); };
   const Error foreign{Errc::kCorrupt, "journal: a run the plan does not have"};
   for (const EndedRun& e : state.ended) {
     if (not_of_this_plan(e.run)) return foreign;
-    restore_ended({e.run, e.attempt}, e.outcome);
+    restore_fact(RunEnded{e.run, {e.run, e.attempt}, e.outcome});
   }
   for (const BudgetAlert& a : state.alerts) {
     if (plan_.scopes.size() <= a.scope.raw() || plan_.scopes[a.scope.raw()].name != a.name)
       return Error{Errc::kCorrupt, "journal: an alert of an envelope that is not there"};
-    restore_alert(a);
+    restore_fact(a);
   }
   for (const RunDominates& d : state.dominant) {
     if (not_of_this_plan(d.attempt.run)) return foreign;
-    restore_dominant(d);
+    restore_fact(d);
   }
   for (const ParkedRun& p : state.parked) {
     if (not_of_this_plan(p.run)) return foreign;
-    restore_parked({p.run, p.scope, p.short_by, WallTime(0)});
+    restore_fact(RunParked{p.run, p.scope, p.short_by, WallTime(0)});
   }
-  restore_reviews(static_cast<std::uint32_t>(state.reviews.size()));
   for (const Note& n : state.standing) PROCTOR_CHECK_OK(restore_note(n));
-  const auto spend = [&](RunId run, MicroUsd amount) {
-    plan_.each_scope(run, [&](ScopeId s) { restore_spent(s, amount); });
-  };
   for (const RestoredAttempt& a : state.attempts) {
     if (not_of_this_plan(a.attempt.run)) return foreign;
     restore_attempt(a);
-    if (a.settled) spend(a.attempt.run, a.charged);
+    if (a.settled) restore_fact(AttemptSettled{a.attempt, a.charged, {}, a.overrun, WallTime(0)});
   }
   for (const RunReviewed& r : state.reviews) {
     if (not_of_this_plan(r.run)) return foreign;
-    spend(r.run, r.charged);
+    restore_fact(r);
   }
   return ok_status();
-}
-
-void Scheduler::restore_ended(AttemptId ended, RunOutcome outcome) {
-  PROCTOR_ASSERT(!started_);
-  phases_[ended.run.raw()] = RunPhase::kEnded;
-  ++ended_[static_cast<std::size_t>(outcome)];
-  if (outcome == RunOutcome::kInvalid) invalid_[ended.run] = Invalid::kUncounted;
-  queue_.skip(ended.run);
-}
-
-void Scheduler::restore_parked(const RunParked& fact) {
-  PROCTOR_ASSERT(!started_);
-  apply(fact);
 }
 
 void Scheduler::restore_removed(RunId run) {
@@ -65,43 +63,32 @@ void Scheduler::restore_removed(RunId run) {
   queue_.remove(run);
 }
 
-void Scheduler::restore_spent(ScopeId scope, MicroUsd spent) {
-  PROCTOR_ASSERT(!started_);
-  balances_[scope.raw()].spent = balances_[scope.raw()].spent + spent;
-}
-
 void Scheduler::restore_attempt(const RestoredAttempt& r) {
   PROCTOR_ASSERT(!started_);
   const RunId run = r.attempt.run;
-  auto& made = attempts_made_[run.raw()];
-  made = std::max(made, static_cast<std::uint16_t>(r.attempt.no.raw()));
   using From = AttemptState;
   const bool was_suspect = poison_.is_suspect(run);
-  restore_failures(r);
-  // Attempts come in order, so the last one, which decided, has the last word.
-  if (const auto it = invalid_.find(run); it != invalid_.end())
-    it->second = r.state == From::kLost ? Invalid::kCounted
-                                        : invalid_by(r.termination, r.infrastructure, r.overload);
-  if (r.has_result && r.state != From::kLost && r.termination != Termination::kOperatorCancel &&
-      r.termination != Termination::kAgentUnavailable &&
-      (r.overload || r.termination != Termination::kInfrastructure))
-    started_methods_.insert(plan_.runs[run.raw()].method);
+  // The row stands for these facts, in the order in which they happened.
+  apply(AttemptIntent{r.attempt, r.seq, r.ask, WallTime(0)});
+  if (r.state == From::kDenied)
+    apply(AttemptDenied{r.attempt, r.seq, r.denied_scope, r.short_by, WallTime(0)});
+  if (r.state == From::kLost) {
+    if (!r.worker.raw().empty()) lost_.emplace(r.attempt, r.worker);
+    apply(AttemptLost{r.attempt, {}, WallTime(0)});
+  }
+  if (r.has_result) apply(result_of(r));
   const bool open = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
   std::optional<WorkerIndex> owner;  // whom its grant names, if nobody needs its place more
   if (!r.worker.raw().empty())
     owner = open || roster_.names() < kRosterMax / 2 ? roster_.index_of(r.worker)
                                                      : roster_.find(r.worker);
   if (owner) remember_owner(run, *owner);
-  if (r.state == From::kLost && !r.has_result && !r.worker.raw().empty())
-    lost_.emplace(r.attempt, r.worker);
-  if (r.state == From::kDenied) denied_[run] = {r.attempt, r.seq};
   if (!open) return;
   Attempt a;
   a.id = r.attempt;
   a.seq = r.seq;
   a.ask = r.ask;
   a.alone = was_suspect;
-  a.dominates = dominant_ids_.contains(r.attempt);
   a.owner = owner;
   a.granted_at = r.granted_at;
   switch (r.state) {
@@ -140,24 +127,6 @@ void Scheduler::restore_attempt(const RestoredAttempt& r) {
   PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
 }
 
-// What counts against the run and who is to blame, as it was while it happened.
-void Scheduler::restore_failures(const RestoredAttempt& r) {
-  const RunId run = r.attempt.run;
-  const bool survived = r.has_result && r.state != AttemptState::kLost &&
-                        (!r.infrastructure || r.overload) &&
-                        r.termination != Termination::kOperatorCancel;
-  if (survived) poison_.survived(r.attempt);
-  if (const auto it = forgiven_.find(run); it != forgiven_.end() && r.attempt.no <= it->second)
-    return;
-  if (r.state == AttemptState::kLost) {
-    if (!excused_.contains(r.attempt)) count_failure(run, RetryClass::kInfrastructure);
-  } else if (r.infrastructure && r.termination != Termination::kOperatorCancel) {
-    count_failure(run, r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
-  } else if (set_aside_.contains(r.attempt)) {
-    count_failure(run, RetryClass::kInfrastructure);
-  }
-}
-
 Status Scheduler::restore_note(const Note& note) {
   PROCTOR_ASSERT(!started_);
   PROCTOR_TRY(const StandingFact fact, standing_fact_of(note));
@@ -172,6 +141,8 @@ Status Scheduler::restore_note(const Note& note) {
       return corrupt(": a run the plan does not have");
   if (const auto* loss = std::get_if<LossJudged>(&fact))
     if (!fits(loss->attempt.run)) return corrupt(": a run the plan does not have");
+  if (const auto* held = std::get_if<RunEscalated>(&fact))
+    if (!fits(held->run)) return corrupt(": a run the plan does not have");
   if (const auto* fault = std::get_if<FaultFact>(&fact))
     if (const RunId run = fault->attempt.run; !fits(run) || (fault->subject != task_subject(run) &&
                                                              fault->subject != method_subject(run)))
@@ -189,23 +160,21 @@ void Scheduler::restore_waits() {
   }
   for (const RunId run : poison_.awake())
     if (phases_[run.raw()] == RunPhase::kEnded) poison_.rest(run);
-  if (settings_.retries.escalate) restore_held();
+  if (settings_.retries.escalate) hold_used_up();
   // After those: who waits for a person's decision waits for it whatever else is broken.
   for (std::uint32_t r = 0; !faults_.parked().empty() && r < phases_.size(); ++r)
     if (is_shut(RunId(r))) shut(RunId(r));
 }
 
-void Scheduler::restore_held() {
+// What no life has decided yet: attempts that `journal recover` enters as lost may be the last that
+// were left.
+void Scheduler::hold_used_up() {
   for (std::uint32_t r = 0; r < phases_.size(); ++r) {
-    const auto overloads = overloads_.find(RunId(r));
-    const bool over =
-        settings_.infrastructure_retries < failures_[r] ||
-        (overloads != overloads_.end() && settings_.retries.overload < overloads->second) ||
-        poison_.is_over(RunId(r));
-    if (!over || (phases_[r] != RunPhase::kQueued && phases_[r] != RunPhase::kActive)) continue;
-    if (phases_[r] == RunPhase::kQueued) queue_.remove(RunId(r));
-    phases_[r] = RunPhase::kHeld;
-    ++held_;
+    const auto used_up = [&](RetryClass of) { return retries_of(of) < failures_of(RunId(r), of); };
+    const bool over = used_up(RetryClass::kInfrastructure) || used_up(RetryClass::kOverload) ||
+                      poison_.is_over(RunId(r));
+    if (over && (phases_[r] == RunPhase::kQueued || phases_[r] == RunPhase::kActive))
+      hold_for_decision(RunId(r), "no attempt is left");
   }
 }
 

@@ -101,13 +101,13 @@ void Scheduler::handle(const ResultReceived& e) {
       a == nullptr || a->state == State::kSettling || a->state == State::kClosing;
   if (known_end || (a->state == State::kFinishing && lost_.contains(r.attempt))) {
     // Late: evidence of its own attempt, never an outcome.  Its cost was charged when it was lost.
-    if (lost_.erase(r.attempt) == 1) {
+    if (lost_.contains(r.attempt)) {
       // One that came to its end shows that its worker did not die of it; what a killed worker says
       // of it in its next life shows nothing.
       if (!r.infrastructure && poison_.withdraw(r.attempt))
         withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
       late_writing_.insert(r.attempt);
-      write(record_of(r, false, WallTime(0), now_.wall), After{Step::kAckLate, r.attempt, 0, w});
+      record(record_of(r, false, WallTime(0), now_.wall), After{Step::kAckLate, r.attempt, 0, w});
     } else if (!late_writing_.contains(r.attempt)) {
       acks_[w].push_back(r.attempt);  // sent again because our Ack was lost
     }
@@ -149,31 +149,26 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
     // What it was killed under says nothing of the life it is in now.
     const BootId sent_to = a.sent_to ? *a.sent_to : a.granted_boot;
     if (sent_to == roster_.at(from).boot) judge_worker(from, r);
-    // Whatever it did, its worker lives.  A failure of the host may be the worker's own death.
-    if (!cancelled && (!r.infrastructure || r.overload)) poison_.survived(a.id);
   }
-  AttemptResult record = record_of(r, false, a.granted_at, now_.wall);
+  AttemptResult fact = record_of(r, false, a.granted_at, now_.wall);
   const bool convicted = died && a.alone && poison_.is_over(run) && wanted;
-  if (convicted) record.rationale += "; poison: " + convict(a.id);
+  if (convicted) fact.rationale += "; poison: " + convict(a.id);
   bool again = cancelled || !wanted;
-  if (r.infrastructure && !cancelled) {
-    const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
-    const bool left = count_failure(run, of) && !convicted;
-    if (left) wait_before_next(a, of);
-    if (!left && wanted && settings_.retries.escalate)
-      hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
-    again = again || left || settings_.retries.escalate;
-  }
-  a.sets_outcome = record.sets_outcome = !again;
+  const bool failed = r.infrastructure && !cancelled;
+  const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
+  const bool left = failed && !convicted && failures_of(run, of) < retries_of(of);
+  if (failed) again = again || left || settings_.retries.escalate;
+  a.sets_outcome = fact.sets_outcome = !again;
   a.outcome = r.outcome;
-  write(std::move(record), After{Step::kAckAndSettle, a.id, a.seq, 0});
+  record(std::move(fact), After{Step::kAckAndSettle, a.id, a.seq, 0});
+  if (left) wait_before_next(a, of);
+  if (failed && !left && wanted && settings_.retries.escalate)
+    hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
   if (cancelled) write(AttemptCancelled{a.id, "cancelled by the operator", now_.wall});
   release_slot(a);
   a.state = State::kFinishing;
   count_metered(a);
   a.since = now_.mono;
-  if (a.sets_outcome)
-    end_run(run, r.outcome, invalid_by(r.termination, r.infrastructure, r.overload));
   if (!died) judge_fault(a.id, r, from);
 }
 

@@ -121,8 +121,9 @@ void Scheduler::reconcile(WorkerIndex w, Life life, const wire::Sync& sync,
     a->at_work = a->at_work || tells_of_work(r);
     watch_run(*a, r);
     // Until it obeys; an order that is lost is in the next answer too.
-    if (a->dominates && r.stage <= wire::Stage::kAgent &&
-        settings_.watch.dominance.action == BudgetWatch::Dominance::Action::kStop)
+    if (r.stage <= wire::Stage::kAgent &&
+        settings_.watch.dominance.action == BudgetWatch::Dominance::Action::kStop &&
+        dominant_ids_.contains(r.attempt))
       reply.stop.push_back(r.attempt);
     if (mode_ == Mode::kCancel || phases_[r.attempt.run.raw()] == RunPhase::kCancelled)
       reply.cancel.push_back(r.attempt);  // until it obeys

@@ -32,6 +32,17 @@ Result<StandingFact> worker_judged_of(const Note& note, WorkerVerdict verdict) {
   return StandingFact(std::move(out));
 }
 
+Result<StandingFact> escalated_of(const Note& note) {
+  const Result<Json> detail = parse_json(note.detail);
+  if (!note.run) return Error{Errc::kCorrupt, note.kind + ": of no run"};
+  if (!detail.ok() || !detail->is_object())
+    return Error{Errc::kCorrupt, note.kind + ": not an object"};
+  RunEscalated out{.run = *note.run, .at = note.at};
+  if (const auto why = detail->find("reason"); why != detail->end() && why->is_string())
+    out.reason = why->get<std::string>();
+  return StandingFact(std::move(out));
+}
+
 template <class Fact>
 Result<StandingFact> as_standing(Result<Fact> fact) {
   if (!fact.ok()) return std::move(fact).error();
@@ -50,10 +61,17 @@ Note note_of(const WorkerJudged& f) {
   return {f.at, kind, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
+Note note_of(const RunEscalated& f) {
+  const Json detail = {{"reason", f.reason}};
+  return {
+      f.at, kNoteEscalated, f.run, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
 Result<StandingFact> standing_fact_of(const Note& note) {
   if (note.kind == kNoteOperator) return as_standing(operator_fact_of(note));
   if (note.kind == kNoteLoss) return as_standing(loss_of(note));
   if (note.kind == kNoteFault) return as_standing(fault_of(note));
+  if (note.kind == kNoteEscalated) return escalated_of(note);
   for (const auto& [verdict, word] : kWorkerNotes)
     if (note.kind == word) return worker_judged_of(note, verdict);
   return Error{Errc::kCorrupt, note.kind + ": no fact that is read again"};

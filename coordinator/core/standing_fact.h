@@ -30,7 +30,17 @@ struct WorkerJudged {
 
 Note note_of(const WorkerJudged& fact);
 
-using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged>;
+// No attempt of the run is left, and the campaign says that a person decides then (R107): it waits
+// until it is approved or cancelled.
+struct RunEscalated {
+  RunId run;
+  std::string reason{};
+  WallTime at;
+};
+
+Note note_of(const RunEscalated& fact);
+
+using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged, RunEscalated>;
 // Of a note whose kind is one of kSchedulerNotes.  kCorrupt names the field.
 Result<StandingFact> standing_fact_of(const Note& note);
 

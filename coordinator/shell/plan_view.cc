@@ -6,6 +6,7 @@
 #include "common/contract/host_things.h"
 #include "common/contract/wanted_sandbox.h"
 #include "common/images/image_list.h"
+#include "coordinator/core/raise_note.h"
 #include "coordinator/core/roster.h"
 
 namespace proctor {
@@ -132,16 +133,7 @@ bool follows_global(const Campaign& campaign, const std::string& scope) {
 
 Status apply_raises(PlanView& view, const std::vector<BudgetRaised>& raises) {
   std::vector<ScopeSpec> scopes = view.scopes;
-  for (const BudgetRaised& r : raises) {
-    const std::string what = "journal: the raise of " + r.name + " to " + format_usd_exact(r.to);
-    if (scopes.size() <= r.scope.raw() || scopes[r.scope.raw()].name != r.name)
-      return Error{Errc::kCorrupt, what + " is of an envelope that is not there"};
-    ScopeSpec& scope = scopes[r.scope.raw()];
-    if (scope.cap != r.from || r.to <= r.from)
-      return Error{Errc::kCorrupt, what + " begins at " + format_usd_exact(r.from) +
-                                       ", but the cap was " + format_usd_exact(scope.cap)};
-    scope.cap = r.to;
-  }
+  for (const BudgetRaised& r : raises) PROCTOR_CHECK_OK(raise_cap(scopes, r));
   view.scopes = std::move(scopes);
   return ok_status();
 }

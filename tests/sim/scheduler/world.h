@@ -270,6 +270,7 @@ class World {
   std::set<RunId> touched_;        // in line again by an operator: out of the plan's order
   std::set<RunId> again_at_once_;  // ended, and asked for once more
   std::map<RunId, std::uint32_t> overloads_;
+  std::set<AttemptId> excused_;
   std::map<RunId, std::pair<Instant, Millis>> not_before_;
   std::map<RunId, std::multiset<AttemptNo>> blamed_;
   std::set<AttemptId> lone_;

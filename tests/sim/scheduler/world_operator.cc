@@ -232,8 +232,7 @@ void World::check_loss(const Note& note) {
       return;
     case LossJudged::Verdict::kExcused:
       ++seen_.excused;
-      --failures_[id.run];
-      not_before_.erase(id.run);
+      excused_.insert(id);
       return;
   }
 }

@@ -250,10 +250,15 @@ void World::check_durable(const JournalWrite& write) {
           },
           [&](const AttemptLost& w) {
             ++seen_.attempts_lost;
-            ++failures_[w.attempt.run];
+            const RunId run = w.attempt.run;
             Trail& t = durable_.at(w.attempt);
-            waits(w.attempt.run, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
-                                         failures_[w.attempt.run]));
+            if (excused_.contains(w.attempt)) {  // told before: an operator's doing
+              not_before_.erase(run);
+            } else {
+              ++failures_[run];
+              waits(run, doubled(settings_.retries.backoff, settings_.retries.backoff_max,
+                                 failures_[run]));
+            }
             // A Sync that was overtaken by a Progress takes back what that said, and a kick
             // explains a death that nobody had noticed yet: nobody's fault.
             const auto says = [&](const char* words) {

@@ -41,7 +41,11 @@ void World::compare_restored() {
   plan.scopes = written_.caps(std::move(plan.scopes));
   Scheduler restored(std::move(plan), settings_, epoch_);
   if (const Status s = restored.restore(written_.state()); !s.ok()) return fail(s.error().detail);
-  restored.start(time());
+  for (const Command& command : restored.start(time()))
+    if (const auto* writes = std::get_if<Persist>(&command))
+      for (const JournalWrite& fact : writes->writes)
+        if (const auto* note = std::get_if<Note>(&fact); note && note->kind == kNoteEscalated)
+          return fail("a resume would decide anew that a person decides");
   ++seen_.compared;
   std::map<std::string, std::string> live = core_->durable(), again = restored.durable();
   // A worker that was absent for a lease is forgotten with its row of quarantines, not with one

@@ -53,19 +53,23 @@ TEST_SUITE("scheduler") {
 
   TEST_CASE("each level is told once and again only after a raise put it out of reach") {
     BudgetAlerts alerts({50, 80, 95});
+    const auto tell = [](BudgetAlerts& of, ScopeId scope, const ScopeBalance& balance) {
+      const std::vector<BudgetAlert> told = of.reached(scope, "task:a", balance, WallTime(1));
+      for (const BudgetAlert& a : told) of.take(a);
+      return percents(told);
+    };
     const ScopeId s(3);
-    CHECK(alerts.reached(s, "task:a", balance(100, 49), WallTime(1)).empty());
-    CHECK(percents(alerts.reached(s, "task:a", balance(100, 85), WallTime(2))) == Levels{50, 80});
-    CHECK(alerts.reached(s, "task:a", balance(100, 90), WallTime(3)).empty());
-    CHECK(percents(alerts.reached(ScopeId(4), "task:b", balance(100, 50), WallTime(3))) ==
-          Levels{50});
+    CHECK(tell(alerts, s, balance(100, 49)).empty());
+    CHECK(tell(alerts, s, balance(100, 85)) == Levels{50, 80});
+    CHECK(tell(alerts, s, balance(100, 90)).empty());
+    CHECK(tell(alerts, ScopeId(4), balance(100, 50)) == Levels{50});
     CHECK(percents(alerts.told()) == Levels{50, 80, 50});
     BudgetAlerts again({50, 80, 95});
-    for (const BudgetAlert& a : alerts.told()) again.restore(a);
+    for (const BudgetAlert& a : alerts.told()) again.take(a);
     again.rearm(s, balance(150, 90));  // 60 %
-    CHECK(again.reached(s, "task:a", balance(150, 90), WallTime(4)).empty());
-    CHECK(percents(again.reached(s, "task:a", balance(150, 120), WallTime(5))) == Levels{80});
-    CHECK(percents(again.reached(s, "task:a", balance(150, 150), WallTime(6))) == Levels{95});
+    CHECK(tell(again, s, balance(150, 90)).empty());
+    CHECK(tell(again, s, balance(150, 120)) == Levels{80});
+    CHECK(tell(again, s, balance(150, 150)) == Levels{95});
   }
 
   TEST_CASE("an alert and a dominant run stand in the notes and are read back") {
@@ -137,8 +141,9 @@ TEST_SUITE("scheduler") {
     PlanView plan = plan_of({0, 0}, 20);
     plan.follows = {false, true, false, false};
     Desk desk(plan);
-    desk.core.restore_alert({ScopeId(0), "global", 50, micro(10), micro(20), WallTime(1)});
-    desk.core.restore_spent(ScopeId(0), micro(16));
+    desk.core.restore_fact(
+        BudgetAlert{ScopeId(0), "global", 50, micro(10), micro(20), WallTime(1)});
+    desk.core.restore_fact(AttemptSettled{attempt_of(0), micro(16), {}, {}, WallTime(1)});
     desk.start();
     const std::vector<Note> told = notes_of_kind(desk, kNoteBudgetAlert);
     REQUIRE(told.size() == 1);

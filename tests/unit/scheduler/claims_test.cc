@@ -168,7 +168,7 @@ TEST_SUITE("scheduler") {
     CHECK_FALSE(desk.core.awaits(honest, attempt_of(0)));  // its result is recorded
 
     Desk next(plan_of({0, 0}));
-    next.core.restore_ended(attempt_of(0), RunOutcome::kSuccess);
+    next.core.restore_fact(RunEnded{RunId(0), attempt_of(0), RunOutcome::kSuccess});
     RestoredAttempt ended = of_honest(AttemptState::kFinished);
     ended.settled = ended.has_result = true;
     next.restore(ended, false);

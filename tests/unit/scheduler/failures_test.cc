@@ -104,7 +104,7 @@ TEST_SUITE("scheduler") {
       die(desk, "w", 1, {attempt_of(0, static_cast<std::uint32_t>(no))}, no);
     REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
     Desk next(plan_of({0, 1}), patient());
-    next.core.restore_ended(attempt_of(0, 3), RunOutcome::kInvalid);
+    next.core.restore_fact(RunEnded{RunId(0), attempt_of(0, 3), RunOutcome::kInvalid});
     for (const Note& n : desk.standing()) REQUIRE(next.core.restore_note(n).ok());
     for (std::uint32_t no = 1; no <= 3; ++no) {
       RestoredAttempt lost;

@@ -345,9 +345,9 @@ TEST_SUITE("scheduler") {
     const auto next_life = [&] {  // which reads that the task failed everywhere
       auto next = std::make_unique<Desk>(plan);
       for (const std::uint32_t run : {0U, 1U})
-        next->core.restore_ended(attempt_of(run), RunOutcome::kSuccess);
-      for (const ScopeId s : plan.path(RunId(0))) next->core.restore_spent(s, micro(16));
-      next->core.restore_parked({RunId(2), ScopeId(2), micro(1), WallTime(1)});
+        next->core.restore_fact(RunEnded{RunId(run), attempt_of(run), RunOutcome::kSuccess});
+      next->core.restore_fact(AttemptSettled{attempt_of(0), micro(16), {}, {}, WallTime(1)});
+      next->core.restore_fact(RunParked{RunId(2), ScopeId(2), micro(1), WallTime(1)});
       return next;
     };
     for (const auto verdict : {FaultFact::Verdict::kFailed, FaultFact::Verdict::kParked}) {
@@ -364,7 +364,7 @@ TEST_SUITE("scheduler") {
     PlanView plan = mixed({{0, 0}, {1, 0}});
     plan.scopes[2].cap = micro(5);
     Desk desk(plan);
-    desk.core.restore_parked({RunId(0), ScopeId(2), micro(1), WallTime(1)});
+    desk.core.restore_fact(RunParked{RunId(0), ScopeId(2), micro(1), WallTime(1)});
     desk.start();
     OperatorAct raise;
     raise.kind = OperatorActKind::kRaise;

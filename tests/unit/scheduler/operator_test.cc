@@ -183,8 +183,8 @@ TEST_SUITE("scheduler") {
 
     // The next life knows of the result that was set aside: it is one of two attempts.
     Desk next(plan, s);
-    next.core.restore_ended(attempt_of(0, 2), RunOutcome::kInvalid);
-    next.core.restore_ended(attempt_of(1), RunOutcome::kSuccess);
+    next.core.restore_fact(RunEnded{RunId(0), attempt_of(0, 2), RunOutcome::kInvalid});
+    next.core.restore_fact(RunEnded{RunId(1), attempt_of(1), RunOutcome::kSuccess});
     inherit(next, desk);
     for (const std::uint32_t no : {1U, 2U}) {
       RestoredAttempt a;

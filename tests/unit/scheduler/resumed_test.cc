@@ -84,6 +84,22 @@ TEST_SUITE("scheduler, resumed") {
     same_after_a_resume(desk, plan);
   }
 
+  TEST_CASE("a run that was reopened and ended invalid again has ended, in the next life too") {
+    const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), false);
+    CHECK(desk.act(again()).verdict == OperatorAnswer::Verdict::kDone);
+    same_after_a_resume(desk, plan);  // while the next attempt is out
+    end_with(desk, attempt_of(0, 2), false);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    same_after_a_resume(desk, plan);
+    CHECK(desk.act(again()).verdict == OperatorAnswer::Verdict::kDone);
+    CHECK(desk.core.counts().ended_total() == 0);
+    same_after_a_resume(desk, plan);
+  }
+
   TEST_CASE("a suspect whose result was set aside is a suspect still") {
     const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
     Desk desk(plan);
@@ -127,6 +143,31 @@ TEST_SUITE("scheduler, resumed") {
     same_after_a_resume(desk, plan);
   }
 
+  TEST_CASE("who waits for a person waits on when its conviction falls, in the next life too") {
+    SchedulerSettings with = settings();
+    with.infrastructure_retries = 100;
+    with.retries.escalate = true;
+    const PlanView plan = plan_of({0});
+    Desk desk(plan, with);
+    desk.start();
+    desk.sync("w", 1);
+    for (std::uint32_t no = 1; no <= 2; ++no) {
+      desk.sync("w", 1, {attempt_of(0, no)}, {}, no);
+      desk.sync("w", 1, {}, {}, no + 1);
+    }
+    desk.sync("w", 1, {attempt_of(0, 3)}, {}, 3);
+    desk.now.mono += limits::kLease * 2;  // who has a suspect is given more time
+    desk.feed(TimerFired{});
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kHeld);
+    same_after_a_resume(desk, plan);
+    desk.sync("w", 1, {attempt_of(0, 3)}, {}, 3);  // it did not die of it
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kHeld);
+    same_after_a_resume(desk, plan);
+    desk.act(Kind::kApprove, {RunId(0)});
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kActive);
+    same_after_a_resume(desk, plan);
+  }
+
   TEST_CASE("facts of runs that the plan does not have are refused") {
     Scheduler core(plan_of({0}), settings(), Epoch(2));
     OperatorFact fact;
@@ -139,6 +180,12 @@ TEST_SUITE("scheduler, resumed") {
     CHECK(core.restore_note(note_of(fact)).error().code == Errc::kCorrupt);
     fact.set_aside = {attempt_of(0)};
     CHECK(core.restore_note(note_of(fact)).ok());
+    const Note held = note_of(RunEscalated{RunId(1), "no attempt is left", WallTime(7)});
+    CHECK(core.restore_note(held).error().code == Errc::kCorrupt);
+    CHECK(standing_fact_of({WallTime(7), kNoteEscalated, {}, {}, "{}"}).error().code ==
+          Errc::kCorrupt);
+    CHECK(standing_fact_of({WallTime(7), kNoteEscalated, RunId(0), {}, "[]"}).error().code ==
+          Errc::kCorrupt);
   }
 
   TEST_CASE("what was judged of a worker is read back, also from notes that say less") {

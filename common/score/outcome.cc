@@ -19,7 +19,7 @@ constexpr Names<RunOutcome, 4> kRunOutcomes{{{RunOutcome::kSuccess, "success"},
                                              {RunOutcome::kFailure, "failure"},
                                              {RunOutcome::kAcceptanceError, "acceptance_error"},
                                              {RunOutcome::kInvalid, "invalid"}}};
-constexpr Names<Termination, 8> kTerminations{
+constexpr Names<Termination, 9> kTerminations{
     {{Termination::kCompleted, "completed"},
      {Termination::kAgentTimeout, "agent_timeout"},
      {Termination::kBudgetExceeded, "budget_exceeded"},
@@ -27,7 +27,8 @@ constexpr Names<Termination, 8> kTerminations{
      {Termination::kPolicyStop, "policy_stop"},
      {Termination::kOperatorCancel, "operator_cancel"},
      {Termination::kInfrastructure, "infrastructure"},
-     {Termination::kAgentUnavailable, "agent_unavailable"}}};
+     {Termination::kAgentUnavailable, "agent_unavailable"},
+     {Termination::kBreaker, "breaker"}}};
 
 template <class Enum, std::size_t N>
 std::string_view name_of(const Names<Enum, N>& names, Enum value) {

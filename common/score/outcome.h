@@ -23,6 +23,7 @@ enum class Termination {
   kOperatorCancel,
   kInfrastructure,    // sandbox or host failed: makes a new attempt
   kAgentUnavailable,  // the method's program could not start (docs/worker.md): likewise
+  kBreaker,           // a registered circuit breaker tripped (docs/breakers.md); judged
 };
 
 // Of an attempt that failed before anybody's work was judged, whose failure it looks like.

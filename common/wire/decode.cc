@@ -154,8 +154,9 @@ ResultMessage read_result(Reader& r) {
   m.epoch = Epoch(r.u64("epoch"));
   m.attempt = r.attempt();
   m.outcome = r.enumerator("outcome", RunOutcome::kInvalid);
-  m.termination = r.enumerator("termination", r.version() < 7 ? Termination::kInfrastructure
-                                                              : Termination::kAgentUnavailable);
+  m.termination = r.enumerator("termination", r.version() < 7    ? Termination::kInfrastructure
+                                              : r.version() < 10 ? Termination::kAgentUnavailable
+                                                                 : Termination::kBreaker);
   m.rationale = r.text("rationale", limits::kDetailBytes);
   m.infrastructure = r.boolean("infrastructure");
   m.report = r.digest("report");

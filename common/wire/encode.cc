@@ -156,14 +156,20 @@ void body(Writer& w, const ArchiveChunk& m) {
   w.bin(m.bytes, limits::kChunkBytes);
 }
 
+// What a version has no word for is told as what comes nearest.
+Termination termination_in(std::uint32_t version, Termination t) {
+  if (version < 7 && t == Termination::kAgentUnavailable) return Termination::kInfrastructure;
+  if (version < 10 && t == Termination::kBreaker) return Termination::kBudgetExceeded;
+  return t;
+}
+
 void body(Writer& w, const ResultMessage& m) {
   PROCTOR_ASSERT((m.archive == Digest()) == (m.archive_bytes == 0));
   w.array(w.version() < 7 ? 14 : 16);
   w.u(m.epoch.raw());
   w.attempt(m.attempt);
   w.e(m.outcome);
-  const bool unknown = w.version() < 7 && m.termination == Termination::kAgentUnavailable;
-  w.e(unknown ? Termination::kInfrastructure : m.termination);
+  w.e(termination_in(w.version(), m.termination));
   w.prose(m.rationale);
   w.b(m.infrastructure);
   w.digest(m.report);

@@ -119,6 +119,8 @@ std::string_view termination_name(Termination termination) {
       return "infrastructure";
     case Termination::kAgentUnavailable:
       return "agent_unavailable";
+    case Termination::kBreaker:
+      return "breaker";
   }
   return "";
 }

@@ -27,7 +27,9 @@ Markup gates(Context& c) {
       n.conflicts += run.patch.find("conflict_markers") != std::string::npos ? 1 : 0;
       n.loosely +=
           run.patch.starts_with("whitespace") || run.patch.starts_with("three_way") ? 1 : 0;
-      n.stopped += run.termination == Termination::kPolicyStop ? 1 : 0;
+      const bool monitor =
+          run.termination == Termination::kPolicyStop || run.termination == Termination::kBreaker;
+      n.stopped += monitor ? 1 : 0;
       if (run.violations == 0) continue;
       ++n.violating;
       if (kNamed < ++named) continue;

@@ -12,6 +12,7 @@
 #include "common/score/patch_end.h"
 #include "common/score/violation_end.h"
 #include "worker/core/lifecycle_words.h"
+#include "worker/core/run_meter.h"
 
 namespace proctor {
 namespace {
@@ -207,7 +208,8 @@ void RunLifecycle::handle(const AgentEnded& e) {
     return model_unavailable(e);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
-    verdict_.termination = Termination::kBudgetExceeded;
+    verdict_.termination =
+        budget_->cap == kBreakerCap ? Termination::kBreaker : Termination::kBudgetExceeded;
     verdict_.rationale =
         bounded(budget_->reason.empty() ? "budget_exceeded: " + budget_->cap : budget_->reason);
     verdict_.evidence = budget_->evidence;

@@ -115,6 +115,9 @@ struct MeterCharged {
 struct MeterReleased {};
 using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterReleased>;
 
+// Of a stop that is no cap: a circuit breaker's (docs/breakers.md).
+inline constexpr std::string_view kBreakerCap = "breaker";
+
 struct MeterStop {
   std::string cap;
   std::string reason;  // "budget_exceeded: tokens: 1000 of 1000 used, the next call needs 20"

@@ -2,6 +2,7 @@
 #include "common/base/limits.h"
 #include "common/score/violation_end.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
+#include "worker/core/run_meter.h"
 
 using namespace proctor;
 using namespace proctor::lifecycle_test;
@@ -85,6 +86,19 @@ TEST_SUITE("lifecycle") {
     CHECK(v.outcome == RunOutcome::kSuccess);
     CHECK(v.termination == Termination::kBudgetExceeded);
     CHECK(v.rationale == "budget_exceeded: usd");
+    CHECK(v.evidence == 5);
+  }
+
+  TEST_CASE("a run that a breaker ended is scored as one that a cap ended") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(BudgetReached{std::string(kBreakerCap), 5, "breaker: identical_call: again"});
+    CHECK(world.pending<StopAgent>());
+    world.feed(AgentEnded{true, exec(End::kCancelled), 8});
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kSuccess);
+    CHECK(v.termination == Termination::kBreaker);
+    CHECK(v.rationale == "breaker: identical_call: again");
     CHECK(v.evidence == 5);
   }
 

@@ -101,7 +101,7 @@ TEST_SUITE("score") {
     for (const Termination t :
          {Termination::kCompleted, Termination::kAgentTimeout, Termination::kBudgetExceeded,
           Termination::kResourceLimit, Termination::kPolicyStop, Termination::kOperatorCancel,
-          Termination::kInfrastructure, Termination::kAgentUnavailable})
+          Termination::kInfrastructure, Termination::kAgentUnavailable, Termination::kBreaker})
       CHECK(termination_from(to_string(t)) == t);
     CHECK_FALSE(run_outcome_from("Success"));
     CHECK_FALSE(check_outcome_from(""));

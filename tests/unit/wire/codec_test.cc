@@ -232,12 +232,12 @@ TEST_SUITE("wire") {
   }
 
   TEST_CASE("another protocol version is seen before anything is unpacked") {
-    const std::string newer = frame(10, 1, [](Packer& p) { p.pack_map(0); });
-    CHECK(peek_version(newer) == 10);
+    const std::string newer = frame(11, 1, [](Packer& p) { p.pack_map(0); });
+    CHECK(peek_version(newer) == 11);
     CHECK_FALSE(is_spoken(peek_version(newer)));
-    CHECK(refusal(newer) == "protocol version 10 is not spoken here");
-    CHECK(wrong_version(10).reason ==
-          "protocol version 10 is not spoken here (4 to 9): update proctor-worker or proctor");
+    CHECK(refusal(newer) == "protocol version 11 is not spoken here");
+    CHECK(wrong_version(11).reason ==
+          "protocol version 11 is not spoken here (4 to 10): update proctor-worker or proctor");
     CHECK(peek_version(encode(Ack{})) == wire::kVersion);
     CHECK(peek_version("") == 0);
     CHECK(peek_version("\x93") == 0);
@@ -261,6 +261,20 @@ TEST_SUITE("wire") {
       for (const Message& m : samples::one_of_each()) CHECK(decode(encode(m, version)).ok());
     }
     CHECK_FALSE(is_served(kOldestServed - 1));
+  }
+
+  TEST_CASE("a breaker is a budget to a peer that has no word for it") {
+    ResultMessage m;
+    for (const Message& one : samples::one_of_each())
+      if (const auto* result = std::get_if<ResultMessage>(&one)) m = *result;
+    m.termination = Termination::kBreaker;
+    const auto heard = [&](std::uint32_t version) {
+      const Result<Message> back = decode(encode(m, version));
+      REQUIRE_MESSAGE(back.ok(), back.error().detail);
+      return std::get<ResultMessage>(*back).termination;
+    };
+    CHECK(heard(wire::kVersion) == Termination::kBreaker);
+    CHECK(heard(9) == Termination::kBudgetExceeded);
   }
 
   TEST_CASE("a refusal of a later version can be read by this one") {

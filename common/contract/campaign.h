@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/contract/analysis_plan.h"
+#include "common/contract/breakers.h"
 #include "common/contract/caps.h"
 #include "common/contract/contract.h"
 #include "common/contract/cost_inputs.h"
@@ -56,6 +57,7 @@ struct MethodGateway {
   // Other names of the same model, by which programs ask for it: "claude-haiku-*".
   std::vector<std::string> aliases;
   std::optional<std::uint64_t> output_max;  // tokens of one call
+  Breakers breakers{};                      // the same of all methods of a campaign
   friend bool operator==(const MethodGateway&, const MethodGateway&) = default;
 };
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/contract/analysis_parser.h"
+#include "common/contract/breaker_parser.h"
 #include "common/contract/budget_parser.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract_digest.h"
@@ -156,6 +157,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   });
   if (f.find("contracts") == nullptr) text.contracts.push_back({"contracts/*.yaml", {}});
   read_methods(f, files, c);
+  spread_breakers(f, c);
   constexpr std::uint64_t kReplicatesMax = 1'000'000;
   constexpr std::uint64_t kRetriesMax = 1000;
   const auto small = [&](std::string_view key, std::uint32_t otherwise, std::uint64_t min,

@@ -1,5 +1,6 @@
 #include "common/contract/method_gateway.h"
 
+#include "common/contract/breaker_parser.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/rules.h"
 
@@ -33,6 +34,8 @@ MethodGateway read_gateway(const Node& node, const std::string& path, Problems& 
     problems.wrong(*f.find("aliases"), f.path("aliases"),
                    "at most " + std::to_string(kAliasesMost) + " entries");
   if (f.find("output_max") != nullptr) out.output_max = f.count("output_max", 1, 1, kTokensMost);
+  if (const Node* breakers = f.find("breakers"))
+    out.breakers = read_breakers(*breakers, f.path("breakers"), problems);
   return out;
 }
 
@@ -41,6 +44,8 @@ Json gateway_json(const MethodGateway& g) {
   if (!g.provider.empty()) out["provider"] = g.provider;
   if (!g.aliases.empty()) out["aliases"] = g.aliases;
   if (g.output_max) out["output_max"] = *g.output_max;
+  // Absent where there are none: methods of before keep their digests.
+  if (g.breakers.any()) out["breakers"] = breakers_json(g.breakers);
   return out;
 }
 

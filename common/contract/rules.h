@@ -150,11 +150,12 @@ inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
                                                   "dependency_installs",
                                                   "active",
                                                   "calls_per_minute"};
-inline constexpr std::array<KeyName, 20> kCampaignKeys{
+inline constexpr std::array<KeyName, 21> kCampaignKeys{
     "$schema",   "name",           "contracts", "methods", "replicates",
     "seed",      "seed_deviation", "stages",    "budget",  "caps",
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
-    "task_caps", "rates",          "retries",   "policy",  "analysis"};
+    "task_caps", "rates",          "retries",   "policy",  "analysis",
+    "breakers"};
 inline constexpr std::array<KeyName, 8> kAnalysisKeys{"baseline",        "contrasts", "estimand",
                                                       "interval",        "alpha",     "min_effect",
                                                       "non_inferiority", "pass_k"};
@@ -167,8 +168,8 @@ inline constexpr std::array<KeyName, 16> kMethodKeys{"name",          "kind",
                                                      "model",         "provider",
                                                      "attempts",      "max_output_tokens",
                                                      "call_timeout",  "gateway"};
-inline constexpr std::array<KeyName, 5> kGatewayKeys{"model", "provider", "as", "aliases",
-                                                     "output_max"};
+inline constexpr std::array<KeyName, 6> kGatewayKeys{"model",   "provider",   "as",
+                                                     "aliases", "output_max", "breakers"};
 inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",
                                                                "toolchains", "network",   "setup"};
 inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",

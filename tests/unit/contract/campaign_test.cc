@@ -237,8 +237,8 @@ TEST_SUITE("contract") {
          "campaign.yaml:21:1: replicate: found the unknown key \"replicate\", expected $schema, "
          "name, contracts, methods, replicates, seed, seed_deviation, stages, budget, caps, "
          "strata, "
-         "workers, slots, redis, infrastructure_retries, task_caps, rates, retries, policy or "
-         "analysis (did "
+         "workers, slots, redis, infrastructure_retries, task_caps, rates, retries, policy, "
+         "analysis or breakers (did "
          "you "
          "mean "
          "\"replicates\"?)\n"},

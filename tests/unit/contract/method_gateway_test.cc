@@ -25,6 +25,10 @@ std::pair<Campaign, std::string> read_it(const std::string& yaml) {
   return {campaign, out.text()};
 }
 
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace
 
 TEST_SUITE("method gateway") {
@@ -47,6 +51,53 @@ TEST_SUITE("method gateway") {
     CHECK(digest_of(other) != m.digest);
     other.gateway.reset();
     CHECK(canonical_form(other).find("gateway") == std::string::npos);
+  }
+
+  TEST_CASE(
+      "the breakers of a campaign are its methods' with a gateway, and part of their digests") {
+    const std::string plain = gateway_campaign("{model: big, as: openai}");
+    const auto bare = read_it(plain).first.methods.at(0);
+    CHECK_FALSE(bare.gateway->breakers.any());
+    CHECK(canonical_form(bare).find("breakers") == std::string::npos);
+    CHECK(read_it(plain + "breakers: off\n").first.methods.at(0).digest == bare.digest);
+    const auto [on, errors] = read_it(plain + "breakers: on\n");
+    REQUIRE_MESSAGE(errors.empty(), errors);
+    const Method& m = on.methods.at(0);
+    CHECK(m.gateway->breakers.rules.at("identical_call").at("stop") == 8);
+    CHECK_FALSE(m.gateway->breakers.rules.contains("run_ceiling"));
+    CHECK(m.digest != bare.digest);
+    CHECK(m.digest == digest_of(m));
+    const auto [some, wrong] =
+        read_it(plain +
+                "breakers: {no_progress: off, identical_call: {throttle: 2, stop: 3}, "
+                "run_ceiling: {model_calls: 50}}\n");
+    REQUIRE_MESSAGE(wrong.empty(), wrong);
+    const Method& s = some.methods.at(0);
+    CHECK_FALSE(s.gateway->breakers.rules.contains("no_progress"));
+    CHECK(s.gateway->breakers.rules.at("identical_call").at("throttle") == 2);
+    CHECK(s.gateway->breakers.rules.at("run_ceiling").at("model_calls") == 50);
+    CHECK(s.gateway->breakers.rules.at("run_ceiling").at("seconds") == 0);
+    CHECK(s.gateway->breakers.rules.at("burst").at("tool_calls") == 20);
+    const auto opened = open_method_bundle(make_bundle(s), s.digest);
+    REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
+    CHECK(opened->gateway == s.gateway);
+  }
+
+  TEST_CASE("every mistake in breakers is named with its place") {
+    const std::string plain = gateway_campaign("{model: big, as: openai}");
+    const auto wrong = [&](const std::string& breakers) {
+      return read_it(plain + "breakers: " + breakers + "\n").second;
+    };
+    CHECK(has(wrong("sometimes"), "on, off, or a mapping"));
+    CHECK(has(wrong("{identical_calls: off}"), "identical_call"));
+    CHECK(has(wrong("{identical_call: {stops: 3}}"), "stop"));
+    CHECK(has(wrong("{identical_call: {throttle: 4, stop: 4}}"), "more than throttle"));
+    CHECK(has(wrong("{burst: {tool_calls: 0}}"), "breakers.burst.tool_calls"));
+    CHECK(has(read_it(gateway_campaign("{model: big, as: openai, breakers: on}")).second,
+              "the same for all methods"));
+    CHECK(has(
+        read_it("name: camp\nmethods: [noop]\nbudget: {global: \"5.00\"}\nbreakers: on\n").second,
+        "a method with a gateway"));
   }
 
   TEST_CASE("every mistake in a gateway is named with its place") {

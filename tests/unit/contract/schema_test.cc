@@ -100,6 +100,16 @@ TEST_SUITE("contract") {
     check_keys(campaign, method + "/container", kContainerKeys);
     check_keys(campaign, method + "/environment", kMethodEnvironmentKeys);
     check_keys(campaign, method + "/gateway", kGatewayKeys);
+    std::vector<std::string_view> breakers;
+    for (const BreakerKind& kind : kBreakerKinds) {
+      breakers.push_back(kind.code);
+      std::vector<std::string_view> parameters;
+      for (const BreakerParameter& p : kind.all()) parameters.push_back(p.name);
+      check_keys(campaign,
+                 "/definitions/breakers/oneOf/1/properties/" + std::string(kind.code) + "/oneOf/1",
+                 parameters);
+    }
+    check_keys(campaign, "/definitions/breakers/oneOf/1", breakers);
     const std::string environment = method + "/environment/properties";
     check_keys(campaign, environment + "/toolchains/items", kToolchainKeys);
     check_keys(campaign, environment + "/setup/items/anyOf/1", kMethodSetupKeys);

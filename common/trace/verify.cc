@@ -10,6 +10,7 @@
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
 #include "common/trace/run_times.h"
+#include "common/trace/verify_breakers.h"
 #include "common/trace/verify_calls.h"
 
 namespace proctor {
@@ -20,7 +21,9 @@ class Verifier {
   Verifier(const fs::path& dir, const PriceFunction& price)
       : dir_(dir),
         price_(price),
-        calls_(dir, [this](std::string_view file, std::string what, std::uint64_t line) {
+        calls_(dir, [this](std::string_view file, std::string what,
+                           std::uint64_t line) { problem(file, std::move(what), line); }),
+        breakers_([this](std::string_view file, std::string what, std::uint64_t line) {
           problem(file, std::move(what), line);
         }) {}
 
@@ -219,6 +222,8 @@ class Verifier {
       problem(kEventsFile, "the head of the chain is not evidence.head of the report");
     if (!broken && report().manifest != Digest() && !manifest_seen)
       problem(kEventsFile, "no manifest.written event names the manifest");
+    if (report().termination == Termination::kBreaker && !broken && !breakers_.stopped())
+      problem(kReportFile, "termination.code: breaker, where no breaker of the trace stops (R104)");
     if (0 < report().evidence_seq && report().events <= report().evidence_seq)
       problem(kReportFile, "termination.evidence_seq points behind the last event");
   }
@@ -226,6 +231,7 @@ class Verifier {
   // Whether it is the event that binds the manifest into the chain.
   bool check_event(Event event, std::uint64_t line) {
     calls_.on(event, line);
+    breakers_.on(event, line);
     if (event.type == "acceptance" && event.actor == Actor::kHarness) {
       const auto id = event.payload.find("id");
       if (id == event.payload.end() || !id->is_string())
@@ -331,6 +337,7 @@ class Verifier {
   const fs::path& dir_;
   const PriceFunction& price_;
   ModelCallAudit calls_;
+  BreakerAudit breakers_;
   std::map<std::string, Told, std::less<>> told_;  // the acceptance events, by their check
   VerifyResult result_;
   std::map<std::string, EvidenceFile, std::less<>> files_;

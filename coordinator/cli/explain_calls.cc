@@ -1,6 +1,9 @@
 #include "coordinator/cli/explain_calls.h"
 
+#include <fmt/format.h>
+
 #include "common/base/text.h"
+#include "common/trace/breaker_trips.h"
 #include "coordinator/cli/calls_text.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -48,6 +51,12 @@ Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
     out += "\nAttempt " + std::to_string(e.attempt.raw()) + ": calls of models\n\n";
     const Result<std::vector<TracedCall>> calls = read_model_calls(e.dir);
     out += calls.ok() ? calls_text(*calls) : "  " + calls.error().detail + "\n";
+    const Result<std::vector<TracedTrip>> trips = read_breaker_trips(e.dir);
+    if (!trips.ok() || trips->empty()) continue;
+    out += "\n  Circuit breakers\n";
+    for (const TracedTrip& trip : *trips)
+      out += fmt::format("    event {}: {}: {}: {}\n", trip.seq, printable(trip.code, 60),
+                         printable(trip.action, 60), printable(trip.why, 500));
   }
   return out.empty() ? "\nNo attempt has left evidence here yet.\n" : out;
 }

@@ -37,6 +37,7 @@ Json request_json(const CallRecord& r) {
                 {"limit", r.limit},
                 {"micros", r.ceiling_micros}}},
               {"waited_ms", r.waited_ms}};
+  if (!r.key.empty()) out["key"] = r.key;
   if (r.kept && r.pieces_list.empty()) out["pieces"] = r.pieces;
   if (r.kept && !r.pieces_list.empty()) out["pieces_list"] = r.pieces_list;
   if (!r.stored_digest.empty()) out["stored_digest"] = r.stored_digest;

@@ -28,6 +28,7 @@ struct CallRecord {
   bool stream = false;
   std::uint64_t bytes = 0;
   std::string digest, sent_digest;  // of the request as it came, and as it went on
+  std::string key;                  // where breakers watch: of what it asks, in any spelling
   bool kept = false;                // all pieces of it are among the evidence:
   std::vector<std::string> pieces;  // by digest, in order; more than kPiecesListed of them:
   std::string pieces_list;          // the piece that lists them, one a line

@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/contract/model_key.h"
 #include "worker/gateway/call_evidence.h"
+#include "worker/gateway/cassette_match.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_answer.h"
@@ -24,6 +25,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kEventsOfCalls = 20'000;
+constexpr std::uint64_t kMoment = 100;  // ms that are no waiting
 
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
@@ -55,6 +57,7 @@ class Call {
 
   bool make() {
     if (!judge()) return keep_;
+    if (shared_.breakers.any() && !slow_down()) return keep_;
     if (!reserve()) return keep_;
     forward();
     return keep_;
@@ -136,6 +139,25 @@ class Call {
     return fit;
   }
 
+  // A run that repeats itself is answered later and later.
+  bool slow_down() {
+    if (in_.api != ModelApi::kCountTokens)  // which asks a model for nothing
+      r_.key = sha256(std::string(to_string(in_.api)) + "\n" + canonical_request(in_.body)).hex();
+    if (const auto state = shared_.breakers.look(r_.key))
+      shared_.note("workspace.state", By::kHarness, *state);
+    const auto since = SteadyClock::now(), until = since + shared_.breakers.wait(r_.key);
+    while (SteadyClock::now() < until && !shared_.final_word()) {
+      if (has_left(in_.client) || is_closing()) {
+        keep_ = false;
+        return false;
+      }
+      wait_for_fd(-1, 0, shared_.closing.get(),
+                  std::min(until, SteadyClock::now() + milliseconds(250)));
+    }
+    throttled_ms_ = micros_since(since) / 1'000;
+    return true;
+  }
+
   // What may heal is waited for: each refusal would come back as the client's retry.
   bool reserve() {
     const auto since = SteadyClock::now(), until = since + bounds_.wait;
@@ -198,8 +220,9 @@ class Call {
     r_.output = granted.output_tokens;
     r_.limit = r_.ceiling.asked == 0 ? 0 : granted.output_tokens / fit.samples - fit.beside;
     r_.ceiling_micros = static_cast<std::uint64_t>(granted.held.micros());
-    r_.waited_ms = micros_since(since) / 1'000;
+    r_.waited_ms = micros_since(since) / 1'000 + throttled_ms_;
     if (1 < tries) r_.waited_for = why;
+    if (r_.waited_for.empty() && kMoment < throttled_ms_) r_.waited_for = "a breaker";
     if (0 < r_.ceiling.asked)
       if (auto edit = limit_edit(in_.api, peek_, access_, r_.limit)) r_.edits.push_back(*edit);
     const bool clamped = peek_.limit && r_.limit < *peek_.limit;
@@ -462,6 +485,7 @@ class Call {
   BodyPeek peek_;
   bool usage_asked_ = false, keep_ = true;
   std::optional<GatewaySession::Shared::Turn> turn_;
+  std::uint64_t throttled_ms_ = 0;
   std::string id_;  // at the meter; empty: nothing is reserved
   SteadyClock::time_point began_{};
   std::optional<CallMachine> machine_;

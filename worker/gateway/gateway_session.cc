@@ -59,6 +59,11 @@ Json opened_json(const GatewayOptions& options) {
   Json out = {{"model", options.method.model},
               {"provider", options.method.provider},
               {"pieces", true}};  // how texts are kept
+  if (options.method.breakers.any()) {
+    Json breakers = Json::object();
+    for (const auto& [code, rule] : options.method.breakers.rules) breakers[code] = rule;
+    out["breakers"] = std::move(breakers);
+  }
   if (options.player)
     out["cassette"] = {{"calls", options.player->unused()},
                        {"match", to_string(options.access.cassette_match)},
@@ -95,13 +100,21 @@ std::string GatewaySession::Shared::redacted(std::string_view text) const {
 }
 
 std::uint64_t GatewaySession::Shared::note(std::string_view type, GatewayHooks::By by,
-                                           const Json& payload) const {
+                                           const Json& payload) {
   struct Own final : Redactor {
     explicit Own(const Shared& s) : shared(s) {}
     std::string apply(std::string_view text) const override { return shared.redacted(text); }
     const Shared& shared;
   };
-  return hooks.note(type, by, proctor::redacted(payload, Own(*this)));
+  const SessionBreakers::Told told =
+      breakers.tell(type, by, proctor::redacted(payload, Own(*this)));
+  if (told.stop) {
+    Refusal no{Refusal::Cause::kFinal, "breaker: " + told.stop->code + ": " + told.stop->why};
+    no.code = "breaker";
+    say_final(no);
+    if (hooks.stop) hooks.stop(no.text, told.evidence);
+  }
+  return told.seq;
 }
 
 bool GatewaySession::Shared::is_first_result(const std::string& id) {

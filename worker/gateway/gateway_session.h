@@ -49,6 +49,12 @@ struct GatewayBounds {
   std::uint32_t upstream_tries = 3;
 };
 
+// What a workspace looks like, while its agent works in it.
+struct WorkspaceLook {
+  std::string digest;  // of names, sizes, modes and times
+  std::uint64_t files = 0, bytes = 0;
+};
+
 using GatewayOperation = std::variant<MeterFit, MeterCharge, MeterRelease>;
 
 struct GatewayHooks {
@@ -61,6 +67,12 @@ struct GatewayHooks {
   std::function<void(std::uint64_t evidence)> cap_reached;
   // Keeps what was said; false: there is no room for it, only its digest is told.
   std::function<bool(const std::string& digest, std::string_view bytes)> keep;
+  // Of circuit breakers, all three may be empty.  A breaker has ended the run, and the event that
+  // says so; the agent's workspace, nothing where it cannot be looked at; the agent's own clock,
+  // which stands still while the agent does.
+  std::function<void(const std::string& reason, std::uint64_t evidence)> stop{};
+  std::function<std::optional<WorkspaceLook>()> look{};
+  std::function<std::chrono::milliseconds()> now{};
 };
 
 struct GatewayOptions {

@@ -11,6 +11,7 @@
 #include "worker/gateway/gateway_session.h"
 #include "worker/gateway/model_watch.h"
 #include "worker/gateway/refusal.h"
+#include "worker/gateway/session_breakers.h"
 
 namespace proctor {
 
@@ -25,11 +26,16 @@ struct GatewaySums {
 
 struct GatewaySession::Shared {
   Shared(GatewayOptions o, GatewayHooks h, UpstreamPool& p)
-      : options(std::move(o)), hooks(std::move(h)), pool(p), watch_(options.earlier_calls) {}
+      : options(std::move(o)),
+        hooks(std::move(h)),
+        pool(p),
+        breakers(options.method.breakers, hooks),
+        watch_(options.earlier_calls) {}
 
   const GatewayOptions options;
   const GatewayHooks hooks;
   UpstreamPool& pool;
+  SessionBreakers breakers;
   UniqueFd closing;  // readable when no further request is taken
   UniqueFd cut;      // ... when everything ends now
   std::atomic<std::uint64_t> requests = 0, bytes = 0;
@@ -43,7 +49,8 @@ struct GatewaySession::Shared {
   // What may be kept or told of a text: without the run's token, and what the campaign's rules
   // strike out.
   std::string redacted(std::string_view text) const;
-  std::uint64_t note(std::string_view type, GatewayHooks::By by, const Json& payload) const;
+  // Also ends the run where a breaker says so by it.
+  std::uint64_t note(std::string_view type, GatewayHooks::By by, const Json& payload);
   // A conversation comes back with every call: is this tool's result new?
   bool is_first_result(const std::string& id);
 

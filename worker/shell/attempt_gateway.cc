@@ -4,6 +4,7 @@
 #include "worker/gateway/cassette_player.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
+#include "worker/workspace/tree_state.h"
 
 namespace proctor {
 namespace {
@@ -97,6 +98,18 @@ GatewayHooks AttemptRun::gateway_hooks() {
     return note(type, by == GatewayHooks::By::kAgent ? Actor::kAgent : Actor::kHarness, payload);
   };
   hooks.cap_reached = [this](std::uint64_t evidence) { meter_.reached_by(evidence); };
+  hooks.stop = [this](const std::string& reason, std::uint64_t evidence) {
+    meter_.order_stop(kBreakerCap, reason, evidence);
+  };
+  hooks.now = [hold = watch_.hold(), began = watch_.hold()->now()] {
+    return std::chrono::duration_cast<Millis>(hold->now() - began);
+  };
+  if (workspace_)
+    hooks.look = [dir = workspace_->written().dir]() -> std::optional<WorkspaceLook> {
+      Result<TreeState> state = state_of_tree(dir);
+      if (!state.ok()) return std::nullopt;
+      return WorkspaceLook{std::move(state->digest), state->files, state->bytes};
+    };
   hooks.keep = [this](const std::string& digest, std::string_view bytes) {
     return keep_said(digest, bytes);
   };

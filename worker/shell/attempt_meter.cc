@@ -168,6 +168,14 @@ void AttemptMeter::reached_by(std::uint64_t evidence) {
   if (meter_.stop() && evidence_ == 0) evidence_ = evidence;
 }
 
+void AttemptMeter::order_stop(std::string_view cap, const std::string& reason,
+                              std::uint64_t evidence) {
+  const std::lock_guard lock(mutex_);
+  if (meter_.stop()) return;  // a cap was faster
+  meter_.order_stop(std::string(cap), reason);
+  evidence_ = evidence;
+}
+
 std::string AttemptMeter::status_line() const {
   const std::lock_guard lock(mutex_);
   return meter_status_line(meter_);

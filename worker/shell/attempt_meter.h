@@ -51,6 +51,8 @@ class AttemptMeter final : public MeterServer::Meter {
   void count_calls(const CallCounts& seen);
   // The event that says so of a call which reached a cap.
   void reached_by(std::uint64_t evidence);
+  // The agent must go for what is no cap of money or counts, and the event that says so.
+  void order_stop(std::string_view cap, const std::string& reason, std::uint64_t evidence);
   std::string status_line() const;
 
   // MeterServer's thread.

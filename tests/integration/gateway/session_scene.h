@@ -55,6 +55,8 @@ class SessionScene {
     std::string url{};  // of another provider than the scene's
     std::shared_ptr<CassettePlayer> player{};
     std::shared_ptr<const Redactor> redactor{};
+    Breakers breakers{};
+    std::function<std::optional<WorkspaceLook>()> look{};
   };
 
   SessionScene(const Shape& shape, ProviderServer::Script script)
@@ -82,6 +84,7 @@ class SessionScene {
     options.bounds = shape.bounds;
     options.player = shape.player;
     options.redactor = shape.redactor;
+    options.method.breakers = shape.breakers;
     GatewayHooks hooks;
     hooks.meter = [this](const GatewayOperation& o) { return act(o); };
     hooks.status = [] { return std::string("{\"answer\":\"status\"}\n"); };
@@ -95,6 +98,11 @@ class SessionScene {
       return std::uint64_t{events_.size()};
     };
     hooks.cap_reached = [](std::uint64_t) {};
+    hooks.look = shape.look;
+    hooks.stop = [this](const std::string& why, std::uint64_t) {
+      const std::lock_guard lock(meter_mutex_);
+      meter_.order_stop(std::string(kBreakerCap), why);
+    };
     hooks.keep = [this](const std::string& digest, std::string_view bytes) {
       const std::lock_guard lock(mutex_);
       kept_[digest] = bytes;
@@ -215,6 +223,10 @@ class SessionScene {
     for (const auto& [name, payload] : events_)
       if (name == type) out.push_back(payload);
     return out;
+  }
+  std::vector<std::pair<std::string, Json>> all_events() {
+    const std::lock_guard lock(mutex_);
+    return events_;
   }
   std::string all_evidence() {
     const std::lock_guard lock(mutex_);

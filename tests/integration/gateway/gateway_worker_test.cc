@@ -2,6 +2,7 @@
 // refused, and a provider of our own keeps a bill of its own.
 #include "common/trace/archive.h"
 #include "common/trace/evidence.h"
+#include "common/trace/verify.h"
 #include "tests/integration/worker/scene.h"
 #include "tests/support/provider_server.h"
 
@@ -167,6 +168,29 @@ TEST_SUITE("gateway worker") {
     CHECK(holds(e.said, "200, 401]"));
     CHECK(holds(e.said, "budget_exceeded"));
     CHECK(holds(e.events, "\"final\":true"));
+  }
+
+  TEST_CASE("an agent that repeats itself is ended by its breaker, and what it left is judged") {
+    GatewayScene scene([](const auto&, std::size_t) { return chat_answer("again", 20, 30); });
+    Method m = scene.agent("100 500 plain");
+    m.gateway->breakers.rules["identical_call"] = {{"throttle", 2}, {"stop", 3}};
+    m.digest = digest_of(m);
+    const auto e = scene.run(m);
+    CAPTURE(e.said);
+    CAPTURE(e.result.rationale);
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.result.termination == Termination::kBreaker);
+    CHECK(holds(e.result.rationale, "breaker: identical_call: "));
+    CHECK(holds(e.said, "breaker: identical_call: "));
+    CHECK(holds(e.said, ", 401]"));
+    // A call may have begun before the answer to the third was told.
+    CHECK(3 <= scene.provider.heard().size());
+    CHECK(scene.provider.heard().size() < 100);
+    for (const char* said :
+         {"\"type\":\"workspace.state\"", "\"action\":\"throttle\"", "\"action\":\"stop\""})
+      CHECK_MESSAGE(holds(e.events, said), said);
+    const VerifyResult verified = verify_run(scene.temp.path() / "got", std::nullopt);
+    for (const VerifyProblem& problem : verified.problems) FAIL_CHECK(to_string(problem));
   }
 
   TEST_CASE("a provider that fails in the middle costs what was reserved, and the run is judged") {

@@ -1,19 +1,24 @@
 #include "worker/sandbox/held_locks.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "common/base/unique_fd.h"
+
 namespace proctor {
 namespace {
 
-constexpr std::size_t kLocksMost = std::size_t{16} << 20;
+constexpr std::size_t kLocksMost = std::size_t{256} << 10;
 constexpr std::size_t kElsewhereMost = 100'000;
 
 template <class Number>
@@ -90,8 +95,12 @@ void look_below(const fs::path& place, std::set<HeldLock>& sought, std::vector<f
 
 }  // namespace
 
-std::set<HeldLock> parse_locks(std::string_view words) {
+std::set<HeldLock> parse_locks(std::string_view words, std::size_t most) {
   std::set<HeldLock> out;
+  if (most <= words.size()) {
+    words = words.substr(0, words.substr(0, most).rfind('\n') + 1);
+    out.insert(kMoreLocks);
+  }
   while (!words.empty()) {
     const std::size_t end = std::min(words.find('\n'), words.size());
     if (const auto lock = parse_line(words.substr(0, end))) out.insert(*lock);
@@ -101,8 +110,17 @@ std::set<HeldLock> parse_locks(std::string_view words) {
 }
 
 std::set<HeldLock> locks_held() {
-  const auto words = read_file("/proc/locks", kLocksMost);
-  return words.ok() ? parse_locks(*words) : std::set<HeldLock>();
+  const UniqueFd fd(::open("/proc/locks", O_RDONLY | O_CLOEXEC));
+  std::string words(kLocksMost, '\0');
+  std::size_t had = 0;
+  while (fd.valid() && had < kLocksMost) {
+    const ssize_t n = ::read(fd.get(), words.data() + had, kLocksMost - had);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    had += static_cast<std::size_t>(n);
+  }
+  words.resize(had);
+  return parse_locks(words, kLocksMost);
 }
 
 std::vector<fs::path> locked_among(const std::vector<fs::path>& places,

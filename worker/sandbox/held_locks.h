@@ -20,11 +20,16 @@ struct HeldLock {
   ino_t inode = 0;
   friend auto operator<=>(const HeldLock&, const HeldLock&) = default;
 };
+// Stands for all that were not looked at, where there are very many.
+inline constexpr HeldLock kMoreLocks{};
 
 // The words of /proc/locks, without those who wait.  A lock of fcntl(2) that keeps another out is
 // had for writing alone, which nobody may in a place that all share: those are left out.
-std::set<HeldLock> parse_locks(std::string_view words);
-// Of this whole host, as far as this process's namespace is shown it.
+// Where they are `most` bytes or more, those of the whole lines before, and kMoreLocks.
+std::set<HeldLock> parse_locks(std::string_view words, std::size_t most = std::string_view::npos);
+// Of this whole host, as far as this process's namespace is shown it: the first five thousand,
+// since the kernel walks the list anew for each page of it, and one sandbox's 200,000 locks held
+// its neighbours' checks for half a minute.
 std::set<HeldLock> locks_held();
 
 // Those of these places (files, or folders with all below) that one of the locks is on, sorted.

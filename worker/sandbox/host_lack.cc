@@ -85,6 +85,8 @@ void add_locked(const SandboxEngine& engine, const SandboxSpec& like,
   locks.insert(earlier.begin(), earlier.end());
   for (const HeldLock& before : locks_before()) locks.erase(before);
   if (locks.empty()) return;
+  if (0 < locks.erase(kMoreLocks))
+    out.append(out.empty() ? "" : ", ").append("a list of locks that ends (/proc/locks)");
   std::vector<fs::path> places = engine.shared_places();
   for (const SandboxMount& mount : like.mounts)
     if (!mount.writable) places.push_back(mount.host);

@@ -12,11 +12,12 @@ namespace proctor {
 inline constexpr std::array<const char*, 8> kReadOnlyProc = {
     "/proc/irq", "/proc/sys",    "/proc/sysrq-trigger", "/proc/mtrr",
     "/proc/tty", "/proc/driver", "/proc/pressure",      "/proc/dynamic_debug"};
-inline constexpr std::array<const char*, 14> kMaskedProc = {
+// Not the locks either: offsets of a lock are a neighbour's words to whoever can read them.
+inline constexpr std::array<const char*, 15> kMaskedProc = {
     "/proc/asound",     "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
     "/proc/keys",       "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
     "/proc/scsi",       "/proc/sched_debug",   "/proc/bus",        "/proc/fs",
-    "/proc/tty/driver", "/proc/cmdline"};
+    "/proc/tty/driver", "/proc/cmdline",       "/proc/locks"};
 // What only the host's root may read there: a sandbox's user may be that one.  Not /proc/kmsg,
 // which asks for a capability (CAP_SYSLOG) that no sandbox has: a mask costs each run a tenth of a
 // millisecond.

@@ -21,4 +21,18 @@ TEST_SUITE("sandbox") {
           "1: FLOCK  ADVISORY  WRITE 3481 :: 0 EOF", "1: FLOCK  ADVISORY  WRITE 1 zz:0a:1 0 EOF"})
       CHECK(parse_locks(words).empty());
   }
+
+  TEST_CASE("of very many locks the first are looked at, and that there are more is known") {
+    const std::string one = "1: FLOCK  ADVISORY  WRITE 3481 fe:0a:11 0 EOF\n";
+    const std::string other = "2: FLOCK  ADVISORY  WRITE 3481 fe:0a:22 0 EOF\n";
+    const HeldLock first{makedev(0xfe, 0x0a), 11}, second{makedev(0xfe, 0x0a), 22};
+    const std::string both = one + other;
+    CHECK((parse_locks(both, both.size() + 1) == std::set<HeldLock>{first, second}));
+    for (std::size_t most = one.size(); most < both.size(); ++most) {
+      CAPTURE(most);
+      CHECK((parse_locks(both, most) == std::set<HeldLock>{first, kMoreLocks}));
+    }
+    CHECK((parse_locks(both, both.size()) == std::set<HeldLock>{first, second, kMoreLocks}));
+    CHECK((parse_locks(both, 3) == std::set<HeldLock>{kMoreLocks}));
+  }
 }

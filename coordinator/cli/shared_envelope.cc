@@ -13,10 +13,12 @@
 #include "common/contract/money_word.h"
 #include "coordinator/aggregate/text_table.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/core/shared_note.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
 namespace {
@@ -227,6 +229,9 @@ Result<int> leave_envelope(const std::string& folder) {
         "a campaign leaves its shared envelope by itself when it ends; proctor budget leave is for "
         "one that was killed and is not resumed",
         journal.error());
+  // A copy of before would tell the others that this campaign holds less than it has spent.
+  PROCTOR_TRY(const Around around, look_around(frozen));
+  if (!around.problems.empty()) return behind_error(frozen.folder, around.problems);
   PROCTOR_TRY(const RestoredState state, read_journal(frozen));
   PROCTOR_TRY(const SharedBook book, shared_book_of(frozen.id, state.shared));
   if (MicroUsd::zero() < book.limit())

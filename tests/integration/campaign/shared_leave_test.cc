@@ -1,0 +1,34 @@
+// `proctor budget leave` with a journal that knows less than Redis: a copy from before the campaign
+// ran would give back what the campaign has spent.
+#include <doctest/doctest.h>
+
+#include "tests/support/campaign_scene.h"
+#include "tests/support/redis_server.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+
+TEST_SUITE("campaign") {
+  TEST_CASE("a copy from before a campaign ran cannot leave the shared envelope for it") {
+    RedisServer redis;
+    CampaignShape shape;
+    shape.replicates = 1;
+    shape.workers = 1;
+    shape.redis = redis.address();
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "budget:\n",
+               "budget:\n  shared: {name: lab, cap: \"60.00\"}\n");
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    const fs::path copy = scene.temp() / "copy";
+    fs::copy(scene.folder(), copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
+    const CommandOutcome stale = proctor::testing::proctor({"budget", "leave", copy.string()});
+    CHECK(stale.exit_code == 4);
+    CHECK_MESSAGE(contains(stale.err, "knows less than what is around it"), stale.err);
+    const CommandOutcome own =
+        proctor::testing::proctor({"budget", "leave", scene.folder().string()});
+    CHECK_MESSAGE(own.exit_code == 0, own.err);
+    CHECK_MESSAGE(contains(own.out, " has left lab and holds 0"), own.out);
+  }
+}

@@ -195,6 +195,16 @@ Result<Keys> load_keys(const Options& o) {
   return keys;
 }
 
+// What no run is shown, whichever toolchains its campaign names.
+std::vector<fs::path> own_places(const Options& o, const ModelsFile& models) {
+  std::vector<fs::path> out = {o.root};
+  for (const fs::path& file : {fs::path(o.key), o.connect_file, o.models})
+    if (!file.empty()) out.push_back(file);
+  for (const auto& [name, access] : models)
+    if (!access.key_file.empty()) out.emplace_back(access.key_file);
+  return out;
+}
+
 Result<wire::ZmqPort::Options> port_options(const Options& o, const Keys& keys, const Stop& stop,
                                             const std::string& address) {
   wire::ZmqPort::Options port;
@@ -370,7 +380,7 @@ int serve(const Options& o) {
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
   RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), *models,
-                        !o.no_setup_cache, store_options.remover},
+                        !o.no_setup_cache, store_options.remover, own_places(o, *models)},
                        **store, engines, images, *spool);
 
   WorkerLoopOptions loop;

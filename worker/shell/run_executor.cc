@@ -18,15 +18,29 @@ namespace {
 
 constexpr std::size_t kLackingMax = 64;  // a part of the features of a Sync
 
+// Is one of them in the other?  By what they really are: a link hides nothing.
+bool overlap(const fs::path& a, const fs::path& b) {
+  std::error_code ec;
+  const fs::path one = fs::canonical(a, ec), other = ec ? fs::path() : fs::canonical(b, ec);
+  if (ec) return false;
+  const auto [at_one, at_other] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+  return at_one == one.end() || at_other == other.end();
+}
+
 // Of a model: what its calls would end with.  Empty: this host has it.
-std::string lack_of(const HostThing& thing, const ModelsFile& models) {
+std::string lack_of(const HostThing& thing, const RunExecutor::Options& options) {
+  const ModelsFile& models = options.models;
   const std::string what = describe_thing(thing.feature());
   switch (thing.kind) {
     case HostThing::Kind::kSecret:
       return std::getenv(thing.text.c_str()) == nullptr ? what : "";
     case HostThing::Kind::kToolchain: {
       std::error_code ec;
-      return fs::exists(thing.text, ec) ? "" : what;
+      if (!fs::exists(thing.text, ec)) return what;
+      // A campaign that may not have another's secrets would read them there, and the worker's key.
+      const bool own = std::ranges::any_of(
+          options.own_places, [&](const fs::path& place) { return overlap(thing.text, place); });
+      return own ? what + ": files of this worker's own are there, which no run is shown" : "";
     }
     case HostThing::Kind::kModel:
       break;
@@ -67,7 +81,7 @@ Status RunExecutor::can_begin(const AttemptInput& input) {
       return Error{Errc::kUnavailable, "its coordinator's line in --connect-file does not name " +
                                            describe_thing(feature)};
     }
-    const std::string lack = lack_of(thing, options_.models);
+    const std::string lack = lack_of(thing, options_);
     if (lack.empty()) continue;
     const std::lock_guard lock(mutex_);
     if (lacking_.size() < kLackingMax) lacking_.emplace(feature, thing);
@@ -93,8 +107,7 @@ void RunExecutor::look_again() {
     const std::lock_guard lock(mutex_);
     seen = lacking_;
   }
-  std::erase_if(
-      seen, [this](const auto& item) { return !lack_of(item.second, options_.models).empty(); });
+  std::erase_if(seen, [this](const auto& item) { return !lack_of(item.second, options_).empty(); });
   const std::lock_guard lock(mutex_);
   for (const auto& [feature, thing] : seen) lacking_.erase(feature);
 }

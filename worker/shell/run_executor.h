@@ -26,6 +26,7 @@ class RunExecutor {
     ModelsFile models{};  // how models are reached
     bool setup_cache = true;
     Remover remover{};
+    std::vector<fs::path> own_places{};  // this worker's folders and keys: no sandbox is shown them
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, const BuiltImages& images,
               Spool& spool)

@@ -303,6 +303,29 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.empty());
   }
 
+  TEST_CASE("a campaign that names the worker's own folder as a toolchain is not shown it") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 3);
+    const fs::path link = scene.temp.path() / "link";
+    fs::create_symlink(scene.temp.path() / "root/workers", link);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    const Method noop = scene.method("noop", Method::Kind::kNoop);
+    std::uint32_t run = 0;
+    for (const fs::path& named : {scene.temp.path() / "root", link, scene.temp.path()}) {
+      CAPTURE(named.string());
+      scene.contract.environment.toolchains = {{named.string(), "/opt/tools"}};
+      coordinator.assign({scene.assignment(coordinator, noop, run)}, scene.settings_digest());
+      const std::vector<AttemptId> back = {id(run)};
+      REQUIRE_MESSAGE(coordinator.until([&] { return coordinator.syncs.back().declined == back; }),
+                      scene.log());
+      CHECK(scene.log().find("files of this worker's own are there") != std::string::npos);
+      REQUIRE(coordinator.until([&] { return coordinator.syncs.back().declined.empty(); }));
+      ++run;
+    }
+    CHECK(coordinator.results.empty());
+  }
+
   TEST_CASE("a worker that is refused leaves with exit code 2") {
     Scene scene;
     FakeCoordinator coordinator(scene.socket, 1);

@@ -14,12 +14,13 @@ endfunction()
 # proctor_test(NAME LABELS unit SOURCES a_test.cc ... LINK lib ...)
 # One doctest binary; every TEST_CASE becomes one ctest with these labels.  One that says "not run: why"
 # is counted as skipped, never as passed.  UNPRIVILEGED: once more, as a user without any rights.
-# SERIAL: beside no other test.
+# SERIAL: beside no other test.  TIMEOUT: seconds that it may need here; slower machines have three times as many.
 function(proctor_test name)
   cmake_parse_arguments(TEST "UNPRIVILEGED;SERIAL" "TIMEOUT" "LABELS;SOURCES;LINK" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 600)
   endif()
+  math(EXPR TEST_TIMEOUT "3 * ${TEST_TIMEOUT}")
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE proctor_test_main ${TEST_LINK})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE 8)

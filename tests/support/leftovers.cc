@@ -107,7 +107,9 @@ bool shows_elsewhere(const std::string& mountinfo, const fs::path& folder) {
   for (std::string line; std::getline(lines, line);) {
     const MountLine m = read_mount(line);
     if (contains(m.at, folder.string())) continue;
-    if (contains(line, folder.string()) || (m.root + "/").starts_with(inside + "/")) return true;
+    if (contains(line, folder.string())) return true;
+    // Of a folder that is a file system's top, every mount's root would be a part.
+    if (!inside.empty() && (m.root + "/").starts_with(inside + "/")) return true;
   }
   return false;
 }

@@ -68,6 +68,13 @@ TEST_SUITE("test support") {
     CHECK_FALSE(contains(leftovers_of(folder.dir.path(), folder.dir.path()), "process "));
   }
 
+  TEST_CASE("a process of another campaign is not ours where our folder is a mount's top") {
+    const MountedFolder folder;
+    if (!folder.mounted) return;
+    const Stranger other("");
+    CHECK(sandboxed_of(folder.dir.path() / "m").empty());
+  }
+
   TEST_CASE("a sandbox that was left alone is ours, and so is one that we started") {
     const MountedFolder folder;
     if (!folder.mounted) return;
@@ -78,7 +85,7 @@ TEST_SUITE("test support") {
     Child started = must(Child::start(spec, {}, Child::Lifetime::kDiesWithParent));
     CHECK(eventually([&] { return sandboxed_of(folder.dir.path()).size() == 2; }));
     started.signal(SIGKILL);
-    CHECK(started.wait(std::chrono::seconds(10)).has_value());
+    CHECK(started.wait(std::chrono::seconds(180)).has_value());
     CHECK(eventually([&] { return sandboxed_of(folder.dir.path()).size() == 1; }));
   }
 

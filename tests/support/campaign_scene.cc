@@ -155,7 +155,7 @@ Json CampaignScene::sql(const std::string& query) const {
   std::error_code ec;
   if (!fs::exists(journal, ec)) return Json::array();
   CommandSpec spec;
-  spec.argv = {"sqlite3", "-json", "-cmd", ".timeout 5000", journal.string(), query};
+  spec.argv = {"sqlite3", "-json", "-cmd", ".timeout 60000", journal.string(), query};
   spec.output_max = kFileMost;
   const CommandOutcome out = must(run_command(spec));
   // A journal that is being made has no tables yet.
@@ -197,7 +197,7 @@ std::vector<pid_t> CampaignScene::workers() const {
 
 void CampaignScene::require_nothing_left() const {
   const fs::path root = state() / "workers";
-  (void)eventually([&] { return leftovers_of(temp(), root).empty(); }, 10s);
+  (void)eventually([&] { return leftovers_of(temp(), root).empty(); });
   REQUIRE(leftovers_of(temp(), root) == "");
 }
 

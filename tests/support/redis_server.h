@@ -32,7 +32,7 @@ class RedisServer {
   }
   void kill() {
     child_->signal(SIGKILL);
-    REQUIRE(child_->wait(std::chrono::seconds(10)).has_value());
+    REQUIRE(child_->wait(std::chrono::seconds(180)).has_value());
   }
   // One command of redis-cli.
   void tell(std::vector<std::string> words) const {

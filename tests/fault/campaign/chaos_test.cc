@@ -77,7 +77,7 @@ class Chaos {
           if (code && *code != 0) run_ = scene_.start(verb());
           return code == 0;
         },
-        60s);
+        600s);
     REQUIRE_MESSAGE(ended, scene_.said());
   }
 

@@ -26,7 +26,7 @@ SufferingRedis::SufferingRedis(fs::path folder)
 
 void SufferingRedis::kill() {
   child_->signal(SIGKILL);
-  REQUIRE(child_->wait(std::chrono::seconds(20)).has_value());
+  REQUIRE(child_->wait(std::chrono::seconds(180)).has_value());
 }
 
 void SufferingRedis::copy_for_later() {
@@ -70,7 +70,7 @@ void SufferingRedis::start(With what) {
   const RedisEndpoint endpoint = parse_redis_endpoint(address()).value();
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
-    auto there = RedisConnection::open(endpoint, std::chrono::seconds(5));
+    auto there = RedisConnection::open(endpoint, std::chrono::seconds(60));
     if (there.ok()) return;
     REQUIRE_MESSAGE(std::chrono::steady_clock::now() < until, there.error().detail);
     std::this_thread::yield();

@@ -269,7 +269,7 @@ struct Fate {
       case 1: {
         ++did["emptied"];
         auto c = RedisConnection::open(parse_redis_endpoint(scene.redis.address()).value(),
-                                       std::chrono::seconds(5));
+                                       std::chrono::seconds(60));
         REQUIRE(c.ok());
         // Without the keys the clients are told to wait, whatever they ask.
         REQUIRE(c->call(std::array<std::string_view, 1>{"FLUSHALL"}).ok());
@@ -335,7 +335,7 @@ void run_torture(const fs::path& folder, std::uint64_t seed, std::uint64_t opera
   for (const ScopeSpec& s : scene.journal.scopes())
     scopes << s.name << '\t' << s.cap.micros() << '\n';
   auto c = RedisConnection::open(parse_redis_endpoint(scene.redis.address()).value(),
-                                 std::chrono::seconds(5));
+                                 std::chrono::seconds(60));
   REQUIRE(c.ok());
   std::ofstream(folder / "redis.json") << dump(*c, kCampaign);
   std::string story;

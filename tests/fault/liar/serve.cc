@@ -96,7 +96,7 @@ Status Server::start() {
 void Server::kill() {
   cpu_before_ms_ = cpu_ms();
   child_->signal(SIGKILL);
-  child_->wait(std::chrono::seconds(20));
+  child_->wait(std::chrono::seconds(180));
 }
 
 std::string Server::said() const {

@@ -190,15 +190,15 @@ TEST_SUITE("method environment") {
                   scene->run("status").out);
     ::setenv(kSecret, "a-value-of-thirty-and-some-letters", 1);
     Child rich = scene->start_worker({"--connect", at}, "rich");
-    CHECK_MESSAGE(running.wait(std::chrono::seconds(60)) == 0, scene->said());
+    CHECK_MESSAGE(running.wait(std::chrono::seconds(300)) == 0, scene->said());
     ::unsetenv(kSecret);
     CHECK(contains(scene->said("poor"), "this host lacks secret SCENE_AGENT_KEY"));
     CHECK(scene->number("SELECT count(*) FROM notes WHERE kind = 'worker_quarantined'") == 0);
     CHECK(scene->number("SELECT count(*) FROM attempts WHERE infrastructure <> 0") == 0);
     CHECK(scene->number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 6);
     CHECK(scene->run("verify").exit_code == 0);
-    poor.wait(std::chrono::seconds(20));
-    rich.wait(std::chrono::seconds(20));
+    poor.wait(std::chrono::seconds(180));
+    rich.wait(std::chrono::seconds(180));
   }
 
   TEST_CASE(

@@ -62,7 +62,7 @@ inline void run_services(const std::string& environment) {
   shape.workers = 1;
   const CampaignScene scene(shape);
   give_service(scene, environment);
-  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(150));
+  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(300));
   REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
   check_books(scene, {.runs = 3});
   CHECK(scene.run("verify").exit_code == 0);
@@ -139,7 +139,7 @@ inline void run_killed_services(const std::string& environment) {
                   }),
                   scene.said());
   scene.open_gate();
-  CHECK_MESSAGE(run.wait(std::chrono::seconds(120)) == 0, scene.said());
+  CHECK_MESSAGE(run.wait(std::chrono::seconds(300)) == 0, scene.said());
   CHECK(scene.number("SELECT count(*) FROM runs WHERE outcome = 'success'") == 1);
   CHECK(scene.run("verify").exit_code == 0);
   scene.require_nothing_left();
@@ -158,7 +158,7 @@ inline void run_broken_image_service(const std::string& environment, const std::
                  "\", entrypoint: [/bin/sh, -c, \"echo no disk >&2; exit 3\"]}\n"
                  "    ready: {port: 5432, timeout: 120s}\nchecks:\n");
   scene.edit(scene.folder() / "campaign.yaml", "strata:", "infrastructure_retries: 0\nstrata:");
-  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(150));
+  const CommandOutcome ran = scene.run("run", {}, std::chrono::seconds(300));
   CAPTURE(ran.err);
   auto reports = reports_by_method(scene);
   REQUIRE(reports.size() == 1);

@@ -192,7 +192,7 @@ TEST_SUITE("coordinator") {
     Child serve = scene.start("serve", args);
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     serve.signal(SIGKILL);
-    serve.wait(20s);
+    serve.wait(180s);
     CHECK(scene.run("serve", {"--workers", "1"}).exit_code == 2);  // it has begun
     serve = scene.start("serve", args, "again");
     scene.open_gate();

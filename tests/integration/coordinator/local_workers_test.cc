@@ -36,12 +36,12 @@ TEST_SUITE("coordinator") {
                           return !status.is_null() &&
                                  contains(status["state"].get<std::string>(), "none is here");
                         },
-                        20s),
+                        180s),
                     scene.said());
     const std::string status = scene.run("status").out;
     CHECK_MESSAGE(contains(status, "ETA unknown: it waits for a first worker"), status);
     run.signal(SIGINT);
-    CHECK_MESSAGE(run.wait(20s) == 1, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
   }
 
   TEST_CASE("a local worker that hangs at the end is told of and ended soon") {
@@ -57,7 +57,7 @@ TEST_SUITE("coordinator") {
                     scene.said());
     REQUIRE(::kill(*idle, SIGSTOP) == 0);
     scene.open_gate();
-    CHECK_MESSAGE(run.wait(60s) == 0, scene.said());
+    CHECK_MESSAGE(run.wait(300s) == 0, scene.said());
     const std::string said = scene.said();
     CHECK_MESSAGE(contains(said, "the campaign's loop has ended; waiting since 20"), said);
     CHECK_MESSAGE(contains(said, "for local workers local-"), said);

@@ -72,7 +72,7 @@ TEST_SUITE("coordinator") {
       CHECK_MESSAGE(contains(scene.said(), row.says), scene.said());
       CHECK(scene.granted() == 0);
       redis.tell({row.open.begin(), row.open.end()});
-      CHECK_MESSAGE(run.wait(25s) == 0, scene.said());
+      CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
       check_books(scene, {.runs = 4});
       scene.require_nothing_left();
     }
@@ -116,7 +116,7 @@ TEST_SUITE("coordinator") {
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     redis.freeze();
     scene.open_gate();
-    REQUIRE_MESSAGE(eventually([&] { return waits(scene); }, 20s), scene.said());
+    REQUIRE_MESSAGE(eventually([&] { return waits(scene); }), scene.said());
     redis.thaw();
     CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     check_books(scene, {.runs = 8});

@@ -95,7 +95,7 @@ TEST_SUITE("ledger") {
     endpoint.user = "proctor";
     endpoint.password = Secret("sesame");
     endpoint.db = 3;
-    const auto other = RedisConnection::open(endpoint, std::chrono::seconds(2));
+    const auto other = RedisConnection::open(endpoint, std::chrono::seconds(60));
     CHECK(code_of(other) == Errc::kInvalid);
     CHECK(other.error().detail.find("'select'") != std::string::npos);
   }

@@ -50,7 +50,7 @@ TEST_SUITE("ledger") {
     CHECK(redis.address().size() <= 5 + 107);
     CHECK(redis.address().starts_with("unix:/tmp/"));
     CHECK(
-        RedisConnection::open(must(parse_redis_endpoint(redis.address())), std::chrono::seconds(2))
+        RedisConnection::open(must(parse_redis_endpoint(redis.address())), std::chrono::seconds(60))
             .ok());
   }
 
@@ -60,7 +60,7 @@ TEST_SUITE("ledger") {
     PrivateRedis two = must(PrivateRedis::start(dir.path()));
     CHECK(one.address() != two.address());
     ::kill(one.pid(), SIGKILL);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(180);
     while (one.running() && std::chrono::steady_clock::now() < deadline) continue;
     CHECK_FALSE(one.running());
     CHECK(two.running());
@@ -87,13 +87,13 @@ TEST_SUITE("ledger") {
     const std::string address = redis.address();
     const pid_t first = redis.pid();
     const RedisEndpoint endpoint = must(parse_redis_endpoint(address));
-    must(must(RedisConnection::open(endpoint, std::chrono::seconds(2)))
+    must(must(RedisConnection::open(endpoint, std::chrono::seconds(60)))
              .call(std::array<std::string_view, 3>{"SET", "k", "v"}));
     redis.tend();
     CHECK(redis.pid() == first);
     REQUIRE(::kill(first, SIGKILL) == 0);
     bool back = false;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(180);
     while (!back && std::chrono::steady_clock::now() < until) {
       redis.tend();
       auto again = RedisConnection::open(endpoint, std::chrono::seconds(1));
@@ -114,7 +114,7 @@ TEST_SUITE("ledger") {
     must(c.call(std::array<std::string_view, 4>{"ACL", "SETUSER", "proctor", "+@all"}));
     must(c.call(std::array<std::string_view, 4>{"CONFIG", "SET", "requirepass", "other"}));
     RedisEndpoint endpoint = must(parse_redis_endpoint(home.redis.address()));
-    const auto open = [&] { return RedisConnection::open(endpoint, std::chrono::seconds(2)); };
+    const auto open = [&] { return RedisConnection::open(endpoint, std::chrono::seconds(60)); };
     CHECK(code_of(open()) == Errc::kInvalid);
     endpoint.password = Secret("wrong");
     const auto refused = open();

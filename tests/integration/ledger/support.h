@@ -41,7 +41,7 @@ struct Home {
   }
   RedisConnection connection() const {
     return must(RedisConnection::open(must(parse_redis_endpoint(redis.address())),
-                                      std::chrono::milliseconds(2000)));
+                                      std::chrono::milliseconds(60'000)));
   }
 };
 

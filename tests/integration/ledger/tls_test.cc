@@ -16,7 +16,7 @@ using namespace proctor::test;
 
 namespace {
 
-constexpr std::chrono::milliseconds kSoon{1'000};
+constexpr std::chrono::milliseconds kSoon{10'000};
 
 // Free a moment ago; who loses the race for it starts again with another.
 std::uint16_t free_port() {

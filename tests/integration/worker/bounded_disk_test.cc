@@ -28,7 +28,7 @@ TEST_SUITE("worker") {
     if (!can_bound()) return;
     LeftScene scene;
     scene.contract.policy.disk_bytes = 32 * kMiB;
-    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(20)});
+    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(120)});
     FakeCoordinator coordinator(scene.socket, 1);
     Child worker = scene.start_worker({"--bounded-disks"});
     REQUIRE(coordinator.connected());

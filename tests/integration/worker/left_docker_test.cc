@@ -99,7 +99,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("an agent over a kept setup survives the death of its worker") {
     DockerScene scene;
-    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(20)});
+    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(120)});
     const Method agent =
         scene.method("agent", Method::Kind::kCommand,
                      "echo begun; sleep 3; cat made.txt; echo 'echo $(($1 + $2))' > calc.sh");

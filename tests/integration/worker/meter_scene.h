@@ -9,7 +9,7 @@ namespace proctor::testing {
 struct MeterScene : Scene {
   MeterScene() {
     const std::string hidden = "test ! -e /proctor/meter && test -z \"$PROCTOR_METER\"";
-    contract.setup.push_back({hidden, std::chrono::seconds(20)});
+    contract.setup.push_back({hidden, std::chrono::seconds(120)});
     contract.checks.push_back(check("no-meter", hidden));
   }
   // Repairs the program first: what it leaves behind when it is stopped is a success.

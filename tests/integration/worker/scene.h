@@ -72,7 +72,7 @@ struct Scene {
     Check c;
     c.id = id;
     c.command = command;
-    c.timeout = std::chrono::seconds(20);
+    c.timeout = std::chrono::seconds(120);
     return c;
   }
   void write(const std::string& path, std::string_view bytes) const {

@@ -54,7 +54,7 @@ struct UnprivilegedScene : LeftScene {
 TEST_SUITE("worker") {
   TEST_CASE("a worker without root has overlays of its own") {
     UnprivilegedScene scene;
-    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(20)});
+    scene.contract.setup.push_back({"echo made > made.txt", std::chrono::seconds(120)});
     FakeCoordinator coordinator(scene.socket, 1);
     scene.let_in();
     Child worker = scene.start_worker({"--workspaces", "auto"});

@@ -137,7 +137,7 @@ TEST_SUITE("worker") {
 
   TEST_CASE("an agent that runs out of time is stopped and its tree is judged") {
     Scene scene;
-    scene.contract.policy.wall = std::chrono::seconds(1);
+    scene.contract.policy.wall = std::chrono::seconds(5);
     FakeCoordinator coordinator(scene.socket, 1);
     Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());

@@ -42,11 +42,11 @@ TEST_SUITE("sandbox") {
       }
       return false;
     };
-    REQUIRE(within(std::chrono::seconds(60), [&] { return read_pid() != 0; }));
+    REQUIRE(within(std::chrono::seconds(120), [&] { return read_pid() != 0; }));
     const pid_t runtime = read_pid();
     ::kill(worker, SIGKILL);
     REQUIRE(::waitpid(worker, nullptr, 0) == worker);
-    const bool ended = within(std::chrono::seconds(10),
+    const bool ended = within(std::chrono::seconds(120),
                               [&] { return ::waitpid(runtime, nullptr, WNOHANG) == runtime; });
     CHECK(ended);
     if (!ended) {

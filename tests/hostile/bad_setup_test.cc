@@ -43,7 +43,7 @@ TEST_SUITE("hostile") {
           *kind, solver, {},
           "setup: [" + std::string(row.setup) +
               "]\nchecks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
-              "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
+              "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
       run_hostile(*scene, solver);
       const Json report = must(parse_json(scene->run("report", {"--json"}).out));
       const std::string name = report["runs"][0]["run"];

@@ -33,7 +33,7 @@ TEST_SUITE("hostile") {
         "  - {id: first, command: 'test $(sh calc.sh 2 3) = 5', kind: unit, timeout: 120s}\n"
         "  - {id: second, command: 'test $(sh calc.sh 4 3) = 7 && echo x > $PROCTOR_RESULTS/x', "
         "kind: unit, timeout: 120s}\n"
-        "policy:\n  protected: [\"tests/**\"]\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
+        "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
     run_hostile(*scene, agents);
   }
 }

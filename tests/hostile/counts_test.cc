@@ -98,7 +98,7 @@ void check_own(const std::string& what, Without root = Without::kRootToo,
   if (!docker && ::geteuid() == 0) CHECK(bench->engine().enforcement().at("user_counts") != "none");
   Place neighbour(*bench, "neighbour-" + what.substr(0, what.find(' ')));
   if (network == Network::kShared) neighbour.share_network();
-  const Said alone = neighbour.run("need what=" + what, std::chrono::seconds(20));
+  const Said alone = neighbour.run("need what=" + what, std::chrono::seconds(120));
   INFO(alone.out << alone.err);
   if (alone.out.find("ESCAPED") != std::string::npos) {
     MESSAGE("left out: no sandbox here has " << what << ": " << alone.out);
@@ -107,7 +107,7 @@ void check_own(const std::string& what, Without root = Without::kRootToo,
   const Taker taker(*bench, what, network == Network::kShared ? neighbour.spec.shared : nullptr);
   REQUIRE_FALSE(taker.over());
   MESSAGE("held: " << taker.held());
-  const Said said = neighbour.run("need what=" + what, std::chrono::seconds(20));
+  const Said said = neighbour.run("need what=" + what, std::chrono::seconds(120));
   if (docker || (::geteuid() != 0 && root == Without::kRootNot)) {
     MESSAGE("counted with the host's here: " << said.out);
     return;
@@ -252,7 +252,7 @@ TEST_SUITE("counts") {
   TEST_CASE("contexts of asynchronous input and output are the whole host's and nobody's here") {
     const auto bench = make_bench();
     if (!bench || bench->engine().kind() == SandboxKind::kDocker) return;
-    const Said said = Place(*bench, "aio").run("need what=aio", std::chrono::seconds(20));
+    const Said said = Place(*bench, "aio").run("need what=aio", std::chrono::seconds(120));
     CHECK(said.out.starts_with("ESCAPED: no aio"));
   }
 }

@@ -26,7 +26,7 @@ const std::string kContract =
     "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
     "  - {id: tap, command: sh tests/tap.sh, kind: unit, timeout: 120s, result: tap, "
     "result_file: sums.tap, fail_to_pass: [\"sums\"]}\n"
-    "policy:\n  protected: [\"tests/**\"]\n  wall: 20s\n  memory: 256MiB\n  processes: 64\n";
+    "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n";
 
 const std::vector<HostileAgent> kAgents = {
     {"honest", "echo 'echo $(($1 + $2))' > calc.sh", "success"},
@@ -98,12 +98,12 @@ const std::map<std::string, std::string> kPythonFiles = {
      "    assert out.stdout == b'0\\n'\n"}};
 const std::string kPythonContract =
     "checks:\n"
-    "  - {id: tests, kind: unit, timeout: 60s, command: \"/usr/bin/python3 -I -m pytest -q "
+    "  - {id: tests, kind: unit, timeout: 180s, command: \"/usr/bin/python3 -I -m pytest -q "
     "--noconftest -p no:cacheprovider -c $PROCTOR_CONTRACT/pytest.ini --rootdir /workspace "
     "--junitxml=$PROCTOR_RESULTS/r.xml tests\", result: junit, result_file: r.xml, "
     "fail_to_pass: [\"tests.test_calc::test_sum\"], pass_to_pass: "
     "[\"tests.test_calc::test_zero\"]}\n"
-    "policy:\n  protected: [\"tests/**\"]\n  wall: 20s\n  memory: 512MiB\n  processes: 64\n"
+    "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 512MiB\n  processes: 64\n"
     "files: [pytest.ini]\n";
 const std::string kPlugin =
     "import pytest\\n@pytest.hookimpl(hookwrapper=True)\\ndef pytest_runtest_makereport(item, "
@@ -150,14 +150,14 @@ const std::map<std::string, std::string> kByteCodeFiles = {
 std::string byte_code_contract(const std::string& globs) {
   return "setup: [{command: /usr/bin/python3 -I build.py, timeout: 120s}]\n"
          "checks:\n"
-         "  - {id: first, kind: script, timeout: 60s, command: /usr/bin/python3 -I first.py}\n"
-         "  - {id: tests, kind: unit, timeout: 60s, command: \"/usr/bin/python3 -I -m pytest -q "
+         "  - {id: first, kind: script, timeout: 180s, command: /usr/bin/python3 -I first.py}\n"
+         "  - {id: tests, kind: unit, timeout: 180s, command: \"/usr/bin/python3 -I -m pytest -q "
          "--noconftest -p no:cacheprovider -c $PROCTOR_CONTRACT/pytest.ini --rootdir /workspace "
          "--junitxml=$PROCTOR_RESULTS/r.xml tests\", result: junit, result_file: r.xml, "
          "fail_to_pass: [\"tests.test_calc::test_sum\"]}\n"
          "policy:\n  protected: [" +
          globs +
-         "]\n  wall: 20s\n  memory: 512MiB\n  processes: 64\n"
+         "]\n  wall: 60s\n  memory: 512MiB\n  processes: 64\n"
          "files: [pytest.ini]\n";
 }
 

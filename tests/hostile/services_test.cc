@@ -21,7 +21,7 @@ const std::string kContract =
     "  - {id: second, command: sh $PROCTOR_CONTRACT/judge.sh, kind: integration, timeout: 120s, "
     "result: tap, result_file: sums.tap, fail_to_pass: [\"sums\"]}\n"
     "files: [judge.sh]\n"
-    "policy:\n  wall: 20s\n  memory: 256MiB\n  processes: 64\n";
+    "policy:\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n";
 const std::string kJudge =
     "sleep 0.3\n"  // its service gets to work
     "if [ \"$(sh calc.sh 2 3)\" = 5 ]; then echo 'ok 1 - sums'; else echo 'not ok 1 - sums'; fi > "

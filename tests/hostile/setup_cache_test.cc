@@ -59,8 +59,8 @@ std::unique_ptr<CampaignScene> scene_of(const Kind& kind, const std::string& mor
           "kind: script}\n"
           "  - {id: product, command: 'grep -q product out/product.o && test -L made.link && "
           "test ! -e gone.txt && test \"$(cat needs.txt)\" = \"$(cat out/needs.copy)\"', timeout: "
-          "20s, kind: script}\n"
-          "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
+          "120s, kind: script}\n"
+          "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
 }
 
 // A setup whose products the repository's rules ignore, as most builds' are.
@@ -81,8 +81,8 @@ std::unique_ptr<CampaignScene> tidy_scene(const Kind& kind, const std::string& m
           "}\nchecks:\n"
           "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
           "  - {id: product, command: 'test \"$(cat out/a)\" = \"$(cat $HOME/tool)\"', timeout: "
-          "20s, kind: script}\n"
-          "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
+          "120s, kind: script}\n"
+          "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
 }
 
 // For the workers that are started meanwhile.
@@ -178,7 +178,7 @@ TEST_SUITE("hostile") {
         "20s}\n"
         "acceptance_files: [{from: own.sh, to: tests/own.sh}]\n"
         "files: [judges/two.sh, judges/data/three.sh, tools/lib.sh]\n"
-        "policy:\n  wall: 20s\n  memory: 128MiB\n  processes: 32\n");
+        "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
     const std::string judge = "# JUDGE\ntest \"$(sh calc.sh 2 3)\" = 5\n";
     const fs::path contracts = scene->folder() / "contracts";
     must(make_dirs(contracts / "judges/data"));

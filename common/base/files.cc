@@ -23,6 +23,7 @@ Errc errc_of(int error_number) {
     case ENOTDIR:
       return Errc::kNotFound;
     case ENOSPC:
+    case EFBIG:
     case EDQUOT:
     case EMFILE:
     case ENFILE:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/core_dumps.h"
+#include "common/base/last_words.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
@@ -89,6 +90,7 @@ std::string suggested(const std::optional<MeantOption>& meant) {
 int main(int argc, char** argv) try {
   using namespace proctor;
   forbid_core_dumps();
+  last_words::prepare("proctor");
   CLI::App app(
       "Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
       "A first campaign:  proctor init demo && proctor run demo\n");
@@ -130,7 +132,9 @@ int main(int argc, char** argv) try {
     return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;
   }
   return exit_code;
+} catch (const std::bad_alloc&) {
+  proctor::last_words::out_of_memory();
 } catch (const std::exception& e) {
   std::fprintf(stderr, "proctor: %s\n", e.what());
-  return 70;  // EX_SOFTWARE: a mistake of ours
+  return proctor::last_words::kBug;
 }

@@ -1,0 +1,66 @@
+#pragma once
+// How a program of ours ends that cannot go on: with a line on standard error and an exit code that
+// means something, not by SIGABRT or SIGXFSZ without a word.  Nothing here allocates.
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <typeinfo>
+
+namespace proctor::last_words {
+
+inline constexpr int kNoMemory = 4;  // like any other lack of the host's
+inline constexpr int kBug = 70;      // EX_SOFTWARE
+
+inline const char*& program() {
+  static const char* name = "proctor";
+  return name;
+}
+
+inline void say(const char* text) noexcept {
+  for (std::size_t left = std::strlen(text); 0 < left;) {
+    const ssize_t n = ::write(STDERR_FILENO, text, left);
+    if (n <= 0) return;
+    text += n;
+    left -= static_cast<std::size_t>(n);
+  }
+}
+
+[[noreturn]] inline void out_of_memory() noexcept {
+  say(program());
+  say(": out of memory: the machine's, its control group's or that of ulimit -v. Nothing that was "
+      "acknowledged is lost. Give it more and start it again: proctor resume CAMPAIGN, or the same "
+      "proctor-worker command\n");
+  ::_exit(kNoMemory);
+}
+
+// Of an exception that nobody caught, in any thread.
+[[noreturn]] inline void on_terminate() noexcept {
+  const std::type_info* const thrown = abi::__cxa_current_exception_type();
+  if (thrown != nullptr &&
+      (*thrown == typeid(std::bad_alloc) || *thrown == typeid(std::bad_array_new_length)))
+    out_of_memory();
+  say(program());
+  say(": a mistake of ours: nobody caught ");
+  say(thrown == nullptr ? "what ended it" : thrown->name());
+  say("\n");
+  ::_exit(kBug);
+}
+
+inline void no_end(int) noexcept {}
+
+// For main(), before any thread.  `name`: a literal.  A write beyond ulimit -f fails with EFBIG
+// from here on; a handler and not SIG_IGN, which what we start would inherit.
+inline void prepare(const char* name) {
+  program() = name;
+  std::set_terminate(on_terminate);
+  struct sigaction act {};
+  act.sa_handler = no_end;
+  act.sa_flags = SA_RESTART;
+  (void)::sigaction(SIGXFSZ, &act, nullptr);
+}
+
+}  // namespace proctor::last_words

@@ -133,10 +133,13 @@ PrivateRedis::~PrivateRedis() {
 }
 
 void PrivateRedis::stop() {
-  if (!child_.running()) return;
+  if (address_.empty()) return;  // moved from
   child_.stop(2s);
+  // Whether it still runs, or was killed: who looks in from outside would wait for it.
+  const fs::path file = address_file(log_.parent_path());
+  const Result<std::string> named = read_file(file, 2 * kSocketPathMax);
   std::error_code ec;
-  fs::remove(address_file(log_.parent_path()), ec);
+  if (named.ok() && *named == address_ + "\n") fs::remove(file, ec);
 }
 
 }  // namespace proctor

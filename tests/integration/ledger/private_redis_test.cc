@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <thread>
 
 #include "tests/integration/ledger/support.h"
 
@@ -41,6 +42,24 @@ TEST_SUITE("ledger") {
     }
     CHECK_FALSE(fs::exists(socket.parent_path()));
     CHECK(::kill(pid, 0) != 0);
+  }
+
+  TEST_CASE("the address of a server that was killed is not left behind") {
+    const TempDir dir = must(TempDir::create("ledger"));
+    const fs::path file = PrivateRedis::address_file(dir.path());
+    {
+      PrivateRedis redis = must(PrivateRedis::start(dir.path()));
+      REQUIRE(fs::exists(file));
+      REQUIRE(::kill(redis.pid(), SIGKILL) == 0);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+      while (redis.running() && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      REQUIRE_FALSE(redis.running());
+      redis.stop();
+      CHECK_FALSE(fs::exists(file));
+      REQUIRE(write_file(file, "unix:/of/another\n").ok());
+    }
+    CHECK(fs::exists(file));  // not ours to remove
   }
 
   TEST_CASE("a state folder too long for a socket address gets one in tmp") {

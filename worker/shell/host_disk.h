@@ -6,11 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
 
 namespace proctor {
+
+// Has the disk that a folder is on too little room to begin anything?  Then a sentence that says
+// so; empty: it has.  A worker that begins there all the same fails its attempts one after another.
+std::string too_full_to_begin(const fs::path& folder);
 
 class HostDisk {
  public:

@@ -15,6 +15,7 @@
 #include "common/base/core_dumps.h"
 #include "common/base/digest.h"
 #include "common/base/host_lock.h"
+#include "common/base/last_words.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/own_mounts.h"
@@ -31,6 +32,7 @@
 #include "worker/shell/connect_file.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
+#include "worker/shell/host_disk.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/lives.h"
 #include "worker/shell/selftest_command.h"
@@ -386,8 +388,14 @@ int serve(const Options& o) {
   WorkerLoopOptions loop;
   loop.worker = WorkerId(o.name);
   loop.slots = o.slots;
-  loop.features = [&engines, workspace = "workspace:" + std::string(to_string((*store)->kind()))] {
-    std::vector<std::string> features = engines.features();
+  loop.features = [&engines, home, full = std::string(),
+                   workspace = "workspace:" + std::string(to_string((*store)->kind()))]() mutable {
+    // Without a sandbox nobody assigns it anything.
+    std::string now = too_full_to_begin(home);
+    if (now.empty() != full.empty()) log::warn(now.empty() ? "its disk has room again" : now);
+    full = std::move(now);
+    std::vector<std::string> features;
+    if (full.empty()) features = engines.features();
     features.push_back(workspace);
     return features;
   };
@@ -463,11 +471,14 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   proctor::forbid_core_dumps();
+  proctor::last_words::prepare("proctor-worker");
   // Workspaces and toolchains are for sandboxes, whose users are others; what is for us alone says
   // so where it is made.
   ::umask(022);
   try {
     return proctor::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    proctor::last_words::out_of_memory();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "proctor-worker: unexpected: %s\n", e.what());
     return proctor::kBug;

@@ -11,6 +11,7 @@
 #include "common/contract/model_key.h"
 #include "common/trace/archive.h"
 #include "common/wire/lost_evidence.h"
+#include "worker/shell/host_disk.h"
 #include "worker/shell/lives.h"
 
 namespace proctor {
@@ -71,6 +72,8 @@ wire::ResultMessage blank_result(const AttemptInput& input) {
 Status RunExecutor::can_begin(const AttemptInput& input) {
   if (input.left) return ok_status();  // it has begun, and is paid for
   const Contract& contract = input.contract->contract;
+  if (const std::string full = too_full_to_begin(options_.runs); !full.empty())
+    return Error{Errc::kUnavailable, full};
   if (wanted_kind(contract.environment) == SandboxKind::kNull) return ok_status();
   for (const HostThing& thing : things_of(contract, *input.method)) {
     const std::string feature = thing.feature();

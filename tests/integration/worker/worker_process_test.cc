@@ -1,5 +1,6 @@
 // A real proctor-worker with real git and bubblewrap, and a coordinator that the test plays.
 #include "common/trace/manifest.h"
+#include "tests/integration/worker/small_disk.h"
 #include "tests/integration/worker/travelled.h"
 
 using namespace proctor;
@@ -110,6 +111,42 @@ TEST_SUITE("worker") {
     auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
     REQUIRE(manifest.ok());
     CHECK(check_manifest(*manifest).ok());
+    worker.signal(SIGTERM);
+    REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
+  }
+
+  TEST_CASE("a worker whose disk is full begins nothing and says so until there is room") {
+    Scene scene;
+    const std::optional<SmallDisk> disk = SmallDisk::over(scene.temp.path() / "root");
+    if (!disk) return;
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker();
+    const auto offers = [&] {
+      return !coordinator.syncs.empty() &&
+             std::ranges::count(coordinator.syncs.back().features, "sandbox:bubblewrap") == 1;
+    };
+    REQUIRE(coordinator.until(offers));
+    disk->fill();
+    const auto noop = scene.method("noop", Method::Kind::kNoop);
+    coordinator.assign({scene.assignment(coordinator, noop, 0)}, scene.settings_digest());
+    // Given back, not failed; and nobody assigns to who offers no sandbox.
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      return std::ranges::any_of(coordinator.syncs, [](const wire::Sync& sync) {
+        return std::ranges::count(sync.declined, id(0)) == 1;
+      });
+    }),
+                    scene.log());
+    REQUIRE(coordinator.until([&] { return !offers(); }));
+    CHECK(coordinator.deliveries.empty());
+    CHECK_MESSAGE(
+        scene.log().find("nothing is begun here until there is room") != std::string::npos,
+        scene.log());
+    disk->clear();
+    REQUIRE_MESSAGE(coordinator.until(offers), scene.log());
+    coordinator.assign({scene.assignment(coordinator, noop, 1)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+    CHECK(coordinator.results.at(id(1)).termination == Termination::kCompleted);
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);

@@ -124,8 +124,8 @@ Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
   // Whoever made the file ended before anything was in it: a full disk, a kill.  Not after a result
   // came.
   if (!reader.ok() && reader.error().code == Errc::kNotFound) {
-    const std::string begun = has_evidence(folder) ? folder.runs().string() + " has results"
-                                                   : begun_by_status(folder);
+    const std::string begun =
+        has_evidence(folder) ? folder.runs().string() + " has results" : begun_by_status(folder);
     if (!begun.empty())
       return Error{Errc::kCorrupt, folder.journal().string() +
                                        (is_there ? " is empty" : " is missing") + ", but " + begun +

@@ -22,8 +22,8 @@ Result<StatusSnapshot> read_status(const fs::path& folder) {
   if (!fs::exists(folder / "campaign.yaml", ec) && !fs::exists(path, ec))
     return no_campaign(folder.string());
   if (!text.ok() && text.error().code == Errc::kNotFound)
-    return Error{Errc::kNotFound, folder.string() + " has not been run yet: proctor run " + folder.string() +
-                                     " begins"};
+    return Error{Errc::kNotFound, folder.string() + " has not been run yet: proctor run " +
+                                      folder.string() + " begins"};
   if (!text.ok()) return std::move(text).error();
   PROCTOR_TRY(StatusSnapshot status, parse_status(*text));
   // A snapshot outlives the process that wrote it.

@@ -27,7 +27,8 @@ struct JournalFinding {
   Epoch last_epoch;
 };
 
-// Everything, also of a file that is not there.  An error only when the files cannot be read at all; damage is a finding.
+// Everything, also of a file that is not there.  An error only when the files cannot be read at
+// all; damage is a finding.
 Result<JournalFinding> check_journal(const fs::path& file);
 
 namespace journal {

@@ -16,8 +16,7 @@ namespace {
 Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mode mode) {
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
   PROCTOR_TRY(const bool blank, journal::has_nothing_yet(db));
-  if (blank)
-    return Error{Errc::kNotFound, db.filename() + " has nothing in it yet"};
+  if (blank) return Error{Errc::kNotFound, db.filename() + " has nothing in it yet"};
   PROCTOR_CHECK_OK(journal::check_schema(db));
   // The schema check reads the header only; this one needs the WAL.
   PROCTOR_TRY(const std::int64_t tables, db.integer("SELECT count(*) FROM sqlite_schema"));

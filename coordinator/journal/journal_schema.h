@@ -15,8 +15,8 @@ inline constexpr std::int64_t kSchemaVersion = 5;
 // Sets the connection up for writing and creates the tables in a new file.
 Status prepare_for_writing(sqlite::Database& db);
 // Whoever made the file ended before anything was in it: a full disk, a kill.  Said of one that no
-// connection reads (it has a rollback journal only until it is switched to a WAL, which is the first
-// thing done), and of an open one: the tables and the mark come in one transaction.
+// connection reads (it has a rollback journal only until it is switched to a WAL, which is the
+// first thing done), and of an open one: the tables and the mark come in one transaction.
 bool was_never_made(const fs::path& file);
 Result<bool> has_nothing_yet(sqlite::Database& db);
 // kInvalid: another application's file, or a schema newer than this build.

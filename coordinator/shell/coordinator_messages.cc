@@ -116,9 +116,10 @@ Coordinator::Seat Coordinator::seat_of(Peer& peer, const wire::Sync& rival) {
   if (kRivalsMost <= peer.rivals.size() && !peer.rivals.contains(rival.boot)) peer.rivals.clear();
   const auto [since, is_new] = peer.rivals.emplace(rival.boot, now);
   if (is_new)
-    warn(fmt::format("worker {} has come anew and its earlier life has not gone: it waits until "
-                     "that has been silent for {} s",
-                     rival.worker.raw(), std::chrono::ceil<std::chrono::seconds>(silence).count()));
+    warn(
+        fmt::format("worker {} has come anew and its earlier life has not gone: it waits until "
+                    "that has been silent for {} s",
+                    rival.worker.raw(), std::chrono::ceil<std::chrono::seconds>(silence).count()));
   return since->second < peer.last ? Seat::kTaken : Seat::kUnknown;
 }
 

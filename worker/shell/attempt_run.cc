@@ -389,9 +389,8 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   extracted.conflicts = patch_.conflicts;
   for (std::string& place : extracted.conflicts) place = printable(place, limits::kDetailBytes);
   // A patch holds what setup changed, too.
-  extracted.changed =
-      (!patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty()) &&
-      (!agent_began_ || touched_since(workspace_->written().dir, *agent_began_));
+  extracted.changed = (!patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty()) &&
+                      (!agent_began_ || touched_since(workspace_->written().dir, *agent_began_));
   const std::vector<std::string>& writable = contract().policy.writable;
   if (!writable.empty()) {
     for (const std::string& path : patch_.paths) {

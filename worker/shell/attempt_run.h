@@ -300,7 +300,7 @@ class AttemptRun {
   std::set<HeldLock> locked_before_;      // when the present step or check began
   // The agent's, from its end until a later life would do without.
   std::unique_ptr<Sandbox> agent_sandbox_;
-  std::optional<Error> unreadable_;  // what the agent left, and why
+  std::optional<Error> unreadable_;      // what the agent left, and why
   timespec setup_over_{};                // what setup changed was changed before
   std::optional<timespec> agent_began_;  // of one that may not have started; none: nobody knows
   Patch patch_;

@@ -1,7 +1,7 @@
 #pragma once
-// Was anything below a folder written since a moment?  By the times of change, which the kernel sets
-// and no program can: that tells an agent's changes from those of setup in one layer without a look
-// at every file before each agent.  Reads only, any thread.
+// Was anything below a folder written since a moment?  By the times of change, which the kernel
+// sets and no program can: that tells an agent's changes from those of setup in one layer without a
+// look at every file before each agent.  Reads only, any thread.
 #include <ctime>
 
 #include "common/base/files.h"

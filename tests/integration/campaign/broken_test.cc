@@ -104,20 +104,23 @@ TEST_SUITE("campaign") {
                  "setup:\n  - {command: \"chmod +x calc.sh; date > by-setup\", cache: " +
                      std::string(cache) + "}\nchecks:\n");
     (void)scene.run("run");
-    for (const auto& [method, termination] :
-         {std::pair("absent", "agent_unavailable"), std::pair("shut", "agent_unavailable"),
-          std::pair("busy", "completed"), std::pair("undoes", "completed")}) {
-      CAPTURE(method);
+    struct Row {
+      std::string method, termination;
+    };
+    for (const Row& row : {Row{"absent", "agent_unavailable"}, Row{"shut", "agent_unavailable"},
+                           Row{"busy", "completed"}, Row{"undoes", "completed"}}) {
+      CAPTURE(row.method);
       // Four runs each, in the order of tasks, methods and replicates or in another: by name.
       std::int64_t seen = 0;
       for (const char* task : {"add", "sub"})
         for (const char* run : {"r1", "r2"}) {
           const Json why = Json::parse(
-              scene.run("explain", {std::string(task) + "/" + method + "/" + run, "--json"}).out);
+              scene.run("explain", {std::string(task) + "/" + row.method + "/" + run, "--json"})
+                  .out);
           for (const Json& attempt : why["attempts"]) {
             if (!attempt.contains("termination")) continue;
             CAPTURE(attempt.dump());
-            CHECK(attempt["termination"] == termination);
+            CHECK(attempt["termination"] == row.termination);
             ++seen;
           }
         }

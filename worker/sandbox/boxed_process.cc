@@ -19,6 +19,7 @@
 
 #include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
+#include "worker/sandbox/suspension.h"
 
 #if defined(__SANITIZE_THREAD__)
 // The same, of which ThreadSanitizer does not believe that the child has memory of its own.
@@ -301,7 +302,7 @@ class Running {
     BoxEnd end;
     end.wall = std::chrono::duration_cast<milliseconds>(now() - begun_);
     const auto ms = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
-    end.cpu = milliseconds(ms(usage.ru_utime) + ms(usage.ru_stime));
+    end.cpu = std::max(cpu_before_, milliseconds(ms(usage.ru_utime) + ms(usage.ru_stime)));
     read_status();
     // What was written before the end is still in the pipes; nobody writes any more.
     for (std::size_t i : {0U, 1U}) read_stream(i, ~std::size_t{0});
@@ -391,11 +392,13 @@ class Running {
         }
       }
       if (cause_) killed_at_ = Clock::now();
+      // Who dies with init is waited for by nobody, and its time is then in no count.
+      if (cause_) cpu_before_ = cpu_time_of_tree(pid_);
     }
     if (!cause_ || runtime_killed_) return;
-    // Killing init ends everything inside, and the runtime then reaps it and reports the CPU time
-    // of all.  Before the status says who init is, there is nothing but the runtime itself, whose
-    // death init follows (--die-with-parent) or which has all it made in a control group.
+    // Killing init ends everything inside, and the runtime then reaps it.  Before the status says
+    // who init is, there is nothing but the runtime itself, whose death init follows
+    // (--die-with-parent) or which has all it made in a control group.
     if (!inside_killed_) inside_killed_ = kill_inside();
     if (*killed_at_ + kKillGrace <= Clock::now()) {
       ::kill(pid_, SIGKILL);
@@ -463,6 +466,7 @@ class Running {
   int wait_status_ = 0;
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;
+  milliseconds cpu_before_{0};  // of all inside, when they were killed
   std::optional<BoxEnd::Cause> cause_;
   bool told_begun_ = false, suspended_ = false, cancelled_ = false, dead_ = false,
        inside_killed_ = false, runtime_killed_ = false;

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
+#include <thread>
 
 #include "common/base/unique_fd.h"
 #include "tests/integration/sandbox/engine_under_test.h"
+#include "tests/support/programs.h"
 #include "worker/sandbox/boxed_process.h"
 #include "worker/sandbox/lean_host.h"
 #include "worker/sandbox/orphans.h"
@@ -218,6 +221,31 @@ TEST_SUITE("sandbox bubblewrap") {
     REQUIRE(outcome.ok());
     CHECK(outcome->end == ExecOutcome::End::kExited);
     CHECK(outcome->exit_code == 0);
+  }
+
+  TEST_CASE("the time of a command that is ended from outside is counted, its children's too") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    auto sandbox = bench->engine().open(bench->spec());
+    REQUIRE(sandbox.ok());
+    ExecSpec exec;
+    exec.command =
+        "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo burnt; sleep 100000'; :";
+    exec.timeout = std::chrono::hours(1);
+    exec.stdout_file = bench->scratch() / "out";
+    exec.stderr_file = bench->scratch() / "err";
+    std::stop_source cancel;
+    std::optional<Result<ExecOutcome>> outcome;
+    std::jthread runs([&] { outcome = (*sandbox)->run(exec, cancel.get_token()); });
+    CHECK(eventually([&] {
+      const auto said = read_file(exec.stdout_file, 64);
+      return said.ok() && *said == "burnt\n";
+    }));
+    cancel.request_stop();
+    runs.join();
+    REQUIRE(outcome->ok());
+    CHECK((*outcome)->end == ExecOutcome::End::kCancelled);
+    CHECK(std::chrono::milliseconds(30) <= (*outcome)->cpu);  // a shell needs 100 and more
   }
 
   TEST_CASE("no descriptor of the worker reaches the command") {

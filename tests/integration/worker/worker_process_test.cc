@@ -2,6 +2,7 @@
 #include "common/trace/manifest.h"
 #include "tests/integration/worker/small_disk.h"
 #include "tests/integration/worker/travelled.h"
+#include "worker/sandbox/sandbox.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -111,6 +112,13 @@ TEST_SUITE("worker") {
     auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
     REQUIRE(manifest.ok());
     CHECK(check_manifest(*manifest).ok());
+    // What this host can do is done in runs too, and not in probes alone.
+    const auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "manifest-test"});
+    REQUIRE(engine.ok());
+    const auto user = OwnUser::take();
+    const bool own =
+        (*engine)->has_own_users() && user.ok() && (*user)->view(scene.temp.path()).ok();
+    CHECK(manifest->at("environment").at("enforcement").at("users") == (own ? "own" : "one"));
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);

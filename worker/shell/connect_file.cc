@@ -34,6 +34,8 @@ Result<std::string> server_key(const std::string& text, const fs::path& folder) 
   return wire::load_public_key(fs::path(text).is_absolute() ? fs::path(text) : folder / text);
 }
 
+constexpr std::string_view kModelWord = "model:";
+
 // Absent: any.
 Result<std::optional<std::vector<std::string>>> secrets_of(const std::string& text) {
   std::vector<std::string> names;
@@ -41,13 +43,18 @@ Result<std::optional<std::vector<std::string>>> secrets_of(const std::string& te
   if (text == "-") return std::optional(names);
   std::istringstream words(text);
   for (std::string name; std::getline(words, name, ',');) {
-    const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
-      return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_';
+    std::string_view word = name;
+    const bool model = word.starts_with(kModelWord);
+    if (model) word.remove_prefix(kModelWord.size());
+    const std::string_view more = model ? "_.-/" : "_";
+    const bool plain = !word.empty() && std::ranges::all_of(word, [more](char c) {
+      return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
+             more.find(c) != std::string_view::npos;
     });
     if (!plain || names.size() == kSecretsOfOne)
       return Error{Errc::kInvalid, "secrets `" + printable(text, 200) +
-                                       "`: names of variables with commas between them, - for "
-                                       "none or * for any"};
+                                       "`: names of variables, or model:NAME, with commas between "
+                                       "them, - for none or * for any"};
     names.push_back(name);
   }
   return std::optional(names);

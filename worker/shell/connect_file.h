@@ -6,8 +6,9 @@
 //   night    tcp://10.0.0.5:7400,tcp://10.0.0.6:7400        night.pub    1       5 KEY,TOKEN
 //
 // The last four may be left out.  A key is Z85, or a file beside this one; `-`: --server-key.
-// Secrets are those that its runs may be given, of the worker's variables; `-`: none, `*` as where
-// it is left out: any.
+// Secrets are those that its runs may be given, of the worker's variables, and models that they may
+// call: by the variable of a model's key, or as model:NAME; `-`: none, `*` as where it is left out:
+// any.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -53,10 +53,19 @@ std::string lack_of(const HostThing& thing, const RunExecutor::Options& options)
   return key.ok() ? "" : what + ": " + key.error().detail;
 }
 
-// Who may use one campaign's secrets must not get another's by naming them.
-bool may_have(const AttemptInput& input, const HostThing& thing) {
-  if (thing.kind != HostThing::Kind::kSecret || !input.secrets) return true;
-  return std::ranges::find(*input.secrets, thing.text) != input.secrets->end();
+// Who may use one campaign's secrets must not get another's by naming them, nor have calls of a
+// model charged to another's key.
+bool may_have(const AttemptInput& input, const HostThing& thing, const ModelsFile& models) {
+  if (thing.kind == HostThing::Kind::kToolchain || !input.secrets) return true;
+  const auto named = [&](const std::string& word) {
+    return std::ranges::find(*input.secrets, word) != input.secrets->end();
+  };
+  if (thing.kind == HostThing::Kind::kSecret) return named(thing.text);
+  const auto access = models.find(thing.text);
+  if (access == models.end()) return true;  // lack_of() says it
+  const std::string& variable = access->second.key_variable;
+  const bool free = variable.empty() && access->second.key_file.empty();
+  return free || (!variable.empty() && named(variable)) || named("model:" + thing.text);
 }
 
 wire::ResultMessage blank_result(const AttemptInput& input) {
@@ -77,7 +86,7 @@ Status RunExecutor::can_begin(const AttemptInput& input) {
   if (wanted_kind(contract.environment) == SandboxKind::kNull) return ok_status();
   for (const HostThing& thing : things_of(contract, *input.method)) {
     const std::string feature = thing.feature();
-    if (!may_have(input, thing)) {
+    if (!may_have(input, thing, options_.models)) {
       const std::lock_guard lock(mutex_);
       std::set<std::string>& denied = denied_[input.campaign];
       if (denied.size() < kLackingMax) denied.insert(std::string(kLacks) + feature);

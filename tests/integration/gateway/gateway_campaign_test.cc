@@ -96,6 +96,39 @@ TEST_SUITE("gateway campaign") {
     CHECK(g.charged() == first + 20 + 300);
   }
 
+  TEST_CASE("an agent that repeats itself is ended by its breaker, and what it left is judged") {
+    const GatewayScene g(shape_of("100 500 plain", "0.50"),
+                         [](const auto&, std::size_t) { return chat_answer("again", 20, 30); });
+    const fs::path yaml = g.scene.folder() / "campaign.yaml";
+    g.scene.write(yaml,
+                  g.scene.read(yaml) + "breakers: {identical_call: {throttle: 2, stop: 3}}\n");
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err << g.trace());
+    REQUIRE(done.exit_code == 0);
+    const Json report = report_of(g);
+    CHECK(report["termination"]["code"] == "breaker");
+    CHECK(contains(report["termination"].dump(), "identical_call"));
+    CHECK(report["outcome"] == "success");
+    // It stopped asking when it was refused, and was answered later before that.
+    CHECK(3 <= g.provider.heard().size());
+    CHECK(g.provider.heard().size() < 100);
+    const std::string said = g.scene.read(g.run_dir() / "agent/stdout");
+    CHECK(contains(said, "breaker: identical_call: "));
+    CHECK(contains(said, ", 401]"));
+    const std::string trace = g.trace();
+    CHECK(contains(trace, "\"type\":\"workspace.state\""));
+    CHECK(contains(trace, "\"action\":\"throttle\""));
+    CHECK(contains(trace, "\"action\":\"stop\""));
+    CHECK(contains(trace, "\"waited_for\":\"a breaker\""));
+    CHECK(g.scene.run("verify").exit_code == 0);
+    CHECK(contains(g.scene.run("report").out, "breaker"));
+    const CommandOutcome explained =
+        testing::proctor({"explain", g.scene.folder().string(), "add/agent/r1", "--calls"});
+    INFO(explained.out << explained.err);
+    CHECK(contains(explained.out, "identical_call: stop"));
+    g.has_no_key();
+  }
+
   TEST_CASE("what was recorded runs again without its provider, and names where it differs") {
     const std::string arguments = "2 500 stream";
     const GatewayScene first(shape_of(arguments, "0.50"), [](const auto&, std::size_t call) {

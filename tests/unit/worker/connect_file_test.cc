@@ -23,18 +23,18 @@ TEST_SUITE("connect file") {
     const Folder folder;
     const std::string key = wire::generate_key().value().public_z85;
     folder.write("night.pub", key + " coordinator\n");
-    const auto stops = read_connect_file(
-        folder.write("c",
-                     "# name addresses key weight priority\n\n"
-                     "night tcp://10.0.0.5:7400,tcp://10.0.0.6:7400 night.pub 2 7\n"
-                     "  pilot\tipc:///tmp/s\n"
-                     "other tcp://h:1 " +
-                         key + "\nown tcp://h:2 - 1 0 KEY_A,KEY_B\nnone tcp://h:3 - 1 5 -\n"));
+    const auto stops = read_connect_file(folder.write(
+        "c",
+        "# name addresses key weight priority\n\n"
+        "night tcp://10.0.0.5:7400,tcp://10.0.0.6:7400 night.pub 2 7\n"
+        "  pilot\tipc:///tmp/s\n"
+        "other tcp://h:1 " +
+            key + "\nown tcp://h:2 - 1 0 KEY_A,model:gpt-4.1\nnone tcp://h:3 - 1 5 -\n"));
     REQUIRE_MESSAGE(stops.ok(), stops.error().detail);
     REQUIRE(stops->size() == 5);
     CHECK((*stops)[0].weight == 2);
     CHECK_FALSE((*stops)[0].secrets.has_value());
-    CHECK((*stops)[3].secrets == std::vector<std::string>{"KEY_A", "KEY_B"});
+    CHECK((*stops)[3].secrets == std::vector<std::string>{"KEY_A", "model:gpt-4.1"});
     CHECK((*stops)[4].secrets == std::vector<std::string>{});
     CHECK((*stops)[0].addresses ==
           std::vector<std::string>{"tcp://10.0.0.5:7400", "tcp://10.0.0.6:7400"});
@@ -65,15 +65,17 @@ TEST_SUITE("connect file") {
       const char* text;
       const char* said;
     };
-    for (const Row& row : {Row{"a b/c\n../x tcp://h:1\n", ":2: `../x` is not a name"},
-                           {"a\n", ":1: ``: addresses are tcp://HOST:PORT"},
-                           {"a tcp://h:1,,tcp://h:2\n", ":1: `tcp://h:1,,tcp://h:2`: addresses"},
-                           {"a tcp://h:1 nothing.pub\n", ":1: "},
-                           {"a tcp://h:1 - 0\n", ":1: weight `0`: a number from 1 to 1000"},
-                           {"a tcp://h:1 - 1 10\n", ":1: priority `10`: a number from 0 to 9"},
-                           {"a tcp://h:1 - 1 5 A,,B\n", ":1: secrets `A,,B`: names of variables"},
-                           {"a tcp://h:1 - 1 5 * x\n", ":1: more than six columns"},
-                           {"a tcp://h:1\na tcp://h:2\n", ":2: a is named twice"}}) {
+    for (const Row& row :
+         {Row{"a b/c\n../x tcp://h:1\n", ":2: `../x` is not a name"},
+          {"a\n", ":1: ``: addresses are tcp://HOST:PORT"},
+          {"a tcp://h:1,,tcp://h:2\n", ":1: `tcp://h:1,,tcp://h:2`: addresses"},
+          {"a tcp://h:1 nothing.pub\n", ":1: "},
+          {"a tcp://h:1 - 0\n", ":1: weight `0`: a number from 1 to 1000"},
+          {"a tcp://h:1 - 1 10\n", ":1: priority `10`: a number from 0 to 9"},
+          {"a tcp://h:1 - 1 5 A,,B\n", ":1: secrets `A,,B`: names of variables"},
+          {"a tcp://h:1 - 1 5 model:\n", ":1: secrets `model:`: names of variables"},
+          {"a tcp://h:1 - 1 5 * x\n", ":1: more than six columns"},
+          {"a tcp://h:1\na tcp://h:2\n", ":2: a is named twice"}}) {
       CAPTURE(row.text);
       const auto stops = read_connect_file(folder.write("c", row.text));
       REQUIRE_FALSE(stops.ok());

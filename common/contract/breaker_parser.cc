@@ -24,7 +24,7 @@ Breakers standard() {
   return out;
 }
 
-bool is_word(const Node& node, std::string_view word) {
+bool says_word(const Node& node, std::string_view word) {
   return node.kind == Node::Kind::kScalar && node.text == word;
 }
 
@@ -39,9 +39,9 @@ void check_order(const Fields& f, const Breakers::Rule& rule) {
 }  // namespace
 
 Breakers read_breakers(const Node& node, const std::string& path, Problems& problems) {
-  if (is_word(node, "off")) return {};
+  if (says_word(node, "off")) return {};
   Breakers out = standard();
-  if (is_word(node, "on")) return out;
+  if (says_word(node, "on")) return out;
   if (node.kind != Node::Kind::kMapping) {
     problems.wrong(node, path, "on, off, or a mapping of breakers to off or their parameters");
     return {};
@@ -53,11 +53,11 @@ Breakers read_breakers(const Node& node, const std::string& path, Problems& prob
     const Node* given = f.find(kind.code);
     if (given == nullptr) continue;
     const std::string code(kind.code);
-    if (is_word(*given, "off")) {
+    if (says_word(*given, "off")) {
       out.rules.erase(code);
       continue;
     }
-    if (given->kind != Node::Kind::kMapping && !is_word(*given, "on")) {
+    if (given->kind != Node::Kind::kMapping && !says_word(*given, "on")) {
       problems.wrong(*given, f.path(kind.code), "on, off or a mapping of its parameters");
       continue;
     }

@@ -76,9 +76,9 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
 }
 
 std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
-  // Of other kinds the mounts or their servers are gone with this life; and another's user is
-  // nobody's.
-  if (!mount_ || mount_->kind() != WorkspaceKind::kOverlay || mount_->user()) return std::nullopt;
+  // Of other kinds the mounts or their servers are gone with this life.  Where it had a user of its
+  // own his commands are gone with it too: what is left is read, by the worker.
+  if (!mount_ || mount_->kind() != WorkspaceKind::kOverlay) return std::nullopt;
   return LeftWorkspace{mount_->dir(), has_volume_ ? setup_.volume_name : ""};
 }
 

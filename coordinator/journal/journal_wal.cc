@@ -195,6 +195,11 @@ Status check_journal_files(const fs::path& journal) {
         "{} is missing or empty, and its index knows of {} durable frames that are not in the "
         "journal yet",
         log, wal.gone));
+  // SQLite removes the log of a file without a page: whoever looked would be the one who lost it.
+  constexpr std::uint64_t kLeastPage = 512;
+  if (0 < wal.commits && size_of(journal) < kLeastPage)
+    return damaged(fmt::format("{} is cut to nothing, and its log holds {} transactions of it",
+                               journal.string(), wal.commits));
   // A header alone holds no transaction, whatever it is.
   if (wal.header_broken && kHeader < size_of(wal_of(journal)))
     return damaged(log + ": its header is damaged; what it holds is not in the journal yet");

@@ -265,15 +265,18 @@ Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
 }
 
 // Where temporary folders cannot be mapped neither can most of what sandboxes are shown.
-Status own_users_work(const fs::path& folder) {
+Status own_users_work(const SandboxOptions& options, const fs::path& folder) {
+  if (!options.own_users)
+    return Error{Errc::kUnavailable, "no users of their own are wanted (--own-users)"};
   PROCTOR_TRY(const std::shared_ptr<const OwnUser> user, OwnUser::take());
   PROCTOR_TRY(const UniqueFd seen, user->view(folder));
   return ok_status();
 }
 
 // With as much of what keeps sandboxes apart and cheap as works here.
-Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
-  const Status users = shared->lean ? own_users_work(empty) : ok_status();
+Status settle(const SandboxOptions& options, const std::shared_ptr<Shared>& shared,
+              const fs::path& empty) {
+  const Status users = shared->lean ? own_users_work(options, empty) : ok_status();
   shared->own_users = shared->lean && users.ok();
   Status works = probe(shared, empty);
   if (!works.ok() && shared->own_users) {
@@ -321,9 +324,9 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);
   if (lean.ok()) shared->lean = std::move(lean).value();
-  if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(shared, empty));
+  if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(options, shared, empty));
   // Whoever tries it later has it as it is meant to be.
-  if (tried == Tried::kNo) shared->own_users = shared->lean && own_users_work(empty).ok();
+  if (tried == Tried::kNo) shared->own_users = shared->lean && own_users_work(options, empty).ok();
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
 }

@@ -170,6 +170,8 @@ struct SandboxOptions {
   // What starts OCI containers: "runc", "crun", "runsc" (a kernel in user space), or empty: runc,
   // and crun where there is none.
   std::string oci_runtime{};
+  // Whether sandboxes may have users of their own, where the host can (decision 092).
+  bool own_users = true;
 };
 // kUnavailable when this host cannot offer the kind, with the reason and what would help.
 Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,

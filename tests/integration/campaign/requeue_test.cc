@@ -72,6 +72,7 @@ TEST_SUITE("money") {
   TEST_CASE("a running coordinator runs invalid runs again, and no more often than registered") {
     CampaignShape shape = gated_shape(1);
     shape.tasks = {"add", "bad"};
+    shape.run = "1.00";  // of an agent that may wait for half an hour
     const CampaignScene scene(shape);
     scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]",
                "infrastructure_retries: 1\nstrata: [language, type]");
@@ -93,7 +94,7 @@ TEST_SUITE("money") {
     CHECK_MESSAGE(contains(vain.err, "1 run has no attempt left of those that were registered"),
                   vain.err);
     scene.open_gate();
-    CHECK(ran.wait(std::chrono::seconds(60)) == 0);
+    CHECK(ran.wait(std::chrono::seconds(180)) == 0);
     check_audit(scene);
     scene.require_nothing_left();
   }

@@ -112,13 +112,7 @@ TEST_SUITE("worker") {
     auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
     REQUIRE(manifest.ok());
     CHECK(check_manifest(*manifest).ok());
-    // What this host can do is done in runs too, and not in probes alone.
-    const auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "manifest-test"});
-    REQUIRE(engine.ok());
-    const auto user = OwnUser::take();
-    const bool own =
-        (*engine)->has_own_users() && user.ok() && (*user)->view(scene.temp.path()).ok();
-    CHECK(manifest->at("environment").at("enforcement").at("users") == (own ? "own" : "one"));
+    CHECK(manifest->at("environment").at("enforcement").at("users") == "one");  // nobody asked
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);
@@ -157,6 +151,30 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.at(id(1)).termination == Termination::kCompleted);
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
+  }
+
+  TEST_CASE("who asks for users of their own has them in runs, where this host can") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker({"--own-users"});
+    REQUIRE(coordinator.connected());
+    coordinator.assign(
+        {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 1)},
+        scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+    const fs::path file = scene.temp.path() / "got.tar.zst", dir = scene.temp.path() / "got";
+    REQUIRE(write_file(file, coordinator.archives.at(id(1))).ok());
+    REQUIRE(unpack_archive(file, dir).ok());
+    const auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
+    REQUIRE(manifest.ok());
+    const auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "manifest-test"});
+    REQUIRE(engine.ok());
+    const auto user = OwnUser::take();
+    const bool own =
+        (*engine)->has_own_users() && user.ok() && (*user)->view(scene.temp.path()).ok();
+    CHECK(manifest->at("environment").at("enforcement").at("users") == (own ? "own" : "one"));
+    worker.signal(SIGTERM);
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 

@@ -266,8 +266,7 @@ Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
 
 // Where temporary folders cannot be mapped neither can most of what sandboxes are shown.
 Status own_users_work(const SandboxOptions& options, const fs::path& folder) {
-  if (!options.own_users)
-    return Error{Errc::kUnavailable, "no users of their own are wanted (--own-users)"};
+  if (!options.own_users) return Error{Errc::kUnavailable, "one user is wanted (--one-user)"};
   PROCTOR_TRY(const std::shared_ptr<const OwnUser> user, OwnUser::take());
   PROCTOR_TRY(const UniqueFd seen, user->view(folder));
   return ok_status();
@@ -323,6 +322,7 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   const fs::path root = files.path() / "root";
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);
+  if (!lean.ok()) log::info("bubblewrap starts on the whole host: " + lean.error().detail);
   if (lean.ok()) shared->lean = std::move(lean).value();
   if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(options, shared, empty));
   // Whoever tries it later has it as it is meant to be.

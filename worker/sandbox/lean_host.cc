@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -63,8 +64,7 @@ class HostMaker {
     PROCTOR_CHECK_OK(call("pivot_root", static_cast<int>(::syscall(SYS_pivot_root, ".", "."))));
     PROCTOR_CHECK_OK(call("detach the host", ::umount2(".", MNT_DETACH)));
     PROCTOR_CHECK_OK(call("chdir", ::chdir("/")));
-    return call("make it read-only",
-                mount("", "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC));
+    return call("make it read-only", close_root());
   }
 
   bool own_devices = false;
@@ -73,6 +73,17 @@ class HostMaker {
   static int mount(const std::string& from, const std::string& at, const char* type,
                    unsigned long flags) {
     return ::mount(from.c_str(), at.c_str(), type, flags, nullptr);
+  }
+  // A child that another thread has just made holds what was open for writing here until it runs
+  // its program: the mount is busy for that long.
+  static int close_root() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (;;) {
+      const int done =
+          mount("", "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC);
+      if (done == 0 || errno != EBUSY || until <= std::chrono::steady_clock::now()) return done;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   static Status call(const std::string& what, int result) {
     if (result == 0) return ok_status();

@@ -351,10 +351,9 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
       write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));
   PROCTOR_CHECK_OK(make_private_dirs(shared->state()));
   if (!shared->userspace) {
-    const Status users =
-        options.own_users
-            ? own_users_work(shared)
-            : Status(Error{Errc::kUnavailable, "no users of their own are wanted (--own-users)"});
+    const Status users = options.own_users
+                             ? own_users_work(shared)
+                             : Status(Error{Errc::kUnavailable, "one user is wanted (--one-user)"});
     shared->own_users = users.ok();
     if (!users.ok()) log::info("all containers are one user: " + users.error().detail);
   }

@@ -40,12 +40,8 @@ class Selftest {
   Selftest(const SelftestOptions& options, const fs::path& dir)
       : options_(options),
         dir_(dir),
-        sandbox_{"selftest-" + std::to_string(::getpid()),
-                 options.docker_socket,
-                 dir / "store",
-                 true,
-                 options.oci_runtime,
-                 /*own_users=*/false} {}  // as runs are by default
+        sandbox_{"selftest-" + std::to_string(::getpid()), options.docker_socket, dir / "store",
+                 true, options.oci_runtime} {}
 
   KindReport bubblewrap() {
     return attack(SandboxKind::kBubblewrap, [] { return Result<std::string>(""); });

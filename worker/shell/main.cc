@@ -57,7 +57,7 @@ struct Options {
   ImageRunner images = ImageRunner::kAuto;
   std::string workspaces = "auto";
   std::optional<WorkspaceKind> kind{};  // of `workspaces`; none: auto
-  bool no_overlay = false, bounded_disks = false, no_setup_cache = false, own_users = false,
+  bool no_overlay = false, bounded_disks = false, no_setup_cache = false, one_user = false,
        allow_null = false, once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
@@ -160,10 +160,11 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--no-setup-cache", o.no_setup_cache,
                "run setup in every workspace, keep nothing of it and use nothing that was kept")
       ->envname("PROCTOR_NO_SETUP_CACHE");
-  app.add_flag("--own-users", o.own_users,
-               "each workspace has a kernel user of its own, where this host can (decision 092): "
-               "what the kernel counts by user is each run's")
-      ->envname("PROCTOR_OWN_USERS");
+  app.add_flag(
+         "--one-user", o.one_user,
+         "all sandboxes are one kernel user, as where this host cannot give each workspace one "
+         "of its own")
+      ->envname("PROCTOR_ONE_USER");
   app.add_flag("--allow-null", o.allow_null, "accept the null sandbox: benchmarks only");
   app.add_flag("--once", o.once, "leave when something was done and nothing is left to do");
   app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
@@ -352,7 +353,7 @@ int serve(const Options& o) {
       return fail(in_context("--cache-max " + o.cache_max, bytes.error()), kBadInput);
     store_options.cache_max = *bytes;
   }
-  Engines engines({owner, o.docker_socket, o.image_store, true, o.oci_runtime, o.own_users},
+  Engines engines({owner, o.docker_socket, o.image_store, true, o.oci_runtime, !o.one_user},
                   o.allow_null ? Engines::Null::kAllowed : Engines::Null::kForbidden, o.images,
                   std::chrono::seconds(o.engine_wait));
   // Each waits for processes and mounts of its own, and a first run for all of them.

@@ -112,7 +112,6 @@ TEST_SUITE("worker") {
     auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
     REQUIRE(manifest.ok());
     CHECK(check_manifest(*manifest).ok());
-    CHECK(manifest->at("environment").at("enforcement").at("users") == "one");  // nobody asked
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);
@@ -154,10 +153,11 @@ TEST_SUITE("worker") {
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 
-  TEST_CASE("who asks for users of their own has them in runs, where this host can") {
+  TEST_CASE(
+      "workspaces have users of their own in runs, and not in probes alone, where this host can") {
     Scene scene;
     FakeCoordinator coordinator(scene.socket, 3);
-    Child worker = scene.start_worker({"--own-users"});
+    Child worker = scene.start_worker();
     REQUIRE(coordinator.connected());
     coordinator.assign(
         {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 1)},

@@ -175,6 +175,7 @@ TEST_SUITE("worker") {
         (*engine)->has_own_users() && user.ok() && (*user)->view(scene.temp.path()).ok();
     CHECK(manifest->at("environment").at("enforcement").at("users") == (own ? "own" : "one"));
     worker.signal(SIGTERM);
+    REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 

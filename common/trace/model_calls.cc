@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "common/trace/event.h"
-#include "common/trace/evidence.h"
+#include "common/trace/event_file.h"
 
 namespace proctor {
 namespace {
@@ -46,28 +45,18 @@ Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentRea
 }
 
 Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
-  PROCTOR_TRY(const std::string text, read_file(run_dir / kEventsFile, kEventLogBytes));
   std::vector<TracedCall> out;
   std::map<std::uint64_t, std::size_t> open;  // by number
-  EventChain chain;
   std::uint32_t life = 0;
-  std::string_view rest = text;
-  for (std::uint64_t line = 1; !rest.empty(); ++line) {
-    const std::size_t end = rest.find('\n');
-    if (end == std::string_view::npos) break;  // being written
-    const Result<Event> event = chain.accept(rest.substr(0, end));
-    rest.remove_prefix(end + 1);
-    if (!event.ok())
-      return Error{Errc::kCorrupt, std::string(kEventsFile) + ":" + std::to_string(line) + ": " +
-                                       event.error().detail};
-    if (event->type == "gateway.open") {
+  PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
+    if (event.type == "gateway.open") {
       ++life;
       open.clear();
     }
-    const bool begins = event->type == "model.request", ends = event->type == "model.response";
-    const bool refused = event->type == "model.refused";
-    if (!begins && !ends && !refused) continue;
-    const std::uint64_t number = count_in(event->payload, "call");
+    const bool begins = event.type == "model.request", ends = event.type == "model.response";
+    const bool refused = event.type == "model.refused";
+    if (!begins && !ends && !refused) return;
+    const std::uint64_t number = count_in(event.payload, "call");
     auto at = open.find(number);
     if (begins || at == open.end()) {
       at = open.insert_or_assign(number, out.size()).first;
@@ -76,9 +65,9 @@ Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
       call.number = number;
     }
     TracedCall& call = out[at->second];
-    (begins ? call.request_seq : call.end_seq) = event->seq;
-    (begins ? call.request : ends ? call.response : call.refused) = event->payload;
-  }
+    (begins ? call.request_seq : call.end_seq) = event.seq;
+    (begins ? call.request : ends ? call.response : call.refused) = event.payload;
+  }));
   return out;
 }
 

@@ -23,8 +23,7 @@ std::string points_interval(const std::optional<Interval>& interval, Why why) {
 }
 
 std::string p_value(const std::optional<double>& p) {
-  if (!p) return "-";
-  return *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p);
+  return p ? p_words(*p) : "-";
 }
 
 void rates(std::string& out, const Analysis& analysis) {

@@ -26,8 +26,7 @@ std::string times(const std::optional<double>& ratio) {
 }
 
 std::string shown(const std::optional<double>& p) {
-  if (!p) return "-";
-  return *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p);
+  return p ? p_words(*p) : "-";
 }
 
 }  // namespace

@@ -10,10 +10,6 @@ namespace {
 
 using namespace aggregate;
 
-std::string p_of(double p) {
-  return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
-}
-
 std::string points(double difference) {
   return fmt::format("{:+.1f}", difference * 100);
 }
@@ -46,7 +42,7 @@ void append_footing(std::string& out, const Analysis& analysis) {
     if (c.by_repository) {
       groups = std::to_string(c.by_repository->mean.groups);
       interval = over_repositories(*c.by_repository);
-      p = p_of(c.by_repository->flips.p);
+      p = p_words(c.by_repository->flips.p);
     }
     table.add({printable(c.a) + " - " + printable(c.b), d ? points(*d) : "-",
                c.equals ? fmt::format("{:.1f}", c.equals->gap95 * 100) : "-",

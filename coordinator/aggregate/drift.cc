@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "coordinator/aggregate/analysis_json.h"
+#include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
@@ -40,10 +41,6 @@ class NameCodes {
 bool tells(const RunRecord& run) {
   return run.state == RunRecord::State::kEnded && run.outcome != RunOutcome::kInvalid &&
          0 < run.started_ms;
-}
-
-std::string p_of(double p) {
-  return p < 0.0001 ? "p <0.0001" : fmt::format("p {:.4f}", p);
 }
 
 std::string why_unknown(Why why) {
@@ -93,8 +90,8 @@ Drift drift_of(const CampaignReport& report) {
 
 std::string trend_sentence(const Trend& trend) {
   if (!trend.test || !trend.slope) return "nothing is known of it (" + why_unknown(trend.why) + ")";
-  return fmt::format("success changed by {:+.1f} points from the first start to the last ({})",
-                     *trend.slope * 100, p_of(trend.test->p));
+  return fmt::format("success changed by {:+.1f} points from the first start to the last (p {})",
+                     *trend.slope * 100, aggregate::p_words(trend.test->p));
 }
 
 std::string worker_sentence(const Drift& drift) {
@@ -105,8 +102,8 @@ std::string worker_sentence(const Drift& drift) {
   if (!drift.by_worker.test)
     return fmt::format("of {} workers nothing is known ({})", drift.workers.size(),
                        why_unknown(drift.by_worker.why));
-  return fmt::format("{} workers: {} that it is the same whoever had the run", drift.workers.size(),
-                     p_of(drift.by_worker.test->p));
+  return fmt::format("{} workers: p {} that it is the same whoever had the run",
+                     drift.workers.size(), aggregate::p_words(drift.by_worker.test->p));
 }
 
 void append_drift(std::string& out, const Drift& drift) {

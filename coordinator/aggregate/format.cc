@@ -1,5 +1,7 @@
 #include "coordinator/aggregate/format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -60,6 +62,10 @@ std::string percent_with_interval(const std::optional<double>& rate,
 
 std::string seconds(const std::optional<double>& ms) {
   return ms ? one_decimal(*ms / 1000) : "-";
+}
+
+std::string p_words(double p) {
+  return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
 }
 
 std::string stratum_name(const ReportRow& row) {

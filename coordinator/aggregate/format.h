@@ -22,6 +22,8 @@ std::string percent_with_interval(const std::optional<double>& rate,
 std::string percent_interval(const std::optional<Interval>& interval);
 // "12.3" seconds, or "-".
 std::string seconds(const std::optional<double>& ms);
+// "0.0117", or "<0.0001".
+std::string p_words(double p);
 // "all" or "language=go".
 std::string stratum_name(const ReportRow& row);
 // Is there anything that agents said of themselves, or should have?  Else no table has a column of

@@ -119,7 +119,7 @@ Markup points_interval(const std::optional<Interval>& interval, Why why) {
 
 Markup p_value(const std::optional<double>& p) {
   if (!p) return none();
-  return data(*p, *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p));
+  return data(*p, aggregate::p_words(*p));
 }
 
 Markup money_of(MicroUsd amount) {

@@ -273,17 +273,12 @@ Status own_users_work(const SandboxOptions& options, const fs::path& folder) {
 }
 
 // With as much of what keeps sandboxes apart and cheap as works here.
-Status settle(const SandboxOptions& options, const std::shared_ptr<Shared>& shared,
-              const fs::path& empty) {
-  const Status users = shared->lean ? own_users_work(options, empty) : ok_status();
-  shared->own_users = shared->lean && users.ok();
+Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   Status works = probe(shared, empty);
   if (!works.ok() && shared->own_users) {
     shared->own_users = false;
     log::info("all sandboxes are one user: " + works.error().detail);
     works = probe(shared, empty);
-  } else if (!users.ok() && ::geteuid() == 0) {
-    log::info("all sandboxes are one user: " + users.error().detail);
   }
   if (!works.ok() && shared->counts.works()) {
     log::info("sandboxes are counted with the worker: " + works.error().detail);
@@ -322,11 +317,16 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   const fs::path root = files.path() / "root";
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);
-  if (!lean.ok()) log::info("bubblewrap starts on the whole host: " + lean.error().detail);
-  if (lean.ok()) shared->lean = std::move(lean).value();
-  if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(options, shared, empty));
-  // Whoever tries it later has it as it is meant to be.
-  if (tried == Tried::kNo) shared->own_users = shared->lean && own_users_work(options, empty).ok();
+  if (!lean.ok() && ::geteuid() == 0)  // nobody else can make one
+    log::info("bubblewrap starts on the whole host: " + lean.error().detail);
+  if (lean.ok()) {
+    shared->lean = std::move(lean).value();
+    const Status users = own_users_work(options, empty);
+    shared->own_users = users.ok();
+    if (!users.ok() && ::geteuid() == 0)
+      log::info("all sandboxes are one user: " + users.error().detail);
+  }
+  if (tried == Tried::kYes) PROCTOR_CHECK_OK(settle(shared, empty));
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
 }

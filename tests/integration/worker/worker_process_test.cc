@@ -163,9 +163,7 @@ TEST_SUITE("worker") {
         {scene.assignment(coordinator, scene.method("noop", Method::Kind::kNoop), 1)},
         scene.settings_digest());
     REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
-    const fs::path file = scene.temp.path() / "got.tar.zst", dir = scene.temp.path() / "got";
-    REQUIRE(write_file(file, coordinator.archives.at(id(1))).ok());
-    REQUIRE(unpack_archive(file, dir).ok());
+    const fs::path dir = unpacked(scene, coordinator, id(1));
     const auto manifest = parse_json(read_file(dir / kManifestFile, 1 << 20).value());
     REQUIRE(manifest.ok());
     const auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "manifest-test"});

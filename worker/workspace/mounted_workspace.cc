@@ -76,8 +76,7 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
 }
 
 std::optional<LeftWorkspace> MountedWorkspace::left_to_others() const {
-  // Of other kinds the mounts or their servers are gone with this life.  Where it had a user of its
-  // own his commands are gone with it too: what is left is read, by the worker.
+  // Of other kinds the mounts or their servers are gone with this life.
   if (!mount_ || mount_->kind() != WorkspaceKind::kOverlay) return std::nullopt;
   return LeftWorkspace{mount_->dir(), has_volume_ ? setup_.volume_name : ""};
 }

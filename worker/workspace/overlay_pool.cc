@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/own_user.h"
 #include "common/base/unique_fd.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/overlay.h"
@@ -106,7 +107,17 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayL
     return Error{Errc::kNotFound, "workspace " + left->dir_.string() + ": not mounted any more"};
   std::error_code ec;
   if (fs::is_directory(bounded_folder(left->dir_), ec)) left->use_bounded_disk();
+  if (is_own_user(merged.st_uid)) PROCTOR_CHECK_OK(left->take_from_user());
   return left;
+}
+
+// A user of its own ends with the life that made it, and nobody else can make anything in what is
+// his.  On the disk all of it is root's: the same layers, mounted for root.
+Status OverlayMount::take_from_user() {
+  PROCTOR_CHECK_OK(unmount_strictly(merged_));
+  const fs::path work = work_.string() + "-left";  // the first one's mount was volatile
+  PROCTOR_CHECK_OK(make_dir(work));
+  return mount_as_it_is(work);
 }
 
 // A workspace with a layer must look as if setup had just run in it: the top folder is the upper
@@ -121,6 +132,10 @@ Status OverlayMount::mount_layers(const fs::path& work) {
         ::chmod(upper_.c_str(), st.st_mode & 07777U) != 0)
       return errno_error("folder as in " + layers_.setup.string(), errno);
   }
+  return mount_as_it_is(work);
+}
+
+Status OverlayMount::mount_as_it_is(const fs::path& work) {
   const OverlayDirs dirs{layers_.git, layers_.tree, upper_, work, merged_, layers_.setup};
   if (kind_ != WorkspaceKind::kFuseOverlay) return mount_overlay(dirs, kind_, view_.get());
   PROCTOR_TRY(Child server, servers_->mount(dirs, dir_ / kServerLog));

@@ -51,7 +51,7 @@ class OverlayMount {
   static Result<std::unique_ptr<OverlayMount>> create(fs::path dir, OverlayLayers layers,
                                                       const OverlayMeans& means = {});
   // One of kOverlay that another process mounted in `dir` and left; it knows the setup layer
-  // itself. kNotFound: nothing is mounted there.
+  // itself, and it is the worker's, whose ever it was. kNotFound: nothing is mounted there.
   static Result<std::unique_ptr<OverlayMount>> adopt(fs::path dir, OverlayLayers layers,
                                                      const Remover& remover = {});
   OverlayMount(const OverlayMount&) = delete;
@@ -88,6 +88,8 @@ class OverlayMount {
   Status mount(const BoundedDisks* disks);
   void use_bounded_disk();
   Status mount_layers(const fs::path& work);
+  Status mount_as_it_is(const fs::path& work);
+  Status take_from_user();
   fs::path dir_;
   OverlayLayers layers_;
   bool bounded_ = false;

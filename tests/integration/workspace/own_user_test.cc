@@ -118,7 +118,43 @@ TEST_SUITE("own users") {
     CHECK(all_belong_to(snapshot.tree_dir, 0));
     CHECK(::mkdir((ws->dir() / "roots").c_str(), 0755) == -1);
     CHECK(errno == EOVERFLOW);
-    CHECK_FALSE(ws->left_to_others());
+  }
+
+  TEST_CASE("what a user left is the next life's to read and to write") {
+    const TempDir temp = temp_dir();
+    const fs::path root = temp.path() / "store", note = temp.path() / "note";
+    const Repository repository = make_repo(temp.path() / "repo").pinned();
+    if (!store_with_users(root)) return;
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const auto store = store_with_users(root);
+      auto ws = own(*store, snapshot_of(*store, repository), "kept");
+      as_agent(*ws, edit);
+      const bool noted =
+          write_file(note, ws->left_to_others()->dir.string(), Durability::kLazy).ok();
+      ::kill(::getpid(), noted ? SIGKILL : SIGTERM);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFSIGNALED(status));
+    REQUIRE(WTERMSIG(status) == SIGKILL);
+    const auto store = store_with_users(root);
+    REQUIRE(store);
+    const LeftWorkspace left{slurp(note), ""};
+    REQUIRE(store->clean_up({left}).ok());
+    const Snapshot snapshot = snapshot_of(*store, repository);
+    auto plain = create(*store, snapshot, "plain");
+    edit(plain->dir());
+    {
+      auto mine = store->adopt(snapshot, "kept", left);
+      REQUIRE_MESSAGE(mine.ok(), (mine.ok() ? "" : mine.error().detail));
+      CHECK((*mine)->user() == nullptr);
+      CHECK(all_belong_to((*mine)->dir(), 0));
+      CHECK(extract(**mine).diff == extract(*plain).diff);
+      CHECK((*mine)->put_file("found/by.py", "judge\n", 0644, Way::kCleared).ok());
+      CHECK(slurp((*mine)->dir() / "found/by.py") == "judge\n");
+    }
+    CHECK_FALSE(fs::exists(left.dir));
   }
 
   TEST_CASE("patches, placed and restored files are as in a workspace that is the worker's") {

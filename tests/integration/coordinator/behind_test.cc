@@ -151,7 +151,10 @@ TEST_SUITE("coordinator") {
     const CampaignScene scene(gated_shape(2));
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
-    REQUIRE(eventually([&] { return !scene.status().is_null() && scene.status()["active"] != 0; }));
+    REQUIRE(eventually([&] {
+      const Json status = scene.status();
+      return status.is_object() && 0 < status.at("running").get<int>();
+    }));
     kill_now(run);
     keep_the_file_alone(scene);
     scene.write(scene.state() / "journal.sqlite", "");

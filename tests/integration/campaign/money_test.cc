@@ -251,7 +251,7 @@ TEST_SUITE("money") {
     shape.replicates = 2;
     const CampaignScene scene(shape);
     scene.write(scene.folder() / "pilot_cost_model.csv",
-                "action_type,unit,unit_price,notes\nsandbox,minute,0.3,\nrun,run,0.01,\n");
+                "action_type,unit,unit_price,notes\nsandbox,minute,0.15,\nrun,run,0.01,\n");
     const CommandOutcome ran = scene.run("run");
     REQUIRE_MESSAGE(ran.exit_code == 3, ran.err);
     REQUIRE(raise(scene, "task:add", "0.70").exit_code == 0);

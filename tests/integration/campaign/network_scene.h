@@ -48,6 +48,7 @@ class NetworkScene {
     s.methods = {solving_method("asker", ". /opt/gate/ask; ")};
     s.replicates = 1;
     s.workers = 1;
+    s.run = "2.00";
     return s;
   }
 

@@ -19,6 +19,7 @@ TEST_SUITE("campaign") {
     scene.edit(scene.folder() / "campaign.yaml", "budget:\n",
                "budget:\n  shared: {name: lab, cap: \"60.00\"}\n");
     REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    REQUIRE(proctor::testing::proctor({"budget", "share", scene.folder().string()}).exit_code == 0);
     const fs::path copy = scene.temp() / "copy";
     fs::copy(scene.folder(), copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
     const CommandOutcome ran = scene.run("run");

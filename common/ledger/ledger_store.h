@@ -25,11 +25,17 @@ struct LedgerHeld {
 
 // This campaign's part of an envelope that it shares (shared_book.h): where it stands in its own
 // table, and what its journal knows.
+// What its cap of that envelope must be beside the others'.
+enum class SharedCap {
+  kEqual,     // at a start
+  kNotLower,  // ... of a campaign in whose journal an operator has raised it
+  kAny,       // when the envelope is filled again: caps may have been raised meanwhile
+};
 struct SharedPart {
   ScopeId scope;
   MicroUsd limit;
   std::vector<SharedMember> known;
-  bool first = false;  // its caps must be the others': a start, not a rebuild
+  SharedCap cap = SharedCap::kAny;
 };
 
 class LedgerStore {

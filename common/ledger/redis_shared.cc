@@ -16,6 +16,11 @@ std::string now_ms() {
   return std::to_string(wall_now().raw());
 }
 
+std::string word_of(SharedCap cap) {
+  if (cap == SharedCap::kAny) return "any";
+  return cap == SharedCap::kEqual ? "equal" : "not lower";
+}
+
 // Another member as the scripts take it: id, state, ceiling, spent, name.
 void add_member(const SharedMember& m, std::vector<std::string>& to) {
   const bool left = m.state == SharedMember::State::kLeft;
@@ -89,12 +94,12 @@ Status RedisLedger::report_part(Epoch epoch, const std::vector<ScopeSpec>& scope
                                 micros(part.reserved),
                                 now_ms(),
                                 options_.label,
-                                part_->first ? "1" : "0"};
+                                word_of(part_->cap)};
   for (const SharedMember& m : part_->known) add_member(m, args);
   PROCTOR_TRY(const RedisReply reply, run_shared(args));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("report");
   PROCTOR_CHECK_OK(shared_refusal({reply->str, reply->len}, part.cap));
-  part_->first = false;
+  part_->cap = SharedCap::kAny;
   return ok_status();
 }
 

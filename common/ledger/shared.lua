@@ -9,8 +9,8 @@
 --         s:ID  n:ID   Unix milliseconds when it was last here; its name for people
 -- ARGV  command, then of all but found, left and view: epoch, token, ID; then
 --   found   server cap [others]                a person says that there is no such envelope yet
---   report  server cap limit ceiling spent reserved ms name first [others]
---           its own part, while its envelopes are being rebuilt; first: the caps must be equal
+--   report  server cap limit ceiling spent reserved ms name which [others]
+--           its own part, while its envelopes are being rebuilt; which cap: equal, not lower, any
 --   tend    noted limit ms                     it is here; answers as view
 --   leave   ms                                 nothing of it is open any more, nor will be
 --   view    all of it (needs no epoch)
@@ -93,8 +93,9 @@ if command == 'report' then
     if limit == 0 then return 'EMPTY' end
     create(server, ARGV[6])
   elseif whole(held[2]) ~= cap then
-    if ARGV[13] == '1' then return 'CAP ' .. held[2] end
-    if whole(held[2]) < cap then redis.call('HSET', key, 'cap', ARGV[6]) end
+    local lower = cap < whole(held[2])
+    if ARGV[13] == 'equal' or (ARGV[13] == 'not lower' and lower) then return 'CAP ' .. held[2] end
+    if not lower then redis.call('HSET', key, 'cap', ARGV[6]) end
   end
   local row = row_of(id)
   if not row or row.state == 'l' or row.ceiling < ceiling then

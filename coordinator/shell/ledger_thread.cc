@@ -81,11 +81,11 @@ Result<std::unique_ptr<LedgerThread>> LedgerThread::start(std::shared_ptr<Ledger
                                                      std::move(callbacks)));
   PROCTOR_CHECK_OK(out->store_->connect());
   log::info(out->store_->describe());
-  Status taken = out->rebuild(false, true);
+  Status taken = out->take_campaign();
   for (int i = 0; i < kPatience && out->shared_ && !taken.ok(); ++i) {
     if (taken.error().code != Errc::kNotFound) break;
     std::this_thread::sleep_for(kTend);
-    taken = out->rebuild(false, true);
+    taken = out->take_campaign();
   }
   out->taken_ = taken.ok();
   if (!taken.ok() && taken.error().code != Errc::kUnavailable) return taken.error();
@@ -137,12 +137,17 @@ void LedgerThread::leave() {
   told.wait_for(kGoodbye);
 }
 
-Status LedgerThread::rebuild(bool own, bool first) {
+Status LedgerThread::take_campaign() {
+  const bool raised = shared_ && shared_->raised;
+  return rebuild(false, raised ? SharedCap::kNotLower : SharedCap::kEqual);
+}
+
+Status LedgerThread::rebuild(bool own, SharedCap cap) {
   if (shared_) {
     std::vector<SharedMember> known;
     for (const auto& [id, member] : shared_->book.known()) known.push_back(member);
     known_up_to_ = 0;  // changes are counted from nothing where the envelope is new
-    store_->share({shared_->scope, shared_->book.limit(), std::move(known), first});
+    store_->share({shared_->scope, shared_->book.limit(), std::move(known), cap});
   }
   PROCTOR_TRY(const auto differences,
               store_->begin_epoch(epoch_, rules_.scopes(), rules_.pending(), rules_.spent()));

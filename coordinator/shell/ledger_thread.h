@@ -35,6 +35,8 @@ struct LedgerStart {
   struct Shared {
     ScopeId scope;
     SharedBook book;
+    // An operator has raised its cap in this journal: the others may not know that yet.
+    bool raised = false;
   };
   std::optional<Shared> shared{};
 };
@@ -102,7 +104,8 @@ class LedgerThread {
   LedgerAnswer judged(const LedgerOp& op, const LedgerAnswer& told);
   void tell_elsewhere(const SharedView& view);
   // `own`: what differs is our own change.
-  Status rebuild(bool own, bool first = false);
+  Status take_campaign();
+  Status rebuild(bool own, SharedCap cap = SharedCap::kAny);
   bool pause(std::chrono::milliseconds how_long);
 
   const std::shared_ptr<LedgerStore> store_;

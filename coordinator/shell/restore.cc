@@ -1,5 +1,6 @@
 #include "coordinator/shell/restore.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "coordinator/core/shared_note.h"
@@ -34,7 +35,9 @@ Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
   restore_ledger(*out.scheduler, state, out.ledger);
   if (shared) {
     PROCTOR_TRY(SharedBook book, shared_book_of(self, state.shared));
-    out.ledger.shared.emplace(LedgerStart::Shared{*shared, std::move(book)});
+    const bool raised = std::ranges::any_of(
+        state.raises, [&](const BudgetRaised& raise) { return raise.scope == *shared; });
+    out.ledger.shared.emplace(LedgerStart::Shared{*shared, std::move(book), raised});
   }
   for (const RunId run : removed) out.scheduler->restore_removed(run);
   return out;

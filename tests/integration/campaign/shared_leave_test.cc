@@ -1,5 +1,5 @@
-// `proctor budget leave` with a journal that knows less than Redis: a copy from before the campaign
-// ran would give back what the campaign has spent.
+// What operators do with a shared envelope while no coordinator runs: `proctor budget leave` with a
+// journal that knows less than Redis would give back what the campaign has spent.
 #include <doctest/doctest.h>
 
 #include "tests/support/campaign_scene.h"
@@ -31,5 +31,29 @@ TEST_SUITE("campaign") {
         proctor::testing::proctor({"budget", "leave", scene.folder().string()});
     CHECK_MESSAGE(own.exit_code == 0, own.err);
     CHECK_MESSAGE(contains(own.out, " has left lab and holds 0"), own.out);
+  }
+
+  TEST_CASE("a shared envelope that was raised while nobody ran is gone on with") {
+    RedisServer redis;
+    CampaignShape shape;
+    shape.replicates = 6;
+    shape.workers = 1;
+    shape.redis = redis.address();
+    const CampaignScene scene(shape);
+    // Room for one run at a time, and for few of them.
+    scene.edit(scene.folder() / "campaign.yaml", "budget:\n",
+               "budget:\n  shared: {name: lab, cap: \"0.503\"}\n");
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    REQUIRE(proctor::testing::proctor({"budget", "share", scene.folder().string()}).exit_code == 0);
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 3, ran.err);
+    const CommandOutcome raised =
+        proctor::testing::proctor({"budget", "raise", scene.folder().string(), "shared:lab",
+                                   "60.00", "--reason", "more is there"});
+    REQUIRE_MESSAGE(raised.exit_code == 0, raised.err);
+    const CommandOutcome resumed = scene.run("resume");
+    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
   }
 }

@@ -66,8 +66,13 @@ TEST_SUITE("shared envelope") {
     const Status high = more.start();
     CHECK(says(high, "a cap of 1.01, the others one of 1.00"));
     CHECK(says(high, "proctor budget raise CAMPAIGN shared:x 1.01 --reason"));
-    RedisLedger looks = same.fresh();
-    CHECK(must(looks.shared()).members.size() == 1);  // whoever was refused is no member
+    // With a raise in its journal it is not refused for being ahead of the others.
+    CHECK_FALSE(less.start(SharedCap::kNotLower).ok());
+    SharedCampaign raised(home, "d", 500, 1'010'000);
+    CHECK(raised.start(SharedCap::kNotLower).ok());
+    CHECK(says(same.start(), "a cap of 1.00, the others one of 1.01"));
+    RedisLedger looks = raised.fresh();
+    CHECK(must(looks.shared()).members.size() == 2);  // whoever was refused is no member
   }
 
   TEST_CASE("it is founded once") {

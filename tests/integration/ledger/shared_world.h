@@ -47,7 +47,7 @@ class SharedCampaign {
     return m;
   }
 
-  Status start(bool first = true) {
+  Status start(SharedCap cap = SharedCap::kEqual) {
     ++epoch_;
     store_.emplace(fresh());
     std::vector<ReserveOp> pending;
@@ -55,7 +55,7 @@ class SharedCampaign {
     rules_.emplace(must(Ledger::restored(specs_, pending, {journal_.spent, journal_.spent})));
     book_ = journal_.book;
     noting_.reset();
-    Status begun = begin(first);
+    Status begun = begin(cap);
     if (!begun.ok()) kill();
     return begun;
   }
@@ -145,11 +145,11 @@ class SharedCampaign {
     SharedBook book;
   };
 
-  Status begin(bool first) {
+  Status begin(SharedCap cap) {
     std::vector<SharedMember> known;
     for (const auto& [id, m] : book_->known()) known.push_back(m);
     up_to_ = 0;
-    store_->share({kShared, book_->limit(), std::move(known), first});
+    store_->share({kShared, book_->limit(), std::move(known), cap});
     const auto begun =
         store_->begin_epoch(Epoch(epoch_), specs_, rules_->pending(), rules_->spent());
     if (begun.ok()) return ok_status();
@@ -157,7 +157,7 @@ class SharedCampaign {
   }
   void again(const Error& error) {
     REQUIRE(error.code == Errc::kNotFound);
-    if (const Status begun = begin(false); !begun.ok())
+    if (const Status begun = begin(SharedCap::kAny); !begun.ok())
       REQUIRE(begun.error().code == Errc::kNotFound);
   }
   std::optional<LedgerAnswer> apply(const LedgerOp& op) {

@@ -51,16 +51,20 @@ void sort_tasks(const ComparedCampaign& older, const ComparedCampaign& newer,
   };
   for (const auto& [task, digest] : older.registration.contracts) {
     const auto found = newer.registration.contracts.find(task);
-    if (found == newer.registration.contracts.end() || removed(newer.registration, task) ||
-        removed(older.registration, task))
+    const bool in_newer =
+        found != newer.registration.contracts.end() && !removed(newer.registration, task);
+    if (removed(older.registration, task)) {
+      if (in_newer) out.only_newer.push_back(task);
+    } else if (!in_newer) {
       out.only_older.push_back(task);
-    else if (found->second == digest)
-      out.common.push_back(task);
-    else
-      out.changed.push_back(task);
+    } else {
+      (found->second == digest ? out.common : out.changed).push_back(task);
+    }
   }
   for (const auto& [task, digest] : newer.registration.contracts)
-    if (older.registration.contracts.count(task) == 0) out.only_newer.push_back(task);
+    if (older.registration.contracts.count(task) == 0 && !removed(newer.registration, task))
+      out.only_newer.push_back(task);
+  std::ranges::sort(out.only_newer);
 }
 
 // The cells of one method on some tasks, in their order.

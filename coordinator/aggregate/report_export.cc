@@ -317,10 +317,9 @@ std::string render_csv(const CampaignReport& report) {
     append_share(cells, r.invalid_rate);
     cells.push_back(r.bounds ? decimal(r.bounds->low) : "");
     cells.push_back(r.bounds ? decimal(r.bounds->high) : "");
-    const bool interval = r.by_task && r.by_task->interval;
     cells.push_back(r.by_task ? decimal(r.by_task->mean) : "");
-    cells.push_back(interval ? decimal(r.by_task->interval->low) : "");
-    cells.push_back(interval ? decimal(r.by_task->interval->high) : "");
+    cells.push_back(r.interval ? decimal(r.interval->low) : "");
+    cells.push_back(r.interval ? decimal(r.interval->high) : "");
     append_cost(cells, r.cost);
     cells.push_back(r.cost_per_success ? format_usd_exact(*r.cost_per_success) : "");
     cells.push_back(cell(r.time.median_ms));

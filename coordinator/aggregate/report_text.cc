@@ -76,8 +76,7 @@ void rates(std::string& out, const CampaignReport& report) {
          percent_with_interval(r.success_rate.rate, r.success_rate.interval),
          percent_with_interval(r.acceptance_error_rate.rate, r.acceptance_error_rate.interval),
          percent_with_interval(r.invalid_rate.rate, r.invalid_rate.interval),
-         percent_interval(r.bounds),
-         tasks ? percent_with_interval(tasks->mean, tasks->interval) : "-"});
+         percent_interval(r.bounds), tasks ? percent_with_interval(tasks->mean, r.interval) : "-"});
   }
   out += "\nRates (with " + confidence(report.alpha) + " intervals)\n\n";
   table.append_to(out);

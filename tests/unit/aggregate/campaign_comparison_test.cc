@@ -84,6 +84,18 @@ TEST_SUITE("aggregate") {
     CHECK(render_comparison_text(c).find("Provisional, because") != std::string::npos);
   }
 
+  TEST_CASE("a task that was removed from one campaign is only in the other") {
+    const Side whole("agent", 6);
+    Side less("agent", 6);
+    less.registration.removals.push_back({.task = "task-3"});
+    const CampaignComparison newer = compared(less, whole), older = compared(whole, less);
+    CHECK(newer.only_newer == std::vector<std::string>{"task-3"});
+    CHECK(newer.only_older.empty());
+    CHECK(older.only_older == std::vector<std::string>{"task-3"});
+    CHECK(older.only_newer.empty());
+    CHECK(compared(less, less).only_older.empty());
+  }
+
   TEST_CASE("a method that is called otherwise is compared where it is named") {
     const Side older("agent-1", 6), newer("agent-2", 6);
     CHECK(compared(older, newer).methods.empty());

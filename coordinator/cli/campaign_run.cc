@@ -11,6 +11,7 @@
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/contract/model_speech.h"
 #include "common/contract/models_file.h"
 #include "common/ledger/journal_ledger.h"
 #include "common/ledger/private_redis.h"
@@ -152,6 +153,11 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
   return e;
 }
 
+Error not_begun(const RunOptions& options) {
+  return Error{Errc::kNotFound,
+               "nothing of this campaign has run yet: proctor run " + options.folder};
+}
+
 Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
   if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
@@ -164,9 +170,7 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
     if (reader) {
       PROCTOR_TRY(lives, reader->epochs());
     }
-    if (lives.empty())
-      return Error{Errc::kNotFound,
-                   "nothing of this campaign has run yet: proctor run " + options.folder};
+    if (lives.empty()) return not_begun(options);
     return ok_status();
   }
   if (options.begin == RunOptions::Begin::kEither) {  // but not beside results without a journal
@@ -264,6 +268,11 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_CHECK_OK(check_host_things(options, campaign));
   PROCTOR_CHECK_OK(check_programs(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
+  // Whoever goes on registers nothing.
+  std::error_code ec;
+  if (options.begin == RunOptions::Begin::kGoOn &&
+      !std::filesystem::exists(StateFolder{options.folder}.registration(), ec))
+    return not_begun(options);
   for (const std::string& note : price_notes(campaign))
     std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
@@ -298,6 +307,9 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
     if (m.gateway && access.url.empty() && access.cassette.empty())
       return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
                                        ", which is a program in " + options.models};
+    if (const std::string why = m.gateway ? unspoken(*m.gateway, access) : ""; !why.empty())
+      return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
+                                       ", which in " + options.models + " " + why};
   }
   return ok_status();
 }

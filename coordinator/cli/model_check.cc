@@ -187,6 +187,13 @@ bool names_the_meter(const Method& m) {
 
 std::vector<std::string> price_notes(const Campaign& campaign) {
   std::vector<std::string> out;
+  const CostModel& table = campaign.cost_model;
+  const auto free = [&](std::uint64_t price, const char* row, const char* what) {
+    if (price == 0)
+      out.push_back(std::string("the price table has no row ") + row + " (or 0 in it): " + what);
+  };
+  free(table.sandbox_minute, "sandbox,minute", "the time of sandboxes costs nothing");
+  free(table.run, "run,run", "a run that does nothing costs nothing");
   for (const Method& m : campaign.methods) {
     if (!asks_a_model(m) && !m.gateway) continue;
     const ActionName action = action_of(m);

@@ -5,6 +5,7 @@
 #include "common/base/digest.h"
 #include "common/base/text.h"
 #include "common/contract/model_key.h"
+#include "common/contract/model_speech.h"
 #include "worker/gateway/call_evidence.h"
 #include "worker/gateway/cassette_match.h"
 #include "worker/gateway/cassette_player.h"

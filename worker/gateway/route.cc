@@ -48,23 +48,6 @@ Route route_of(std::string_view method, std::string_view target) {
   return {};
 }
 
-bool speaks(MethodGateway::As as, ModelApi api) {
-  using As = MethodGateway::As;
-  switch (api) {
-    case ModelApi::kChat:
-    case ModelApi::kCompletions:
-      return as == As::kOpenai;
-    case ModelApi::kEmbeddings:
-      return as != As::kAnthropic;
-    case ModelApi::kResponses:
-      return as == As::kOpenaiResponses;
-    case ModelApi::kMessages:
-    case ModelApi::kCountTokens:
-      return as == As::kAnthropic;
-  }
-  return false;
-}
-
 std::string_view path_of(ModelApi api) {
   if (api == ModelApi::kMessages) return "/v1/messages";
   if (api == ModelApi::kCountTokens) return "/v1/messages/count_tokens";

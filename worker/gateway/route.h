@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 
 namespace proctor {
@@ -29,8 +28,6 @@ struct Route {
 // Exact paths, with or without the leading /v1, and no query but beta=true.
 Route route_of(std::string_view method, std::string_view target);
 
-// The API that answers in the words of a program which was asked for as `as`.
-bool speaks(MethodGateway::As as, ModelApi api);
 std::string_view path_of(ModelApi api);  // behind an endpoint's URL
 
 }  // namespace proctor

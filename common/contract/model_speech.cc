@@ -1,0 +1,55 @@
+#include "common/contract/model_speech.h"
+
+#include <algorithm>
+
+namespace proctor {
+namespace {
+
+struct Spoken {
+  std::string_view as, api;  // of the method; that the model then has to have
+};
+
+Spoken spoken_by(MethodGateway::As as) {
+  switch (as) {
+    case MethodGateway::As::kOpenai:
+      return {"openai", "chat"};
+    case MethodGateway::As::kOpenaiResponses:
+      return {"openai-responses", "responses"};
+    case MethodGateway::As::kAnthropic:
+      return {"anthropic", "messages"};
+  }
+  return {};
+}
+
+}  // namespace
+
+bool speaks(MethodGateway::As as, ModelApi api) {
+  using As = MethodGateway::As;
+  switch (api) {
+    case ModelApi::kChat:
+    case ModelApi::kCompletions:
+      return as == As::kOpenai;
+    case ModelApi::kEmbeddings:
+      return as != As::kAnthropic;
+    case ModelApi::kResponses:
+      return as == As::kOpenaiResponses;
+    case ModelApi::kMessages:
+    case ModelApi::kCountTokens:
+      return as == As::kAnthropic;
+  }
+  return false;
+}
+
+std::string unspoken(const MethodGateway& gateway, const ModelAccess& access) {
+  if (std::ranges::any_of(access.api, [&](ModelApi api) { return speaks(gateway.as, api); }))
+    return "";
+  std::string has;
+  for (const ModelApi api : access.api)
+    has += (has.empty() ? "" : ", ") + std::string(to_string(api));
+  const Spoken wanted = spoken_by(gateway.as);
+  return "speaks " + has + " and not as " + std::string(wanted.as) + ": api: [" +
+         std::string(wanted.api) +
+         "] there, or another `as` in the method's gateway (docs/gateway.md)";
+}
+
+}  // namespace proctor

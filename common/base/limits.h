@@ -27,7 +27,10 @@ inline constexpr std::size_t kFrameBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kBatchItems = 4096;  // runs in one Assign, acknowledgements in one Ack
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // of a run archive
 inline constexpr std::size_t kSlotsMax = 4096;
-inline constexpr std::size_t kWorkersMax = 4096;
+
+// Of one host.
+inline constexpr std::size_t kLocalWorkersMax = 64;  // processes that `proctor run` starts
+inline constexpr std::size_t kWorkerSlotsMax = 256;  // runs at a time in one of them
 
 // Evidence.
 inline constexpr std::size_t kArchiveBytes = std::size_t{1} << 30;  // compressed run directory

@@ -182,8 +182,8 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
     c.isolation = policy.choice("isolation", Isolation::kKernel, kIsolationWords);
   }
   read_strata(f, c);
-  c.workers = small("workers", c.workers, 1, limits::kWorkersMax);
-  c.slots = small("slots", c.slots, 1, limits::kSlotsMax);
+  c.workers = small("workers", c.workers, 1, limits::kLocalWorkersMax);
+  c.slots = small("slots", c.slots, 1, limits::kWorkerSlotsMax);
   c.redis = f.text("redis", Need::kOptional, kRedisRule);
   if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
     problems.add(f.at("redis"), "redis", "an address",

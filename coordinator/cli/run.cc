@@ -1,4 +1,5 @@
 // proctor run, serve and resume: three ways into the same loop.
+#include "common/base/limits.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
 
@@ -11,13 +12,12 @@ struct Flags {
 };
 
 void add_common(CLI::App* command, const std::shared_ptr<Flags>& flags) {
-  constexpr std::uint32_t kWorkersMost = 64, kSlotsMost = 256;
   command->add_option("CAMPAIGN", flags->options.folder, "the campaign's folder")->required();
   command
       ->add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
-      ->check(CLI::Range(0U, kWorkersMost));
+      ->check(CLI::Range(std::size_t{0}, limits::kLocalWorkersMax));
   command->add_option("--slots", flags->slots, "runs at a time on each of them")
-      ->check(CLI::Range(1U, kSlotsMost));
+      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax));
   command->add_option("--listen", flags->options.listen,
                       "also let workers join at tcp://HOST:PORT");
   command

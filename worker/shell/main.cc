@@ -102,7 +102,7 @@ void declare(CLI::App& app, Options& o) {
       "file or folder of coordinators, read again while the worker runs: lines of NAME ADDRESSES "
       "[SERVER-KEY [WEIGHT [PRIORITY [SECRETS]]]]");
   app.add_option("--slots", o.slots, "attempts at a time")
-      ->check(CLI::Range(1U, 256U))
+      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax))
       ->capture_default_str();
   app.add_option("--name", o.name,
                  "unique among the campaign's workers; keep it to find results again; with a key, "

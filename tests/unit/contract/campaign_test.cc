@@ -360,7 +360,7 @@ TEST_SUITE("contract") {
     folder.change("pilot_cost_model.csv", "0.0005", "-1");
     CHECK(
         folder.errors() ==
-        "campaign.yaml:42:10: workers: found \"two\", expected a whole number from 1 to 4096\n"
+        "campaign.yaml:42:10: workers: found \"two\", expected a whole number from 1 to 64\n"
         "contracts/fix-greeting.yaml:4:7: type: found \"Bug Fix\", expected a word: a-z, 0-9, "
         "\"_\" and \"-\", beginning with a letter\n"
         "pilot_cost_model.csv:3:1: unit_price: found \"-1\", expected a non-negative decimal with "

@@ -63,6 +63,17 @@ TEST_SUITE("campaign") {
     CHECK_FALSE(fs::exists(scene.state()));
   }
 
+  TEST_CASE("whoever goes on with what never began registers nothing") {
+    const CampaignScene scene;
+    for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--resume"}}) {
+      const CommandOutcome said = scene.run(more.empty() ? "resume" : "serve", more);
+      CHECK(said.exit_code == 2);
+      CHECK_MESSAGE(contains(said.err, "nothing of this campaign has run yet: proctor run "),
+                    said.err);
+      CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+    }
+  }
+
   TEST_CASE("a campaign put back as it was registered runs") {
     CampaignShape shape;
     shape.replicates = 1;

@@ -5,6 +5,7 @@
 #include "common/contract/campaign_parser.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/cost_model_parser.h"
+#include "common/contract/model_speech.h"
 #include "common/contract/models_file.h"
 #include "tests/unit/contract/support.h"
 
@@ -154,6 +155,21 @@ models:
           "models:\n  a: {url: \"http://h\", key_file: k}\n"}) {
       CAPTURE(bad);
       CHECK_FALSE(parse_models(bad, "models.yaml").ok());
+    }
+  }
+
+  TEST_CASE("a model that speaks nothing of what a gateway is asked for is named with both words") {
+    MethodGateway gateway;
+    ModelAccess access;  // of chat, as where the file says nothing
+    CHECK(unspoken(gateway, access).empty());
+    gateway.as = MethodGateway::As::kAnthropic;
+    CHECK(has(unspoken(gateway, access), "speaks chat and not as anthropic: api: [messages]"));
+    access.api = {ModelApi::kChat, ModelApi::kMessages};
+    CHECK(unspoken(gateway, access).empty());
+    access.api = {ModelApi::kMessages};
+    for (const auto as : {MethodGateway::As::kOpenai, MethodGateway::As::kOpenaiResponses}) {
+      gateway.as = as;
+      CHECK(has(unspoken(gateway, access), "speaks messages and not as openai"));
     }
   }
 

@@ -44,8 +44,10 @@ Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentRea
   return out;
 }
 
-Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
-  std::vector<TracedCall> out;
+Result<TracedModels> read_models(const fs::path& run_dir) {
+  TracedModels all;
+  std::vector<TracedCall>& out = all.calls;
+  std::string why;                            // of the alert before
   std::map<std::uint64_t, std::size_t> open;  // by number
   std::uint32_t life = 0;
   PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
@@ -53,6 +55,10 @@ Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
       ++life;
       open.clear();
     }
+    if (event.type == "monitor.alert") why = text_in(event.payload, "why");
+    if (event.type == "monitor.intervention" && event.payload.contains("breaker"))
+      all.trips.push_back(
+          {event.seq, text_in(event.payload, "breaker"), text_in(event.payload, "action"), why});
     const bool begins = event.type == "model.request", ends = event.type == "model.response";
     const bool refused = event.type == "model.refused";
     if (!begins && !ends && !refused) return;
@@ -68,7 +74,12 @@ Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
     (begins ? call.request_seq : call.end_seq) = event.seq;
     (begins ? call.request : ends ? call.response : call.refused) = event.payload;
   }));
-  return out;
+  return all;
+}
+
+Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir) {
+  PROCTOR_TRY(TracedModels all, read_models(run_dir));
+  return std::move(all.calls);
 }
 
 Result<std::string> request_body(const TracedCall& call, const SegmentReader& reader) {

@@ -1,5 +1,6 @@
 #pragma once
-// The calls of models that a run's trace tells of, with what was kept of their texts.  Adapter
+// The calls of models that a run's trace tells of, with what was kept of their texts, and the
+// circuit breakers that tripped by them.  Adapter
 // (reads files); any thread.  What a run directory says is its worker's word.
 #include <cstdint>
 #include <string>
@@ -17,7 +18,18 @@ struct TracedCall {
   // Payloads of its events; null: there is none.  An answer, or a refusal by us.
   Json request, response, refused;
 };
-// In the order in which they were made.  kCorrupt with the line; kNotFound: no trace.
+// A circuit breaker that tripped.
+struct TracedTrip {
+  std::uint64_t seq = 0;  // of the intervention
+  std::string code, action, why;
+};
+struct TracedModels {
+  std::vector<TracedCall> calls;  // in the order in which they were made
+  std::vector<TracedTrip> trips;
+};
+// kCorrupt with the line; kNotFound: no trace.
+Result<TracedModels> read_models(const fs::path& run_dir);
+// ... of which only the calls.
 Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir);
 // kNotFound: it was not kept.
 Result<std::string> request_body(const TracedCall& call, const SegmentReader& reader);

@@ -101,6 +101,13 @@ Json calls_json(const std::vector<TracedCall>& calls) {
   return out;
 }
 
+Json trips_json(const std::vector<TracedTrip>& trips) {
+  Json out = Json::array();
+  for (const TracedTrip& t : trips)
+    out.push_back({{"event", t.seq}, {"breaker", t.code}, {"action", t.action}, {"why", t.why}});
+  return out;
+}
+
 std::string cassette_list(const std::vector<CassetteCall>& calls) {
   Table table({"call", "run", "route", "model", "status", "request", "answer", "form"}, 4);
   for (std::size_t i = 0; i < calls.size(); ++i) {

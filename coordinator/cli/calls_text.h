@@ -11,6 +11,7 @@ namespace proctor::cli {
 // One line a call; what agents and providers said is escaped.
 std::string calls_text(const std::vector<TracedCall>& calls);
 Json calls_json(const std::vector<TracedCall>& calls);
+Json trips_json(const std::vector<TracedTrip>& trips);
 std::string cassette_list(const std::vector<CassetteCall>& calls);
 
 }  // namespace proctor::cli

@@ -308,7 +308,9 @@ Result<int> explain_json(const AskedRun& asked, bool calls) {
     }
   }
   if (calls) {
-    PROCTOR_TRY(out["calls"], explain_calls_json(frozen, run));
+    PROCTOR_TRY(ExplainedCalls told, explain_calls_json(frozen, run));
+    out["calls"] = std::move(told.calls);
+    out["breakers"] = std::move(told.breakers);
   }
   std::printf("%s\n", out.dump(1, ' ', true, Json::error_handler_t::replace).c_str());
   return kOk;

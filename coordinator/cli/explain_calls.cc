@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "common/base/text.h"
-#include "common/trace/breaker_trips.h"
 #include "coordinator/cli/calls_text.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -49,24 +48,25 @@ Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
   std::string out;
   for (const Evidence& e : evidence) {
     out += "\nAttempt " + std::to_string(e.attempt.raw()) + ": calls of models\n\n";
-    const Result<std::vector<TracedCall>> calls = read_model_calls(e.dir);
-    out += calls.ok() ? calls_text(*calls) : "  " + calls.error().detail + "\n";
-    const Result<std::vector<TracedTrip>> trips = read_breaker_trips(e.dir);
-    if (!trips.ok() || trips->empty()) continue;
+    const Result<TracedModels> told = read_models(e.dir);
+    out += told.ok() ? calls_text(told->calls) : "  " + told.error().detail + "\n";
+    if (!told.ok() || told->trips.empty()) continue;
     out += "\n  Circuit breakers\n";
-    for (const TracedTrip& trip : *trips)
+    for (const TracedTrip& trip : told->trips)
       out += fmt::format("    event {}: {}: {}: {}\n", trip.seq, printable(trip.code, 60),
                          printable(trip.action, 60), printable(trip.why, 500));
   }
   return out.empty() ? "\nNo attempt has left evidence here yet.\n" : out;
 }
 
-Result<Json> explain_calls_json(const FrozenCampaign& frozen, RunId run) {
+Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId run) {
   PROCTOR_TRY(const std::vector<Evidence> evidence, evidence_of(frozen, run));
-  Json out = Json::object();
+  ExplainedCalls out;
   for (const Evidence& e : evidence) {
-    PROCTOR_TRY(const std::vector<TracedCall> calls, read_model_calls(e.dir));
-    out[std::to_string(e.attempt.raw())] = calls_json(calls);
+    PROCTOR_TRY(const TracedModels told, read_models(e.dir));
+    const std::string attempt = std::to_string(e.attempt.raw());
+    out.calls[attempt] = calls_json(told.calls);
+    out.breakers[attempt] = trips_json(told.trips);
   }
   return out;
 }

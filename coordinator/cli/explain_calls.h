@@ -9,7 +9,11 @@ namespace proctor::cli {
 
 // A table for each attempt that left evidence here.
 Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run);
-Result<Json> explain_calls_json(const FrozenCampaign& frozen, RunId run);
+// Both by the attempt's number.
+struct ExplainedCalls {
+  Json calls = Json::object(), breakers = Json::object();
+};
+Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId run);
 // What was said in the call of that number, of the last attempt that has one.
 Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::uint64_t number);
 

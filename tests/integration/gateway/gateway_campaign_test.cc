@@ -126,6 +126,12 @@ TEST_SUITE("gateway campaign") {
         testing::proctor({"explain", g.scene.folder().string(), "add/agent/r1", "--calls"});
     INFO(explained.out << explained.err);
     CHECK(contains(explained.out, "identical_call: stop"));
+    const CommandOutcome json = testing::proctor(
+        {"explain", g.scene.folder().string(), "add/agent/r1", "--calls", "--json"});
+    const Json trips = must(parse_json(json.out)).at("breakers").at("1");
+    REQUIRE_FALSE(trips.empty());
+    CHECK(trips.back().at("breaker") == "identical_call");
+    CHECK(trips.back().at("action") == "stop");
     g.has_no_key();
   }
 

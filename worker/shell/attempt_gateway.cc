@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "worker/gateway/cassette_player.h"
+#include "worker/gateway/secret_rules.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/workspace/tree_state.h"
@@ -38,6 +39,17 @@ void dress_for_gateway(SandboxSpec& spec, const Method& method, const std::strin
   spec.env.emplace("LITELLM_LOCAL_MODEL_COST_MAP", "True");  // else it asks the network for prices
   for (const char* name : {"no_proxy", "NO_PROXY"})
     spec.env.emplace(name, "localhost,127.0.0.1,::1");
+}
+
+// What the agent was given as a secret it may say to its model, and nothing of it may be kept.
+std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const Method& method,
+                                                 const Contract& contract) {
+  std::map<std::string, std::string> secrets;
+  for (const auto* names : {&contract.environment.secrets, &method.environment.secrets})
+    for (const std::string& name : *names)
+      if (const auto it = spec.env.find(name); it != spec.env.end()) secrets.insert(*it);
+  if (secrets.empty()) return nullptr;
+  return std::make_shared<LiteralRedactor>(rules_for_secrets(secrets));
 }
 
 }  // namespace
@@ -78,6 +90,7 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& sp
     options.player = std::make_shared<CassettePlayer>(std::move(calls), input_.assignment.run_name,
                                                       access->second.cassette_match);
   }
+  options.redactor = secrets_redactor(spec, *input_.method, contract());
   options.earlier_calls = left_program_ != nullptr;
   options.ids = "gw-" + std::to_string(lives_) + "-";
   PROCTOR_TRY(auto session,

@@ -135,6 +135,27 @@ TEST_SUITE("gateway campaign") {
     g.has_no_key();
   }
 
+  TEST_CASE("a secret that an agent says to its model is in nothing that is kept") {
+    const std::string secret = "a-secret-of-the-\"run\"";
+    ::setenv("GATEWAY_TEST_SECRET", secret.c_str(), 1);
+    const GatewayScene g(shape_of("1 500 plain", "0.50"),
+                         [](const auto&, std::size_t) { return chat_answer("add", 20, 30); });
+    g.scene.edit(g.scene.contract(), "environment:\n",
+                 "environment:\n  secrets: [GATEWAY_TEST_SECRET]\n");
+    g.scene.edit(g.scene.folder() / "agent.py", "\"how?\"",
+                 "\"how? \" + os.environ[\"GATEWAY_TEST_SECRET\"]");
+    const CommandOutcome done = g.run();
+    ::unsetenv("GATEWAY_TEST_SECRET");
+    INFO(done.out << done.err << g.trace());
+    REQUIRE(done.exit_code == 0);
+    CHECK(g.provider.heard().at(0).body.at("messages").at(0).at("content") == "how? " + secret);
+    std::string kept = g.trace();
+    kept += g.scene.read(g.run_dir() / "agent/model/segments");
+    CHECK(contains(kept, "[redacted:secret GATEWAY_TEST_SECRET:"));
+    CHECK_FALSE(contains(kept, "a-secret-of-the-"));
+    CHECK(g.scene.run("verify").exit_code == 0);
+  }
+
   TEST_CASE("what was recorded runs again without its provider, and names where it differs") {
     const std::string arguments = "2 500 stream";
     const GatewayScene first(shape_of(arguments, "0.50"), [](const auto&, std::size_t call) {

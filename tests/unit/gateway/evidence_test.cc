@@ -4,6 +4,7 @@
 #include "common/base/digest.h"
 #include "worker/gateway/body_peek.h"
 #include "worker/gateway/redactor.h"
+#include "worker/gateway/secret_rules.h"
 #include "worker/gateway/tool_calls.h"
 
 using namespace proctor;
@@ -132,5 +133,20 @@ TEST_SUITE("gateway evidence") {
     CHECK(by.apply("prk1_secre") == "prk1_secre");
     const Json payload = {{"why", "prk1_secret"}, {"n", 7}, {"list", {"x prk1_secret"}}};
     CHECK(redacted(payload, by) == Json{{"why", mark}, {"n", 7}, {"list", {"x " + mark}}});
+  }
+
+  TEST_CASE("a run's secrets are struck out as they are and as JSON has them, the longest first") {
+    const std::map<std::string, std::string> secrets{{"A", "hunter-two"},
+                                                     {"B", "hunter-two-and-more"},
+                                                     {"C", "line\nof \"PEM\""},
+                                                     {"D", "short"}};
+    const LiteralRedactor by(rules_for_secrets(secrets));
+    CHECK(by.apply("hunter-two-and-more").starts_with("[redacted:secret B:19:"));
+    CHECK(by.apply("hunter-two.").starts_with("[redacted:secret A:10:"));
+    const std::string body = Json{{"content", "x " + secrets.at("C")}}.dump();
+    CHECK(by.apply(body).starts_with("{\"content\":\"x [redacted:secret C:"));
+    CHECK(Json::accept(by.apply(body)));
+    CHECK(by.apply(secrets.at("C")).starts_with("[redacted:secret C:"));
+    CHECK(by.apply("a short one") == "a short one");
   }
 }

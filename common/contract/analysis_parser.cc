@@ -75,6 +75,20 @@ void read_pass_k(const Fields& f, AnalysisPlan& plan) {
   });
 }
 
+std::uint32_t read_draws(const Fields& f, std::uint32_t otherwise) {
+  const Node* node = f.find("bootstrap");
+  if (node == nullptr) return otherwise;
+  const Fields bootstrap(*node, f.path("bootstrap"), kBootstrapKeys, f.problems());
+  const Node* draws = bootstrap.find("draws");
+  if (draws == nullptr) return otherwise;
+  const auto count = parse_count(draws->text);
+  if (draws->kind == Node::Kind::kScalar && count.ok() && kLeastPlanDraws <= *count &&
+      *count <= kMostPlanDraws)
+    return static_cast<std::uint32_t>(*count);
+  f.problems().wrong(*draws, bootstrap.path("draws"), "a whole number from 1000 to 20000");
+  return otherwise;
+}
+
 }  // namespace
 
 void read_analysis(const Fields& campaign, Campaign& out) {
@@ -88,6 +102,8 @@ void read_analysis(const Fields& campaign, Campaign& out) {
       {{"korn_graubard", AnalysisPlan::RateInterval::kKornGraubard},
        {"t", AnalysisPlan::RateInterval::kT},
        {"wilson", AnalysisPlan::RateInterval::kWilson}}};
+  constexpr std::array<Word<AnalysisPlan::Multiplicity>, 2> kAdjustments{
+      {{"holm", AnalysisPlan::Multiplicity::kHolm}, {"max_t", AnalysisPlan::Multiplicity::kMaxT}}};
   const MethodNames names(out);
   AnalysisPlan plan;
   if (const Node* baseline = f.find("baseline"))
@@ -102,6 +118,8 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   plan.min_effect = read_share(f, "min_effect", plan.min_effect);
   plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
   read_pass_k(f, plan);
+  plan.multiplicity = f.choice("multiplicity", plan.multiplicity, kAdjustments);
+  plan.draws = read_draws(f, plan.draws);
   out.analysis = std::move(plan);
 }
 

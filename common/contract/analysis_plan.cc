@@ -9,6 +9,7 @@ namespace {
 
 using Estimand = AnalysisPlan::Estimand;
 using RateInterval = AnalysisPlan::RateInterval;
+using Multiplicity = AnalysisPlan::Multiplicity;
 
 std::string decimal(Millionths m) {
   return format_decimal(m.value, kMillionthDigits);
@@ -37,6 +38,16 @@ Result<E> word_of(const Json& json, const char* member, const std::array<E, N>& 
   for (const E e : all)
     if (to_string(e) == text) return e;
   return wrong(member);
+}
+
+Result<std::uint32_t> draws_of(const Json& bootstrap) {
+  if (!bootstrap.is_object() || bootstrap.size() != 1 || !bootstrap.contains("draws"))
+    return wrong("bootstrap");
+  const Json& draws = bootstrap.at("draws");
+  if (!draws.is_number_unsigned() || draws.get<std::uint64_t>() < kLeastPlanDraws ||
+      kMostPlanDraws < draws.get<std::uint64_t>())
+    return wrong("bootstrap.draws");
+  return draws.get<std::uint32_t>();
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> pairs_of(const Json& json) {
@@ -69,17 +80,24 @@ std::string_view to_string(RateInterval interval) {
   return "";
 }
 
+std::string_view to_string(Multiplicity multiplicity) {
+  return multiplicity == Multiplicity::kHolm ? "holm" : "max_t";
+}
+
 Json to_json(const AnalysisPlan& plan) {
   Json contrasts = Json::array();
   for (const auto& [a, b] : plan.contrasts) contrasts.push_back({a, b});
-  return {{"baseline", plan.baseline},
-          {"contrasts", std::move(contrasts)},
-          {"estimand", to_string(plan.estimand)},
-          {"interval", to_string(plan.interval)},
-          {"alpha", decimal(plan.alpha)},
-          {"min_effect", decimal(plan.min_effect)},
-          {"non_inferiority", decimal(plan.non_inferiority)},
-          {"pass_k", plan.pass_k}};
+  Json out = {{"baseline", plan.baseline},
+              {"contrasts", std::move(contrasts)},
+              {"estimand", to_string(plan.estimand)},
+              {"interval", to_string(plan.interval)},
+              {"alpha", decimal(plan.alpha)},
+              {"min_effect", decimal(plan.min_effect)},
+              {"non_inferiority", decimal(plan.non_inferiority)},
+              {"pass_k", plan.pass_k}};
+  if (plan.multiplicity != Multiplicity::kHolm) out["multiplicity"] = to_string(plan.multiplicity);
+  if (plan.draws != kDefaultDraws) out["bootstrap"] = {{"draws", plan.draws}};
+  return out;
 }
 
 Result<AnalysisPlan> analysis_plan_of(const Json& json) {
@@ -106,6 +124,13 @@ Result<AnalysisPlan> analysis_plan_of(const Json& json) {
         1'000'000 < item.get<std::uint64_t>())
       return wrong("pass_k");
     plan.pass_k.push_back(item.get<std::uint32_t>());
+  }
+  if (json.contains("multiplicity")) {
+    PROCTOR_TRY(plan.multiplicity, word_of(json, "multiplicity",
+                                           std::array{Multiplicity::kHolm, Multiplicity::kMaxT}));
+  }
+  if (json.contains("bootstrap")) {
+    PROCTOR_TRY(plan.draws, draws_of(json.at("bootstrap")));
   }
   // A member more would be a setting that this version does not follow.
   if (json.size() != to_json(plan).size()) return wrong("");

@@ -20,11 +20,18 @@ struct Millionths {
   friend bool operator==(const Millionths&, const Millionths&) = default;
 };
 
+// Replicates that a plan may register, and how many there are without one.
+inline constexpr std::uint32_t kLeastPlanDraws = 1'000, kDefaultDraws = 2'000,
+                               kMostPlanDraws = 20'000;
+
 struct AnalysisPlan {
   // What one number per method estimates: every task counts equally, or every run.
   enum class Estimand : std::uint8_t { kTaskMean, kRunMean };
   // Of a single rate over tasks (common/stats/clustered.h).
   enum class RateInterval : std::uint8_t { kKornGraubard, kT, kWilson };
+  // How the comparisons are adjusted for being several: each by its own p (Holm), or by the largest
+  // of all under sign flips and resampled tasks that they have in common.
+  enum class Multiplicity : std::uint8_t { kHolm, kMaxT };
 
   // Every other method is compared with it, unless `contrasts` names pairs; empty: the first
   // baseline of the campaign (kind noop), else its first method.
@@ -36,14 +43,18 @@ struct AnalysisPlan {
   Millionths min_effect{100'000};      // what matters
   Millionths non_inferiority{50'000};  // what would be worse by too much
   std::vector<std::uint32_t> pass_k{1, 2, 4};
+  Multiplicity multiplicity = Multiplicity::kHolm;
+  std::uint32_t draws = kDefaultDraws;  // replicates wherever tasks are resampled
   friend bool operator==(const AnalysisPlan&, const AnalysisPlan&) = default;
 };
 
 std::string_view to_string(AnalysisPlan::Estimand estimand);
 std::string_view to_string(AnalysisPlan::RateInterval interval);
+std::string_view to_string(AnalysisPlan::Multiplicity multiplicity);
 
-// As a registration holds it: every setting, decimals as texts.  Reading fails with kInvalid and
-// the member that is not as it should be.
+// As a registration holds it: every setting, decimals as texts; those that came later
+// (multiplicity, bootstrap) where they are not the default, so that older registrations keep their
+// bytes.  Reading fails with kInvalid and the member that is not as it should be.
 Json to_json(const AnalysisPlan& plan);
 Result<AnalysisPlan> analysis_plan_of(const Json& json);
 

@@ -218,8 +218,14 @@ void compare_maps(std::vector<std::string>& out, const std::string& what,
 // Member by member; a plan that was not registered promised the defaults.
 void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPlan>& registered,
                    const std::optional<AnalysisPlan>& now) {
-  const Json before = to_json(registered.value_or(AnalysisPlan{}));
-  const Json after = to_json(now.value_or(AnalysisPlan{}));
+  // Members that stand in a registration only where they are not the default.
+  const auto whole = [](const std::optional<AnalysisPlan>& plan) {
+    Json json = to_json(plan.value_or(AnalysisPlan{}));
+    json.emplace("multiplicity", to_string(AnalysisPlan{}.multiplicity));
+    json.emplace("bootstrap", Json{{"draws", kDefaultDraws}});
+    return json;
+  };
+  const Json before = whole(registered), after = whole(now);
   const auto text = [](const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
   };

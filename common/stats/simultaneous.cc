@@ -1,11 +1,13 @@
 #include "common/stats/simultaneous.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "common/base/assert.h"
 #include "common/stats/quantile.h"
+#include "common/stats/weighted_sum.h"
 
 namespace proctor {
 namespace {
@@ -28,9 +30,27 @@ std::uint64_t magnitude(std::int64_t x) {
   return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
 }
 
+// The bits of a word, low ones first, from `at` on, as far as there are tasks.
+void spread_bits(std::uint64_t word, std::vector<std::int16_t>& minus, std::size_t at) {
+  using Eight = std::array<std::int16_t, 8>;
+  static const std::vector<Eight> bits_of_byte = [] {
+    std::vector<Eight> out(256);
+    for (unsigned byte = 0; byte < 256; ++byte)
+      for (unsigned i = 0; i < 8; ++i) out[byte][i] = static_cast<std::int16_t>(byte >> i & 1U);
+    return out;
+  }();
+  for (std::size_t end = std::min(minus.size(), at + 64); at < end; word >>= 8U) {
+    const Eight& bits = bits_of_byte[word & 0xFFU];
+    const std::size_t count = std::min<std::size_t>(bits.size(), end - at);
+    std::copy_n(bits.begin(), count, minus.begin() + static_cast<std::ptrdiff_t>(at));
+    at += count;
+  }
+}
+
 class Flips {
  public:
-  explicit Flips(std::span<const std::vector<std::int64_t>> contrasts) : contrasts_(contrasts) {
+  explicit Flips(std::span<const std::vector<std::int64_t>> contrasts)
+      : dot_(best_weighted_sum()), flipped_(contrasts.size()) {
     for (const std::vector<std::int64_t>& d : contrasts) {
       std::int64_t sum = 0;
       std::uint64_t squares = 0;
@@ -39,6 +59,8 @@ class Flips {
         squares += magnitude(x) * magnitude(x);
       }
       seen_.push_back({magnitude(sum), squares});
+      sums_.push_back(sum);
+      narrow_.emplace_back(d.begin(), d.end());
     }
     order_.resize(contrasts.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -49,25 +71,21 @@ class Flips {
     single_ = down_ = raw_;
   }
 
-  // One assignment: `minus(i)` says that task i changes its sign.
-  template <class Minus>
-  void count(const Minus& minus) {
-    std::vector<Statistic> flipped(contrasts_.size());
-    for (std::size_t j = 0; j < contrasts_.size(); ++j) {
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < contrasts_[j].size(); ++i)
-        sum += minus(i) ? -contrasts_[j][i] : contrasts_[j][i];
-      flipped[j] = {magnitude(sum), seen_[j].squares};
+  // One assignment: 1 for each task that changes its sign, else 0.
+  void count(const std::vector<std::int16_t>& minus) {
+    for (std::size_t j = 0; j < narrow_.size(); ++j) {
+      const std::int64_t sum = sums_[j] - 2 * dot_(minus.data(), narrow_[j].data(), minus.size());
+      flipped_[j] = {magnitude(sum), seen_[j].squares};
     }
     // From the smallest statistic upwards: the largest of those not larger than the contrast's own.
     Statistic largest;
     for (std::size_t at = order_.size(); at-- > 0;) {
       const std::size_t j = order_[at];
-      if (at_least(flipped[j], largest)) largest = flipped[j];
-      raw_[j] += at_least(flipped[j], seen_[j]) ? 1 : 0;
+      if (at_least(flipped_[j], largest)) largest = flipped_[j];
+      raw_[j] += at_least(flipped_[j], seen_[j]) ? 1 : 0;
       down_[j] += at_least(largest, seen_[j]) ? 1 : 0;
     }
-    for (std::size_t j = 0; j < contrasts_.size(); ++j)
+    for (std::size_t j = 0; j < narrow_.size(); ++j)
       single_[j] += at_least(largest, seen_[j]) ? 1 : 0;
   }
 
@@ -76,11 +94,11 @@ class Flips {
     const auto p = [&](std::uint64_t count) {
       return static_cast<double>(count + identity) / static_cast<double>(flips + identity);
     };
-    for (std::size_t j = 0; j < contrasts_.size(); ++j) {
+    for (std::size_t j = 0; j < narrow_.size(); ++j) {
       out.raw.push_back(p(raw_[j]));
       out.single_step.push_back(p(single_[j]));
     }
-    out.step_down.resize(contrasts_.size());
+    out.step_down.resize(narrow_.size());
     double above = 0;
     for (const std::size_t j : order_) {
       above = std::max(above, p(down_[j]));
@@ -91,8 +109,10 @@ class Flips {
   }
 
  private:
-  std::span<const std::vector<std::int64_t>> contrasts_;
-  std::vector<Statistic> seen_;
+  WeightedSum* dot_;
+  std::vector<std::vector<std::int16_t>> narrow_;  // the contrasts
+  std::vector<std::int64_t> sums_;
+  std::vector<Statistic> seen_, flipped_;
   std::vector<std::size_t> order_;  // by falling statistic
   std::vector<std::uint64_t> raw_, single_, down_;
 };
@@ -129,25 +149,22 @@ StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts, st
   PROCTOR_ASSERT(tasks <= kMostTasks);
   for (const auto& d : contrasts) {
     PROCTOR_ASSERT(d.size() == tasks);
-    for (const std::int64_t x : d) PROCTOR_ASSERT(magnitude(x) <= (std::uint64_t{1} << 15U));
+    for (const std::int64_t x : d) PROCTOR_ASSERT(magnitude(x) < (std::uint64_t{1} << 15U));
   }
   Flips flips(contrasts);
+  std::vector<std::int16_t> minus(tasks);
   if (tasks <= kExactFlipTasks) {
     const std::uint64_t all = std::uint64_t{1} << tasks;
-    for (std::uint64_t signs = 0; signs < all; ++signs)
-      flips.count([&](std::size_t i) { return (signs >> i & 1U) != 0; });
+    for (std::uint64_t signs = 0; signs < all; ++signs) {
+      spread_bits(signs, minus, 0);
+      flips.count(minus);
+    }
     return flips.result(all, 0);
   }
-  // The bits of the words, low ones first.
-  std::vector<bool> minus(tasks);
   for (std::uint32_t b = 0; b < kDrawnFlips; ++b) {
     PhiloxWords words(seed, Stream::kPermutation, b);
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < tasks; ++i) {
-      if (i % 64 == 0) word = words.next();
-      minus[i] = (word >> (i % 64) & 1U) != 0;
-    }
-    flips.count([&](std::size_t i) { return minus[i]; });
+    for (std::size_t at = 0; at < tasks; at += 64) spread_bits(words.next(), minus, at);
+    flips.count(minus);
   }
   return flips.result(kDrawnFlips, 1);
 }

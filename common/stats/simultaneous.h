@@ -37,7 +37,7 @@ struct StepDown {
 };
 // `contrasts`: of each, the differences of the same tasks in the same order, made whole by one
 // multiplier.  The statistic is |sum| / sqrt(sum of squares); a contrast of zeros has p = 1.
-// Requires: |differences| <= 2^15, at most kMostTasks of them.
+// Requires: |differences| < 2^15, at most kMostTasks of them.
 StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts,
                         std::uint64_t seed = kResampleSeed);
 

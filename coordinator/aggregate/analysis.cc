@@ -1,35 +1,21 @@
 #include "coordinator/aggregate/analysis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "common/base/assert.h"
-#include "common/stats/multiplicity.h"
 #include "common/stats/sign_flip.h"
+#include "coordinator/aggregate/family.h"
+#include "coordinator/aggregate/lattice.h"
 #include "coordinator/aggregate/tipping.h"
 
 namespace proctor {
 namespace {
 
-// Shares of tasks as whole numbers of one unit, exact while the numbers of runs have a small common
-// multiple, and to 2^-30 beyond.
-class Lattice {
- public:
-  void add(std::uint64_t runs) {
-    if (runs != 0 && unit_ <= kExact) unit_ = std::lcm(unit_, runs);
-  }
-  std::int64_t of(std::uint64_t part, std::uint64_t runs) const {
-    if (unit_ <= kExact) return static_cast<std::int64_t>(unit_ / runs * part);
-    return std::llround(static_cast<double>(part) / static_cast<double>(runs) * kFine);
-  }
-
- private:
-  static constexpr std::uint64_t kExact = (std::uint64_t{1} << 15U) - 1;
-  static constexpr double kFine = 1 << 30;
-  std::uint64_t unit_ = 1;
-};
+using aggregate::Lattice;
 
 double rate_of(const TaskCell& c) {
   return static_cast<double>(c.success) / static_cast<double>(c.scorable);
@@ -139,6 +125,35 @@ void compare_losses(std::span<const TaskCell> a, std::span<const TaskCell> b, Co
   out.loss_p = sign_flip(whole).p;
 }
 
+// All contrasts together: p values, intervals, verdicts, and what would turn those.  `sides` and
+// `p` are of the contrasts that have a p.
+void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std::vector<double>& p,
+            std::size_t tasks) {
+  const AnalysisPlan& plan = out.plan;
+  std::vector<Contrast*> judged;
+  std::vector<Estimate> estimates;
+  for (Contrast& c : out.contrasts)
+    if (c.flips) {
+      judged.push_back(&c);
+      estimates.push_back(c.difference.estimate);
+    }
+  out.adjustment = aggregate::adjustment_for(out.contrasts, tasks, plan);
+  const aggregate::Family family(sides, p, out.adjustment.used);
+  const std::vector<double> adjusted = family.adjusted();
+  if (out.adjustment.used == AnalysisPlan::Multiplicity::kMaxT) {
+    const MaxT joint = aggregate::joint_intervals(sides, estimates, plan);
+    out.adjustment.critical = joint.critical;
+    out.adjustment.draws = plan.draws;
+    out.adjustment.flips = kDrawnFlips;
+    for (std::size_t j = 0; j < judged.size(); ++j) judged[j]->simultaneous = joint.intervals[j];
+  }
+  for (std::size_t j = 0; j < judged.size(); ++j) {
+    judged[j]->adjusted = adjusted[j];
+    judged[j]->verdict = verdict_of(*judged[j], plan);
+    judged[j]->tipping = aggregate::tipping_of(sides[j], plan, family, j, judged[j]->verdict);
+  }
+}
+
 }  // namespace
 
 // Student's t, or Wilson or Korn and Graubard at what the tasks' spread says the runs are worth.
@@ -179,6 +194,21 @@ std::string_view words(ContrastVerdict verdict) {
       return "equivalent";
     case ContrastVerdict::kNotInferior:
       return "not inferior";
+  }
+  return "";
+}
+
+std::string words(const Adjustment& a) {
+  if (a.used == AnalysisPlan::Multiplicity::kMaxT)
+    return fmt::format("max-t ({} joint replicates of tasks, {} common sign flips)", a.draws,
+                       a.flips);
+  switch (a.instead) {
+    case Adjustment::Instead::kNo:
+      return "Holm";
+    case Adjustment::Instead::kFewTasks:
+      return fmt::format("Holm, for max-t needs {} tasks in every comparison", kMaxTTasks);
+    case Adjustment::Instead::kTooLarge:
+      return "Holm, for max-t of so many tasks and comparisons would take minutes";
   }
   return "";
 }
@@ -249,35 +279,28 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
 Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,
                  const std::vector<std::pair<std::string, std::string>>& contrasts,
                  std::uint64_t open) {
-  Analysis out{plan, registered, {}, {}, open};
+  Analysis out{plan, registered, {}, {}, open, {}};
   for (std::size_t m = 0; m < cells.methods.size(); ++m)
     out.rates.push_back(method_rate(cells, m, plan));
   if (0 < open) return out;
-  const auto column = [&](std::size_t m) {
-    std::vector<TaskCell> of_method;
-    for (std::size_t i = 0; i < cells.tasks.size(); ++i) of_method.push_back(cells.at(i, m));
-    return of_method;
-  };
+  std::vector<std::vector<TaskCell>> columns(cells.methods.size());
+  for (std::size_t m = 0; m < columns.size(); ++m)
+    for (std::size_t i = 0; i < cells.tasks.size(); ++i) columns[m].push_back(cells.at(i, m));
+  std::vector<aggregate::Sides> sides;  // of the contrasts that have a p
   std::vector<double> p;
   for (const auto& [a, b] : contrasts) {
     const std::size_t of_a = cells.method(a), of_b = cells.method(b);
     if (of_a == cells.methods.size() || of_b == cells.methods.size()) continue;
-    Contrast c = contrast_of(column(of_a), column(of_b), plan, cells.repositories);
+    Contrast c = contrast_of(columns[of_a], columns[of_b], plan, cells.repositories);
     c.a = a;
     c.b = b;
-    if (c.flips) p.push_back(c.flips->p);
+    if (c.flips) {
+      p.push_back(c.flips->p);
+      sides.push_back({columns[of_a], columns[of_b]});
+    }
     out.contrasts.push_back(std::move(c));
   }
-  const std::vector<double> adjusted = adjust_holm(p);
-  std::size_t next = 0;
-  for (Contrast& c : out.contrasts) {
-    if (!c.flips) continue;
-    c.adjusted = adjusted[next];
-    c.verdict = verdict_of(c, plan);
-    c.tipping = aggregate::tipping_of(column(cells.method(c.a)), column(cells.method(c.b)), plan,
-                                      {p, next}, c.verdict);
-    ++next;
-  }
+  adjust(out, sides, p, cells.tasks.size());
   return out;
 }
 

@@ -51,6 +51,7 @@ struct Tipping {
   // So many of them suffice, those first that move the difference most, had each come out in favour
   // of one method; nothing: the verdict stands even if all of them had, for either.
   std::optional<std::uint64_t> turned;
+  bool tried = true;   // false: it would take too long
   bool for_a = false;  // in whose favour
   ContrastVerdict becomes = ContrastVerdict::kNone;
 };
@@ -63,7 +64,8 @@ struct Contrast {
   std::uint64_t a_better = 0, b_better = 0;    // tasks; the others are alike
   Difference difference;                       // Student's t over tasks, by the plan's estimand
   std::optional<Significance> flips;           // exact sign flips; always of task means
-  std::optional<double> adjusted;              // that p by Holm over the plan's contrasts
+  std::optional<double> adjusted;              // that p for all the plan's contrasts together
+  std::optional<Interval> simultaneous;        // by max_t: holds together with the others'
   std::optional<Equivalence> equivalence;      // at the minimum effect
   std::optional<double> not_inferior;          // p at the plan's margin
   std::optional<Bounds> bounds;                // had errors and invalid runs ended either way
@@ -79,6 +81,22 @@ struct Contrast {
   std::optional<Tipping> tipping;             // nothing: there is no verdict
 };
 
+// How the comparisons were adjusted for being several.
+struct Adjustment {
+  enum class Instead : std::uint8_t {
+    kNo,        // as the plan says
+    kFewTasks,  // Holm instead of max_t: a comparison has too few tasks for replicates
+    kTooLarge,  // Holm instead of max_t: replicates of so many tasks and comparisons take too long
+  };
+  AnalysisPlan::Multiplicity used = AnalysisPlan::Multiplicity::kHolm;
+  Instead instead = Instead::kNo;
+  double critical = 0;      // of max_t: half a simultaneous interval in standard errors
+  std::uint32_t draws = 0;  // of max_t: replicates behind the intervals
+  std::uint32_t flips = 0;  // of max_t: assignments of signs behind the p values
+};
+// "max-t (2000 joint replicates of tasks, 9999 common sign flips)", or Holm, and why it is.
+std::string words(const Adjustment& adjustment);
+
 struct Analysis {
   AnalysisPlan plan;
   bool registered = false;  // the plan; else it is the default
@@ -86,6 +104,7 @@ struct Analysis {
   // Empty while runs are open: an interim comparison needs registered looks.
   std::vector<Contrast> contrasts;
   std::uint64_t open = 0;
+  Adjustment adjustment;
 };
 
 // Requires: the contrasts of the plan name methods of `cells`, or are left out with them.

@@ -39,6 +39,15 @@ Ordered repositories_json(const ByRepository& by) {
   return out;
 }
 
+Ordered adjustment_json(const Adjustment& a) {
+  const bool joint = a.used == AnalysisPlan::Multiplicity::kMaxT;
+  Ordered out = {{"rule", to_string(a.used)}, {"words", words(a)}};
+  out["draws"] = joint ? Ordered(a.draws) : Ordered(nullptr);
+  out["flips"] = joint ? Ordered(a.flips) : Ordered(nullptr);
+  out["critical"] = joint ? Ordered(a.critical) : Ordered(nullptr);
+  return out;
+}
+
 Ordered tipping_json(const Tipping& t) {
   Ordered out = {{"unknown", t.unknown}, {"turned_by", or_null(t.turned)}};
   out["in_favour_of"] = t.turned ? Ordered(t.for_a ? "a" : "b") : Ordered(nullptr);
@@ -70,6 +79,7 @@ Ordered contrast_json(const Contrast& c) {
   out["p_exact"] = c.flips ? Ordered(c.flips->p) : Ordered(nullptr);
   out["p_exact_is_exact"] = c.flips && c.flips->exact;
   out["p_adjusted"] = or_null(c.adjusted);
+  out["simultaneous"] = interval_json(c.simultaneous);
   out["p_equivalent"] = c.equivalence ? Ordered(c.equivalence->p_equivalent) : Ordered(nullptr);
   out["p_not_inferior"] = or_null(c.not_inferior);
   out["bounds"] = c.bounds ? interval_json(c.bounds->identified) : Ordered(nullptr);
@@ -81,7 +91,7 @@ Ordered contrast_json(const Contrast& c) {
   out["p_equal_methods"] = c.equals ? Ordered(c.equals->p) : Ordered(nullptr);
   out["tie"] = c.is_tie();
   out["by_repository"] = c.by_repository ? repositories_json(*c.by_repository) : Ordered(nullptr);
-  out["tipping"] = c.tipping ? tipping_json(*c.tipping) : Ordered(nullptr);
+  out["tipping"] = c.tipping && c.tipping->tried ? tipping_json(*c.tipping) : Ordered(nullptr);
   return out;
 }
 
@@ -92,6 +102,7 @@ Ordered analysis_json(const Analysis& analysis) {
   return {{"plan", Ordered::parse(to_json(analysis.plan).dump())},
           {"registered", analysis.registered},
           {"interim", 0 < analysis.open},
+          {"adjustment", adjustment_json(analysis.adjustment)},
           {"rates", std::move(rates)},
           {"contrasts", std::move(contrasts)}};
 }

@@ -62,19 +62,30 @@ void contrasts(std::string& out, const Analysis& analysis) {
     out += "  one method only: there is nothing to compare it with\n";
     return;
   }
-  Table table({"comparison", "verdict", "difference", "interval", "p", "adjusted p", "tasks",
-               "better", "worse", "bounds"},
-              2);
+  const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
+  std::vector<std::string> head = {"comparison", "verdict", "difference", "interval", "p",
+                                   "adjusted p", "tasks",   "better",     "worse",    "bounds"};
+  if (joint) head.insert(head.begin() + 4, "holding together");
+  Table table(head, 2);
   for (const Contrast& c : analysis.contrasts) {
     const Estimate& d = c.difference.estimate;
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
-    table.add({printable(c.a) + " - " + printable(c.b), std::string(words(c.verdict)),
-               d.value ? points(*d.value) : "-", points_interval(d.interval, d.why),
-               p_value(c.flips ? std::optional(c.flips->p) : std::nullopt), p_value(c.adjusted),
-               number(c.tasks), number(c.a_better), number(c.b_better),
-               c.bounds ? points_interval(c.bounds->identified, Why::kOk) : "-"});
+    std::vector<std::string> row = {
+        printable(c.a) + " - " + printable(c.b),
+        std::string(words(c.verdict)),
+        d.value ? points(*d.value) : "-",
+        points_interval(d.interval, d.why),
+        p_value(c.flips ? std::optional(c.flips->p) : std::nullopt),
+        p_value(c.adjusted),
+        number(c.tasks),
+        number(c.a_better),
+        number(c.b_better),
+        c.bounds ? points_interval(c.bounds->identified, Why::kOk) : "-"};
+    if (joint) row.insert(row.begin() + 4, points_interval(c.simultaneous, Why::kNoVariance));
+    table.add(row);
   }
   table.append_to(out);
+  out += "  adjusted by " + words(analysis.adjustment) + "\n";
   for (const Contrast& c : analysis.contrasts)
     if (const std::string note = contrast_sentence(c, analysis.plan); !note.empty())
       out += "  * " + note + "\n";
@@ -137,7 +148,8 @@ std::string render_contrasts_csv(const Analysis& analysis) {
       "a,b,verdict,tasks,dropped_a,dropped_b,a_better,b_better,difference,standard_error,df,"
       "interval_low,interval_high,p_t,p_exact,p_adjusted,p_equivalent,p_not_inferior,bounds_low,"
       "bounds_high,loss,loss_p,why,gap95,p_equal_methods,tie,repositories,repositories_low,"
-      "repositories_high,repositories_p,unknown,turned_by,turned_to\n";
+      "repositories_high,repositories_p,unknown,turned_by,turned_to,simultaneous_low,"
+      "simultaneous_high\n";
   for (const Contrast& c : analysis.contrasts) {
     const Estimate& d = c.difference.estimate;
     const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
@@ -163,6 +175,8 @@ std::string render_contrasts_csv(const Analysis& analysis) {
       record.push_back(number_or_empty(value));
     record.emplace_back(words(d.why));
     append_footing_cells(record, c);
+    record.push_back(number_or_empty(low(c.simultaneous)));
+    record.push_back(number_or_empty(high(c.simultaneous)));
     csv_append_record(out, record);
   }
   return out;

@@ -24,6 +24,7 @@ std::string over_repositories(const ByRepository& by) {
 std::string turned(const Contrast& c) {
   if (!c.tipping || c.tipping->unknown == 0) return "-";
   const Tipping& t = *c.tipping;
+  if (!t.tried) return "not tried: it would take minutes";
   if (!t.turned) return fmt::format("none of {}", t.unknown);
   return fmt::format("{} of {} for {}: {}", *t.turned, t.unknown, printable(t.for_a ? c.a : c.b),
                      words(t.becomes));

@@ -8,11 +8,13 @@
 #include "common/stats/frontier.h"
 #include "common/stats/paired.h"
 #include "common/stats/resample.h"
+#include "coordinator/aggregate/analysis.h"
 
 namespace proctor {
 namespace {
 
-constexpr std::uint32_t kDraws = 2'000, kFewerDraws = 1'000;
+// Of many tasks fewer draws say as much, unless the plan has a number of its own.
+constexpr std::uint32_t kFewerDraws = 1'000;
 constexpr double kMicros = 1e6;
 
 // One task under one method.
@@ -85,7 +87,8 @@ std::optional<CostQuality> weighted(const Cells& cells, std::span<const std::int
   return CostQuality{cost / ended, rate / scorable};
 }
 
-void add_frontier(ReportDetails& details, const std::vector<Cells>& cells) {
+void add_frontier(ReportDetails& details, const std::vector<Cells>& cells,
+                  std::uint32_t planned_draws) {
   std::vector<CostQuality> points;
   std::vector<std::size_t> of;
   for (std::size_t m = 0; m < cells.size(); ++m)
@@ -97,7 +100,9 @@ void add_frontier(ReportDetails& details, const std::vector<Cells>& cells) {
   for (std::size_t i = 0; i < of.size(); ++i) details.prices[of[i]].undominated = front[i];
   const std::size_t tasks = cells.empty() ? 0 : cells.front().size();
   if (tasks < 2 || of.size() < 2 || kMostTasks < tasks) return;
-  const std::uint32_t draws = weight_law(tasks) == WeightLaw::kMultinomial ? kDraws : kFewerDraws;
+  const bool is_large = weight_law(tasks) != WeightLaw::kMultinomial;
+  const std::uint32_t draws =
+      is_large && planned_draws == kDefaultDraws ? kFewerDraws : planned_draws;
   std::vector<std::int16_t> weights(tasks);
   std::vector<CostQuality> replicates;
   for (std::uint32_t b = 0; b < draws; ++b) {
@@ -135,7 +140,7 @@ ReportDetails report_details(const CampaignReport& report) {
     cells.push_back(cells_of(report, row, tasks));
     out.prices.push_back(price_of(row.method, cells.back(), report.alpha));
   }
-  add_frontier(out, cells);
+  add_frontier(out, cells, report.analysis->plan.draws);
   out.drift = drift_of(report);
   return out;
 }

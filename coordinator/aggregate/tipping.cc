@@ -6,8 +6,6 @@
 #include <queue>
 #include <tuple>
 
-#include "common/stats/multiplicity.h"
-
 namespace proctor::aggregate {
 namespace {
 
@@ -104,14 +102,15 @@ std::vector<Step> path_of(Cells cells, double mean) {
 
 class Direction {
  public:
-  Direction(std::span<const TaskCell> a, std::span<const TaskCell> b, bool for_a,
-            const AnalysisPlan& plan, const Family& family)
-      : cells_{for_a ? Column(a.begin(), a.end()) : Column(b.begin(), b.end()),
-               for_a ? Column(b.begin(), b.end()) : Column(a.begin(), a.end())},
+  Direction(const Sides& s, bool for_a, const AnalysisPlan& plan, const Family& family,
+            std::size_t at)
+      : cells_{for_a ? Column(s.a.begin(), s.a.end()) : Column(s.b.begin(), s.b.end()),
+               for_a ? Column(s.b.begin(), s.b.end()) : Column(s.a.begin(), s.a.end())},
         for_a_(for_a),
         plan_(plan),
-        family_(family) {
-    const auto now = judged_contrast(a, b, plan).difference.estimate.value;
+        family_(family),
+        at_(at) {
+    const auto now = judged_contrast(s.a, s.b, plan).difference.estimate.value;
     path_ = path_of(cells_, now ? (for_a ? *now : -*now) : 0);
   }
 
@@ -119,12 +118,11 @@ class Direction {
   ContrastVerdict verdict_after(std::size_t n) const {
     Cells cells = cells_;
     for (std::size_t i = 0; i < n; ++i) apply(cells, path_[i].task, path_[i].turn);
-    Contrast c = for_a_ ? judged_contrast(cells.favoured, cells.other, plan_)
-                        : judged_contrast(cells.other, cells.favoured, plan_);
+    const Sides sides =
+        for_a_ ? Sides{cells.favoured, cells.other} : Sides{cells.other, cells.favoured};
+    Contrast c = judged_contrast(sides.a, sides.b, plan_);
     if (!c.flips) return ContrastVerdict::kNone;
-    std::vector<double> p(family_.p.begin(), family_.p.end());
-    p[family_.at] = c.flips->p;
-    c.adjusted = adjust_holm(p)[family_.at];
+    c.adjusted = family_.adjusted(at_, sides, c.flips->p);
     return verdict_of(c, plan_);
   }
 
@@ -133,7 +131,8 @@ class Direction {
   std::optional<std::size_t> turned(ContrastVerdict verdict) const {
     std::size_t low = 0, high = path_.size();
     std::optional<std::size_t> found;
-    const std::size_t tries = verdicts_to_try(cells_.favoured.size());
+    const std::size_t tries =
+        std::min(verdicts_to_try(cells_.favoured.size()), family_.most_questions());
     while (low < high) {
       const std::size_t stride = std::max<std::size_t>(1, (high - low + tries - 1) / tries);
       const std::size_t end = high;
@@ -157,19 +156,22 @@ class Direction {
   bool for_a_;
   const AnalysisPlan& plan_;
   const Family& family_;
+  std::size_t at_;
   std::vector<Step> path_;
 };
 
 }  // namespace
 
-Tipping tipping_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                   const AnalysisPlan& plan, const Family& family, ContrastVerdict verdict) {
+Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& family,
+                   std::size_t at, ContrastVerdict verdict) {
   Tipping out;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    out.unknown += a[i].error + a[i].invalid + b[i].error + b[i].invalid;
+  for (const auto& column : {sides.a, sides.b})
+    for (const TaskCell& cell : column) out.unknown += cell.error + cell.invalid;
   if (out.unknown == 0) return out;
+  out.tried = 0 < family.most_questions();
+  if (!out.tried) return out;
   for (const bool for_a : {true, false}) {
-    const Direction direction(a, b, for_a, plan, family);
+    const Direction direction(sides, for_a, plan, family, at);
     const std::optional<std::size_t> n = direction.turned(verdict);
     if (!n || (out.turned && *out.turned <= *n)) continue;
     out.turned = *n;

@@ -153,6 +153,7 @@ Markup contrast_figure(Context& c) {
     if (d.value) {
       const double middle = base - 4.5;
       if (contrast.bounds) whisker(canvas, "bound", x, contrast.bounds->identified, middle + 6, 3);
+      if (contrast.simultaneous) whisker(canvas, "joint", x, *contrast.simultaneous, middle - 6, 3);
       if (d.interval) whisker(canvas, "whisker", x, *d.interval, middle, 5);
       canvas.marker("dot", c.shape(contrast.a), {x.clamped(*d.value), middle});
       desc += (desc.empty() ? "" : "; ") + contrast.a + " less " + contrast.b + " " +
@@ -171,7 +172,9 @@ Markup contrast_figure(Context& c) {
   }
   return c.figure(canvas, "Differences between methods, in points", text(desc, 1'000),
                   "To the right of 0 the first method is better. Mark and solid whisker: mean "
-                  "difference over tasks with its interval; dashed: bounds; shaded: differences "
+                  "difference over tasks with its interval; thin above it, where the plan asks for "
+                  "max-t: the interval that holds together with the others; dashed: bounds; "
+                  "shaded: differences "
                   "too small to matter, by the plan. Whiskers that reach an edge go on beyond it "
                   "or end there; the table has the numbers.");
 }

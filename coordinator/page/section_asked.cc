@@ -34,7 +34,8 @@ Markup plan_table(Context& c) {
     pairs << (pairs.empty() ? Markup() : Markup("; ")) << text(x.a) << Markup(" less ")
           << text(x.b);
   table.row({"comparisons", pairs.empty() ? Markup("none shown") : pairs});
-  table.row({"adjustment for several comparisons", "Holm"});
+  table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
+  table.row({"replicates where tasks are resampled", number(plan.draws)});
   return table.finish();
 }
 

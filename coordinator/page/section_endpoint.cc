@@ -53,6 +53,7 @@ Markup over_repositories(const ByRepository& by) {
 Markup turned(const Contrast& x) {
   if (!x.tipping || x.tipping->unknown == 0) return none();
   const Tipping& t = *x.tipping;
+  if (!t.tried) return "not tried: it would take minutes";
   if (!t.turned) return Markup("none of ") + number(t.unknown);
   return number(*t.turned) + Markup(" of ") + number(t.unknown) + Markup(" for ") +
          text(t.for_a ? x.a : x.b) + Markup(": ") + text(words(t.becomes));
@@ -105,23 +106,34 @@ Markup comparisons(Context& c) {
       c.analysis.registered
           ? Markup("Registered comparisons (points; exact p of sign flips over tasks)")
           : Markup("Comparisons by the default plan (points; exact p of sign flips over tasks)"));
+  const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
   table.words("comparison").words("verdict").numbers("difference").numbers("interval");
+  if (joint) table.numbers("holding together");
   table.numbers("p").numbers("adjusted p").numbers("tasks").numbers("better").numbers("worse");
   table.numbers("bounds").numbers("their interval");
   for (const Contrast& x : c.analysis.contrasts) {
     const Estimate& d = x.difference.estimate;
-    table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
-               points_interval(d.interval, d.why),
-               p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
-               number(x.tasks), number(x.a_better), number(x.b_better),
-               x.bounds ? points_interval(x.bounds->identified) : none(),
-               x.bounds ? points_interval(x.bounds->interval, Why::kOneTask) : none()});
+    std::vector<Markup> row = {text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)),
+                               points(d.value), points_interval(d.interval, d.why)};
+    if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
+    for (Markup& cell : std::vector<Markup>{
+             p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
+             number(x.tasks), number(x.a_better), number(x.b_better),
+             x.bounds ? points_interval(x.bounds->identified) : none(),
+             x.bounds ? points_interval(x.bounds->interval, Why::kOneTask) : none()})
+      row.push_back(std::move(cell));
+    table.row(row);
   }
   Markup out = contrast_figure(c) + table.finish(), notes;
   for (const Contrast& x : c.analysis.contrasts)
     if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
       notes << element("li", text(note, 1'000)) << line_end();
   if (!notes.empty()) out << element("ul", notes);
+  out << element("p", Markup("Adjusted for being several by ") +
+                          text(words(c.analysis.adjustment)) +
+                          (joint ? Markup(". The intervals that hold together do so for all "
+                                          "comparisons at once, at the plan's level.")
+                                 : Markup(".")));
   out << element("p",
                  "\"No difference shown\" is not \"no difference\": the data leave it open. "
                  "Bounds say where the difference lies whatever acceptance errors and "

@@ -66,6 +66,7 @@ svg text.cell-none{font-size:12px;fill:var(--ink)}
 .reference{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 4}
 .band{fill:var(--band)}
 .whisker{stroke:var(--mark);stroke-width:2;fill:none}
+.joint{stroke:var(--mark);stroke-width:1;fill:none}
 .bound{stroke:var(--quiet);stroke-width:1.2;fill:none;stroke-dasharray:3 3}
 .dot{fill:var(--mark);stroke:var(--paper);stroke-width:1}
 .steps{fill:none;stroke:var(--quiet);stroke-width:1.5;stroke-dasharray:6 3}

@@ -4,6 +4,7 @@ their registry into an environment beside the build that is made once: what is h
 Prints "did not run: NAME: there is no ..." where they cannot be had; the worked numbers of the unit tests still run.
 """
 import argparse
+import functools
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+FAMILY_TASKS = 60
 PACKAGES = ["numpy", "scipy", "statsmodels"]
 PINNED = ["numpy==2.4.6", "scipy==1.17.1", "statsmodels==0.15.0"]
 
@@ -57,7 +59,18 @@ def data_set(rng, i):
             "cost": [float(x) for x in rng.random(n) * 5 + .01], "runs": records, "lives": lives, "samples": samples,
             "p": [float(x) for x in rng.random(int(rng.integers(1, 9)))], "replicate": int(rng.integers(0, 10**6)),
             "estimates": [float(x) for x in rng.normal(size=contrasts)], "errors": [float(x) for x in errors],
-            "replicates": [float(x) for x in rng.normal(size=contrasts * 40)]}
+            "replicates": [float(x) for x in rng.normal(size=contrasts * 40)],
+            "family": family_of(rng, i) if i % 4 == 0 else None}
+
+
+def family_of(rng, i):
+    """Three methods over enough tasks for max-t, of which some have no runs of one; at times two are alike."""
+    runs = np.full((3, FAMILY_TASKS), 5) if i % 3 == 0 else rng.integers(1, 7, (3, FAMILY_TASKS))
+    runs = runs * (rng.random((3, FAMILY_TASKS)) < .98)
+    won = rng.binomial(runs, np.clip(rng.random(FAMILY_TASKS) + rng.normal(0, .15, (3, 1)), 0, 1))
+    if i % 5 == 0:
+        runs[1], won[1] = runs[0], won[0]
+    return {"runs": runs.tolist(), "won": won.tolist(), "by_task": i % 8 != 0}
 
 
 class Expected(dict):
@@ -299,6 +312,72 @@ def of_runs(data, out):
         out.interval(f"max_t.{j}", theta[j] - out["max_t"] * errors[j], theta[j] + out["max_t"] * errors[j])
 
 
+def raw_words(stream, replicate, count):
+    return np.random.Philox(key=np.array([20260307, stream], np.uint64),
+                            counter=np.array([0, replicate, 0, 0], np.uint64)).random_raw(count)
+
+
+@functools.cache
+def family_draws():
+    """Weights of 1,000 replicates of the tasks, and 9,999 assignments of signs."""
+    weights, signs = [], []
+    for b in range(1000):
+        words = raw_words(1, b, FAMILY_TASKS)
+        halves = np.stack([words & np.uint64(0xffffffff), words >> np.uint64(32)], axis=1).ravel()[:FAMILY_TASKS]
+        at = (halves * np.uint64(FAMILY_TASKS) >> np.uint64(32)).astype(int)
+        weights.append(np.bincount(at, minlength=FAMILY_TASKS))
+    for b in range(9999):
+        word = int(raw_words(2, b, 1)[0])
+        signs.append([-1 if word >> i & 1 else 1 for i in range(FAMILY_TASKS)])
+    return np.array(weights), np.array(signs)
+
+
+def of_family(data, out):
+    """Registered max-t: simultaneous intervals by joint replicates, p by common sign flips, step down."""
+    if data["family"] is None:
+        return
+    runs, won = np.array(data["family"]["runs"]), np.array(data["family"]["won"])
+    weights, signs = family_draws()
+    theta, errors, star, whole, sizes = [], [], [], [], []
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        both = (runs[a] > 0) & (runs[b] > 0)
+        n = int(both.sum())
+        ka, kb, ca, cb = (np.where(both, x, 0) for x in (runs[a], runs[b], won[a], won[b]))
+        d = np.where(both, ca / np.maximum(ka, 1) - cb / np.maximum(kb, 1), 0)
+        if data["family"]["by_task"]:
+            theta.append(d.sum() / n)
+            errors.append(d[both].std(ddof=1) / math.sqrt(n))
+            star.append(weights @ d / (weights @ both))
+        else:
+            pa, pb = ca.sum() / ka.sum(), cb.sum() / kb.sum()
+            u = (ca - ka * pa) / ka.sum() - (cb - kb * pb) / kb.sum()
+            theta.append(pa - pb)
+            errors.append(math.sqrt(n / (n - 1) * (u ** 2).sum()))
+            star.append(weights @ ca / (weights @ ka) - weights @ cb / (weights @ kb))
+        whole.append(np.rint(d * 60).astype(np.int64))
+        sizes.append(n)
+    if min(sizes) < 50:
+        return
+    theta, errors, star, whole = np.array(theta), np.array(errors), np.array(star).T, np.array(whole)
+    real = errors > 1e-12
+    if real.any():
+        far = (np.abs(star - theta)[:, real] / errors[real]).max(axis=1)
+        critical = np.quantile(far, .95) * math.sqrt(min(sizes) / (min(sizes) - 1))
+        out["family.critical"] = critical
+        for j in range(3):
+            half = critical * errors[j] if real[j] else None
+            out.interval(f"family.{j}", *(theta[j] - half, theta[j] + half) if half else (None, None))
+    # |sum| / sqrt(sum of squares), squared and over one denominator, so that ties are ties.
+    squares = np.maximum((whole ** 2).sum(axis=1), 1)
+    scale = np.prod(squares) // squares
+    seen, flipped = whole.sum(axis=1) ** 2 * scale, (signs @ whole.T) ** 2 * scale
+    p = 0.0
+    order = np.argsort(-seen, kind="stable")
+    for at, j in enumerate(order):
+        p = max(p, (1 + (flipped[:, order[at:]].max(axis=1) >= seen[j]).sum()) / 10000)
+        out[f"family.p.{j}"] = p
+
+
 def compare(program, sets):
     rng = np.random.default_rng(20260307)
     data = [data_set(rng, i) for i in range(sets)]
@@ -308,7 +387,7 @@ def compare(program, sets):
     compared, wrong = {}, []
     for d, line in zip(data, got):
         said, expected = json.loads(line), Expected()
-        for part in (one_method, two_methods, of_runs):
+        for part in (one_method, two_methods, of_runs, of_family):
             part(d, expected)
         for name, value in expected.items():
             mine = said.get(name, "no such estimate")

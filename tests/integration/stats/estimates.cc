@@ -21,6 +21,7 @@
 #include "common/stats/simultaneous.h"
 #include "common/stats/survival.h"
 #include "common/stats/variance.h"
+#include "coordinator/aggregate/analysis.h"
 
 using namespace proctor;
 
@@ -206,6 +207,30 @@ void of_runs(const Json& data, Answers& out) {
     out.put("max_t." + std::to_string(j), joint.intervals[j]);
 }
 
+// Three methods under a plan that takes their comparisons together.
+void of_family(const Json& data, Answers& out) {
+  TaskCells cells;
+  cells.methods = {"a", "b", "c"};
+  const auto runs = data["runs"].get<std::vector<std::vector<std::uint64_t>>>();
+  const auto won = data["won"].get<std::vector<std::vector<std::uint64_t>>>();
+  for (std::size_t i = 0; i < runs[0].size(); ++i) {
+    cells.tasks.push_back("task-" + std::to_string(100 + i));
+    cells.repositories.push_back(0);
+    for (std::size_t m = 0; m < 3; ++m) cells.cells.push_back({runs[m][i], won[m][i], 0, 0});
+  }
+  AnalysisPlan plan;
+  plan.multiplicity = AnalysisPlan::Multiplicity::kMaxT;
+  plan.draws = kLeastPlanDraws;
+  plan.estimand = data["by_task"].get<bool>() ? AnalysisPlan::Estimand::kTaskMean
+                                              : AnalysisPlan::Estimand::kRunMean;
+  const Analysis analysis = analyse(cells, plan, true, {{"a", "b"}, {"a", "c"}, {"b", "c"}}, 0);
+  out.put("family.critical", analysis.adjustment.critical);
+  for (std::size_t j = 0; j < analysis.contrasts.size(); ++j) {
+    out.put("family." + std::to_string(j), analysis.contrasts[j].simultaneous);
+    out.put("family.p." + std::to_string(j), analysis.contrasts[j].adjusted);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -218,6 +243,7 @@ int main() {
     of_one_method(a, *data, out);
     of_two_methods(a, b, *data, out);
     of_runs(*data, out);
+    if (!(*data)["family"].is_null()) of_family((*data)["family"], out);
     std::cout << out.line() << '\n';
   }
   return std::cout.good() ? 0 : 1;

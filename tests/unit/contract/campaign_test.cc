@@ -89,7 +89,9 @@ TEST_SUITE("contract") {
                   "  min_effect: 0.2\n"
                   "  estimand: run_mean\n"
                   "  interval: t\n"
-                  "  pass_k: [1, 3]\n" +
+                  "  pass_k: [1, 3]\n"
+                  "  multiplicity: max_t\n"
+                  "  bootstrap: {draws: 10000}\n" +
                       methods);
     Diagnostics out;
     const auto campaign = load_campaign(folder.path(), out);
@@ -100,6 +102,8 @@ TEST_SUITE("contract") {
     CHECK(plan.min_effect.value == 200'000);
     CHECK(plan.non_inferiority == AnalysisPlan().non_inferiority);
     CHECK(plan.pass_k == std::vector<std::uint32_t>{1, 3});
+    CHECK(plan.multiplicity == AnalysisPlan::Multiplicity::kMaxT);
+    CHECK(plan.draws == 10'000);
     for (const auto& [from, to, said] : std::vector<std::array<std::string, 3>>{
              {"[scripted, noop]", "[scirpted, noop]", "analysis.contrasts[0][0]"},
              {"[scirpted, noop]", "[noop, noop]", "two different methods"},
@@ -111,6 +115,12 @@ TEST_SUITE("contract") {
              {"alpha: \"0.0000001\"", "alpha: 0.05", ""},
              {"[1, 3]", "[3, 1]", "analysis.pass_k[1]"},
              {"[3, 1]", "[1]", ""},
+             {"max_t", "max-t", "analysis.multiplicity"},
+             {"max-t", "holm", ""},
+             {"draws: 10000", "draws: 999", "analysis.bootstrap.draws"},
+             {"draws: 999", "draws: 20001", "analysis.bootstrap.draws"},
+             {"draws: 20001", "samples: 2000", "analysis.bootstrap"},
+             {"samples: 2000", "draws: 1000", ""},
              {"estimand: run_mean", "estimate: run_mean", "estimand"},
              {"estimate: run_mean", "baseline: noop", "analysis.baseline"}}) {
       folder.change(kYaml, from, to);

@@ -162,13 +162,22 @@ TEST_SUITE("plan") {
     c.analysis->interval = AnalysisPlan::RateInterval::kWilson;
     c.analysis->alpha = {10'000};
     c.analysis->pass_k = {1, 8};
+    c.analysis->multiplicity = AnalysisPlan::Multiplicity::kMaxT;
+    c.analysis->draws = 10'000;
     const Registration with = registered(c);
     const auto back = parse_registration(to_json(with));
     REQUIRE_MESSAGE(back.ok(), back.error().detail);
     CHECK(*back == with);
     CHECK(to_json(with).find("\"alpha\": \"0.01\"") != std::string::npos);
     const auto told = differences(without, with);
-    CHECK(told.size() == 5);
+    CHECK(told.size() == 7);
+    CHECK(told[1] ==
+          "analysis plan bootstrap: registered \"{\"draws\":2000}\", now "
+          "\"{\"draws\":10000}\"");
+    CHECK(differences(with, without).size() == 7);
+    // What is as it always was keeps its bytes.
+    CHECK(to_json(defaults).find("multiplicity") == std::string::npos);
+    CHECK(to_json(defaults).find("bootstrap") == std::string::npos);
     CHECK(told[0] == "analysis plan alpha: registered \"0.05\", now \"0.01\"");
     // A member that this version does not follow is refused, like one that is missing or wrong.
     for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
@@ -176,6 +185,10 @@ TEST_SUITE("plan") {
              {"\"alpha\": \"0.01\"", "\"alpha\": \"0\""},
              {"\"alpha\": \"0.01\"", "\"alpha\": 0.01"},
              {"\"estimand\": \"run_mean\",", "\"estimand\": \"run_mean\", \"more\": 1,"},
+             {"\"multiplicity\": \"max_t\"", "\"multiplicity\": \"holm\""},
+             {"\"multiplicity\": \"max_t\"", "\"multiplicity\": \"bonferroni\""},
+             {"\"draws\": 10000", "\"draws\": 999"},
+             {"\"draws\": 10000", "\"draws\": \"10000\""},
              {"\"estimand\": \"run_mean\",", ""}}) {
       CAPTURE(to);
       CHECK(parse_registration(replaced(to_json(with), from, to))

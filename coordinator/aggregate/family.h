@@ -1,0 +1,45 @@
+#pragma once
+// The comparisons of a plan as one family: p values that are adjusted together and intervals that
+// hold together, as the plan says.  Private to the room.
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "common/stats/simultaneous.h"
+#include "coordinator/aggregate/analysis.h"
+
+namespace proctor::aggregate {
+
+// The two columns of a contrast, tasks in the same order; they outlive what is made of them.
+struct Sides {
+  std::span<const TaskCell> a, b;
+};
+
+// The contrasts that have a p, in their order, adjusted as `rule` says.
+class Family {
+ public:
+  Family(std::vector<Sides> sides, std::vector<double> p, AnalysisPlan::Multiplicity rule);
+
+  std::vector<double> adjusted() const;
+  // Of contrast `at`, had it these cells and this p, the others as they are.
+  double adjusted(std::size_t at, const Sides& now, double p) const;
+  // How often that may be asked for one contrast and one direction before a report takes long;
+  // 0: a single time takes too long.
+  std::size_t most_questions() const;
+
+ private:
+  std::vector<Sides> sides_;
+  std::vector<double> p_;
+  AnalysisPlan::Multiplicity rule_;
+  std::vector<std::vector<std::int64_t>> differences_;  // of max_t: by contrast and task
+};
+
+// By joint replicates of the tasks: all contrasts under the same weights.
+MaxT joint_intervals(std::span<const Sides> sides, std::span<const Estimate> estimates,
+                     const AnalysisPlan& plan);
+
+// What the plan's rule comes to for these contrasts, in whose order `sides` are.
+Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks,
+                          const AnalysisPlan& plan);
+
+}  // namespace proctor::aggregate

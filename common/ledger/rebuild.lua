@@ -5,14 +5,15 @@
 --   rows id text ...  pending reservations
 --   open              from here on ledger.lua answers
 --   snapshot          the scopes hash (needs no epoch)
---   read              all three hashes at one instant, for an auditor (needs no epoch)
--- Answers "OK", "FENCED epoch", "GONE" or, for snapshot, a list of index and text; for read three
--- such lists.
+--   read              all hashes at one instant, for an auditor (needs no epoch); with KEYS[4] the
+--                     shared envelope too
+-- Answers "OK", "FENCED epoch", "GONE" or, for snapshot, a list of index and text; for read one
+-- such list a key.
 
 local command = ARGV[1]
 if command == 'read' then
   local out = {}
-  for i = 1, 3 do out[i] = redis.call('HGETALL', KEYS[i]) end
+  for i = 1, #KEYS do out[i] = redis.call('HGETALL', KEYS[i]) end
   return out
 end
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'token', 'state')

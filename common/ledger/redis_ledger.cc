@@ -140,11 +140,15 @@ Result<RedisLedger::Fields> RedisLedger::stored(const std::string& key) {
 Result<RedisLedger::Stored> RedisLedger::read_all() {
   PROCTOR_CHECK_OK(connect());
   PROCTOR_TRY(const RedisReply reply, run(&rebuild_sha_, kRebuildScript, {"read"}));
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) return bad_reply("read");
+  const std::size_t hashes = shared_key_.empty() ? 3 : 4;
+  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != hashes) return bad_reply("read");
   Stored out;
   PROCTOR_TRY(out.head, read_hash(*reply->element[0]));
   PROCTOR_TRY(out.scopes, read_hash(*reply->element[1]));
   PROCTOR_TRY(out.rows, read_hash(*reply->element[2]));
+  if (hashes == 4) {
+    PROCTOR_TRY(out.shared, read_hash(*reply->element[3]));
+  }
   return out;
 }
 

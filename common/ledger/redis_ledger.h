@@ -74,10 +74,11 @@ class RedisLedger final : public LedgerStore {
   Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch) override;
 
   // All that Redis holds of the campaign at one instant, as it stands there: for an auditor, who
-  // needs no epoch.  Each sorted by field; empty where Redis holds nothing.
+  // needs no epoch.  Each sorted by field; empty where Redis holds nothing.  `shared`: the parts of
+  // all members, where this campaign shares an envelope.
   using Fields = std::vector<std::pair<std::string, std::string>>;
   struct Stored {
-    Fields head, scopes, rows;
+    Fields head, scopes, rows, shared;
   };
   Result<Stored> read_all();
 

@@ -16,6 +16,7 @@
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/redis_access.h"
+#include "coordinator/cli/verify_shared.h"
 #include "coordinator/core/shared_note.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/shell/behind.h"
@@ -63,15 +64,11 @@ SharedMember self_of(const FrozenCampaign& frozen) {
 std::optional<SharedMember> part_of(const FrozenCampaign& frozen, const RestoredState& state,
                                     const SharedBook& book) {
   SharedMember me = self_of(frozen);
-  MicroUsd open;
-  for (const RestoredAttempt& a : state.attempts) {
-    if (a.settled) me.spent = me.spent + a.charged;
-    if (is_reserved(a)) open = open + a.ask;
-  }
-  me.ceiling = me.spent;
-  if (MicroUsd::zero() < book.limit() || MicroUsd::zero() < open) {
+  const OwnPart part = own_part(state);
+  me.ceiling = me.spent = part.spent;
+  if (MicroUsd::zero() < book.limit() || MicroUsd::zero() < part.reserved) {
     me.state = SharedMember::State::kUnheard;
-    me.ceiling = std::max(book.limit(), me.spent + open);
+    me.ceiling = std::max(book.limit(), part.held());
   }
   if (me.ceiling == MicroUsd::zero()) return std::nullopt;
   return me;
@@ -238,12 +235,8 @@ Result<int> leave_envelope(const std::string& folder) {
     PROCTOR_CHECK_OK(
         (*journal)->append_and_wait({note_of(SharedLimit{MicroUsd::zero()}, wall_now())}));
   SharedMember me = self_of(frozen);
-  MicroUsd open;
-  for (const RestoredAttempt& a : state.attempts) {
-    if (a.settled) me.spent = me.spent + a.charged;
-    if (is_reserved(a)) open = open + a.ask;
-  }
-  me.spent = me.spent + open;
+  const OwnPart part = own_part(state);
+  me.spent = part.held();
   PROCTOR_TRY(RedisLedger ledger,
               configured_ledger(frozen.campaign, frozen.id, frozen.campaign.redis));
   PROCTOR_CHECK_OK(ledger.tell_left(me));
@@ -251,8 +244,8 @@ Result<int> leave_envelope(const std::string& folder) {
   const std::string unit = money_word(frozen.campaign.cost_model);
   std::string told = fmt::format("{} has left {} and holds {} {} of it", frozen.campaign.name,
                                  shared->name, format_usd(me.spent), unit);
-  if (MicroUsd::zero() < open)
-    told += fmt::format(", {} of them for attempts that have not ended", format_usd(open));
+  if (MicroUsd::zero() < part.reserved)
+    told += fmt::format(", {} of them for attempts that have not ended", format_usd(part.reserved));
   std::printf("%s.\nproctor resume %s makes it a member again.\n", told.c_str(), folder.c_str());
   return kOk;
 }

@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/cli/redis_access.h"
+#include "coordinator/cli/shared_envelope.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/shell/plan_view.h"
 
@@ -90,6 +91,11 @@ class Comparison {
     for (const auto& [where, what] : found_in_envelopes()) problem_(where, what);
     for (const auto& [where, what] : found_in_rows_) problem_(where, what);
     return true;
+  }
+  // After run(), of the envelope that is shared.
+  std::optional<OwnPart> part() const {
+    if (!view_.shared) return std::nullopt;
+    return OwnPart{spent_[view_.shared->raw()], reserved_[view_.shared->raw()]};
   }
 
  private:
@@ -230,16 +236,25 @@ void go_back_to(WallTime begun, PlanView& view, RestoredState& state) {
 }
 
 // Compares, or says in one line why not.
-Result<std::string> compare_with(RedisLedger& ledger, const PlanView& registered,
+Result<std::string> compare_with(const FrozenCampaign& frozen, RedisLedger& ledger,
                                  JournalReader& journal, const MoneyProblem& problem) {
+  const PlanView registered = make_plan_view(frozen.campaign, frozen.plan);
   constexpr int kReadings = 20;
   constexpr std::chrono::milliseconds kUntilTold(100);
   for (int i = 0; i < kReadings; ++i) {
     PROCTOR_TRY(const RestoredState before, journal.load());
     PROCTOR_TRY(const RedisLedger::Stored redis, ledger.read_all());
     PROCTOR_TRY(RestoredState after, journal.load());
+    // With `line`, what there is to say of a shared envelope.
+    const auto with_part = [&](std::string line, const std::optional<OwnPart>& exact,
+                               const MoneyProblem& tell) {
+      const auto& shared = frozen.campaign.envelopes.shared;
+      if (!shared) return line;
+      return line + "; " +
+             compare_part(frozen.id, shared->scope(), redis.shared, exact, after, tell);
+    };
     if (redis.head.empty() && redis.scopes.empty() && redis.rows.empty())
-      return std::string("holds nothing of this campaign: not compared");
+      return with_part("holds nothing of this campaign: not compared", std::nullopt, problem);
     const std::string epoch = field_of(redis.head, "epoch");
     const std::optional<std::int64_t> held = number_of(epoch);
     const auto known = static_cast<std::int64_t>(after.last_epoch.raw());
@@ -252,8 +267,9 @@ Result<std::string> compare_with(RedisLedger& ledger, const PlanView& registered
         field_of(redis.head, "state") != "open") {
       if (field_of(redis.head, "state") == "building" || before.last_epoch != after.last_epoch)
         continue;
-      return "holds epoch " + epoch + " of an earlier life, the journal's is " +
-             std::to_string(known) + ": not compared";
+      return with_part("holds epoch " + epoch + " of an earlier life, the journal's is " +
+                           std::to_string(known) + ": not compared",
+                       std::nullopt, problem);
     }
     PlanView then = registered;
     PROCTOR_CHECK_OK(apply_raises(then, after.raises));
@@ -261,17 +277,20 @@ Result<std::string> compare_with(RedisLedger& ledger, const PlanView& registered
     const bool moves = may_be_on_its_way(after, begun);
     go_back_to(begun, then, after);
     std::vector<std::pair<std::string, std::string>> found;
-    const bool clear = compare_redis(
-        then, before, redis, after,
-        [&](const std::string& at, const std::string& it) { found.emplace_back(at, it); });
+    const auto note = [&](const std::string& at, const std::string& it) {
+      found.emplace_back(at, it);
+    };
+    std::optional<OwnPart> part;
+    const bool clear = compare_redis(then, before, redis, after, note, part);
+    std::string line = std::to_string(redis.scopes.size()) + " envelopes and " +
+                       std::to_string(redis.rows.size()) + " reservations compared";
+    if (clear) line = with_part(std::move(line), part, note);
     if (clear && !found.empty() && moves && i + 1 < kReadings) {
       std::this_thread::sleep_for(kUntilTold);
       continue;
     }
     for (const auto& [where, what] : found) problem(where, what);
-    if (clear)
-      return std::to_string(redis.scopes.size()) + " envelopes and " +
-             std::to_string(redis.rows.size()) + " reservations compared";
+    if (clear) return line;
   }
   return std::string("the campaign moves too fast to be compared now: verify again");
 }
@@ -280,8 +299,11 @@ Result<std::string> compare_with(RedisLedger& ledger, const PlanView& registered
 
 bool compare_redis(const PlanView& view, const RestoredState& before,
                    const RedisLedger::Stored& redis, const RestoredState& after,
-                   const MoneyProblem& problem) {
-  return Comparison(view, before, redis, after, problem).run();
+                   const MoneyProblem& problem, std::optional<OwnPart>& part) {
+  Comparison comparison(view, before, redis, after, problem);
+  if (!comparison.run()) return false;
+  part = comparison.part();
+  return true;
 }
 
 std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
@@ -291,10 +313,8 @@ std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
   const std::optional<std::string> address = redis_address(frozen);
   if (!address) return "none runs: not compared";
   const auto compared = [&]() -> Result<std::string> {
-    PROCTOR_TRY(RedisEndpoint endpoint, redis_endpoint(*address));
-    PROCTOR_TRY(RedisLedger ledger,
-                RedisLedger::open({.endpoint = std::move(endpoint), .campaign = frozen.id}));
-    return compare_with(ledger, make_plan_view(frozen.campaign, frozen.plan), journal, problem);
+    PROCTOR_TRY(RedisLedger ledger, configured_ledger(frozen.campaign, frozen.id, *address));
+    return compare_with(frozen, ledger, journal, problem);
   }();
   if (compared.ok()) return *compared;
   if (compared.error().code == Errc::kUnavailable)

@@ -2,6 +2,7 @@
 // not is named.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <random>
 
 #include "tests/support/books.h"
@@ -192,5 +193,72 @@ TEST_SUITE("campaign") {
         finds(scene, "redis: envelope global: holds 60000000 ");
       }
     }
+  }
+
+  TEST_CASE("verify compares a member's own part of a shared envelope, running and after it left") {
+    RedisServer redis;
+    CampaignShape shape = gated_shape(1);
+    shape.redis = redis.address();
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "budget:\n",
+               "budget:\n  shared: {name: lab, cap: \"60.00\"}\n");
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    REQUIRE(proctor::testing::proctor({"budget", "share", scene.folder().string()}).exit_code == 0);
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    const std::string envelope = "proctor:{shared:lab}";
+    const std::string head = key_of(redis.address(), "head");
+    const std::string id = head.substr(9, head.find('}') - 9);
+    const auto compared = [&](const std::string& line) {
+      const CommandOutcome verified = scene.run("verify");
+      CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+      CHECK_MESSAGE(contains(verified.out, line), verified.out);
+    };
+    compared(" reservations compared; its part of shared:lab compared\n");
+    // It stands still, so that it puts nothing right.  What it holds of its own envelopes is
+    // untouched: this is its part as the others count on it.
+    run.signal(SIGSTOP);
+    const std::string part = cli(redis.address(), {"HGET", envelope, "u:" + id});
+    const std::string member = cli(redis.address(), {"HGET", envelope, "m:" + id});
+    REQUIRE_MESSAGE(part.starts_with("0 "), part);
+    cli(redis.address(), {"HSET", envelope, "u:" + id, "0 1"});
+    finds(scene,
+          "redis: this campaign's part of shared:lab: holds 0.000000 spent and 0.000001 reserved");
+    cli(redis.address(), {"HSET", envelope, "u:" + id, "7 " + part.substr(2)});
+    finds(scene, "redis: this campaign's part of shared:lab: holds 0.000007 spent");
+    cli(redis.address(), {"HSET", envelope, "u:" + id, part});
+    const std::string limit = "50000000 50000000 ";
+    REQUIRE_MESSAGE(member.starts_with("a " + limit), member);
+    cli(redis.address(), {"HSET", envelope, "m:" + id, "a 60000000 60000000 1 1"});
+    finds(scene,
+          "redis: this campaign's part of shared:lab: may grow to 60.000000, the journal says 50");
+    cli(redis.address(), {"HSET", envelope, "m:" + id, "w 1 0 1 0"});
+    finds(scene, "redis: this campaign's part of shared:lab: counts as 0.000001 at most");
+    cli(redis.address(), {"HSET", envelope, "m:" + id, "w 50000000 0 1 0"});
+    compared("its part of shared:lab compared\n");
+    cli(redis.address(), {"HDEL", envelope, "m:" + id, "u:" + id, "s:" + id, "n:" + id});
+    finds(scene, "redis: this campaign's part of shared:lab: is not there, so the others count on");
+    cli(redis.address(), {"HSET", envelope, "m:" + id, member, "u:" + id, part});
+    compared("its part of shared:lab compared\n");
+    run.signal(SIGCONT);
+    scene.open_gate();
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
+    compared("its part of shared:lab compared\n");
+
+    // It has left: what it spent stays counted.
+    const std::string spent = cli(redis.address(), {"HGET", envelope, "u:" + id});
+    cli(redis.address(), {"HSET", envelope, "u:" + id, "9 0"});
+    finds(scene, "redis: this campaign's part of shared:lab: has left with 0.000009, the journal");
+    cli(redis.address(), {"HSET", envelope, "u:" + id, spent});
+    compared("its part of shared:lab compared\n");
+    // Redis was emptied, and others who knew it brought the envelope back.
+    cli(redis.address(),
+        {"DEL", head, key_of(redis.address(), "scopes"), key_of(redis.address(), "rows")});
+    compared(
+        "redis: holds nothing of this campaign: not compared; its part of shared:lab compared");
+    cli(redis.address(), {"DEL", envelope});
+    compared("not compared; shared:lab is not there: its part is not compared\n");
+    redis.kill();
+    compared("redis: does not answer: not compared");
   }
 }

@@ -6,6 +6,7 @@
 #include "common/trace/manifest.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/host_facts.h"
+#include "worker/shell/served_campaigns.h"
 
 namespace proctor {
 namespace {
@@ -72,7 +73,7 @@ Json AttemptRun::manifest() const {
   const Contract& c = contract();
   ManifestInputs m;
   m.tool_version = kVersion;
-  m.campaign = input_.campaign;
+  m.campaign = id_of(input_.campaign);
   m.run_name = input_.assignment.run_name;
   m.task = c.id;
   m.method = input_.method->name;

@@ -6,6 +6,7 @@
 #include "common/trace/evidence.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
+#include "worker/shell/served_campaigns.h"
 
 namespace proctor {
 namespace {
@@ -59,7 +60,7 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   out_.usage = meter_.usage();
   const Verdict& verdict = lifecycle_.verdict();
   RunReport report;
-  report.campaign = input_.campaign;
+  report.campaign = id_of(input_.campaign);
   report.run_name = input_.assignment.run_name;
   report.attempt = input_.assignment.attempt;
   report.task = contract().id;

@@ -11,6 +11,7 @@
 #include "common/wire/books.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "worker/shell/served_campaigns.h"
 
 namespace proctor {
 
@@ -94,15 +95,16 @@ void CoordinatorLink::handle(const Other& m) {
 }
 
 void CoordinatorLink::handle(const wire::SyncReply& m) {
-  if (!is_plain_name(m.campaign))
+  if (!is_plain_name(m.campaign) || is_kept_apart(m.campaign))
     return log::warn("dropped a SyncReply: campaign " + printable(m.campaign));
-  if (m.campaign == campaign_ && m.epoch < epoch_) return;  // of a life that is over
+  const bool other = m.campaign != id_of(campaign_);
+  if (!other && m.epoch < epoch_) return;  // of a life that is over
   last_word_ = mono_now();
   refused_ = false;
   sync_interval_ = std::clamp(Millis(m.next_sync_ms), kSyncMin, kSyncMax);
   next_sync_ = std::min(next_sync_, last_word_ + sync_interval_);
-  const bool other = m.campaign != campaign_;
-  if (other && worker_.taken(m.campaign)) {
+  const std::optional<std::string> kept = other ? worker_.name(stop_, m.campaign) : campaign_;
+  if (!kept || (other && worker_.taken(*kept))) {
     log::warn("campaign " + m.campaign + " at " + where() +
               " is served already, under another name: not twice");
     return go_away();
@@ -112,8 +114,7 @@ void CoordinatorLink::handle(const wire::SyncReply& m) {
     log::info("draining: the coordinator asks for it");
     drain();
   }
-  if (other)
-    return enter_campaign(m.campaign);  // the lists spoke of what we said about another one
+  if (other) return enter_campaign(*kept);  // the lists spoke of what we said about another one
   obey(m);
 }
 
@@ -134,6 +135,10 @@ void CoordinatorLink::obey(const wire::SyncReply& m) {
 
 void CoordinatorLink::enter_campaign(const std::string& campaign) {
   log::info("serving campaign " + campaign);
+  if (is_kept_apart(campaign))
+    log::warn("campaign " + std::string(id_of(campaign)) + " at " + where() +
+              " is not the one of this id that was served before: its coordinator has another key. "
+              "What is kept of them stays apart");
   suspend(false);
   // Never started, and from here their bundles do not come.
   std::erase_if(parts_.attempts, [this](const auto& item) {
@@ -146,7 +151,7 @@ void CoordinatorLink::enter_campaign(const std::string& campaign) {
   early_.clear();
   wanted_.clear();
   outbox_.clear();
-  worker_.remember(campaign, where());
+  worker_.remember(campaign, where(), stop_);
   parts_.on_disk([this, campaign] {
     auto entries = std::make_shared<Result<std::vector<Spool::Entry>>>(parts_.spool.load(campaign));
     asio::post(parts_.io,
@@ -312,7 +317,7 @@ void CoordinatorLink::sync() {
     m.ticket = word.ticket;
     m.obeyed = word.obeyed;
     m.calls = word.calls;
-    m.campaign = campaign_;
+    m.campaign = id_of(campaign_);
     outbox_.on_sync(m.ticket);
     for (auto& [attempt, said] : declined_) {
       if (m.declined.size() == limits::kBatchItems) break;

@@ -29,7 +29,11 @@ class CoordinatorLink {
     std::function<void(const AttemptKey&, Result<Spool::Entry>)> ended;
     // Does another link serve this campaign?
     std::function<bool(const std::string& campaign)> taken;
-    std::function<void(const std::string& campaign, const std::string& address)> remember;
+    // The name under which a campaign is kept (served_campaigns.h), by the id that its coordinator
+    // says.  Nothing: there is none.
+    std::function<std::optional<std::string>(const Stop&, const std::string& id)> name;
+    std::function<void(const std::string& campaign, const std::string& address, const Stop&)>
+        remember;
     bool grows = false;  // there may be other campaigns later: who was sent away comes back
     bool alone = false;  // there never is another link
   };
@@ -63,6 +67,7 @@ class CoordinatorLink {
   SlotShare::Index place() const { return place_; }
   const std::string& campaign() const { return campaign_; }
   const std::string& where() const { return addresses_.at(); }
+  bool is_alone() const { return worker_.alone; }
   bool is_here() const { return port_ != nullptr; }
   bool is_over() const { return !port_ && (addresses_.is_over() || forgotten_); }
   bool was_refused() const { return refused_; }
@@ -118,7 +123,7 @@ class CoordinatorLink {
   const SlotShare::Index place_;
   std::unique_ptr<wire::ZmqPort> port_;
 
-  std::string campaign_;             // empty: none yet
+  std::string campaign_;             // as it is kept here; empty: none yet
   bool spool_ready_ = true;          // false while a campaign's spool is being read
   bool books_told_ = false;          // all that earlier lives began of it is in our Syncs
   std::vector<wire::Assign> early_;  // came while the spool was being read

@@ -142,7 +142,10 @@ void CoordinatorLink::rename(const Stop& stop) {
     parts_.executor.forget_denied(campaign_);
     next_sync_ = mono_now();
   }
+  const bool rekeyed = stop.server_key != stop_.server_key;
   stop_ = stop;
+  // Whoever wrote the line says that it is the same one.
+  if (rekeyed && !campaign_.empty()) worker_.remember(campaign_, before, stop_);
   if (!moved && !std::exchange(forgotten_, false)) return;
   addresses_.replace(stop.addresses);
   if (!port_ || !moved) return;

@@ -217,9 +217,8 @@ Result<wire::ZmqPort::Options> port_options(const Options& o, const Keys& keys, 
   wire::ZmqPort::Options port;
   port.endpoint = address;
   port.insecure_loopback = o.insecure_loopback;
-  const std::string& server = stop.server_key.empty() ? keys.server : stop.server_key;
-  const bool curve = keys.own && !server.empty();
-  if (curve) port.curve_client = wire::ZmqPort::CurveClient{*keys.own, server};
+  const bool curve = keys.own && !stop.server_key.empty();
+  if (curve) port.curve_client = wire::ZmqPort::CurveClient{*keys.own, stop.server_key};
   PROCTOR_CHECK_OK(wire::check_connect_endpoint(address, curve, o.insecure_loopback));
   return port;
 }
@@ -234,10 +233,12 @@ Result<std::vector<Stop>> stops_of(const Options& o, const Keys& keys) {
     PROCTOR_TRY(std::vector<std::string> addresses, addresses_of(text));
     stops.push_back({text, std::move(addresses)});
   }
-  for (const Stop& stop : stops)
+  for (Stop& stop : stops) {
+    if (stop.server_key.empty()) stop.server_key = keys.server;
     for (const std::string& address : stop.addresses)
       if (const auto port = port_options(o, keys, stop, address); !port.ok())
         return o.connect_file.empty() ? port.error() : in_context(stop.name, port.error());
+  }
   return stops;
 }
 

@@ -76,13 +76,19 @@ CoordinatorLink& WorkerLoop::add_link(const Stop& stop) {
     attempt_ended(key, std::move(entry));
   };
   worker.taken = [this](const std::string& campaign) { return link_of(campaign) != nullptr; };
-  worker.remember = [this](const std::string& campaign, const std::string& address) {
-    parts_.on_disk([home = parts_.options.home, campaign, address] {
-      remember_campaign(home, {campaign, address});
-    });
+  const bool alone = !grows_ && parts_.options.stops.size() == 1;
+  // The only one there is may change its key.
+  worker.name = [this, alone](const Stop& stop_of, const std::string& id) {
+    return alone ? std::optional(id) : kept_name(served_, id, who_of(stop_of.server_key));
+  };
+  worker.remember = [this](const std::string& campaign, const std::string& address,
+                           const Stop& stop_of) {
+    const ServedCampaign served{campaign, address, who_of(stop_of.server_key)};
+    take(served_, served);
+    parts_.on_disk([home = parts_.options.home, served] { remember_campaign(home, served); });
   };
   worker.grows = grows_;
-  worker.alone = !grows_ && parts_.options.stops.size() == 1;
+  worker.alone = alone;
   const SlotShare::Index place = parts_.share.add({stop.name, stop.weight, stop.priority});
   links_.push_back(std::make_unique<CoordinatorLink>(parts_, stop, place, std::move(worker)));
   return *links_.back();
@@ -90,12 +96,14 @@ CoordinatorLink& WorkerLoop::add_link(const Stop& stop) {
 
 // What there is of a campaign that was served before is part of the first Sync to who had it then.
 void WorkerLoop::begin_links() {
-  std::vector<ServedCampaign> served = served_campaigns(parts_.options.home);
+  served_ = served_campaigns(parts_.options.home);
+  std::vector<ServedCampaign> served = served_;
   std::ranges::reverse(served);  // the newest first
   for (const Stop& stop : parts_.options.stops) {
     CoordinatorLink& link = add_link(stop);
     const auto it = std::ranges::find_if(served, [&](const ServedCampaign& one) {
       return std::ranges::find(stop.addresses, one.address) != stop.addresses.end() &&
+             (link.is_alone() || one.who.empty() || one.who == who_of(stop.server_key)) &&
              link_of(one.campaign) == nullptr;
     });
     // Its coordinator may have another address now, and another campaign's may have this one: the

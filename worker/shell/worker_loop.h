@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "worker/shell/coordinator_link.h"
+#include "worker/shell/served_campaigns.h"
 #include "worker/shell/worker_parts.h"
 
 namespace proctor {
@@ -55,6 +56,7 @@ class WorkerLoop {
   const bool grows_;  // somebody may name more coordinators while it runs
   // Of every name that there ever was: work that is under way comes back to its link.
   Links links_;
+  std::vector<ServedCampaign> served_;  // as the home has it, or soon has
 
   Instant began_{};
   bool syncing_books_ = false;

@@ -211,4 +211,52 @@ TEST_SUITE("several campaigns") {
     check_books(two.first, books(2));
     CHECK(Two::lost(two.first) == 0);
   }
+
+  // Its id is what a coordinator says; who it is, its key proves.
+  TEST_CASE("a coordinator that says the id of another's campaign first shuts nobody out") {
+    const Two two;
+    const CampaignScene& real = two.first;
+    REQUIRE(real.run("plan", {"--freeze"}).exit_code == 0);
+    const fs::path squat = two.second.temp() / "squat";
+    fs::copy(real.folder(), squat, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    REQUIRE(real.run("keygen", {"--worker", "w1"}).exit_code == 0);
+    REQUIRE(proctor::testing::proctor({"keygen", squat.string(), "--worker", "w2"}).exit_code == 0);
+    real.write(squat / ".proctor/keys/workers.allow",
+               real.read(real.state() / "keys/workers.allow"));
+    CommandSpec spec;
+    spec.argv = {proctor_program().string(), "serve", squat.string(), "--listen",
+                 "tcp://127.0.0.1:0"};
+    Child squatter = must(
+        Child::start(spec, two.second.temp() / "proctor.said", Child::Lifetime::kDiesWithParent));
+    const auto line = [](const std::string& name, const CampaignScene& at, const fs::path& state) {
+      return name + " " + endpoint_of(at) + " " + (state / "keys/coordinator.pub").string() + "\n";
+    };
+    const std::string first = line("squatter", two.second, squat / ".proctor");
+    real.write(two.file(), first);
+    Child worker = real.start_worker(
+        {"--connect-file", two.file().string(), "--slots", "2", "--root", two.root.path().string(),
+         "--key", (real.state() / "keys/w1.key").string()},
+        "w1");
+    REQUIRE_MESSAGE(eventually([&] { return contains(two.said(), "serving campaign "); }),
+                    two.said());
+    // The campaign's own coordinator comes second, and is served beside it.
+    Child serve = real.start("serve", {"--listen", "tcp://127.0.0.1:0"});
+    real.write(two.file(), first + line("real", real, real.state()));
+    REQUIRE_MESSAGE(eventually([&] { return real.granted() == 1; }), (two.said() + real.said()));
+    CHECK_MESSAGE(!contains(two.said(), "is served already"), two.said());
+    CHECK_MESSAGE(contains(two.said(), "its coordinator has another key"), two.said());
+    // So it is in the worker's next life, which goes on with what is each one's own.
+    worker.signal(SIGKILL);
+    worker.wait(60s);
+    real.open_gate();
+    Child again = real.start_worker(
+        {"--connect-file", two.file().string(), "--slots", "2", "--root", two.root.path().string(),
+         "--key", (real.state() / "keys/w1.key").string()},
+        "w1");
+    CHECK_MESSAGE(serve.wait(300s) == 0, (two.said() + real.said()));
+    CHECK_MESSAGE(squatter.wait(300s) == 0, two.second.said());
+    again.signal(SIGTERM);
+    CHECK_MESSAGE(again.wait(180s) == 0, two.said());
+    check_books(real, books(1));
+  }
 }

@@ -1,7 +1,9 @@
 // Whole campaigns of unmodified clients: real programs, a sandbox without a network, a provider of
 // our own that keeps a bill of its own.
 #include <csignal>
+#include <cstdlib>
 
+#include "tests/integration/coordinator/endpoint.h"
 #include "tests/integration/gateway/gateway_scene.h"
 #include "tests/support/books.h"
 
@@ -226,5 +228,44 @@ TEST_SUITE("gateway campaign") {
     const CommandOutcome unpriced = g.scene.run("check");
     CHECK(unpriced.exit_code != 0);
     CHECK(contains(unpriced.out + unpriced.err, "methods.agent.gateway.model"));
+  }
+
+  TEST_CASE("a model is called only for a campaign whose line in the worker's file names it") {
+    // By its name, or by the variable of its key.
+    for (const bool variable : {false, true}) {
+      CAPTURE(variable);
+      const GatewayScene g(shape_of("1 500 plain", "0.50"), [](const auto&, std::size_t) {
+        return chat_answer("add them", 20, 30);
+      });
+      if (variable) {
+        ::setenv("OF_ANOTHER", kProviderKey, 1);
+        g.scene.edit(g.models(), "key_file: \"" + (g.scene.temp() / "key").string() + "\"",
+                     "key_variable: OF_ANOTHER");
+      }
+      const fs::path file = g.scene.temp() / "coordinators";
+      const auto allow = [&](const std::string& words) {
+        g.scene.write(file, "one " + endpoint_of(g.scene) + " - 1 5 " + words + "\n");
+      };
+      Child serve = g.scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback",
+                                            "--models", g.models().string()});
+      allow("SOMETHING,model:other");
+      Child worker = g.scene.start_worker({"--connect-file", file.string(), "--insecure-loopback",
+                                           "--slots", "1", "--models", g.models().string()},
+                                          "w1");
+      ::unsetenv("OF_ANOTHER");
+      REQUIRE_MESSAGE(eventually([&] {
+                        return contains(g.scene.said("w1"),
+                                        "line in --connect-file does not name model big");
+                      }),
+                      (g.scene.said("w1") + g.scene.said()));
+      CHECK(g.scene.ended() == 0);
+      CHECK(g.provider.heard().empty());
+      allow(variable ? "OF_ANOTHER" : "model:big");
+      CHECK_MESSAGE(serve.wait(300s) == 0, (g.scene.said() + g.scene.said("w1")));
+      CHECK(g.provider.heard().size() == 1);
+      CHECK(g.scene.number("SELECT count(*) FROM attempts WHERE state = 'lost'") == 0);
+      worker.signal(SIGTERM);
+      CHECK_MESSAGE(worker.wait(180s) == 0, g.scene.said("w1"));
+    }
   }
 }

@@ -62,9 +62,27 @@ class Loader {
       }
       if (kContractsMax < seen_.size())
         return complain(pattern, "more than 100000 contracts", "at most that many");
+      if (const std::string link = link_on_the_way(path); !link.empty()) {
+        complain(
+            pattern, link + ", a symbolic link",
+            "files of the campaign's own folder: copy them, what a link leads to is no part of "
+            "it");
+        continue;
+      }
       const fs::path file = folder_ / path;
       if (auto c = load_contract(file, file.string(), out_)) out.contracts.push_back(*std::move(c));
     }
+  }
+
+  // As of the files that a contract names: nothing outside the folder becomes part of a campaign.
+  std::string link_on_the_way(const fs::path& path) const {
+    std::error_code ec;
+    fs::path at;
+    for (const fs::path& part : path) {
+      at /= part;
+      if (fs::is_symlink(folder_ / at, ec)) return at.string();
+    }
+    return "";
   }
 
   void complain(const CampaignText::Pattern& pattern, std::string found, std::string expected) {

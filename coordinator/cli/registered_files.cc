@@ -1,6 +1,9 @@
 #include "coordinator/cli/registered_files.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
 
 #include "common/base/limits.h"
 #include "common/contract/campaign_parser.h"
@@ -32,6 +35,10 @@ Status keep_text(const fs::path& from, const fs::path& to, const std::string& na
   return keep(to, name, *bytes, is_program(from / name));
 }
 
+std::string name_of(const Contract& contract, const fs::path& folder) {
+  return fs::path(contract.origin.file).lexically_relative(folder).string();
+}
+
 Status keep_all(const Campaign& campaign, const fs::path& to) {
   const fs::path& from = campaign.folder;
   for (const char* name : {kCampaignFile, kCostModelFile, kCostInputsFile})
@@ -40,13 +47,35 @@ Status keep_all(const Campaign& campaign, const fs::path& to) {
     for (const ReferencedFile& f : m.files)
       PROCTOR_CHECK_OK(keep(to, f.path, f.bytes, f.mode == 0755));
   for (const Contract& c : campaign.contracts) {
-    const std::string name = fs::path(c.origin.file).lexically_relative(from).string();
+    const std::string name = name_of(c, from);
     PROCTOR_CHECK_OK(keep_text(from, to, name));
     const fs::path folder = fs::path(name).parent_path();
     for (const ReferencedFile& f : c.files)
       PROCTOR_CHECK_OK(keep(to, (folder / f.path).string(), f.bytes, f.mode == 0755));
   }
   return ok_status();
+}
+
+// What keep_all() keeps, with the bytes of those that a campaign has in full.
+struct Kept {
+  bool may_be_absent = false;
+  std::optional<std::string_view> bytes{};
+};
+std::map<std::string, Kept> files_of(const Campaign& campaign) {
+  std::map<std::string, Kept> out;
+  const auto add = [&](const fs::path& name, Kept kept) {
+    out.insert_or_assign(name.lexically_normal().string(), kept);
+  };
+  add(kCampaignFile, {});
+  for (const char* name : {kCostModelFile, kCostInputsFile}) add(name, {.may_be_absent = true});
+  for (const Method& m : campaign.methods)
+    for (const ReferencedFile& f : m.files) add(f.path, {.bytes = f.bytes});
+  for (const Contract& c : campaign.contracts) {
+    const fs::path name = name_of(c, campaign.folder);
+    add(name, {});
+    for (const ReferencedFile& f : c.files) add(name.parent_path() / f.path, {.bytes = f.bytes});
+  }
+  return out;
 }
 
 // A path below the kept files as it is below the campaign.
@@ -105,6 +134,41 @@ std::vector<std::string> changed_files(const StateFolder& state) {
     else if (is_program(here) != is_program(kept))
       out.push_back(name + (is_program(here) ? " (executable now)" : " (not executable any more)"));
   }
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> wrong_kept(const Campaign& campaign) {
+  const fs::path kept = StateFolder{campaign.folder}.registered();
+  std::error_code ec;
+  std::vector<std::pair<std::string, std::string>> out;
+  if (!fs::exists(fs::symlink_status(kept, ec))) return out;
+  const auto tell = [&](const fs::path& file, const std::string& what) {
+    out.emplace_back(file.string(), what);
+  };
+  if (!fs::is_directory(fs::symlink_status(kept, ec))) {
+    tell(kept, "is no folder of its own");
+    return out;
+  }
+  const std::map<std::string, Kept> files = files_of(campaign);
+  std::set<std::string> missing;
+  for (const auto& [name, file] : files)
+    if (!file.may_be_absent) missing.insert(name);
+  for (fs::recursive_directory_iterator it(kept, ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().lexically_relative(kept).string();
+    const fs::file_status status = it->symlink_status(ec);
+    if (fs::is_directory(status)) continue;
+    missing.erase(name);
+    const auto known = files.find(name);
+    if (known == files.end())
+      tell(it->path(), "is not of the files that were registered: remove it");
+    else if (!fs::is_regular_file(status))
+      tell(it->path(), "is no file of its own");
+    else if (const auto is = read_file(it->path(), limits::kReferencedFileBytes);
+             known->second.bytes && (!is.ok() || *is != *known->second.bytes))
+      tell(it->path(), "is not as it was registered");
+  }
+  if (ec) tell(kept, "cannot be read: " + ec.message());
+  for (const std::string& name : missing) tell(kept / name, "is missing");
   return out;
 }
 

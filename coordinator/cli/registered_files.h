@@ -6,6 +6,7 @@
 // make the registration again.
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/contract/campaign.h"
@@ -22,5 +23,10 @@ std::optional<Campaign> load_kept(const StateFolder& state);
 
 // The files that are not as they were kept, each with what became of it: "agent.sh (changed)".
 std::vector<std::string> changed_files(const StateFolder& state);
+
+// Whether what is kept is what the freeze kept, and nothing else: a file beside it would be
+// believed by whoever looks there what was registered.  `campaign`: as it is registered.  Each with
+// what is wrong with it; nothing where none were kept.
+std::vector<std::pair<std::string, std::string>> wrong_kept(const Campaign& campaign);
 
 }  // namespace proctor::cli

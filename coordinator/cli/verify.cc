@@ -8,6 +8,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/verify_evidence.h"
 #include "coordinator/cli/verify_folder.h"
@@ -54,6 +55,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
     tally.problem(where, what);
   };
   verify_modes(frozen.folder, tell);
+  for (const auto& [where, what] : wrong_kept(frozen.campaign)) tell(where, what);
   // Before its rows are believed: a view may stand where a table was.
   PROCTOR_CHECK_OK(verify_journal_objects(journal, tell));
   PROCTOR_TRY(const RestoredState state, journal.load());

@@ -161,4 +161,63 @@ TEST_SUITE("campaign") {
     CHECK(noted.exit_code == 0);
     CHECK_MESSAGE(contains(noted.out, "note: bwrap is not on this host's PATH"), noted.out);
   }
+
+  TEST_CASE("what is kept of the registration is that and nothing else, or verify names it") {
+    const CampaignScene scene(scripted());
+    write_agent(scene);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const CommandOutcome good = scene.run("verify");
+    CHECK_MESSAGE(good.exit_code == 0, good.out);
+    const fs::path kept = scene.state() / "registered";
+    const auto names = [&](const std::string& what) {
+      const CommandOutcome verified = scene.run("verify");
+      CHECK(verified.exit_code == 1);
+      CHECK_MESSAGE(contains(verified.out, what + "\n"), verified.out);
+    };
+    for (const char* extra : {"more.yaml", "contracts/more.yaml", "deeper/x"}) {
+      fs::create_directories((kept / extra).parent_path());
+      scene.write(kept / extra, "");
+      names(std::string(extra) + ": is not of the files that were registered: remove it");
+      fs::remove(kept / extra);
+    }
+    const std::string agent = scene.read(kept / "agent.sh");
+    scene.write(kept / "agent.sh", agent + "# a comment\n");
+    names("agent.sh: is not as it was registered");
+    fs::remove(kept / "agent.sh");
+    names("agent.sh: is missing");
+    fs::create_symlink(scene.folder() / "agent.sh", kept / "agent.sh");
+    names("agent.sh: is no file of its own");
+    fs::remove(kept / "agent.sh");
+    scene.write(kept / "agent.sh", agent);
+    CHECK(scene.run("verify").exit_code == 0);
+    fs::remove(kept / "campaign.yaml");
+    names("campaign.yaml: is missing");
+    // An earlier version kept nothing.
+    fs::remove_all(kept);
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a campaign's contracts are files of its own folder and no link to others") {
+    const CampaignScene scene(scripted());
+    write_agent(scene);
+    REQUIRE(scene.run("check").exit_code == 0);
+    const fs::path contracts = scene.folder() / "contracts", elsewhere = scene.temp() / "elsewhere";
+    const auto refused = [&](const std::string& link) {
+      for (const char* command : {"check", "plan", "run"}) {
+        CAPTURE(command);
+        const CommandOutcome out = scene.run(command);
+        CHECK(out.exit_code == 2);
+        CHECK_MESSAGE(contains(out.out + out.err, "found " + link + ", a symbolic link"),
+                      (out.out + out.err));
+      }
+    };
+    fs::rename(contracts, elsewhere);
+    fs::create_directory_symlink(elsewhere, contracts);
+    refused("contracts");
+    fs::remove(contracts);
+    fs::rename(elsewhere, contracts);
+    fs::rename(scene.contract(), scene.temp() / "add.yaml");
+    fs::create_symlink(scene.temp() / "add.yaml", scene.contract());
+    refused("contracts/add.yaml");
+  }
 }

@@ -7,6 +7,7 @@
 #include "coordinator/cli/calls_text.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
 
@@ -56,7 +57,7 @@ Result<int> record(const CassetteArgs& args) {
     return Error{Errc::kConflict, args.file + " is there already: --force writes over it"};
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(const std::vector<RunId> runs, wanted_runs(frozen, args.runs));
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   std::vector<CassetteCall> calls;
   std::size_t of_runs = 0, left_out = 0;
   for (const RunId run : runs) {

@@ -16,6 +16,7 @@
 #include "coordinator/cli/explain_calls.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/offline_act.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
@@ -244,7 +245,7 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   const std::string code = said.value("code", std::string());
   if (code == "worker" || code == "capability" || code == "elsewhere" || code == "alone" ||
       code == "order") {
-    PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+    PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
     PROCTOR_TRY(const std::vector<EpochBegun> lives, journal.epochs());
     said = {{"code", "coordinator"},
             {"text", no_coordinator(frozen, !lives.empty())},
@@ -300,7 +301,7 @@ Result<int> explain_json(const AskedRun& asked, bool calls) {
   if (r.state == RunRecord::State::kEnded) out["outcome"] = std::string(to_string(r.outcome));
   std::error_code ec;
   if (fs::exists(frozen.folder.journal(), ec)) {
-    PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+    PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
     PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
     for (const AttemptRecord& a : attempts) {
       out["attempts"].push_back(attempt_json(a));
@@ -345,7 +346,7 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   }
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return out;
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts)
     out += attempt_line(a, r, unit) + models_line(a.core.usage) +

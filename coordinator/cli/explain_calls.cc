@@ -4,6 +4,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/cli/calls_text.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -18,7 +19,7 @@ Result<std::vector<Evidence>> evidence_of(const FrozenCampaign& frozen, RunId ru
   std::vector<Evidence> out;
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return out;
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts) {
     const AttemptNo no = a.core.attempt.no;

@@ -5,6 +5,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_commands.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -13,7 +14,7 @@ namespace {
 // `table` first, then the columns by name; beside a run's number its name.
 Result<int> export_lines(const std::string& folder) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   bool written = true;
   PROCTOR_CHECK_OK(journal.each_row_of_all([&](std::string_view table, const Json& row) {
     Json out = row;

@@ -8,6 +8,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/contract/money_word.h"
 #include "common/trace/verify.h"
 #include "coordinator/core/operator_note.h"
 
@@ -184,10 +185,12 @@ class Rebuilder {
     if (sets) ended_.insert(id.run);
     take(id.run, row == nullptr || !is_reserved(*row) ? charged : charged - ask);
     ++out_.from_evidence;
-    out_.lines.push_back("rebuilt: " + name(id) +
-                         " from its evidence: " + std::string(to_string(r.outcome)) + ", " +
-                         format_usd_exact(total) + " USD" + (sets ? "" : "; it decides nothing"));
+    out_.lines.push_back(
+        "rebuilt: " + name(id) + " from its evidence: " + std::string(to_string(r.outcome)) + ", " +
+        format_usd_exact(total) + " " + unit() + (sets ? "" : "; it decides nothing"));
   }
+
+  std::string unit() const { return money_word(frozen_.campaign.cost_model); }
 
   void enter_lost(const AttemptId& id) {
     const WallTime now = wall_now();
@@ -211,7 +214,7 @@ class Rebuilder {
     out_.charged_for_lost = out_.charged_for_lost + ask;
     const bool again = !ended_.contains(id.run);
     out_.lines.push_back("lost: " + name(id) + ", if it was ever made: charged its ceiling, " +
-                         format_usd_exact(ask) + " USD" +
+                         format_usd_exact(ask) + " " + unit() +
                          (again ? "; the run is queued again" : ""));
   }
 

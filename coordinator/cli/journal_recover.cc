@@ -147,7 +147,8 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   tell(salvage, rebuilt, money_word(frozen.campaign.cost_model));
   say(std::to_string(salvage.rows) + " rows were read, " + std::to_string(rebuilt.from_evidence) +
       " attempts rebuilt from their evidence, " + std::to_string(rebuilt.lost) +
-      " entered as lost (" + format_usd_exact(rebuilt.charged_for_lost) + " USD)");
+      " entered as lost (" + format_usd_exact(rebuilt.charged_for_lost) + " " +
+      money_word(frozen.campaign.cost_model) + ")");
   return ok_status();
 }
 

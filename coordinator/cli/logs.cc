@@ -12,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/try_files.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -76,7 +77,7 @@ std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
 
 Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
   const std::string& name = subject.name;
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(subject.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(subject.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(subject.run));
   std::error_code ec;
   for (auto it = attempts.rbegin(); it != attempts.rend(); ++it) {

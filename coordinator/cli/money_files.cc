@@ -8,6 +8,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
@@ -106,22 +107,15 @@ void add_metered(const FrozenCampaign& frozen, MoneyInput& out) {
       out.scopes[s].metered = status->envelopes[s].metered;
 }
 
-Result<JournalReader> open_journal(const FrozenCampaign& frozen) {
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec))
-    return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
-  return JournalReader::open(frozen.folder.journal());
-}
-
 }  // namespace
 
 Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(JournalReader journal, open_journal(frozen));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   return journal.load();
 }
 
 Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(JournalReader journal, open_journal(frozen));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_CHECK_OK(journal.hold());
   return read_money(frozen, journal);
 }

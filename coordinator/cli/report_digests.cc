@@ -13,6 +13,7 @@
 #include "common/base/version.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/foreign_forms.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -141,14 +142,14 @@ Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
 }
 
 Result<std::string> head_now(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const std::optional<Digest> head, journal.head());
   return head ? head->hex() : std::string();
 }
 
 // Then no report of it was ever written without its digests.
 Result<bool> sealed_from_birth(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const auto seal, journal.keyed_seal());
   PROCTOR_TRY(const auto epochs, journal.epochs());
   return seal && !epochs.empty() && seal->since <= epochs.front().at;

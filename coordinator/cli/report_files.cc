@@ -12,6 +12,7 @@
 #include "coordinator/aggregate/details.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/report_page.h"
@@ -222,7 +223,7 @@ void add_fault(RunRecord& run, const FaultBook& faults, const Plan& plan) {
 Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return std::optional<JournalReader>();
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_CHECK_OK(journal.hold());
   return std::optional<JournalReader>(std::move(journal));
 }

@@ -9,6 +9,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/story_text.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
@@ -56,10 +57,7 @@ Result<int> tell_story(const StoryArgs& args) {
   if (!args.run.empty()) {
     PROCTOR_TRY(run, find_run(frozen.plan, args.run));
   }
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec))
-    return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   const std::string unit = money_word(frozen.campaign.cost_model);
   bool anything = false;
   PROCTOR_CHECK_OK(journal.each_fact(run, since, [&](const StoryFact& fact) {

@@ -8,6 +8,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/verify_evidence.h"
@@ -48,7 +49,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   const fs::path folder = args.path;
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   Tally tally;
-  PROCTOR_TRY(JournalReader journal, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   // A coordinator may write meanwhile: rows are compared with rows of the same moment.
   PROCTOR_CHECK_OK(journal.hold());
   const auto tell = [&](const std::string& where, const std::string& what) {
@@ -81,7 +82,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
           *result, tally);
   }));
   // What lies elsewhere goes on, and is held against the journal as it goes on.
-  PROCTOR_TRY(JournalReader now, JournalReader::open(frozen.folder.journal()));
+  PROCTOR_TRY(JournalReader now, open_journal(frozen.folder));
   PROCTOR_CHECK_OK(evidence.finish(now));
   if (evidence.without() != 0)
     std::printf("evidence: %llu attempts ended before there was any\n",

@@ -81,6 +81,9 @@ TEST_SUITE("coordinator") {
     keep_the_file_alone(scene);
     const CommandOutcome recovered = journal(scene, "recover");
     REQUIRE_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
+    // In the campaign's one word for its money: without a price table these are no dollars.
+    CHECK_MESSAGE(contains(recovered.out, " units)"), recovered.out);
+    CHECK_MESSAGE(!contains(recovered.out, "USD"), recovered.out);
     CHECK(0 < scene.number("SELECT count(*) FROM attempts WHERE ask = 0"));
     // Also what the envelopes have spent is told: of what the recovery itself charged, too.
     CHECK(0 < scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'"));
@@ -131,6 +134,16 @@ TEST_SUITE("coordinator") {
         CHECK_MESSAGE(said.exit_code == 0, (said.out + said.err));
         CHECK_MESSAGE(contains(said.out, "no attempt was granted"), said.out);
         CHECK_MESSAGE(contains(said.out, begin), said.out);
+      }
+      // Whoever asks for what has run is told what to type.
+      for (const char* command : {"report", "verify", "story", "explain"}) {
+        if (how == "missing") break;
+        CAPTURE(command);
+        const bool of_a_run = command == std::string("explain");
+        const CommandOutcome said =
+            scene.run(command, of_a_run ? std::vector<std::string>{"add/noop/r1"}
+                                        : std::vector<std::string>{});
+        CHECK_MESSAGE(contains(said.err, begin), (said.out + said.err));
       }
       fs::remove(file.string() + "-journal");
     }

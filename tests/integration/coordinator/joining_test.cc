@@ -101,6 +101,8 @@ TEST_SUITE("coordinator") {
     REQUIRE(scene.run("keygen", {"--worker", "w3"}).exit_code == 0);
     const std::string third = scene.read(list).substr(first.size());
     Child w3 = worker_of(scene, "w3", keys / "w3.key");
+    // What an agent's shell starts counts as one too: that w3 is in, its state says.
+    REQUIRE_MESSAGE(eventually([&] { return state_of(scene, "w3") == "ready"; }), scene.said());
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(3); }), scene.said("w3"));
     // A list with a mistake keeps what it said; the others count.
     scene.write(keys / "allow.d/w2.allow", "not a key\n");

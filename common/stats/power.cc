@@ -43,8 +43,8 @@ std::optional<std::uint64_t> tasks_for_power(const Design& d, double power) {
   PROCTOR_ASSERT(0 < power && power < 1);
   const double delta = difference_of(d);
   if (!(0 < delta)) return std::nullopt;
-  const double z = normal_quantile_two_sided(d.alpha) + normal_quantile(power);
-  const double n = std::ceil(z * z * variance_of_task_difference(d) / (delta * delta));
+  const double n =
+      std::ceil(tasks_by_variance(delta, variance_of_task_difference(d), d.alpha, power));
   if (static_cast<double>(kMostPlannedTasks) < n) return std::nullopt;
   return static_cast<std::uint64_t>(std::fmax(1, n));
 }
@@ -63,20 +63,33 @@ std::optional<std::uint64_t> tasks_for_power_t(const Design& d, double power) {
   return high;
 }
 
-double power_of(const Design& d, std::uint64_t tasks) {
-  PROCTOR_ASSERT(0 < tasks);
-  const double error = std::sqrt(variance_of_task_difference(d) / static_cast<double>(tasks));
-  if (!(0 < error)) return 0 < difference_of(d) ? 1 : 0;
-  const double z = normal_quantile_two_sided(d.alpha), off = difference_of(d) / error;
+double power_by_variance(double difference, double variance, std::uint64_t tasks, double alpha) {
+  PROCTOR_ASSERT(0 < tasks && 0 <= variance);
+  const double error = std::sqrt(variance / static_cast<double>(tasks));
+  if (!(0 < error)) return difference != 0 ? 1 : 0;
+  const double z = normal_quantile_two_sided(alpha), off = std::fabs(difference) / error;
   return normal_cdf(off - z) + normal_cdf(-off - z);
 }
 
+double power_by_variance_t(double difference, double variance, std::uint64_t tasks, double alpha) {
+  PROCTOR_ASSERT(2 <= tasks && 0 <= variance);
+  const double n = static_cast<double>(tasks), error = std::sqrt(variance / n);
+  if (!(0 < error)) return difference != 0 ? 1 : 0;
+  return power_at(std::fabs(difference) / error, n - 1, alpha);
+}
+
+double tasks_by_variance(double difference, double variance, double alpha, double power) {
+  PROCTOR_ASSERT(difference != 0 && 0 < power && power < 1);
+  const double z = normal_quantile_two_sided(alpha) + normal_quantile(power);
+  return z * z * variance / (difference * difference);
+}
+
+double power_of(const Design& d, std::uint64_t tasks) {
+  return power_by_variance(difference_of(d), variance_of_task_difference(d), tasks, d.alpha);
+}
+
 double power_of_t(const Design& d, std::uint64_t tasks) {
-  PROCTOR_ASSERT(2 <= tasks);
-  const double n = static_cast<double>(tasks);
-  const double error = std::sqrt(variance_of_task_difference(d) / n);
-  if (!(0 < error)) return 0 < difference_of(d) ? 1 : 0;
-  return power_at(difference_of(d) / error, n - 1, d.alpha);
+  return power_by_variance_t(difference_of(d), variance_of_task_difference(d), tasks, d.alpha);
 }
 
 double detectable_difference(const Design& d, std::uint64_t tasks, double power) {

@@ -26,6 +26,12 @@ inline constexpr std::uint64_t kMostPlannedTasks = std::uint64_t{1} << 20U;
 std::optional<std::uint64_t> tasks_for_power(const Design& design, double power);
 std::optional<std::uint64_t> tasks_for_power_t(const Design& design, double power);
 
+// Of a known variance of one task's difference, whatever it came from.
+double power_by_variance(double difference, double variance, std::uint64_t tasks, double alpha);
+double power_by_variance_t(double difference, double variance, std::uint64_t tasks, double alpha);
+// Not rounded.  Requires: the difference is not 0.
+double tasks_by_variance(double difference, double variance, double alpha, double power);
+
 double power_of(const Design& design, std::uint64_t tasks);
 double power_of_t(const Design& design, std::uint64_t tasks);  // requires: 2 <= tasks
 

@@ -194,6 +194,43 @@ std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fra
   return out;
 }
 
+SequentialCost sequential_cost(std::span<const double> fractions, Spending rule, double alpha,
+                               double power) {
+  PROCTOR_ASSERT(!fractions.empty() && 0 < power && power < 1);
+  std::vector<LookBounds> bounds;
+  for (const auto& z : lan_demets_bounds(fractions, rule, alpha))
+    bounds.push_back(z ? symmetric(*z) : LookBounds{});
+  const auto drift_for = [power](std::span<const double> at, std::span<const LookBounds> within) {
+    const auto lacks = [&](double drift) {
+      double sum = 0;
+      for (const LookChance& c : look_chances(at, within, drift)) sum += c.low + c.high;
+      return power - sum;
+    };
+    double high = 1;
+    while (0 < lacks(high)) high *= 2;
+    return falling_root(0, high, lacks);
+  };
+  const double end[] = {1};
+  const LookBounds once[] = {symmetric(normal_quantile_two_sided(alpha))};
+  const double fixed = drift_for(end, once);
+  SequentialCost out;
+  out.drift = drift_for(fractions, bounds);
+  out.inflation = (out.drift / fixed) * (out.drift / fixed);
+  const auto information = [&](double drift) {
+    double going_on = 1, sum = 0;
+    std::size_t k = 0;
+    for (const LookChance& c : look_chances(fractions, bounds, drift)) {
+      const double stops = k + 1 == fractions.size() ? going_on : c.low + c.high;
+      sum += stops * fractions[k++];
+      going_on -= stops;
+    }
+    return sum * out.inflation;
+  };
+  out.under_effect = information(out.drift);
+  out.under_none = information(0);
+  return out;
+}
+
 Look look_at(double estimate, double standard_error, double bound, double min_effect) {
   PROCTOR_ASSERT(0 <= standard_error && 0 <= bound && 0 <= min_effect);
   Look out;

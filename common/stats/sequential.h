@@ -42,6 +42,18 @@ std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fra
                                                      Spending rule = Spending::kObrienFleming,
                                                      double alpha = 0.05);
 
+// What looks at these fractions cost a test with this power, and what they save: how many more
+// tasks than without looks, and the information it ends with on average, of a test without looks.
+struct SequentialCost {
+  double drift = 0;         // expected statistic at the end
+  double inflation = 1;     // of the number of tasks
+  double under_effect = 1;  // expected information
+  double under_none = 1;
+};
+// Requires: fractions end with 1.
+SequentialCost sequential_cost(std::span<const double> fractions, Spending rule, double alpha,
+                               double power);
+
 // What a look decides: `estimate` -+ bound x standard error excludes 0, or lies within the minimum
 // effect, or neither.
 enum class LookDecision : std::uint8_t { kContinue, kDifference, kNoneThatMatters };

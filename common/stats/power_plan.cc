@@ -1,0 +1,152 @@
+#include "common/stats/power_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/assert.h"
+#include "common/stats/distributions.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::uint32_t kMostRunsTried = 20;
+
+double both_spreads(const Design& d) {
+  return d.p_a * (1 - d.p_a) + d.p_b * (1 - d.p_b);
+}
+
+double root_of_spreads(const Design& d) {
+  return std::sqrt(d.p_a * (1 - d.p_a) * d.p_b * (1 - d.p_b));
+}
+
+Design apart(Design d, double difference) {
+  d.p_a = std::min(1.0, d.p_b + difference);
+  return d;
+}
+
+}  // namespace
+
+std::optional<double> smallest_difference(const Design& d, std::uint64_t tasks, double power,
+                                          PowerLaw law) {
+  PROCTOR_ASSERT(2 <= tasks && 0 < power && power < 1);
+  const auto shows = [&](double difference) {
+    const double v = variance_of_task_difference(apart(d, difference));
+    return power <= (law == PowerLaw::kNormal ? power_by_variance(difference, v, tasks, d.alpha)
+                                              : power_by_variance_t(difference, v, tasks, d.alpha));
+  };
+  double low = 0, high = 1 - d.p_b;
+  if (!(0 < high) || !shows(high)) return std::nullopt;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || high <= middle) break;
+    (shows(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+double turning_correlation(const Design& d) {
+  PROCTOR_ASSERT(0 < root_of_spreads(d) && 1 <= d.runs);
+  return both_spreads(d) * (1 - 1 / d.runs) / (2 * root_of_spreads(d));
+}
+
+std::optional<double> cheapest_runs(const Design& d, double task_cost, double runs_cost) {
+  const double within = (1 - d.icc) * both_spreads(d);
+  const double between = d.icc * (both_spreads(d) - 2 * d.correlation * root_of_spreads(d));
+  if (!(0 < between) || !(0 < within) || !(0 < runs_cost) || !(0 < task_cost)) return std::nullopt;
+  return std::sqrt(task_cost * within / (runs_cost * between));
+}
+
+double unpaired_tasks(const Design& d, double power) {
+  const double effect = 1 + (d.runs - 1) * d.icc;
+  return tasks_by_variance(d.p_a - d.p_b, both_spreads(d) * effect / d.runs, d.alpha, power);
+}
+
+double precision_tasks(const Design& d, double half_width) {
+  PROCTOR_ASSERT(0 < half_width);
+  const double z = normal_quantile_two_sided(d.alpha) / half_width;
+  return z * z * d.p_a * (1 - d.p_a) * (1 + (d.runs - 1) * d.icc) / d.runs;
+}
+
+std::vector<double> PlannedLooks::fractions() const {
+  std::vector<double> out;
+  for (const std::uint32_t k : after)
+    out.push_back(static_cast<double>(k) / static_cast<double>(after.back()));
+  return out;
+}
+
+std::vector<std::optional<double>> PlannedLooks::bounds(double alpha) const {
+  return lan_demets_bounds(fractions(), spend, alpha);
+}
+
+double sequential_power(const PlannedLooks& looks, std::span<const double> variances,
+                        double difference, std::uint64_t tasks, double alpha) {
+  PROCTOR_ASSERT(!looks.after.empty() && looks.after.size() == variances.size() && 1 <= tasks);
+  std::vector<double> information;
+  for (const double v : variances) {
+    if (!(0 < v)) return difference != 0 ? 1 : 0;
+    information.push_back(std::min(1.0, variances.back() / v));
+  }
+  // A look that adds no information cannot be told from the one before it: the later, looser bound
+  // would be judged on the same data, and power is not claimed for that.
+  std::vector<double> at;
+  std::vector<LookBounds> within;
+  const auto bounds = looks.bounds(alpha);
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (!at.empty() && information[i] <= at.back()) continue;
+    at.push_back(information[i]);
+    within.push_back(bounds[i] ? LookBounds{-*bounds[i], *bounds[i]} : LookBounds{});
+  }
+  const double drift =
+      std::fabs(difference) / std::sqrt(variances.back() / static_cast<double>(tasks));
+  double sum = 0;
+  for (const LookChance& chance : look_chances(at, within, drift)) sum += chance.low + chance.high;
+  return sum;
+}
+
+std::vector<double> variances_at(const PlannedLooks& looks, const Design& design) {
+  std::vector<double> out;
+  for (const std::uint32_t k : looks.after) {
+    Design d = design;
+    d.runs = k;
+    out.push_back(variance_of_task_difference(d));
+  }
+  return out;
+}
+
+std::optional<BudgetPoint> plan_at(const Design& design, const RunCosts& costs, std::uint64_t tasks,
+                                   std::uint32_t runs, double power) {
+  Design d = design;
+  d.runs = runs;
+  const auto difference = smallest_difference(d, tasks, power, PowerLaw::kNormal);
+  if (!difference) return std::nullopt;
+  const double n = static_cast<double>(tasks);
+  const double variance = variance_of_task_difference(apart(d, *difference));
+  BudgetPoint out;
+  out.cost = static_cast<std::int64_t>(tasks) * (costs.task + runs * (costs.a + costs.b));
+  out.tasks = tasks;
+  out.runs = runs;
+  out.difference = *difference;
+  out.half_width = t_quantile_two_sided(d.alpha, n - 1) * std::sqrt(variance / n);
+  return out;
+}
+
+std::optional<BudgetPoint> best_for_budget(const Design& design, const RunCosts& costs,
+                                           std::int64_t budget, std::uint64_t tasks_max,
+                                           double power) {
+  PROCTOR_ASSERT(0 <= costs.task && 0 <= costs.a && 0 <= costs.b);
+  std::optional<BudgetPoint> best;
+  for (std::uint32_t k = 1; k <= kMostRunsTried; ++k) {
+    const std::int64_t each = costs.task + k * (costs.a + costs.b);
+    PROCTOR_ASSERT(0 < each);
+    const std::uint64_t affordable = budget < 0 ? 0 : static_cast<std::uint64_t>(budget / each);
+    const std::uint64_t tasks = std::min(tasks_max, affordable);
+    if (tasks < 2) continue;
+    const auto point = plan_at(design, costs, tasks, k, power);
+    if (!point || (best && best->difference <= point->difference)) continue;
+    best = point;
+    best->budget = budget;
+  }
+  return best;
+}
+
+}  // namespace proctor

@@ -1,0 +1,69 @@
+#pragma once
+// What a campaign's plan can show: the smallest difference, with looks on the way, for a budget.
+// Every variance here moves with the difference: two rates that lie apart vary otherwise than two
+// alike.  Pure; thread-safe.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/stats/power.h"
+#include "common/stats/sequential.h"
+
+namespace proctor {
+
+inline constexpr std::uint64_t kMostTasksAsked = 1'000'000;
+
+enum class PowerLaw : std::uint8_t { kNormal, kStudent };
+// The smallest d that p_b + d against p_b shows with this power; p_a of the design is not read.
+// Nothing: not even 1 - p_b does.  Requires: 2 <= tasks.
+std::optional<double> smallest_difference(const Design& design, std::uint64_t tasks, double power,
+                                          PowerLaw law);
+
+// Below this correlation power falls as runs of a task are more alike; above it rises.
+double turning_correlation(const Design& design);
+
+// The cheapest number of runs per task, as a real number: costs of one task, and of one run of
+// each method.  Nothing: more runs always help, or never do.
+std::optional<double> cheapest_runs(const Design& design, double task_cost, double runs_cost);
+
+// Tasks for two separate sets of tasks, one a method; and for a rate (p_a) to within -+ half_width.
+double unpaired_tasks(const Design& design, double power);
+double precision_tasks(const Design& design, double half_width);
+
+// Looks after so many of `last` rounds, each of one run per task and method.
+struct PlannedLooks {
+  std::vector<std::uint32_t> after;  // ascending; the last one is the last round
+  Spending spend = Spending::kObrienFleming;
+  std::vector<double> fractions() const;
+  std::vector<std::optional<double>> bounds(double alpha) const;
+};
+// The chance to stop for a difference at any look.  Bounds go by fractions of rounds, which hold
+// the level whatever the variances are; the statistic moves by the true ones.  `variances`: of one
+// task's difference at each look.
+double sequential_power(const PlannedLooks& looks, std::span<const double> variances,
+                        double difference, std::uint64_t tasks, double alpha);
+// `design.runs` is not read: looks say how many there are.
+std::vector<double> variances_at(const PlannedLooks& looks, const Design& design);
+
+// Amounts in millionths.
+struct RunCosts {
+  std::int64_t task = 0, a = 0, b = 0;
+};
+struct BudgetPoint {
+  std::int64_t budget = 0, cost = 0;
+  std::uint64_t tasks = 0;
+  std::uint32_t runs = 0;
+  double difference = 0;  // smallest, by the normal distribution
+  double half_width = 0;  // of the interval of that difference, by Student's t
+};
+// At these numbers of tasks and runs; nothing: no difference is shown.
+std::optional<BudgetPoint> plan_at(const Design& design, const RunCosts& costs, std::uint64_t tasks,
+                                   std::uint32_t runs, double power);
+// The best of 1 .. 20 runs a task for this budget; fewer runs where two are alike.  Requires: costs
+// of 0 or more, at least one above it.  Nothing: two tasks cannot be paid, or show nothing.
+std::optional<BudgetPoint> best_for_budget(const Design& design, const RunCosts& costs,
+                                           std::int64_t budget, std::uint64_t tasks_max,
+                                           double power);
+
+}  // namespace proctor

@@ -62,11 +62,6 @@ double binomial_cdf(double x, double n, double p) {
   return bm::cdf(bm::binomial(n, p), x);
 }
 
-double binomial_chance(double x, double n, double p) {
-  PROCTOR_ASSERT(0 <= x && x <= n && 0 <= p && p <= 1);
-  return bm::pdf(bm::binomial(n, p), x);
-}
-
 double f_upper_tail(double x, double df1, double df2) {
   PROCTOR_ASSERT(0 <= x && 0 < df1 && 0 < df2);
   return bm::cdf(bm::complement(bm::fisher_f(df1, df2), x));
@@ -80,11 +75,6 @@ double f_quantile(double p, double df1, double df2) {
 double chi_squared_upper_tail(double x, double df) {
   PROCTOR_ASSERT(0 <= x && 0 < df);
   return bm::cdf(bm::complement(bm::chi_squared(df), x));
-}
-
-double chi_squared_quantile(double p, double df) {
-  PROCTOR_ASSERT(0 < p && p < 1 && 0 < df);
-  return bm::quantile(bm::chi_squared(df), p);
 }
 
 }  // namespace proctor

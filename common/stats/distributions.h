@@ -23,14 +23,11 @@ double beta_quantile_upper(double p, double a, double b);
 
 // P(X <= x) of n trials with success rate p.  Requires: 0 <= x <= n.
 double binomial_cdf(double x, double n, double p);
-// P(X = x) of them.
-double binomial_chance(double x, double n, double p);
 
 // P(F > x) and the x with P(F <= x) = p.
 double f_upper_tail(double x, double df1, double df2);
 double f_quantile(double p, double df1, double df2);
-// P(X > x) of chi-squared, and the x with P(X <= x) = p.
+// P(X > x) of chi-squared.
 double chi_squared_upper_tail(double x, double df);
-double chi_squared_quantile(double p, double df);
 
 }  // namespace proctor

@@ -8,6 +8,7 @@
 
 #include "common/base/assert.h"
 #include "common/stats/distributions.h"
+#include "common/stats/plan_distributions.h"
 
 namespace proctor {
 namespace {

@@ -78,9 +78,9 @@ std::vector<std::optional<double>> PlannedLooks::bounds(double alpha) const {
   return lan_demets_bounds(fractions(), spend, alpha);
 }
 
-double sequential_power(const PlannedLooks& looks, std::span<const double> variances,
-                        double difference, std::uint64_t tasks, double alpha) {
-  PROCTOR_ASSERT(!looks.after.empty() && looks.after.size() == variances.size() && 1 <= tasks);
+double sequential_power(std::span<const std::optional<double>> bounds,
+                        std::span<const double> variances, double difference, std::uint64_t tasks) {
+  PROCTOR_ASSERT(!bounds.empty() && bounds.size() == variances.size() && 1 <= tasks);
   std::vector<double> information;
   for (const double v : variances) {
     if (!(0 < v)) return difference != 0 ? 1 : 0;
@@ -90,7 +90,6 @@ double sequential_power(const PlannedLooks& looks, std::span<const double> varia
   // would be judged on the same data, and power is not claimed for that.
   std::vector<double> at;
   std::vector<LookBounds> within;
-  const auto bounds = looks.bounds(alpha);
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     if (!at.empty() && information[i] <= at.back()) continue;
     at.push_back(information[i]);

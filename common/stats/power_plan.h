@@ -39,10 +39,10 @@ struct PlannedLooks {
   std::vector<std::optional<double>> bounds(double alpha) const;
 };
 // The chance to stop for a difference at any look.  Bounds go by fractions of rounds, which hold
-// the level whatever the variances are; the statistic moves by the true ones.  `variances`: of one
-// task's difference at each look.
-double sequential_power(const PlannedLooks& looks, std::span<const double> variances,
-                        double difference, std::uint64_t tasks, double alpha);
+// the level whatever the variances are; the statistic moves by the true ones.  `bounds`: of the
+// looks; `variances`: of one task's difference at each.
+double sequential_power(std::span<const std::optional<double>> bounds,
+                        std::span<const double> variances, double difference, std::uint64_t tasks);
 // `design.runs` is not read: looks say how many there are.
 std::vector<double> variances_at(const PlannedLooks& looks, const Design& design);
 

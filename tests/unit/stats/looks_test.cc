@@ -105,14 +105,15 @@ TEST_SUITE("looks") {
     const PlannedLooks looks{{1, 2, 3}};
     for (const Row& row : rows) {
       const Design d{.p_a = .5, .p_b = .4, .icc = row.icc, .correlation = row.correlation};
-      CHECK(sequential_power(looks, variances_at(looks, d), 0, 100, .05) == near(row.size, 1e-9));
+      CHECK(sequential_power(looks.bounds(.05), variances_at(looks, d), 0, 100) ==
+            near(row.size, 1e-9));
     }
     for (double icc = 0; icc < .96; icc += .19)
       for (double r = 0; r < .81; r += .2)
         for (const Spending rule : {Spending::kObrienFleming, Spending::kPocock}) {
           const PlannedLooks these{{1, 2, 4, 5}, rule};
           const Design d{.p_a = .5, .p_b = .4, .icc = icc, .correlation = r};
-          CHECK(sequential_power(these, variances_at(these, d), 0, 100, .05) <= .05 + 1e-9);
+          CHECK(sequential_power(these.bounds(.05), variances_at(these, d), 0, 100) <= .05 + 1e-9);
         }
   }
 

@@ -256,20 +256,20 @@ TEST_SUITE("power") {
     CHECK(power_by_variance(.1, v, 120, .05) == twelve(0.878628562788));
     CHECK(power_by_variance_t(.1, v, 120, .05) == twelve(0.873442502531));
     const PlannedLooks thirds{{1, 2, 3}};
-    CHECK(sequential_power(thirds, std::array{v * 3, v * 1.5, v}, .1, 120, .05) ==
+    CHECK(sequential_power(thirds.bounds(.05), std::array{v * 3, v * 1.5, v}, .1, 120) ==
           twelve(0.874798420927));
     const PlannedLooks late{{2, 3, 4}};
     const auto with_looks = [&](double icc, std::uint64_t n) {
-      return sequential_power(late, variances_at(late, design(icc, .3, 4)), .1, n, .05);
+      return sequential_power(late.bounds(.05), variances_at(late, design(icc, .3, 4)), .1, n);
     };
     CHECK(with_looks(.85, 100) == twelve(0.413903573546));
     CHECK(with_looks(.15, 100) == twelve(0.706668686975));
     CHECK(with_looks(.85, 252) == twelve(0.798837714999));
     CHECK(.8 <= with_looks(.85, 253));
-    CHECK(sequential_power(thirds, variances_at(thirds, design(.5, .8, 3)), .1, 105, .05) ==
+    CHECK(sequential_power(thirds.bounds(.05), variances_at(thirds, design(.5, .8, 3)), .1, 105) ==
           twelve(0.803039682912));
     // Where tasks are settled every look has all information, and the last adds none.
-    CHECK(sequential_power(thirds, std::array{v, v, v}, .1, 120, .05) < .87);
+    CHECK(sequential_power(thirds.bounds(.05), std::array{v, v, v}, .1, 120) < .87);
   }
 
   TEST_CASE("a budget is best spent on so many tasks of so many runs") {

@@ -14,6 +14,7 @@
 #include "common/base/version.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/merge.h"
+#include "coordinator/cli/pilot_commands.h"
 
 namespace proctor::cli {
 
@@ -108,7 +109,7 @@ int main(int argc, char** argv) try {
         cli::add_list,    cli::add_compare,    cli::add_leaderboard, cli::add_verify,
         cli::add_explain, cli::add_story,      cli::add_journal,     cli::add_remove_task,
         cli::add_keygen,  cli::add_completion, cli::add_merge,       cli::add_cvdp,
-        cli::add_images,  cli::add_cassette})
+        cli::add_images,  cli::add_cassette,   cli::add_power,       cli::add_wait})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

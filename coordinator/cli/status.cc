@@ -1,36 +1,24 @@
 // proctor status CAMPAIGN [--watch] [--json]
 #include "coordinator/shell/status.h"
 
-#include <signal.h>
-
 #include <cstdio>
 #include <thread>
 
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
-#include "coordinator/shell/state_folder.h"
+#include "coordinator/cli/status_file.h"
 
 namespace proctor::cli {
 namespace {
 
-constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
-
 Result<StatusSnapshot> read_status(const fs::path& folder) {
-  const fs::path path = StateFolder{folder}.status();
-  Result<std::string> text = read_file(path, kStatusBytes);
-  std::error_code ec;
-  if (!fs::exists(folder / "campaign.yaml", ec) && !fs::exists(path, ec))
-    return no_campaign(folder.string());
-  if (!text.ok() && text.error().code == Errc::kNotFound)
+  PROCTOR_TRY(std::optional<SeenStatus> seen, seen_status(folder));
+  if (!seen)
     return Error{Errc::kNotFound, folder.string() + " has not been run yet: proctor run " +
                                       folder.string() + " begins"};
-  if (!text.ok()) return std::move(text).error();
-  PROCTOR_TRY(StatusSnapshot status, parse_status(*text));
-  // A snapshot outlives the process that wrote it.
-  const bool ended = status.state == "complete" || status.state == "stopped";
-  if (!ended && ::kill(static_cast<pid_t>(status.pid), 0) != 0 && errno == ESRCH)
-    status.state = "interrupted: its coordinator is gone; proctor resume goes on";
-  return status;
+  if (seen->gone)
+    seen->status.state = "interrupted: its coordinator is gone; proctor resume goes on";
+  return std::move(seen->status);
 }
 
 // By method and stratum, from the journal.  Files that were changed meanwhile, or a journal that

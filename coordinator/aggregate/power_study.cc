@@ -1,0 +1,200 @@
+#include "coordinator/aggregate/power_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/assert.h"
+#include "common/stats/exact_power.h"
+
+namespace proctor {
+namespace {
+
+// The power of one point as a function of the number of tasks and of the difference, whatever it
+// was made of.
+class Law {
+ public:
+  Law(const PowerInput& input, const std::vector<std::optional<double>>& bounds, bool pilot,
+      double rho)
+      : input_(input), bounds_(bounds), pilot_(pilot), rho_(rho) {}
+
+  Design design(double difference, std::uint32_t runs) const {
+    return {.p_a = std::min(1.0, input_.p + difference),
+            .p_b = input_.p,
+            .icc = rho_,
+            .correlation = input_.r,
+            .runs = static_cast<double>(runs),
+            .alpha = input_.alpha};
+  }
+
+  double variance(double difference, std::uint32_t runs) const {
+    return pilot_ ? input_.pilot->upper_at(runs)
+                  : variance_of_task_difference(design(difference, runs));
+  }
+
+  double power(double difference, std::uint64_t tasks) const {
+    if (input_.test == PowerInput::Test::kMcNemar)
+      return mcnemar_power(discordance(design(difference, 1)), tasks, input_.alpha).exact;
+    return power_by_variance_t(difference, variance(difference, input_.runs), tasks, input_.alpha);
+  }
+
+  std::optional<double> sequential(double difference, std::uint64_t tasks) const {
+    if (!input_.looks) return std::nullopt;
+    std::vector<double> variances;
+    for (const std::uint32_t k : input_.looks->after) variances.push_back(variance(difference, k));
+    return sequential_power(bounds_, variances, difference, tasks);
+  }
+
+  bool shows(double difference, std::uint64_t tasks) const {
+    if (power(difference, tasks) < input_.power) return false;
+    const auto with_looks = sequential(difference, tasks);
+    return !with_looks || input_.power <= *with_looks;
+  }
+
+  std::optional<std::uint64_t> tasks_needed() const {
+    if (input_.test == PowerInput::Test::kMcNemar) return mcnemar_needed();
+    std::uint64_t low = 1, high = 2;
+    while (!shows(input_.effect, high)) {
+      low = high;
+      if (kMostTasksAsked < (high *= 2)) return std::nullopt;
+    }
+    while (low + 1 < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (shows(input_.effect, middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  std::optional<double> smallest(std::uint64_t tasks) const {
+    double low = 0, high = 1 - input_.p;
+    if (!shows(high, tasks)) return std::nullopt;
+    constexpr int kSteps = 42;  // twelve digits
+    for (int step = 0; step < kSteps; ++step) {
+      const double middle = low + (high - low) / 2;
+      (shows(middle, tasks) ? high : low) = middle;
+    }
+    return high;
+  }
+
+ private:
+  // The power of an exact test goes up and down with the number of pairs: what is enough is the
+  // number from which on it stays enough, as far as the formula's figure and a half reaches.
+  std::optional<std::uint64_t> mcnemar_needed() const {
+    const Discordance d = discordance(design(input_.effect, 1));
+    const double about = mcnemar_tasks(d, input_.alpha, input_.power);
+    constexpr double kMostSearched = 20'000;  // beyond, the formula is exact enough
+    if (static_cast<double>(kMostTasksAsked) < about) return std::nullopt;
+    if (kMostSearched < about) return static_cast<std::uint64_t>(std::ceil(about));
+    auto enough = static_cast<std::uint64_t>(std::ceil(about * 1.5)) + 10;
+    while (2 < enough && input_.power <= mcnemar_power(d, enough - 1, input_.alpha).exact) --enough;
+    return enough;
+  }
+
+  const PowerInput& input_;
+  const std::vector<std::optional<double>>& bounds_;
+  bool pilot_;
+  double rho_;
+};
+
+void add_exact(PowerPoint& point, const PowerInput& input, std::uint64_t tasks) {
+  const bool few = input.runs <= kExactRuns && tasks <= kExactRuns / input.runs;
+  if (!point.design || !(few || input.exact) || kMostExactRuns < input.runs) return;
+  if (kMostExactCells < exact_cells(tasks, input.runs)) return;
+  const auto exact = exact_power_t(difference_chances(*point.design), tasks, input.alpha);
+  if (!exact) return;
+  point.exact = exact->power;
+  point.exact_total = exact->total;
+}
+
+PowerPoint point_of(const Law& law, const PowerInput& input, std::uint64_t tasks, bool pilot) {
+  PowerPoint out;
+  if (!pilot) out.design = law.design(input.effect, input.runs);
+  out.variance = law.variance(input.effect, input.runs);
+  out.power_normal = power_by_variance(input.effect, out.variance, tasks, input.alpha);
+  out.power = law.power(input.effect, tasks);
+  if (input.test == PowerInput::Test::kMcNemar)
+    out.mid_p = mcnemar_power(discordance(*out.design), tasks, input.alpha).mid_p;
+  else
+    add_exact(out, input, tasks);
+  out.sequential = law.sequential(input.effect, tasks);
+  out.difference = law.smallest(tasks);
+  return out;
+}
+
+void decide(PowerStudy& study) {
+  for (std::size_t i = 1; i < study.points.size(); ++i)
+    if (study.points[i].least() < study.points[study.worst].least()) study.worst = i;
+  study.supported = study.input.power <= study.points[study.worst].least();
+  if (study.supported) return;
+  study.needs_tasks = 0;
+  study.needs_difference = 0;
+  for (const PowerPoint& p : study.points) {
+    if (!p.tasks) study.needs_tasks.reset();
+    if (!p.difference) study.needs_difference.reset();
+    if (study.needs_tasks) study.needs_tasks = std::max(*study.needs_tasks, *p.tasks);
+    if (study.needs_difference)
+      study.needs_difference = std::max(*study.needs_difference, *p.difference);
+  }
+}
+
+}  // namespace
+
+Design assumed_worst(const PowerStudy& study) {
+  const PowerPoint* worst = nullptr;
+  for (const PowerPoint& p : study.points)
+    if (p.design && (worst == nullptr || p.least() < worst->least())) worst = &p;
+  PROCTOR_ASSERT(worst != nullptr);
+  return *worst->design;
+}
+
+Result<PowerStudy> study_power(const PowerInput& input) {
+  PROCTOR_ASSERT(input.test != PowerInput::Test::kMcNemar ||
+                 (input.runs == 1 && !input.looks && !input.pilot));
+  PowerStudy study;
+  study.input = input;
+  if (input.looks) {
+    study.looks_at = input.looks->fractions();
+    study.bounds = input.looks->bounds(input.alpha);
+  }
+  std::vector<std::pair<Law, bool>> laws{{Law(input, study.bounds, false, input.rho_low), false}};
+  if (input.rho_low < input.rho_high)
+    laws.emplace_back(Law(input, study.bounds, false, input.rho_high), false);
+  if (input.pilot) laws.emplace_back(Law(input, study.bounds, true, 0), true);
+  std::vector<std::optional<std::uint64_t>> needed;
+  std::uint64_t most = 2;
+  for (const auto& [law, pilot] : laws) {
+    needed.push_back(law.tasks_needed());
+    if (needed.back()) most = std::max(most, *needed.back());
+  }
+  if (!input.tasks && std::ranges::any_of(needed, [](const auto& n) { return !n.has_value(); }))
+    return Error{Errc::kInvalid, fmt::format("no {} tasks show a difference of {} with a power of "
+                                             "{}: ask for a larger difference",
+                                             kMostTasksAsked, twelve_digits(input.effect),
+                                             twelve_digits(input.power))};
+  study.tasks = input.tasks.value_or(most);
+  for (std::size_t i = 0; i < laws.size(); ++i) {
+    study.points.push_back(point_of(laws[i].first, input, study.tasks, laws[i].second));
+    study.points.back().tasks = needed[i];
+  }
+  decide(study);
+  const Design worst = assumed_worst(study);
+  for (const std::int64_t budget : input.budgets)
+    if (const auto best = best_for_budget(worst, input.costs, budget, input.tasks_max, input.power))
+      study.curve.push_back(*best);
+  return study;
+}
+
+std::string twelve_digits(double value) {
+  if (value == 0) return "0";
+  constexpr int kDigits = 12, kMostDecimals = 30;
+  const int magnitude = static_cast<int>(std::floor(std::log10(std::fabs(value))));
+  const int decimals = std::clamp(kDigits - 1 - magnitude, 0, kMostDecimals);
+  std::string out = fmt::format("{:.{}f}", value, decimals);
+  if (out.find('.') == std::string::npos) return out;
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.back() == '.') out.pop_back();
+  return out == "-0" ? "0" : out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,149 @@
+// What `proctor power` says on a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/money.h"
+#include "coordinator/aggregate/power_study.h"
+#include "coordinator/aggregate/text_table.h"
+
+namespace proctor {
+namespace {
+
+using aggregate::Table;
+
+std::string three(double value) {
+  return fmt::format("{:.3f}", value);
+}
+std::string three(const std::optional<double>& value) {
+  return value ? three(*value) : "-";
+}
+
+// "2 tasks", "1 run".
+std::string counted(std::uint64_t n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string place(const PowerPoint& point, const PowerInput& input) {
+  if (!point.design)
+    return input.pilot_from.empty() ? "the earlier stage" : "variance of " + input.pilot_from;
+  return fmt::format("rho {}, r {}", twelve_digits(point.design->icc),
+                     twelve_digits(point.design->correlation));
+}
+
+std::string test_words(const PowerInput& input) {
+  return input.test == PowerInput::Test::kMcNemar ? "McNemar's exact test" : "paired t test";
+}
+
+Table table_of(const PowerStudy& s) {
+  const PowerInput& input = s.input;
+  std::vector<std::string> header{"point", "power"};
+  if (input.looks) header.emplace_back("with looks");
+  header.emplace_back("normal");
+  header.emplace_back(input.test == PowerInput::Test::kMcNemar ? "mid-p" : "exact");
+  header.emplace_back("smallest difference");
+  header.push_back("tasks for " + twelve_digits(input.power));
+  header.emplace_back("");
+  Table table(header, 1);
+  for (std::size_t i = 0; i < s.points.size(); ++i) {
+    const PowerPoint& p = s.points[i];
+    std::vector<std::string> cells{place(p, input), three(p.power)};
+    if (input.looks) cells.push_back(three(p.sequential));
+    cells.push_back(three(p.power_normal));
+    cells.push_back(three(input.test == PowerInput::Test::kMcNemar ? p.mid_p : p.exact));
+    cells.push_back(three(p.difference));
+    cells.push_back(p.tasks ? std::to_string(*p.tasks) : "over a million");
+    cells.emplace_back(i == s.worst && 1 < s.points.size() ? "<- least favourable" : "");
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+// Twice as many runs of each task, which is what people think of first.
+std::string more_runs(const PowerStudy& s) {
+  if (s.input.test == PowerInput::Test::kMcNemar || s.input.looks || !s.points[s.worst].tasks)
+    return "";
+  PowerInput twice = s.input;
+  twice.runs = 2 * s.input.runs;
+  twice.tasks = s.tasks;
+  twice.exact = false;
+  twice.budgets.clear();
+  const Result<PowerStudy> other = study_power(twice);
+  if (!other.ok() || !other->points[s.worst].tasks) return "";
+  const std::uint64_t now = *s.points[s.worst].tasks, then = *other->points[s.worst].tasks;
+  constexpr std::uint64_t kLittle = 5;  // below a fifth fewer tasks
+  const bool little = (now - std::min(now, then)) * kLittle < now;
+  return fmt::format("  Twice the runs ({} of each method a task) {}: {}.\n", twice.runs,
+                     little ? "help little" : "help", counted(then, "task"));
+}
+
+std::string decision_text(const PowerStudy& s) {
+  const PowerInput& input = s.input;
+  const double least = s.points[s.worst].least();
+  std::string out = fmt::format(
+      "Power {} to show a difference of {} ({} against {}; {}, two-sided {}): {}.\n"
+      "  {}, {} of each method a task{}.\n",
+      three(least), twelve_digits(input.effect), twelve_digits(input.p + input.effect),
+      twelve_digits(input.p), test_words(input), twelve_digits(input.alpha),
+      s.supported ? fmt::format("enough, {} was asked", twelve_digits(input.power))
+                  : fmt::format("not enough, {} was asked", twelve_digits(input.power)),
+      counted(s.tasks, "task"), counted(input.runs, "run"),
+      input.looks ? fmt::format(", {}", counted(input.looks->after.size(), "look")) : "");
+  if (!input.tasks) out += "  So many tasks are needed; --n says how many there are.\n";
+  return out;
+}
+
+std::string needs_text(const PowerStudy& s) {
+  if (s.supported) return "";
+  std::string out = "\nWhat would do at the least favourable point:\n";
+  if (s.needs_tasks)
+    out += fmt::format("  {} instead of {}.\n", counted(*s.needs_tasks, "task"), s.tasks);
+  if (s.needs_difference)
+    out += fmt::format("  A difference of {} instead of {}, if that is what matters.\n",
+                       three(*s.needs_difference), twelve_digits(s.input.effect));
+  if (!s.needs_tasks && !s.needs_difference)
+    out += "  Nothing: no difference and no million tasks.\n";
+  return out + more_runs(s);
+}
+
+std::string looks_text(const PowerStudy& s) {
+  if (!s.input.looks) return "";
+  std::string out = "\nLooks: stop for a difference beyond\n";
+  for (std::size_t i = 0; i < s.looks_at.size(); ++i)
+    out += fmt::format("  after {}: {}\n", counted(s.input.looks->after[i], "run"),
+                       s.bounds[i] ? fmt::format("|z| {:.4f}", *s.bounds[i])
+                                   : std::string("no bound, too early to spend anything"));
+  return out;
+}
+
+std::string curve_text(const PowerStudy& s) {
+  if (s.input.budgets.empty()) return "";
+  std::string out =
+      fmt::format("\nWhat a budget shows, best spent (rho {}, r {}; power {}):\n",
+                  twelve_digits(assumed_worst(s).icc), twelve_digits(assumed_worst(s).correlation),
+                  twelve_digits(s.input.power));
+  Table table({"budget", "tasks", "runs", "cost", "smallest difference", "half width"}, 0);
+  for (const std::int64_t budget : s.input.budgets) {
+    const auto at = std::ranges::find(s.curve, budget, &BudgetPoint::budget);
+    const std::string name = format_usd(MicroUsd::from_micros(budget));
+    if (at == s.curve.end()) {
+      table.add({name, "-", "-", "-", "none", "-"});
+      continue;
+    }
+    table.add({name, std::to_string(at->tasks), std::to_string(at->runs),
+               format_usd(MicroUsd::from_micros(at->cost)), three(at->difference),
+               three(at->half_width)});
+  }
+  table.append_to(out);
+  return out;
+}
+
+}  // namespace
+
+std::string render_power_text(const PowerStudy& s) {
+  std::string out = decision_text(s) + "\n";
+  table_of(s).append_to(out);
+  return out + needs_text(s) + looks_text(s) + curve_text(s);
+}
+
+}  // namespace proctor

@@ -1,0 +1,142 @@
+// proctor wait CAMPAIGN: until it has ended, or come to something on the way.  For scripts: nothing
+// is asked of the coordinator, its status file is read as it comes.
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/contract/scalar.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/status_file.h"
+
+namespace proctor::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWaitsForPerson = 5;
+constexpr int kTimedOut = 124;  // as timeout(1) says it
+
+struct Until {
+  enum class What : std::uint8_t { kEnd, kParked, kRuns } what = What::kEnd;
+  std::uint64_t runs = 0;
+};
+
+Result<Until> until_of(const std::string& text) {
+  if (text == "end") return Until{};
+  if (text == "parked") return Until{Until::What::kParked, 0};
+  constexpr std::string_view kRuns = "runs:";
+  if (text.starts_with(kRuns)) {
+    const Result<std::uint64_t> runs = parse_count(std::string_view(text).substr(kRuns.size()));
+    if (runs.ok() && 0 < *runs) return Until{Until::What::kRuns, *runs};
+  }
+  return Error{Errc::kInvalid,
+               "--until: found " + printable(text) + ", expected end, parked, or runs:COUNT"};
+}
+
+struct Answer {
+  int code = kOk;
+  std::string words;
+};
+
+std::string counts_of(const StatusSnapshot& s) {
+  return std::to_string(s.done()) + " of " + std::to_string(s.planned) + " runs ended, " +
+         std::to_string(s.parked) + " wait";
+}
+
+// How a campaign that nobody works on any more has ended.
+Answer end_of(const SeenStatus& seen, const std::string& folder) {
+  const StatusSnapshot& s = seen.status;
+  if (seen.gone)
+    return {kInfrastructure, "interrupted: its coordinator is gone. proctor resume " + folder +
+                                 " goes on; " + counts_of(s)};
+  if (s.state == "stopped")
+    return {kJobFailed, "stopped: proctor resume " + folder + " goes on; " + counts_of(s)};
+  if (s.parked == 0) return {kOk, "complete: " + counts_of(s)};
+  if (s.parked == s.faulty)
+    return {kWaitsForPerson,
+            "complete but for runs that wait for a person, for their task or method "
+            "is broken. proctor status " +
+                folder + " says which; " + counts_of(s)};
+  return {kBudgetExhausted, "complete but for runs that wait for money. proctor budget " + folder +
+                                " says where; " + counts_of(s)};
+}
+
+// Nothing: go on waiting.
+std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
+                             const std::string& folder) {
+  const StatusSnapshot& s = seen.status;
+  const bool came = (until.what == Until::What::kParked && 0 < s.parked) ||
+                    (until.what == Until::What::kRuns && until.runs <= s.done());
+  if (came) return Answer{kOk, counts_of(s)};
+  if (!seen.over && !seen.gone) return std::nullopt;
+  Answer end = end_of(seen, folder);
+  // It ended, and what was waited for never came.
+  if (until.what != Until::What::kEnd && end.code == kOk) end.code = kJobFailed;
+  return end;
+}
+
+struct WaitArgs {
+  std::string folder, until = "end", timeout;
+  bool quiet = false;
+};
+
+Result<int> wait_for(const WaitArgs& args) {
+  PROCTOR_TRY(const Until until, until_of(args.until));
+  std::optional<Clock::time_point> deadline;
+  if (!args.timeout.empty()) {
+    const Result<std::chrono::milliseconds> limit = parse_duration(args.timeout);
+    if (!limit.ok()) return Error{Errc::kInvalid, "--timeout: " + limit.error().detail};
+    deadline = Clock::now() + *limit;
+  }
+  bool told = false;
+  for (;;) {
+    PROCTOR_TRY(const std::optional<SeenStatus> seen, seen_status(args.folder));
+    if (seen) {
+      if (const std::optional<Answer> found = answer(*seen, until, args.folder)) {
+        if (!args.quiet) std::fprintf(stderr, "%s\n", printable(found->words, 1000).c_str());
+        return found->code;
+      }
+    } else if (!args.quiet && !std::exchange(told, true)) {
+      std::fprintf(stderr, "%s has not been run yet: waiting for its beginning\n",
+                   printable(args.folder, 1000).c_str());
+    }
+    if (deadline && *deadline <= Clock::now()) {
+      if (!args.quiet) std::fprintf(stderr, "not yet, after %s\n", printable(args.timeout).c_str());
+      return kTimedOut;
+    }
+    // The coordinator writes once a second.
+    constexpr std::chrono::milliseconds kEvery{250};
+    std::this_thread::sleep_for(kEvery);
+  }
+}
+
+}  // namespace
+
+void add_wait(CLI::App& app, int& exit_code) {
+  auto* command =
+      app.add_subcommand("wait", "until a campaign has ended, or come to something: for scripts");
+  command->footer(
+      "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped or what was\n"
+      "waited for never came, 3 runs wait for money, 4 its coordinator is gone, 5 runs wait for a\n"
+      "person; 2 wrong input, 124 the time is over.\n"
+      "Example:\n  proctor wait my-campaign && proctor report my-campaign\n"
+      "  proctor wait my-campaign --until parked --timeout 8h");
+  auto args = std::make_shared<WaitArgs>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command
+      ->add_option("--until", args->until,
+                   "end; parked: a run waits for money or a person; runs:COUNT: so many have ended")
+      ->capture_default_str();
+  command->add_option("--timeout", args->timeout, "wait no longer than that, like 8h or 30m")
+      ->type_name("DURATION");
+  command->add_flag("--quiet", args->quiet, "say nothing on standard error");
+  command->callback([=, &exit_code] {
+    const Result<int> code = wait_for(*args);
+    exit_code = code.ok() ? *code : complain(code.error());
+  });
+}
+
+}  // namespace proctor::cli

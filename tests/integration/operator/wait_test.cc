@@ -1,0 +1,78 @@
+// `proctor wait`: every exit code that it promises to scripts.
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The status as its coordinator left it, with some members otherwise.
+void pretend(const CampaignScene& scene, const Json& otherwise) {
+  Json status = parse_json(scene.read(scene.state() / "status.json")).value();
+  status.update(otherwise);
+  scene.write(scene.state() / "status.json", status.dump());
+}
+
+}  // namespace
+
+TEST_SUITE("wait") {
+  TEST_CASE("what nobody can wait for is wrong input") {
+    const CampaignScene scene;
+    const CommandOutcome nowhere =
+        proctor::testing::proctor({"wait", (scene.temp() / "nowhere").string()});
+    CHECK(nowhere.exit_code == 2);
+    const CommandOutcome what = scene.run("wait", {"--until", "noon"});
+    CHECK(what.exit_code == 2);
+    CHECK_MESSAGE(contains(what.err, "--until: found noon, expected end, parked, or runs:COUNT"),
+                  what.err);
+    CHECK(scene.run("wait", {"--until", "runs:0"}).exit_code == 2);
+    CHECK(scene.run("wait", {"--timeout", "soon"}).exit_code == 2);
+  }
+
+  TEST_CASE("it waits for a beginning, for runs on the way, and for the end") {
+    const CampaignScene scene(gated_shape(2));
+    const CommandOutcome early = scene.run("wait", {"--timeout", "1ms"});
+    CHECK(early.exit_code == 124);
+    CHECK_MESSAGE(contains(early.err, "has not been run yet"), early.err);
+    Child end = scene.start("wait", {}, "end");
+    Child runs = scene.start("wait", {"--until", "runs:1", "--quiet"}, "runs");
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    // The gate is closed: no run has ended, and none can.
+    CHECK(scene.run("wait", {"--until", "runs:1", "--timeout", "1ms"}).exit_code == 124);
+    scene.open_gate();
+    CHECK_MESSAGE(run.wait(300s) == 0, scene.said());
+    CHECK_MESSAGE(end.wait(300s) == 0, scene.said("end"));
+    CHECK_MESSAGE(contains(scene.said("end"), "complete: 2 of 2 runs ended"), scene.said("end"));
+    CHECK_MESSAGE(runs.wait(300s) == 0, scene.said("runs"));
+    CHECK(scene.said("runs").empty());
+    // What never came.
+    CHECK(scene.run("wait", {"--until", "runs:3"}).exit_code == 1);
+    CHECK(scene.run("wait", {"--until", "parked"}).exit_code == 1);
+    CHECK(scene.run("wait", {"--until", "runs:2"}).exit_code == 0);
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("an end has an exit code of its own for stops, money, people and a dead coordinator") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("run").exit_code == 0);
+    CHECK(scene.run("wait").exit_code == 0);
+    pretend(scene, {{"state", "stopped"}});
+    const CommandOutcome stopped = scene.run("wait");
+    CHECK(stopped.exit_code == 1);
+    CHECK_MESSAGE(contains(stopped.err, "proctor resume"), stopped.err);
+    pretend(scene, {{"state", "complete"}, {"parked", 2}, {"faulty", 1}});
+    CHECK(scene.run("wait").exit_code == 3);
+    CHECK(scene.run("wait", {"--until", "parked"}).exit_code == 0);
+    pretend(scene, {{"state", "complete"}, {"parked", 2}, {"faulty", 2}});
+    const CommandOutcome person = scene.run("wait");
+    CHECK(person.exit_code == 5);
+    CHECK_MESSAGE(contains(person.err, "wait for a person"), person.err);
+    // No process has a number as high as that.
+    pretend(scene, {{"state", "running"}, {"parked", 0}, {"faulty", 0}, {"pid", 4'194'305}});
+    const CommandOutcome gone = scene.run("wait");
+    CHECK(gone.exit_code == 4);
+    CHECK_MESSAGE(contains(gone.err, "its coordinator is gone"), gone.err);
+  }
+}

@@ -174,7 +174,8 @@ TEST_SUITE("counts") {
     SandboxSpec spec = bench->spec();
     spec.mounts.push_back({tools, kProgramAt, false});
     std::vector<fs::path> lockable = {tools, tools / "below/compiler"};
-    if (bench->engine().kind() == SandboxKind::kBubblewrap)
+    const bool own = bench->engine().enforcement().at("inodes") == "own";
+    if (bench->engine().kind() == SandboxKind::kBubblewrap && !own)
       lockable.insert(lockable.end(), {"/usr", "/usr/bin/env"});
     const auto lacking = [&](const std::set<HeldLock>& earlier = {}) {
       const auto said =
@@ -195,10 +196,17 @@ TEST_SUITE("counts") {
       CHECK(lacking().find(name) == std::string::npos);
       CHECK(lacking(earlier).find(name) != std::string::npos);
     }
-    const fs::path own = bench->scratch() / "own";  // which nobody else is shown
-    REQUIRE(write_file(own, "x", Durability::kLazy).ok());
-    const Locker locker(own);
+    const fs::path alone = bench->scratch() / "alone";  // which nobody else is shown
+    REQUIRE(write_file(alone, "x", Durability::kLazy).ok());
+    const Locker locker(alone);
     CHECK(lacking().find("unlocked") == std::string::npos);
+    if (!own) return;
+    // What each is shown with inodes of its own nobody else can lock for it.
+    const Locker of_host("/usr/bin/env"), of_tools(tools / "below/compiler");
+    CHECK(lacking().find("unlocked /usr/bin/env") == std::string::npos);
+    CHECK(lacking().find("below/compiler") != std::string::npos);
+    spec.mounts.back().shared = true;
+    CHECK(lacking().find("below/compiler") == std::string::npos);
   }
   TEST_CASE("inotify instances are each sandbox's own") {
     check_own("inotify");

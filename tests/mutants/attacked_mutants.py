@@ -21,7 +21,7 @@ USERS = "worker/sandbox/user_counts.cc"
 OWN = "common/base/own_user.cc"
 NETWORK = "worker/sandbox/box_network.cc"
 PROCESS = "worker/sandbox/boxed_process.cc"
-DEVICES = "worker/sandbox/devices.cc"
+LEAN, BUBBLEWRAP = "worker/sandbox/lean_host.cc", "worker/sandbox/bubblewrap.cc"
 ARGS = "worker/sandbox/bubblewrap_args.cc"
 OCI = "worker/sandbox/oci_config.cc"
 DOCKER = "worker/sandbox/docker_config.cc"
@@ -399,8 +399,9 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "  ::prctl(PR_SET_PDEATHSIG, SIGKILL);\n", "", UNIT, "a runtime ends with its worker*"),
     ],
     "devices": [
-        ("standard input is the host's", DEVICES, "  attributes.attr_set = MOUNT_ATTR_RDONLY;", "  attributes.attr_set = 0;",
-         HOSTILE, "no sandbox changes a device*"),
+        ("standard input is the host's", BUBBLEWRAP, "launch.own_null = shows && shared_->lean->own_devices();",
+         "launch.own_null = false;", HOSTILE, "no sandbox sees locks*"),
+        ("toolchains are shown as they are", LEAN, "m.shared && !m.writable", "false", HOSTILE, "nor on a toolchain*"),
         ("bwrap's devices may be changed", ARGS,
          "    if (host.close_devices) a.insert(", "    if (false) a.insert(",
          UNIT, "bwrap's command line*"),

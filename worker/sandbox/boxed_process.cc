@@ -135,9 +135,11 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // forgotten by whoever gets other rights
     if (::getppid() != plan.parent) give_up(plan, "find its parent");
   }
+  const int null = launch.own_null ? raw::open_to_read("/dev/null") : plan.fds.in;
+  if (null < 0) give_up(plan, "open its /dev/null");
   // Out of the way of 0..5 first, so that no dup2 overwrites a source.
-  std::array<int, 6> from = {plan.fds.in,     plan.fds.out,         plan.fds.err,
-                             plan.fds.status, plan.fds.environment, plan.fds.seccomp};
+  std::array<int, 6> from = {
+      null, plan.fds.out, plan.fds.err, plan.fds.status, plan.fds.environment, plan.fds.seccomp};
   for (int& fd : from) fd = ::fcntl(fd, F_DUPFD, 16);
   static_assert(kBoxStatusFd == 3 && kBoxEnvironmentFd == 4 && kBoxSeccompFd == 5);
   for (int i = 0; i < 6; ++i) {
@@ -220,7 +222,7 @@ class Running {
     PROCTOR_TRY(const UniqueFd environment,
                 make_memfd(launch_.status_as_input ? "" : launch_.environment));
     PROCTOR_TRY(const UniqueFd seccomp, make_memfd(launch_.seccomp));
-    PROCTOR_TRY(const int nothing, nothing_to_read());
+    PROCTOR_TRY(const UniqueFd nothing, nothing_to_read());
     cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     held_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!cancel_.valid() || !held_.valid()) return errno_error("eventfd", errno);
@@ -237,7 +239,7 @@ class Running {
                    launch_.argv[0].c_str(),
                    argv.data(),
                    env.data(),
-                   {launch_.status_as_input ? status.write.get() : nothing, out.write.get(),
+                   {launch_.status_as_input ? status.write.get() : nothing.get(), out.write.get(),
                     err.write.get(), status.write.get(), environment.get(), seccomp.get()},
                    ::getpid()};
     begun_ = now();

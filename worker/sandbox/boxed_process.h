@@ -66,6 +66,9 @@ struct BoxLaunch {
   std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.
   std::function<bool()> enter{};
+  // What enter() leaves it at has a /dev/null of its own, which then is its standard input: the
+  // host's is one inode for all.  Not with status_as_input.
+  bool own_null = false;
   // Ends all that runs inside, asked after the status says that something does.  Without it init is
   // killed, whom the status names.
   std::function<void()> kill_inside{};

@@ -56,7 +56,15 @@ std::string hint(std::string_view text) {
   return {};
 }
 
+// A group is empty when all that ran in it is dead.
+LeanHost::Then room_then(const Cgroup& group) {
+  return group.doors().empty() ? LeanHost::Then::kNobodys : LeanHost::Then::kAnothers;
+}
+
 struct BubblewrapBox final : Box {
+  ~BubblewrapBox() override {
+    group = Cgroup();  // what still ran in it is dead now, and its room another's
+  }
   LeanHost::Shown shown;
   std::string complaint(const std::string& said) const override {
     const std::string text = printable(said, 300);
@@ -98,8 +106,13 @@ class BubblewrapSandbox final : public BoxedSandbox {
     BoxLaunch launch;
     SandboxSpec seen = spec();
     HostView view = shared_->view;
-    if (shared_->lean && shared_->lean->show(seen, view, box.shown))
-      launch.enter = [lean = &*shared_->lean, shown = &box.shown] { return lean->enter(*shown); };
+    if (shared_->lean) {
+      PROCTOR_TRY(const bool shows,
+                  shared_->lean->show(seen, view, box.shown, room_then(box.group)));
+      if (shows)
+        launch.enter = [lean = &*shared_->lean, shown = &box.shown] { return lean->enter(*shown); };
+      launch.own_null = shows && shared_->lean->own_devices();
+    }
     if (spec().user) {
       if (!launch.enter || !shared_->own_users)
         return Error{Errc::kInvalid,
@@ -221,12 +234,14 @@ class BubblewrapEngine final : public SandboxEngine {
             {"network", "namespace"},
             {"user_counts", shared_->counts.works() ? "namespace" : "none"},
             {"users", shared_->own_users ? "own" : "one"},
+            {"inodes", own_inodes() ? "own" : "shared"},
             {"seccomp", "filter"}};
   }
 
   bool has_own_users() const override { return shared_->own_users; }
 
   std::vector<fs::path> shared_places() const override {
+    if (own_inodes()) return {};
     const HostView& v = shared_->view;
     std::vector<fs::path> out = {v.etc, v.init, v.empty};
     out.insert(out.end(), v.dirs.begin(), v.dirs.end());
@@ -243,6 +258,8 @@ class BubblewrapEngine final : public SandboxEngine {
   }
 
  private:
+  bool own_inodes() const { return shared_->lean && shared_->lean->shared().empty(); }
+
   HeldFolder files_;
   std::shared_ptr<Shared> shared_;
 };
@@ -321,6 +338,8 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
     log::info("bubblewrap starts on the whole host: " + lean.error().detail);
   if (lean.ok()) {
     shared->lean = std::move(lean).value();
+    if (const std::string& why = shared->lean->shared(); !why.empty())
+      log::info("sandboxes share inodes of this host's folders: " + why);
     const Status users = own_users_work(options, empty);
     shared->own_users = users.ok();
     if (!users.ok() && ::geteuid() == 0)

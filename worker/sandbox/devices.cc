@@ -10,7 +10,6 @@
 #include <string>
 
 #include "common/base/files.h"
-#include "common/base/unique_fd.h"
 #include "worker/sandbox/raw_calls.h"
 
 namespace proctor {
@@ -20,16 +19,15 @@ constexpr const char* kNull = "/dev/null";
 
 // Through a mount of its own that is read-only: what is written to a device is no change of it, but
 // its mode and its times are.  Without root it is nobody's here to change.
-UniqueFd open_read_only() {
-  const UniqueFd tree(
+UniqueFd mount_read_only() {
+  UniqueFd tree(
       ::open_tree(AT_FDCWD, kNull, OPEN_TREE_CLONE | static_cast<unsigned>(OPEN_TREE_CLOEXEC)));
   if (!tree.valid()) return {};
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
   if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     return {};
-  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(tree.get())).c_str(),
-                         O_RDONLY | O_NOCTTY | O_CLOEXEC));
+  return tree;
 }
 
 }  // namespace
@@ -52,14 +50,13 @@ bool make_devices(const char* dir, unsigned owner) {
   return made;
 }
 
-Result<int> nothing_to_read() {
-  static const UniqueFd fd = [] {
-    UniqueFd out = open_read_only();
-    if (!out.valid()) out.reset(::open(kNull, O_RDONLY | O_CLOEXEC));
-    return out;
-  }();
+Result<UniqueFd> nothing_to_read() {
+  static const UniqueFd tree = mount_read_only();
+  const std::string place =
+      tree.valid() ? "/proc/self/fd/" + std::to_string(tree.get()) : std::string(kNull);
+  UniqueFd fd(::open(place.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("open /dev/null", errno);
-  return fd.get();
+  return fd;
 }
 
 }  // namespace proctor

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "common/base/result.h"
+#include "common/base/unique_fd.h"
 
 namespace proctor {
 
@@ -28,8 +29,8 @@ inline constexpr const char* kTerminalOptions = "newinstance,ptmxmode=0666,mode=
 // why not.
 bool make_devices(const char* dir, unsigned owner = 0);
 
-// An open /dev/null whose file nobody can change through the descriptor.  One for the whole
-// process, which keeps it.
-Result<int> nothing_to_read();
+// /dev/null, opened for one command: what is set on a descriptor (a lock, a signal, whose it is)
+// would reach whoever has the same.  Nobody can change its file through it, which is the host's.
+Result<UniqueFd> nothing_to_read();
 
 }  // namespace proctor

@@ -160,6 +160,7 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
                                             {"open_files", "engine"},
                                             {"file", "rlimit"},
                                             {"network", "namespace"},
+                                            {"inodes", "shared"},
                                             {"seccomp", "filter"}};
 }
 

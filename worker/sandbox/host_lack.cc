@@ -88,8 +88,11 @@ void add_locked(const SandboxEngine& engine, const SandboxSpec& like,
   if (0 < locks.erase(kMoreLocks))
     out.append(out.empty() ? "" : ", ").append("a list of locks that ends (/proc/locks)");
   std::vector<fs::path> places = engine.shared_places();
+  const auto limits = engine.enforcement();
+  const auto inodes = limits.find("inodes");
+  const bool own = inodes != limits.end() && inodes->second == "own";
   for (const SandboxMount& mount : like.mounts)
-    if (!mount.writable) places.push_back(mount.host);
+    if (!mount.writable && !(mount.shared && own)) places.push_back(mount.host);
   for (const fs::path& path : locked_among(places, locks))
     out.append(out.empty() ? "" : ", ").append("an unlocked ").append(printable(path.string()));
 }

@@ -4,14 +4,10 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <optional>
-#include <thread>
 
 #include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
@@ -19,162 +15,120 @@
 namespace proctor {
 namespace {
 
-constexpr std::size_t kPlaces = 96;  // of each kind; a contract with more gets the whole host
-constexpr const char* kEtc = "/etc";
-constexpr const char* kInit = "/init";
-constexpr const char* kEmpty = "/empty";
-constexpr const char* kDev = "/dev";
-constexpr const char* kTerminals = "/dev/pts";
-constexpr const char* kTerminalsAlone = "/pts";
+// An overlay keeps the names that it has looked up: what is new below may not be seen through an
+// old one.
+constexpr std::chrono::minutes kRoomLife{5};
+constexpr const char* kPackages = "/var/lib/dpkg/status";
 
-std::string place(const char* kind, std::size_t i) {
-  return std::string("/") + kind + "/" + std::to_string(i);
+// Of the host as rooms show it: those folders, and those in them.
+std::vector<std::string> watched_of(const HostView& host) {
+  std::vector<std::string> out = {kPackages};
+  for (const std::string& dir : host.dirs) {
+    out.push_back(dir);
+    std::error_code ec;
+    for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec))
+      if (it->is_directory(ec)) out.push_back(it->path().string());
+  }
+  return out;
 }
 
-// Everything below works in a folder that becomes the root of a namespace of this thread's own.
-class HostMaker {
- public:
-  explicit HostMaker(fs::path root) : root_(std::move(root)) {}
-
-  Status run(const HostView& host) {
-    PROCTOR_CHECK_OK(call("unshare", ::unshare(CLONE_FS | CLONE_NEWNS)));
-    // Slave: what is unmounted on the host goes away here too, and nothing of ours gets out.
-    PROCTOR_CHECK_OK(call("make mounts slaves", mount("", "/", nullptr, MS_REC | MS_SLAVE)));
-    PROCTOR_CHECK_OK(call("mount tmpfs", ::mount("tmpfs", root_.c_str(), "tmpfs",
-                                                 MS_NOSUID | MS_NOEXEC, "mode=755,size=1m")));
-    for (const std::string& dir : host.dirs) PROCTOR_CHECK_OK(bind(dir, dir, MS_REC));
-    for (const auto& [link, target] : host.links)
-      PROCTOR_CHECK_OK(call("link", ::symlink(target.c_str(), (root_.string() + link).c_str())));
-    PROCTOR_CHECK_OK(bind(host.etc.string(), kEtc, 0));
-    // Parts of our etc from here on: bwrap makes one mount for all of it.
-    for (const std::string& dir : host.etc_shown)
-      PROCTOR_CHECK_OK(call("bind " + dir, mount(dir, root_.string() + dir, nullptr, MS_BIND)));
-    PROCTOR_CHECK_OK(bind("/proc", "/proc", 0));
-    PROCTOR_CHECK_OK(show_devices());
-    PROCTOR_CHECK_OK(bind_file(host.init.string(), kInit));
-    PROCTOR_CHECK_OK(make_dirs(root_ / "tmp"));  // bwrap builds there
-    PROCTOR_CHECK_OK(make_dirs(root_.string() + kEmpty));
-    for (std::size_t i = 0; i < kPlaces; ++i) {
-      PROCTOR_CHECK_OK(make_dirs(root_.string() + place("folder", i)));
-      PROCTOR_CHECK_OK(make_dirs(root_ / "file"));
-      PROCTOR_CHECK_OK(write_file(root_.string() + place("file", i), "", Durability::kLazy));
-    }
-    PROCTOR_CHECK_OK(call("chdir", ::chdir(root_.c_str())));
-    // Over itself: what was the root is then on top, and taken away with all that hangs on it.
-    PROCTOR_CHECK_OK(call("pivot_root", static_cast<int>(::syscall(SYS_pivot_root, ".", "."))));
-    PROCTOR_CHECK_OK(call("detach the host", ::umount2(".", MNT_DETACH)));
-    PROCTOR_CHECK_OK(call("chdir", ::chdir("/")));
-    return call("make it read-only", close_root());
+std::string stamp_of(const std::vector<std::string>& watched) {
+  std::string out;
+  for (const std::string& place : watched) {
+    struct stat st {};
+    if (::stat(place.c_str(), &st) != 0) continue;
+    out.append(std::to_string(st.st_ino)).append(" ");
+    out.append(std::to_string(st.st_mtim.tv_sec)).append(".");
+    out.append(std::to_string(st.st_mtim.tv_nsec)).append("\n");
   }
-
-  bool own_devices = false;
-
- private:
-  static int mount(const std::string& from, const std::string& at, const char* type,
-                   unsigned long flags) {
-    return ::mount(from.c_str(), at.c_str(), type, flags, nullptr);
-  }
-  // A child that another thread has just made holds what was open for writing here until it runs
-  // its program: the mount is busy for that long.
-  static int close_root() {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    for (;;) {
-      const int done =
-          mount("", "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC);
-      if (done == 0 || errno != EBUSY || until <= std::chrono::steady_clock::now()) return done;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-  static Status call(const std::string& what, int result) {
-    if (result == 0) return ok_status();
-    return Error{Errc::kUnavailable, errno_error(what, errno).detail};
-  }
-  // Where no device can be made bwrap takes the host's: each of them read-only, and still a device.
-  Status show_devices() {
-    const std::string dev = root_.string() + kDev;
-    PROCTOR_CHECK_OK(make_dirs(dev));
-    own_devices = make_devices(dev.c_str());
-    if (!own_devices) {
-      PROCTOR_CHECK_OK(make_dirs(root_.string() + kTerminalsAlone));
-      PROCTOR_CHECK_OK(call("bind /dev", mount(kDev, dev, nullptr, MS_BIND)));
-      for (const Device& device : kDevices) {
-        const std::string at = dev + "/" + device.name;
-        PROCTOR_CHECK_OK(call("bind " + at, mount(at, at, nullptr, MS_BIND)));
-        PROCTOR_CHECK_OK(
-            call("close " + at, mount("", at, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY)));
-      }
-      return ok_status();
-    }
-    for (const char* folder : {"/pts", "/shm"}) PROCTOR_CHECK_OK(make_dirs(dev + folder));
-    for (const auto& [link, target] : {std::pair{"/ptmx", "pts/ptmx"},
-                                       {"/fd", "/proc/self/fd"},
-                                       {"/core", "/proc/kcore"},
-                                       {"/stdin", "/proc/self/fd/0"},
-                                       {"/stdout", "/proc/self/fd/1"},
-                                       {"/stderr", "/proc/self/fd/2"}})
-      PROCTOR_CHECK_OK(call("link", ::symlink(target, (dev + link).c_str())));
-    return ok_status();
-  }
-  Status bind(const std::string& from, const std::string& at, unsigned long flags) {
-    PROCTOR_CHECK_OK(make_dirs(root_.string() + at));
-    return call("bind " + from, mount(from, root_.string() + at, nullptr, MS_BIND | flags));
-  }
-  Status bind_file(const std::string& from, const std::string& at) {
-    PROCTOR_CHECK_OK(write_file(root_.string() + at, "", Durability::kLazy));
-    return call("bind " + from, mount(from, root_.string() + at, nullptr, MS_BIND));
-  }
-
-  fs::path root_;
-};
+  return out;
+}
 
 }  // namespace
 
-Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
-  UniqueFd ns;
-  bool own_devices = false;
-  std::optional<Error> failed;
-  // A namespace belongs to a thread; the descriptor keeps this one when its thread is gone.
-  std::thread([&] {
-    HostMaker maker(scratch);
-    if (Status made = maker.run(host); !made.ok()) {
-      failed = std::move(made).error();
-      return;
-    }
-    own_devices = maker.own_devices;
-    ns.reset(::open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC));
-    if (!ns.valid()) failed = errno_error("open a mount namespace", errno);
-  }).join();
-  if (failed) return *failed;
-  HostView view = host;
-  view.etc = kEtc;
-  view.init = kInit;
-  view.empty = kEmpty;
-  if (own_devices) view.dev = kDev;
-  view.close_devices = false;
-  view.terminals = own_devices ? kTerminals : kTerminalsAlone;
-  view.etc_shown.clear();
-  return LeanHost(std::move(ns), std::move(view));
+Result<std::unique_ptr<const LeanRoom>> LeanHost::make_room(const Pool& pool) {
+  std::string stamp = stamp_of(pool.watched);
+  PROCTOR_TRY(LeanRoom made, LeanRoom::make(pool.host, pool.scratch));
+  made.stamp = std::move(stamp);
+  return std::make_unique<const LeanRoom>(std::move(made));
 }
 
-bool LeanHost::show(SandboxSpec& spec, HostView& view, Shown& shown) const {
+Result<LeanHost> LeanHost::make(const HostView& host, const fs::path& scratch) {
+  auto pool = std::make_shared<Pool>();
+  pool->host = host;
+  pool->scratch = scratch;
+  pool->watched = watched_of(host);
+  PROCTOR_TRY(auto first, make_room(*pool));
+  pool->shared = first->shared;
+  pool->own_devices = first->own_devices;
+  HostView& view = pool->view;
+  view = host;
+  view.etc = LeanRoom::kEtc;
+  view.init = LeanRoom::kInit;
+  view.empty = LeanRoom::kEmpty;
+  if (pool->own_devices) view.dev = LeanRoom::kDev;
+  view.close_devices = false;
+  view.terminals = pool->own_devices ? LeanRoom::kTerminals : LeanRoom::kTerminalsAlone;
+  view.etc_shown.clear();
+  pool->idle.push_back(std::move(first));
+  return LeanHost(std::move(pool));
+}
+
+Result<std::shared_ptr<const LeanRoom>> LeanHost::take(Then then) const {
+  const std::string stamp = stamp_of(pool_->watched);
+  const auto oldest = std::chrono::steady_clock::now() - kRoomLife;
+  std::unique_ptr<const LeanRoom> one;
+  std::vector<std::unique_ptr<const LeanRoom>> old;  // unmounted when nobody waits for the lock
+  {
+    const std::lock_guard lock(pool_->mutex);
+    while (!one && !pool_->idle.empty()) {
+      auto next = std::move(pool_->idle.back());
+      pool_->idle.pop_back();
+      (next->stamp == stamp && oldest <= next->made ? one : old.emplace_back()) = std::move(next);
+    }
+  }
+  if (!one) {
+    PROCTOR_TRY(one, make_room(*pool_));
+    // The same command line, and the same promise, for all.
+    if (one->own_devices != pool_->own_devices || (pool_->shared.empty() && !one->shared.empty()))
+      return Error{Errc::kUnavailable,
+                   "bubblewrap: what the first sandbox was shown of this host can be shown to no "
+                   "further one: " +
+                       one->shared};
+  }
+  if (then == Then::kNobodys) return std::shared_ptr<const LeanRoom>(std::move(one));
+  return std::shared_ptr<const LeanRoom>(one.release(), [pool = pool_](const LeanRoom* used) {
+    const std::lock_guard lock(pool->mutex);
+    pool->idle.emplace_back(used);
+  });
+}
+
+Result<bool> LeanHost::show(SandboxSpec& spec, HostView& view, Shown& shown, Then then) const {
   std::size_t folders = 0, files = 0;
   Shown out;
-  const auto rename = [&](const std::string& from, bool written) -> std::optional<std::string> {
+  PROCTOR_TRY(out.room, take(then));
+  const auto rename = [&](const std::string& from, bool written,
+                          bool own = false) -> std::optional<std::string> {
     struct stat st {};
     if (::stat(from.c_str(), &st) != 0) return std::nullopt;
-    std::size_t& next = S_ISDIR(st.st_mode) ? folders : files;
-    if (next == kPlaces) return std::nullopt;
-    out.places.push_back({from, place(S_ISDIR(st.st_mode) ? "folder" : "file", next++), written});
-    return out.places.back().at;
+    const bool folder = S_ISDIR(st.st_mode);
+    std::size_t& next = folder ? folders : files;
+    if (next == LeanRoom::kPlaces) return std::nullopt;
+    out.places.push_back({from, LeanRoom::place(folder ? "folder" : "file", next++), written, {}});
+    Shown::Place& place = out.places.back();
+    // An overlay would hide what is mounted below.
+    if (own && folder && shared().empty() && mounts_below(out.room->mounted, from).empty())
+      place.overlay = "lowerdir=" + place.at + ":" + LeanRoom::kEmpty;
+    return place.at;
   };
   SandboxSpec inside = spec;
-  HostView seen = view_;
+  HostView seen = pool_->view;
   out.user = spec.user.get();
   const auto workspace = rename(spec.workspace.string(), false);  // it may be his as it is
   if (!workspace) return false;
   inside.workspace = *workspace;
   for (SandboxMount& m : inside.mounts) {
-    const auto at = rename(m.host.string(), m.writable);
+    const auto at = rename(m.host.string(), m.writable, m.shared && !m.writable);
     if (!at) return false;
     m.host = *at;
   }
@@ -190,7 +144,7 @@ bool LeanHost::show(SandboxSpec& spec, HostView& view, Shown& shown) const {
 }
 
 bool LeanHost::enter(const Shown& shown) const {
-  std::array<int, 2 * kPlaces> trees{};
+  std::array<int, 2 * LeanRoom::kPlaces> trees{};
   // With what is mounted below, as bwrap's own binding has it.
   for (std::size_t i = 0; i < shown.places.size(); ++i) {
     const Shown::Place& place = shown.places[i];
@@ -200,15 +154,19 @@ bool LeanHost::enter(const Shown& shown) const {
     // What cannot be his may still be read.
     if (shown.user != nullptr && !shown.user->lend(trees.at(i)) && place.written) return false;
   }
-  if (::setns(ns_.get(), CLONE_NEWNS) != 0 || ::unshare(CLONE_NEWNS) != 0) return false;
+  if (::setns(shown.room->ns.get(), CLONE_NEWNS) != 0 || ::unshare(CLONE_NEWNS) != 0) return false;
   for (std::size_t i = 0; i < shown.places.size(); ++i) {
-    if (::move_mount(trees.at(i), "", AT_FDCWD, shown.places[i].at.c_str(),
-                     MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    const Shown::Place& place = shown.places[i];
+    if (::move_mount(trees.at(i), "", AT_FDCWD, place.at.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
       return false;
     raw::close(trees.at(i));
+    // Not every file system can lie below an overlay: then it is shown as it is.
+    if (!place.overlay.empty())
+      (void)::mount("overlay", place.at.c_str(), "overlay", MS_RDONLY | MS_NODEV | MS_NOATIME,
+                    place.overlay.c_str());
   }
   // Of this sandbox alone: nobody else's terminals are there to be opened.
-  return ::mount("devpts", view_.terminals.c_str(), "devpts", MS_NOSUID | MS_NOEXEC,
+  return ::mount("devpts", pool_->view.terminals.c_str(), "devpts", MS_NOSUID | MS_NOEXEC,
                  kTerminalOptions) == 0;
 }
 

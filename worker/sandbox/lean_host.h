@@ -1,15 +1,18 @@
 #pragma once
-// A mount namespace that holds what bwrap needs of this host and nothing else.  bwrap copies the
+// Mount namespaces that hold what bwrap needs of this host and nothing else.  bwrap copies the
 // table of mounts it is started in and reads it once for each of some thirty mounts it makes:
 // beside the workspaces of other runs and the layers of an engine's containers, that was most of
 // its time. What one sandbox alone is shown is attached by the process that becomes bwrap, in a
-// copy of this. Thread-safe after make().  Fails with kUnavailable: no root, or a kernel without
-// open_tree (5.2). Source: mount_namespaces(7), open_tree(2), move_mount(2), bwrap(1).
+// copy of such a room.  No two sandboxes have the same room at one time (lean_room.h).
+// Thread-safe after make().  Fails with kUnavailable: no root, or a kernel without open_tree (5.2).
+// Source: mount_namespaces(7), open_tree(2), move_mount(2), bwrap(1).
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "common/base/unique_fd.h"
 #include "worker/sandbox/bubblewrap_args.h"
+#include "worker/sandbox/lean_room.h"
 
 namespace proctor {
 
@@ -18,27 +21,46 @@ class LeanHost {
   // `scratch` is an empty folder that outlives it.
   static Result<LeanHost> make(const HostView& host, const fs::path& scratch);
   // The same, by the names it has inside.
-  const HostView& view() const { return view_; }
+  const HostView& view() const { return pool_->view; }
+  // Why some of what it shows is one inode for all sandboxes; empty: nothing is.
+  const std::string& shared() const { return pool_->shared; }
+  bool own_devices() const { return pool_->own_devices; }
+
+  // Is a room another's when its sandbox is gone?  Only where somebody knows that nothing of that
+  // lives any more: locks and watches end with who has them.
+  enum class Then { kAnothers, kNobodys };
 
   // What of the host one sandbox is shown.
   struct Shown {
     struct Place {
       std::string from, at;  // on the host, and inside
       bool written = false;  // by a user of its own, if there is one
+      std::string overlay;   // options of an overlay over it; empty: it is shown as it is
     };
+    std::shared_ptr<const LeanRoom> room;
     std::vector<Place> places;
     const OwnUser* user = nullptr;  // who owns there what is root's
   };
   // Renames the spec's places to those inside; false: more of them than there is room for, or of a
   // kind that cannot be mounted, and nothing was changed.
-  bool show(SandboxSpec& spec, HostView& view, Shown& shown) const;
+  Result<bool> show(SandboxSpec& spec, HostView& view, Shown& shown, Then then) const;
   // Between fork and exec: this process leaves for a copy that has what is shown.
   bool enter(const Shown& shown) const;
 
  private:
-  LeanHost(UniqueFd ns, HostView view) : ns_(std::move(ns)), view_(std::move(view)) {}
-  UniqueFd ns_;
-  HostView view_;
+  struct Pool {
+    HostView host, view;
+    fs::path scratch;
+    std::vector<std::string> watched;  // what tells that the host has changed
+    std::string shared;
+    bool own_devices = false;
+    std::mutex mutex;
+    std::vector<std::unique_ptr<const LeanRoom>> idle;
+  };
+  explicit LeanHost(std::shared_ptr<Pool> pool) : pool_(std::move(pool)) {}
+  static Result<std::unique_ptr<const LeanRoom>> make_room(const Pool& pool);
+  Result<std::shared_ptr<const LeanRoom>> take(Then then) const;
+  std::shared_ptr<Pool> pool_;
 };
 
 }  // namespace proctor

@@ -14,6 +14,7 @@
 #include "common/images/image_store.h"
 #include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/lean_room.h"
 #include "worker/sandbox/oci_config.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/oci_root.h"
@@ -30,6 +31,7 @@ constexpr const char* kFolderPrefix = "proctor-oci-";
 constexpr std::uint64_t kMountPointBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kLogMax = std::size_t{64} << 10;
+constexpr std::size_t kMountsMost = std::size_t{16} << 20;
 
 struct Shared {
   Shared(fs::path program, HeldFolder folder, ImageStore store, CgroupHost groups,
@@ -42,8 +44,9 @@ struct Shared {
         userspace(runtime.filename() == kRunsc),
         counts(runtime.filename() == kRunc ? UserCountsPool(UserCountsPool::For::kContainer)
                                            : UserCountsPool::none()) {}
-  fs::path init() const { return dir.path() / "init"; }
-  fs::path etc() const { return dir.path() / "etc"; }
+  fs::path shown() const { return dir.path() / "shown"; }  // to every container
+  fs::path init() const { return shown() / "init"; }
+  fs::path etc() const { return shown() / "etc"; }
   fs::path state() const { return dir.path() / "state"; }  // the runtime's own
   fs::path runtime;
   HeldFolder dir;
@@ -107,11 +110,16 @@ class OciSandbox final : public BoxedSandbox {
                 OciRoot::prepare(image_root_, box->mounts, layer_bytes(), shown_beside(*box)));
     OciHost host = host_of(*box, group);
     SandboxSpec seen = spec();
-    if (seen.user) PROCTOR_CHECK_OK(show_to_user(*box->root, seen, host));
+    const fs::path own = box->root->show_own(shared_->shown().string());
+    host.init = own / "init";
+    host.etc = own / "etc";
+    const std::set<std::string> own_mounts = show_own(*box->root, seen);
+    if (seen.user) PROCTOR_CHECK_OK(show_to_user(*box->root, seen, host, own_mounts));
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json", oci_config(seen, host, exec.command),
                                 Durability::kLazy));
     box->launch.environment = shared_->filter + oci_limits(spec(), host) + oci_environment(spec());
     box->launch.enter = [root = &*box->root] { return root->enter(); };
+    box->launch.own_null = shown_beside(*box).devices;
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
     if (shared_->userspace) {
       PROCTOR_CHECK_OK(start_by_runsc(*box, name));
@@ -160,16 +168,36 @@ class OciSandbox final : public BoxedSandbox {
             .owner = spec().user ? box.counts.get() : nullptr};
   }
 
+  // Those of its mounts that others are shown too, with inodes of its own; an overlay would hide
+  // what is mounted below.
+  static std::set<std::string> show_own(OciRoot& root, SandboxSpec& seen) {
+    std::set<std::string> out;
+    std::optional<std::vector<std::string>> mounted;
+    std::error_code ec;
+    for (SandboxMount& m : seen.mounts) {
+      if (!m.shared || m.writable || !fs::is_directory(m.host, ec)) continue;
+      if (!mounted) {
+        const auto words = read_file("/proc/self/mountinfo", kMountsMost);
+        if (!words.ok()) break;
+        mounted = mount_points(*words);
+      }
+      if (!mounts_below(*mounted, m.host.string()).empty()) continue;
+      m.host = root.show_own(m.host.string());
+      out.insert(m.at);
+    }
+    return out;
+  }
+
   // All that a container is shown of this host, as it belongs to him, where the root has it.
-  static Status show_to_user(OciRoot& root, SandboxSpec& seen, OciHost& host) {
+  static Status show_to_user(OciRoot& root, SandboxSpec& seen, OciHost& host,
+                             const std::set<std::string>& own_mounts) {
     if (!seen.program) {
       PROCTOR_TRY(seen.workspace, root.show(seen.workspace.string(), /*written=*/true));
     }
     for (SandboxMount& m : seen.mounts) {
+      if (own_mounts.contains(m.at)) continue;
       PROCTOR_TRY(m.host, root.show(m.host.string(), m.writable));
     }
-    PROCTOR_TRY(host.init, root.show(host.init.string(), /*written=*/false));
-    PROCTOR_TRY(host.etc, root.show(host.etc.string(), /*written=*/false));
     if (seen.network) {
       PROCTOR_TRY(host.resolver, root.show(host.resolver.string(), /*written=*/false));
     }
@@ -185,8 +213,6 @@ class OciSandbox final : public BoxedSandbox {
   OciHost host_of(const OciBox& box, const std::string& group) const {
     OciHost host;
     host.rootfs = box.root->path();
-    host.init = shared_->init();
-    host.etc = shared_->etc();
     host.cgroups_path = shared_->cgroups.runtime_path(group);
     host.open_files = open_files_here(spec().processes);
     host.limit_memory = shared_->cgroups.has("memory");
@@ -261,6 +287,7 @@ class OciEngine final : public SandboxEngine {
               {"network", "gvisor"},
               {"seccomp", "gvisor"},
               {"user_counts", "gvisor"},
+              {"inodes", "gvisor"},
               {"kernel", "gvisor"}};
     return {{"memory", c.keeper("memory", "none")},
             {"processes", c.keeper("pids", "none")},
@@ -275,11 +302,11 @@ class OciEngine final : public SandboxEngine {
             {"network", "namespace"},
             {"user_counts", shared_->counts.works() ? "namespace" : "none"},
             {"users", shared_->own_users ? "own" : "one"},
+            {"inodes", shared_->counts.works() ? "own" : "shared"},
             {"seccomp", "filter"}};
   }
 
-  // The image lies below an overlay of each container, whose inodes are its own.
-  std::vector<fs::path> shared_places() const override { return {shared_->etc(), shared_->init()}; }
+  // The image lies below an overlay of each container, and so does what of ours it is shown.
 
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();

@@ -57,6 +57,7 @@ OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64
       layer_(bundle / "layer"),
       upper_(layer_ + "/upper"),
       work_(layer_ + "/work"),
+      none_(layer_ + "/none"),
       // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
       marker_(upper_ + "/.dockerenv"),
       image_(image_root.string()),
@@ -83,26 +84,32 @@ Result<std::string> OciRoot::show(const std::string& from, bool written) {
   return at;
 }
 
+std::string OciRoot::show_own(const std::string& from) {
+  std::string at = layer_ + "/own" + std::to_string(own_.size());
+  own_.push_back({from, at, /*folder=*/true, /*written=*/false});
+  return at;
+}
+
 bool OciRoot::give(const std::string& path) const {
   return beside_.owner == nullptr ||
          ::lchown(path.c_str(), beside_.owner->root(), beside_.owner->root()) == 0;
 }
 
-int OciRoot::open_image() const {
-  if (beside_.owner == nullptr) return raw::open_place(image_.c_str());
-  const int tree = ::open_tree(AT_FDCWD, image_.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+int OciRoot::open_as_owner(const std::string& folder) const {
+  if (beside_.owner == nullptr) return raw::open_place(folder.c_str());
+  const int tree = ::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   return 0 <= tree && beside_.owner->lend(tree) ? tree : -1;
 }
 
 bool OciRoot::attach(const Place& place) const {
   constexpr unsigned kForOwner = 0600;
-  if (place.folder ? ::mkdir(place.at.c_str(), kFolder) != 0
+  if (place.folder ? ::mkdir(place.at.c_str(), kFolder) != 0 && errno != EEXIST
                    : !raw::make_file(place.at.c_str(), kForOwner))
     return false;
   const int tree =
       ::open_tree(AT_FDCWD, place.from.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
   if (tree < 0) return false;
-  if (!beside_.owner->lend(tree) && place.written) {
+  if (beside_.owner != nullptr && !beside_.owner->lend(tree) && place.written) {
     const int error = errno;
     struct stat st {};  // it may be his as it is
     const bool his = ::fstat(tree, &st) == 0 && st.st_uid == beside_.owner->root();
@@ -113,8 +120,21 @@ bool OciRoot::attach(const Place& place) const {
          raw::close(tree);
 }
 
+bool OciRoot::attach_own(const Place& place) const {
+  const int lower = open_as_owner(place.from);
+  const int none = raw::open_place(none_.c_str());  // it wants two
+  if (lower < 0 || none < 0 || ::mkdir(place.at.c_str(), kFolder) != 0) return false;
+  Words options;
+  options.add("lowerdir=").add_descriptor(lower).add(":").add_descriptor(none);
+  const bool mounted = ::mount("overlay", place.at.c_str(), "overlay",
+                               MS_RDONLY | MS_NODEV | MS_NOATIME, options.text()) == 0;
+  if (!raw::close(lower) || !raw::close(none)) return false;
+  // Not every file system can lie below an overlay: then it is shown as it is.
+  return mounted || attach(place);
+}
+
 bool OciRoot::mount_overlay() const {
-  const int image = open_image(), layer = raw::open_place(layer_.c_str());
+  const int image = open_as_owner(image_), layer = raw::open_place(layer_.c_str());
   if (image < 0 || layer < 0) return false;
   Words options;
   options.add("lowerdir=").add_descriptor(image).add(",upperdir=").add_descriptor(layer);
@@ -137,6 +157,9 @@ bool OciRoot::enter() const {
   if (beside_.sys && ::mount("sysfs", sys_.c_str(), "sysfs",
                              MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
     return false;
+  if (::mkdir(none_.c_str(), kFolder) != 0) return false;
+  for (const Place& place : own_)
+    if (!attach_own(place)) return false;
   for (const Place& place : places_)
     if (!attach(place)) return false;
   return !beside_.devices || mount_devices();

@@ -30,6 +30,9 @@ class OciRoot {
   // A folder or file of the host's as the owner is to see it, and at which place; `written`: or
   // enter() fails, for what cannot be his may still be read.
   Result<std::string> show(const std::string& from, bool written);
+  // A folder of the host's with inodes of this container's own, as the owner is to see it, and at
+  // which place.  Without what is mounted below.
+  std::string show_own(const std::string& from);
   // False: errno says why not.
   bool enter() const;
 
@@ -41,14 +44,16 @@ class OciRoot {
     bool folder, written;
   };
   bool give(const std::string& path) const;  // to the owner
-  int open_image() const;
+  int open_as_owner(const std::string& folder) const;
   bool mount_overlay() const;
   bool mount_devices() const;
   bool attach(const Place& place) const;
+  bool attach_own(const Place& place) const;
   fs::path root_;
-  std::string layer_, upper_, work_, marker_, image_, owned_, layer_options_, device_options_, sys_;
+  std::string layer_, upper_, work_, none_, marker_, image_, owned_, layer_options_,
+      device_options_, sys_;
   Beside beside_;
-  std::vector<Place> places_;
+  std::vector<Place> places_, own_;
 };
 
 }  // namespace proctor

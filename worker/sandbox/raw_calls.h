@@ -17,6 +17,10 @@ inline bool close(int fd) {
 inline int open_to_write(const char* path) {
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
 }
+inline int open_to_read(const char* path) {
+  return static_cast<int>(
+      ::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NOCTTY | O_CLOEXEC, 0));
+}
 // Not to be read or written: for what only a place's name is asked.
 inline int open_place(const char* path) {
   return static_cast<int>(

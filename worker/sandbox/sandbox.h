@@ -36,6 +36,9 @@ struct SandboxMount {
   fs::path host;   // must exist
   std::string at;  // absolute path inside
   bool writable = false;
+  // Others are shown it as well, as toolchains are: its inodes are to be each sandbox's own, where
+  // the kind can (SandboxEngine::enforcement(), "inodes").
+  bool shared = false;
 };
 
 // What a command may have on the host's disk in the end, in all these places together.  Looked at

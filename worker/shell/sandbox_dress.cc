@@ -87,7 +87,7 @@ void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, Sandbo
                       const std::filesystem::path& made) {
   std::string path;
   if (!made.empty()) {
-    spec.mounts.push_back({made, kAgentAt, false});
+    spec.mounts.push_back({made, kAgentAt, false, true});
     spec.env["PROCTOR_AGENT"] = kAgentAt;
     path = std::string(kAgentAt) + "/bin:";
   }
@@ -95,7 +95,7 @@ void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, Sandbo
     path += shown_at(toolchain) + "/bin:";
     const bool there = std::ranges::any_of(
         spec.mounts, [&](const SandboxMount& m) { return m.at == shown_at(toolchain); });
-    if (!there) spec.mounts.push_back({toolchain.path, shown_at(toolchain), false});
+    if (!there) spec.mounts.push_back({toolchain.path, shown_at(toolchain), false, true});
   }
   if (!runs_images(kind)) spec.env["PATH"].insert(0, path);
   for (const auto& [name, value] : method.variables) spec.env[name] = value;
@@ -106,7 +106,7 @@ SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint3
   spec.image = runs_images(kind) ? contract.environment.image : "";
   spec.env = sandbox_environment(contract.environment, kind, seed);
   for (const Toolchain& toolchain : contract.environment.toolchains) {
-    spec.mounts.push_back({toolchain.path, shown_at(toolchain), false});
+    spec.mounts.push_back({toolchain.path, shown_at(toolchain), false, true});
   }
   spec.memory_bytes = contract.policy.memory_bytes;
   spec.processes = contract.policy.processes;

@@ -110,7 +110,7 @@ TEST_SUITE("sandbox bubblewrap") {
     spec.workspace = dir.path() / "shown";
     HostView view;
     LeanHost::Shown shown;
-    REQUIRE(lean->show(spec, view, shown));
+    REQUIRE(lean->show(spec, view, shown, LeanHost::Then::kAnothers).value());
     // A sanitizer's fork starts a thread in the child, and who has threads cannot leave a
     // namespace.
     const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));

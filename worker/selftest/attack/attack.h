@@ -68,5 +68,7 @@ void kernel_calls(const Arguments& a);
 void unlisted_calls(const Arguments& a);
 void odd_names(const Arguments& a);
 void need(const Arguments& a);
+void mark_shared(const Arguments& a);
+void see_shared(const Arguments& a);
 
 }  // namespace attack

@@ -34,7 +34,9 @@ constexpr Attack kAttacks[] = {{"stand", stand},
                                {"unlisted-calls", unlisted_calls},
                                {"odd-names", odd_names},
                                {"hold", hold},
-                               {"need", need}};
+                               {"need", need},
+                               {"mark-shared", mark_shared},
+                               {"see-shared", see_shared}};
 constexpr int kBadUse = 2;
 constexpr int kWordsMax = 32;
 

@@ -153,6 +153,7 @@ struct AttemptLost {
   AttemptId attempt;
   std::string reason;
   WallTime at;
+  WorkerId worker{};  // whom its grant named, empty: nobody; not written, its row has it
 };
 // The reason of one that `journal recover` entered because it may have been made: it holds what
 // room its envelopes had left, which may be less than a run reserves.
@@ -177,6 +178,12 @@ struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, nev
   RunId run;
   AttemptId attempt;
   RunOutcome outcome = RunOutcome::kInvalid;
+};
+
+// Its task was taken out of the campaign (R173): it is not started any more.  No journal has it:
+// the campaign's own files say so, in every life.
+struct RunRemoved {
+  RunId run;
 };
 
 // An operator put a run that ended invalid in line again: the result it ended with stays that of

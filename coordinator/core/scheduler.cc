@@ -273,7 +273,7 @@ void Scheduler::check() const {
                  plan_.runs.size());
   MicroUsd out = MicroUsd::zero(), metered = MicroUsd::zero();
   for (const auto& [run, a] : live_) {
-    PROCTOR_ASSERT(a.counted == metered_by(a));
+    PROCTOR_ASSERT(a.counted == a.used());
     metered = metered + a.counted;
     PROCTOR_ASSERT(a.id.run == run);
     PROCTOR_ASSERT(a.id.no.raw() <= attempts_made_[run.raw()]);

@@ -27,6 +27,7 @@
 #include "coordinator/core/events.h"
 #include "coordinator/core/explanation.h"
 #include "coordinator/core/fault_book.h"
+#include "coordinator/core/live_attempt.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/core/poison.h"
 #include "coordinator/core/rate_lease.h"
@@ -74,14 +75,13 @@ class Scheduler {
   // What an earlier life left in the journal, before the first event.  Attempts in ascending order.
   void restore_attempt(const RestoredAttempt& attempt);
   // A fact that this life would apply likewise: an outcome, a settlement, a review, what was told
-  // about money, or a parking, which stands: its run is asked for once more.
+  // about money, a run that is removed (after the others), or a parking, which stands: its run is
+  // asked for once more.
   template <class Fact>
   void restore_fact(const Fact& fact) {
     PROCTOR_ASSERT(!started_);
     apply(fact);
   }
-  // Its task was taken out of the campaign (R173): it is not started any more.  After the others.
-  void restore_removed(RunId run);
   // What the scheduler itself noted (kSchedulerNotes), in order: after what has ended, before the
   // attempts.  kCorrupt: it is none of its notes.
   Status restore_note(const Note& note);
@@ -137,6 +137,8 @@ class Scheduler {
   std::vector<UnderWay> under_way(std::size_t most) const;
   // Until when a worker stands as it does; nothing: until somebody acts, or nobody knows.
   std::optional<WallTime> stands_until(WorkerIndex w) const;
+  // Which tasks and methods fail before any work begins, and which of them are parked for it.
+  const FaultBook& faults() const { return faults_; }
   // Parked because its task or method is, and for no envelope.
   bool is_faulty(RunId run) const { return shut_.contains(run); }
   // What is parked because it is broken: a run of it, and the sentence.
@@ -150,44 +152,8 @@ class Scheduler {
   std::map<std::string, std::string> durable() const;
 
  private:
-  enum class State : std::uint8_t {
-    kIntent,     // its intent is being made durable
-    kReserving,  // the ledger has been asked
-    kGranting,   // granted; the grant is being made durable
-    kAssigned,   // sent; the worker has not mentioned it yet
-    kRunning,    // the worker says it runs
-    kFinishing,  // its result is being made durable
-    kSettling,   // the ledger has been told what it cost
-    kClosing,    // settled or voided; that is being made durable
-  };
-  struct Attempt {
-    AttemptId id;
-    std::uint32_t seq = 0;
-    State state = State::kIntent;
-    std::optional<WorkerIndex> worker;      // while it holds a slot there
-    std::optional<WorkerIndex> owner;       // whom the grant names: nobody else may speak of it
-    std::optional<WorkerIndex> granted_to;  // by an earlier life of ours: may have started there
-    BootId granted_boot;
-    MicroUsd ask;
-    Instant since;  // of the state
-    WallTime granted_at{0};
-    bool cancel_sent = false;
-    bool doubted = false;  // its usage went backwards: told
-    Usage usage{};         // as last stated, and what it comes to: never above the ask
-    MicroUsd metered{};
-    MicroUsd counted{};              // of it in metered_
-    std::optional<BootId> sent_to;   // the life of its worker that got our Assign
-    std::optional<BootId> begun_in;  // its sandbox had started, in that life: the worker said so
-    bool at_work = false;            // its worker spoke of its work at it, in whatever way
-    bool alone = false;              // has a worker for itself
-    std::uint32_t caps = 0;          // which caps hold where it asked
-    Millis wait{0};                  // before the next attempt, once this one is closed
-    RetryClass wait_of = RetryClass::kInfrastructure;
-    bool sets_outcome = false;  // kFinishing on: this attempt ends its run
-    RunOutcome outcome = RunOutcome::kInvalid;
-    Cost cost;
-    std::vector<WorkerIndex> ack_to;
-  };
+  using State = LiveAttempt::State;
+  using Attempt = LiveAttempt;
   enum class Mode { kRun, kDrain, kCancel };
   // How a run that is invalid ended: is that one of its counted failures, and whose doing was it?
   enum class Invalid : std::uint8_t { kUncounted, kCounted, kOverloaded, kOfTheAgent };
@@ -254,11 +220,13 @@ class Scheduler {
   void apply(const WorkerJudged& fact);
   void apply(const RunEscalated& fact);
   void apply(const AttemptIntent& fact);
+  void apply(const AttemptGranted& fact);
   void apply(const AttemptDenied& fact);
   void apply(const AttemptLost& fact);
   void apply(const AttemptResult& fact);
   void apply(const AttemptSettled& fact);
   void apply(const RunEnded& fact);
+  void apply(const RunRemoved& fact);
   void apply(const RunReviewed& fact);
   void apply(const BudgetRaised& fact);
   void apply(const BudgetAlert& fact);
@@ -274,13 +242,16 @@ class Scheduler {
     else
       write(std::move(fact), after);
   }
+  void count_made(const AttemptId& attempt);
   void spend(RunId run, MicroUsd amount);
+  void give_back(const Attempt& attempt);
   void leave_line(RunId run);
   void cancel_run(RunId run);
   void line_up(RunId run);
   void forgive(const AttemptId& last);
   std::string durable_run(RunId run) const;
   void put_aside(const AttemptId& decided);
+  void take_up(const RestoredAttempt& row);
   void restore_waits();
   void hold_used_up();
 
@@ -345,7 +316,6 @@ class Scheduler {
   bool is_anothers(const AttemptId& attempt, WorkerIndex w) const;
   // Lost at this worker, and its result is still wanted.
   bool is_late_of(WorkerIndex w, const AttemptId& id) const;
-  static bool has_begun(const Attempt& a);
   bool runs_nothing(RunId run) const;
   void refuse_result(const ResultReceived& e, const std::string& why);
   void wake(WorkerIndex w);
@@ -366,7 +336,6 @@ class Scheduler {
   void share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply);
   void watch_run(Attempt& attempt, const wire::RunningAttempt& said);
   bool take_usage(Attempt& attempt, const Usage& said);
-  static MicroUsd metered_by(const Attempt& attempt);
   void count_metered(Attempt& attempt);
   void doubt_sender(WorkerIndex w, const AttemptId& id);
   bool is_unheard_of(const AttemptId& id) const;

@@ -5,7 +5,9 @@
 // where they decide.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
+#include "common/base/assert.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 
@@ -114,22 +116,61 @@ void Scheduler::apply(const OperatorFact& fact) {
 
 // ---------------------------------------------------------------- of attempts and outcomes
 
+// Of one that is paid for there is nothing else to know: a million of them make no entries.
+void Scheduler::count_made(const AttemptId& id) {
+  auto& made = attempts_made_[id.run.raw()];
+  made = std::max(made, static_cast<std::uint16_t>(id.no.raw()));
+  denied_.erase(id.run);
+}
+
 void Scheduler::apply(const AttemptIntent& fact) {
-  auto& made = attempts_made_[fact.attempt.run.raw()];
-  made = std::max(made, static_cast<std::uint16_t>(fact.attempt.no.raw()));
-  denied_.erase(fact.attempt.run);
+  const RunId run = fact.attempt.run;
+  count_made(fact.attempt);
+  Attempt a;
+  a.id = fact.attempt;
+  a.seq = fact.seq;
+  a.ask = fact.ask;
+  a.alone = poison_.is_suspect(run);
+  plan_.each_scope(
+      run, [&](ScopeId s) { balances_[s.raw()].reserved = balances_[s.raw()].reserved + a.ask; });
+  if (phases_[run.raw()] == RunPhase::kQueued) {
+    leave_line(run);
+    phases_[run.raw()] = RunPhase::kActive;
+  }
+  PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
+}
+
+// Whoever had what is paid for is remembered as long as nobody needs its place more.
+void Scheduler::apply(const AttemptGranted& fact) {
+  Attempt* a = live(fact.attempt);
+  const std::optional<WorkerIndex> owner = a != nullptr || roster_.names() < kRosterMax / 2
+                                               ? roster_.index_of(fact.worker)
+                                               : roster_.find(fact.worker);
+  if (owner) remember_owner(fact.attempt.run, *owner);
+  if (a == nullptr) return;
+  a->owner = owner;
+  a->granted_at = fact.at;
 }
 
 void Scheduler::apply(const AttemptDenied& fact) {
   denied_[fact.attempt.run] = {fact.attempt, fact.seq};
+  const Attempt* a = live(fact.attempt);
+  if (a == nullptr) return;
+  give_back(*a);
+  live_.erase(fact.attempt.run);
 }
 
+// What it spent since it was last heard of is unknown: charged at its ceiling, never at zero.
 void Scheduler::apply(const AttemptLost& fact) {
+  if (Attempt* a = live(fact.attempt))
+    a->cost = Cost{.model = {}, .execution = a->ask, .human = {}, .overhead = {}};
+  if (!fact.worker.raw().empty()) lost_.emplace(fact.attempt, fact.worker);
   if (!excused_.contains(fact.attempt)) count_failure(fact.attempt, RetryClass::kInfrastructure);
 }
 
 void Scheduler::apply(const AttemptResult& fact) {
   if (lost_.erase(fact.attempt) == 1) return;  // late: evidence of its attempt, and nothing else
+  if (Attempt* a = live(fact.attempt)) a->cost = price(settings_.cost_model, fact.usage);
   if (fact.termination == Termination::kOperatorCancel) return;
   const RunId run = fact.attempt.run;
   // Whatever it did, its worker lives.  A failure of the host may be the worker's own death.
@@ -158,6 +199,15 @@ void Scheduler::apply(const RunEnded& fact) {
   if (fact.outcome == RunOutcome::kInvalid)
     invalid_[fact.run] = {fact.attempt.no, Invalid::kCounted};
   poison_.rest(fact.run);
+}
+
+// What has begun is seen to its end.
+void Scheduler::apply(const RunRemoved& fact) {
+  RunPhase& phase = phases_[fact.run.raw()];
+  if (phase != RunPhase::kQueued) return;
+  leave_line(fact.run);
+  phase = RunPhase::kRemoved;
+  ++removed_;
 }
 
 // A result that ended its run decides nothing any more; it is one failed attempt.  To a life that
@@ -195,8 +245,15 @@ void Scheduler::spend(RunId run, MicroUsd amount) {
   });
 }
 
+void Scheduler::give_back(const Attempt& a) {
+  plan_.each_scope(a.id.run, [&](ScopeId s) {
+    balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
+  });
+}
+
 void Scheduler::apply(const AttemptSettled& fact) {
   spend(fact.attempt.run, fact.charged);
+  if (const Attempt* a = live(fact.attempt)) give_back(*a);
 }
 
 void Scheduler::apply(const RunReviewed& fact) {

@@ -11,27 +11,26 @@ constexpr std::uint16_t kAttemptsMax = 60'000;
 }  // namespace
 
 void Scheduler::begin_attempt(RunId run) {
-  Attempt a;
+  AttemptIntent intent;
   if (const auto asked = denied_.find(run); asked != denied_.end()) {
-    a.id = asked->second.attempt;  // a denied ask is final for its id: same attempt, next ask
-    a.seq = asked->second.seq + 1;
+    // A denied ask is final for its id: same attempt, next ask.
+    intent.attempt = asked->second.attempt;
+    intent.seq = asked->second.seq + 1;
   } else {
     PROCTOR_ASSERT(attempts_made_[run.raw()] < kAttemptsMax);
-    a.id = {run, AttemptNo(attempts_made_[run.raw()] + 1U)};
+    intent.attempt = {run, AttemptNo(attempts_made_[run.raw()] + 1U)};
   }
-  a.ask = plan_.task_of(run).ask;
-  a.alone = poison_.is_suspect(run);
-  a.caps = caps_;
-  a.since = now_.mono;
+  intent.ask = plan_.task_of(run).ask;
+  intent.at = now_.wall;
   const std::optional<WorkerIndex> worker = worker_for(run);
   PROCTOR_ASSERT(worker.has_value());
-  seat(a, *worker);
-  for (const ScopeId s : plan_.path(run))
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved + a.ask;
-  phases_[run.raw()] = RunPhase::kActive;
+  phases_[run.raw()] = RunPhase::kActive;  // the queue has given it out
   if (parked_rows_[run.raw()]) record(RunUnparked{run});
-  record(AttemptIntent{a.id, a.seq, a.ask, now_.wall}, After{Step::kAsk, a.id, a.seq, 0});
-  PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
+  record(intent, After{Step::kAsk, intent.attempt, intent.seq, 0});
+  Attempt& a = live_.at(run);
+  a.caps = caps_;
+  a.since = now_.mono;
+  seat(a, *worker);
 }
 
 // ---------------------------------------------------------------- what the ledger said
@@ -64,36 +63,33 @@ void Scheduler::granted(Attempt& a) {
   if (!a.worker) return void_attempt(a, "no worker is free for it");
   a.state = State::kGranting;
   a.since = now_.mono;
-  a.granted_at = now_.wall;
-  write(AttemptGranted{a.id, roster_.at(*a.worker).id, roster_.at(*a.worker).boot, now_.wall},
-        After{Step::kAssign, a.id, a.seq, *a.worker});
+  record(AttemptGranted{a.id, roster_.at(*a.worker).id, roster_.at(*a.worker).boot, now_.wall},
+         After{Step::kAssign, a.id, a.seq, *a.worker});
 }
 
 void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
   const RunId run = a.id.run;
-  record(AttemptDenied{a.id, a.seq, answer.short_scope, answer.short_by, now_.wall},
-         After{Step::kForget, a.id, a.seq, 0});
+  const MicroUsd ask = a.ask;
+  const bool raised_since = a.caps != caps_;
   release_slot(a);
-  for (const ScopeId s : plan_.path(run)) {
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
-    money_back(s);
-  }
+  record(AttemptDenied{a.id, a.seq, answer.short_scope, answer.short_by, now_.wall},
+         After{Step::kForget, a.id, a.seq, 0});  // nothing of `a` is left
+  for (const ScopeId s : plan_.path(run)) money_back(s);
   ScopeBalance& b = balances_[answer.short_scope.raw()];
   b.elsewhere.may_return = b.elsewhere.may_return || answer.later;  // until that is heard of
   if (phases_[run.raw()] != RunPhase::kActive) {
     // Cancelled meanwhile.
-  } else if (a.caps != caps_ || is_shut(run)) {
+  } else if (raised_since || is_shut(run)) {
     queue_or_shut(run);  // an answer from before the last raise, or money is not what it waits for
   } else if (b.reserved == MicroUsd::zero() && !b.elsewhere.may_return) {
-    known_short_[answer.short_scope] = {b.spent, a.ask};
+    known_short_[answer.short_scope] = {b.spent, ask};
     park(run, answer.short_scope, answer.short_by);
   } else {
     // The ledger holds more than these books say.  It is right: nobody asks for as much again
     // before some money came back, or question and refusal would follow each other for ever.
-    refused_[answer.short_scope] = a.ask;
+    refused_[answer.short_scope] = ask;
     queue_or_shut(run);
   }
-  live_.erase(run);
 }
 
 void Scheduler::assign_or_void(Attempt& a) {
@@ -123,10 +119,8 @@ void Scheduler::handle(const Voided& e) {
   for (const AskId& id : e.ids) {
     Attempt* a = live(id.attempt);
     if (a == nullptr || a->state != State::kClosing) continue;
-    for (const ScopeId s : plan_.path(id.attempt.run)) {
-      balances_[s.raw()].reserved = balances_[s.raw()].reserved - a->ask;
-      money_back(s);
-    }
+    give_back(*a);
+    for (const ScopeId s : plan_.path(id.attempt.run)) money_back(s);
     forget_.ids.push_back(id);
     close(id.attempt);
   }

@@ -49,11 +49,10 @@ std::string Scheduler::durable_run(RunId run) const {
   if (!out) return text;
   const Attempt& a = it->second;
   const bool asked = a.state == State::kIntent || a.state == State::kReserving;
-  const bool over = a.state == State::kFinishing || a.state == State::kSettling;
   text += fmt::format("; {}/{} {} {}", to_string(a.id), a.seq, a.ask.micros(),
-                      asked  ? "asked"
-                      : over ? fmt::format("over at {}", a.cost.total().micros())
-                             : "granted");
+                      asked         ? "asked"
+                      : a.is_over() ? fmt::format("over at {}", a.cost.total().micros())
+                                    : "granted");
   if (!asked) text += " to " + (a.owner ? roster_.at(*a.owner).id.raw() : std::string("nobody"));
   return text + (dominant_ids_.contains(a.id) ? ", dominates" : "");
 }

@@ -25,9 +25,6 @@ void Scheduler::wait_before_next(Attempt& a, RetryClass of) {
 }
 
 void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
-  // What it spent since it was last heard of is unknown: charged at its ceiling, never at zero.
-  a.cost = Cost{.model = {}, .execution = a.ask, .human = {}, .overhead = {}};
-  if (a.owner) lost_.emplace(a.id, roster_.at(*a.owner).id);
   const bool blamed = blame(a, why);
   const bool convicted = blamed && a.alone && poison_.is_over(a.id.run);
   if (why == Loss::kKicked && a.worker) {
@@ -37,12 +34,11 @@ void Scheduler::lose(Attempt& a, Loss why, const std::string& reason) {
   record(AttemptLost{a.id,
                      convicted ? reason + "; poison: " + describe_poison(poison_.blames(a.id.run))
                                : reason,
-                     now_.wall},
+                     now_.wall, a.owner ? roster_.at(*a.owner).id : WorkerId()},
          After{Step::kSettleLost, a.id, a.seq, 0});
   release_slot(a);
   a.state = State::kFinishing;
   count_metered(a);
-  a.sets_outcome = false;
   if (why != Loss::kKicked) again_or_end(a, convicted);
 }
 
@@ -102,8 +98,6 @@ void Scheduler::again_or_end(Attempt& a, bool convicted) {
   if (left) return wait_before_next(a, kOf);
   if (settings_.retries.escalate)
     return hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
-  a.sets_outcome = true;
-  a.outcome = RunOutcome::kInvalid;
   record(RunEnded{run, a.id, RunOutcome::kInvalid});
 }
 

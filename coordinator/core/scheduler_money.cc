@@ -97,7 +97,6 @@ void Scheduler::settled(Attempt& a, const SettleAnswer& answer) {
   record(AttemptSettled{a.id, answer.charged, a.cost, answer.overrun, now_.wall},
          After{Step::kForget, a.id, a.seq, 0});
   plan_.each_scope(a.id.run, [&](ScopeId s) {
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved - a.ask;
     money_back(s);
     tell_spent(s);
   });
@@ -139,16 +138,10 @@ void Scheduler::doubt_sender(WorkerIndex w, const AttemptId& id) {
                        to_string(id) + ", which is not its own: not believed"});
 }
 
-MicroUsd Scheduler::metered_by(const Attempt& a) {
-  if (a.state == State::kClosing) return {};  // spent, or given back
-  const bool over = a.state == State::kFinishing || a.state == State::kSettling;
-  return over ? std::min(a.ask, a.cost.total()) : a.metered;
-}
-
 // Whatever changed of it is counted at once: a walk over a hundred thousand of them, once a second,
 // held up everybody else.
 void Scheduler::count_metered(Attempt& a) {
-  const MicroUsd used = metered_by(a);
+  const MicroUsd used = a.used();
   if (used == a.counted) return;
   plan_.each_scope(a.id.run,
                    [&](ScopeId s) { metered_[s.raw()] = metered_[s.raw()] - a.counted + used; });

@@ -16,6 +16,7 @@ AttemptResult result_of(const RestoredAttempt& r) {
   out.termination = r.termination;
   out.infrastructure = r.infrastructure;
   out.overload = r.overload;
+  out.usage = r.usage;
   out.sets_outcome = r.sets_outcome;
   return out;
 }
@@ -55,76 +56,48 @@ Status Scheduler::restore(const RestoredState& state) {
   return ok_status();
 }
 
-void Scheduler::restore_removed(RunId run) {
-  PROCTOR_ASSERT(!started_);
-  if (phases_[run.raw()] != RunPhase::kQueued) return;  // what has begun is seen to its end
-  phases_[run.raw()] = RunPhase::kRemoved;
-  ++removed_;
-  queue_.remove(run);
-}
-
+// A row stands for these facts, in the order in which they happened.
 void Scheduler::restore_attempt(const RestoredAttempt& r) {
   PROCTOR_ASSERT(!started_);
-  const RunId run = r.attempt.run;
   using From = AttemptState;
-  const bool was_suspect = poison_.is_suspect(run);
-  // The row stands for these facts, in the order in which they happened.
-  apply(AttemptIntent{r.attempt, r.seq, r.ask, WallTime(0)});
+  const bool is_out = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
+  if (is_out)
+    apply(AttemptIntent{r.attempt, r.seq, r.ask, WallTime(0)});
+  else
+    count_made(r.attempt);
+  if (!r.worker.raw().empty()) apply(AttemptGranted{r.attempt, r.worker, r.boot, r.granted_at});
   if (r.state == From::kDenied)
     apply(AttemptDenied{r.attempt, r.seq, r.denied_scope, r.short_by, WallTime(0)});
-  if (r.state == From::kLost) {
-    if (!r.worker.raw().empty()) lost_.emplace(r.attempt, r.worker);
-    apply(AttemptLost{r.attempt, {}, WallTime(0)});
-  }
+  if (r.state == From::kLost) apply(AttemptLost{r.attempt, {}, WallTime(0), r.worker});
   if (r.has_result) apply(result_of(r));
-  const bool open = !r.settled && r.state != From::kVoided && r.state != From::kDenied;
-  std::optional<WorkerIndex> owner;  // whom its grant names, if nobody needs its place more
-  if (!r.worker.raw().empty())
-    owner = open || roster_.names() < kRosterMax / 2 ? roster_.index_of(r.worker)
-                                                     : roster_.find(r.worker);
-  if (owner) remember_owner(run, *owner);
-  if (!open) return;
-  Attempt a;
-  a.id = r.attempt;
-  a.seq = r.seq;
-  a.ask = r.ask;
-  a.alone = was_suspect;
-  a.owner = owner;
-  a.granted_at = r.granted_at;
+  if (is_out) take_up(r);
+}
+
+// Which effect of an attempt that is out this life has to ask for again, or waits for.
+void Scheduler::take_up(const RestoredAttempt& r) {
+  const RunId run = r.attempt.run;
+  Attempt& a = live_.at(run);
   switch (r.state) {
-    case From::kReserving:
+    case AttemptState::kReserving:
       a.state = State::kReserving;  // asked again under the same id
       break;
-    case From::kGranted:
+    case AttemptState::kGranted:
       a.state = State::kAssigned;  // perhaps sent: its worker's Sync tells
       a.granted_to = roster_.index_of(r.worker);
+      a.granted_boot = r.boot;
       list_at(*a.granted_to, run);
       unclaimed_.insert(run);
-      a.granted_boot = r.boot;
       break;
-    case From::kFinished:
-    case From::kCancelled:
+    case AttemptState::kFinished:
+    case AttemptState::kCancelled:
+    case AttemptState::kLost:
       a.state = State::kSettling;
-      a.cost = price(settings_.cost_model, r.usage);
       break;
-    case From::kLost:
-      a.state = State::kSettling;
-      a.cost.execution = r.ask;
-      break;
-    case From::kDenied:
-    case From::kVoided:
-      return;
-  }
-  for (const ScopeId s : plan_.path(run))
-    balances_[s.raw()].reserved = balances_[s.raw()].reserved + r.ask;
-  if (phases_[run.raw()] == RunPhase::kEnded) {
-    a.sets_outcome = true;
-  } else if (phases_[run.raw()] == RunPhase::kQueued) {  // not cancelled
-    phases_[run.raw()] = RunPhase::kActive;
-    queue_.remove(run);
+    case AttemptState::kDenied:
+    case AttemptState::kVoided:
+      break;  // they are not out
   }
   count_metered(a);
-  PROCTOR_ASSERT(live_.emplace(run, std::move(a)).second);
 }
 
 Status Scheduler::restore_note(const Note& note) {

@@ -138,7 +138,6 @@ void Scheduler::handle(const ResultReceived& e) {
 
 void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex from) {
   const RunId run = a.id.run;
-  a.cost = price(settings_.cost_model, r.usage);
   if (a.worker) a.ack_to.push_back(*a.worker);
   const bool cancelled = r.termination == Termination::kOperatorCancel;
   const bool wanted = phases_[run.raw()] == RunPhase::kActive;
@@ -158,8 +157,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
   const bool left = failed && !convicted && failures_of(run, of) < retries_of(of);
   if (failed) again = again || left || settings_.retries.escalate;
-  a.sets_outcome = fact.sets_outcome = !again;
-  a.outcome = r.outcome;
+  fact.sets_outcome = !again;
   record(std::move(fact), After{Step::kAckAndSettle, a.id, a.seq, 0});
   if (left) wait_before_next(a, of);
   if (failed && !left && wanted && settings_.retries.escalate)

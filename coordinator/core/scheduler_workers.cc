@@ -61,11 +61,6 @@ std::uint32_t Scheduler::demand_of(WorkerIndex w) const {
   return static_cast<std::uint32_t>(std::min(queue_.wanting(s.has), limits::kSlotsMax));
 }
 
-// What has begun has spent, whatever its worker says of it later: it is never given back.
-bool Scheduler::has_begun(const Attempt& a) {
-  return a.begun_in || a.at_work;
-}
-
 // Attempts that were assigned to the worker and that it never began: their money comes back.  A
 // worker that has slots and gives attempts back said that it could run them, and could not: that
 // counts like a failure of its host, so that nobody is offered the same run for ever.  Not where it
@@ -74,7 +69,7 @@ void Scheduler::take_back(WorkerIndex w, const wire::Sync& sync) {
   bool any = false;
   for (const AttemptId& id : sync.declined) {
     Attempt* a = live(id);
-    if (a == nullptr || has_begun(*a)) continue;
+    if (a == nullptr || a->has_begun()) continue;
     const bool sent = assigned_to(*a, w) && a->sent_to.value_or(sync.boot) == sync.boot;
     const bool unclaimed = a->state == State::kAssigned && !a->worker && a->granted_to == w &&
                            a->granted_boot == sync.boot;
@@ -142,13 +137,13 @@ void Scheduler::reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sy
     // A worker that has seen our epoch refuses whatever an earlier life of ours sent.
     const bool told = sync.epoch_seen == epoch_;
     const BootId life_of = a.worker && a.sent_to ? *a.sent_to : a.granted_boot;
-    if (!has_begun(a) && life_of != sync.boot && wire::has_books_of(sync, life_of)) {
+    if (!a.has_begun() && life_of != sync.boot && wire::has_books_of(sync, life_of)) {
       void_attempt(a, "worker " + sync.worker.raw() + " was killed before it began");
       never_began = true;
     } else if (!a.worker) {
       if (sync.boot != a.granted_boot)
         lose(a, Loss::kDied, "worker " + sync.worker.raw() + " was restarted");
-      else if (has_begun(a))
+      else if (a.has_begun())
         lose(a, Loss::kGone, "worker " + sync.worker.raw() + " no longer has it");
       else if (told)
         void_attempt(a, "it never reached worker " + sync.worker.raw());
@@ -251,7 +246,7 @@ void Scheduler::handle(const WorkerLeft& e) {
   // What it never began costs nothing, though its Assign was lost or came too late.
   if (e.spooled)
     for (const AttemptId& id : attempts_at(w))
-      if (Attempt& a = *live(id); assigned_to(a, w) && !has_begun(a) && !e.spooled->contains(id))
+      if (Attempt& a = *live(id); assigned_to(a, w) && !a.has_begun() && !e.spooled->contains(id))
         void_attempt(a, left + " before it began");
   worker_gone(w, Loss::kGone, left);
 }

@@ -39,7 +39,7 @@ Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
         state.raises, [&](const BudgetRaised& raise) { return raise.scope == *shared; });
     out.ledger.shared.emplace(LedgerStart::Shared{*shared, std::move(book), raised});
   }
-  for (const RunId run : removed) out.scheduler->restore_removed(run);
+  for (const RunId run : removed) out.scheduler->restore_fact(RunRemoved{run});
   return out;
 }
 

@@ -1,6 +1,9 @@
 // A life that is restored from the facts so far holds the same state as the one that wrote them.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <memory>
+
 #include "tests/support/memory_journal.h"
 #include "tests/unit/scheduler/desk.h"
 
@@ -10,13 +13,24 @@ namespace {
 using namespace scheduler_test;
 using Kind = OperatorActKind;
 
-void same_after_a_resume(const Desk& desk, const PlanView& plan) {
+std::unique_ptr<Scheduler> resumed(const Desk& desk, const PlanView& plan) {
   testing::MemoryJournal journal;
   for (const JournalWrite& w : desk.journal) journal.write(w);
-  Scheduler next(plan, desk.core.settings(), Epoch(3));
-  REQUIRE(next.restore(journal.state()).ok());
-  next.start(desk.now);
-  CHECK(next.durable() == desk.core.durable());
+  auto next = std::make_unique<Scheduler>(plan, desk.core.settings(), Epoch(3));
+  REQUIRE(next->restore(journal.state()).ok());
+  next->start(desk.now);
+  return next;
+}
+
+// A desk's ledger answers at once, so what the scheduler holds to be reserved is so by facts alone.
+void same_after_a_resume(const Desk& desk, const PlanView& plan) {
+  const std::unique_ptr<Scheduler> next = resumed(desk, plan);
+  CHECK(next->durable() == desk.core.durable());
+  for (std::size_t s = 0; s < plan.scopes.size(); ++s) {
+    CAPTURE(plan.scopes[s].name);
+    CHECK(next->balances()[s].reserved == desk.core.balances()[s].reserved);
+    CHECK(next->balances()[s].spent == desk.core.balances()[s].spent);
+  }
 }
 
 void end_with(Desk& desk, AttemptId id, bool infrastructure, bool overload = false) {
@@ -166,6 +180,51 @@ TEST_SUITE("scheduler, resumed") {
     desk.act(Kind::kApprove, {RunId(0)});
     REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kActive);
     same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("what is out is reserved, and what is over is not, in the next life too") {
+    const PlanView plan = plan_of({0, 0, 0}, 25);  // room for two
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 3);
+    REQUIRE(desk.core.balances()[0].reserved == micro(20));
+    same_after_a_resume(desk, plan);  // two are granted, and the third was not asked for
+    desk.result("w", attempt_of(0), 3);
+    REQUIRE(desk.core.balances()[0].spent == micro(3));
+    same_after_a_resume(desk, plan);  // the third is granted
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1)});
+    REQUIRE(desk.core.balances()[0].spent == micro(23));  // two are lost, at their ceiling
+    same_after_a_resume(desk, plan);
+    desk.sync("v", 3);  // an ask is denied: there is room for none
+    REQUIRE(desk.core.balances()[0].reserved == micro(0));
+    REQUIRE(desk.core.counts().parked == 2);
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("since when an attempt is granted is known, in the next life too") {
+    const PlanView plan = plan_of({0});
+    Desk desk(plan);
+    desk.now.wall = WallTime(5'000);
+    desk.start();
+    desk.sync("w", 1);
+    CHECK(desk.core.granted_at(attempt_of(0)) == WallTime(5'000));
+    CHECK(resumed(desk, plan)->granted_at(attempt_of(0)) == WallTime(5'000));
+  }
+
+  TEST_CASE(
+      "who had a lost attempt, and nobody else, may still bring its result, in the next life") {
+    const PlanView plan = plan_of({0});
+    Desk desk(plan);
+    desk.start();
+    desk.sync("liar", 0);
+    desk.sync("w", 1);
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1)});
+    const std::unique_ptr<Scheduler> next = resumed(desk, plan);
+    const std::array<const Scheduler*, 2> both{&desk.core, next.get()};
+    for (const Scheduler* core : both) {
+      CHECK(core->awaits(WorkerId("w"), attempt_of(0)));
+      CHECK_FALSE(core->awaits(WorkerId("liar"), attempt_of(0)));
+    }
   }
 
   TEST_CASE("facts of runs that the plan does not have are refused") {

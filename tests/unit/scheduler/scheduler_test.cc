@@ -150,6 +150,8 @@ TEST_SUITE("scheduler") {
       Desk desk(plan_of({0}));
       RestoredAttempt a = earlier(row.state);
       a.settled = row.settled;
+      a.has_result = row.state == S::kFinished || row.state == S::kCancelled;
+      if (row.state == S::kCancelled) a.termination = Termination::kOperatorCancel;
       desk.restore(a, row.pending);
       // An answer that is not known is given to a free worker only: it must have joined.
       if (row.state == S::kReserving) {
@@ -222,11 +224,20 @@ TEST_SUITE("scheduler") {
 
   TEST_CASE("a removed run never starts and is explained") {
     Desk desk(plan_of({0, 0}));
-    desk.core.restore_removed(RunId(0));
+    desk.core.restore_fact(RunRemoved{RunId(0)});
     desk.start();
     desk.sync("w", 2);
     CHECK(desk.assigned == Attempts{attempt_of(1)});
     CHECK(desk.core.explain(RunId(0)) == "its task was removed from the campaign");
+  }
+
+  TEST_CASE("a run that has begun is seen to its end, though its task was removed") {
+    Desk desk(plan_of({0}));
+    desk.restore(earlier(AttemptState::kGranted), true);
+    desk.core.restore_fact(RunRemoved{RunId(0)});
+    desk.start();
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kActive);
+    CHECK(desk.core.counts().removed == 0);
   }
 
   TEST_CASE("each place of a run has its sentence") {

@@ -83,6 +83,48 @@ TEST_SUITE("scheduler, resumed") {
     same_after_a_resume(desk, plan);
   }
 
+  TEST_CASE("an attempt that an operator took away uses up no retry, in the next life too") {
+    SchedulerSettings with = settings();
+    with.infrastructure_retries = 1;
+    const PlanView plan = plan_of({0});
+    Desk desk(plan, with);
+    desk.start();
+    desk.sync("w", 1);
+    desk.act(Kind::kKick, {}, "w");
+    CHECK(resumed(desk, plan)->durable().at("run 0").find(" 0 failures") != std::string::npos);
+    desk.sync("w", 1, {}, {}, 2);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    end_with(desk, attempt_of(0, 2), true);
+    CHECK(desk.assigned.back() == attempt_of(0, 3));
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("what comes late of a lost attempt is no second failure, in the next life too") {
+    const PlanView plan = plan_of({0});
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1)});
+    desk.sync("w", 1, {}, {}, 2);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    end_with(desk, attempt_of(0), true);
+    CHECK(desk.core.durable().at("run 0").find(" 1 failures") != std::string::npos);
+    same_after_a_resume(desk, plan);
+  }
+
+  TEST_CASE("a run that was cancelled and is wanted again has no overloads behind it") {
+    const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), true, true);
+    REQUIRE(desk.core.durable().at("run 0").find("1 overloads") != std::string::npos);
+    desk.act(Kind::kCancel, {RunId(0)});
+    desk.act(Kind::kRequeue, {RunId(0)});
+    CHECK(desk.core.durable().at("run 0").find("overloads") == std::string::npos);
+    same_after_a_resume(desk, plan);
+  }
+
   TEST_CASE("overloads before a result that was set aside still count") {
     const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
     Desk desk(plan);

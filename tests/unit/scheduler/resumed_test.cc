@@ -156,6 +156,21 @@ TEST_SUITE("scheduler, resumed") {
     same_after_a_resume(desk, plan);
   }
 
+  TEST_CASE("a run that was reopened and used up its attempts has ended, in the next life too") {
+    SchedulerSettings with = settings();
+    with.infrastructure_retries = 1;
+    const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
+    Desk desk(plan, with);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), false);
+    CHECK(desk.act(again()).verdict == OperatorAnswer::Verdict::kDone);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    desk.feed(WorkerLeft{WorkerId("w"), BootId(1)});  // no result says that the run has ended
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    same_after_a_resume(desk, plan);
+  }
+
   TEST_CASE("a suspect whose result was set aside is a suspect still") {
     const PlanView plan = plan_of({0, 1});  // the second waits for Docker: the campaign goes on
     Desk desk(plan);

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "common/base/system_clock.h"
+#include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/core/explanation.h"
@@ -23,9 +24,8 @@ struct Still {
   bool over = false;  // that life would end at once
 };
 Result<Still> scheduler_of(const FrozenCampaign& frozen, const RestoredState& state) {
-  PROCTOR_TRY(RestoredCore core, restore_core(frozen.campaign, frozen.plan, frozen.removed,
-                                              scheduler_settings(frozen), state, frozen.id));
-  Still out{std::move(core.scheduler), false};
+  PROCTOR_TRY(std::unique_ptr<Scheduler> core, core_of(frozen, state));
+  Still out{std::move(core), false};
   for (const Command& c : out.scheduler->start(now()))
     out.over = out.over || std::holds_alternative<CampaignEnded>(c);
   return out;
@@ -77,16 +77,6 @@ Result<OperatorAnswer> reopen_after_the_end(Scheduler& scheduler, const Operator
 }
 
 }  // namespace
-
-SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
-  SchedulerSettings out;
-  out.infrastructure_retries = frozen.campaign.infrastructure_retries;
-  out.retries = frozen.campaign.retries;
-  out.cost_model = frozen.campaign.cost_model;
-  out.watch = frozen.campaign.watch;
-  out.rates = frozen.campaign.rates;
-  return out;
-}
 
 Result<ControlAnswer> act_offline(const std::string& folder, const ControlRequest& request) {
   // What is asked to run again would meet the changed files with the next resume.

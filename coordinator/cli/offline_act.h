@@ -5,12 +5,8 @@
 
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/shell/control_protocol.h"
-#include "coordinator/shell/restore.h"
 
 namespace proctor::cli {
-
-// What a coordinator of this campaign gives its scheduler.
-SchedulerSettings scheduler_settings(const FrozenCampaign& frozen);
 
 // Decides an act and writes it into the journal, under its lock, so that the next life stands by
 // it.  kConflict: a coordinator has just begun.  kUnavailable: an act that needs a running one.

@@ -1,7 +1,7 @@
 #include "coordinator/cli/report_files.h"
 
 #include <algorithm>
-#include <set>
+#include <memory>
 
 #include "common/base/file_lock.h"
 #include "common/contract/money_word.h"
@@ -10,13 +10,13 @@
 #include "common/score/violation_end.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/report_page.h"
-#include "coordinator/core/fault_book.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/journal_reader.h"
@@ -143,20 +143,6 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.report = a.report;
 }
 
-// By operators' acts, in their order: what was cancelled and not put in line again since.
-Result<std::set<RunId>> cancelled_runs(const RestoredState& state) {
-  std::set<RunId> out;
-  for (const Note& note : state.standing) {
-    if (note.kind != kNoteOperator) continue;
-    PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
-    if (fact.act.kind == OperatorActKind::kCancel)
-      out.insert(fact.act.runs.begin(), fact.act.runs.end());
-    if (fact.act.kind == OperatorActKind::kRequeue)
-      for (const RunId run : fact.act.runs) out.erase(run);
-  }
-  return out;
-}
-
 // What an operator said who put invalid runs in line again, by the attempt that had ended each.
 using Reopened = std::map<AttemptId, OperatorAct>;
 Result<Reopened> reopened_runs(const RestoredState& state) {
@@ -178,42 +164,17 @@ void add_set_aside(RunRecord& run, const AttemptRecord& a, const Reopened& reope
                            it->second.reason});
 }
 
-FaultSubject subject_of(const Plan& plan, RunId run, FaultSubject::Kind kind) {
-  const PlanRow& row = plan.row(run);
-  return {kind, kind == FaultSubject::Kind::kTask ? row.task : row.method};
-}
-
-// As the next life of the coordinator reads it.
-Result<FaultBook> faults_of(const RestoredState& state, const Plan& plan) {
-  FaultBook book(1);
-  for (const Note& note : state.standing) {
-    if (note.kind == kNoteFault) {
-      PROCTOR_TRY(const FaultFact fact, fault_of(note));
-      book.take(fact);
-    }
-    if (note.kind != kNoteOperator) continue;
-    PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
-    if (fact.act.kind != OperatorActKind::kRequeue && fact.act.kind != OperatorActKind::kApprove)
-      continue;
-    for (const RunId run : fact.act.runs) {
-      if (plan.size() <= run.raw()) continue;
-      for (const auto kind : {FaultSubject::Kind::kTask, FaultSubject::Kind::kMethod})
-        if (const auto subject = subject_of(plan, run, kind); book.is_parked(subject))
-          book.forgive(subject);
-    }
-  }
-  return book;
-}
-
 // Before its first attempt, or between two.
-void add_fault(RunRecord& run, const FaultBook& faults, const Plan& plan) {
+void add_fault(RunRecord& run, const Scheduler& core) {
   if (run.state != RunRecord::State::kPlanned) return;
-  for (const auto kind : {FaultSubject::Kind::kTask, FaultSubject::Kind::kMethod}) {
-    const FaultSubject subject = subject_of(plan, run.run, kind);
-    if (!faults.is_parked(subject)) continue;
+  const PlanView::Run& row = core.plan().runs[run.run.raw()];
+  using Kind = FaultSubject::Kind;
+  for (const FaultSubject& subject :
+       {FaultSubject{Kind::kTask, row.task}, FaultSubject{Kind::kMethod, row.method}}) {
+    if (!core.faults().is_parked(subject)) continue;
     run.state = RunRecord::State::kParked;
-    run.parked_why = std::string(kind == FaultSubject::Kind::kTask ? "its task " : "its method ") +
-                     faults.describe(subject);
+    run.parked_why = std::string(subject.kind == Kind::kTask ? "its task " : "its method ") +
+                     core.faults().describe(subject);
     return;
   }
 }
@@ -273,7 +234,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
     input.runs[e.run.raw()].termination =
         Termination::kInfrastructure;  // unless a result says more
   }
-  PROCTOR_TRY(const std::set<RunId> cancelled, cancelled_runs(state));
+  PROCTOR_TRY(const std::unique_ptr<Scheduler> core, core_of(frozen, state));
   PROCTOR_TRY(const Reopened reopened, reopened_runs(state));
   PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
     if (!known(a.core.attempt.run)) return;
@@ -297,11 +258,10 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
     run.parked_scope = p.scope.raw() < state.scopes.size() ? state.scopes[p.scope.raw()].name : "?";
     run.short_by = p.short_by;
   }
-  PROCTOR_TRY(const FaultBook faults, faults_of(state, frozen.plan));
-  for (RunRecord& run : input.runs) add_fault(run, faults, frozen.plan);
-  for (const RunId run : cancelled)
-    if (known(run) && input.runs[run.raw()].state != RunRecord::State::kEnded)
-      input.runs[run.raw()].state = RunRecord::State::kCancelled;
+  for (RunRecord& run : input.runs) {
+    add_fault(run, *core);
+    if (core->phase(run.run) == RunPhase::kCancelled) run.state = RunRecord::State::kCancelled;
+  }
   for (const RunId run : frozen.removed) {
     RunRecord& record = input.runs[run.raw()];
     record.ended_before_removal = record.state == RunRecord::State::kEnded;

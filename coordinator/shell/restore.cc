@@ -21,25 +21,33 @@ void restore_ledger(const Scheduler& scheduler, const RestoredState& state, Ledg
 
 }  // namespace
 
+Result<std::unique_ptr<Scheduler>> restore_scheduler(const Campaign& campaign, const Plan& plan,
+                                                     const std::vector<RunId>& removed,
+                                                     const SchedulerSettings& settings,
+                                                     const RestoredState& state) {
+  PlanView view = make_plan_view(campaign, plan);
+  PROCTOR_CHECK_OK(apply_raises(view, state.raises));
+  auto out =
+      std::make_unique<Scheduler>(std::move(view), settings, Epoch(state.last_epoch.raw() + 1));
+  PROCTOR_CHECK_OK(out->restore(state));
+  for (const RunId run : removed) out->restore_fact(RunRemoved{run});
+  return out;
+}
+
 Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
                                   const std::vector<RunId>& removed,
                                   const SchedulerSettings& settings, const RestoredState& state,
                                   const std::string& self) {
   RestoredCore out;
+  PROCTOR_TRY(out.scheduler, restore_scheduler(campaign, plan, removed, settings, state));
   out.ledger.epoch = Epoch(state.last_epoch.raw() + 1);
-  PlanView view = make_plan_view(campaign, plan);
-  PROCTOR_CHECK_OK(apply_raises(view, state.raises));
-  const std::optional<ScopeId> shared = view.shared;
-  out.scheduler = std::make_unique<Scheduler>(std::move(view), settings, out.ledger.epoch);
-  PROCTOR_CHECK_OK(out.scheduler->restore(state));
   restore_ledger(*out.scheduler, state, out.ledger);
-  if (shared) {
+  if (const std::optional<ScopeId> shared = out.scheduler->plan().shared) {
     PROCTOR_TRY(SharedBook book, shared_book_of(self, state.shared));
     const bool raised = std::ranges::any_of(
         state.raises, [&](const BudgetRaised& raise) { return raise.scope == *shared; });
     out.ledger.shared.emplace(LedgerStart::Shared{*shared, std::move(book), raised});
   }
-  for (const RunId run : removed) out.scheduler->restore_fact(RunRemoved{run});
   return out;
 }
 

@@ -12,12 +12,18 @@
 
 namespace proctor {
 
+// The scheduler alone, for who reads.  `removed`: runs of tasks taken out after the freeze (R173).
+// kCorrupt: the journal does not fit the plan.
+Result<std::unique_ptr<Scheduler>> restore_scheduler(const Campaign& campaign, const Plan& plan,
+                                                     const std::vector<RunId>& removed,
+                                                     const SchedulerSettings& settings,
+                                                     const RestoredState& state);
+
 struct RestoredCore {
   std::unique_ptr<Scheduler> scheduler;  // not started
   LedgerStart ledger;
 };
-// Of the life after the last one in `state`.  `removed`: runs of tasks taken out after the freeze
-// (R173); `self`: the campaign's id.  kCorrupt: the journal does not fit the plan.
+// And its ledger, for the life after the last one in `state`.  `self`: the campaign's id.
 Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
                                   const std::vector<RunId>& removed,
                                   const SchedulerSettings& settings, const RestoredState& state,

@@ -163,7 +163,9 @@ class Scanner {
     const bool was_folder = low != nullptr && low->mode == git_mode::kTree;
     if (low != nullptr && !was_folder) PROCTOR_CHECK_OK(deleted(path, *low));
     if (in_.strict != nullptr) {
-      PROCTOR_CHECK_OK(look_at_mode(pile.front().get(), path, was_folder));
+      // What is protected and was not planted is the contract's or the setup's own.
+      const bool expected = was_folder || in_.strict->paths.covers(path);
+      PROCTOR_CHECK_OK(look_at_mode(pile.front().get(), path, expected));
     } else if (!was_folder) {
       PROCTOR_TRY(const bool wanted, in_.wanted(path, true));
       if (!wanted) return ok_status();
@@ -211,11 +213,11 @@ class Scanner {
   }
 
   // A folder that cannot be read hides its tests as well as one that is gone.
-  Status look_at_mode(int dir, const std::string& path, bool was_folder) {
+  Status look_at_mode(int dir, const std::string& path, bool expected) {
     constexpr mode_t kOpen = 0500;
     struct stat st {};
     if (::fstat(dir, &st) != 0) return errno_error("look at " + printable(path), errno);
-    if (was_folder && (st.st_mode & kOpen) != kOpen) out_.closed.push_back(path);
+    if (expected && (st.st_mode & kOpen) != kOpen) out_.closed.push_back(path);
     return ok_status();
   }
 

@@ -182,6 +182,33 @@ TEST_SUITE("workspace") {
       }
     }
   }
+
+  TEST_CASE("a folder that was closed is opened, whoever made what belongs into it") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path tests = ws->dir() / "tests";
+      put(tests / "made/by/setup.txt", "x\n");
+      const fs::path keep = temp.path() / "keep" / std::string(to_string(kind));
+      const MadeUnder made = ws->made_under({"tests/**"}, keep).value();
+      const std::map<std::string, PlacedFile> placed = {{"tests/own/test_b.py", {"b\n", 0644}}};
+      REQUIRE(ws->put_file("tests/own/test_b.py", "b\n", 0644, Way::kCleared).ok());
+      CHECK(ws->restore_again({"tests/**"}, made, placed)->empty());
+      for (const char* folder : {"own", "made/by", "made"})
+        fs::permissions(tests / folder, fs::perms::none);
+      CHECK(ws->restore_again({"tests/**"}, made, placed).value() ==
+            std::vector<std::string>{"tests/made", "tests/made/by", "tests/own"});
+      for (const char* folder : {"own", "made/by", "made"}) {
+        CAPTURE(folder);
+        CHECK((fs::status(tests / folder).permissions() & fs::perms::owner_all) ==
+              fs::perms::owner_all);
+      }
+      CHECK(slurp(tests / "own/test_b.py") == "b\n");
+    }
+  }
 }
 
 }  // namespace

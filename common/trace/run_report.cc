@@ -15,8 +15,10 @@ constexpr std::size_t kCommandBytes = std::size_t{64} << 10;
 constexpr std::size_t kListItems = 10'000;
 
 // A report is written at the end of a run that cost money: it never fails for a bad byte in it.
+// What was cleaned is clean: else a report that was read would not be the one that was written.
 std::string clean(const std::string& s, std::size_t bytes_max = limits::kDetailBytes) {
-  return s.size() <= bytes_max && is_utf8(s) ? s : printable(s, bytes_max);
+  constexpr std::size_t kBeyond = 18;  // printable() ends with one more character, and "..."
+  return s.size() <= bytes_max + kBeyond && is_utf8(s) ? s : printable(s, bytes_max);
 }
 std::uint64_t num(std::uint64_t n) {
   return std::min(n, kSafe);

@@ -41,6 +41,21 @@ TEST_SUITE("trace") {
     CHECK(back->usage.cpu_ms == (std::uint64_t{1} << 53) - 1);
   }
 
+  TEST_CASE("text of any length that is none is written as a report that reads back") {
+    RunReport r = sample_report();
+    for (std::size_t bytes = 1'000; bytes < 1'060; ++bytes)
+      r.violations.push_back("refused: " + std::string(bytes, '\xFF'));
+    for (std::size_t bytes = 4'070; bytes < 4'130; ++bytes) {
+      r.violations.push_back(std::string(bytes, 'x') + "\xFF");
+      r.violations.push_back(std::string(bytes, 'x') + "\xE2\x80\xAE\xFF");
+      r.violations.emplace_back(bytes, 'x');
+    }
+    const std::string bytes = report_bytes(r);
+    const Result<RunReport> back = parse_report(bytes);
+    REQUIRE_MESSAGE(back.ok(), (back.ok() ? "" : back.error().detail));
+    CHECK(report_bytes(*back) == bytes);
+  }
+
   TEST_CASE("counters that older reports do not have are read as none, and written where any is") {
     RunReport r = sample_report();
     r.usage.overruns = 3;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
+#include "common/base/digest.h"
 #include "common/base/overload.h"
 #include "common/base/text.h"
 #include "common/trace/json_fields.h"
@@ -14,9 +16,35 @@ constexpr std::array kEnds = {ExecEnd::kExited,   ExecEnd::kSignalled, ExecEnd::
                               ExecEnd::kMemory,   ExecEnd::kDisk,      ExecEnd::kCpu,
                               ExecEnd::kCancelled};
 
-// A path may be any bytes, and JSON holds text only.
-bool all_text(const std::vector<std::string>& paths) {
-  return std::all_of(paths.begin(), paths.end(), is_utf8);
+// A path may be any bytes, and JSON holds text only: what is none is told in hexadecimal digits.
+constexpr std::string_view kHex = "hex:";
+
+std::string as_text(const std::string& bytes) {
+  if (is_utf8(bytes) && !bytes.starts_with(kHex)) return bytes;
+  return std::string(kHex) + to_hex(bytes);
+}
+
+std::string as_bytes(std::string text) {
+  if (!text.starts_with(kHex)) return text;
+  const std::string_view digits = std::string_view(text).substr(kHex.size());
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    unsigned byte = 0;
+    const char* end = digits.data() + i + 2;
+    if (std::from_chars(digits.data() + i, end, byte, 16).ptr != end) return text;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+Json all_as_text(std::vector<std::string> paths) {
+  for (std::string& path : paths) path = as_text(path);
+  return paths;
+}
+
+std::vector<std::string> all_as_bytes(std::vector<std::string> texts) {
+  for (std::string& text : texts) text = as_bytes(std::move(text));
+  return texts;
 }
 
 Json end_json(const ProgramEnd& e) {
@@ -65,11 +93,13 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
     return LifecycleEvent(std::move(out));
   }
   if (type == "budget")
-    return LifecycleEvent(BudgetReached{in.text("cap"), in.count("evidence"), in.text("reason")});
+    return LifecycleEvent(
+        BudgetReached{in.text("cap"), in.count("evidence"), as_bytes(in.text("reason"))});
   if (type == "patch") {
-    PatchExtracted out{in.texts("refused"), in.texts("outside_writable"), in.text("unreadable")};
+    PatchExtracted out{all_as_bytes(in.texts("refused")),
+                       all_as_bytes(in.texts("outside_writable")), as_bytes(in.text("unreadable"))};
     out.changed = !in.has("changed") || in.boolean("changed");
-    if (in.has("conflicts")) out.conflicts = in.texts("conflicts");
+    if (in.has("conflicts")) out.conflicts = all_as_bytes(in.texts("conflicts"));
     return LifecycleEvent(std::move(out));
   }
   in.refuse("event", "no such event");
@@ -105,21 +135,18 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             return out;
           },
           [](const BudgetReached& e) -> Form {
-            if (!is_utf8(e.reason)) return std::nullopt;
             return Json{{"event", "budget"},
                         {"cap", e.cap},
                         {"evidence", e.evidence},
-                        {"reason", e.reason}};
+                        {"reason", as_text(e.reason)}};
           },
           [](const PatchExtracted& e) -> Form {
-            if (!all_text(e.refused) || !all_text(e.outside_writable) || !is_utf8(e.unreadable))
-              return std::nullopt;
             return Json{{"event", "patch"},
-                        {"refused", e.refused},
-                        {"outside_writable", e.outside_writable},
-                        {"unreadable", e.unreadable},
+                        {"refused", all_as_text(e.refused)},
+                        {"outside_writable", all_as_text(e.outside_writable)},
+                        {"unreadable", as_text(e.unreadable)},
                         {"changed", e.changed},
-                        {"conflicts", e.conflicts}};
+                        {"conflicts", all_as_text(e.conflicts)}};
           },
           [](const auto&) -> Form { return std::nullopt; }},
       event);

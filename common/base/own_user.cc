@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,15 +26,18 @@ namespace proctor {
 namespace {
 
 // Above what is given to people, to containers and to systemd's own users, and below 2^31: bwrap
-// writes a user as a number with a sign.  By the process, so that workers of one host share none.
+// writes a user as a number with a sign.
 constexpr std::uint32_t kFirst = 0x7000'0000;
 constexpr std::uint32_t kAll = std::uint32_t{1} << 28;
-constexpr unsigned kPidBits = 22;
-static_assert((std::uint64_t{kOwnUsersMost} << kPidBits) == kAll);
 
-std::uint32_t number_of(std::uint32_t index) {
-  const auto pid = static_cast<std::uint32_t>(::getpid()) & ((std::uint32_t{1} << kPidBits) - 1);
-  return kFirst + pid * kOwnUsersMost + index;
+// Of this process.  By chance: its own number would be another's too, in a container beside it.
+// Ten workers of one host share some with a chance of 1 in 5,800.
+std::uint32_t first_number() {
+  static const std::uint32_t first = [] {
+    std::random_device chance;
+    return kFirst + chance() % (kAll / kOwnUsersMost) * kOwnUsersMost;
+  }();
+  return first;
 }
 
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
@@ -115,7 +119,7 @@ Result<std::shared_ptr<const OwnUser>> OwnUser::take() {
     } else if (all.made == kOwnUsersMost) {
       return Error{Errc::kExhausted, "users of their own: all are taken"};
     } else {
-      number = number_of(all.made++);
+      number = first_number() + all.made++;
     }
   }
   if (!one) {

@@ -10,14 +10,17 @@
 #include <memory>
 
 #include "common/base/files.h"
+#include "common/base/limits.h"
 #include "common/base/result.h"
 #include "common/base/subprocess.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
 
-// Each process has as many; a worker takes one for each workspace that it has ready.
-inline constexpr std::uint32_t kOwnUsersMost = 64;
+// Each process has as many: for the workspace of each of a worker's slots, for the setup of its
+// method, and for workspaces that rest.
+inline constexpr std::uint32_t kOwnUsersMost = 1024;
+static_assert(2 * limits::kWorkerSlotsMax < kOwnUsersMost);
 
 class OwnUser {
  public:

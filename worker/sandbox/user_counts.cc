@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <random>
 #include <sstream>
 #include <utility>
 
@@ -66,17 +67,17 @@ std::string lines_of(const std::vector<Range>& ranges) {
   return out;
 }
 
-// A user whom nobody is: above what is given to containers and to systemd's own users.  By the
-// process, so that workers of one host do not share any; where this namespace has only some
-// numbers, its highest.
+// A user whom nobody is: above what is given to containers and to systemd's own users.  By
+// chance, so that workers of one host hardly share any, in containers of their own too; where this
+// namespace has only some numbers, its highest.
 std::uint32_t fresh_user(const std::vector<Range>& users) {
   constexpr std::uint64_t kFirst = 0x8000'0000, kEach = 511;
-  constexpr unsigned kEachBits = 9, kPidBits = 22;
+  constexpr unsigned kEachBits = 9, kChanceBits = 22;
   static std::atomic<std::uint64_t> next{0};
   const std::uint64_t number = next++ % kEach;
-  const std::uint64_t pid =
-      static_cast<std::uint64_t>(::getpid()) & ((std::uint64_t{1} << kPidBits) - 1);
-  const std::uint64_t user = kFirst + (pid << kEachBits) + number;
+  static const std::uint64_t mine =
+      std::random_device{}() & ((std::uint32_t{1} << kChanceBits) - 1);
+  const std::uint64_t user = kFirst + (mine << kEachBits) + number;
   for (const Range& r : users)
     if (r.first <= user && user < r.first + r.count) return static_cast<std::uint32_t>(user);
   const Range& last = users.back();

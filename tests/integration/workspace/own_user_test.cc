@@ -1,6 +1,9 @@
 // Workspaces of a user of their own: who owns what in them, and on the disk below.
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <functional>
+#include <set>
 
 #include "tests/integration/workspace/fixture.h"
 
@@ -74,13 +77,39 @@ TEST_SUITE("own users") {
     CHECK_FALSE(is_own_user(0));
     CHECK_FALSE(is_own_user(1000));
     CHECK_FALSE(is_own_user(std::uint32_t{1} << 31));
+  }
+
+  TEST_CASE("there are as many as all slots of a worker need, and no more") {
+    const auto one = OwnUser::take();
+    if (!one.ok()) {
+      MESSAGE("not run: " << one.error().detail);
+      return;
+    }
+    rlimit files{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
+    if (files.rlim_max < 2 * kOwnUsersMost) {
+      MESSAGE("not run: too few open files are allowed here");
+      return;
+    }
+    const rlimit before = files;
+    files.rlim_cur = files.rlim_max;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
     std::vector<std::shared_ptr<const OwnUser>> all;
-    for (std::uint32_t i = 0; i + 1 < kOwnUsersMost; ++i) {
+    std::set<std::uint32_t> numbers;
+    for (;;) {
       auto next = OwnUser::take();
-      if (!next.ok()) break;  // other cases of this program have some
+      if (!next.ok()) {
+        CHECK_MESSAGE(next.error().code == Errc::kExhausted, next.error().detail);
+        break;
+      }
+      numbers.insert((*next)->id());
       all.push_back(*next);
     }
-    CHECK(OwnUser::take().error().code == Errc::kExhausted);
+    CHECK(numbers.size() == all.size());
+    CHECK(all.size() < kOwnUsersMost);
+    CHECK(2 * limits::kWorkerSlotsMax < all.size());
+    all.clear();
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   }
 
   TEST_CASE("what a program of such a user makes is his, and nothing is closed to it") {

@@ -41,6 +41,7 @@ enum class Vouched { kByKey, kByNobody, kForged };
 using FileDigests = std::map<std::string, Digest>;
 
 struct Digests {
+  std::string campaign;  // by its id
   FileDigests files;
   // Of a writer that has not finished: what was there before it.
   std::optional<FileDigests> before;
@@ -65,12 +66,14 @@ Result<FileDigests> parse_files(const Json& json) {
 Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& key) {
   PROCTOR_TRY(const Json json, parse_json(bytes));
   if (!json.is_object() || json.value("format", "") != kDigestsFormat || !json.contains("files") ||
+      !json.contains("campaign") || !json["campaign"].is_string() ||
       !json.contains("journal_head") || !json["journal_head"].is_string() ||
       !json.contains("written_ms") || !json["written_ms"].is_number_integer() ||
       !json.contains("key") || !json["key"].is_string() || !json.contains("mac") ||
       !json["mac"].is_string())
     return kNotDigests;
   Digests out;
+  out.campaign = json["campaign"].get<std::string>();
   out.head = json["journal_head"].get<std::string>();
   out.written_ms = json["written_ms"].get<std::int64_t>();
   PROCTOR_TRY(out.files, parse_files(json["files"]));
@@ -265,6 +268,8 @@ Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
     problem(where, digests.error().detail);
     return verify_without(frozen, problem);
   }
+  if (digests->campaign != frozen.id)
+    problem(where, "it is of the campaign " + printable(digests->campaign, 100) + ", not of this");
   compare_files(dir, digests->files, digests->before ? &*digests->before : nullptr,
                 "edited after it was written", problem);
   compare_names(dir, digests->files, digests->before ? &*digests->before : nullptr, problem);

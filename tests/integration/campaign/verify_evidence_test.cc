@@ -354,6 +354,14 @@ TEST_SUITE("campaign") {
     finds(scene, "reports/digests.json: it is not as this host signed it");
     finds(scene, "reports/report.txt: not what the journal gives");
     REQUIRE(scene.run("report").exit_code == 0);
+    {  // Another campaign's are whole in themselves.
+      const CampaignScene other(small());
+      REQUIRE(other.run("run").exit_code == 0);
+      fs::copy(other.folder() / "reports", reports,
+               fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+      finds(scene, "reports/digests.json: it is of the campaign camp-");
+      REQUIRE(scene.run("report").exit_code == 0);
+    }
     // An older report is what it was, though the journal went on.
     REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "global",
                                        "60.00", "--reason", "x", "--by", "Ada"})

@@ -110,7 +110,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "  return user_.valid();", COUNTS, "inotify instances are each sandbox's own"),
         ("a sandbox does not become its user", PROCESS, "!raw::become_user(*launch.user)", "*launch.user == 0", COUNTS,
          "descriptors in flight*"),
-        ("two workspaces have one user", OWN, "number = number_of(all.made++);", "number = number_of(0 * all.made++);", COUNTS,
+        ("two workspaces have one user", OWN, "number = first_number() + all.made++;", "number = first_number() + 0 * all.made++;", COUNTS,
          "descriptors in flight*"),
         ("terminals have no bound", "worker/sandbox/devices.h", ",max=64", "", COUNTS, "terminals that one sandbox*"),
         ("contexts of asynchronous input are given", CALLS, "get_mempolicy io_setup io_uring_enter ",

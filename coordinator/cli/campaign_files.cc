@@ -11,6 +11,7 @@
 #include "common/contract/campaign_parser.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/outside_probe.h"
+#include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/registered_files.h"
 
 namespace proctor::cli {
@@ -52,8 +53,7 @@ std::string way_out(const StateFolder& state, const std::string& folder) {
          (fs::exists(state.registered(), ec)
               ? ", or from the copies in " + state.registered().string() + ")"
               : std::string(")")) +
-         ", or register what is there now as a campaign of its own: proctor copy " + folder + " " +
-         folder + "-2";
+         ", or register what is there now as a campaign of its own: " + copy_command(folder);
 }
 
 // As somebody typed it, without a slash at its end.

@@ -1,6 +1,7 @@
 #include "coordinator/cli/parked_advice.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "coordinator/cli/money_files.h"
@@ -25,13 +26,22 @@ Result<std::string> raises_for(const std::string& folder, const FrozenCampaign& 
   return out;
 }
 
+std::string copy_command(const std::string& folder) {
+  std::filesystem::path named = std::filesystem::path(folder).lexically_normal();
+  if (named.has_parent_path() && !named.has_filename()) named = named.parent_path();
+  std::error_code ec;
+  // Beside "." is no name: it would lie in what is copied.
+  if (named == "." || named.filename() == "..") named = std::filesystem::canonical(folder, ec);
+  return "proctor copy " + folder + " " + named.string() + "-2";
+}
+
 std::string mends_for(const std::string& folder, const std::string& run, Broken what) {
   const bool method = what == Broken::kMethod;
   const std::string task = run.substr(0, run.find('/'));
   return std::string("  If ") + (method ? "the agent" : "the task") +
          " itself is wrong: it is registered as it is, so mend it in a copy of the campaign:\n"
-         "    proctor copy " +
-         folder + " " + folder + "-2\n" +
+         "    " +
+         copy_command(folder) + "\n" +
          (method ? ""
                  : "  or go on without it:\n    proctor remove-task " + folder + " " + task +
                        " --reason \"...\"\n") +

@@ -12,6 +12,9 @@ namespace proctor::cli {
 Result<std::string> raises_for(const std::string& folder, const FrozenCampaign& frozen,
                                const std::vector<RunId>& runs);
 
+// For a copy that lies beside the campaign.
+std::string copy_command(const std::string& folder);
+
 // Of a run whose task or method is parked because it is broken: whoever is at fault, the ways out.
 enum class Broken { kTask, kMethod };
 std::string mends_for(const std::string& folder, const std::string& run, Broken what);

@@ -13,7 +13,6 @@
 #include "worker/gateway/provider_answer.h"
 #include "worker/gateway/provider_request.h"
 #include "worker/gateway/replay_upstream.h"
-#include "worker/gateway/route.h"
 #include "worker/gateway/stream_relay.h"
 #include "worker/gateway/wire_io.h"
 

@@ -30,30 +30,30 @@ struct LiveAttempt {
 
   // ---- what facts say of it: changed by scheduler_apply.cc, in every life alike
   AttemptId id;
-  std::uint32_t seq = 0;  // of its ask
   MicroUsd ask;
-  bool alone = false;                // has a worker for itself
-  std::optional<WorkerIndex> owner;  // whom the grant names: nobody else may speak of it
   WallTime granted_at{0};
-  Cost cost;  // what it is charged; zero until it is over
+  Cost cost;                         // what it is charged; zero until it is over
+  std::uint32_t seq = 0;             // of its ask
+  std::optional<WorkerIndex> owner;  // whom the grant names: nobody else may speak of it
+  bool alone = false;                // has a worker for itself
 
   // ---- what this life knows besides
   State state = State::kIntent;
-  Instant since;                          // of the state
+  bool cancel_sent = false;
+  bool doubted = false;  // its usage went backwards: told
+  bool at_work = false;  // its worker spoke of its work at it, in whatever way
+  RetryClass wait_of = RetryClass::kInfrastructure;
+  std::uint32_t caps = 0;                 // which caps hold where it asked
   std::optional<WorkerIndex> worker;      // while it holds a slot there
   std::optional<WorkerIndex> granted_to;  // by an earlier life of ours: may have started there
   BootId granted_boot;                    // likewise: in which life of that worker
-  bool cancel_sent = false;
-  bool doubted = false;  // its usage went backwards: told
-  Usage usage{};         // as last stated, and what it comes to: never above the ask
+  Instant since;                          // of the state
+  Usage usage{};  // as last stated, and what it comes to: never above the ask
   MicroUsd metered{};
   MicroUsd counted{};              // of it in Scheduler::metered_
   std::optional<BootId> sent_to;   // the life of its worker that got our Assign
   std::optional<BootId> begun_in;  // its sandbox had started, in that life: the worker said so
-  bool at_work = false;            // its worker spoke of its work at it, in whatever way
-  std::uint32_t caps = 0;          // which caps hold where it asked
   Millis wait{0};                  // before the next attempt, once this one is closed
-  RetryClass wait_of = RetryClass::kInfrastructure;
   std::vector<WorkerIndex> ack_to;
 
   // What has begun has spent, whatever its worker says of it later: it is never given back.

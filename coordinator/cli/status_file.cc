@@ -1,10 +1,7 @@
 #include "coordinator/cli/status_file.h"
 
-#include <signal.h>
-
-#include <cerrno>
-
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
@@ -21,8 +18,8 @@ Result<std::optional<SeenStatus>> seen_status(const fs::path& folder) {
   SeenStatus out;
   PROCTOR_TRY(out.status, parse_status(*text));
   out.over = out.status.state == "complete" || out.status.state == "stopped";
-  // A snapshot outlives the process that wrote it.
-  out.gone = !out.over && ::kill(static_cast<pid_t>(out.status.pid), 0) != 0 && errno == ESRCH;
+  // A snapshot outlives the process that wrote it, whose number may be another's by now.
+  out.gone = !out.over && !journal_owner(StateFolder{folder}.journal());
   return std::optional<SeenStatus>(std::move(out));
 }
 

@@ -10,7 +10,7 @@ namespace proctor::cli {
 struct SeenStatus {
   StatusSnapshot status;  // `state` as it was written
   bool over = false;      // it ended, and said so
-  bool gone = false;      // it did not, and its process is gone
+  bool gone = false;      // it did not, and nobody has its journal
 };
 // Nothing: the campaign has not been run yet.  kNotFound: no campaign is there.
 Result<std::optional<SeenStatus>> seen_status(const fs::path& folder);

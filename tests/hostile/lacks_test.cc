@@ -54,7 +54,7 @@ class Taker {
 
 // Waits until the others have taken all of it; found by this name in the list of processes.
 std::string wait_for_gate() {
-  return "sh -c 'until [ -e /opt/gate/open ]; do sleep 0.05; done; : " + mark() + "'\n";
+  return "sh -c 'until [ -s /opt/gate/open ]; do sleep 0.05; done; : " + mark() + "'\n";
 }
 
 const std::string kChecks =

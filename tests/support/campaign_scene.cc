@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "common/base/limits.h"
 #include "tests/support/leftovers.h"
@@ -59,7 +60,7 @@ std::string solving_method(const std::string& name, const std::string& before) {
          "echo \"echo \\$((\\$1 + \\$2))\" > calc.sh'}";
 }
 std::string gated_method(const std::string& name) {
-  return solving_method(name, "until [ -e /opt/gate/open ]; do sleep 0.05; done; ");
+  return solving_method(name, "until [ -s /opt/gate/open ]; do sleep 0.05; done; ");
 }
 
 CampaignShape gated_shape(int replicates) {
@@ -74,6 +75,7 @@ CampaignScene::CampaignScene(const CampaignShape& shape) : dir_(must(TempDir::cr
   REQUIRE(make_dirs(repository() / "tests").ok());
   REQUIRE(make_dirs(folder() / "contracts").ok());
   REQUIRE(make_dirs(temp() / "gate").ok());
+  write(temp() / "gate/open", "");
   write(repository() / "calc.sh", "echo $(($1 - $2))\n");
   write(repository() / "tests/t.sh", "test \"$(sh calc.sh 2 3)\" = 5\n");
   const auto git = [&](std::vector<std::string> args) {
@@ -129,8 +131,11 @@ std::string CampaignScene::worker_log(const std::string& name) const {
   return text.ok() ? *text : "";
 }
 
+// In place: what a command saw was not there it may not see come.
 void CampaignScene::open_gate() const {
-  write(temp() / "gate/open", "");
+  std::ofstream gate(temp() / "gate/open", std::ios::app);
+  gate << "open\n" << std::flush;
+  REQUIRE(gate.good());
 }
 
 std::string CampaignScene::read(const fs::path& file) const {

@@ -190,7 +190,7 @@ TEST_SUITE("campaign") {
     CampaignShape shape = gated_shape(1);
     shape.methods = {solving_method(
         "gated",
-        "printf \"a\\tred \\033[31m\\n\"; echo begun; until [ -e /opt/gate/open ]; do sleep "
+        "printf \"a\\tred \\033[31m\\n\"; echo begun; until [ -s /opt/gate/open ]; do sleep "
         "0.05; done; echo done >&2; ")};
     const CampaignScene scene(shape);
     Child ran = scene.start("run");

@@ -121,7 +121,7 @@ inline void run_killed(const std::string& environment) {
   fs::copy_file(PROCTOR_NET_PROBE, scene.temp() / "gate/net_probe");
   scene.write(scene.temp() / "gate/ask",
               "/opt/gate/net_probe tunnel " + before.at() +
-                  " raw GET & until [ -e /opt/gate/open ]; do sleep 0.05; done; "
+                  " raw GET & until [ -s /opt/gate/open ]; do sleep 0.05; done; "
                   "until /opt/gate/net_probe tunnel " +
                   after.at() + " | grep -q '200 there and back'; do sleep 0.05; done\n");
   scene.edit(scene.contract(), "environment:\n", "environment:\n" + environment);

@@ -55,7 +55,7 @@ class SecretsScene {
     CampaignShape s;
     s.methods = {solving_method("trusted",
                                 "test ${#SCENE_TOKEN} = 64 || exit 7; "
-                                ": > it-waits; until [ -e /opt/gate/open ]; do sleep 0.05; "
+                                ": > it-waits; until [ -s /opt/gate/open ]; do sleep 0.05; "
                                 "done; rm it-waits; ")};
     s.replicates = 1;
     s.workers = 1;

@@ -119,7 +119,7 @@ inline void run_killed_services(const std::string& environment) {
   const LocalServer never;  // only for its port, which nobody else has
   give_service(scene, environment,
                ": gated-" + std::to_string(never.port()) +
-                   "; until [ -e /opt/gate/open ]; do sleep 0.05; done; ");
+                   "; until [ -s /opt/gate/open ]; do sleep 0.05; done; ");
   Child run = scene.start("run");
   const std::string mark = "gated-" + std::to_string(never.port());
   const auto among_services = [&] {

@@ -16,7 +16,7 @@ namespace {
 
 // An agent that computes until the gate opens.
 std::string spinning_method(const std::string& name) {
-  return solving_method(name, "until [ -e /opt/gate/open ]; do :; done; ");
+  return solving_method(name, "until [ -s /opt/gate/open ]; do :; done; ");
 }
 
 // Ticks of the processor that the sandboxes of the scene have used.

@@ -1,5 +1,6 @@
 #pragma once
 // An attempt whose worker is killed under it, the life that goes on with it, and what came of it.
+#include <fstream>
 #include <functional>
 
 #include "common/trace/archive.h"
@@ -11,11 +12,12 @@ namespace proctor::testing {
 
 struct LeftScene : Scene {
   // One more check, which lasts until its worker has been killed however slow the machine is: it
-  // waits for a file in a folder of the host that the sandbox is shown.
+  // waits for a file, in a folder of the host that the sandbox is shown, to have something in it.
   void hold_acceptance() {
     REQUIRE(make_dirs(gate()).ok());
+    REQUIRE(write_file(gate() / "open", "", Durability::kLazy).ok());
     contract.environment.toolchains.push_back({gate().string(), "/opt/gate"});
-    Check held = check("held", "until [ -e /opt/gate/open ]; do sleep 0.1; done");
+    Check held = check("held", "until [ -s /opt/gate/open ]; do sleep 0.1; done");
     held.timeout = std::chrono::seconds(180);
     contract.checks.push_back(held);
   }
@@ -35,7 +37,10 @@ struct LeftScene : Scene {
   }
   // Lets go what hold_acceptance() holds, in the lives that follow.
   void let_go() const {
-    if (fs::exists(gate())) REQUIRE(write_file(gate() / "open", "", Durability::kLazy).ok());
+    if (!fs::exists(gate())) return;
+    std::ofstream open(gate() / "open", std::ios::app);  // in place: commands see that
+    open << "open\n" << std::flush;
+    REQUIRE(open.good());
   }
   // A worker is given this one attempt, and killed once it is there.
   void leave(FakeCoordinator& c, const Method& m,

@@ -29,6 +29,9 @@ std::string campaign_text(const CampaignShape& shape) {
   return text;
 }
 
+// Says in a sandbox whose it is: what it is shown has no path of the host in it.
+constexpr const char* kSceneVariable = "CAMPAIGN_SCENE";
+
 // Agents wait at the gate for as long as the test needs, on whatever machine.
 const char* wall_of(const CampaignShape& shape) {
   const auto waits = [](const std::string& method) { return contains(method, "/opt/gate/"); };
@@ -41,7 +44,8 @@ std::string contract_text(const CampaignShape& shape, const std::string& id,
          "\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {language: shell}\n"
          "briefing: calc.sh A B must print the sum.\n"
          "repository:\n  source: ../repo\n  commit: \"" +
-         commit + "\"\nenvironment:\n  toolchains:\n    - {path: " + gate.string() +
+         commit + "\"\nenvironment:\n  variables: {" + kSceneVariable + ": " +
+         gate.parent_path().string() + "}\n  toolchains:\n    - {path: " + gate.string() +
          ", at: /opt/gate}\n"
          "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
          "policy:\n  protected: [\"tests/**\"]\n  wall: " +
@@ -187,11 +191,16 @@ Json CampaignScene::status() const {
 }
 
 bool CampaignScene::agents_run(std::size_t at_least) const {
+  const std::string ours = kSceneVariable + ("=" + temp().string()) + std::string(1, '\0');
   std::size_t count = 0;
-  for (const pid_t pid : sandboxed_of(temp())) {
+  std::error_code ec;
+  for (const fs::directory_entry& process : fs::directory_iterator("/proc", ec)) {
+    const std::string name = process.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const Result<std::string> environment =
-        read_file("/proc/" + std::to_string(pid) + "/environ", std::size_t{1} << 20);
-    count += environment.ok() && contains(*environment, "PROCTOR_BRIEFING_FILE=");
+        read_file(process.path() / "environ", std::size_t{1} << 20);
+    count += environment.ok() && contains(*environment, ours) &&
+             contains(*environment, "PROCTOR_BRIEFING_FILE=");
   }
   return at_least <= count;
 }

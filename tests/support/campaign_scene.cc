@@ -45,8 +45,8 @@ std::string contract_text(const CampaignShape& shape, const std::string& id,
          "briefing: calc.sh A B must print the sum.\n"
          "repository:\n  source: ../repo\n  commit: \"" +
          commit + "\"\nenvironment:\n  variables: {" + kSceneVariable + ": " +
-         gate.parent_path().string() + "}\n  toolchains:\n    - {path: " + gate.string() +
-         ", at: /opt/gate}\n"
+         gate.parent_path().string() + "}\n  toolchains: [{path: " + gate.string() +
+         ", at: /opt/gate}]\n"
          "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
          "policy:\n  protected: [\"tests/**\"]\n  wall: " +
          wall_of(shape) +

@@ -36,24 +36,35 @@ TEST_SUITE("campaign") {
   TEST_CASE("a shared envelope that was raised while nobody ran is gone on with") {
     RedisServer redis;
     CampaignShape shape;
-    shape.replicates = 6;
+    shape.methods = {"noop"};
+    shape.replicates = 1;
     shape.workers = 1;
     shape.redis = redis.address();
-    const CampaignScene scene(shape);
-    // Room for one run at a time, and for few of them.
-    scene.edit(scene.folder() / "campaign.yaml", "budget:\n",
-               "budget:\n  shared: {name: lab, cap: \"0.503\"}\n");
-    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
-    REQUIRE(proctor::testing::proctor({"budget", "share", scene.folder().string()}).exit_code == 0);
-    const CommandOutcome ran = scene.run("run");
+    // Room for one run of each, and not for a second one beside what the first have cost.
+    shape.global = "0.5015";
+    shape.task = "0.5015";
+    const CampaignScene first(shape);
+    shape.replicates = 2;
+    const CampaignScene second(shape);
+    for (const CampaignScene* scene : {&first, &second}) {
+      scene->edit(scene->folder() / "campaign.yaml", "budget:\n",
+                  "budget:\n  shared: {name: lab, cap: \"0.5015\"}\n");
+      const CommandOutcome planned = scene->run("plan", {"--freeze"});
+      REQUIRE_MESSAGE(planned.exit_code == 0, planned.err);
+    }
+    REQUIRE(proctor::testing::proctor({"budget", "share", first.folder().string()}).exit_code == 0);
+    REQUIRE(first.run("run").exit_code == 0);
+    const CommandOutcome ran = second.run("run");
     REQUIRE_MESSAGE(ran.exit_code == 3, ran.err);
     const CommandOutcome raised =
-        proctor::testing::proctor({"budget", "raise", scene.folder().string(), "shared:lab",
+        proctor::testing::proctor({"budget", "raise", second.folder().string(), "shared:lab",
                                    "60.00", "--reason", "more is there"});
     REQUIRE_MESSAGE(raised.exit_code == 0, raised.err);
-    const CommandOutcome resumed = scene.run("resume");
-    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
-    const CommandOutcome verified = scene.run("verify");
+    const CommandOutcome resumed = second.run("resume");
+    // On a slow host its own envelope may be too small by now, which is another matter.
+    CHECK_MESSAGE((resumed.exit_code == 0 || resumed.exit_code == 3), resumed.err);
+    CHECK_FALSE(contains(resumed.err, "the others one of"));
+    const CommandOutcome verified = second.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
   }
 }

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <memory>
 
+#include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "common/contract/model_speech.h"
 #include "common/contract/models_file.h"
 #include "common/ledger/journal_ledger.h"
@@ -23,6 +25,7 @@
 #include "coordinator/cli/end_summary.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/model_check.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
@@ -153,11 +156,6 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
   return e;
 }
 
-Error not_begun(const RunOptions& options) {
-  return Error{Errc::kNotFound,
-               "nothing of this campaign has run yet: proctor run " + options.folder};
-}
-
 Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
   if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
@@ -170,7 +168,7 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
     if (reader) {
       PROCTOR_TRY(lives, reader->epochs());
     }
-    if (lives.empty()) return not_begun(options);
+    if (lives.empty()) return not_begun(options.folder);
     return ok_status();
   }
   if (options.begin == RunOptions::Begin::kEither) {  // but not beside results without a journal
@@ -272,7 +270,7 @@ Result<int> run_it(const RunOptions& options) {
   std::error_code ec;
   if (options.begin == RunOptions::Begin::kGoOn &&
       !std::filesystem::exists(StateFolder{options.folder}.registration(), ec))
-    return not_begun(options);
+    return not_begun(options.folder);
   for (const std::string& note : price_notes(campaign))
     std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {

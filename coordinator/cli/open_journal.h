@@ -5,13 +5,16 @@
 
 namespace proctor::cli {
 
-// kNotFound: nothing of the campaign has run yet, because there is no journal or nothing in it;
-// says what to type.
+inline Error not_begun(const std::filesystem::path& campaign) {
+  return Error{Errc::kNotFound, "nothing of this campaign has run yet: proctor run " +
+                                    campaign.string() + " begins"};
+}
+
+// kNotFound, as not_begun(): there is no journal, or nothing in it.
 inline Result<JournalReader> open_journal(const StateFolder& folder) {
   Result<JournalReader> journal = JournalReader::open(folder.journal());
   if (journal.ok() || journal.error().code != Errc::kNotFound) return journal;
-  return Error{Errc::kNotFound, "nothing of this campaign has run yet: proctor run " +
-                                    folder.campaign.string() + " begins"};
+  return not_begun(folder.campaign);
 }
 
 }  // namespace proctor::cli

@@ -1,6 +1,7 @@
 #include "worker/gateway/ceiling.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace proctor {
 namespace {
@@ -41,6 +42,27 @@ std::optional<Splice> limit_edit(ModelApi api, const BodyPeek& peek, const Model
   Splice out = further_member(peek.root, peek.has_members, key, std::to_string(limit));
   out.why = "what is granted";
   return out;
+}
+
+MeterFit fit_of(std::string id, const MethodGateway& method, const BodyPeek& peek,
+                const TokenCeiling& ceiling) {
+  MeterFit fit;
+  fit.request.id = std::move(id);
+  fit.request.action.type = kLlmRequest;
+  fit.request.action.provider = method.provider;
+  fit.request.action.model = method.model;
+  fit.request.action.tier = peek.tier;
+  fit.request.witness = Witness::kMeasured;
+  fit.request.cache = peek.caches_for_hours ? CacheUse::kHours
+                      : peek.caches         ? CacheUse::kMinutes
+                                            : CacheUse::kNone;
+  fit.samples = peek.samples;
+  const bool output = 0 < ceiling.asked;
+  fit.beside = output ? peek.beside : 0;
+  fit.least = ceiling.least;
+  fit.request.most.input_tokens = ceiling.input;
+  fit.request.most.output_tokens = output ? (ceiling.asked + fit.beside) * fit.samples : 0;
+  return fit;
 }
 
 }  // namespace proctor

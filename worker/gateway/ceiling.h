@@ -2,9 +2,11 @@
 // What a call can come to at most, in tokens, before anybody is asked.  Pure; any thread.
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
+#include "worker/core/run_meter.h"
 #include "worker/gateway/body_peek.h"
 #include "worker/gateway/splice.h"
 
@@ -21,6 +23,10 @@ struct TokenCeiling {
 // around a request.
 TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_bytes,
                         const MethodGateway& method, const ModelAccess& access);
+
+// What such a call asks of the run's meter, under this id.
+MeterFit fit_of(std::string id, const MethodGateway& method, const BodyPeek& peek,
+                const TokenCeiling& ceiling);
 
 // Says the limit that was granted to the provider; nullopt: it says so already.
 std::optional<Splice> limit_edit(ModelApi api, const BodyPeek& peek, const ModelAccess& access,

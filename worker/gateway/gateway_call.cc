@@ -11,6 +11,7 @@
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_answer.h"
+#include "worker/gateway/provider_pass.h"
 #include "worker/gateway/provider_request.h"
 #include "worker/gateway/replay_upstream.h"
 #include "worker/gateway/stream_relay.h"
@@ -26,7 +27,6 @@ using std::chrono::milliseconds;
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kEventsOfCalls = 20'000;
 constexpr std::uint64_t kMoment = 100;  // ms that are no waiting
-
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
@@ -45,7 +45,8 @@ class Call {
         shared_(input.shared),
         method_(shared_.options.method),
         access_(shared_.options.access),
-        bounds_(shared_.options.bounds) {
+        bounds_(shared_.options.bounds),
+        pass_(shared_.pool, access_) {
     r_.number = in_.number;
     r_.api = in_.api;
     r_.model = method_.model;
@@ -58,6 +59,7 @@ class Call {
   bool make() {
     if (!judge()) return keep_;
     if (shared_.breakers.any() && !slow_down()) return keep_;
+    if (!shared_.options.player && !wait_for_provider()) return keep_;
     if (!reserve()) return keep_;
     forward();
     return keep_;
@@ -120,23 +122,8 @@ class Call {
 
   // ---- money
   MeterFit wish(std::uint32_t tries) const {
-    MeterFit fit;
-    fit.request.id = shared_.options.ids + std::to_string(in_.number) + "." + std::to_string(tries);
-    fit.request.action.type = kLlmRequest;
-    fit.request.action.provider = method_.provider;
-    fit.request.action.model = method_.model;
-    fit.request.action.tier = peek_.tier;
-    fit.request.witness = Witness::kMeasured;
-    fit.request.cache = peek_.caches_for_hours ? CacheUse::kHours
-                        : peek_.caches         ? CacheUse::kMinutes
-                                               : CacheUse::kNone;
-    fit.samples = peek_.samples;
-    const bool output = 0 < r_.ceiling.asked;
-    fit.beside = output ? peek_.beside : 0;
-    fit.least = r_.ceiling.least;
-    fit.request.most.input_tokens = r_.ceiling.input;
-    fit.request.most.output_tokens = output ? (r_.ceiling.asked + fit.beside) * fit.samples : 0;
-    return fit;
+    return fit_of(shared_.options.ids + std::to_string(in_.number) + "." + std::to_string(tries),
+                  method_, peek_, r_.ceiling);
   }
 
   // A run that repeats itself is answered later and later.
@@ -146,15 +133,38 @@ class Call {
     if (const auto state = shared_.breakers.look(r_.key))
       shared_.note("workspace.state", By::kHarness, *state);
     const auto since = SteadyClock::now(), until = since + shared_.breakers.wait(r_.key);
-    while (SteadyClock::now() < until && !shared_.final_word()) {
-      if (has_left(in_.client) || is_closing()) {
-        keep_ = false;
-        return false;
-      }
-      wait_for_fd(-1, 0, shared_.closing.get(),
-                  std::min(until, SteadyClock::now() + milliseconds(250)));
-    }
+    while (SteadyClock::now() < until && !shared_.final_word())
+      if (!pause_until(until)) return false;
     throttled_ms_ = micros_since(since) / 1'000;
+    return true;
+  }
+  // Or a moment before.  False: nobody waits for the call any more.
+  bool pause_until(SteadyClock::time_point until) {
+    if (has_left(in_.client) || is_closing()) {
+      keep_ = false;
+      return false;
+    }
+    wait_for_fd(-1, 0, shared_.closing.get(),
+                std::min(until, SteadyClock::now() + milliseconds(250)));
+    return true;
+  }
+
+  // One that has failed whoever asked it is left alone for a while (docs/breakers.md).
+  bool wait_for_provider() {
+    const auto since = SteadyClock::now(), until = since + bounds_.wait;
+    for (milliseconds wait = pass_.wait(); 0 < wait.count(); wait = pass_.wait()) {
+      if (const auto final = shared_.final_word()) return refuse(*final, false);
+      if (until <= SteadyClock::now()) {
+        shared_.provider_away(pass_.why());
+        Refusal no{Cause::kNotNow,
+                   "the provider fails call after call, the last time: " + pass_.why()};
+        no.wait_ms = static_cast<std::uint64_t>(wait.count());
+        return refuse(no);
+      }
+      if (!pause_until(std::min(until, SteadyClock::now() + wait))) return false;
+      away_ = true;
+    }
+    throttled_ms_ += micros_since(since) / 1'000;
     return true;
   }
 
@@ -222,7 +232,8 @@ class Call {
     r_.ceiling_micros = static_cast<std::uint64_t>(granted.held.micros());
     r_.waited_ms = micros_since(since) / 1'000 + throttled_ms_;
     if (1 < tries) r_.waited_for = why;
-    if (r_.waited_for.empty() && kMoment < throttled_ms_) r_.waited_for = "a breaker";
+    if (r_.waited_for.empty() && kMoment < throttled_ms_)
+      r_.waited_for = away_ ? "a provider that failed" : "a breaker";
     if (0 < r_.ceiling.asked)
       if (auto edit = limit_edit(in_.api, peek_, access_, r_.limit)) r_.edits.push_back(*edit);
     const bool clamped = peek_.limit && r_.limit < *peek_.limit;
@@ -252,21 +263,7 @@ class Call {
         r_.overrun = charged->overrun;
       }
     if (r_.overrun) stop_overrun(s.actual);
-    shared_.count([&](GatewaySums& sums) {
-      (s.how == How::kReleased  ? sums.released
-       : s.how == How::kUsage   ? sums.by_usage
-       : s.how == How::kPartial ? sums.partial
-                                : sums.at_ceiling) += 1;
-      sums.charged_micros += r_.charged_micros;
-      sums.overruns += r_.overrun ? 1 : 0;
-      if (s.how == How::kCeiling) sums.ceiling_micros += r_.charged_micros;
-      if (s.how != How::kUsage && s.how != How::kPartial) return;
-      sums.input += s.actual.input_tokens;
-      sums.output += s.actual.output_tokens;
-      sums.cache_read += s.actual.cache_read;
-      sums.cache_written += s.actual.cache_write + s.actual.cache_write_long;
-      sums.reasoning += s.actual.reasoning;
-    });
+    shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
@@ -300,6 +297,7 @@ class Call {
     const std::uint64_t seq =
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
     if (!shared_.options.player) shared_.watch(r_, seq);
+    pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
   }
 
   // A recording answers, and everything behind is as if a provider had.
@@ -412,7 +410,7 @@ class Call {
     constexpr int kOk = 200, kMultiple = 300;
     const AnswerHead& head = answer.head();
     const bool ok = kOk <= head.status && head.status < kMultiple;
-    const std::string* encoding = find_field(head.fields, "content-encoding");
+    const auto* encoding = find_field(head.fields, "content-encoding");
     if (encoding != nullptr && *encoding != "identity") return fail("an answer that is encoded");
     const std::string* type = find_field(head.fields, "content-type");
     const bool streams = type != nullptr && type->starts_with("text/event-stream");
@@ -485,6 +483,8 @@ class Call {
   BodyPeek peek_;
   bool usage_asked_ = false, keep_ = true;
   std::optional<GatewaySession::Shared::Turn> turn_;
+  ProviderPass pass_;
+  bool away_ = false;  // its provider, when it was asked for
   std::uint64_t throttled_ms_ = 0;
   std::string id_;  // at the meter; empty: nothing is reserved
   SteadyClock::time_point began_{};

@@ -75,6 +75,23 @@ Json opened_json(const GatewayOptions& options) {
 
 // ---------------------------------------------------------------- what connections share
 
+void GatewaySums::settled(const Settlement& s, std::uint64_t charged, bool overrun) {
+  using How = Settlement::How;
+  (s.how == How::kReleased  ? released
+   : s.how == How::kUsage   ? by_usage
+   : s.how == How::kPartial ? partial
+                            : at_ceiling) += 1;
+  charged_micros += charged;
+  overruns += overrun ? 1 : 0;
+  if (s.how == How::kCeiling) ceiling_micros += charged;
+  if (s.how != How::kUsage && s.how != How::kPartial) return;
+  input += s.actual.input_tokens;
+  output += s.actual.output_tokens;
+  cache_read += s.actual.cache_read;
+  cache_written += s.actual.cache_write + s.actual.cache_write_long;
+  reasoning += s.actual.reasoning;
+}
+
 std::optional<Refusal> GatewaySession::Shared::final_word() const {
   const std::lock_guard lock(mutex_);
   return final_;
@@ -135,6 +152,12 @@ void GatewaySession::Shared::cannot_ask(const std::string& why) {
   const std::string told = redacted(why);
   const std::lock_guard lock(mutex_);
   watch_.refused(told, 0);
+}
+
+void GatewaySession::Shared::provider_away(const std::string& why) {
+  const std::string told = redacted(why);
+  const std::lock_guard lock(mutex_);
+  watch_.away(told);
 }
 
 ModelLack GatewaySession::Shared::lack() const {

@@ -2,6 +2,8 @@
 // Whether the model of a run could be had at all, by how its calls ended: what the operator or a
 // provider did wrong is never the agent's failure (docs/gateway.md, "When a model cannot be had").
 // Pure; one thread.
+#include <utility>
+
 #include "common/score/model_lack.h"
 #include "worker/gateway/call_record.h"
 
@@ -16,6 +18,8 @@ class ModelWatch {
   void take(const CallRecord& call, bool cut, std::uint64_t evidence);
   // No call can be made any more, whatever the agent does: a key, an account, a book.
   void refused(std::string why, std::uint64_t evidence);
+  // A call was not made, for calls before it had failed in this way.
+  void away(std::string why) { failed(std::move(why), false, failed_.evidence); }
 
   // Empty `why`: it was had, or nobody asked for it.
   ModelLack lack() const;

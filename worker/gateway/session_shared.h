@@ -22,6 +22,7 @@ struct GatewaySums {
   std::uint64_t charged_micros = 0, ceiling_micros = 0;  // the second: of those at their ceiling
   std::uint64_t input = 0, output = 0, cache_read = 0, cache_written = 0, reasoning = 0;
   std::uint64_t waited_ms = 0, clamped = 0, clients_gone = 0, wrong_tokens = 0, unknown_routes = 0;
+  void settled(const Settlement& s, std::uint64_t charged, bool overrun);  // one call
 };
 
 struct GatewaySession::Shared {
@@ -57,6 +58,8 @@ struct GatewaySession::Shared {
   // How a call ended, and that none can be made any more: whether the model could be had.
   void watch(const CallRecord& call, std::uint64_t evidence);
   void cannot_ask(const std::string& why);
+  // A call was refused, for the provider fails whoever asks it.
+  void provider_away(const std::string& why);
   ModelLack lack() const;
 
   // Takes bytes of the session's memory, if it has as many.

@@ -220,7 +220,7 @@ struct UpstreamPool::Tls {
   Context context;
 };
 
-UpstreamPool::UpstreamPool() = default;
+UpstreamPool::UpstreamPool(ProviderStreak::Rule rule) : rule_(rule) {}
 UpstreamPool::~UpstreamPool() = default;
 
 Result<std::shared_ptr<UpstreamPool::Tls>> UpstreamPool::tls_for(const std::string& ca_file) {
@@ -275,6 +275,23 @@ Result<std::unique_ptr<Upstream>> UpstreamPool::take(const ModelAccess& access, 
     }
   }
   return connect(access, stop, until);
+}
+
+ProviderStreak::May UpstreamPool::may_call(const ModelAccess& access) {
+  const std::lock_guard lock(mutex_);
+  return streaks_.try_emplace(access.url, rule_).first->second.may_begin(SteadyClock::now());
+}
+
+void UpstreamPool::call_ended(const ModelAccess& access, ProviderStreak::End end, bool probe,
+                              const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  streaks_.try_emplace(access.url, rule_).first->second.ended(end, probe, why, SteadyClock::now());
+}
+
+std::string UpstreamPool::last_failure(const ModelAccess& access) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = streaks_.find(access.url);
+  return it == streaks_.end() ? std::string() : it->second.why();
 }
 
 void UpstreamPool::give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream) {

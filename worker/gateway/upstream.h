@@ -15,6 +15,7 @@
 #include "common/base/net_host.h"
 #include "common/base/result.h"
 #include "common/contract/models_file.h"
+#include "worker/gateway/provider_streak.h"
 #include "worker/gateway/wire_io.h"
 
 namespace proctor {
@@ -43,7 +44,7 @@ class Upstream {
 
 class UpstreamPool {
  public:
-  UpstreamPool();
+  explicit UpstreamPool(ProviderStreak::Rule rule = {});
   UpstreamPool(const UpstreamPool&) = delete;
   UpstreamPool& operator=(const UpstreamPool&) = delete;
   ~UpstreamPool();
@@ -57,6 +58,12 @@ class UpstreamPool {
   // Requires: its last answer was read whole.
   void give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream);
 
+  // Of ProviderPass alone: what the calls of all runs know together of whether a provider answers.
+  ProviderStreak::May may_call(const ModelAccess& access);
+  void call_ended(const ModelAccess& access, ProviderStreak::End end, bool probe,
+                  const std::string& why);
+  std::string last_failure(const ModelAccess& access) const;
+
  private:
   struct Tls;
   struct Idle {
@@ -64,7 +71,9 @@ class UpstreamPool {
     SteadyClock::time_point since;
   };
   Result<std::shared_ptr<Tls>> tls_for(const std::string& ca_file);
-  std::mutex mutex_;
+  const ProviderStreak::Rule rule_;
+  mutable std::mutex mutex_;
+  std::map<std::string, ProviderStreak> streaks_;            // by URL
   std::map<std::string, std::list<Idle>> idle_;              // by URL
   std::map<std::string, std::shared_ptr<Tls>> tls_by_file_;  // by file of authorities
 };

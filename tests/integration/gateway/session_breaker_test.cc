@@ -74,6 +74,48 @@ TEST_SUITE("gateway breakers") {
     CHECK(audit(scene).empty());
   }
 
+  TEST_CASE("a provider that fails call after call is left alone, then tried by one call") {
+    SessionScene::Shape shape;
+    shape.streak = {.failures = 3, .first = std::chrono::hours(1)};
+    shape.bounds.wait = std::chrono::milliseconds(0);
+    shape.access.errors_are_free = true;
+    const auto broken = [](const auto&, std::size_t) {
+      return ProviderSays{.status = 500, .body = "{}"};
+    };
+    SessionScene scene(shape, broken);
+    for (int i = 0; i < 3; ++i) CHECK(scene.ask(kChat, chat(10)).status == 502);
+    const HttpAnswer no = scene.ask(kChat, chat(10));
+    CHECK(no.status == 429);
+    CHECK(no.body.find("its provider answers 500") != std::string::npos);
+    CHECK(no.head.find("retry-after: ") != std::string::npos);
+    CHECK(scene.provider().heard().size() == 3);
+    CHECK(scene.held() == 0);
+    CHECK(scene.spent() == 0);
+
+    shape.streak.first = std::chrono::milliseconds(1);
+    shape.bounds = SessionScene::patient();
+    SessionScene healed(shape, [&](const auto& request, std::size_t call) {
+      return call < 3 ? broken(request, call) : chat_answer("here again", 8, 9);
+    });
+    for (int i = 0; i < 3; ++i) CHECK(healed.ask(kChat, chat(10)).status == 502);
+    for (int i = 0; i < 3; ++i) CHECK(healed.ask(kChat, chat(10)).status == 200);
+    CHECK(healed.provider().heard().size() == 6);
+    CHECK(healed.spent() == 3 * 98);
+  }
+
+  TEST_CASE("a run whose every call its provider would have failed had no model") {
+    SessionScene::Shape shape;
+    shape.streak = {.failures = 1, .first = std::chrono::hours(1)};
+    shape.bounds.wait = std::chrono::milliseconds(0);
+    SessionScene scene(
+        shape, [](const auto&, std::size_t) { return ProviderSays{.status = 500, .body = "{}"}; });
+    CHECK(scene.ask(kChat, chat(10)).status == 502);
+    CHECK(scene.ask(kChat, chat(10)).status == 429);
+    scene.close();
+    CHECK(scene.lack().why == "its provider answers 500");
+    CHECK_FALSE(scene.lack().busy);
+  }
+
   TEST_CASE("an agent that changes its workspace, or whose workspace nobody sees, goes on") {
     int looks = 0;
     SessionScene works(watched([&] {

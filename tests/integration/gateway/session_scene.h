@@ -56,13 +56,15 @@ class SessionScene {
     std::shared_ptr<CassettePlayer> player{};
     std::shared_ptr<const Redactor> redactor{};
     Breakers breakers{};
+    ProviderStreak::Rule streak{};
     std::function<std::optional<WorkspaceLook>()> look{};
   };
 
   SessionScene(const Shape& shape, ProviderServer::Script script)
       : provider_(std::move(script)),
         dir_(TempDir::create("gateway").value()),
-        meter_(plan(shape)) {
+        meter_(plan(shape)),
+        pool_(shape.streak) {
     key_file_ = dir_.path() / "key";
     REQUIRE(write_file(key_file_, std::string(kProviderKey) + "\n").ok());
     REQUIRE(make_dirs(dir_.path() / "gw").ok());
@@ -116,6 +118,7 @@ class SessionScene {
   ProviderServer& provider() { return provider_; }
   const fs::path& key_file() const { return key_file_; }
   void close() { session_->close(); }
+  ModelLack lack() const { return session_->lack(); }
 
   UniqueFd connect() const {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -1,0 +1,43 @@
+#include "worker/gateway/provider_pass.h"
+
+#include <utility>
+
+namespace proctor {
+namespace {
+
+using End = ProviderStreak::End;
+
+constexpr int kMultiple = 300, kServer = 500;
+
+// A provider that has no room for us (429) or refuses us is there.
+End end_of(const CallRecord& call, bool cut) {
+  if (call.unasked || cut) return End::kUnknown;
+  // Not every endpoint can count, and one that cannot is none the worse for it.
+  if (call.api == ModelApi::kCountTokens) return End::kUnknown;
+  const bool half = call.status < kMultiple && !call.why.empty() && !call.overrun;
+  return call.status == 0 || kServer <= call.status || half ? End::kFailed : End::kAnswered;
+}
+
+}  // namespace
+
+ProviderPass::~ProviderPass() {
+  if (begun_) pool_.call_ended(access_, End::kUnknown, probe_, "");
+}
+
+std::chrono::milliseconds ProviderPass::wait() {
+  const ProviderStreak::May may = pool_.may_call(access_);
+  begun_ = may.wait.count() == 0;
+  probe_ = may.probe;
+  return may.wait;
+}
+
+void ProviderPass::end(const CallRecord& call, bool cut) {
+  if (!std::exchange(begun_, false)) return;
+  const std::string why = kServer <= call.status
+                              ? "its provider answers " + std::to_string(call.status)
+                          : call.why.empty() ? "its provider did not answer"
+                                             : call.why;
+  pool_.call_ended(access_, end_of(call, cut), probe_, why);
+}
+
+}  // namespace proctor

@@ -1,0 +1,32 @@
+#pragma once
+// A call's word with the worker's other calls of the same provider (provider_streak.h).  Whatever
+// becomes of the call, it is said how it ended.  One thread.
+#include <chrono>
+#include <string>
+
+#include "worker/gateway/call_record.h"
+#include "worker/gateway/upstream.h"
+
+namespace proctor {
+
+class ProviderPass {
+ public:
+  // Both outlive it.
+  ProviderPass(UpstreamPool& pool, const ModelAccess& access) : pool_(pool), access_(access) {}
+  ProviderPass(const ProviderPass&) = delete;
+  ProviderPass& operator=(const ProviderPass&) = delete;
+  ~ProviderPass();
+
+  // Zero: the call may be made.
+  std::chrono::milliseconds wait();
+  std::string why() const { return pool_.last_failure(access_); }
+  // `cut`: by us, for its agent had ended.
+  void end(const CallRecord& call, bool cut);
+
+ private:
+  UpstreamPool& pool_;
+  const ModelAccess& access_;
+  bool begun_ = false, probe_ = false;
+};
+
+}  // namespace proctor

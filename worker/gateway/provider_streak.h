@@ -1,0 +1,45 @@
+#pragma once
+// Whether a provider is worth asking: after so many calls in a row that it failed, of all runs of
+// this worker, calls wait, then one of them tries, and its end decides for all.  Of the provider,
+// not of a run: it ends none and stands in no campaign (docs/breakers.md).  Pure; one thread.
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace proctor {
+
+struct StreakRule {
+  std::uint64_t failures = 10;  // in a row
+  // Of waiting, at first and at most: it doubles with each try that fails.
+  std::chrono::milliseconds first{10'000}, most{300'000};
+  std::chrono::milliseconds look_again{250};  // while one of them tries
+};
+
+class ProviderStreak {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Millis = std::chrono::milliseconds;
+  using Rule = StreakRule;
+  explicit ProviderStreak(Rule rule = {}) : rule_(rule) {}
+
+  // Zero: the call may be made.  `probe`: it is the one that tries, and must say how it ended.
+  struct May {
+    Millis wait{0};
+    bool probe = false;
+  };
+  May may_begin(Time now);
+  enum class End { kAnswered, kFailed, kUnknown };  // the last: it was not asked, or we cut it off
+  void ended(End end, bool probe, const std::string& why, Time now);
+
+  const std::string& why() const { return why_; }  // of the last failure
+
+ private:
+  const Rule rule_;
+  std::uint64_t failures_ = 0;
+  bool open_ = false, probing_ = false;
+  Millis pause_{0};
+  Time until_{};
+  std::string why_;
+};
+
+}  // namespace proctor

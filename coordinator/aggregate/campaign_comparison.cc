@@ -1,6 +1,7 @@
 #include "coordinator/aggregate/campaign_comparison.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "common/base/text.h"
@@ -146,12 +147,26 @@ std::string_view words(Decision decision) {
   return "";
 }
 
+namespace {
+
+// All tasks differ alike, so no spread says how sure that is.  Of n tasks none did worse: at alpha
+// at most 1 - alpha^(1/n) of all tasks would, each by all it has.  Worse is what a flip of signs
+// would not bring about by chance.
+Decision decision_of_like(const Contrast& c, double margin, double alpha) {
+  const double d = *c.difference.estimate.value;
+  const double unseen = 1 - std::pow(alpha, 1 / static_cast<double>(c.tasks));
+  if (-margin < d - (1 + d) * unseen) return Decision::kNotWorse;
+  const bool by_chance = !c.flips || alpha < c.flips->p;
+  return d < -margin && !by_chance ? Decision::kWorse : Decision::kUndecided;
+}
+
+}  // namespace
+
 Decision decision_of(const MethodComparison& method, double margin, double alpha) {
   const Contrast& c = method.contrast;
   const Estimate& d = c.difference.estimate;
   if (!d.value) return Decision::kUndecided;
-  // All tasks differ alike: what they say needs no interval, unless there is one task only.
-  if (d.why == Why::kNoVariance) return -margin < *d.value ? Decision::kNotWorse : Decision::kWorse;
+  if (d.why == Why::kNoVariance) return decision_of_like(c, margin, alpha);
   if (d.interval && d.interval->high < -margin) return Decision::kWorse;
   if (c.not_inferior && *c.not_inferior <= alpha) return Decision::kNotWorse;
   return Decision::kUndecided;

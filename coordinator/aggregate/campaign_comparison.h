@@ -51,6 +51,8 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
                                      double margin);
 
 // Worse: the interval lies below -margin.  Not worse: the one-sided test at -margin is passed.
+// Where all tasks differ alike there is no interval: not worse where so many tasks bound the share
+// of those that would do worse below the margin, worse where the exact test says so.
 Decision decision_of(const MethodComparison& method, double margin, double alpha);
 // Of all methods together: worse where one is, else undecided where one is.
 Decision decision_of(const CampaignComparison& comparison);

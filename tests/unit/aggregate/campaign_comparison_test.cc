@@ -9,11 +9,11 @@ using namespace proctor::testing;
 
 namespace {
 
-// Twelve tasks of two runs under one method, so many of them solved.
+// Tasks of two runs under one method, so many of them solved.
 struct Side {
-  Side(const std::string& method, int solved, std::int64_t cost_micros = 100'000) {
+  Side(const std::string& method, int solved, std::int64_t cost_micros = 100'000, int tasks = 12) {
     Runs runs;
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < tasks; ++i) {
       const std::string task = "task-" + std::to_string(10 + i);
       for (int r = 0; r < 2; ++r)
         runs.ended(task, "c", method, i < solved ? RunOutcome::kSuccess : RunOutcome::kFailure)
@@ -50,8 +50,24 @@ TEST_SUITE("aggregate") {
     CHECK(*c.methods[0].contrast.difference.estimate.value == 0);
     CHECK(*c.methods[0].cost_ratio == 1);
     CHECK(c.methods[0].p_turned == 1);
-    CHECK(decision_of(c) == Decision::kNotWorse);
-    CHECK(render_comparison_text(c).find("Together: not worse") != std::string::npos);
+    CHECK(decision_of(c) == Decision::kUndecided);
+    const Side many("agent", 30, 100'000, 60);
+    const CampaignComparison sure = compared(many, many);
+    CHECK(decision_of(sure) == Decision::kNotWorse);
+    CHECK(render_comparison_text(sure).find("Together: not worse") != std::string::npos);
+  }
+
+  TEST_CASE("where all tasks differ alike it takes enough of them to decide") {
+    const auto decided = [](int before, int after, int tasks) {
+      return decision_of(compared(Side("agent", before, 1, tasks), Side("agent", after, 1, tasks)));
+    };
+    CHECK(decided(0, 0, 58) == Decision::kUndecided);
+    CHECK(decided(0, 0, 59) == Decision::kNotWorse);
+    CHECK(decided(2, 0, 2) == Decision::kUndecided);
+    CHECK(decided(5, 0, 5) == Decision::kUndecided);
+    CHECK(decided(6, 0, 6) == Decision::kWorse);
+    CHECK(decided(0, 2, 2) == Decision::kUndecided);
+    CHECK(decided(0, 6, 6) == Decision::kNotWorse);
   }
 
   TEST_CASE("a campaign that solves far fewer tasks is worse, and in between it is open") {
@@ -103,7 +119,7 @@ TEST_SUITE("aggregate") {
     const CampaignComparison c = compared(older, newer, {{"agent-1", "agent-2"}});
     REQUIRE(c.methods.size() == 1);
     CHECK(c.methods[0].old_name == "agent-1");
-    CHECK(decision_of(c) == Decision::kNotWorse);
+    CHECK(decision_of(c) == Decision::kUndecided);
     CHECK(render_comparison_text(c).find("agent-1 -> agent-2") != std::string::npos);
   }
 

@@ -58,11 +58,11 @@ CostPerSuccess cost_per_success(std::span<const CostOfTask> tasks, double alpha)
     return out;
   }
   out.estimate.why = Why::kUnbounded;
-  // The complement of the interval between the roots: what lies above the larger one, for costs are
-  // not negative.
+  // The set is the complement of the interval between the roots.  It holds the ratio itself: above
+  // the larger root that one bounds it from below, and below the smaller one nothing above 0 does.
   if (a < 0 && 0 < root) {
     const double end = (-b - std::sqrt(root)) / (2 * a);
-    if (0 < end) out.low = end;
+    if (0 < end && end <= ratio) out.low = end;
   }
   return out;
 }

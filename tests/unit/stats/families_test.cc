@@ -96,6 +96,11 @@ TEST_SUITE("stats") {
     CHECK(unbounded.estimate.why == Why::kUnbounded);
     CHECK(unbounded.g == near(2.751347355));
     CHECK(*unbounded.low == near(3.200472581));
+    // Where the ratio lies below the smaller root (1128), nothing bounds it from below.
+    const CostPerSuccess below = cost_per_success(std::vector<CostOfTask>{{2114, 2}, {3263, 3}});
+    CHECK(*below.estimate.value == near(1075.4));
+    CHECK(below.estimate.why == Why::kUnbounded);
+    CHECK_FALSE(below.low.has_value());
     for (CostOfTask& t : tasks) t.successes = 0;
     CHECK(cost_per_success(tasks).estimate.why == Why::kNoSuccess);
   }

@@ -44,6 +44,21 @@ constexpr std::array<Price, 7> kPrices{
      {"artifact_storage", "gigabyte", &CostModel::stored_gigabyte},
      {"run", "run", &CostModel::run}}};
 
+// What Proctor counts by itself it looks up by these words: another would be priced at nothing.
+struct Counted {
+  std::string_view action;
+  std::array<std::string_view, 8> units;
+};
+constexpr std::array<Counted, 6> kCounted{
+    {{"sandbox", {"minute"}},
+     {"tool_call", {"call"}},
+     {"llm_request",
+      {"call", "token", "input_token", "output_token", "cache_read_token", "cache_write_token",
+       "cache_write_long_token", "reasoning_token"}},
+     {"artifact_storage", {"gigabyte"}},
+     {"run", {"run"}},
+     {"human", {"minute"}}}};
+
 constexpr std::string_view kFallback =
     "action_type,unit,unit_price,notes\n"
     "sandbox,minute,0.01,two cores for a minute\n"
@@ -170,7 +185,7 @@ class TableReader {
       good = false;
     }
     if (places[kAbove] && !read_above(fields[*places[kAbove]], row.above)) good = false;
-    if (good) good = stars_fit(row) && place_fits(row);
+    if (good) good = stars_fit(row) && place_fits(row) && unit_fits(row);
     const std::string_view price = fields[*places[kPrice]];
     const auto pico = parse_price(price);
     if (!pico.ok()) {
@@ -214,6 +229,21 @@ class TableReader {
       return true;
     report("tier", "a tier, region or threshold of " + row.action_type,
            "nothing: only llm_request rows have them");
+    return false;
+  }
+
+  bool unit_fits(const PriceRow& row) {
+    const auto* const counted = std::ranges::find(kCounted, row.action_type, &Counted::action);
+    if (counted == kCounted.end()) return true;
+    std::vector<std::string_view> units;
+    for (const std::string_view unit : counted->units)
+      if (!unit.empty()) units.push_back(unit);
+    if (std::ranges::find(units, row.unit) != units.end()) return true;
+    std::string expected;
+    for (const std::string_view unit : units)
+      expected.append(expected.empty() ? "" : ", ").append(unit);
+    report("unit", row.unit + " of " + row.action_type + ", which nothing counts",
+           std::move(expected), nearest_word(row.unit, units).value_or(""));
     return false;
   }
 

@@ -75,6 +75,13 @@ TEST_SUITE("contract") {
         {head + "\n\nSand Box,minute,1,\n",
          "p.csv:4:1: action_type: found \"Sand Box\", expected a word: a-z, 0-9, \"_\" and \"-\", "
          "beginning with a letter\n"},
+        {head + "sandbox,minutes,1,\nllm_request,input_tokens,1,\nhuman,hour,1,\nweb,hour,1,\n",
+         "p.csv:2:1: unit: found minutes of sandbox, which nothing counts, expected minute (did "
+         "you mean \"minute\"?)\n"
+         "p.csv:3:1: unit: found input_tokens of llm_request, which nothing counts, expected call, "
+         "token, input_token, output_token, cache_read_token, cache_write_token, "
+         "cache_write_long_token, reasoning_token (did you mean \"input_token\"?)\n"
+         "p.csv:4:1: unit: found hour of human, which nothing counts, expected minute\n"},
         {head + "sandbox,\"minute,1,\n",
          "p.csv:2:1: document: found a quoted field is not closed, expected CSV\n"},
         {head + "sandbox,minute,1,\xFF\n",

@@ -21,6 +21,8 @@ struct HostThing {
 };
 
 inline constexpr std::string_view kLacks = "lacks:";
+// Among a worker's features: nothing is begun there until its disk has room.
+inline constexpr std::string_view kDiskFull = "full:disk";
 // "secret API_KEY" of what feature() says.
 std::string describe_thing(std::string_view feature);
 

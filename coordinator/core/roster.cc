@@ -40,6 +40,7 @@ std::uint64_t from_features(const std::vector<std::string>& features,
     if (f == "unfit:docker") has |= kUnfitDocker;
     if (f == "unfit:oci") has |= kUnfitOci;
     if (f == "unfit:userspace") has |= kUnfitUserspace;
+    if (f == kDiskFull) has |= kFullDisk;
     if (!f.starts_with("image:")) continue;
     const auto at = std::ranges::find(images, f);
     if (at != images.end()) has |= image_bit(static_cast<std::size_t>(at - images.begin()));
@@ -82,6 +83,7 @@ std::string describe(std::uint64_t needs, const std::vector<std::string>& things
   return out.empty() ? "nothing special" : out;
 }
 std::string describe_offer(std::uint64_t has, const std::vector<std::string>& things) {
+  if ((has & kFullDisk) != 0) return "nothing while its disk is full";
   constexpr std::uint64_t kAny = kBubblewrap | kImages;
   std::string unfit = describe_unfit(kAny, has);
   if (const std::string more = describe_unfit(kUserspace, has); !more.empty())

@@ -94,7 +94,8 @@ Explanation Scheduler::why_active(RunId run) const {
   }
   if (a.alone) where += ", alone: earlier ones ended with their workers";
   if (suspended_) where += "; it is suspended";
-  return {"running", "attempt " + to_string(a.id) + " is under way" + where, std::move(facts)};
+  return {"running", "attempt " + std::to_string(a.id.no.raw()) + " is under way" + where,
+          std::move(facts)};
 }
 
 // In the order in which it would be held back: see dispatch(), RunQueue::next() and judge().
@@ -173,6 +174,10 @@ Explanation Scheduler::why_no_worker(RunId run) const {
     std::string refused;  // of those who could, had their hosts not been seen to break promises
     for (WorkerIndex w = 0; w < roster_.size(); ++w) {
       const WorkerState& s = roster_.at(w);
+      if (s.present && (s.has & capability::kFullDisk) != 0) {
+        facts.emplace_back("full " + s.id.raw(), "disk");
+        refused += "; the disk of " + s.id.raw() + " is full: free space there, and it goes on";
+      }
       const std::string unfit = s.present ? capability::describe_unfit(needs, s.has) : "";
       if (unfit.empty()) continue;
       facts.emplace_back("unfit " + s.id.raw(), unfit);
@@ -251,6 +256,10 @@ std::string Scheduler::waiting_for_workers() const {
            (runs == 1 ? " run waits" : " runs wait") + " for a worker with " +
            describe_needs(needs, plan_, roster_);
   }
+  if (out.empty()) return out;
+  for (WorkerIndex w = 0; w < roster_.size(); ++w)
+    if (roster_.at(w).present && (roster_.at(w).has & capability::kFullDisk) != 0)
+      return out + ", for the disk of " + roster_.at(w).id.raw() + " is full: free space there";
   return out;
 }
 

@@ -401,7 +401,10 @@ int serve(const Options& o) {
     if (now.empty() != full.empty()) log::warn(now.empty() ? "its disk has room again" : now);
     full = std::move(now);
     std::vector<std::string> features;
-    if (full.empty()) features = engines.features();
+    if (full.empty())
+      features = engines.features();
+    else
+      features.emplace_back(kDiskFull);
     features.push_back(workspace);
     return features;
   };

@@ -280,14 +280,14 @@ void WorkerLoop::tell_change(const std::vector<std::string>& now) const {
     return f.starts_with(kLacks) ? describe_thing(f.substr(kLacks.size())) : std::string();
   };
   for (const std::string& f : parts_.features) {
-    if (holds(now, f)) continue;
+    if (f == kDiskFull || holds(now, f)) continue;  // who looks at the disk says it
     if (const std::string thing = lacked(f); !thing.empty())
       log::info("this host has " + thing + " now");
     else
       log::warn("this host does not offer " + f + " any more");
   }
   for (const std::string& f : now) {
-    if (holds(parts_.features, f)) continue;
+    if (f == kDiskFull || holds(parts_.features, f)) continue;
     if (const std::string thing = lacked(f); !thing.empty())
       log::warn("this host lacks " + thing + ": it is given no run that needs it");
     else

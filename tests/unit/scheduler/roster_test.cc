@@ -103,6 +103,12 @@ TEST_SUITE("roster") {
         "not isolate there)");
   }
 
+  TEST_CASE("a worker whose disk is full offers nothing and says why") {
+    const std::uint64_t has = capability::from_features({"full:disk", "workspace:copy"});
+    CHECK((has & capability::kBubblewrap) == 0);
+    CHECK(capability::describe_offer(has) == "nothing while its disk is full");
+  }
+
   TEST_CASE("a store of images offers those that are in it, an engine all of them") {
     const std::vector<std::string> images{"image:base:latest", "image:sha256:aa"};
     const std::uint64_t base = capability::image_bit(0), other = capability::image_bit(1);

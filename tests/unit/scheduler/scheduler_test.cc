@@ -186,7 +186,7 @@ TEST_SUITE("scheduler") {
     desk.start();
     desk.sync("w", 1, {attempt_of(0)});
     CHECK(desk.assigned.empty());  // its slot is taken
-    CHECK(desk.core.explain(RunId(0)) == "attempt 0.1 is under way on worker w");
+    CHECK(desk.core.explain(RunId(0)) == "attempt 1 is under way on worker w");
     desk.result("w", attempt_of(0), 4);
     CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
   }
@@ -247,7 +247,7 @@ TEST_SUITE("scheduler") {
         "it waits for a free worker with Docker: none is here, and none has ever joined; this "
         "coordinator has run since "));
     desk.sync("w", 1);
-    CHECK(desk.core.explain(RunId(0)) == "attempt 0.1 is under way on worker w");
+    CHECK(desk.core.explain(RunId(0)) == "attempt 1 is under way on worker w");
     CHECK(desk.core.explain(RunId(1)) == "it waits for a free worker with nothing special");
     desk.result("w", attempt_of(0), 10);
     CHECK(desk.core.explain(RunId(0)) == "it has ended");
@@ -264,6 +264,19 @@ TEST_SUITE("scheduler") {
                          "not offer Docker, which does not isolate there (proctor-worker selftest "
                          "says what to do); start one"),
         told);
+  }
+
+  TEST_CASE("who waits for a worker whose disk is full is told whose") {
+    Desk desk(plan_of({0, 1}));
+    desk.start();
+    desk.sync("w1", 2, {}, {}, 1, "full:disk");
+    const std::string told = desk.core.explain(RunId(1));
+    CHECK_MESSAGE(
+        told.starts_with("it waits for a free worker with Docker: of 1 here it has none; the disk "
+                         "of w1 is full: free space there, and it goes on; start one"),
+        told);
+    CHECK(desk.core.waiting_for_workers().ends_with(
+        "for a worker with Docker, for the disk of w1 is full: free space there"));
   }
 
   TEST_CASE("who waits for a worker is told which one, since when and until when") {

@@ -200,6 +200,8 @@ TEST_SUITE("counts") {
     REQUIRE(write_file(alone, "x", Durability::kLazy).ok());
     const Locker locker(alone);
     CHECK(lacking().find("unlocked") == std::string::npos);
+    if (locks_held().count(kMoreLocks) == 0)
+      CHECK((lacking({kMoreLocks}).find("locks few enough") != std::string::npos) == !own);
     if (!own) return;
     // What each is shown with inodes of its own nobody else can lock for it.
     const Locker of_host("/usr/bin/env"), of_tools(tools / "below/compiler");

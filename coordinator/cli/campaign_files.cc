@@ -1,5 +1,7 @@
 #include "coordinator/cli/campaign_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -10,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "coordinator/cli/model_check.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/outside_probe.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/registered_files.h"
@@ -159,6 +162,10 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   const fs::path absolute = fs::canonical(folder, ec);
   if (ec == std::errc::no_such_file_or_directory) return no_campaign(folder.string());
   if (ec) return errno_error("campaign " + folder.string(), ec.value());
+  // A registered one that lost it is told of that below.
+  if (!fs::exists(absolute / kCampaignFile, ec) &&
+      !fs::exists(StateFolder{absolute}.registration(), ec))
+    return no_campaign(folder.string());
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
@@ -201,12 +208,25 @@ Result<Digest> write_plan(const Campaign& campaign) {
   return sha256(csv);
 }
 
+Status check_never_began(const StateFolder& state) {
+  PROCTOR_TRY(std::optional<JournalReader> journal, begun_journal(state));
+  if (!journal) return ok_status();
+  PROCTOR_TRY(const std::vector<EpochBegun> lives, journal->epochs());
+  if (lives.empty()) return ok_status();
+  return Error{Errc::kConflict,
+               fmt::format("{} is missing, but this campaign has begun, and what is registered now "
+                           "would be another.\nTo go on:        put that file back\n"
+                           "To begin afresh: proctor copy {} NEW",
+                           state.registration().string(), state.campaign.string())};
+}
+
 Result<Registration> freeze(const Campaign& campaign) {
   PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
   PROCTOR_TRY(const Plan plan, parse_plan("pilot_randomization_plan.csv", csv, shape_of(campaign)));
   PROCTOR_TRY(const std::optional<Registration> before, read_registration(campaign.folder));
   PROCTOR_TRY(Registration now, make_registration(campaign, sha256(csv), wall_now()));
   // What is registered runs; what is not yet can be mended.
+  if (!before) PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
   if (!before) PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   if (before) {
     const std::vector<std::string> differ = differences(*before, now);
@@ -245,6 +265,7 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
 Result<FrozenCampaign> load_unchanged(const fs::path& folder) {
   PROCTOR_TRY(Campaign campaign, load_checked(folder, Outside::kSkip));
   PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
+  if (!registered) PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
   if (!registered)
     return Error{Errc::kNotFound, folder.string() +
                                       " is not registered yet: proctor plan --freeze " +

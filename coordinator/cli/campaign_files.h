@@ -31,8 +31,11 @@ struct FrozenCampaign {
 Result<std::optional<Registration>> read_registration(const fs::path& folder);
 // Draws and writes the plan.  The digest of the file's bytes.
 Result<Digest> write_plan(const Campaign& campaign);
+// kConflict, with what to type: its journal knows of lives, and there is no registration, so that
+// another one would be another campaign's.
+Status check_never_began(const StateFolder& state);
 // Writes registration.json for the plan that is there.  kConflict: it is registered already,
-// otherwise.
+// otherwise; or as check_never_began().
 Result<Registration> freeze(const Campaign& campaign);
 
 // Everything, checked against the world too, and proof that nothing differs from what was

@@ -23,7 +23,6 @@
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/end_summary.h"
-#include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/parked_advice.h"
@@ -111,38 +110,6 @@ struct Earlier {
   bool attempted = false;  // a run was: a start that failed has not begun anything
   std::uint64_t ended = 0, parked = 0, open = 0;
 };
-// Attempts have delivered: a journal that knows of none is not that of a new campaign.
-bool has_evidence(const StateFolder& folder) {
-  std::error_code ec;
-  for (fs::directory_iterator it(folder.runs(), ec), end; !ec && it != end; it.increment(ec))
-    if (it->path() != folder.incoming()) return true;
-  return false;
-}
-
-// Nothing: no coordinator has written anything into it yet.
-Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
-  std::error_code ec;
-  const bool is_there = fs::exists(folder.journal(), ec);
-  Result<JournalReader> reader = Error{Errc::kNotFound, "no journal"};
-  if (is_there) reader = JournalReader::open(folder.journal());
-  // Whoever made the file ended before anything was in it: a full disk, a kill.  Not after a result
-  // came.
-  if (!reader.ok() && reader.error().code == Errc::kNotFound) {
-    const std::string begun =
-        has_evidence(folder) ? folder.runs().string() + " has results" : begun_by_status(folder);
-    if (!begun.empty())
-      return Error{Errc::kCorrupt, folder.journal().string() +
-                                       (is_there ? " is empty" : " is missing") + ", but " + begun +
-                                       ".\nTo put it back: journal.sqlite with its -wal, of the "
-                                       "same moment\nTo go on without it: proctor journal "
-                                       "recover " +
-                                       folder.campaign.string()};
-    return std::optional<JournalReader>();
-  }
-  if (!reader.ok()) return std::move(reader).error();
-  return std::optional<JournalReader>(std::move(reader).value());
-}
-
 Result<Earlier> look_at_journal(const StateFolder& folder) {
   PROCTOR_TRY(std::optional<JournalReader> reader, begun_journal(folder));
   Earlier e;
@@ -177,12 +144,13 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
   }
   PROCTOR_TRY(const Earlier earlier, look_at_journal(frozen.folder));
   if (!earlier.attempted) return ok_status();
-  return Error{Errc::kConflict,
-               "this campaign has begun: " + std::to_string(earlier.ended) + " of " +
-                   std::to_string(frozen.plan.size()) + " runs have ended, " +
-                   std::to_string(earlier.parked) + " are parked, " + std::to_string(earlier.open) +
-                   " were under way.\n  To go on:      proctor resume " + options.folder +
-                   "\n  To look at it: proctor report " + options.folder};
+  return Error{Errc::kConflict, "this campaign has begun: " + std::to_string(earlier.ended) +
+                                    " of " + std::to_string(frozen.plan.size()) +
+                                    " runs have ended, " + std::to_string(earlier.parked) +
+                                    " wait for money, " + std::to_string(earlier.open) +
+                                    " were under way.\n  To go on:      proctor resume " +
+                                    options.folder + "\n  To look at it: proctor report " +
+                                    options.folder};
 }
 
 // Nothing: none are needed.  Asked before a campaign is registered, so that a start which cannot
@@ -269,8 +237,10 @@ Result<int> run_it(const RunOptions& options) {
   // Whoever goes on registers nothing.
   std::error_code ec;
   if (options.begin == RunOptions::Begin::kGoOn &&
-      !std::filesystem::exists(StateFolder{options.folder}.registration(), ec))
+      !std::filesystem::exists(StateFolder{options.folder}.registration(), ec)) {
+    PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
     return not_begun(options.folder);
+  }
   for (const std::string& note : price_notes(campaign))
     std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {

@@ -18,9 +18,24 @@
 
 namespace proctor::cli {
 
+namespace {
+
+// SQLite's words of a damaged journal tell nobody what to type.
+const char* way_out(const Error& error) {
+  const auto says = [&](std::string_view text) {
+    return error.detail.find(text) != std::string::npos;
+  };
+  if (error.code != Errc::kCorrupt || !says("/journal.sqlite") || says("proctor journal"))
+    return "";
+  return "To see what is damaged: proctor journal check CAMPAIGN\n"
+         "To rebuild it from what is whole: proctor journal recover CAMPAIGN\n";
+}
+
+}  // namespace
+
 int complain(const Error& error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "proctor: %s\n", error.detail.c_str());
+  std::fprintf(stderr, "proctor: %s\n%s", error.detail.c_str(), way_out(error));
   switch (error.code) {
     case Errc::kInvalid:
     case Errc::kNotFound:

@@ -1,20 +1,19 @@
 #pragma once
-// A campaign's journal as commands read it that need what has run.
+// A campaign's journal as commands read it that need what has run.  Blocking; thread-safe.
+#include <optional>
+
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
 
-inline Error not_begun(const std::filesystem::path& campaign) {
-  return Error{Errc::kNotFound, "nothing of this campaign has run yet: proctor run " +
-                                    campaign.string() + " begins"};
-}
+Error not_begun(const std::filesystem::path& campaign);
 
-// kNotFound, as not_begun(): there is no journal, or nothing in it.
-inline Result<JournalReader> open_journal(const StateFolder& folder) {
-  Result<JournalReader> journal = JournalReader::open(folder.journal());
-  if (journal.ok() || journal.error().code != Errc::kNotFound) return journal;
-  return not_begun(folder.campaign);
-}
+// Nothing: no coordinator has written anything into it yet.  kCorrupt, with what to type: it is
+// not there, or empty, beside results, or beside a coordinator's last word that there were some.
+Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder);
+
+// kNotFound, as not_begun(): there is no journal, or nothing in it.  Else as begun_journal().
+Result<JournalReader> open_journal(const StateFolder& folder);
 
 }  // namespace proctor::cli

@@ -183,10 +183,11 @@ void add_fault(RunRecord& run, const Scheduler& core) {
 // head of one report are of one moment, though a coordinator goes on writing.
 Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
   std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec)) return std::optional<JournalReader>();
-  PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
-  PROCTOR_CHECK_OK(journal.hold());
-  return std::optional<JournalReader>(std::move(journal));
+  const bool is_there = fs::exists(frozen.folder.journal(), ec);
+  PROCTOR_TRY(std::optional<JournalReader> journal, begun_journal(frozen.folder));
+  if (!journal && is_there) return not_begun(frozen.folder.campaign);
+  if (journal) PROCTOR_CHECK_OK(journal->hold());
+  return journal;
 }
 
 std::vector<std::string> method_names(const Campaign& campaign) {

@@ -121,6 +121,7 @@ Status journal::check_pages(sqlite::Database& db) {
   if (found.size() == 1 && found[0] == "ok") found.clear();
   if (found.empty()) PROCTOR_CHECK_OK(each_text(db, kZeros, found));
   if (found.empty()) return ok_status();
+  std::ranges::replace(found[0], '\n', ' ');
   return Error{Errc::kCorrupt, db.filename() + " is damaged: " + found[0]};
 }
 

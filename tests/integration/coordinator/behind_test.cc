@@ -179,6 +179,45 @@ TEST_SUITE("coordinator") {
     recovers_to_the_end(scene, 2);
   }
 
+  TEST_CASE("who reads a campaign whose journal is damaged or gone is told what to type") {
+    CampaignShape shape;
+    shape.methods = {"noop", "reference"};
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path file = scene.state() / "journal.sqlite",
+                   report = scene.folder() / "reports/report.txt";
+    std::string told;
+    const auto all_say = [&](const std::string& words) {
+      for (const char* command : {"report", "list", "budget", "verify", "story"}) {
+        const CommandOutcome read = scene.run(command);
+        CAPTURE(command);
+        CHECK(read.exit_code == 4);
+        CHECK_MESSAGE(contains(read.err, words), read.err);
+        CHECK_MESSAGE(contains(read.err, "proctor journal recover"), read.err);
+      }
+      CHECK(scene.read(report) == told);
+    };
+    const fs::path registration = scene.folder() / "registration.json";
+    fs::rename(registration, scene.temp() / "registration.json");
+    for (const char* command : {"run", "resume", "report", "verify"}) {
+      const CommandOutcome refused = scene.run(command);
+      CAPTURE(command);
+      CHECK(refused.exit_code == 2);
+      CHECK_MESSAGE(contains(refused.err, "registration.json is missing, but"), refused.err);
+      CHECK_FALSE(fs::exists(registration));
+    }
+    fs::rename(scene.temp() / "registration.json", registration);
+    CHECK(scene.run("report").exit_code == 0);
+    told = scene.read(report);
+    std::string bytes = scene.read(file);
+    constexpr std::size_t kPage = 4096;
+    std::fill(bytes.begin() + kPage, bytes.end(), '\0');
+    scene.write(file, bytes);
+    all_say("proctor journal check");
+    fs::remove(file);
+    all_say("is missing, but " + (scene.folder() / "runs").string() + " has results");
+  }
+
   TEST_CASE("after any kill the journal knows what is around it") {
     RedisServer redis;
     CampaignShape shape;

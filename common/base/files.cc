@@ -91,7 +91,7 @@ Result<TempFile> locked_new_file(const fs::path& dir) {
         ++nth;
         continue;
       }
-      return errno_error("create " + temp, e);
+      return errno_error("create a file in " + dir.string(), e);
     }
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;

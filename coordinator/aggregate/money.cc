@@ -127,6 +127,12 @@ std::vector<MoneyGroup> by_category(const MoneyInput& input) {
   out[1].name = "execution";
   out[2].name = "human";
   out[3].name = "overhead";
+  std::array<std::vector<bool>, 4> counted;
+  for (std::vector<bool>& runs : counted) runs.resize(input.runs.size());
+  const auto count_run = [&](std::size_t category, std::uint32_t run) {
+    if (!counted[category][run]) ++out[category].runs;
+    counted[category][run] = true;
+  };
   for (const Attempt& a : input.attempts) {
     if (a.money != Attempt::Money::kSettled) continue;
     const std::array<MicroUsd, 4> parts = {a.cost.model, a.cost.execution, a.cost.human,
@@ -135,12 +141,15 @@ std::vector<MoneyGroup> by_category(const MoneyInput& input) {
     out[1].self_reported = out[1].self_reported + a.self_reported.execution;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       out[i].spent = out[i].spent + parts[i];
-      if (MicroUsd::zero() < parts[i]) ++out[i].attempts;
+      if (parts[i] == MicroUsd::zero()) continue;
+      ++out[i].attempts;
+      count_run(i, a.run);
     }
   }
   for (const MoneyInput::Review& r : input.reviews) {
     out[2].spent = out[2].spent + r.charged;
     ++out[2].attempts;
+    count_run(2, r.run);
   }
   return out;
 }

@@ -22,7 +22,10 @@ std::vector<CheckReport> checks_in(const fs::path& attempt) {
 }
 
 std::string how(const CheckReport& c) {
-  std::string out = c.outcome ? std::string(to_string(*c.outcome)) : "did not run";
+  constexpr std::string_view kUnrun = "did not run";
+  // What never ran says so in its own reason.
+  if (!c.outcome && c.why.starts_with(kUnrun)) return printable(c.why, limits::kDetailBytes);
+  std::string out(c.outcome ? to_string(*c.outcome) : kUnrun);
   const std::string exit = "exit code " + std::to_string(c.exit_code);
   if (c.outcome && c.ended == "exited" && c.why != exit) out += ", " + exit;
   if (!c.why.empty()) out += ": " + printable(c.why, limits::kDetailBytes);

@@ -42,7 +42,8 @@ int check(const std::string& folder) {
   for (const std::string& problem : found->problems) std::printf("damaged: %s\n", problem.c_str());
   const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
   std::printf(
-      "%s: %llu attempts, %llu runs ended, %llu parked, %llu notes, %llu reviews, last epoch "
+      "%s: %llu attempts, %llu runs ended, %llu parked for money, %llu notes, %llu reviews, last "
+      "epoch "
       "%llu\n",
       file.c_str(), n(found->attempts), n(found->ended), n(found->parked), n(found->notes),
       n(found->reviews), n(found->last_epoch.raw()));

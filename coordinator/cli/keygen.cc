@@ -4,13 +4,14 @@
 #include "common/base/limits.h"
 #include "common/wire/curve.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/control_client.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
 namespace {
 
 Status keygen(const std::string& folder, const std::vector<std::string>& workers) {
-  const StateFolder state{fs::absolute(folder)};
+  PROCTOR_TRY(const StateFolder state, campaign_folder(folder));
   std::error_code ec;
   std::string allow;
   wire::AllowList list;
@@ -44,7 +45,8 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
   constexpr unsigned kOwnerOnly = 0600;
   PROCTOR_CHECK_OK(write_file(state.allow_list(), allow, Durability::kSync, kOwnerOnly));
   PROCTOR_TRY(list, wire::load_allow_list(state.allow_list()));
-  std::printf("%zu workers may join (%s)\n", list.size(), state.allow_list().c_str());
+  std::printf("%zu %s may join (%s)\n", list.size(), list.size() == 1 ? "worker" : "workers",
+              state.allow_list().c_str());
   return ok_status();
 }
 

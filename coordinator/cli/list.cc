@@ -90,8 +90,8 @@ void add_list(CLI::App& app, int& exit_code) {
   auto args = std::make_shared<ListArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
   command->add_option("--where", args->where, "which runs (without: all)")->type_name("FILTER");
-  command->add_flag("--csv", args->csv, "their records, as in runs.csv");
-  command->add_flag("--count", args->count, "only how many");
+  CLI::Option* csv = command->add_flag("--csv", args->csv, "their records, as in runs.csv");
+  command->add_flag("--count", args->count, "only how many")->excludes(csv);
   command->add_option("--expect", args->expect, "exit code 1 unless this is the digest of the set")
       ->type_name("DIGEST");
   command->callback([=, &exit_code] {

@@ -2,6 +2,8 @@
 // agent changed; from its evidence, or from the local worker that makes it now.
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -80,6 +82,11 @@ Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
   PROCTOR_TRY(JournalReader journal, open_journal(subject.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(subject.run));
   std::error_code ec;
+  if (wanted != 0 && std::ranges::none_of(attempts, [wanted](const AttemptRecord& a) {
+        return a.core.attempt.no.raw() == wanted;
+      }))
+    return Error{Errc::kNotFound, fmt::format("{} has no attempt {}: it has {} so far", name,
+                                              wanted, attempts.size())};
   for (auto it = attempts.rbegin(); it != attempts.rend(); ++it) {
     const AttemptId id = it->core.attempt;
     if (wanted != 0 && id.no.raw() != wanted) continue;
@@ -273,7 +280,8 @@ CLI::App* add_of_run(CLI::App& app, const char* name, const char* what,
   command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
       ->required();
   command->add_flag("--try", args->tried, "of what the last proctor try of it made");
-  command->add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)");
+  command->add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--raw", args->raw,
                     "the bytes as they are (default: what a terminal would obey is spelled out)");
   return command;

@@ -61,6 +61,11 @@ fs::path folder_for(const ReportArgs& args, const FrozenCampaign& frozen, const 
 Result<std::string> report(const ReportArgs& args) {
   const std::string form = args.json ? "json" : args.csv ? "csv" : args.form;
   PROCTOR_CHECK_OK(known_word("form", form, {std::begin(kForms), std::end(kForms)}));
+  if (!args.method.empty() && form != "badge")
+    return Error{Errc::kInvalid, "--method says whose badge it is: proctor report " + args.folder +
+                                     " --form badge --method " + args.method +
+                                     "; the runs of one method are proctor list " + args.folder +
+                                     " --where method=" + args.method};
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
@@ -98,8 +103,10 @@ void add_report(CLI::App& app, int& exit_code) {
       ->add_option("--out", args->out,
                    "a file instead of standard output; of inspect and every-eval a folder")
       ->type_name("PATH");
-  command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
-  command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)");
+  CLI::Option* json =
+      command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
+  command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")
+      ->excludes(json);
   command->add_flag("--words", args->words, "below the tables, what each of their words means");
   command->callback([=, &exit_code] {
     const Result<std::string> text = report(*args);

@@ -22,6 +22,7 @@
   X(journal_file) \
   X(journal_notes) \
   X(json_input) \
+  X(mcp_line) \
   X(meter_request) \
   X(plan_csv) \
   X(price_table) \
@@ -30,6 +31,8 @@
   X(run_archive) \
   X(run_report) \
   X(test_results) \
+  X(tool_arguments) \
+  X(unified_diff) \
   X(wire_message) \
   X(yaml_document)
 // clang-format on

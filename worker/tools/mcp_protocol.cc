@@ -1,0 +1,176 @@
+#include "worker/tools/mcp_protocol.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/text.h"
+#include "common/base/version.h"
+#include "worker/tools/tool_list.h"
+
+namespace proctor {
+namespace {
+
+constexpr std::array<std::string_view, 2> kLegacy{"2025-11-25", "2025-06-18"};
+constexpr const char* kMetaVersion = "io.modelcontextprotocol/protocolVersion";
+constexpr const char* kMetaServer = "io.modelcontextprotocol/serverInfo";
+constexpr int kHeaderMismatch = -32020, kUnknownVersion = -32022;
+constexpr int kOk = 200, kAccepted = 202, kBad = 400, kNotFound = 404;
+constexpr std::uint64_t kTtlMs = 3'600'000;
+
+Json server_info() {
+  return {{"name", "proctor"}, {"version", kVersion}};
+}
+Json capabilities() {
+  return {{"tools", Json::object()}};
+}
+
+bool is_legacy(std::string_view version) {
+  return std::find(kLegacy.begin(), kLegacy.end(), version) != kLegacy.end();
+}
+
+McpAnswer refused(int status, const Json& id, int code, std::string why, Json data = nullptr) {
+  return {status, rpc_error({code, std::move(why), id, std::move(data)})};
+}
+
+class Step {
+ public:
+  Step(const RpcMessage& message, const McpHeaders* headers, std::string_view instructions)
+      : m_(message), headers_(headers), instructions_(instructions) {}
+
+  McpStep answer() {
+    const auto meta = m_.params.find("_meta");
+    if (meta != m_.params.end()) {
+      if (!meta->is_object()) return bad_params("\"_meta\" is no object");
+      modern_ = meta->contains(kMetaVersion);
+    }
+    if (modern_) {
+      if (auto no = modern_lack(meta->at(kMetaVersion))) return *no;
+    } else if (headers_ != nullptr && headers_->version && !is_legacy(*headers_->version)) {
+      // The newer era's header alone makes no request of it.
+      return *headers_->version == kMcpModern
+                 ? mismatch("\"_meta\" does not name the version that the header names")
+                 : unknown_version(*headers_->version);
+    }
+    if (m_.method == "tools/list") return list();
+    if (m_.method == "tools/call") return call();
+    if (modern_ && m_.method == "server/discover") return discover();
+    if (!modern_ && m_.method == "initialize") return initialize();
+    if (!modern_ && m_.method == "ping") return result(Json::object());
+    if (m_.method == "server/discover")
+      return bad_params("server/discover names a version in \"_meta\"");
+    return refused(modern_ ? kNotFound : kOk, m_.id, rpc::kMethod,
+                   "no such method: " + printable(m_.method, 60));
+  }
+
+ private:
+  McpAnswer result(Json value) const {
+    if (modern_) value["resultType"] = "complete";
+    return {kOk, rpc_result(m_.id, value)};
+  }
+  McpAnswer bad_params(std::string why) const {
+    return refused(kOk, m_.id, rpc::kParams, std::move(why));
+  }
+  McpAnswer mismatch(std::string why) const {
+    return refused(kBad, m_.id, kHeaderMismatch, std::move(why));
+  }
+  McpAnswer unknown_version(std::string_view said) const {
+    return refused(kBad, m_.id, kUnknownVersion,
+                   "a version that is not spoken here: " + printable(said, 60),
+                   {{"supported", Json::array({kMcpModern})}, {"requested", printable(said, 60)}});
+  }
+
+  std::optional<McpAnswer> modern_lack(const Json& version) const {
+    if (!version.is_string()) return bad_params("the version in \"_meta\" is no text");
+    const auto& said = version.get_ref<const std::string&>();
+    if (headers_ != nullptr) {
+      if (headers_->version != said)
+        return mismatch("the header MCP-Protocol-Version is not the version of the body");
+      if (headers_->method != m_.method)
+        return mismatch("the header Mcp-Method is not the method of the body");
+      const auto name = m_.params.find("name");
+      const bool has = m_.method == "tools/call" && name != m_.params.end() && name->is_string();
+      if (has && headers_->name != name->get_ref<const std::string&>())
+        return mismatch("the header Mcp-Name is not the name of the body");
+    }
+    if (said != kMcpModern) return unknown_version(said);
+    return std::nullopt;
+  }
+
+  McpAnswer initialize() const {
+    const auto version = m_.params.find("protocolVersion");
+    if (version == m_.params.end() || !version->is_string())
+      return bad_params("\"protocolVersion\" is missing or no text");
+    const auto& said = version->get_ref<const std::string&>();
+    return result({{"protocolVersion", is_legacy(said) ? std::string_view(said) : kLegacy[0]},
+                   {"capabilities", capabilities()},
+                   {"serverInfo", server_info()},
+                   {"instructions", instructions_}});
+  }
+
+  McpAnswer discover() const {
+    return result({{"supportedVersions", Json::array({kMcpModern})},
+                   {"capabilities", capabilities()},
+                   {"instructions", instructions_},
+                   {"_meta", {{kMetaServer, server_info()}}},
+                   {"ttlMs", kTtlMs},
+                   {"cacheScope", "private"}});
+  }
+
+  McpAnswer list() const {
+    // All of them are one page, so nobody has the cursor of another.
+    if (m_.params.contains("cursor")) return bad_params("there is no page of that cursor");
+    Json out = {{"tools", tool_list_json()}};
+    if (modern_) {
+      out["ttlMs"] = kTtlMs;
+      out["cacheScope"] = "private";
+    }
+    return result(std::move(out));
+  }
+
+  McpStep call() const {
+    const auto name = m_.params.find("name"), arguments = m_.params.find("arguments");
+    if (name == m_.params.end() || !name->is_string())
+      return bad_params("\"name\" is missing or no text");
+    const auto& tool = name->get_ref<const std::string&>();
+    if (find_tool(tool) == nullptr)
+      return bad_params("there is no tool " + printable(tool, 60) + ": see tools/list");
+    McpCall out{m_.id, modern_, tool, Json::object()};
+    if (arguments == m_.params.end()) return out;
+    if (!arguments->is_object()) return bad_params("\"arguments\" is no object");
+    out.arguments = *arguments;
+    return out;
+  }
+
+  const RpcMessage& m_;
+  const McpHeaders* headers_;
+  const std::string_view instructions_;
+  bool modern_ = false;
+};
+
+}  // namespace
+
+McpStep mcp_step(std::string_view text, const McpHeaders* headers, std::string_view instructions) {
+  const auto read = read_rpc(text);
+  if (const auto* no = std::get_if<RpcRefusal>(&read)) return McpAnswer{kBad, rpc_error(*no)};
+  const auto& message = std::get<RpcMessage>(read);
+  if (message.kind == RpcMessage::Kind::kRequest)
+    return Step(message, headers, instructions).answer();
+  if (message.kind == RpcMessage::Kind::kNotification &&
+      message.method == "notifications/cancelled") {
+    const auto id = message.params.find("requestId");
+    if (id != message.params.end() && (id->is_string() || id->is_number_integer()))
+      return McpCancelled{*id};
+  }
+  return McpAnswer{kAccepted, ""};
+}
+
+std::string mcp_result(const McpCall& call, const McpResult& result) {
+  Json text = {{"type", "text"}, {"text", result.text}};
+  Json out = {{"isError", result.failed}};
+  out["content"] = Json::array({std::move(text)});
+  if (result.structured.is_object()) out["structuredContent"] = result.structured;
+  if (call.modern) out["resultType"] = "complete";
+  return rpc_result(call.id, out);
+}
+
+}  // namespace proctor

@@ -1,0 +1,48 @@
+#pragma once
+// The tools that read and change files of a workspace, done by the worker itself: folder by folder
+// below the root, no link followed, never .git, nothing but regular files read or written, and what
+// is protected or not writable by the policy refused at once.  For folders in which an agent has
+// written: memory and time of a call are bounded whatever lies there.
+// What an agent did wrong is an outcome with words for it.  Blocking; one thread; whose the files
+// are that it makes is the caller's business (ActingAs).
+// Fails with errno_error: the workspace cannot be opened.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "worker/tools/tool_arguments.h"
+#include "worker/tools/tool_outcome.h"
+#include "worker/workspace/protected_paths.h"
+
+namespace proctor {
+
+struct WorkspaceRules {
+  std::vector<std::string> writable;  // globs; empty: everything
+  std::vector<std::string> guarded;   // globs of what is protected
+  std::chrono::milliseconds search{10'000};
+};
+
+class WorkspaceTools {
+ public:
+  static Result<WorkspaceTools> open(const fs::path& dir, WorkspaceRules rules);
+
+  ToolOutcome list(const ListDir& ask) const;
+  ToolOutcome read(const ReadFile& ask) const;
+  ToolOutcome search(const Search& ask) const;
+  ToolOutcome write(const WriteFile& ask) const;
+  ToolOutcome edit(const EditFile& ask) const;
+  // All files of it, or none.
+  ToolOutcome patch(const ApplyPatch& ask) const;
+
+ private:
+  WorkspaceTools(UniqueFd root, WorkspaceRules rules);
+  std::string refusal(const std::string& path) const;  // empty: it may be written
+  UniqueFd root_;
+  WorkspaceRules rules_;
+  ProtectedPaths guarded_;
+};
+
+}  // namespace proctor

@@ -1,0 +1,224 @@
+#include "worker/tools/tool_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/digest.h"
+#include "common/base/text.h"
+#include "worker/tools/text_lines.h"
+
+namespace proctor {
+namespace {
+
+// What an event holds of what was said, and how many calls have events of their own.
+constexpr std::size_t kArgumentBytes = std::size_t{64} << 10, kPrefixBytes = 4'096;
+constexpr std::uint64_t kEventsOfCalls = 20'000;
+constexpr std::chrono::milliseconds kFileTool{10'000};
+
+template <class... F>
+struct Each : F... {
+  using F::operator()...;
+};
+template <class... F>
+Each(F...) -> Each<F...>;
+
+Json change_json(const FileChange& change) {
+  return {{"path", change.path},
+          {"before", change.before ? Json(change.before->hex()) : Json()},
+          {"after", change.after ? Json(change.after->hex()) : Json()}};
+}
+
+std::string stream_of(std::string_view name, std::string_view bytes) {
+  if (bytes.empty()) return "";
+  std::string out = "[" + std::string(name) + "]\n" + head_and_tail(bytes).text;
+  if (!out.ends_with('\n')) out += '\n';
+  return out;
+}
+
+std::string suites_of(const std::vector<ToolSuite>& suites) {
+  std::string out;
+  for (const ToolSuite& suite : suites) out += (out.empty() ? "" : ", ") + printable(suite.name);
+  return out;
+}
+
+}  // namespace
+
+// What a tool came to, and whether a rule of the run kept it from being done.
+struct ToolSession::Done {
+  ToolOutcome outcome;
+  bool refused = false;
+};
+
+ToolSession::ToolSession(ToolSessionRules rules, const WorkspaceTools& files, ToolHooks hooks)
+    : rules_(std::move(rules)), files_(files), hooks_(std::move(hooks)), stages_(rules_.stages) {}
+
+bool ToolSession::is_told() const {
+  return calls_ <= kEventsOfCalls;
+}
+
+ToolSession::Millis ToolSession::most_of(const ToolKind& kind,
+                                         const Result<ToolArguments>& arguments) const {
+  if (kind.tool != Tool::kShell && kind.tool != Tool::kRunTests)
+    return std::max(kFileTool, kind.tool == Tool::kSearch ? rules_.wall : Millis(0));
+  if (!arguments.ok()) return kFileTool;
+  const auto* shell = std::get_if<ShellCommand>(&*arguments);
+  if (shell == nullptr || !shell->timeout_ms) return rules_.wall;
+  return std::min(rules_.wall, Millis(*shell->timeout_ms));
+}
+
+// Once for good, whatever is asked for afterwards: the answer is the same and costs nothing.
+McpResult ToolSession::refuse(const ToolRefusal& refusal) {
+  ++refused_;
+  if (refusal.final) final_ = refusal;
+  McpResult out;
+  out.failed = true;
+  out.text = "Refused: " + refusal.why + ".";
+  out.text += refusal.final ? " Nothing more will be granted; finish your work now."
+                            : " It may be granted later.";
+  out.structured = {
+      {"refused",
+       {{"cap", refusal.cap}, {"final", refusal.final}, {"short_by", refusal.short_by}}}};
+  return out;
+}
+
+void ToolSession::change(const StageChange& stage) {
+  if (is_told()) hear(hooks_.note("stage.changed", stage_json(stage)));
+}
+
+// What the answer says of it, if it does.
+std::string ToolSession::hear(const ToolHeard& heard) {
+  std::string out;
+  if (heard.suspend) {
+    out = "Writing is suspended: " + heard.why + ". Read before you go on.\n";
+    if (const auto change = stages_.suspend(heard.why, hooks_.now()); change && is_told())
+      hooks_.note("stage.changed", stage_json(*change));
+  }
+  if (0 < heard.wait.count()) {
+    hooks_.wait(heard.wait);
+    out += "[waited " +
+           std::to_string(std::chrono::ceil<std::chrono::seconds>(heard.wait).count()) +
+           " s: " + heard.why + "]\n";
+  }
+  return out;
+}
+
+ToolSession::Done ToolSession::run(const std::string& command, Millis most) {
+  const auto ran = hooks_.shell(command, stages_.shell_writes(), most);
+  if (!ran.ok()) return {tool_failure("the command could not be run: " + ran.error().detail)};
+  Done out;
+  out.outcome.exit = ran->exit;
+  out.outcome.failed = ran->exit != 0;
+  out.outcome.text = ran->exit ? "exit code " + std::to_string(*ran->exit) + "\n"
+                               : "ended after " + std::to_string(most.count()) + " ms\n";
+  out.outcome.text += stream_of("stdout", ran->out) + stream_of("stderr", ran->err);
+  return out;
+}
+
+ToolSession::Done ToolSession::perform(const ToolKind& kind, const ToolArguments& arguments,
+                                       Millis most) {
+  const auto verdict = stages_.judge(kind, hooks_.now());
+  if (verdict.change) change(*verdict.change);
+  if (!verdict.refused.empty()) return {tool_failure("Refused: " + verdict.refused + "."), true};
+  const auto plain = [](ToolOutcome outcome) { return Done{std::move(outcome)}; };
+  const auto said = [](std::string text) {
+    Done out;
+    out.outcome.text = std::move(text);
+    return out;
+  };
+  return std::visit(
+      Each{[&](const ListDir& ask) { return plain(files_.list(ask)); },
+           [&](const ReadFile& ask) { return plain(files_.read(ask)); },
+           [&](const Search& ask) { return plain(files_.search(ask)); },
+           [&](const WriteFile& ask) { return plain(files_.write(ask)); },
+           [&](const EditFile& ask) { return plain(files_.edit(ask)); },
+           [&](const ApplyPatch& ask) { return plain(files_.patch(ask)); },
+           [&](const ShellCommand& ask) { return run(ask.command, most); },
+           [&](const AdvanceStage& ask) {
+             auto next = stages_.advance(ask.to, ask.reason, hooks_.now());
+             if (!next.ok())
+               return Done{tool_failure("Refused: " + next.error().detail + "."), true};
+             change(*next);
+             return said("The stage is \"" + std::string(to_string(stages_.stage())) + "\" now.");
+           },
+           [&](const RunTests& ask) {
+             const auto& suites = rules_.suites;
+             const auto suite = std::find_if(suites.begin(), suites.end(), [&](const ToolSuite& s) {
+               return !ask.name || s.name == *ask.name;
+             });
+             if (suites.empty()) return plain(tool_failure("the task names no tests"));
+             if (suite == suites.end())
+               return plain(tool_failure("there are no tests of that name: " + suites_of(suites)));
+             return run(suite->command, most);
+           },
+           [&](const AskStatus&) {
+             return said("stage: " + std::string(to_string(stages_.stage())) + "\n" +
+                         hooks_.status());
+           },
+           [&](const Submit&) {
+             submitted_ = true;
+             return said("The work is handed in.");
+           }},
+      arguments);
+}
+
+McpResult ToolSession::call(const McpCall& ask) {
+  const ToolKind* kind = find_tool(ask.tool);
+  PROCTOR_ASSERT(kind != nullptr);
+  const auto arguments = read_tool_arguments(*kind, ask.arguments);
+  if (submitted_) return refuse({"submit", "the work is handed in", true, 0});
+  if (!kind->counted && arguments.ok()) {
+    const Done done = perform(*kind, *arguments, kFileTool);
+    return {done.outcome.text, done.outcome.failed, nullptr};
+  }
+  if (final_) return refuse(*final_);
+  const std::string id = "t" + std::to_string(++calls_);
+  const Millis most = most_of(*kind, arguments);
+  if (kind->counted)
+    if (const auto no = hooks_.reserve(id, *kind, most)) {
+      if (is_told())
+        hooks_.note("tool.refused", {{"id", id},
+                                     {"tool", kind->name},
+                                     {"cap", no->cap},
+                                     {"final", no->final},
+                                     {"short_by", no->short_by}});
+      return refuse(*no);
+    }
+
+  const std::string written = ask.arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string digest = sha256(written).hex();
+  std::string aside;
+  if (is_told())
+    aside = hear(hooks_.note("tool.call", {{"id", id},
+                                           {"tool", kind->name},
+                                           {"arguments", head_of(written, kArgumentBytes)},
+                                           {"arguments_digest", digest},
+                                           {"stage", to_string(stages_.stage())}}));
+  const Millis began = hooks_.now();
+  const Done done = arguments.ok() ? perform(*kind, *arguments, most)
+                                   : Done{tool_failure(arguments.error().detail + ".")};
+  const ToolOutcome& outcome = done.outcome;
+  const Millis used = std::clamp(hooks_.now() - began, Millis(0), most);
+  if (kind->counted) hooks_.charge(id, *kind, used);
+  if (done.refused) ++refused_;
+  if (kind->reads && !outcome.failed) stages_.has_read();
+  if (is_told()) {
+    Json changes = Json::array();
+    for (const FileChange& change : outcome.changes) changes.push_back(change_json(change));
+    Json payload = {{"id", id},
+                    {"ok", !outcome.failed},
+                    {"refused", done.refused},
+                    {"wall_ms", static_cast<std::uint64_t>(used.count())},
+                    {"exit", outcome.exit ? Json(*outcome.exit) : Json()},
+                    {"output", head_of(outcome.text, kPrefixBytes)},
+                    {"output_digest", sha256(outcome.text).hex()},
+                    {"changes", std::move(changes)}};
+    if (const std::string state = hooks_.state(); !state.empty()) payload["state"] = state;
+    aside += hear(hooks_.note("tool.result", payload));
+  }
+  McpResult out{outcome.text, outcome.failed, nullptr};
+  if (!aside.empty() && !out.text.ends_with('\n')) out.text += '\n';
+  out.text += aside;
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,98 @@
+#pragma once
+// The tools of one run: each call is reserved at its worst case, judged by the run's stage, done,
+// charged for its time and told to the trace, in this order, and every call that was reserved is
+// charged.  What does the rest is given as hooks, which are called on the caller's thread.
+// One call at a time, so that the workspace stands still while a tool reads or writes it; who
+// serves several connections takes turns.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/tools/mcp_protocol.h"
+#include "worker/tools/tool_stages.h"
+#include "worker/tools/workspace_tools.h"
+
+namespace proctor {
+
+// Why a call is not granted; `cap` names which of the run's is reached.
+struct ToolRefusal {
+  std::string cap, why;
+  bool final = false;  // nothing will be granted any more
+  std::uint64_t short_by = 0;
+};
+
+// What circuit breakers make of an event.
+struct ToolHeard {
+  std::string why;  // empty: nothing
+  bool suspend = false;
+  std::chrono::milliseconds wait{0};
+};
+
+struct ProgramRun {
+  std::optional<int> exit;  // nothing: it was ended by its time limit
+  std::string out, err;
+};
+
+struct ToolHooks {
+  using Millis = std::chrono::milliseconds;
+  std::function<std::optional<ToolRefusal>(const std::string& id, const ToolKind& kind,
+                                           Millis most)>
+      reserve;
+  std::function<void(const std::string& id, const ToolKind& kind, Millis used)> charge;
+  std::function<ToolHeard(std::string_view type, const Json& payload)> note;
+  std::function<std::string()> status;  // of the meter
+  // A command in the sandbox, with the workspace writable or not; an error is none of the agent.
+  std::function<Result<ProgramRun>(const std::string& command, bool writes, Millis most)> shell;
+  std::function<std::string()> state;  // of the workspace; empty: it cannot be looked at
+  std::function<void(Millis)> wait;    // answers are throttled by it
+  std::function<Millis()> now;         // the run's own clock
+};
+
+struct ToolSuite {
+  std::string name, command;
+};
+
+struct ToolSessionRules {
+  StageRules stages;
+  std::vector<ToolSuite> suites;  // the developer's tests
+  std::chrono::milliseconds wall{120'000};
+};
+
+class ToolSession {
+ public:
+  // `files` outlives this.
+  ToolSession(ToolSessionRules rules, const WorkspaceTools& files, ToolHooks hooks);
+
+  // Of a tool that exists.
+  McpResult call(const McpCall& ask);
+  // The agent has said that it is done.
+  bool submitted() const { return submitted_; }
+  ToolStage stage() const { return stages_.stage(); }
+  std::uint64_t calls() const { return calls_; }
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  using Millis = std::chrono::milliseconds;
+  struct Done;
+  Millis most_of(const ToolKind& kind, const Result<ToolArguments>& arguments) const;
+  McpResult refuse(const ToolRefusal& refusal);
+  Done perform(const ToolKind& kind, const ToolArguments& arguments, Millis most);
+  Done run(const std::string& command, Millis most);
+  void change(const StageChange& stage);
+  std::string hear(const ToolHeard& heard);
+  bool is_told() const;
+
+  const ToolSessionRules rules_;
+  const WorkspaceTools& files_;
+  const ToolHooks hooks_;
+  ToolStages stages_;
+  std::uint64_t calls_ = 0, refused_ = 0;
+  bool submitted_ = false;
+  std::optional<ToolRefusal> final_;
+};
+
+}  // namespace proctor

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kReadMost = kEditedMax, kSearchedMost = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPatchedMost = std::uint64_t{64} << 20;
-constexpr std::size_t kTreeDepth = 64, kLineSearched = 20'000;
+constexpr std::size_t kTextMost = std::size_t{256} << 10, kTreeDepth = 64, kLineSearched = 20'000;
 constexpr std::uint32_t kPlain = 0644, kProgram = 0755, kModeBits = 0777;
 
 // A name in its folder, and what is there now.
@@ -61,16 +61,21 @@ std::string with_number(std::uint64_t n, std::string_view what) {
   return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
 }
 
+// A path as a model may say it again, whole.
+std::string told(const std::string& path) {
+  return printable(path, tool_bounds::kPathBytes);
+}
+
 std::string entry_line(const TreeEntry& entry, const std::string& path) {
   switch (entry.kind) {
     case TreeEntry::Kind::kFile:
-      return printable(path) + "  " + std::to_string(entry.bytes) + "\n";
+      return told(path) + "  " + std::to_string(entry.bytes) + "\n";
     case TreeEntry::Kind::kFolder:
-      return printable(path) + "/\n";
+      return told(path) + "/\n";
     case TreeEntry::Kind::kLink:
-      return printable(path) + "  (a link)\n";
+      return told(path) + "  (a link)\n";
     case TreeEntry::Kind::kOther:
-      return printable(path) + "  (no file)\n";
+      return told(path) + "  (no file)\n";
   }
   return "";
 }
@@ -79,7 +84,7 @@ std::string entry_line(const TreeEntry& entry, const std::string& path) {
 struct Found {
   std::string text;
   std::uint64_t hits = 0, files = 0, skipped = 0;
-  bool late = false;
+  bool more = false, late = false;
 };
 
 class Searcher {
@@ -108,9 +113,12 @@ class Searcher {
         if (found.late) return false;
         continue;
       }
-      found.text += printable(path) + ":" + std::to_string(number) + ": " +
+      found.text += told(path) + ":" + std::to_string(number) + ": " +
                     head_of(text, tool_bounds::kHitBytes) + "\n";
-      if (++found.hits == ask_.limit) return false;
+      if (++found.hits == ask_.limit || kTextMost < found.text.size()) {
+        found.more = true;
+        return false;
+      }
     }
     return true;
   }
@@ -177,7 +185,7 @@ ToolOutcome WorkspaceTools::list(const ListDir& ask) const {
   std::uint64_t shown = 0;
   const auto all = walk_tree(root_.get(), ask.path, static_cast<std::size_t>(ask.depth),
                              [&](int, const TreeEntry& entry, const std::string& path) {
-                               if (shown == ask.limit) return false;
+                               if (shown == ask.limit || kTextMost < out.text.size()) return false;
                                ++shown;
                                out.text += entry_line(entry, path);
                                return true;
@@ -232,7 +240,7 @@ ToolOutcome WorkspaceTools::search(const Search& ask) const {
   out.text = found.text;
   out.text += "[" + with_number(found.hits, "line") + " in " + with_number(found.files, "file");
   if (0 < found.skipped) out.text += ", " + with_number(found.skipped, "file") + " not searched";
-  if (found.hits == ask.limit) out.text += "; there may be more";
+  if (found.more) out.text += "; there may be more";
   if (found.late) out.text += "; it took too long: name a folder or a glob";
   out.text += "]\n";
   return out;

@@ -60,6 +60,18 @@ TEST_SUITE("workspace tools") {
     CHECK(tools.list({"b.txt", 1, 100}).failed);
   }
 
+  TEST_CASE("a long path is told whole, and what is told is bounded") {
+    WorkScene scene;
+    const std::string deep = std::string(200, 'a') + "/" + std::string(200, 'b');
+    for (int i = 0; i < 900; ++i) scene.put(deep + "/f" + std::to_string(i), "x\n");
+    const WorkspaceTools tools = scene.tools();
+    CHECK(has(tools.list({"", 3, 3}), deep + "/f0  2\n"));
+    const ToolOutcome all = tools.list({"", 3, 2'000});
+    CHECK(all.text.size() < 300'000);
+    CHECK(has(all, "[there is more"));
+    CHECK(has(tools.search({"x", "", "", true, 1}), deep + "/f0:1: x\n"));
+  }
+
   TEST_CASE("a file is read by lines, and what is no text is named by its digest") {
     WorkScene scene;
     scene.put("a.txt", "one\ntwo\nthree\n");

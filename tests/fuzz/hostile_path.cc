@@ -2,9 +2,9 @@
 // folder, a check's folder is one plain name, and globs mean what the obvious slow matcher says.
 #include <vector>
 
+#include "common/base/glob.h"
 #include "common/trace/evidence.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/workspace/glob.h"
 
 namespace proctor::fuzz::hostile_path {
 

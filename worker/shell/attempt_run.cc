@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/glob.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -15,7 +16,6 @@
 #include "worker/sandbox/writable_places.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
-#include "worker/workspace/glob.h"
 #include "worker/workspace/touched.h"
 
 namespace proctor {

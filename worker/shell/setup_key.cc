@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "common/base/glob.h"
 #include "common/base/json.h"
 #include "worker/shell/sandbox_dress.h"
-#include "worker/workspace/glob.h"
 
 namespace proctor {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/glob.h"
 #include "common/base/owned.h"
 #include "worker/git/object_db.h"
-#include "worker/workspace/glob.h"
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {

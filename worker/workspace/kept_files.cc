@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "common/base/glob.h"
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/glob.h"
 
 namespace proctor {
 namespace {

@@ -1,6 +1,6 @@
 #include "worker/workspace/protected_paths.h"
 
-#include "worker/workspace/glob.h"
+#include "common/base/glob.h"
 
 namespace proctor {
 namespace {

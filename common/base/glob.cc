@@ -1,4 +1,4 @@
-#include "worker/workspace/glob.h"
+#include "common/base/glob.h"
 
 #include <algorithm>
 

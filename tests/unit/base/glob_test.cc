@@ -1,11 +1,11 @@
-#include "worker/workspace/glob.h"
+#include "common/base/glob.h"
 
 #include <doctest/doctest.h>
 
 namespace proctor {
 namespace {
 
-TEST_SUITE("workspace") {
+TEST_SUITE("glob") {
   TEST_CASE("globs cover what contracts mean by them") {
     struct Row {
       const char* glob;

@@ -1,6 +1,6 @@
 #include "coordinator/cli/campaign_core.h"
 
-#include "coordinator/shell/restore.h"
+#include <utility>
 
 namespace proctor::cli {
 
@@ -14,10 +14,14 @@ SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
   return out;
 }
 
-Result<std::unique_ptr<Scheduler>> core_of(const FrozenCampaign& frozen,
-                                           const RestoredState& state) {
-  return restore_scheduler(frozen.campaign, frozen.plan, frozen.removed, scheduler_settings(frozen),
-                           state);
+Result<CampaignView> view_of(const FrozenCampaign& frozen, RestoredState state) {
+  return view_campaign(frozen.campaign, frozen.plan, frozen.removed, scheduler_settings(frozen),
+                       std::move(state));
+}
+
+Result<CampaignView> view_of(const FrozenCampaign& frozen, JournalReader& journal) {
+  PROCTOR_TRY(RestoredState state, journal.load());
+  return view_of(frozen, std::move(state));
 }
 
 }  // namespace proctor::cli

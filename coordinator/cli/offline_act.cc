@@ -18,17 +18,16 @@ Time now() {
   return {mono_now(), wall_now()};
 }
 
-// As at the first tick of a life that sends nothing.
 struct Still {
-  std::unique_ptr<Scheduler> scheduler;
-  bool over = false;  // that life would end at once
+  CampaignView view;  // begun
+  bool over = false;  // the life that begins so would end at once
+
+  Scheduler& core() const { return *view.core; }
 };
-Result<Still> scheduler_of(const FrozenCampaign& frozen, const RestoredState& state) {
-  PROCTOR_TRY(std::unique_ptr<Scheduler> core, core_of(frozen, state));
-  Still out{std::move(core), false};
-  for (const Command& c : out.scheduler->start(now()))
-    out.over = out.over || std::holds_alternative<CampaignEnded>(c);
-  return out;
+Result<Still> still_of(const FrozenCampaign& frozen, RestoredState state) {
+  PROCTOR_TRY(CampaignView view, view_of(frozen, std::move(state)));
+  const bool over = view.begin(now());
+  return Still{std::move(view), over};
 }
 
 // The act's own writes and nothing of what a life would do besides; then, durable, the answer.
@@ -86,20 +85,20 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
   if (request.act == "kick" || (request.act == "drain" && request.worker.empty()))
     return Error{Errc::kUnavailable, "no coordinator runs this campaign, so there is nothing to " +
                                          request.act + ": proctor resume " + folder};
-  PROCTOR_TRY(Still still, scheduler_of(frozen, state));
+  PROCTOR_TRY(Still still, still_of(frozen, std::move(state)));
   // Words that are wrong need no lock.
-  PROCTOR_CHECK_OK(act_of(request, names_of(frozen.plan, *still.scheduler), wall_now()));
+  PROCTOR_CHECK_OK(act_of(request, names_of(frozen.plan, still.core()), wall_now()));
   // The journal's lock keeps a coordinator from starting meanwhile.
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
   PROCTOR_TRY(state, journal->load());
-  PROCTOR_TRY(still, scheduler_of(frozen, state));
+  PROCTOR_TRY(still, still_of(frozen, std::move(state)));
   PROCTOR_TRY(const OperatorAct act,
-              act_of(request, names_of(frozen.plan, *still.scheduler), wall_now()));
+              act_of(request, names_of(frozen.plan, still.core()), wall_now()));
   const bool after = still.over && act.kind == OperatorActKind::kRequeue;
   PROCTOR_TRY(const OperatorAnswer answer,
-              after ? (act.invalid ? reopen_after_the_end(*still.scheduler, act, *journal)
-                                   : requeue_after_the_end(*still.scheduler, act, *journal))
-                    : decide(*still.scheduler, act, *journal));
+              after ? (act.invalid ? reopen_after_the_end(still.core(), act, *journal)
+                                   : requeue_after_the_end(still.core(), act, *journal))
+                    : decide(still.core(), act, *journal));
   PROCTOR_CHECK_OK(journal->close());
   std::string text = answer.text;
   if (act.kind == OperatorActKind::kRequeue && answer.verdict != OperatorAnswer::Verdict::kDone) {
@@ -110,9 +109,9 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
 }
 
 Result<Json> explain_offline(const FrozenCampaign& frozen, RunId run) {
-  PROCTOR_TRY(const RestoredState state, read_journal(frozen));
-  PROCTOR_TRY(const Still still, scheduler_of(frozen, state));
-  return parse_json(to_json(still.scheduler->why(run)));
+  PROCTOR_TRY(RestoredState state, read_journal(frozen));
+  PROCTOR_TRY(const Still still, still_of(frozen, std::move(state)));
+  return parse_json(to_json(still.core().why(run)));
 }
 
 }  // namespace proctor::cli

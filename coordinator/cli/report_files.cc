@@ -202,8 +202,15 @@ std::vector<bool> no_ops(const Campaign& campaign) {
   return out;
 }
 
-// With the campaign's money, and inputs of a projection, the two stand side by side.
-Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<JournalReader>& journal,
+// A journal that has something in it, and the campaign by it.
+struct Source {
+  JournalReader& journal;
+  const CampaignView& view;
+};
+
+// Without a source: as it was planned.  With the campaign's money, and inputs of a projection, the
+// two stand side by side.
+Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<Source>& source,
                              const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
@@ -220,11 +227,13 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
   input.alpha = input.plan.alpha.real();
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
   input.deviations = deviations_of(frozen, {});
-  if (!journal) return input;
+  if (!source) return input;
+  JournalReader* journal = &source->journal;
+  const CampaignView& view = source->view;
   // None has a journal from before rows were sealed.
   PROCTOR_TRY(const std::optional<Digest> head, journal->head());
   if (head) input.journal_head = head->hex();
-  PROCTOR_TRY(const RestoredState state, journal->load());
+  const RestoredState& state = view.state;
   input.deviations = deviations_of(frozen, state.raises);
   input.alerts = alerts_of(frozen, state);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
@@ -235,7 +244,6 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
     input.runs[e.run.raw()].termination =
         Termination::kInfrastructure;  // unless a result says more
   }
-  PROCTOR_TRY(const std::unique_ptr<Scheduler> core, core_of(frozen, state));
   PROCTOR_TRY(const Reopened reopened, reopened_runs(state));
   PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
     if (!known(a.core.attempt.run)) return;
@@ -260,8 +268,8 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
     run.short_by = p.short_by;
   }
   for (RunRecord& run : input.runs) {
-    add_fault(run, *core);
-    if (core->phase(run.run) == RunPhase::kCancelled) run.state = RunRecord::State::kCancelled;
+    add_fault(run, *view.core);
+    if (view.core->phase(run.run) == RunPhase::kCancelled) run.state = RunRecord::State::kCancelled;
   }
   for (const RunId run : frozen.removed) {
     RunRecord& record = input.runs[run.raw()];
@@ -272,6 +280,14 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<Journal
     input.projection =
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);
   return input;
+}
+
+// Of what the journal says now, and keeps saying while it is read.
+Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<JournalReader>& journal,
+                             const MoneyInput* money) {
+  if (!journal) return input_of(frozen, std::optional<Source>(), money);
+  PROCTOR_TRY(const CampaignView view, view_of(frozen, *journal));
+  return input_of(frozen, Source{*journal, view}, money);
 }
 
 Result<CampaignReport> report_of(const FrozenCampaign& frozen,
@@ -290,6 +306,12 @@ Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
 Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
   return report_of(frozen, journal, nullptr);
+}
+
+Result<CampaignReport> read_report(const FrozenCampaign& frozen, JournalReader& journal,
+                                   const CampaignView& view) {
+  PROCTOR_TRY(ReportInput input, input_of(frozen, Source{journal, view}, nullptr));
+  return build_report(std::move(input));
 }
 
 Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {

@@ -6,12 +6,17 @@
 #include "coordinator/aggregate/money.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
 
 // The runs alone, by number: what a report counts.
 Result<ReportInput> read_runs(const FrozenCampaign& frozen);
 Result<CampaignReport> read_report(const FrozenCampaign& frozen);
+// Of a journal at one moment, and of the view that was made of it.
+Result<CampaignReport> read_report(const FrozenCampaign& frozen, JournalReader& journal,
+                                   const CampaignView& view);
 
 struct RenderedReport {
   CampaignReport report;

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "common/base/limits.h"
+#include "common/base/text.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/status_file.h"
@@ -11,22 +13,25 @@
 namespace proctor::cli {
 namespace {
 
-Result<StatusSnapshot> read_status(const fs::path& folder) {
-  PROCTOR_TRY(std::optional<SeenStatus> seen, seen_status(folder));
-  if (!seen)
-    return Error{Errc::kNotFound, folder.string() + " has not been run yet: proctor run " +
-                                      folder.string() + " begins"};
-  if (seen->gone)
-    seen->status.state = "interrupted: its coordinator is gone; proctor resume goes on";
-  return std::move(seen->status);
+Result<SeenStatus> read_status(StatusReader& reader, const fs::path& folder) {
+  PROCTOR_TRY(std::optional<SeenStatus> seen, reader.look());
+  if (seen) return std::move(*seen);
+  return Error{Errc::kNotFound, folder.string() + " has not been run yet: proctor run " +
+                                    folder.string() + " begins"};
+}
+
+Result<CampaignReport> rows_of(StatusReader& reader, const SeenStatus& seen) {
+  const Result<FrozenCampaign>& frozen = reader.campaign();
+  if (!frozen.ok()) return frozen.error();
+  // Of the moment that the rest is of, and read once.
+  return seen.held ? read_report(*frozen, seen.held->journal, seen.held->view)
+                   : read_report(*frozen);
 }
 
 // By method and stratum, from the journal.  Files that were changed meanwhile, or a journal that
 // cannot be read just now, cost these rows and not the rest.
-std::string with_rows(const StatusSnapshot& status, const Result<FrozenCampaign>& frozen,
+std::string with_rows(const StatusSnapshot& status, const Result<CampaignReport>& report,
                       bool json) {
-  Result<CampaignReport> report =
-      frozen.ok() ? read_report(*frozen) : Result<CampaignReport>(frozen.error());
   if (!json)
     return describe(status) + "\n" +
            (report.ok() ? render_progress_text(*report)
@@ -39,16 +44,21 @@ std::string with_rows(const StatusSnapshot& status, const Result<FrozenCampaign>
 }
 
 int show(const std::string& folder, bool watch, bool json) {
-  std::optional<Result<FrozenCampaign>> frozen;  // read once: what is registered does not change
+  StatusReader reader(folder);
   for (;;) {
-    Result<StatusSnapshot> status = read_status(folder);
-    if (!status.ok()) return complain(status.error());
-    if (!frozen) frozen.emplace(load_registered(folder));
-    const std::string text = with_rows(*status, *frozen, json);
+    const Result<SeenStatus> seen = read_status(reader, folder);
+    if (!seen.ok()) return complain(seen.error());
+    const std::string text = with_rows(seen->status, rows_of(reader, *seen), json);
     if (watch && !json) std::fputs("\x1b[H\x1b[2J", stdout);
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
-    if (!watch || status->state == "complete" || status->state == "stopped") return kOk;
+    if (!seen->doubt.empty())
+      std::fprintf(stderr,
+                   "proctor: this is what its last coordinator said, and what was done since is "
+                   "not in it, for its journal cannot be read: %s\n",
+                   printable(seen->doubt, 4 * limits::kDetailBytes).c_str());
+    using Stands = SeenStatus::Stands;
+    if (!watch || seen->stands == Stands::kComplete || seen->stands == Stands::kStopped) return kOk;
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }

@@ -1,5 +1,5 @@
 // proctor wait CAMPAIGN: until it has ended, or come to something on the way.  For scripts: nothing
-// is asked of the coordinator, its status file is read as it comes.
+// is asked of the coordinator, its status file is read as it comes, and the journal when none runs.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -49,10 +49,10 @@ std::string counts_of(const StatusSnapshot& s) {
 // How a campaign that nobody works on any more has ended.
 Answer end_of(const SeenStatus& seen, const std::string& folder) {
   const StatusSnapshot& s = seen.status;
-  if (seen.gone)
+  if (seen.stands == SeenStatus::Stands::kGone)
     return {kInfrastructure, "interrupted: its coordinator is gone. proctor resume " + folder +
                                  " goes on; " + counts_of(s)};
-  if (s.state == "stopped")
+  if (seen.stands == SeenStatus::Stands::kStopped)
     return {kJobFailed, "stopped: proctor resume " + folder + " goes on; " + counts_of(s)};
   if (s.parked == 0) return {kOk, "complete: " + counts_of(s)};
   if (s.parked == s.faulty)
@@ -71,7 +71,7 @@ std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
   const bool came = (until.what == Until::What::kParked && 0 < s.parked) ||
                     (until.what == Until::What::kRuns && until.runs <= s.done());
   if (came) return Answer{kOk, counts_of(s)};
-  if (!seen.over && !seen.gone) return std::nullopt;
+  if (seen.stands == SeenStatus::Stands::kRuns) return std::nullopt;
   Answer end = end_of(seen, folder);
   // It ended, and what was waited for never came.
   if (until.what != Until::What::kEnd && end.code == kOk) end.code = kJobFailed;
@@ -92,8 +92,9 @@ Result<int> wait_for(const WaitArgs& args) {
     deadline = Clock::now() + *limit;
   }
   bool told = false;
+  StatusReader reader(args.folder);
   for (;;) {
-    PROCTOR_TRY(const std::optional<SeenStatus> seen, seen_status(args.folder));
+    PROCTOR_TRY(const std::optional<SeenStatus> seen, reader.look());
     if (seen) {
       if (const std::optional<Answer> found = answer(*seen, until, args.folder)) {
         if (!args.quiet) std::fprintf(stderr, "%s\n", printable(found->words, 1000).c_str());

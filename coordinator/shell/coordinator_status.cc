@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
+#include "coordinator/shell/campaign_status.h"
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor {
@@ -129,14 +129,7 @@ StatusSnapshot Coordinator::snapshot() const {
   s.pid = ::getpid();
   s.at = wall_now();
   s.begun = begun_;
-  const Scheduler::Counts counts = core_->counts();
-  s.planned = options_.plan->size() - counts.removed;
-  s.queued = counts.queued;
-  s.active = counts.active;
-  s.parked = counts.parked;
-  s.cancelled = counts.cancelled;
-  s.in_backoff = counts.in_backoff;
-  s.ended = counts.ended;
+  tell_campaign(s, *core_, [this](RunId run) { return run_name(run); });
   if (outcome_)
     s.state = outcome_->end == End::kComplete  ? "complete"
               : outcome_->end == End::kStopped ? "stopped"
@@ -156,28 +149,6 @@ StatusSnapshot Coordinator::snapshot() const {
     s.state += "; " + std::to_string(s.queued) + (s.queued == 1 ? " run waits" : " runs wait") +
                " for a worker, and none is here: start a proctor-worker that connects to " +
                endpoints().back() + ", or stop and go on with --workers 1";
-  const std::vector<ScopeBalance>& balances = core_->balances();
-  const PlanView& view = core_->plan();
-  const std::vector<MicroUsd>& metered = core_->metered();
-  for (std::size_t i = 0; i < balances.size(); ++i)
-    s.envelopes.push_back({view.scopes[i].name, balances[i].cap, balances[i].spent,
-                           balances[i].reserved, metered[i]});
-  // Once a second, however many there are: the last ones alone become text.
-  const auto latest = [&s](const auto& all) {
-    const std::size_t n = std::min(all.size(), StatusSnapshot::kAlertsShown);
-    s.alerts_before += all.size() - n;
-    return std::span(all).last(n);
-  };
-  for (const BudgetAlert& a : latest(core_->alerts()))
-    s.alerts.push_back({a.at, describe(a, s.unit)});
-  for (const RunDominates& d : latest(core_->dominant()))
-    s.alerts.push_back({d.at, run_name(d.attempt.run) + ": " + describe(d, s.unit)});
-  keep_latest(s);
-  s.faulty = counts.faulty;
-  for (const auto& [run, text] : core_->parked_faults()) {
-    if (s.faults.size() == StatusSnapshot::kAlertsShown) break;
-    s.faults.push_back(run_name(run) + ": " + text);
-  }
   list_workers(s);
   s.lag = lag_.figures();
   s.floods = floods_.refused();

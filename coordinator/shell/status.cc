@@ -192,7 +192,8 @@ std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
 std::string describe(const StatusSnapshot& s) {
   std::string out = "campaign " + printable(s.campaign) + ": " +
                     printable(s.state, limits::kDetailBytes) + " (as of " + to_rfc3339(s.at) +
-                    ", coordinator " + std::to_string(s.pid) + ")\n";
+                    (s.pid == 0 ? ", no coordinator" : ", coordinator " + std::to_string(s.pid)) +
+                    ")\n";
   out += progress_line(s, 0) +
          "\n\nenvelope                        cap        spent     reserved      metered  used\n";
   for (const auto& e : s.envelopes) {

@@ -35,6 +35,12 @@ TEST_SUITE("campaign") {
     // Three of a row, and what was under way beside them.
     CHECK(scene.number("SELECT count(*) FROM attempts WHERE infrastructure <> 0") <= 4);
     CHECK(scene.status()["faulty"] == 6);
+    CHECK(scene.run("wait").exit_code == 5);  // a person decides
+    const Json status = must(parse_json(scene.run("status", {"--json"}).out));
+    CHECK(status.at("faulty") == 6);
+    CHECK(status.at("parked") == 6);
+    REQUIRE(status.at("faults").size() == 1);
+    CHECK(contains(status.at("faults").at(0).get<std::string>(), "its task is parked"));
 
     const CommandOutcome why = scene.run("explain", {"bad/noop/r3"});
     CHECK_MESSAGE(contains(why.out, "its task is parked: it failed "), why.out);

@@ -1,0 +1,35 @@
+#include "coordinator/shell/campaign_view.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "coordinator/shell/restore.h"
+
+namespace proctor {
+
+bool CampaignView::begin(Time now) {
+  bool over = false;
+  for (const Command& c : core->start(now)) over = over || std::holds_alternative<CampaignEnded>(c);
+  return over;
+}
+
+Scheduler::Counts CampaignView::counts() const {
+  Scheduler::Counts out = core->counts();
+  const auto waits = static_cast<std::uint64_t>(std::count_if(
+      state.parked.begin(), state.parked.end(),
+      [this](const ParkedRun& parked) { return core->phase(parked.run) == RunPhase::kQueued; }));
+  out.queued -= waits;
+  out.parked += waits;
+  return out;
+}
+
+Result<CampaignView> view_campaign(const Campaign& campaign, const Plan& plan,
+                                   const std::vector<RunId>& removed,
+                                   const SchedulerSettings& settings, RestoredState state) {
+  CampaignView out{std::move(state), nullptr};
+  PROCTOR_TRY(out.core, restore_scheduler(campaign, plan, removed, settings, out.state));
+  return out;
+}
+
+}  // namespace proctor

@@ -1,26 +1,21 @@
 #include "coordinator/cli/money_files.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <set>
 
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/status_file.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/plan_view.h"
-#include "coordinator/shell/status.h"
 
 namespace proctor::cli {
 namespace {
 
 using Attempt = MoneyInput::Attempt;
-
-constexpr std::size_t kStatusMost = std::size_t{64} << 20;
 
 // Workers that are suspected now, from what was noted about them.
 Result<std::set<std::string>> suspects(JournalReader& journal) {
@@ -93,15 +88,11 @@ bool add_told(const FrozenCampaign& frozen, const RestoredState& state, MoneyInp
   return true;
 }
 
-// What runs has metered so far: only its coordinator knows, and says so once a second.  A file that
-// a dead one left says nothing.
+// What runs has metered so far: only its coordinator knows, and says so once a second.
 void add_metered(const FrozenCampaign& frozen, MoneyInput& out) {
   if (!out.running) return;
-  const Result<std::string> text = read_file(frozen.folder.status(), kStatusMost);
-  if (!text.ok()) return;
-  const Result<StatusSnapshot> status = parse_status(*text);
-  if (!status.ok() || status->campaign != frozen.id) return;
-  if (::kill(static_cast<pid_t>(status->pid), 0) != 0 && errno == ESRCH) return;
+  const std::optional<StatusSnapshot> status = live_status(frozen.folder);
+  if (!status || status->campaign != frozen.id) return;
   for (std::size_t s = 0; s < out.scopes.size() && s < status->envelopes.size(); ++s)
     if (status->envelopes[s].name == out.scopes[s].name)
       out.scopes[s].metered = status->envelopes[s].metered;

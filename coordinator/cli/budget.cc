@@ -1,4 +1,6 @@
 // proctor budget CAMPAIGN: where the money is.  proctor budget raise: a declared deviation (R163).
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <thread>
 
@@ -9,6 +11,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/operate.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
@@ -18,6 +21,8 @@
 
 namespace proctor::cli {
 namespace {
+
+constexpr std::size_t kFolderShown = 400;
 
 struct ShowArgs {
   std::string folder, by;
@@ -32,7 +37,9 @@ Result<int> show(const ShowArgs& args) {
   const std::optional<MoneyBy> by = money_by(args.by);
   if (!args.by.empty() && !by)
     return Error{Errc::kInvalid,
-                 "--by " + printable(args.by) + ": expected category, method, stratum or task"};
+                 "--by " + printable(args.by) +
+                     ": expected category, method, stratum or task, as in: proctor budget " +
+                     printable(args.folder, kFolderShown) + " --by method"};
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   for (;;) {
     PROCTOR_TRY(const MoneyInput input, read_money(frozen));
@@ -73,12 +80,18 @@ Result<int> raise(const RaiseArgs& args) {
   Result<MicroUsd> to = parse_usd(args.usd);
   if (!to.ok()) return in_context("the new cap", std::move(to).error());
   if (printable(args.reason).find_first_not_of(' ') == std::string::npos)
-    return Error{Errc::kInvalid, "a deviation needs a reason: --reason TEXT"};
+    return Error{Errc::kInvalid,
+                 "a deviation needs a reason, for it stands in every report: --reason TEXT"};
   if (limits::kDetailBytes < args.reason.size() || limits::kDetailBytes < args.by.size())
-    return Error{Errc::kInvalid, "reason and name may have " +
-                                     std::to_string(limits::kDetailBytes) + " bytes each"};
+    return Error{Errc::kInvalid,
+                 fmt::format("--reason has {} bytes and --by {}, and {} is the most "
+                             "of each: say it shorter, and keep the rest in a file "
+                             "that the reason names",
+                             args.reason.size(), args.by.size(), limits::kDetailBytes)};
   if (!is_utf8(args.reason) || !is_utf8(args.by))
-    return Error{Errc::kInvalid, "reason and name must be UTF-8"};
+    return Error{Errc::kInvalid, fmt::format("{} is not UTF-8, and every report quotes it: type it "
+                                             "again in a terminal whose locale is one of UTF-8",
+                                             is_utf8(args.reason) ? "--by" : "--reason")};
   const ControlRequest request{
       .act = "raise", .reason = args.reason, .by = args.by, .scope = args.scope, .to = args.usd};
   PROCTOR_TRY(const StateFolder state, campaign_folder(args.folder));
@@ -86,7 +99,7 @@ Result<int> raise(const RaiseArgs& args) {
   if (live) return tell(request, {std::move(*live), true}, args.json);
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(MoneyInput input, read_money(frozen));
-  if (input.scopes.empty()) return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  if (input.scopes.empty()) return not_begun(args.folder);
   PROCTOR_CHECK_OK(check_raise(input, args.scope, *to));
   // The journal's lock keeps a coordinator from starting meanwhile.
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "common/base/system_clock.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/keyed_seal.h"
@@ -16,6 +17,9 @@ using journal::SealVerdict;
 
 constexpr const char* kNotVerified = "not verified against the host's seal key";
 constexpr const char* kGiveIt = "; on the coordinator's host, or with --seal-key FILE, it can be";
+constexpr const char* kTrustABackup =
+    "; what it says cannot be relied on: proctor verify of a backup of the campaign's folder says "
+    "whether that one fits";
 constexpr std::size_t kHeadsBytes = std::size_t{16} << 20;
 
 Result<HostKey> key_of(const std::string& named) {
@@ -50,20 +54,21 @@ Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
       break;
     case SealVerdict::kBroken:
       problem("journal", fmt::format("rows were changed behind the coordinator's back: the seal of "
-                                     "key {} does not fit them",
-                                     key->key().id()));
+                                     "key {} does not fit them{}",
+                                     key->key().id(), kTrustABackup));
       say("does not fit");
       break;
     case SealVerdict::kTaken:
       problem("journal", fmt::format("the seal of key {}, which this host made for the campaign, "
-                                     "was taken away",
-                                     key->key().id()));
+                                     "was taken away{}",
+                                     key->key().id(), kTrustABackup));
       say("taken away");
       break;
     case SealVerdict::kOtherKey:
       if (!key_file.empty())
-        problem("journal", fmt::format("its seal is of key {}, {} holds {}", found.seal->key,
-                                       key_file, key->key().id()));
+        problem("journal", fmt::format("its seal is of key {}, {} holds {}: name that key's file "
+                                       "with --seal-key",
+                                       found.seal->key, key_file, key->key().id()));
       say(fmt::format("of key {}, this one is {}: {}{}", found.seal->key, key->key().id(),
                       kNotVerified, kGiveIt));
       break;
@@ -90,10 +95,11 @@ Status verify_heads(JournalReader& journal, const std::string& head, const std::
     ++number;
     const std::string where = fmt::format("head {} of {}", number, to_rfc3339(kept.until));
     if (key.ok() && kept.key == key->key().id() && !is_signed_by(kept, key->key()))
-      problem(where, "it is not as this host signed it");
+      problem(where, "it is not as this host signed it: take the line from where else it was kept");
     PROCTOR_TRY(const JournalHead now, journal.head_until(kept.until));
     if (now.campaign != kept.campaign) {
-      problem(where, "it is of another campaign, " + kept.campaign);
+      problem(where, fmt::format("it is of another campaign, {}: give --head the heads of this one",
+                                 kept.campaign));
     } else if (now.digest != kept.digest || now.facts != kept.facts) {
       problem(where, now.facts == kept.facts
                          ? "the journal has other facts of before it than it had then"
@@ -104,7 +110,10 @@ Status verify_heads(JournalReader& journal, const std::string& head, const std::
                   static_cast<long long>(kept.facts));
     }
   }
-  if (number == 0) return Error{Errc::kInvalid, "--head: no head in it"};
+  if (number == 0)
+    return Error{
+        Errc::kInvalid,
+        "--head: no head in it, which is a line that proctor journal head CAMPAIGN prints"};
   return ok_status();
 }
 
@@ -112,7 +121,7 @@ Result<JournalHead> present_head(const fs::path& file) {
   const bool moves = journal_owner(file).has_value();
   PROCTOR_TRY(JournalReader journal, JournalReader::open(file));
   PROCTOR_TRY(const std::optional<WallTime> last, journal.last_fact());
-  if (!last) return Error{Errc::kNotFound, "nothing of this campaign has run yet"};
+  if (!last) return not_begun(file.parent_path().parent_path());
   // More of the same millisecond may be on its way to the disk.
   PROCTOR_TRY(JournalHead head, journal.head_until(WallTime(last->raw() - (moves ? 1 : 0))));
   if (const Result<HostKey> key = key_of(""); key.ok()) sign(head, key->key());

@@ -192,6 +192,7 @@ TEST_SUITE("counts") {
         const Locker locker(file);
         CHECK(lacking().find(name) != std::string::npos);
         earlier = locks_held();
+        CHECK(locks_to_know(bench->engine()).empty() == own);
       }
       CHECK(lacking().find(name) == std::string::npos);
       CHECK(lacking(earlier).find(name) != std::string::npos);

@@ -78,23 +78,33 @@ const std::set<HeldLock>& locks_before() {
   return before;
 }
 
+bool has_own_inodes(const SandboxEngine& engine) {
+  const auto limits = engine.enforcement();
+  const auto inodes = limits.find("inodes");
+  return inodes != limits.end() && inodes->second == "own";
+}
+
+// One runs nothing, and the other has a kernel of its own.
+bool lacks_nothing(const SandboxEngine& engine) {
+  return engine.kind() == SandboxKind::kNull || engine.enforcement().contains("kernel");
+}
+
 // What another's command may have found locked, now or before it began, of what all are shown.
 void add_locked(const SandboxEngine& engine, const SandboxSpec& like,
                 const std::set<HeldLock>& earlier, std::string& out) {
+  std::vector<fs::path> places = engine.shared_places();
+  const bool own = has_own_inodes(engine);
+  for (const SandboxMount& mount : like.mounts)
+    if (!mount.writable && !(mount.shared && own)) places.push_back(mount.host);
+  if (places.empty()) return;
   std::set<HeldLock> locks = locks_held();
   locks.insert(earlier.begin(), earlier.end());
   for (const HeldLock& before : locks_before()) locks.erase(before);
   if (locks.empty()) return;
-  const auto limits = engine.enforcement();
-  const auto inodes = limits.find("inodes");
-  const bool own = inodes != limits.end() && inodes->second == "own";
   // A host's list may be long for a program that no sandbox has to do with: where inodes are each
   // sandbox's own, what was not looked at is no sandbox's lock on anything that this one is shown.
   if (0 < locks.erase(kMoreLocks) && !own)
     out.append(out.empty() ? "" : ", ").append("locks few enough to look at (see /proc/locks)");
-  std::vector<fs::path> places = engine.shared_places();
-  for (const SandboxMount& mount : like.mounts)
-    if (!mount.writable && !(mount.shared && own)) places.push_back(mount.host);
   for (const fs::path& path : locked_among(places, locks))
     out.append(out.empty() ? "" : ", ").append("an unlocked ").append(printable(path.string()));
 }
@@ -105,8 +115,7 @@ Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
                               const fs::path& scratch, std::stop_token cancel,
                               const std::set<HeldLock>& earlier) {
   const SandboxKind kind = engine.kind();
-  // One runs nothing, and the other has a kernel of its own.
-  if (kind == SandboxKind::kNull || engine.enforcement().contains("kernel")) return std::string();
+  if (lacks_nothing(engine)) return std::string();
   SandboxSpec spec;
   spec.label = like.label + "-lacks";
   spec.image = like.image;
@@ -137,6 +146,12 @@ Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
   std::string out = listed(said, host_lack_before());
   add_locked(engine, like, earlier, out);
   return out;
+}
+
+std::set<HeldLock> locks_to_know(const SandboxEngine& engine) {
+  // What else such an engine shows is of one run alone.
+  if (lacks_nothing(engine) || has_own_inodes(engine)) return {};
+  return locks_held();
 }
 
 const std::string& host_lack_before() {

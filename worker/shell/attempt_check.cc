@@ -27,7 +27,8 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   exec.stdout_file = evidence / kStdoutFile;
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
-  locked_before_ = locks_held();  // nothing of this run's lives
+  // Nothing of this run's lives.  A container's engine is not known yet.
+  locked_before_ = check.container ? locks_held() : locks_to_know(*engine_);
   const std::int64_t started = wall_now().raw();
   PROCTOR_TRY(const CheckEnd checked, run_served(check, results, name, evidence, exec));
   PROCTOR_CHECK_OK(open_again(checked.ran_as));  // its services may have been the last

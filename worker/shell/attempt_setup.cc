@@ -4,6 +4,7 @@
 // again what it did (setup_key.h).
 #include "common/base/log.h"
 #include "common/base/pause.h"
+#include "worker/sandbox/host_lack.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/failure_words.h"
 #include "worker/shell/host_facts.h"
@@ -146,7 +147,7 @@ Result<LifecycleEvent> AttemptRun::run_setup(const RunSetup& c) {
   exec.timeout = step.timeout;
   exec.stdout_file = setup_output(c, kSetupOut);
   exec.stderr_file = setup_output(c, kSetupErr);
-  locked_before_ = locks_held();  // nothing of this run's lives
+  locked_before_ = locks_to_know(*engine_);  // nothing of this run's lives
   PROCTOR_TRY(const ExecOutcome outcome,
               execute(*engine_, MeterPhase::kSetup, spec, exec, watch_.token()));
   const std::vector<std::string> refused = network->close();

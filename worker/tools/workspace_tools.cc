@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/glob.h"
 #include "common/base/text.h"
 #include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"
 #include "worker/tools/tree_walk.h"
 #include "worker/tools/unified_diff.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/glob.h"
 
 namespace proctor {
 namespace {

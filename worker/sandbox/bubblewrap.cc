@@ -1,5 +1,6 @@
 #include "worker/sandbox/bubblewrap.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -162,8 +163,16 @@ HostView look_at_host() {
     if (fs::is_directory(dir, ec)) v.etc_shown.emplace_back(dir);
   if (fs::exists("/etc/resolv.conf", ec)) v.resolver = "/etc/resolv.conf";
   const auto mask = [&](const char* at) {
-    if (fs::exists(at, ec))
-      (fs::is_directory(at, ec) ? v.proc_masked_dirs : v.proc_masked_files).emplace_back(at);
+    struct stat st {};
+    if (::stat(at, &st) != 0) return;
+    // Root's, and shut to all who are not: what no capability opens either, for root is nobody
+    // inside where the user is one of his own.
+    const bool closed = st.st_uid == 0 && st.st_gid == 0 && (st.st_mode & S_IRWXO) == 0;
+    if (S_ISDIR(st.st_mode)) {
+      (closed ? v.proc_closed_dirs : v.proc_masked_dirs).emplace_back(at);
+    } else {
+      (closed ? v.proc_closed_files : v.proc_masked_files).emplace_back(at);
+    }
   };
   for (const char* at : kMaskedProc) mask(at);
   v.close_devices = ::geteuid() == 0;  // who is the user inside then, by another number

@@ -54,8 +54,15 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   // bwrap thinks of some of kReadOnlyProc, but not where its user is the host's root under another
   // name. All of it read-only is one mount instead of eight, which were a quarter of bwrap's time;
   // a process loses the words about itself (oom_score_adj, the names of its other threads).
-  for (const std::string& at : host.proc_masked_files) add({"--ro-bind", "/dev/null", at});
-  for (const std::string& at : host.proc_masked_dirs) add({"--ro-bind", host.empty.string(), at});
+  const auto mask = [&](const std::vector<std::string>& places, const std::string& by) {
+    for (const std::string& at : places) add({"--ro-bind", by, at});
+  };
+  mask(host.proc_masked_files, "/dev/null");
+  mask(host.proc_masked_dirs, host.empty.string());
+  if (!spec.user) {
+    mask(host.proc_closed_files, "/dev/null");
+    mask(host.proc_closed_dirs, host.empty.string());
+  }
   add({"--remount-ro", "/proc"});
   add_devices(host, a);
   for (const std::string& dir : host.dirs) add({"--ro-bind", dir, dir});

@@ -27,6 +27,8 @@ struct HostView {
   fs::path dev, terminals;
   bool close_devices = false;  // of the host's files, those that are devices are shut to all
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
+  // Of those that the host lets its root alone open: who is a user of his own is not that one.
+  std::vector<std::string> proc_closed_files, proc_closed_dirs;
   std::vector<std::string> etc_shown;  // folders of the host's /etc that are shown in ours
   std::string resolver;                // what is shown as /etc/resolv.conf; empty: there is none
 };

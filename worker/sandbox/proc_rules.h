@@ -18,7 +18,8 @@ inline constexpr std::array<const char*, 15> kMaskedProc = {
     "/proc/keys",       "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
     "/proc/scsi",       "/proc/sched_debug",   "/proc/bus",        "/proc/fs",
     "/proc/tty/driver", "/proc/cmdline",       "/proc/locks"};
-// What only the host's root may read there: a sandbox's user may be that one.  Not /proc/kmsg,
+// What only the host's root may read there: a sandbox's user may be that one.  Where he is not, for
+// he is a user of his own, bubblewrap masks nothing that is closed to all others.  Not /proc/kmsg,
 // which asks for a capability (CAP_SYSLOG) that no sandbox has: a mask costs each run a tenth of a
 // millisecond.
 inline constexpr std::array<const char*, 6> kRootsProc = {"/proc/kpagecgroup", "/proc/kpagecount",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/json.h"
+#include "common/base/own_user.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/mount_rules.h"
@@ -36,6 +37,8 @@ HostView some_host() {
   h.init = "/tmp/init";
   h.proc_masked_files = {"/proc/kcore"};
   h.proc_masked_dirs = {"/proc/scsi"};
+  h.proc_closed_files = {"/proc/slabinfo"};
+  h.proc_closed_dirs = {"/proc/tty/driver"};
   h.empty = "/host/empty";
   h.close_devices = true;
   return h;
@@ -80,6 +83,18 @@ TEST_SUITE("sandbox") {
     CHECK(has_run(open, {"--remount-ro", "/dev"}));
     CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/kcore"}));
     CHECK(has_run(argv, {"--ro-bind", "/host/empty", "/proc/scsi"}));
+    CHECK(has_run(argv, {"--ro-bind", "/dev/null", "/proc/slabinfo"}));
+    CHECK(has_run(argv, {"--ro-bind", "/host/empty", "/proc/tty/driver"}));
+    // Who is nobody else is not who may open what is closed to all others.
+    if (auto user = OwnUser::take(); user.ok()) {
+      SandboxSpec own = spec;
+      own.user = std::move(user).value();
+      const auto his = bubblewrap_argv(some_host(), own, "make 'it'");
+      CHECK(has_run(his, {"--ro-bind", "/dev/null", "/proc/kcore"}));
+      CHECK(has_run(his, {"--ro-bind", "/host/empty", "/proc/scsi"}));
+      CHECK(std::find(his.begin(), his.end(), "/proc/slabinfo") == his.end());
+      CHECK(std::find(his.begin(), his.end(), "/proc/tty/driver") == his.end());
+    }
     CHECK(has_run(argv, {"--as-pid-1", "--chdir", "/", "--", "/init", "--in", "/workspace"}));
     CHECK(has_run(argv, {"--write", "/workspace", "--", "/bin/sh", "-c", "make 'it'"}));
     CHECK(std::count(argv.begin(), argv.end(), "--bind") == 1);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ namespace proctor {
 namespace {
 
 constexpr std::size_t kMountsMost = std::size_t{16} << 20;
+constexpr mode_t kFolderMode = 0755, kFileMode = 0644;
 
 // Everything below works in a folder that becomes the root of a namespace of this thread's own.
 class RoomMaker {
@@ -45,9 +47,12 @@ class RoomMaker {
     PROCTOR_CHECK_OK(show_init());
     PROCTOR_CHECK_OK(make_dirs(root_ + "/tmp"));  // bwrap builds there
     PROCTOR_CHECK_OK(make_dirs(root_ + "/file"));
+    PROCTOR_CHECK_OK(make_dirs(root_ + "/folder"));
     for (std::size_t i = 0; i < LeanRoom::kPlaces; ++i) {
-      PROCTOR_CHECK_OK(make_dirs(root_ + LeanRoom::place("folder", i)));
-      PROCTOR_CHECK_OK(write_file(root_ + LeanRoom::place("file", i), "", Durability::kLazy));
+      const std::string folder = root_ + LeanRoom::place("folder", i);
+      const std::string file = root_ + LeanRoom::place("file", i);
+      PROCTOR_CHECK_OK(call("mkdir " + folder, ::mkdir(folder.c_str(), kFolderMode)));
+      PROCTOR_CHECK_OK(call("make " + file, ::mknod(file.c_str(), S_IFREG | kFileMode, 0)));
     }
     PROCTOR_CHECK_OK(call("chdir", ::chdir(root_.c_str())));
     // Over itself: what was the root is then on top, and taken away with all that hangs on it.
@@ -79,16 +84,14 @@ class RoomMaker {
   }
 
   // A folder as it is but for its inodes, at `at` of the room, without what is mounted below.  By
-  // descriptors: who is shown it reads the options in /proc/self/mountinfo.
+  // a descriptor and from within the empty folder, which is the second that it wants: who is shown
+  // it reads the options in /proc/self/mountinfo, and bwrap reads them, letter by letter escaped by
+  // the kernel, for each mount that it makes.
   bool overlay(const std::string& folder, const std::string& at) const {
-    const std::string empty = root_ + LeanRoom::kEmpty;
     const UniqueFd lower(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const UniqueFd below(::open(empty.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));  // two it wants
-    if (!lower.valid() || !below.valid()) return false;
-    const std::string options = std::string("lowerdir=/proc/thread-self/fd/")
-                                    .append(std::to_string(lower.get()))
-                                    .append(":/proc/thread-self/fd/")
-                                    .append(std::to_string(below.get()));
+    if (!lower.valid() || ::chdir((root_ + LeanRoom::kEmpty).c_str()) != 0) return false;
+    const std::string options =
+        std::string("lowerdir=/proc/self/fd/").append(std::to_string(lower.get())).append(":.");
     return ::mount("overlay", (root_ + at).c_str(), "overlay", MS_RDONLY | MS_NODEV | MS_NOATIME,
                    options.c_str()) == 0;
   }

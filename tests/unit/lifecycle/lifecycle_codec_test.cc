@@ -49,7 +49,8 @@ TEST_SUITE("lifecycle") {
     round_trip(BudgetReached{"usd", 4, odd});
     for (const char* broken : {"hex:6", "hex:zz", "hex:"}) {
       const LifecycleEvent kept =
-          event_from(Json{{"event", "budget"}, {"cap", "usd"}, {"evidence", 0u}, {"reason", broken}})
+          event_from(
+              Json{{"event", "budget"}, {"cap", "usd"}, {"evidence", 0u}, {"reason", broken}})
               .value();
       CHECK(std::get<BudgetReached>(kept).reason.size() <= std::string(broken).size());
     }

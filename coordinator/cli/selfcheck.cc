@@ -1,0 +1,266 @@
+// proctor selfcheck CAMPAIGN [TASK...]: are the contracts any good, before money is spent on them?
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "common/base/file_lock.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/contract/money_word.h"
+#include "common/pilot/selfcheck_json.h"
+#include "coordinator/cli/campaign_run.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/report_files.h"
+#include "coordinator/cli/selfcheck_campaign.h"
+#include "coordinator/cli/selfcheck_text.h"
+#include "coordinator/shell/local_workers.h"
+
+namespace proctor::cli {
+namespace {
+
+struct SelfcheckArgs {
+  std::string folder;
+  std::vector<std::string> tasks;
+  SelfcheckSettings settings;
+  std::string usd;
+  bool again = false, json = false;
+  RunOptions options;
+};
+
+Result<std::vector<const Contract*>> asked_tasks(const Campaign& campaign,
+                                                 const std::vector<std::string>& names) {
+  std::vector<std::string_view> ids;
+  for (const Contract& c : campaign.contracts) ids.push_back(c.id);
+  for (const std::string& name : names) {
+    if (campaign.find_contract(name) != nullptr) continue;
+    std::string text = "the campaign has no task " + printable(name);
+    if (const auto near = nearest_word(name, ids)) text += " (did you mean " + *near + "?)";
+    return Error{Errc::kInvalid, std::move(text)};
+  }
+  std::vector<const Contract*> out;
+  for (const Contract& c : campaign.contracts)
+    if (names.empty() || std::ranges::find(names, c.id) != names.end()) out.push_back(&c);
+  return out;
+}
+
+fs::path results_file(const Campaign& campaign) {
+  return StateFolder{campaign.folder}.reports() / "selfcheck.json";
+}
+
+// What was found before; nothing where there is none, or none that can be read.
+SelfcheckResults earlier_results(const Campaign& campaign) {
+  const Result<std::string> text = read_file(results_file(campaign), kSelfcheckBytes);
+  if (!text.ok()) return {};
+  Result<SelfcheckResults> results = parse_selfcheck(*text);
+  if (results.ok()) return std::move(results).value();
+  std::fprintf(stderr, "note: %s is not read: %s\n", results_file(campaign).c_str(),
+               printable(results.error().detail).c_str());
+  return {};
+}
+
+// The campaign of its own that is half done there goes on if it is the same one.
+Status prepare(const FrozenCampaign& frozen, const fs::path& mark) {
+  const Result<std::string> before = read_file(mark, 4'096);
+  if (before.ok() && *before == frozen.id) return ok_status();
+  // What was killed has left its workers, with mounts in the folder that is to go.
+  LocalWorkers::end_left(frozen.folder);
+  PROCTOR_CHECK_OK(remove_tree(frozen.folder.campaign));
+  PROCTOR_CHECK_OK(make_dirs(frozen.folder.campaign));
+  return write_file(mark, frozen.id);
+}
+
+bool is_open(const RunRecord& run) {
+  using State = RunRecord::State;
+  return run.state == State::kPlanned || run.state == State::kRunning;
+}
+
+struct Ran {
+  int code = kOk;
+  bool over = true;  // false: stopped on the way, and nothing is said of any task
+  std::vector<SelfcheckTask> tasks;
+  MicroUsd cost;
+};
+
+Result<Ran> run_variants(SelfcheckArgs& args, const Campaign& campaign,
+                         const std::vector<TaskVariants>& tasks, std::optional<MicroUsd> usd) {
+  Campaign derived = selfcheck_campaign(campaign, tasks, args.settings, usd);
+  PROCTOR_CHECK_OK(check_programs(args.options, derived));
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              selfcheck_frozen(std::move(derived), tasks, selfcheck_folder(campaign.folder)));
+  const fs::path mark = frozen.folder.campaign / "campaign-id";
+  PROCTOR_CHECK_OK(prepare(frozen, mark));
+  args.options.folder = frozen.folder.campaign.string();
+  args.options.begin = RunOptions::Begin::kEither;
+  args.options.show_report = false;
+  Ran out;
+  PROCTOR_TRY(out.code, run_frozen(args.options, frozen));
+  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+  out.over = std::ranges::none_of(report.runs, is_open);
+  if (!out.over) return out;
+  for (const TaskVariants& task : tasks)
+    out.tasks.push_back(
+        judge_selfcheck(*task.contract, runs_of(frozen, report, task), args.settings));
+  for (const RunRecord& run : report.runs) out.cost = out.cost + run.cost.total();
+  std::error_code ec;
+  fs::remove(mark, ec);  // the next one begins anew
+  return out;
+}
+
+Result<FileLock> own(const StateFolder& place) {
+  PROCTOR_CHECK_OK(make_private_dirs(place.campaign.parent_path()));
+  Result<FileLock> lock = FileLock::try_acquire(place.campaign.string() + ".lock");
+  if (!lock.ok() && lock.error().code == Errc::kConflict)
+    return Error{Errc::kConflict,
+                 "these tasks are being checked now, by another proctor selfcheck "
+                 "in " +
+                     place.campaign.string() + ": wait for it, or interrupt it"};
+  return lock;
+}
+
+// Of every contract of the campaign: what is new, else what was found earlier and still holds.
+SelfcheckResults merged(const Campaign& campaign, const SelfcheckSettings& settings,
+                        const SelfcheckResults& earlier, std::vector<SelfcheckTask> found,
+                        MicroUsd cost) {
+  SelfcheckResults out{campaign.name, settings, {}, cost.micros()};
+  for (const Contract& c : campaign.contracts) {
+    const auto it = std::ranges::find(found, c.id, &SelfcheckTask::id);
+    if (it != found.end())
+      out.tasks.push_back(std::move(*it));
+    else if (const SelfcheckTask* before = still_holds(earlier, c, settings))
+      out.tasks.push_back(*before);
+  }
+  return out;
+}
+
+int show(const SelfcheckArgs& args, const Campaign& campaign, const SelfcheckResults& results,
+         const std::vector<const Contract*>& asked, std::size_t reused) {
+  std::vector<SelfcheckTask> shown;
+  for (const Contract* c : asked)
+    if (const auto it = std::ranges::find(results.tasks, c->id, &SelfcheckTask::id);
+        it != results.tasks.end())
+      shown.push_back(*it);
+  const bool good = std::ranges::all_of(shown, is_good);
+  if (args.json) {
+    std::fputs(to_json_text(results).c_str(), stdout);
+    return good ? kOk : kJobFailed;
+  }
+  const fs::path evidence = selfcheck_folder(campaign.folder).runs();
+  std::fputs(selfcheck_text(shown, args.folder, evidence).c_str(), stdout);
+  const std::string known =
+      reused == 0 ? ""
+                  : "; " + std::to_string(reused) +
+                        " known from before, their contracts being the same (--again checks anew)";
+  std::printf(
+      "It cost %s %s of this machine's time, of no envelope of the campaign%s.\n"
+      "All outcomes: %s\n",
+      format_usd(MicroUsd::from_micros(results.usd_micros)).c_str(),
+      money_word(campaign.cost_model).c_str(), known.c_str(), results_file(campaign).c_str());
+  return good ? kOk : kJobFailed;
+}
+
+Result<std::optional<MicroUsd>> limit_of(const std::string& text) {
+  if (text.empty()) return std::optional<MicroUsd>();
+  Result<MicroUsd> usd = parse_usd(text);
+  if (!usd.ok()) return in_context("--usd", std::move(usd).error());
+  return std::optional(*usd);
+}
+
+std::string typed_again(const SelfcheckArgs& args) {
+  std::string out = "proctor selfcheck " + args.folder;
+  for (const std::string& task : args.tasks) out += " " + task;
+  const SelfcheckSettings usual;
+  if (args.settings.repeats != usual.repeats)
+    out += " --repeats " + std::to_string(args.settings.repeats);
+  if (args.settings.mutants != usual.mutants)
+    out += " --mutants " + std::to_string(args.settings.mutants);
+  if (args.settings.killed != usual.killed) out += " --killed " + args.settings.killed;
+  if (!args.usd.empty()) out += " --usd " + args.usd;
+  return out;
+}
+
+Result<int> selfcheck(SelfcheckArgs args) {
+  PROCTOR_TRY(const std::optional<MicroUsd> usd, limit_of(args.usd));
+  PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kCheck));
+  PROCTOR_TRY(const std::vector<const Contract*> asked, asked_tasks(campaign, args.tasks));
+  args.settings.seed = campaign.seed;
+  PROCTOR_TRY(const FileLock lock, own(selfcheck_folder(campaign.folder)));
+  const SelfcheckResults earlier = earlier_results(campaign);
+  std::vector<SelfcheckTask> found;
+  std::vector<TaskVariants> todo;
+  std::size_t reused = 0;
+  Campaign bare = campaign;  // for a look at one contract at a time
+  bare.contracts.clear();
+  for (const Contract* c : asked) {
+    if (!args.again && still_holds(earlier, *c, args.settings) != nullptr) {
+      ++reused;
+      continue;
+    }
+    const std::vector<std::string> missing =
+        missing_here(args.options, selfcheck_campaign(bare, {{c, {}}}, args.settings, usd));
+    if (missing.empty())
+      todo.push_back({c, variants_of(*c, args.settings)});
+    else
+      found.push_back(cannot_run_here(*c, missing.front()));
+  }
+  Ran ran;
+  if (!todo.empty()) {
+    PROCTOR_TRY(ran, run_variants(args, campaign, todo, usd));
+    if (!ran.over) {
+      std::fprintf(stderr, "Nothing is said of any task yet. The same command goes on: %s\n",
+                   typed_again(args).c_str());
+      return ran.code == kOk ? kJobFailed : ran.code;
+    }
+  }
+  std::ranges::move(ran.tasks, std::back_inserter(found));
+  const SelfcheckResults results =
+      merged(campaign, args.settings, earlier, std::move(found), ran.cost);
+  PROCTOR_CHECK_OK(make_dirs(results_file(campaign).parent_path()));
+  PROCTOR_CHECK_OK(write_file(results_file(campaign), to_json_text(results)));
+  const int code = show(args, campaign, results, asked, reused);
+  return ran.code == kBudgetExhausted ? kBudgetExhausted : code;
+}
+
+}  // namespace
+
+void add_selfcheck(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand(
+      "selfcheck", "do the tasks tell right answers from wrong ones, before money is spent?");
+  command->footer(
+      "Example:\n  proctor selfcheck my-campaign\n  proctor selfcheck my-campaign json-lib "
+      "--repeats 10\n"
+      "Each task is judged with its reference (must pass), without a change, with a change of\n"
+      "nothing, with the tests of the reference alone (must fail), with the rest of it (must "
+      "pass),\n"
+      "and with small mistakes made in it (most must fail). No agent and no model is asked.\n"
+      "Killed or interrupted, the same command goes on; a task whose contract, image and settings\n"
+      "are the same is not checked again. Results: reports/selfcheck.json; docs/pilots.md.\n"
+      "Exit codes: 0 all sound or weak, 1 some are not, or it was stopped, 2 bad input,\n"
+      "3 --usd is spent, 4 infrastructure.");
+  auto args = std::make_shared<SelfcheckArgs>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("TASK", args->tasks, "contracts' ids; none: all");
+  command->add_option("--repeats", args->settings.repeats, "how often each is judged")
+      ->check(CLI::Range(1, 1'000));
+  command->add_option("--mutants", args->settings.mutants, "mistakes to try in each reference")
+      ->check(CLI::Range(0, 1'000));
+  command
+      ->add_option("--killed", args->settings.killed,
+                   "share of the decided mistakes that must fail")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--usd", args->usd,
+                      "what the machine's time for it may cost; not given: no limit");
+  command
+      ->add_option("--workers", args->options.workers, "local workers; not given: the campaign's")
+      ->check(CLI::Range(std::size_t{1}, limits::kLocalWorkersMax));
+  command->add_option("--slots", args->options.slots, "of each; not given: the campaign's")
+      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax));
+  command->add_flag("--again", args->again, "check also what is known from before");
+  command->add_flag("--json", args->json, "the results as they are kept");
+  command->callback([=, &exit_code] {
+    const Result<int> code = selfcheck(*args);
+    exit_code = code.ok() ? *code : complain(code.error());
+  });
+}
+
+}  // namespace proctor::cli

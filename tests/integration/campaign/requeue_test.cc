@@ -40,6 +40,10 @@ TEST_SUITE("money") {
     CHECK_MESSAGE(again.exit_code == 0, again.err);
     CHECK_MESSAGE(contains(again.out, "2 runs in line again, the first result kept"), again.out);
     CHECK(scene.number("SELECT count(*) FROM runs") == 0);
+    const Json status = must(parse_json(scene.run("status", {"--json"}).out));
+    CHECK(status.at("invalid") == 0);
+    CHECK(status.at("queued") == 2);
+    CHECK(status.at("state") == "stopped");
     CHECK(scene.run("verify").exit_code == 0);  // also while they wait
     CHECK(contains(scene.run("report").out, "add/noop/r1: attempt 1 invalid"));
     scene.write(scene.temp() / "gate/ready", "");

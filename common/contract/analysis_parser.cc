@@ -89,6 +89,39 @@ std::uint32_t read_draws(const Fields& f, std::uint32_t otherwise) {
   return otherwise;
 }
 
+// One key of strata that the campaign reports by, and the share of each of its levels.
+void read_weights(const Fields& f, Campaign& campaign, AnalysisPlan& plan) {
+  const Node* node = f.find("weights");
+  if (node == nullptr) return;
+  if (node->kind != Node::Kind::kMapping || node->entries.size() != 1 ||
+      node->entries.front().value.kind != Node::Kind::kMapping)
+    return f.problems().wrong(*node, f.path("weights"),
+                              "one key of strata with the share of each of its levels, such as "
+                              "{language: {go: \"0.6\", rust: \"0.4\"}}");
+  const Entry& key = node->entries.front();
+  if (std::ranges::find(campaign.strata, key.key) == campaign.strata.end()) {
+    std::vector<std::string_view> all(campaign.strata.begin(), campaign.strata.end());
+    return f.problems().add(key.at, f.path("weights"), key.key,
+                            "a key of strata of this campaign: " + one_of(all));
+  }
+  std::uint64_t sum = 0;
+  for (const Entry& level : key.value.entries) {
+    const std::string where = f.path("weights") + "." + key.key + "." + level.key;
+    campaign.origin.at.emplace(where, level.at);
+    const auto share = parse_decimal(level.value.text, kMillionthDigits, kOne);
+    if (level.value.kind != Node::Kind::kScalar || !share.ok() || *share == 0)
+      return f.problems().wrong(level.value, where,
+                                "a decimal above 0 and at most 1, such as \"0.5\"");
+    plan.weights[level.key] = {static_cast<std::uint32_t>(*share)};
+    sum += *share;
+  }
+  plan.weights_key = key.key;
+  if (sum != kOne)
+    f.problems().wrong(
+        key.value, f.path("weights") + "." + key.key,
+        "shares that are together exactly 1, not " + format_decimal(sum, kMillionthDigits));
+}
+
 }  // namespace
 
 void read_analysis(const Fields& campaign, Campaign& out) {
@@ -120,6 +153,7 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   read_pass_k(f, plan);
   plan.multiplicity = f.choice("multiplicity", plan.multiplicity, kAdjustments);
   plan.draws = read_draws(f, plan.draws);
+  read_weights(f, out, plan);
   out.analysis = std::move(plan);
 }
 

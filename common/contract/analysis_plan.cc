@@ -11,6 +11,8 @@ using Estimand = AnalysisPlan::Estimand;
 using RateInterval = AnalysisPlan::RateInterval;
 using Multiplicity = AnalysisPlan::Multiplicity;
 
+constexpr std::uint64_t kWholeShare = 1'000'000;
+
 std::string decimal(Millionths m) {
   return format_decimal(m.value, kMillionthDigits);
 }
@@ -48,6 +50,18 @@ Result<std::uint32_t> draws_of(const Json& bootstrap) {
       kMostPlanDraws < draws.get<std::uint64_t>())
     return wrong("bootstrap.draws");
   return draws.get<std::uint32_t>();
+}
+
+Status read_weights(const Json& json, AnalysisPlan& plan) {
+  if (!json.is_object() || json.size() != 1 || !json.begin()->is_object()) return wrong("weights");
+  plan.weights_key = json.begin().key();
+  std::uint64_t sum = 0;
+  for (const auto& [level, share] : json.begin()->items()) {
+    PROCTOR_TRY(plan.weights[level], decimal_of(*json.begin(), level.c_str()));
+    sum += plan.weights[level].value;
+  }
+  if (sum != kWholeShare) return wrong("weights");
+  return ok_status();
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> pairs_of(const Json& json) {
@@ -97,6 +111,8 @@ Json to_json(const AnalysisPlan& plan) {
               {"pass_k", plan.pass_k}};
   if (plan.multiplicity != Multiplicity::kHolm) out["multiplicity"] = to_string(plan.multiplicity);
   if (plan.draws != kDefaultDraws) out["bootstrap"] = {{"draws", plan.draws}};
+  for (const auto& [level, share] : plan.weights)
+    out["weights"][plan.weights_key][level] = decimal(share);
   return out;
 }
 
@@ -131,6 +147,9 @@ Result<AnalysisPlan> analysis_plan_of(const Json& json) {
   }
   if (json.contains("bootstrap")) {
     PROCTOR_TRY(plan.draws, draws_of(json.at("bootstrap")));
+  }
+  if (json.contains("weights")) {
+    PROCTOR_CHECK_OK(read_weights(json.at("weights"), plan));
   }
   // A member more would be a setting that this version does not follow.
   if (json.size() != to_json(plan).size()) return wrong("");

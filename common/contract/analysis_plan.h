@@ -3,6 +3,7 @@
 // before the first run and never changed after (docs/analysis.md).  What is not in it is
 // exploratory.  Pure; thread-safe.
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,10 @@ struct AnalysisPlan {
   std::vector<std::uint32_t> pass_k{1, 2, 4};
   Multiplicity multiplicity = Multiplicity::kHolm;
   std::uint32_t draws = kDefaultDraws;  // replicates wherever tasks are resampled
+  // What the tasks stand for: the share of each level of one key of strata, together exactly 1;
+  // empty: every task stands for itself.
+  std::string weights_key;
+  std::map<std::string, Millionths> weights;
   friend bool operator==(const AnalysisPlan&, const AnalysisPlan&) = default;
 };
 
@@ -53,8 +58,8 @@ std::string_view to_string(AnalysisPlan::RateInterval interval);
 std::string_view to_string(AnalysisPlan::Multiplicity multiplicity);
 
 // As a registration holds it: every setting, decimals as texts; those that came later
-// (multiplicity, bootstrap) where they are not the default, so that older registrations keep their
-// bytes.  Reading fails with kInvalid and the member that is not as it should be.
+// (multiplicity, bootstrap, weights) where they are not the default, so that older registrations
+// keep their bytes.  Reading fails with kInvalid and the member that is not as it should be.
 Json to_json(const AnalysisPlan& plan);
 Result<AnalysisPlan> analysis_plan_of(const Json& json);
 

@@ -18,6 +18,7 @@ class CrossRules {
     for (const auto& [key, levels] : c_.envelopes.strata) stratum(key, levels);
     if (c_.envelopes.shared) shared(*c_.envelopes.shared);
     depth();
+    if (c_.analysis) weights(*c_.analysis);
   }
 
  private:
@@ -75,26 +76,41 @@ class CrossRules {
     amount(field, "a method envelope", usd, [](const Contract&) { return true; });
   }
 
+  std::set<std::string_view> levels_of(const std::string& key) const {
+    std::set<std::string_view> known;
+    for (const Contract& contract : c_.contracts)
+      if (const auto it = contract.strata.find(key); it != contract.strata.end())
+        known.insert(it->second);
+    return known;
+  }
+
+  // A contract with errors of its own may have had the level.
+  bool is_level(const std::string& field, const std::string& key, const std::string& level,
+                const std::set<std::string_view>& known) {
+    if (known.contains(level)) return true;
+    if (std::ranges::all_of(c_.contracts, is_whole))
+      unknown(field, "level", level, "a level of " + key + " that a contract has",
+              {known.begin(), known.end()});
+    return false;
+  }
+
+  // A level that no task has would leave every weighted estimate without a value.
+  void weights(const AnalysisPlan& plan) {
+    const std::set<std::string_view> known = levels_of(plan.weights_key);
+    const std::string where = "analysis.weights." + plan.weights_key + ".";
+    for (const auto& [level, share] : plan.weights)
+      is_level(where + level, plan.weights_key, level, known);
+  }
+
   void stratum(const std::string& key, const std::map<std::string, MicroUsd>& levels) {
     const std::string where = "budget.strata." + key;
     if (std::ranges::find(c_.strata, key) == c_.strata.end())
       return unknown(where, "stratum", key, "one of the campaign's strata",
                      {c_.strata.begin(), c_.strata.end()});
-    std::set<std::string_view> known;
-    bool all_whole = true;  // a contract with errors of its own may have had the level
-    for (const Contract& contract : c_.contracts) {
-      all_whole = all_whole && is_whole(contract);
-      if (const auto it = contract.strata.find(key); it != contract.strata.end())
-        known.insert(it->second);
-    }
+    const std::set<std::string_view> known = levels_of(key);
     for (const auto& [level, usd] : levels) {
       const std::string field = where + "." + level;
-      if (!known.contains(level)) {
-        if (all_whole)
-          unknown(field, "level", level, "a level of " + key + " that a contract has",
-                  {known.begin(), known.end()});
-        continue;
-      }
+      if (!is_level(field, key, level, known)) continue;
       amount(field, "a stratum envelope", usd, [&, &on = level](const Contract& contract) {
         const auto it = contract.strata.find(key);
         return it != contract.strata.end() && it->second == on;

@@ -223,6 +223,7 @@ void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPl
     Json json = to_json(plan.value_or(AnalysisPlan{}));
     json.emplace("multiplicity", to_string(AnalysisPlan{}.multiplicity));
     json.emplace("bootstrap", Json{{"draws", kDefaultDraws}});
+    json.emplace("weights", Json::object());
     return json;
   };
   const Json before = whole(registered), after = whole(now);

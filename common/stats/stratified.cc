@@ -1,5 +1,6 @@
 #include "common/stats/stratified.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/base/assert.h"
@@ -27,7 +28,10 @@ Stratified stratified_mean(std::span<const Stratum> strata, double alpha) {
       single = true;
       continue;
     }
-    const double spread = variance_of(s.values), part = s.weight * s.weight * spread / n;
+    // What rounding leaves of values that are all alike is no spread.
+    const auto [low, high] = std::minmax_element(s.values.begin(), s.values.end());
+    const double spread = *low < *high ? variance_of(s.values) : 0;
+    const double part = s.weight * s.weight * spread / n;
     variance += part;
     degrees += part * part / (n - 1);
     within += s.weight * spread;

@@ -11,6 +11,7 @@
 #include "coordinator/aggregate/family.h"
 #include "coordinator/aggregate/lattice.h"
 #include "coordinator/aggregate/tipping.h"
+#include "coordinator/aggregate/weighted.h"
 
 namespace proctor {
 namespace {
@@ -57,6 +58,7 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
   for (const std::uint32_t k : plan.pass_k) out.pass.push_back(pass_k(tasks, k, plan.alpha.real()));
   out.reliability = reliability(tasks);
   out.rerun = rerun_noise(tasks, weighing_of(plan));
+  out.weighted = aggregate::weighted_rate(cells, method, plan);
   return out;
 }
 
@@ -294,6 +296,7 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
     Contrast c = contrast_of(columns[of_a], columns[of_b], plan, cells.repositories);
     c.a = a;
     c.b = b;
+    c.weighted = aggregate::weighted_difference(cells, of_a, of_b, plan);
     if (c.flips) {
       p.push_back(c.flips->p);
       sides.push_back({columns[of_a], columns[of_b]});

@@ -14,9 +14,20 @@
 #include "common/stats/paired.h"
 #include "common/stats/pass_k.h"
 #include "common/stats/rerun.h"
+#include "common/stats/stratified.h"
 #include "coordinator/aggregate/task_cells.h"
 
 namespace proctor {
+
+// An estimate of task means that speaks for the plan's shares of strata.
+struct Weighted {
+  Stratified of;
+  double worth = 0;            // how many equally weighted tasks it is worth (Kish)
+  std::uint64_t tasks = 0;     // of levels that have a share
+  std::uint64_t left_out = 0;  // of levels that have none
+  // Levels with a share that have no task, or a single one.
+  std::vector<std::string> missing, single;
+};
 
 // One method's primary endpoint.
 struct MethodRate {
@@ -25,7 +36,8 @@ struct MethodRate {
   Estimate rate;                      // by the plan's estimand and interval
   std::vector<PassEstimate> pass;     // by the plan's pass_k
   Reliability reliability;
-  RerunNoise rerun;  // how far the rate moves where nothing changes
+  RerunNoise rerun;                  // how far the rate moves where nothing changes
+  std::optional<Weighted> weighted;  // nothing: the plan has no weights
 };
 
 // What a contrast shows at the plan's level, its family taken together.
@@ -79,6 +91,7 @@ struct Contrast {
   bool is_tie() const;
   std::optional<ByRepository> by_repository;  // nothing: repositories are not known
   std::optional<Tipping> tipping;             // nothing: there is no verdict
+  std::optional<Weighted> weighted;           // nothing: the plan has no weights
 };
 
 // How the comparisons were adjusted for being several.
@@ -122,6 +135,10 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
 // The part of it that its verdict rests on.
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
                          const AnalysisPlan& plan);
+// "python 0.5, rust 0.5"; empty: the plan has none.
+std::string weights_words(const AnalysisPlan& plan);
+// "no task of rust: no estimate", or what else has to be known beside it; empty: nothing.
+std::string weighted_note(const Weighted& weighted);
 // After `adjusted` was set.
 ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 

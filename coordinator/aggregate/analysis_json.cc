@@ -6,6 +6,18 @@
 namespace proctor::aggregate {
 namespace {
 
+Ordered weighted_json(const std::optional<Weighted>& w) {
+  if (!w) return nullptr;
+  Ordered out = estimate_json(w->of.estimate);
+  out["post_stratified_error"] = or_null(w->of.post_stratified_error);
+  out["tasks"] = w->tasks;
+  out["worth_tasks"] = w->worth;
+  out["tasks_left_out"] = w->left_out;
+  out["levels_without_tasks"] = w->missing;
+  out["levels_with_one_task"] = w->single;
+  return out;
+}
+
 Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
   Ordered pass = Ordered::array();
   for (std::size_t i = 0; i < r.pass.size(); ++i)
@@ -23,6 +35,7 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
             {"sometimes", r.reliability.sometimes},
             {"never", r.reliability.never}}},
           {"pass_k", std::move(pass)},
+          {"weighted", weighted_json(r.weighted)},
           {"rerun",
            {{"tasks", r.rerun.tasks},
             {"standard_error", or_null(r.rerun.standard_error)},
@@ -92,6 +105,7 @@ Ordered contrast_json(const Contrast& c) {
   out["tie"] = c.is_tie();
   out["by_repository"] = c.by_repository ? repositories_json(*c.by_repository) : Ordered(nullptr);
   out["tipping"] = c.tipping && c.tipping->tried ? tipping_json(*c.tipping) : Ordered(nullptr);
+  out["weighted"] = weighted_json(c.weighted);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/text_table.h"
+#include "coordinator/aggregate/weighted.h"
 
 namespace proctor {
 namespace {
@@ -141,6 +142,7 @@ void append_analysis(std::string& out, const Analysis& analysis) {
   rates(out, analysis);
   contrasts(out, analysis);
   append_footing(out, analysis);
+  append_weighted(out, analysis);
 }
 
 std::string render_contrasts_csv(const Analysis& analysis) {
@@ -149,7 +151,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
       "interval_low,interval_high,p_t,p_exact,p_adjusted,p_equivalent,p_not_inferior,bounds_low,"
       "bounds_high,loss,loss_p,why,gap95,p_equal_methods,tie,repositories,repositories_low,"
       "repositories_high,repositories_p,unknown,turned_by,turned_to,simultaneous_low,"
-      "simultaneous_high\n";
+      "simultaneous_high,weighted,weighted_low,weighted_high\n";
   for (const Contrast& c : analysis.contrasts) {
     const Estimate& d = c.difference.estimate;
     const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
@@ -177,6 +179,9 @@ std::string render_contrasts_csv(const Analysis& analysis) {
     append_footing_cells(record, c);
     record.push_back(number_or_empty(low(c.simultaneous)));
     record.push_back(number_or_empty(high(c.simultaneous)));
+    const Estimate w = c.weighted ? c.weighted->of.estimate : Estimate{};
+    for (const auto& value : {w.value, low(w.interval), high(w.interval)})
+      record.push_back(number_or_empty(value));
     csv_append_record(out, record);
   }
   return out;

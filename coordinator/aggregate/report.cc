@@ -196,9 +196,13 @@ CampaignReport build_report(ReportInput input) {
   }
   finish(report.total, report.runs, input.plan, report.alpha);
   report.costs = cost_rows(report);
-  report.analysis = std::make_shared<const Analysis>(analyse(task_cells(report.runs), input.plan,
-                                                             input.plan_registered, input.contrasts,
-                                                             report.total.open));
+  const auto weighted = std::ranges::find(report.strata_keys, input.plan.weights_key);
+  const TaskCells cells = task_cells(
+      report.runs, weighted == report.strata_keys.end()
+                       ? std::nullopt
+                       : std::optional<std::size_t>(weighted - report.strata_keys.begin()));
+  report.analysis = std::make_shared<const Analysis>(
+      analyse(cells, input.plan, input.plan_registered, input.contrasts, report.total.open));
   return report;
 }
 

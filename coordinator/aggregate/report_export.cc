@@ -211,6 +211,16 @@ void append_share(std::vector<std::string>& cells, const Share& share) {
   cells.push_back(share.interval ? decimal(share.interval->low) : "");
   cells.push_back(share.interval ? decimal(share.interval->high) : "");
 }
+// Of a method over all tasks, where the plan has weights.
+void append_weighted_rate(std::vector<std::string>& cells, const CampaignReport& report,
+                          const ReportRow& row) {
+  Estimate e;
+  for (const MethodRate& r : report.analysis->rates)
+    if (row.key.empty() && r.method == row.method && r.weighted) e = r.weighted->of.estimate;
+  cells.push_back(cell(e.value));
+  cells.push_back(e.interval ? decimal(e.interval->low) : "");
+  cells.push_back(e.interval ? decimal(e.interval->high) : "");
+}
 // Their columns are the last.
 std::vector<std::string> with_model_use(std::vector<std::string> header) {
   header.insert(header.end(), model_use_columns().begin(), model_use_columns().end());
@@ -305,7 +315,10 @@ std::string render_csv(const CampaignReport& report) {
                                          "self_reported_usd",
                                          "unmetered_runs",
                                          "satisfied",
-                                         "model_unavailable"}));
+                                         "model_unavailable",
+                                         "weighted_rate",
+                                         "weighted_rate_low",
+                                         "weighted_rate_high"}));
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -330,6 +343,7 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(cell(r.unmetered_runs));
     cells.push_back(cell(r.satisfied));
     cells.push_back(cell(r.model_unavailable));
+    append_weighted_rate(cells, report, r);
     append_model_use(cells, r.model_use);
     csv_append_record(out, cells);
   }

@@ -33,15 +33,17 @@ std::size_t TaskCells::method(const std::string& name) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(methods, name) - methods.begin());
 }
 
-TaskCells task_cells(std::span<const RunRecord> runs) {
+TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key) {
   TaskCells out;
   // The keys of both maps are texts of `runs`, which outlives them.
   const Codes tasks = codes_of(runs, &RunRecord::task, out.tasks);
   const Codes methods = codes_of(runs, &RunRecord::method, out.methods);
   out.cells.resize(out.tasks.size() * out.methods.size());
   out.repositories.resize(out.tasks.size());
+  if (key) out.levels.resize(out.tasks.size());
   for (const RunRecord& run : runs) {
     const std::size_t task = tasks.at(run.task);
+    if (key) out.levels[task] = run.strata[*key];
     if (out.repositories[task] == 0) out.repositories[task] = run.repository;
     if (run.state == RunRecord::State::kEnded)
       count(out.cells[task * out.methods.size() + methods.at(run.method)], run.outcome);

@@ -1,6 +1,7 @@
 #pragma once
 // Runs as cells of tasks x methods: what every comparison starts from.  Pure.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct TaskCell {
 struct TaskCells {
   std::vector<std::string> tasks, methods;
   std::vector<std::uint32_t> repositories;  // of each task (RunRecord::repository)
+  std::vector<std::string> levels;          // of each task; empty: no key of strata was asked for
   std::vector<TaskCell> cells;              // of task i and method m at [i * methods.size() + m]
   const TaskCell& at(std::size_t task, std::size_t method) const {
     return cells[task * methods.size() + method];
@@ -32,6 +34,7 @@ struct TaskCells {
   // Position of a method; its number of methods: there is none.
   std::size_t method(const std::string& name) const;
 };
-TaskCells task_cells(std::span<const RunRecord> runs);
+// `key`: which key of strata their levels are wanted of.
+TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key = {});
 
 }  // namespace proctor

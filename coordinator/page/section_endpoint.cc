@@ -208,6 +208,36 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
                           Markup("."));
 }
 
+// The plan's weights; empty: it has none.
+Markup weighted(Context& c) {
+  if (c.analysis.rates.empty() || !c.analysis.rates.front().weighted) return {};
+  DataTable table = c.table(
+      (c.analysis.registered ? Markup("Weighted as registered, by ")
+                             : Markup("Weighted by a plan that was not registered, by ")) +
+      text(c.analysis.plan.weights_key) + Markup(": ") + text(weights_words(c.analysis.plan)));
+  table.words("method or comparison").numbers("weighted").numbers("interval").numbers("tasks");
+  table.numbers("worth tasks").words("note");
+  for (const MethodRate& r : c.analysis.rates) {
+    if (!r.weighted) continue;
+    const Estimate& e = r.weighted->of.estimate;
+    table.row({text(r.method), rate(e.value), rate_interval(e.interval, e.why),
+               number(r.weighted->tasks), text(fmt::format("{:.1f}", r.weighted->worth)),
+               text(weighted_note(*r.weighted), 1'000)});
+  }
+  for (const Contrast& x : c.analysis.contrasts) {
+    if (!x.weighted) continue;
+    const Estimate& e = x.weighted->of.estimate;
+    table.row({text(x.a) + Markup(" less ") + text(x.b), points(e.value),
+               points_interval(e.interval, e.why), number(x.weighted->tasks),
+               text(fmt::format("{:.1f}", x.weighted->worth)),
+               text(weighted_note(*x.weighted), 1'000)});
+  }
+  return table.finish() +
+         element("p",
+                 "Each level's mean over tasks counts with its weight. Worth: so many tasks of "
+                 "equal weight would say as much.");
+}
+
 }  // namespace
 
 Markup strata(Context& c) {
@@ -230,8 +260,9 @@ Markup strata(Context& c) {
                c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),
                rate_interval(r.bounds)});
   }
-  if (shown == 0) return element("p", "No strata are reported, or every task is in the same one.");
-  Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish();
+  if (shown == 0)
+    return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);
+  Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish() + weighted(c);
   if (kRows < shown)
     out << element("p", Markup("and ") + number(shown - kRows) + Markup(" more in report.csv"));
   for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)

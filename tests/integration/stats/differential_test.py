@@ -60,6 +60,8 @@ def data_set(rng, i):
             "p": [float(x) for x in rng.random(int(rng.integers(1, 9)))], "replicate": int(rng.integers(0, 10**6)),
             "estimates": [float(x) for x in rng.normal(size=contrasts)], "errors": [float(x) for x in errors],
             "replicates": [float(x) for x in rng.normal(size=contrasts * 40)],
+            "levels": [str(x) for x in np.random.default_rng(i).integers(0, 1 + i % 4, n)],
+            "weights": [{"0": 10**6}, {"0": 600000, "1": 400000}, {"0": 500000, "1": 300000, "2": 200000}][i % 3],
             "family": family_of(rng, i) if i % 4 == 0 else None}
 
 
@@ -378,6 +380,36 @@ def of_family(data, out):
         out[f"family.p.{j}"] = p
 
 
+def of_weights(data, out):
+    """Means of levels in given shares; tasks of levels without one are left out."""
+    (ka, ca), (kb, cb) = np.array(data["a"]).T, np.array(data["b"]).T
+    levels = np.array(data["levels"])
+    whole = {"weighted_rate": [Fraction(int(x), int(m)) for x, m in zip(ca, ka)]}
+    whole["weighted_difference"] = [x - Fraction(int(z), int(l)) for x, z, l in zip(whole["weighted_rate"], cb, kb)]
+    share = {level: w / 1e6 for level, w in data["weights"].items()}
+    for name, values in whole.items():
+        of = {level: [v for v, at in zip(values, levels) if at == level] for level in share}
+        counts = np.array([share[level] / len(v) for level, v in of.items() for _ in v])
+        out[name + ".worth"] = counts.sum() ** 2 / (counts ** 2).sum() if len(counts) else 0
+        if not all(of.values()):
+            out[name] = None
+            continue
+        value = sum(w * np.mean([float(v) for v in of[level]]) for level, w in share.items())
+        if any(len(v) == 1 for v in of.values()):
+            out[name] = value
+            out[name + ".se"] = out[name + ".df"] = out[name + ".post_stratified"] = None
+            out.interval(name, None, None)
+            continue
+        spread = {level: np.var([float(v) for v in values], ddof=1) if len(set(values)) > 1 else 0 for level, values in of.items()}
+        parts = {level: share[level] ** 2 * spread[level] / len(of[level]) for level in share}
+        n = len(counts)
+        out[name + ".post_stratified"] = math.sqrt(sum(share[level] * s / n + (1 - share[level]) * s / n ** 2 for level, s in spread.items()))
+        variance = sum(parts.values())
+        df = variance ** 2 / sum(parts[level] ** 2 / (len(of[level]) - 1) for level in share) if variance else None
+        out.about(name, value, math.sqrt(variance), df)
+        out[name + ".df"] = df
+
+
 def compare(program, sets):
     rng = np.random.default_rng(20260307)
     data = [data_set(rng, i) for i in range(sets)]
@@ -387,7 +419,7 @@ def compare(program, sets):
     compared, wrong = {}, []
     for d, line in zip(data, got):
         said, expected = json.loads(line), Expected()
-        for part in (one_method, two_methods, of_runs, of_family):
+        for part in (one_method, two_methods, of_runs, of_weights, of_family):
             part(d, expected)
         for name, value in expected.items():
             mine = said.get(name, "no such estimate")

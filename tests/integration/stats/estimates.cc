@@ -231,6 +231,33 @@ void of_family(const Json& data, Answers& out) {
   }
 }
 
+// Two methods under a plan with weights of levels.
+void of_weights(const std::vector<Cluster>& a, const std::vector<Cluster>& b, const Json& data,
+                Answers& out) {
+  TaskCells cells;
+  cells.methods = {"a", "b"};
+  cells.levels = data["levels"].get<std::vector<std::string>>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    cells.tasks.push_back("task-" + std::to_string(100 + i));
+    cells.repositories.push_back(0);
+    cells.cells.push_back({a[i].runs, a[i].successes, 0, 0});
+    cells.cells.push_back({b[i].runs, b[i].successes, 0, 0});
+  }
+  AnalysisPlan plan;
+  plan.weights_key = "level";
+  for (const auto& [level, millionths] : data["weights"].items())
+    plan.weights[level] = {millionths.get<std::uint32_t>()};
+  const Analysis analysis = analyse(cells, plan, true, {{"a", "b"}}, 0);
+  const auto put = [&](const std::string& name, const Weighted& w) {
+    out.put(name, w.of.estimate);
+    out.put(name + ".df", w.of.estimate.df);
+    out.put(name + ".post_stratified", w.of.post_stratified_error);
+    out.put(name + ".worth", w.worth);
+  };
+  put("weighted_rate", analysis.rates[0].weighted.value());
+  put("weighted_difference", analysis.contrasts[0].weighted.value());
+}
+
 }  // namespace
 
 int main() {
@@ -243,6 +270,7 @@ int main() {
     of_one_method(a, *data, out);
     of_two_methods(a, b, *data, out);
     of_runs(*data, out);
+    of_weights(a, b, *data, out);
     if (!(*data)["family"].is_null()) of_family((*data)["family"], out);
     std::cout << out.line() << '\n';
   }

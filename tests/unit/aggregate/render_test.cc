@@ -240,7 +240,7 @@ TEST_SUITE("aggregate") {
     CHECK(runs[1].at(runs[0].size() - 18) == "700");
     CHECK(costs[1].at(costs[0].size() - 13) == "0.050000");
     const auto rows = records(render_csv(report));
-    CHECK(rows[2].at(rows[0].size() - 15) == "1");
+    CHECK(rows[2].at(rows[0].size() - 18) == "1");
   }
 
   TEST_CASE("what models were used for is told by method and stratum, where any was called") {

@@ -91,7 +91,8 @@ TEST_SUITE("contract") {
                   "  interval: t\n"
                   "  pass_k: [1, 3]\n"
                   "  multiplicity: max_t\n"
-                  "  bootstrap: {draws: 10000}\n" +
+                  "  bootstrap: {draws: 10000}\n"
+                  "  weights: {language: {shell: 1}}\n" +
                       methods);
     Diagnostics out;
     const auto campaign = load_campaign(folder.path(), out);
@@ -104,6 +105,8 @@ TEST_SUITE("contract") {
     CHECK(plan.pass_k == std::vector<std::uint32_t>{1, 3});
     CHECK(plan.multiplicity == AnalysisPlan::Multiplicity::kMaxT);
     CHECK(plan.draws == 10'000);
+    CHECK(plan.weights_key == "language");
+    CHECK(plan.weights.at("shell").value == 1'000'000);
     for (const auto& [from, to, said] : std::vector<std::array<std::string, 3>>{
              {"[scripted, noop]", "[scirpted, noop]", "analysis.contrasts[0][0]"},
              {"[scirpted, noop]", "[noop, noop]", "two different methods"},
@@ -121,6 +124,13 @@ TEST_SUITE("contract") {
              {"draws: 999", "draws: 20001", "analysis.bootstrap.draws"},
              {"draws: 20001", "samples: 2000", "analysis.bootstrap"},
              {"samples: 2000", "draws: 1000", ""},
+             {"{shell: 1}", "{shell: 0.9}", "together exactly 1, not 0.9"},
+             {"{shell: 0.9}", "{shell: 0}", "analysis.weights.language.shell"},
+             {"{shell: 0}", "{shell: \"0.6\", rust: 0.5}", "together exactly 1, not 1.1"},
+             {"{shell: \"0.6\", rust: 0.5}", "{shell: \"1\"}", ""},
+             {"weights: {language:", "weights: {owner:", "a key of strata of this campaign"},
+             {"weights: {owner:", "weights: {type: {bug_fix: 1}, language:", "one key of strata"},
+             {"weights: {type: {bug_fix: 1}, language:", "weights: {language:", ""},
              {"estimand: run_mean", "estimate: run_mean", "estimand"},
              {"estimate: run_mean", "baseline: noop", "analysis.baseline"}}) {
       folder.change(kYaml, from, to);

@@ -115,6 +115,18 @@ TEST_SUITE("contract") {
     CHECK(load_with("  alerts: []").campaign->watch.alerts.empty());
   }
 
+  TEST_CASE("weights speak for levels that tasks have, for what has none gives no estimate") {
+    const std::string head = "\nanalysis: {weights: {language: ";
+    const Loaded both = load_with(head + "{shell: \"0.6\", \"python 3\": 0.4}}}");
+    CHECK(both.errors == "");
+    REQUIRE(both.campaign);
+    CHECK(both.campaign->analysis->weights.at("shell").value == 600'000);
+    CHECK(load_with(head + "{shell: \"0.6\", \"pyton 3\": 0.4}}}").errors ==
+          "campaign.yaml:30:47: analysis.weights.language.pyton 3: found the unknown level "
+          "\"pyton 3\", expected a level of language that a contract has (did you mean \"python "
+          "3\"?)\n");
+  }
+
   TEST_CASE("every mistake in an envelope across the tree is named with its place") {
     struct Row {
       const char* budget;

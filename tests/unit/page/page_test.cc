@@ -152,9 +152,16 @@ TEST_SUITE("page") {
 
   TEST_CASE("every number for programs on the page stands in report.json") {
     for (const std::size_t tasks : {std::size_t{1}, std::size_t{9}}) {
-      const CampaignReport report = detailed(varied(tasks, 4));
+      ReportInput input = varied(tasks, 4);
+      input.plan.weights_key = "language";
+      input.plan.weights = {{"go", {250'000}}, {"rust", {750'000}}};
+      input.plan_registered = true;
+      const CampaignReport report = detailed(std::move(input));
       const PageFacts of = facts();
       const std::string page = render_html({.report = report, .facts = of});
+      CHECK(page.find("Weighted as registered, by language: go 0.25, rust 0.75") !=
+            std::string::npos);
+      CHECK((page.find("no estimate: no task of rust") != std::string::npos) == (tasks == 1));
       std::vector<double> known;
       collect_numbers(parse_json(render_json(report)).value(), known);
       std::ranges::sort(known);

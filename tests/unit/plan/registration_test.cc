@@ -164,17 +164,19 @@ TEST_SUITE("plan") {
     c.analysis->pass_k = {1, 8};
     c.analysis->multiplicity = AnalysisPlan::Multiplicity::kMaxT;
     c.analysis->draws = 10'000;
+    c.analysis->weights_key = "language";
+    c.analysis->weights = {{"go", {400'000}}, {"rust", {600'000}}};
     const Registration with = registered(c);
     const auto back = parse_registration(to_json(with));
     REQUIRE_MESSAGE(back.ok(), back.error().detail);
     CHECK(*back == with);
     CHECK(to_json(with).find("\"alpha\": \"0.01\"") != std::string::npos);
     const auto told = differences(without, with);
-    CHECK(told.size() == 7);
+    CHECK(told.size() == 8);
     CHECK(told[1] ==
           "analysis plan bootstrap: registered \"{\"draws\":2000}\", now "
           "\"{\"draws\":10000}\"");
-    CHECK(differences(with, without).size() == 7);
+    CHECK(differences(with, without).size() == 8);
     // What is as it always was keeps its bytes.
     CHECK(to_json(defaults).find("multiplicity") == std::string::npos);
     CHECK(to_json(defaults).find("bootstrap") == std::string::npos);
@@ -188,6 +190,8 @@ TEST_SUITE("plan") {
              {"\"multiplicity\": \"max_t\"", "\"multiplicity\": \"holm\""},
              {"\"multiplicity\": \"max_t\"", "\"multiplicity\": \"bonferroni\""},
              {"\"draws\": 10000", "\"draws\": 999"},
+             {"\"go\": \"0.4\"", "\"go\": \"0.5\""},
+             {"\"go\": \"0.4\"", "\"go\": 0.4"},
              {"\"draws\": 10000", "\"draws\": \"10000\""},
              {"\"estimand\": \"run_mean\",", ""}}) {
       CAPTURE(to);

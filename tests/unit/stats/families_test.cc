@@ -120,6 +120,11 @@ TEST_SUITE("stats") {
     CHECK(*d.estimate.standard_error == near(0.0925150138));
     CHECK(*d.estimate.df == near(4.202600591));
     check_interval(d.estimate.interval, -0.05621886944, 0.4478855361);
+    // Three times 0.6 have a mean that is not 0.6: that is rounding, and no spread.
+    const Stratified alike = stratified_mean(std::vector<Stratum>{{1, {.6, .6, .6}}});
+    CHECK(alike.estimate.why == Why::kNoVariance);
+    CHECK(*alike.estimate.standard_error == 0);
+    CHECK_FALSE(alike.estimate.interval.has_value());
     strata[1].values = {.5};
     CHECK(stratified_mean(strata).estimate.why == Why::kOneTask);
     CHECK(stratified_mean(strata).estimate.value.has_value());

@@ -232,7 +232,7 @@ bool Contrast::is_tie() const {
 }
 
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                         const AnalysisPlan& plan) {
+                         const AnalysisPlan& plan, std::optional<Significance> flips) {
   PROCTOR_ASSERT(a.size() == b.size());
   Contrast out;
   const double alpha = plan.alpha.real();
@@ -254,7 +254,7 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
     out.a_better += 0 < d ? 1 : 0;
     out.b_better += d < 0 ? 1 : 0;
   }
-  out.flips = sign_flip(whole);
+  out.flips = flips ? *flips : sign_flip(whole);
   out.adjusted = out.flips->p;
   out.equivalence = equivalence(differences, plan.min_effect.real(), alpha);
   if (const auto margin = equivalence(differences, plan.non_inferiority.real(), alpha))

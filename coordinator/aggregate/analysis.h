@@ -133,8 +133,9 @@ Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& pla
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
                      const AnalysisPlan& plan, std::span<const std::uint32_t> repositories = {});
 // The part of it that its verdict rests on.
+// `flips`: what their signs come to, from who has it already; else they are flipped here.
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                         const AnalysisPlan& plan);
+                         const AnalysisPlan& plan, std::optional<Significance> flips = {});
 // "python 0.5, rust 0.5"; empty: the plan has none.
 std::string weights_words(const AnalysisPlan& plan);
 // "no task of rust: no estimate", or what else has to be known beside it; empty: nothing.

@@ -23,6 +23,8 @@ class Family {
   std::vector<double> adjusted() const;
   // Of contrast `at`, had it these cells and this p, the others as they are.
   double adjusted(std::size_t at, const Sides& now, double p) const;
+  // Else the p of a contrast's own sign flips is not looked at.
+  bool asks_for_p() const { return rule_ == AnalysisPlan::Multiplicity::kHolm; }
   // How often that may be asked for one contrast and one direction before a report takes long;
   // 0: a single time takes too long.
   std::size_t most_questions() const;

@@ -6,6 +6,9 @@
 #include <queue>
 #include <tuple>
 
+#include "common/stats/sign_flip.h"
+#include "coordinator/aggregate/lattice.h"
+
 namespace proctor::aggregate {
 namespace {
 
@@ -100,6 +103,27 @@ std::vector<Step> path_of(Cells cells, double mean) {
   return path;
 }
 
+// Every number of runs that a task comes to on the path.
+Lattice lattice_of(Cells cells, const std::vector<Step>& path) {
+  Lattice out;
+  const auto add = [&](std::size_t task) {
+    out.add(cells.favoured[task].scorable);
+    out.add(cells.other[task].scorable);
+  };
+  for (std::size_t i = 0; i < cells.favoured.size(); ++i) add(i);
+  for (const Step& step : path) {
+    apply(cells, step.task, step.turn);
+    add(step.task);
+  }
+  return out;
+}
+
+// Tasks that no step of a part of the path touches: their signs are flipped once for all of it.
+struct Fixed {
+  SignFlips signs;
+  std::vector<bool> has;  // by task
+};
+
 class Direction {
  public:
   Direction(const Sides& s, bool for_a, const AnalysisPlan& plan, const Family& family,
@@ -112,15 +136,15 @@ class Direction {
         at_(at) {
     const auto now = judged_contrast(s.a, s.b, plan).difference.estimate.value;
     path_ = path_of(cells_, now ? (for_a ? *now : -*now) : 0);
+    lattice_ = lattice_of(cells_, path_);
   }
 
-  // After the first `n` steps.
-  ContrastVerdict verdict_after(std::size_t n) const {
-    Cells cells = cells_;
-    for (std::size_t i = 0; i < n; ++i) apply(cells, path_[i].task, path_[i].turn);
+  // After the first `n` steps; `fixed` has some of the tasks.
+  ContrastVerdict verdict_after(std::size_t n, const Fixed* fixed = nullptr) const {
+    const Cells cells = after(n);
     const Sides sides =
         for_a_ ? Sides{cells.favoured, cells.other} : Sides{cells.other, cells.favoured};
-    Contrast c = judged_contrast(sides.a, sides.b, plan_);
+    Contrast c = judged_contrast(sides.a, sides.b, plan_, flips_of(cells, fixed));
     if (!c.flips) return ContrastVerdict::kNone;
     c.adjusted = family_.adjusted(at_, sides, c.flips->p);
     return verdict_of(c, plan_);
@@ -131,15 +155,17 @@ class Direction {
   std::optional<std::size_t> turned(ContrastVerdict verdict) const {
     std::size_t low = 0, high = path_.size();
     std::optional<std::size_t> found;
+    Fixed fixed{{}, std::vector<bool>(cells_.favoured.size())};
     const std::size_t tries =
         std::min(verdicts_to_try(cells_.favoured.size()), family_.most_questions());
     while (low < high) {
       const std::size_t stride = std::max<std::size_t>(1, (high - low + tries - 1) / tries);
       const std::size_t end = high;
+      if (family_.asks_for_p() && lattice_.is_exact()) fix(fixed, low, end);
       std::optional<std::size_t> here;
       for (std::size_t n = low; !here && n < end;) {
         n = std::min(n + stride, end);
-        if ((found && n == *found) || verdict_after(n) != verdict) here = n;
+        if ((found && n == *found) || verdict_after(n, &fixed) != verdict) here = n;
         if (!here) low = n;
       }
       if (!here) return found;
@@ -152,12 +178,51 @@ class Direction {
 
  private:
   using Column = std::vector<TaskCell>;
+
+  Cells after(std::size_t n) const {
+    Cells cells = cells_;
+    for (std::size_t i = 0; i < n; ++i) apply(cells, path_[i].task, path_[i].turn);
+    return cells;
+  }
+
+  std::int64_t difference(const Cells& cells, std::size_t task) const {
+    const TaskCell &f = cells.favoured[task], &o = cells.other[task];
+    if (f.scorable == 0 || o.scorable == 0) return 0;
+    return lattice_.of(f.success, f.scorable) - lattice_.of(o.success, o.scorable);
+  }
+
+  // The tasks, of those that are not fixed yet, that steps from `low` to `end` leave as they are.
+  void fix(Fixed& fixed, std::size_t low, std::size_t end) const {
+    std::vector<bool> leave = fixed.has;
+    for (std::size_t i = low; i < end; ++i) leave[path_[i].task] = true;
+    const Cells cells = after(low);
+    std::vector<std::int64_t> differences;
+    for (std::size_t i = 0; i < leave.size(); ++i) {
+      if (leave[i]) continue;
+      differences.push_back(difference(cells, i));
+      fixed.has[i] = true;
+    }
+    fixed.signs.add(differences);
+  }
+
+  // Nothing: they are to be flipped one and all, for the path has no lattice that is small enough.
+  std::optional<Significance> flips_of(const Cells& cells, const Fixed* fixed) const {
+    if (!family_.asks_for_p()) return Significance{};
+    if (fixed == nullptr || !lattice_.is_exact()) return std::nullopt;
+    std::vector<std::int64_t> others;
+    for (std::size_t i = 0; i < fixed->has.size(); ++i)
+      if (!fixed->has[i]) others.push_back(difference(cells, i));
+    const Significance flips = fixed->signs.with(others);
+    return flips.exact ? std::optional(flips) : std::nullopt;
+  }
+
   Cells cells_;
   bool for_a_;
   const AnalysisPlan& plan_;
   const Family& family_;
   std::size_t at_;
   std::vector<Step> path_;
+  Lattice lattice_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common/stats/philox.h"
 #include "common/stats/sign_flip.h"
 #include "tests/unit/stats/oracles.h"
 
@@ -109,6 +110,48 @@ TEST_SUITE("stats") {
     CHECK(sign_flip(quickstart).p == near(8.0 / 128));
     CHECK(sign_flip({}).p == 1);
     CHECK(sign_flip(std::vector<std::int64_t>{0, 0}).p == 1);
+  }
+
+  TEST_CASE("signs that are flipped in parts come to what they come to together") {
+    PhiloxWords words(7, Stream::kExamples, 0);
+    std::size_t exact = 0, seen_p = 0;
+    for (std::size_t round = 0; round < 300; ++round) {
+      std::vector<std::int64_t> all, some;
+      SignFlips flips;
+      const std::size_t parts = words.next() % 4, reach = 1 + words.next() % 7;
+      const auto drawn = [&](std::size_t n) {
+        std::vector<std::int64_t> out;
+        // More of the one sign than of the other, so that small p come up too.
+        for (std::size_t i = 0; i < n; ++i)
+          out.push_back(static_cast<std::int64_t>(words.next() % (2 * reach)) -
+                        static_cast<std::int64_t>(reach / 2));
+        all.insert(all.end(), out.begin(), out.end());
+        return out;
+      };
+      for (std::size_t part = 0; part < parts; ++part) flips.add(drawn(words.next() % 20));
+      some = drawn(words.next() % 20);
+      const Significance together = sign_flip(all), apart = flips.with(some);
+      CAPTURE(round);
+      CHECK(apart.statistic == together.statistic);
+      CHECK(apart.exact == together.exact);
+      CHECK(apart.p == near(together.p, 1e-12));
+      exact += together.exact ? 1 : 0;
+      seen_p += together.p < 0.01 ? 1 : 0;
+    }
+    CHECK(exact == 300);
+    CHECK(50 < seen_p);
+    // Too many for all sums: the normal law, as of all together.
+    const std::vector<std::int64_t> many(20'000, 5'000), few = {1, -3, 2};
+    SignFlips large;
+    large.add(many);
+    CHECK_FALSE(large.with(few).exact);
+    std::vector<std::int64_t> all = many;
+    all.insert(all.end(), few.begin(), few.end());
+    CHECK(large.with(few).p == near(sign_flip(all).p, 1e-12));
+    CHECK(SignFlips().with({}).p == 1);
+    SignFlips none;
+    none.add(std::vector<std::int64_t>{0, 0});
+    CHECK(none.with(std::vector<std::int64_t>{2, -2}).p == 1);
   }
 
   TEST_CASE("a sign-flip test that would take too long is the normal approximation, and says so") {

@@ -4,6 +4,7 @@
 #include "common/base/csv.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"

@@ -38,8 +38,8 @@ la_ssize_t write_block(archive*, void* data, const void* buffer, std::size_t n) 
   Sink& sink = *static_cast<Sink*>(data);
   std::string_view rest(static_cast<const char*>(buffer), n);
   if (limits::kArchiveBytes - sink.bytes < n) {
-    sink.error = Error{Errc::kExhausted, "an archive of more than " +
-                                             std::to_string(limits::kArchiveBytes) + " bytes"};
+    sink.error = Error{Errc::kInvalid, "an archive of more than " +
+                                           std::to_string(limits::kArchiveBytes) + " bytes"};
     return -1;
   }
   sink.hash.update(rest);

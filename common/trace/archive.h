@@ -18,8 +18,8 @@ struct ArchiveInfo {
 };
 // Writes `out_file` whole (synced, then renamed) or not at all; its name is on disk once the caller
 // syncs the folder it finally lies in.  `out_file` must not lie in `dir`.
-// kInvalid: something that is neither file nor folder, or a file that changed meanwhile.
-// kExhausted: beyond limits::kArchiveBytes or limits::kArchiveEntries.
+// kInvalid: something that is neither file nor folder, a file that changed meanwhile, or beyond
+// limits::kArchiveBytes or limits::kArchiveEntries.  kExhausted, kUnavailable: this machine's want.
 Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file);
 
 // Folders on the way to an entry, at most: unpack_archive refuses what lies deeper.

@@ -67,8 +67,8 @@ Status list_folder(int top, const fs::path& dir, const std::string& at,
     }
     out.push_back(std::move(entry));
     if (limits::kArchiveEntries < out.size())
-      return Error{Errc::kExhausted, dir.string() + ": more than " +
-                                         std::to_string(limits::kArchiveEntries) + " entries"};
+      return Error{Errc::kInvalid, dir.string() + ": more than " +
+                                       std::to_string(limits::kArchiveEntries) + " entries"};
   }
 }
 

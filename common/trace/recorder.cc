@@ -272,7 +272,7 @@ Result<Digest> RunRecorder::finish(RunReport report) {
   PROCTOR_CHECK_OK(run.collect_files(report));
   const std::string bytes = report_bytes(report);
   if (kReportBytes < bytes.size())
-    return Error{Errc::kExhausted, "a report of " + std::to_string(bytes.size()) + " bytes"};
+    return Error{Errc::kInvalid, "a report of " + std::to_string(bytes.size()) + " bytes"};
   PROCTOR_CHECK_OK(write_file(run.dir / kReportFile, bytes, Durability::kLazy));
   run.finished = true;
   return sha256(bytes);

@@ -96,7 +96,8 @@ void AttemptRun::look_for_method_layer() {
 
 AttemptRun::Answer AttemptRun::perform(const RunMethodSetup& c) {
   if (c.index == 0 && method_key_ && !method_layer_) {
-    LayerOrMaking got = find_or_make(*method_key_, patience(input_.method->environment.setup));
+    LayerOrMaking got =
+        find_or_make(*method_key_, proctor::patience(input_.method->environment.setup));
     method_layer_ = std::move(got.layer);
     method_making_ = std::move(got.making);
   }

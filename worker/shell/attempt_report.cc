@@ -90,12 +90,14 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.cost_model_version = input_.settings->cost_model.version;
   report.started_ms = out_.started_ms;
   report.finished_ms = out_.finished_ms;
-  Result<Digest> digest = recorder_->finish(std::move(report));
+  const Result<Digest> digest =
+      when_there_is_room<Digest>("the report of attempt " + to_string(report.attempt), patience(),
+                                 [&] { return recorder_->finish(report); });
   if (digest.ok()) {
     out_.report = *digest;
     out_.packaged = true;
   } else {
-    broken_ = std::move(digest).error();
+    broken_ = digest.error();
   }
   return std::nullopt;
 }

@@ -97,7 +97,7 @@ AttemptRun::Outcome AttemptRun::run() {
   while (!commands.empty()) {
     Answer answer;
     for (const LifecycleCommand& command : commands) {
-      answer = std::visit([this](const auto& c) { return perform(c); }, command);
+      answer = answer_to(command);
     }
     if (lifecycle_.finished()) break;
     if (broken_) answer = StepFailed{*std::exchange(broken_, std::nullopt), 0};
@@ -302,7 +302,9 @@ Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
   meter_.command_begins(phase, exec.timeout, engine.kind() == SandboxKind::kDocker);
   disk_.begin();
   Result<ExecOutcome> outcome = sandbox->run(exec, std::move(cancel));
-  if (outcome.ok()) PROCTOR_CHECK_OK(open_again(spec));
+  if (outcome.ok())
+    PROCTOR_CHECK_OK(when_there_is_room<Unit>("attempt " + spec.label, patience(),
+                                              [&] { return open_again(spec); }));
   if (outcome.ok()) look_at_disk(*outcome);
   if (outcome.ok())
     meter_.executed(phase, {outcome->wall, outcome->cpu, outcome->memory_peak});

@@ -31,6 +31,7 @@
 #include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
 #include "worker/shell/host_disk.h"
+#include "worker/shell/own_want.h"
 #include "worker/shell/phase_network.h"
 #include "worker/shell/rate_gate.h"
 #include "worker/workspace/setup_layer.h"
@@ -104,6 +105,10 @@ class AttemptRun {
   Answer perform(const StopAgent&);
   Answer perform(const Package&);
 
+  // Its answer; a step that changes nothing before it succeeds is done again when the host was in
+  // want, for by then the agent is paid for.
+  Answer answer_to(const LifecycleCommand& command);
+  Patience patience() const;
   std::vector<LifecycleCommand> tell(const LifecycleEvent& event);
   void point_to_evidence(LifecycleEvent& event);
   // What comes next for an attempt that an earlier life left.

@@ -76,7 +76,7 @@ AttemptRun::LayerOrMaking AttemptRun::find_or_make(const Digest& key,
 
 void AttemptRun::find_or_make_layer() {
   if (!setup_key_ || layer_) return;
-  LayerOrMaking got = find_or_make(*setup_key_, patience(contract().setup));
+  LayerOrMaking got = find_or_make(*setup_key_, proctor::patience(contract().setup));
   layer_ = std::move(got.layer);
   setup_making_ = std::move(got.making);
   setup_steps_ = Json::array();

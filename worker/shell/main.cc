@@ -32,6 +32,7 @@
 #include "worker/shell/connect_file.h"
 #include "worker/shell/default_root.h"
 #include "worker/shell/gc_command.h"
+#include "worker/shell/host_descriptors.h"
 #include "worker/shell/host_disk.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/lives.h"
@@ -324,6 +325,9 @@ void clear_bundles(const fs::path& dir, const std::vector<LeftAttempt>& left) {
 }
 
 int serve(const Options& o) {
+  if (!o.clean_up)
+    if (const Status enough = enough_descriptors(o.slots); !enough.ok())
+      return fail(enough.error(), kBadInput);
   const Result<Keys> keys = load_keys(o);
   if (!keys.ok()) return fail(keys.error(), kBadInput);
   Result<std::vector<Stop>> stops = stops_of(o, *keys);

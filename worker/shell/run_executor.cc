@@ -13,6 +13,7 @@
 #include "common/wire/lost_evidence.h"
 #include "worker/shell/host_disk.h"
 #include "worker/shell/lives.h"
+#include "worker/shell/own_want.h"
 
 namespace proctor {
 namespace {
@@ -160,10 +161,16 @@ Result<Spool::Entry> RunExecutor::execute(const AttemptInput& input, AttemptWatc
     books_[dir] = kept;
   }
   wire::ResultMessage result = walk(input, watch, dir, archive, kept.get());
-  Result<Spool::Entry> entry = spool_.put(input.campaign, result, archive);
+  const Patience patience{until_stopped(watch.token())};
+  const auto put = [&](const fs::path& with) {
+    return when_there_is_room<Spool::Entry>("the result of attempt " + name, patience, [&] {
+      return spool_.put(input.campaign, result, with);
+    });
+  };
+  Result<Spool::Entry> entry = put(archive);
   if (!entry.ok() && !archive.empty()) {
     wire::lose_evidence(result, "spool: " + entry.error().detail);
-    entry = spool_.put(input.campaign, result, {});
+    entry = put({});
   }
   if (kept) {
     const std::lock_guard lock(books_mutex_);
@@ -227,7 +234,10 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
                         result.rationale + " (and the run directory could not be completed)");
     return result;
   }
-  Result<ArchiveInfo> packed = pack_archive(run.run_dir(), dir / "archive.tar.zst");
+  const Result<ArchiveInfo> packed = when_there_is_room<ArchiveInfo>(
+      "the evidence of attempt " + to_string(input.assignment.attempt),
+      {until_stopped(watch.token())},
+      [&] { return pack_archive(run.run_dir(), dir / "archive.tar.zst"); });
   if (packed.ok()) {
     archive = dir / "archive.tar.zst";
     result.archive = packed->digest;

@@ -130,12 +130,18 @@ Result<Spool::Entry> Spool::put(const std::string& campaign, const wire::ResultM
   if (fs::exists(with(parent, name, kResult))) return read(parent, name);
   if (!fs::exists(parent)) {
     PROCTOR_CHECK_OK(make_private_dirs(parent));
-    PROCTOR_CHECK_OK(sync_path(root_));
+    if (const Status synced = sync_path(root_); !synced.ok()) {
+      std::error_code ignored;
+      fs::remove(parent, ignored);  // so that the next try makes and syncs it
+      return synced.error();
+    }
   }
   fs::path kept;
   if (!archive.empty()) {
     kept = with(parent, name, kArchive);
-    PROCTOR_CHECK_OK(rename_path(archive, kept));
+    std::error_code ec;
+    const bool moved = !fs::exists(archive, ec) && fs::exists(kept, ec);  // by a try that failed
+    if (!moved) PROCTOR_CHECK_OK(rename_path(archive, kept));
   }
   // Syncs the folder too, and with it the archive's name.
   PROCTOR_CHECK_OK(write_file(with(parent, name, kResult), sealed(result)));

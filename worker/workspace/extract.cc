@@ -206,13 +206,21 @@ Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
 
 Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
                             const fs::path& scratch) {
-  PROCTOR_TRY(const TempDir dir, TempDir::create("extract", scratch));
+  // Likewise our want of room and of descriptors: what the tree takes, the process says.
+  const auto of_host = [](Error e) {
+    return Error{Errc::kUnavailable, "extract: " + std::move(e.detail)};
+  };
+  Result<TempDir> made = TempDir::create("extract", scratch);
+  if (!made.ok()) return of_host(std::move(made).error());
+  const TempDir dir = std::move(made).value();
   const fs::path answer = dir.path() / "answer";
   CommandSpec spec;
   spec.argv = {program.path.string(), "extract"};
   spec.stdin_bytes = question(what, program, answer);
   spec.timeout = kPatience;
-  PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
+  Result<CommandOutcome> ran = run_command(spec);
+  if (!ran.ok()) return of_host(std::move(ran).error());
+  const CommandOutcome& outcome = *ran;
   if (outcome.signal == SIGXCPU)
     return Error{Errc::kExhausted, "workspace: a patch takes more than " +
                                        std::to_string(program.cpu.count()) + " s of CPU time"};
@@ -220,9 +228,9 @@ Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
     return Error{Errc::kExhausted, "workspace: a patch takes more than " +
                                        std::to_string(program.memory >> 20) + " MiB of memory"};
   if (!outcome.success()) return Error{Errc::kUnavailable, "extract: " + outcome.describe()};
-  PROCTOR_TRY(const std::string bytes,
-              read_file(answer, what.bytes_max + kNamesBytes + kHeadBytes));
-  return patch_in(bytes);
+  Result<std::string> bytes = read_file(answer, what.bytes_max + kNamesBytes + kHeadBytes);
+  if (!bytes.ok()) return of_host(std::move(bytes).error());
+  return patch_in(*bytes);
 }
 
 int extract_as_asked() {

@@ -186,7 +186,8 @@ bool MountedWorkspace::is_much(const fs::path& left) const {
 
 Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max,
                                               const std::vector<std::string>& kept) {
-  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
+  if (const Status settled = mount_ ? mount_->settle() : ok_status(); !settled.ok())
+    return Error{Errc::kUnavailable, settled.error().detail};  // nothing that the tree brings about
   const ScanInput scan = scan_input();
   const Extraction what{snapshot_,   scan.dir,  scan.kind, scan.setup,
                         scan.copied, scan.tree, bytes_max, kept};

@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "common/base/digest.h"
+#include "common/contract/model_speech.h"
 
 namespace proctor {
 namespace {
 
 using Kind = HostThing::Kind;
 
-constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:", kModel = "model:";
+constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:", kModel = "model:",
+                           kGateway = "gateway:";
 
 std::string_view word_of(Kind kind) {
   switch (kind) {
@@ -19,6 +21,8 @@ std::string_view word_of(Kind kind) {
       return kToolchain;
     case Kind::kModel:
       return kModel;
+    case Kind::kGateway:
+      return kGateway;
   }
   return "";
 }
@@ -70,6 +74,8 @@ std::vector<HostThing> things_of(const Method& method) {
   add(out, method.environment.secrets);
   const std::string& model = method.gateway ? method.gateway->model : method.call.model;
   if (!model.empty()) out.push_back({Kind::kModel, model});
+  if (method.gateway)
+    out.push_back({Kind::kGateway, std::string(spoken_as(method.gateway->as)) + ":" + model});
   return out;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // What a run needs of its worker's host beside a sandbox: values of secrets, folders of toolchains,
-// a way to a model and its key.
+// a way to a model and its key, which answers in the words that the method's program understands.
 // Nobody lists what a host has; a worker says what it lacks of what it was once assigned, as a
 // feature: "lacks:secret:API_KEY".  Pure; any thread.
 #include <string>
@@ -12,9 +12,10 @@
 namespace proctor {
 
 struct HostThing {
-  enum class Kind { kSecret, kToolchain, kModel };
+  enum class Kind { kSecret, kToolchain, kModel, kGateway };
   Kind kind = Kind::kSecret;
-  std::string text;  // the secret's name, the folder's path, the model's name
+  // The secret's name, the folder's path, the model's name; "anthropic:NAME" of a gateway's model.
+  std::string text;
   // "secret:API_KEY", "toolchain:/opt/go": at most 90 bytes; of a longer path its digest.
   std::string feature() const;
   friend auto operator<=>(const HostThing&, const HostThing&) = default;

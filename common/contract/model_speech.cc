@@ -23,6 +23,10 @@ Spoken spoken_by(MethodGateway::As as) {
 
 }  // namespace
 
+std::string_view spoken_as(MethodGateway::As as) {
+  return spoken_by(as).as;
+}
+
 bool speaks(MethodGateway::As as, ModelApi api) {
   using As = MethodGateway::As;
   switch (api) {
@@ -50,6 +54,17 @@ std::string unspoken(const MethodGateway& gateway, const ModelAccess& access) {
   return "speaks " + has + " and not as " + std::string(wanted.as) + ": api: [" +
          std::string(wanted.api) +
          "] there, or another `as` in the method's gateway (docs/gateway.md)";
+}
+
+std::string unspoken(const std::string& gateway, const ModelsFile& models) {
+  using As = MethodGateway::As;
+  const std::size_t colon = gateway.find(':');
+  const auto access = models.find(colon == std::string::npos ? "" : gateway.substr(colon + 1));
+  if (access == models.end()) return "";  // a lack of the model itself
+  MethodGateway asked;
+  for (const As as : {As::kOpenai, As::kOpenaiResponses, As::kAnthropic})
+    if (gateway.substr(0, colon) == spoken_as(as)) asked.as = as;
+  return unspoken(asked, access->second);
 }
 
 }  // namespace proctor

@@ -26,6 +26,8 @@ std::string lack_of(const HostThing& thing, const ModelsFile& models) {
       if (std::filesystem::exists(thing.text, ec)) return "";
       return "toolchain " + printable(thing.text) + ", which is not on this host";
     }
+    case HostThing::Kind::kGateway:
+      return "";  // check_models() says it
     case HostThing::Kind::kModel:
       break;
   }

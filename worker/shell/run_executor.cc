@@ -9,6 +9,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/model_key.h"
+#include "common/contract/model_speech.h"
 #include "common/trace/archive.h"
 #include "common/wire/lost_evidence.h"
 #include "worker/shell/host_disk.h"
@@ -44,6 +45,10 @@ std::string lack_of(const HostThing& thing, const RunExecutor::Options& options)
           options.own_places, [&](const fs::path& place) { return overlap(thing.text, place); });
       return own ? what + ": files of this worker's own are there, which no run is shown" : "";
     }
+    case HostThing::Kind::kGateway: {
+      const std::string why = unspoken(thing.text, models);
+      return why.empty() ? "" : what + ": in its models file that model " + why;
+    }
     case HostThing::Kind::kModel:
       break;
   }
@@ -57,7 +62,8 @@ std::string lack_of(const HostThing& thing, const RunExecutor::Options& options)
 // Who may use one campaign's secrets must not get another's by naming them, nor have calls of a
 // model charged to another's key.
 bool may_have(const AttemptInput& input, const HostThing& thing, const ModelsFile& models) {
-  if (thing.kind == HostThing::Kind::kToolchain || !input.secrets) return true;
+  using Kind = HostThing::Kind;
+  if (thing.kind == Kind::kToolchain || thing.kind == Kind::kGateway || !input.secrets) return true;
   const auto named = [&](const std::string& word) {
     return std::ranges::find(*input.secrets, word) != input.secrets->end();
   };

@@ -269,4 +269,31 @@ TEST_SUITE("gateway worker") {
     static_cast<void>(coordinator.until([&] { return coordinator.leaves == 1; }));
     static_cast<void>(worker.wait(std::chrono::seconds(180)));
   }
+
+  TEST_CASE("a model that speaks otherwise than the agent is the operator's fault, by name") {
+    GatewayScene scene([](const auto&, std::size_t) { return chat_answer("no", 1, 1); });
+    Method other = scene.agent("1 500 plain");
+    other.gateway->as = MethodGateway::As::kAnthropic;  // the models file has a chat
+    other.digest = digest_of(other);
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker({"--models", scene.models().string()});
+    REQUIRE_MESSAGE(coordinator.connected(), scene.log());
+    coordinator.assign({scene.assignment(coordinator, other, 0)}, scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      return coordinator.syncs.back().declined == std::vector<AttemptId>{id(0)};
+    }),
+                    scene.log());
+    const auto& features = coordinator.syncs.back().features;
+    CHECK(std::ranges::find(features, "lacks:gateway:anthropic:big") != features.end());
+    CHECK_MESSAGE(holds(scene.log(), "speaks chat and not as anthropic"), scene.log());
+    CHECK(scene.provider.heard().empty());
+    // Who speaks its words gets its runs here.
+    coordinator.assign({scene.assignment(coordinator, scene.agent("1 500 plain"), 1)},
+                       scene.settings_digest());
+    REQUIRE_MESSAGE(coordinator.has_result(id(1)), scene.log());
+    CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kSuccess);
+    worker.signal(SIGTERM);
+    static_cast<void>(coordinator.until([&] { return coordinator.leaves == 1; }));
+    static_cast<void>(worker.wait(std::chrono::seconds(180)));
+  }
 }

@@ -24,6 +24,12 @@ void check_mode(const fs::path& path, const FolderProblem& problem) {
 }  // namespace
 
 void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
+  // What is looked at below it would be whatever lies elsewhere, whoever keeps that.
+  std::error_code ec;
+  if (fs::is_symlink(fs::symlink_status(folder.runs(), ec)))
+    problem(folder.runs().string(),
+            "a symbolic link, where the campaign's own folder must be: put the folder that it "
+            "leads to in its place");
   for (const fs::path& path : {folder.runs(), folder.reports(), folder.state(), folder.journal()})
     check_mode(path, problem);
   // Beside a journal that is written, or whose writer was killed.

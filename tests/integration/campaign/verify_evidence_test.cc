@@ -44,6 +44,10 @@ TEST_SUITE("campaign") {
     fs::rename(runs, kept);
     finds(scene, "reference/r1/attempt-1: the run directory is missing; the journal says success");
     CHECK(contains(scene.run("verify").out, " events: 4 problems"));
+    // All of it is to be read through a link, which is not where it is kept.
+    fs::create_directory_symlink(kept, runs);
+    finds(scene, runs.string() + ": a symbolic link, where the campaign's own folder must be");
+    fs::remove(runs);
     fs::rename(kept, runs);
     const fs::path archive = runs / "add/reference/r1/attempt-1.tar.zst";
     fs::rename(archive, kept);

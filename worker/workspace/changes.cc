@@ -123,13 +123,16 @@ class Scanner {
     if (in_.strict != nullptr && passed_over(dirs, path, low, st)) return ok_status();
     if (is_dot_git(name)) return refuse(path);
     if (S_ISDIR(st.st_mode)) return sub_folder(dirs, name, path, low, full, depth);
-    const bool plain = S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) == 0;
+    const bool marked = S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) != 0;
+    const bool plain = S_ISREG(st.st_mode) && !(marked && in_.strict != nullptr);
     if (low != nullptr && low->mode == git_mode::kGitlink) return refuse(path);
     if (!plain && !S_ISLNK(st.st_mode)) {
       // What must be there again when the stranger is gone.
       if (in_.strict != nullptr && low != nullptr) PROCTOR_CHECK_OK(deleted(path, *low));
       return refuse(path);
     }
+    // No patch can hold the mark, and every patch the content.
+    if (marked) PROCTOR_CHECK_OK(refuse(path));
     return file(dir, name, path, low, st);
   }
 

@@ -44,7 +44,7 @@ struct Patch {
   std::string diff;  // `git apply`-able; empty: nothing changed
   std::uint64_t files = 0, insertions = 0, deletions = 0;
   std::vector<std::string> paths;    // touched, relative, sorted
-  std::vector<std::string> refused;  // devices, sockets, set-id files: left out and reported
+  std::vector<std::string> refused;  // devices, sockets: left out; set-id files: without that mark
   // Files of `paths` that have conflict markers and had none: "PATH:LINE" of the first; sorted.
   std::vector<std::string> conflicts;
   // New files and folders (with a '/') that git ignores and the contract does not keep; sorted, and

@@ -94,7 +94,30 @@ TEST_SUITE("workspace") {
       std::vector<std::string> want = {"nested/.git", "sock", "src/fifo", "suid"};
       if (::geteuid() == 0) want.insert(want.begin(), "dev");
       CHECK(patch.refused == want);
-      CHECK(patch.paths == std::vector<std::string>{"nested/ok"});
+      CHECK(patch.paths == std::vector<std::string>{"nested/ok", "suid"});
+      CHECK(patch.diff.find("new file mode 100755") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("what is written into a set-id file is the agent's work all the same") {
+    Fixture f;
+    for (const WorkspaceKind kind : kinds(f.temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(f.temp.path() / "store", kind);
+      const Snapshot snapshot = snapshot_of(*store, f.repo.pinned());
+      auto ws = create(*store, snapshot, "a");
+      const fs::path file = ws->dir() / "src/main.py";
+      put(file, "mended\n");
+      REQUIRE(::chmod(file.c_str(), 06755) == 0);
+      const Patch patch = extract(*ws);
+      CHECK(patch.refused == std::vector<std::string>{"src/main.py"});
+      CHECK(patch.paths == std::vector<std::string>{"src/main.py"});
+      auto fresh = create(*store, snapshot, "b");
+      REQUIRE(fresh->apply(patch.diff).ok());
+      CHECK(slurp(fresh->dir() / "src/main.py") == "mended\n");
+      struct stat st {};
+      REQUIRE(::stat((fresh->dir() / "src/main.py").c_str(), &st) == 0);
+      CHECK((st.st_mode & (S_ISUID | S_ISGID)) == 0);
     }
   }
 

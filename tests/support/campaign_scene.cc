@@ -99,6 +99,7 @@ CampaignScene::CampaignScene(const CampaignShape& shape) : dir_(must(TempDir::cr
 
 CampaignScene::~CampaignScene() {
   clear_away(temp());
+  for (const fs::path& root : roots_) clear_away(root);
 }
 
 CommandOutcome CampaignScene::run(const std::string& command, std::vector<std::string> more,
@@ -119,8 +120,11 @@ Child CampaignScene::start_worker(std::vector<std::string> args, const std::stri
   CommandSpec spec;
   spec.argv = {worker_program().string(), "--name", name, "--docker-socket",
                (temp() / "no-engine").string()};
-  if (std::ranges::find(args, "--root") == args.end())
+  const auto root = std::ranges::find(args, "--root");
+  if (root == args.end())
     args.insert(args.end(), {"--root", (temp() / "roots" / name).string()});
+  else
+    roots_.insert(*std::next(root));
   spec.argv.insert(spec.argv.end(), args.begin(), args.end());
   return must(Child::start(spec, temp() / (name + ".said"), Child::Lifetime::kDiesWithParent));
 }
@@ -191,18 +195,8 @@ Json CampaignScene::status() const {
 }
 
 bool CampaignScene::agents_run(std::size_t at_least) const {
-  const std::string ours = kSceneVariable + ("=" + temp().string()) + std::string(1, '\0');
-  std::size_t count = 0;
-  std::error_code ec;
-  for (const fs::directory_entry& process : fs::directory_iterator("/proc", ec)) {
-    const std::string name = process.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const Result<std::string> environment =
-        read_file(process.path() / "environ", std::size_t{1} << 20);
-    count += environment.ok() && contains(*environment, ours) &&
-             contains(*environment, "PROCTOR_BRIEFING_FILE=");
-  }
-  return at_least <= count;
+  const std::string ours = kSceneVariable + ("=" + temp().string());
+  return at_least <= programs_with({ours, "PROCTOR_BRIEFING_FILE="});
 }
 
 std::vector<pid_t> CampaignScene::workers() const {

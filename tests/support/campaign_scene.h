@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,7 +72,7 @@ class CampaignScene {
   std::int64_t granted() const;  // attempts that are out
   // .proctor/status.json; null while there is none.
   Json status() const;
-  // Agents that run in their sandbox now.
+  // Agents that run in their sandbox now; what they have started is none.
   bool agents_run(std::size_t at_least) const;
 
   // The local workers that live.
@@ -82,6 +83,7 @@ class CampaignScene {
 
  private:
   TempDir dir_;
+  mutable std::set<fs::path> roots_;  // of its workers that lie elsewhere
 };
 
 }  // namespace proctor::testing

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "common/base/digest.h"
@@ -125,6 +126,13 @@ bool descends_from_ours(pid_t pid, const fs::path& folder) {
   return false;
 }
 
+std::string parent_of(const std::string& process) {
+  const std::string stat = slurp("/proc/" + process + "/stat");
+  const std::size_t name_end = stat.rfind(") ");  // then its state, and its parent
+  if (name_end == std::string::npos || stat.size() < name_end + 4) return "";
+  return stat.substr(name_end + 4, stat.find(' ', name_end + 4) - (name_end + 4));
+}
+
 bool is_zombie(const std::string& process) {
   const std::string stat = slurp("/proc/" + process + "/stat");
   const std::size_t name_end = stat.rfind(") ");
@@ -170,6 +178,20 @@ std::vector<pid_t> workers_of(const fs::path& folder) {
       out.push_back(std::stoi(process));
   }
   return out;
+}
+
+std::size_t programs_with(const std::vector<std::string>& words) {
+  const std::string end(1, '\0');
+  std::set<std::string> all;
+  for (const std::string& process : process_names()) {
+    const std::string environment = end + slurp("/proc/" + process + "/environ");
+    const bool has = std::ranges::all_of(words, [&](const std::string& word) {
+      return contains(environment, end + word + (word.ends_with('=') ? "" : end));
+    });
+    if (has) all.insert(process);
+  }
+  return static_cast<std::size_t>(std::ranges::count_if(
+      all, [&](const std::string& process) { return !all.contains(parent_of(process)); }));
 }
 
 void look_also(std::function<std::string(const std::string& mark)> look) {

@@ -19,6 +19,10 @@ std::vector<pid_t> sandboxed_of(const fs::path& folder);
 // The workers whose command line names it.
 std::vector<pid_t> workers_of(const fs::path& folder);
 
+// Programs that live and were given an environment with each of these words in it ("NAME=VALUE", or
+// "NAME=" of whatever value); what they started has it from them, and is not counted.
+std::size_t programs_with(const std::vector<std::string>& words);
+
 // One line for each process, mount and listening socket that names `folder`, and each control group
 // of a worker whose root is `worker_root`.  Empty: nothing is left over.
 std::string leftovers_of(const fs::path& folder, const fs::path& worker_root);

@@ -15,9 +15,9 @@ namespace {
 // Two campaigns whose agents wait at a gate of their own, and a worker's root that is neither's.
 struct Two {
   explicit Two(int replicates = 1)
-      : first(gated_shape(replicates)),
-        second(gated_shape(replicates)),
-        root(must(TempDir::create("root"))) {}
+      : root(must(TempDir::create("root"))),
+        first(gated_shape(replicates)),
+        second(gated_shape(replicates)) {}
 
   static Child serve(const CampaignScene& scene, std::vector<std::string> more = {},
                      const std::string& life = "proctor") {
@@ -42,8 +42,8 @@ struct Two {
     return scene.number("SELECT count(*) FROM attempts WHERE state = 'lost'");
   }
 
+  TempDir root;  // goes last: the scene that started the worker unmounts what is left there
   CampaignScene first, second;
-  TempDir root;
 };
 
 // What is granted when its slot goes to the other is voided, which costs nothing.

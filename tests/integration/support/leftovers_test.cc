@@ -99,4 +99,25 @@ TEST_SUITE("test support") {
     CHECK(workers_of(another.path()).empty());
     CHECK(eventually([&] { return workers_of(dir.path()) == std::vector<pid_t>{worker.pid()}; }));
   }
+
+  TEST_CASE("an agent that has started others is one agent") {
+    const TempDir dir = must(TempDir::create("proctor-programs"));
+    const std::string word = "PROGRAMS_OF=" + dir.path().string();
+    CHECK(programs_with({word}) == 0);
+    CommandSpec spec;
+    spec.argv = {"env", word, "ALSO=1", "sh", "-c", "sleep 600 & sleep 600 & wait"};
+    Child one = must(Child::start(spec, dir.path() / "one", Child::Lifetime::kDiesWithParent));
+    const std::string pid = std::to_string(one.pid());
+    const auto children = [&] {
+      return output_of({"sh", "-c", "cat /proc/" + pid + "/task/" + pid + "/children | wc -w"});
+    };
+    REQUIRE(eventually([&] { return children() == "2"; }));
+    CHECK(programs_with({word}) == 1);
+    CHECK(programs_with({word, "ALSO="}) == 1);
+    CHECK(programs_with({word, "ALSO=2"}) == 0);
+    Child other = must(Child::start(spec, dir.path() / "other", Child::Lifetime::kDiesWithParent));
+    CHECK(eventually([&] { return programs_with({word}) == 2; }));
+    one.signal(SIGKILL);
+    other.signal(SIGKILL);
+  }
 }

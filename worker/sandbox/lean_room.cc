@@ -18,7 +18,6 @@
 namespace proctor {
 namespace {
 
-constexpr std::size_t kMountsMost = std::size_t{16} << 20;
 constexpr mode_t kFolderMode = 0755, kFileMode = 0644;
 
 // Everything below works in a folder that becomes the root of a namespace of this thread's own.
@@ -31,8 +30,7 @@ class RoomMaker {
     PROCTOR_CHECK_OK(call("unshare", ::unshare(CLONE_FS | CLONE_NEWNS)));
     // Slave: what is unmounted on the host goes away here too, and nothing of ours gets out.
     PROCTOR_CHECK_OK(call("make mounts slaves", mount("", "/", nullptr, MS_REC | MS_SLAVE)));
-    PROCTOR_TRY(const std::string mountinfo, read_file("/proc/thread-self/mountinfo", kMountsMost));
-    room_.mounted = mount_points(mountinfo);
+    PROCTOR_TRY(room_.mounted, mount_points_here());
     PROCTOR_CHECK_OK(call("mount tmpfs", ::mount("tmpfs", root_.c_str(), "tmpfs",
                                                  MS_NOSUID | MS_NOEXEC, "mode=755,size=1m")));
     PROCTOR_CHECK_OK(make_dirs(root_ + LeanRoom::kEmpty));
@@ -204,6 +202,12 @@ std::vector<std::string> mount_points(std::string_view mountinfo) {
       out.push_back(unescaped(place));
   }
   return out;
+}
+
+Result<std::vector<std::string>> mount_points_here() {
+  constexpr std::size_t kMountsMost = std::size_t{16} << 20;
+  PROCTOR_TRY(const std::string mountinfo, read_file("/proc/thread-self/mountinfo", kMountsMost));
+  return mount_points(mountinfo);
 }
 
 std::vector<std::string> mounts_below(const std::vector<std::string>& mounted,

@@ -40,5 +40,7 @@ std::vector<std::string> mounts_below(const std::vector<std::string>& mounted,
                                       const std::string& folder);
 // The places in the lines of a mountinfo, parents first.  Pure.
 std::vector<std::string> mount_points(std::string_view mountinfo);
+// Those of this thread's own namespace, as they are now.
+Result<std::vector<std::string>> mount_points_here();
 
 }  // namespace proctor

@@ -31,7 +31,6 @@ constexpr const char* kFolderPrefix = "proctor-oci-";
 constexpr std::uint64_t kMountPointBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kLogMax = std::size_t{64} << 10;
-constexpr std::size_t kMountsMost = std::size_t{16} << 20;
 
 struct Shared {
   Shared(fs::path program, HeldFolder folder, ImageStore store, CgroupHost groups,
@@ -177,9 +176,9 @@ class OciSandbox final : public BoxedSandbox {
     for (SandboxMount& m : seen.mounts) {
       if (!m.shared || m.writable || !fs::is_directory(m.host, ec)) continue;
       if (!mounted) {
-        const auto words = read_file("/proc/self/mountinfo", kMountsMost);
-        if (!words.ok()) break;
-        mounted = mount_points(*words);
+        auto here = mount_points_here();
+        if (!here.ok()) break;
+        mounted = std::move(here).value();
       }
       if (!mounts_below(*mounted, m.host.string()).empty()) continue;
       m.host = root.show_own(m.host.string());

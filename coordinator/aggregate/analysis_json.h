@@ -1,5 +1,7 @@
 #pragma once
 // The comparisons of a report for programs.  Private to the room.
+#include <cstdint>
+
 #include "common/stats/interval.h"
 #include "coordinator/aggregate/ordered_json.h"
 
@@ -8,6 +10,7 @@ struct Analysis;
 struct Contrast;
 struct Drift;
 struct ReportDetails;
+enum class JsonForm : std::uint8_t;
 }  // namespace proctor
 
 namespace proctor::aggregate {
@@ -15,7 +18,7 @@ namespace proctor::aggregate {
 Ordered analysis_json(const Analysis& analysis);
 Ordered contrast_json(const Contrast& contrast);
 Ordered estimate_json(const Estimate& estimate);
-Ordered details_json(const ReportDetails& details);
+Ordered details_json(const ReportDetails& details, JsonForm form);
 Ordered drift_json(const Drift& drift);
 
 }  // namespace proctor::aggregate

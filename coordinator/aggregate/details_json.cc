@@ -4,10 +4,14 @@
 
 namespace proctor::aggregate {
 
-Ordered details_json(const ReportDetails& details) {
+Ordered details_json(const ReportDetails& details, JsonForm form) {
   Ordered sets = Ordered::array(), prices = Ordered::array();
-  for (const RunSet& s : details.sets.sets)
-    sets.push_back({{"where", s.where}, {"runs", s.runs}, {"digest", s.digest.hex()}});
+  for (std::size_t i = 0; i < details.sets.sets.size(); ++i) {
+    const RunSet& s = details.sets.sets[i];
+    Ordered set = {{"where", s.where}, {"runs", s.runs}, {"digest", s.digest.hex()}};
+    if (form != JsonForm::kFirst) set["id"] = set_name(i);
+    sets.push_back(std::move(set));
+  }
   for (const MethodPrice& p : details.prices) {
     Ordered of_success = estimate_json(p.of_success.estimate);
     of_success["at_least"] = or_null(p.of_success.low);

@@ -242,8 +242,13 @@ void append_task_tables(std::string& out, const CampaignReport& report);
 std::vector<std::string> unmetered_methods(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?
 bool is_only_level(const CampaignReport& report, std::string_view key);
-// Every row with the runs behind it and the digests of their reports, then every run.
-std::string render_json(const CampaignReport& report);
+// Every row with the sets of runs behind its counts, then every run: schema 2.  Above so many runs
+// it names runs.csv instead, by its digest; `runs_csv`: what that has, from who made it already.
+// Schema 1, of before: every row has a list of its runs, and all runs are there.
+inline constexpr std::size_t kJsonRuns = 5'000;
+enum class JsonForm : std::uint8_t { kFirst = 1, kSecond = 2 };
+std::string render_json(const CampaignReport& report, JsonForm form = JsonForm::kSecond,
+                        std::string_view runs_csv = {});
 // One record per row of the tables; money as exact decimals of dollars.
 std::string render_csv(const CampaignReport& report);
 // One record per run: filtering it gives the runs behind any row.

@@ -1,4 +1,5 @@
 // The report for programs: JSON and CSV.
+#include <algorithm>
 #include <charconv>
 
 #include "common/base/csv.h"
@@ -180,9 +181,23 @@ Ordered comparison_json(const Comparison& c) {
           {"runs", c.runs},     {"paid_runs", c.paid},        {"rows", std::move(rows)}};
 }
 
+// The sets behind the counts of the row, by what each counts; null: nobody asked for sets.
+Ordered sets_json(const CampaignReport& report, std::size_t row) {
+  if (!report.details) return nullptr;
+  const std::vector<RunSet>& sets = report.details->sets.sets;
+  const auto by_row = [](const RunSet& s, std::size_t r) { return s.row < r; };
+  const auto first = std::lower_bound(sets.begin(), sets.end(), row, by_row);
+  Ordered out = Ordered::object();
+  for (auto it = first; it != sets.end() && it->row == row; ++it)
+    out[std::string(class_word(it->classes))] =
+        set_name(static_cast<std::size_t>(it - sets.begin()));
+  return out;
+}
+
 // The runs behind a row are written straight into the text: a row of a large campaign has a
 // million.
-void append_row(std::string& out, const ReportRow& row, const std::vector<RunRecord>& runs) {
+void append_row_with_runs(std::string& out, const ReportRow& row,
+                          const std::vector<RunRecord>& runs) {
   std::string text = dumped(row_json(row));
   text.pop_back();  // the closing brace
   out += text + ",\"runs\":[";
@@ -235,8 +250,11 @@ void append_cost(std::vector<std::string>& cells, const Cost& cost) {
 
 }  // namespace
 
-std::string render_json(const CampaignReport& report) {
-  Ordered head = {{"schema_version", 1}, {"campaign", report.campaign}, {"alpha", report.alpha}};
+std::string render_json(const CampaignReport& report, JsonForm form, std::string_view runs_csv) {
+  const bool has_runs = form == JsonForm::kFirst || report.runs.size() <= kJsonRuns;
+  Ordered head = {{"schema_version", static_cast<int>(form)},
+                  {"campaign", report.campaign},
+                  {"alpha", report.alpha}};
   head["strata"] = report.strata_keys;
   Ordered definitions = Ordered::object();
   for (const Definition& d : report_definitions()) definitions[std::string(d.word)] = d.meaning;
@@ -252,16 +270,29 @@ std::string render_json(const CampaignReport& report) {
   head["costs"] = std::move(costs);
   head["projection"] = report.projection ? comparison_json(*report.projection) : Ordered(nullptr);
   head["analysis"] = analysis_json(*report.analysis);
-  head["details"] = report.details ? details_json(*report.details) : Ordered(nullptr);
+  head["details"] = report.details ? details_json(*report.details, form) : Ordered(nullptr);
+  if (form != JsonForm::kFirst && has_runs) head["runs_file"] = nullptr;
+  if (form != JsonForm::kFirst && !has_runs) {
+    const Digest digest = sha256(runs_csv.empty() ? render_runs_csv(report) : runs_csv);
+    head["runs_file"] = {
+        {"name", "runs.csv"}, {"runs", report.runs.size()}, {"digest", digest.hex()}};
+  }
   std::string out = dumped(head);
   out.pop_back();
   out += ",\n\"rows\":[";
   const char* comma = "\n";
-  for (const ReportRow& row : report.rows) {
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
     out += comma;
-    append_row(out, row, report.runs);
     comma = ",\n";
+    if (form == JsonForm::kFirst) {
+      append_row_with_runs(out, report.rows[i], report.runs);
+      continue;
+    }
+    Ordered row = row_json(report.rows[i]);
+    row["sets"] = sets_json(report, i);
+    out += dumped(row);
   }
+  if (!has_runs) return out + "\n],\n\"runs\":null}\n";
   out += "\n],\n\"runs\":[";
   comma = "\n";
   for (const RunRecord& run : report.runs) {

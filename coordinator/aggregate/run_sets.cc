@@ -108,6 +108,43 @@ void append_sets(std::vector<RunSet>& out, const CampaignReport& report, std::si
 
 }  // namespace
 
+std::string_view class_word(std::uint16_t classes) {
+  switch (classes) {
+    case kClassPlanned:
+      return "planned";
+    case kClassScorable:
+      return "scorable";
+    case kClassSuccess:
+      return "success";
+    case kClassFailure:
+      return "failure";
+    case kClassError:
+      return "acceptance_error";
+    case kClassInvalid:
+      return "invalid";
+    case kClassParked:
+      return "parked";
+    case kClassOpen:
+      return "open";
+    case kClassCancelled:
+      return "cancelled";
+    case kClassRemoved:
+      return "removed";
+    case kClassSatisfied:
+      return "satisfied";
+    case kClassUnsatisfied:
+      return "unsatisfied";
+    case kClassViolating:
+      return "violating";
+    default:
+      return "";
+  }
+}
+
+std::string set_name(std::size_t position) {
+  return "set-" + std::to_string(position + 1);
+}
+
 std::uint16_t class_of(const RunRecord& run) {
   switch (run.state) {
     case RunRecord::State::kPlanned:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/digest.h"
@@ -31,6 +32,8 @@ inline constexpr std::uint16_t kClassScorable = kClassSuccess | kClassFailure | 
 inline constexpr std::uint16_t kClassEnded = kClassScorable | kClassInvalid;
 inline constexpr std::uint16_t kClassPlanned = 255;
 std::uint16_t class_of(const RunRecord& run);
+// "success": what a count of these is called in report.json.
+std::string_view class_word(std::uint16_t classes);
 
 struct RunSet {
   std::size_t row = 0;        // position in CampaignReport::rows
@@ -51,6 +54,8 @@ struct RunSets {
 // A set names at most so many of its runs; rows beyond the first so many have no sets.
 inline constexpr std::size_t kSetMembers = 5'000, kSetRows = 400;
 RunSets run_sets(const CampaignReport& report);
+// "set-1" is the first: its name on the page and in report.json.
+std::string set_name(std::size_t position);
 
 // "json-lib/noop/r1 12ab...\n"; "-" where the run has no report.
 void append_set_line(std::string& out, const RunRecord& run);

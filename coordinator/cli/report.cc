@@ -1,6 +1,8 @@
 // proctor report CAMPAIGN [--json|--csv|--form FORM]
 #include "coordinator/aggregate/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -17,6 +19,7 @@ namespace {
 struct ReportArgs {
   std::string folder, form, method, out;
   bool json = false, csv = false, words = false;
+  unsigned schema = 2;  // of json
 };
 
 // One of `names`, or what was wrong and which was probably meant.
@@ -42,15 +45,25 @@ Result<std::string> badge(const CampaignReport& report, const std::string& metho
   return render_badge(report, method);
 }
 
-Result<std::string> in_form(const std::string& form, const std::string& method,
+// Schema 1 repeats the runs of every row.
+Result<std::string> json_in_schema(const CampaignReport& report, unsigned schema) {
+  if (schema == 2) return render_json(report);
+  if (report.runs.size() <= kJsonRuns) return render_json(report, JsonForm::kFirst);
+  return Error{Errc::kInvalid,
+               fmt::format("schema 1 lists the runs of every row, and this campaign has {}, more "
+                           "than {}; leave --schema out, and take its runs from runs.csv",
+                           report.runs.size(), kJsonRuns)};
+}
+
+Result<std::string> in_form(const std::string& form, const ReportArgs& args,
                             WrittenReport written) {
   const CampaignReport& report = written.report;
-  if (form == "json") return render_json(report);
+  if (form == "json") return json_in_schema(report, args.schema);
   if (form == "csv") return render_csv(report);
   if (form == "junit") return render_junit(report);
   if (form == "junit-tasks") return render_junit(report, JunitCases::kTasks);
   if (form == "markdown") return render_markdown(report);
-  if (form == "badge") return badge(report, method);
+  if (form == "badge") return badge(report, args.method);
   return std::move(written.shown);
 }
 
@@ -66,6 +79,8 @@ Result<std::string> report(const ReportArgs& args) {
                                      " --form badge --method " + args.method +
                                      "; the runs of one method are proctor list " + args.folder +
                                      " --where method=" + args.method};
+  if (args.schema != 2 && form != "json")
+    return Error{Errc::kInvalid, "--schema is of the form json: say --json as well"};
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
@@ -73,7 +88,7 @@ Result<std::string> report(const ReportArgs& args) {
     return write_inspect_logs(frozen, written.report, folder_for(args, frozen, kInspectFolder));
   if (form == "every-eval")
     return write_every_eval(frozen, written.report, folder_for(args, frozen, kEveryEvalFolder));
-  PROCTOR_TRY(std::string text, in_form(form, args.method, std::move(written)));
+  PROCTOR_TRY(std::string text, in_form(form, args, std::move(written)));
   if (args.out.empty()) return text;
   PROCTOR_CHECK_OK(write_file(args.out, text));
   return std::string();
@@ -105,6 +120,11 @@ void add_report(CLI::App& app, int& exit_code) {
       ->type_name("PATH");
   CLI::Option* json =
       command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
+  command
+      ->add_option("--schema", args->schema,
+                   "of json: 2, or 1 for readers of before, with a list of runs in every row")
+      ->check(CLI::IsMember({1U, 2U}))
+      ->capture_default_str();
   command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")
       ->excludes(json);
   command->add_flag("--words", args->words, "below the tables, what each of their words means");

@@ -324,16 +324,17 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   report.details = std::make_shared<const ReportDetails>(report_details(report));
   RenderedReport out{std::move(report), {}, money && money->running, {}};
   out.tables = render_tables(out.report);
+  std::string runs_csv = render_runs_csv(out.report);
   out.files = {{"report.txt", with_words(out.tables, Words::kShown)},
-               {"report.json", render_json(out.report)},
+               {"report.json", render_json(out.report, JsonForm::kSecond, runs_csv)},
                {"report.csv", render_csv(out.report)},
-               {"runs.csv", render_runs_csv(out.report)},
                {"costs.csv", render_costs_csv(out.report)},
                {"success.svg", render_svg(out.report)},
                {"contrasts.csv", render_contrasts_csv(*out.report.analysis)},
                {"junit.xml", render_junit(out.report)},
                {"summary.md", render_markdown(out.report)},
                {"badge.svg", render_badge(out.report, badge_method(out.report))}};
+  out.files["runs.csv"] = std::move(runs_csv);
   const PageFacts facts = page_facts(frozen);
   out.files["report.html"] =
       render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});

@@ -34,9 +34,9 @@ TEST_SUITE("aggregate") {
       more.at(at)["more"] = 1;
       CHECK(schema.violations(more) != "");
     };
-    for (const char* at : {"", "/rows/0", "/rows/0/cost", "/rows/0/success_rate", "/rows/0/runs/0",
-                           "/runs/0", "/runs/6", "/runs/0/time_ms", "/costs/0", "/total_cost/total",
-                           "/projection", "/projection/rows/0"})
+    for (const char* at :
+         {"", "/rows/0", "/rows/0/cost", "/rows/0/success_rate", "/runs/0", "/runs/6",
+          "/runs/0/time_ms", "/costs/0", "/total_cost/total", "/projection", "/projection/rows/0"})
       without(Json::json_pointer(at));
     Json unknown = report;
     unknown["runs"][0]["outcome"] = "passed";

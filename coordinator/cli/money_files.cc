@@ -5,12 +5,12 @@
 
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
+#include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/status_file.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
-#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {
@@ -74,18 +74,12 @@ Attempt attempt_of(const AttemptRecord& a, Attempt::Money money) {
   return out;
 }
 
-// False: of an envelope or a run that is not there.
-bool add_told(const FrozenCampaign& frozen, const RestoredState& state, MoneyInput& out) {
+void add_told(const FrozenCampaign& frozen, const Scheduler& core, MoneyInput& out) {
   const std::string& unit = out.unit;
-  for (const BudgetAlert& a : state.alerts) {
-    if (out.scopes.size() <= a.scope.raw()) return false;
+  for (const BudgetAlert& a : core.alerts())
     out.alerts.push_back({a.scope.raw(), a.percent, a.spent, a.cap, a.at});
-  }
-  for (const RunDominates& d : state.dominant) {
-    if (out.runs.size() <= d.attempt.run.raw()) return false;
+  for (const RunDominates& d : core.dominant())
     out.dominant.push_back({d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d, unit)});
-  }
-  return true;
 }
 
 // What runs has metered so far: only its coordinator knows, and says so once a second.
@@ -108,54 +102,46 @@ Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
 Result<MoneyInput> read_money(const FrozenCampaign& frozen) {
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_CHECK_OK(journal.hold());
-  return read_money(frozen, journal);
+  PROCTOR_TRY(const CampaignView view, view_of(frozen, journal));
+  return read_money(frozen, journal, view);
 }
 
-Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journal) {
-  PlanView view = make_plan_view(frozen.campaign, frozen.plan);
+// All that the view holds is of runs and envelopes that the plan has, or it had not been made.
+Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journal,
+                              const CampaignView& view) {
+  const PlanView& plan = view.core->plan();
+  const RestoredState& state = view.state;
   MoneyInput out;
   out.campaign = frozen.id;
   out.unit = money_word(frozen.campaign.cost_model);
   out.strata_keys = frozen.plan.shape().strata_keys;
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
     std::vector<std::uint32_t> path;
-    for (const ScopeId s : view.path(RunId(r))) path.push_back(s.raw());
+    for (const ScopeId s : plan.path(RunId(r))) path.push_back(s.raw());
     const PlanTask& task = frozen.plan.task(RunId(r));
     out.runs.push_back({frozen.plan.run_name(RunId(r)), task.id, frozen.plan.method(RunId(r)),
-                        task.strata, std::move(path), view.task_of(RunId(r)).ask});
+                        task.strata, std::move(path), plan.task_of(RunId(r)).ask});
   }
   out.running = journal_owner(frozen.folder.journal()).has_value();
-  PROCTOR_TRY(const RestoredState state, journal.load());
-  PROCTOR_CHECK_OK(apply_raises(view, state.raises));
-  for (const ScopeSpec& s : view.scopes) out.scopes.push_back({s.name, s.cap});
+  for (const ScopeSpec& s : plan.scopes) out.scopes.push_back({s.name, s.cap});
   for (const BudgetRaised& r : state.raises)
     out.raises.push_back({r.scope.raw(), r.from, r.to, r.at});
-  bool fits = add_told(frozen, state, out);
+  add_told(frozen, *view.core, out);
   PROCTOR_TRY(const std::set<std::string> suspected, suspects(journal));
   std::vector<bool> out_now(out.runs.size(), false);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     const std::uint32_t run = a.core.attempt.run.raw();
-    if (out.runs.size() <= run) {
-      fits = false;
-      return;
-    }
     if (a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving)
       out_now[run] = true;
     out.attempts.push_back(attempt_of(a, stand_of(a, out.running, suspected)));
   }));
-  for (const RunReviewed& r : state.reviews) {
-    if (out.runs.size() <= r.run.raw())
-      fits = false;
-    else
-      out.reviews.push_back({r.run.raw(), r.charged, r.at});
-  }
+  for (const RunReviewed& r : state.reviews) out.reviews.push_back({r.run.raw(), r.charged, r.at});
   for (const ParkedRun& p : state.parked) {
-    fits = fits && p.run.raw() < out.runs.size() && p.scope.raw() < out.scopes.size();
-    if (fits && !out_now[p.run.raw()])
-      out.parked.push_back({p.run.raw(), p.scope.raw(), p.short_by});
+    if (out.scopes.size() <= p.scope.raw())
+      return Error{Errc::kCorrupt, "the journal is not of this plan; see proctor verify"};
+    if (!out_now[p.run.raw()]) out.parked.push_back({p.run.raw(), p.scope.raw(), p.short_by});
   }
   add_metered(frozen, out);
-  if (!fits) return Error{Errc::kCorrupt, "the journal is not of this plan; see proctor verify"};
   out.now = wall_now();
   return out;
 }

@@ -5,12 +5,15 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/core/records.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
 
 // kNotFound: nothing of the campaign has run yet.  kCorrupt: the journal is not of this plan.
 Result<MoneyInput> read_money(const FrozenCampaign& frozen);
-Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journal);
+// Of a held journal, and of the view that was made of it.
+Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journal,
+                              const CampaignView& view);
 
 // All that a resume would read.  kNotFound: nothing of the campaign has run yet.
 Result<RestoredState> read_journal(const FrozenCampaign& frozen);

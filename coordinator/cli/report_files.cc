@@ -282,30 +282,18 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   return input;
 }
 
-// Of what the journal says now, and keeps saying while it is read.
-Result<ReportInput> input_of(const FrozenCampaign& frozen, std::optional<JournalReader>& journal,
-                             const MoneyInput* money) {
-  if (!journal) return input_of(frozen, std::optional<Source>(), money);
-  PROCTOR_TRY(const CampaignView view, view_of(frozen, *journal));
-  return input_of(frozen, Source{*journal, view}, money);
-}
-
-Result<CampaignReport> report_of(const FrozenCampaign& frozen,
-                                 std::optional<JournalReader>& journal, const MoneyInput* money) {
-  PROCTOR_TRY(ReportInput input, input_of(frozen, journal, money));
-  return build_report(std::move(input));
-}
-
 }  // namespace
 
 Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
-  return input_of(frozen, journal, nullptr);
+  if (!journal) return input_of(frozen, std::nullopt, nullptr);
+  PROCTOR_TRY(const CampaignView view, view_of(frozen, *journal));
+  return input_of(frozen, Source{*journal, view}, nullptr);
 }
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
-  return report_of(frozen, journal, nullptr);
+  PROCTOR_TRY(ReportInput input, read_runs(frozen));
+  return build_report(std::move(input));
 }
 
 Result<CampaignReport> read_report(const FrozenCampaign& frozen, JournalReader& journal,
@@ -316,11 +304,16 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, JournalReader& 
 
 Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
+  std::optional<CampaignView> view;
+  std::optional<Source> source;
   std::optional<MoneyInput> money;  // before the first run there is none to show
   if (journal) {
-    PROCTOR_TRY(money, read_money(frozen, *journal));
+    PROCTOR_TRY(view, view_of(frozen, *journal));
+    source.emplace(Source{*journal, *view});
+    PROCTOR_TRY(money, read_money(frozen, *journal, *view));
   }
-  PROCTOR_TRY(CampaignReport report, report_of(frozen, journal, money ? &*money : nullptr));
+  PROCTOR_TRY(ReportInput input, input_of(frozen, source, money ? &*money : nullptr));
+  CampaignReport report = build_report(std::move(input));
   report.details = std::make_shared<const ReportDetails>(report_details(report));
   RenderedReport out{std::move(report), {}, money && money->running, {}};
   out.tables = render_tables(out.report);

@@ -41,9 +41,11 @@ std::int64_t cap_of(const Json& status, const std::string& envelope) {
   return -1;
 }
 
-// Six runs, of which the envelope of their task holds some.
+// Six runs, of which the envelope of their task holds some.  One worker: it is given a run, or
+// nobody knows its name without a coordinator.
 CampaignShape short_of_money() {
   CampaignShape shape;
+  shape.workers = 1;
   shape.replicates = 3;
   shape.task = "0.5025";
   shape.run = "0.50";

@@ -190,6 +190,22 @@ TEST_SUITE("hostile") {
     run_hostile(*scene, reader);
   }
 
+  TEST_CASE("setup of what an agent left sees no acceptance file and copies none of its answers") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const std::vector<HostileAgent> copier = {
+        {"copier", "printf 'cp tests/expected.txt out.txt\\n' >build.sh", "failure"}};
+    const auto scene = hostile_scene(
+        *kind, copier, {},
+        "setup: [{command: 'test ! -e build.sh || sh build.sh; true', timeout: 120s}]\nchecks:\n"
+        "  - {id: own, command: 'test -s tests/expected.txt && cmp out.txt tests/expected.txt', "
+        "kind: unit, timeout: 120s}\n"
+        "acceptance_files: [{from: expected.txt, to: tests/expected.txt}]\n"
+        "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
+    scene->write(scene->folder() / "contracts/expected.txt", "the answer\n");
+    run_hostile(*scene, copier);
+  }
+
   TEST_CASE("acceptance uses a kept setup where setup could not tell the difference") {
     const auto kind = make_kind();
     if (!kind) return;

@@ -427,12 +427,25 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
-  const Status placed = place_acceptance_files();
+  // What setup runs is the candidate's by now, which could copy them into its work, or out to who
+  // comes next: behind a setup they come with what is put back before the first check.
+  FolderUse to_come;
+  Status placed = ok_status();
+  if (contract().setup.empty()) {
+    placed = place_acceptance_files();
+  } else {
+    to_come.files = contract().acceptance_files.size();
+    for (const AcceptanceFile& file : contract().acceptance_files)
+      for (const ReferencedFile& from : contract().files)
+        if (from.path == file.from) to_come.bytes += from.bytes.size();
+  }
   // Of a copy, all of it is counted as it was copied.
   if (is_overlay(workspace_->kind()))
     patched_ = folder_use(workspace_->written().dir);
   else
     patched_ = {patch_.diff.size(), patch_.files};
+  patched_.bytes += to_come.bytes;
+  patched_.files += to_come.files;
   return done_or_failed(placed);
 }
 

@@ -21,7 +21,7 @@ TEST_SUITE("contract") {
     Diagnostics out;
     const CostModel m = parse_cost_model(
         "unit_price,unit,extra,action_type\n0.000000000001,token,x,llm_request\n"
-        "0.5,output_token,,llm_request\n2,gigabyte-day,,artifact_storage\n1000000,minute,,"
+        "0.5,output_token,,llm_request\n2,gigabyte-day,,cold_storage\n1000000,minute,,"
         "sandbox\n",
         "p.csv", out);
     CHECK(out.text() == "");

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "common/base/text.h"
+#include "worker/git/tree_list.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/layer_marks.h"
 
@@ -60,6 +61,26 @@ class Scanner {
       if (!seen.contains(e.name)) PROCTOR_CHECK_OK(deleted(prefix + e.name, e));
     }
     return ok_status();
+  }
+
+  // What a copy has at `in_.part` and below; a link on the way to it is not followed.
+  Status part(int root) {
+    auto lower = entry_at(db_, in_.tree, in_.part);
+    if (!lower.ok() && lower.error().code != Errc::kNotFound) return std::move(lower).error();
+    const GitTreeEntry* low = lower.ok() ? &*lower : nullptr;
+    auto parent = beneath::open_parent(root, in_.part, beneath::Missing::kFail);
+    if (!parent.ok() && parent.error().code != Errc::kNotFound &&
+        parent.error().code != Errc::kInvalid)
+      return std::move(parent).error();
+    struct stat st {};
+    const bool there = parent.ok() && ::fstatat(parent->dir.get(), parent->name.c_str(), &st,
+                                                AT_SYMLINK_NOFOLLOW) == 0;
+    if (!there) return low != nullptr ? deleted(in_.part, *low) : ok_status();
+    Pile above;
+    above.push_back({std::move(parent->dir)});
+    const std::string prefix = in_.part.substr(0, in_.part.size() - parent->name.size());
+    const auto depth = static_cast<std::size_t>(std::ranges::count(prefix, '/'));
+    return entry(above, parent->name, prefix, low, true, depth);
   }
 
   ChangeSet take() {
@@ -338,6 +359,10 @@ Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
     roots.push_back({std::move(root), dir == &input.setup});
   }
   Scanner scanner(db, input);
+  if (!input.part.empty()) {
+    PROCTOR_CHECK_OK(scanner.part(roots.front().get()));
+    return scanner.take();
+  }
   PROCTOR_CHECK_OK(scanner.folder(roots, &input.tree, "", !is_overlay(input.kind), 0));
   return scanner.take();
 }

@@ -53,6 +53,7 @@ struct ScanInput {
   fs::path dir;                         // the upper layer, or the whole copy
   WorkspaceKind kind;                   // of an overlay: `dir` is its upper layer
   fs::path setup{};                     // a further layer of that kind below it; empty: none
+  std::string part{};                   // of a copy: this path alone is there; empty: all of it
   const CopiedFiles* copied = nullptr;  // of a copy: what need not be read again
   ObjectId tree;                        // of the snapshot
   TreeCache* folders = nullptr;         // of snapshots; not null

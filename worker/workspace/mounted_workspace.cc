@@ -241,6 +241,45 @@ Result<std::vector<std::string>> MountedWorkspace::restore_again(
   return changed;
 }
 
+// Not as the workspace's user: a copy is the worker's own.
+Result<std::vector<std::string>> MountedWorkspace::restore_copy(
+    const TreeCopy& copy, const std::vector<std::string>& globs, const MadeUnder& made,
+    const std::map<std::string, PlacedFile>& placed) {
+  const auto outside = [&](std::string_view path) {
+    if (copy.part.empty() || path == copy.part) return false;
+    return !path.starts_with(copy.part) || path[copy.part.size()] != '/';
+  };
+  std::map<std::string, PlacedFile> placed_there = placed;
+  std::erase_if(placed_there, [&](const auto& file) { return outside(file.first); });
+  std::vector<std::string> changed;
+  if (!globs.empty()) {
+    PROCTOR_TRY(ObjectDb db, objects());
+    MadeUnder made_there = made;
+    std::erase_if(made_there.paths,
+                  [&](const std::string& path) { return !path.ends_with('/') && outside(path); });
+    bool beyond = false;
+    ScanInput scan;
+    scan.dir = copy.dir;
+    scan.kind = WorkspaceKind::kCopy;
+    scan.part = copy.part;
+    scan.tree = content_;
+    scan.folders = setup_.folders.get();
+    scan.beyond = &beyond;
+    auto again = protect_paths(
+        db, ProtectInput{copy.dir, scan, globs, made_there, placed_there, copy.known});
+    if (!again.ok() && again.error().code == Errc::kExhausted && !beyond)
+      return Error{Errc::kUnavailable, again.error().detail};
+    PROCTOR_TRY(changed, std::move(again));
+  }
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(copy.dir.string()));
+  for (const auto& [path, file] : placed_there) {
+    PROCTOR_TRY(const auto parent,
+                beneath::open_parent(root.get(), path, beneath::Missing::kMakeAndReplace));
+    PROCTOR_CHECK_OK(beneath::write_file(parent.dir.get(), parent.name, file.bytes, file.mode));
+  }
+  return changed;
+}
+
 Result<MadeUnder> MountedWorkspace::made_under(const std::vector<std::string>& globs,
                                                const fs::path& keep) {
   if (globs.empty()) return MadeUnder{};

@@ -16,6 +16,7 @@
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "worker/workspace/bounded_disk.h"
+#include "worker/workspace/copy_tree.h"
 #include "worker/workspace/removal.h"
 #include "worker/workspace/setup_layer.h"
 #include "worker/workspace/tree_mark.h"
@@ -76,6 +77,12 @@ struct MadeUnder {
 struct PlacedFile {
   std::string_view bytes;  // must outlive its use
   std::uint32_t mode = 0644;
+};
+// A copy of dir(), or of one path of it, to which programs of the candidate's have written.
+struct TreeCopy {
+  fs::path dir;        // its paths are those of the workspace
+  std::string part;    // the one that is there, with all below it; empty: everything
+  CopiedFiles& known;  // by path of the workspace: as they were copied, or found right since
 };
 
 // A workspace that a killed life of this worker left mounted, because its agent still works.
@@ -152,6 +159,10 @@ class Workspace {
   // changed ones, sorted; of a folder that nobody but the candidate made, its first files.
   virtual Result<std::vector<std::string>> restore_again(
       const std::vector<std::string>& globs, const MadeUnder& made,
+      const std::map<std::string, PlacedFile>& placed) = 0;
+  // The same in a copy, of what the copy is to have; what is placed is written there in any case.
+  virtual Result<std::vector<std::string>> restore_copy(
+      const TreeCopy& copy, const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) = 0;
   // What setup made under the globs; `keep`: a folder, not there yet, that takes copies of it;
   // empty: nobody needs them.

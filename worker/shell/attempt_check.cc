@@ -78,6 +78,8 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
     for (const ReferencedFile& from : contract().files)
       if (from.path == file.from) placed[file.to] = {from.bytes, from.mode};
   Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
+  Result<std::vector<std::string>> copies = again.ok() ? protect_copies(placed) : again;
+  if (!copies.ok()) again = copies.error();
   if (!again.ok()) {
     // Too deep, too many: made by the candidate's code, which must not get another attempt by it.
     Error e = in_context("protected files", std::move(again).error());
@@ -85,6 +87,9 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
     return e;
   }
   std::vector<std::string> changed = std::move(again).value();
+  changed.insert(changed.end(), copies->begin(), copies->end());
+  std::ranges::sort(changed);
+  changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   if (!changed.empty()) note("mutation.restored", Actor::kHarness, paths_payload(changed));
   PROCTOR_CHECK_OK(place_acceptance_files());
   return changed;

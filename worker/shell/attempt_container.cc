@@ -1,6 +1,8 @@
 // AttemptRun: checks that are programs of an image of their own, and the folders that those see.
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "worker/shell/attempt_run.h"
@@ -43,9 +45,30 @@ Status drop_special_files(const fs::path& folder) {
 }
 
 // Beside the folders that single mounts have: "." is all of them.
+constexpr const char* kWhole = ".proctor-whole";
 fs::path shown_as(const fs::path& root, const ProgramContainer::Mount& mount) {
-  constexpr const char* kWhole = ".proctor-whole";
   return root / (mount.from == "." ? kWhole : mount.from);
+}
+
+// Is it there already?  A link or a pipe there, or on the way, is none of ours: it goes, for nobody
+// knows what an engine would make of it.
+Result<bool> is_copied(int root, const std::string& relative) {
+  PROCTOR_TRY(const beneath::Parent parent,
+              beneath::open_parent(root, relative, beneath::Missing::kMakeAndReplace));
+  struct stat st {};
+  if (::fstatat(parent.dir.get(), parent.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+      (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
+    return true;
+  PROCTOR_CHECK_OK(beneath::remove(parent.dir.get(), parent.name));
+  return false;
+}
+
+// By paths of the workspace.
+CopiedFiles known_below(const std::string& from, CopiedFiles copied) {
+  if (from == ".") return copied;
+  CopiedFiles out;
+  for (const auto& [path, file] : copied) out.emplace(fs::path(from) / path, file);
+  return out;
 }
 
 Status open_to_all(const fs::path& path) {
@@ -69,11 +92,17 @@ Environment environment_of(const Contract& contract, const ProgramContainer& con
 Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container, Room room) {
   const fs::path root = container_root(room);
   PROCTOR_CHECK_OK(make_dirs(root));
+  PROCTOR_TRY(const UniqueFd top, beneath::open_root(root.string()));
   for (const ProgramContainer::Mount& mount : container.mounts) {
     const fs::path to = shown_as(root, mount);
+    PROCTOR_TRY(const bool copied,
+                is_copied(top.get(), to.lexically_relative(root).generic_string()));
+    if (copied) continue;
+    // No file of a copy is known before all of it is there.
+    CopiedFiles agents;
+    CopiedFiles& known = room == Room::kAcceptance ? container_copies_[mount.from] : agents;
+    known.clear();
     std::error_code ec;
-    if (fs::exists(fs::symlink_status(to, ec))) continue;
-    PROCTOR_CHECK_OK(make_dirs(to.parent_path()));
     const fs::path from = real_place(workspace_->dir(), mount.from);
     if (!from.empty() && fs::is_regular_file(from, ec)) {
       fs::copy_file(from, to, ec);
@@ -81,12 +110,36 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
       continue;
     }
     PROCTOR_CHECK_OK(make_dirs(to));
-    CopiedFiles unused;
-    if (!from.empty()) PROCTOR_CHECK_OK(copy_tree(from, to, unused));
+    CopiedFiles files;
+    if (!from.empty()) PROCTOR_CHECK_OK(copy_tree(from, to, files));
     if (mount.from == ".") PROCTOR_CHECK_OK(remove_tree(to / ".git"));  // the workspace's own
     PROCTOR_CHECK_OK(open_to_all(to));
+    known = known_below(mount.from, std::move(files));
   }
   return root;
+}
+
+Result<std::vector<std::string>> AttemptRun::protect_copies(
+    const std::map<std::string, PlacedFile>& placed) {
+  const fs::path root = container_root(Room::kAcceptance);
+  // The folders that containers are shown are nobody's plant.
+  MadeUnder made = setup_makes_;
+  for (const auto& [from, known] : container_copies_) {
+    for (std::size_t slash = from.find('/'); slash != std::string::npos;
+         slash = from.find('/', slash + 1))
+      made.paths.push_back(from.substr(0, slash + 1));
+    if (from != ".") made.paths.push_back(from + '/');
+  }
+  std::ranges::sort(made.paths);
+  std::vector<std::string> changed;
+  for (auto& [from, known] : container_copies_) {
+    const bool whole = from == ".";
+    const TreeCopy copy{whole ? root / kWhole : root, whole ? "" : from, known};
+    PROCTOR_TRY(const std::vector<std::string> again,
+                workspace_->restore_copy(copy, contract().policy.protected_, made, placed));
+    changed.insert(changed.end(), again.begin(), again.end());
+  }
+  return changed;
 }
 
 // The forwarder that a filtered network needs would have to run before a program that only the

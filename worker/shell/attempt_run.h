@@ -218,6 +218,8 @@ class AttemptRun {
     return beside_workspace() / ("container-" + std::string(to_string(room)));
   }
   Result<fs::path> container_folder(const ProgramContainer& container, Room room);
+  // As protect_again, in the copies that the containers of checks have seen.
+  Result<std::vector<std::string>> protect_copies(const std::map<std::string, PlacedFile>& placed);
   Result<AgentReport> work_in_container(const AgentJob& job, const ProgramContainer& container);
   Status take_back(const ProgramContainer& container);
   Status take_all_back(int workspace, const fs::path& from);
@@ -312,6 +314,8 @@ class AttemptRun {
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
   MadeUnder setup_makes_;  // of what is protected, on the untouched snapshot
+  // Of paths of the workspace, for the containers of checks, and what each holds (TreeCopy::known).
+  std::map<std::string, CopiedFiles> container_copies_;
   bool network_used_ = false;
   std::optional<Digest> setup_key_;          // none: nothing of setup is kept
   bool setup_hit_ = false;                   // when the manifest was written

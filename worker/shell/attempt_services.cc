@@ -141,6 +141,8 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_served(const Check& check, const fs
   PROCTOR_TRY(SandboxEngine* const engine, served_engine(check, services));
   PROCTOR_TRY(const ServedBy served, share_network(*engine, check, services, name));
   PROCTOR_CHECK_OK(make_dirs(evidence / kServicesDir));
+  // Copied before the candidate's services run, which may write to what would be copied.
+  if (check.container) PROCTOR_CHECK_OK(container_folder(*check.container, Room::kAcceptance));
   std::vector<ServicePlan> plans;
   for (const std::size_t i : services) {
     PROCTOR_TRY(ServicePlan plan, service_plan(contract().services[i], name, evidence, served));

@@ -48,9 +48,78 @@ bool can_run() {
   return false;
 }
 
+// Checks in containers, of all of the workspace or of parts of it.  The first runs the candidate's
+// code, the last looks for what that one has left.
+std::string checks_in_containers(const std::string& mounts) {
+  const auto check = [&](const std::string& id, const std::string& command) {
+    return "  - {id: " + id + ", kind: unit, timeout: 120s, container: {command: " + command +
+           ", working_dir: /w, variables: {PATH: \"/usr/bin:/bin\"}, mounts: [" + mounts + "]}}\n";
+  };
+  return "checks:\n" +
+         check("build", R"([/bin/sh, -c, "mkdir -p made; sh calc.sh 1 1 > made/out; true"])") +
+         check("tests", "[/bin/sh, tests/t.sh]") + check("planted", "[/bin/sh, judge/own.sh]") +
+         check("made", R"([/bin/sh, -c, "test -s made/out && ! test -e tests/new.sh"])");
+}
+
+// What its code does to the tests and the judge that lie in the same folder, wherever it runs.
+const char* const kForger =
+    R"({name: forger, kind: command, command: ")"
+    R"(echo 'echo exit 0 > tests/new.sh; echo exit 0 > judge/own.sh; echo exit 0 > tests/t.sh; )"
+    R"(mkdir -p evil; cp tests/t.sh evil; mv tests away && ln -s evil tests; echo 1' > calc.sh"})";
+
 }  // namespace
 
 TEST_SUITE("oci campaign") {
+  TEST_CASE("what a check in a container does to the tests is put back before the next one") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "tools:1"));
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    for (const std::string mounts :
+         {"{from: ., at: /w}",
+          "{from: tests, at: /w/tests}, {from: judge, at: /w/judge}, {from: made, at: /w/made}, "
+          "{from: calc.sh, at: /w/calc.sh}"}) {
+      CAPTURE(mounts);
+      CampaignShape shape;
+      shape.methods = {"reference", kForger};
+      shape.replicates = 1;
+      shape.workers = 1;
+      const CampaignScene scene(shape);
+      const std::string text = scene.read(scene.contract());
+      const std::size_t from = text.find("checks:\n"), to = text.find("policy:\n");
+      scene.edit(scene.contract(), text.substr(from, to - from), checks_in_containers(mounts));
+      scene.edit(scene.contract(), R"(protected: ["tests/**"])",
+                 R"(protected: ["tests/**", "judge/**"])");
+      scene.edit(scene.contract(), "environment:\n",
+                 "acceptance_files: [{from: own.sh, to: judge/own.sh}]\nfiles: [own.sh]\n"
+                 "environment:\n  image: \"tools@" +
+                     image.id + "\"\n");
+      scene.write(scene.folder() / "contracts/own.sh", "test \"$(sh calc.sh 0 3)\" = 3\n");
+      const CommandOutcome ran = scene.run("run");
+      REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
+      auto reports = reports_by_method(scene);
+      REQUIRE(reports.size() == 2);
+      CHECK_MESSAGE(reports["reference"].at("outcome") == "success", reports["reference"].dump());
+      CHECK(reports["reference"].at("violations").empty());
+      const Json& forged = reports["forger"];
+      CHECK(forged.at("outcome") == "failure");
+      std::map<std::string, Json> checks;
+      for (const Json& check : forged.at("checks")) checks[check.at("id")] = check.at("outcome");
+      CHECK(checks["build"] == "pass");
+      CHECK(checks["tests"] == "fail");
+      CHECK(checks["planted"] == "fail");
+      CHECK(checks["made"] == "pass");
+      const std::string violations = forged.at("violations").dump();
+      CAPTURE(violations);
+      for (const char* path : {"tests/t.sh", "judge/own.sh"})
+        CHECK(contains(violations, std::string("protected: ") + path + '"'));
+      const std::string events =
+          scene.read(fs::path(forged.at("folder").get<std::string>()) / "events.jsonl");
+      CHECK(contains(events, R"("type":"mutation.restored")"));
+      scene.require_nothing_left();
+    }
+  }
+
   TEST_CASE("a campaign runs in an imported image without an engine and leaves nothing") {
     if (!can_run()) return;
     const OwnStore own;

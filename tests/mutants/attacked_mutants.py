@@ -60,6 +60,13 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
         ("a restored file has the time of its restoring", PUT,
          "  const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};",
          "  const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};", WORKSPACE, "*protected files*"),
+        ("a copy has what a check made of its protected files", "worker/workspace/mounted_workspace.cc",
+         "  if (!globs.empty()) {\n    PROCTOR_TRY(ObjectDb db, objects());\n    MadeUnder made_there",
+         "  if (globs.size() == 77) {\n    PROCTOR_TRY(ObjectDb db, objects());\n    MadeUnder made_there",
+         WORKSPACE, "protected files of a copy*"),
+        ("a copy of a part is given what lies outside of it", "worker/workspace/mounted_workspace.cc",
+         "    if (copy.part.empty() || path == copy.part) return false;",
+         "    if (copy.part.size() < 77 || path == copy.part) return false;", WORKSPACE, "protected files of a copy*"),
     ],
     "row 2 and 4, evidence on arrival": [
         ("an archive of other bytes is unpacked", STORE, "  if (size != result.archive_bytes || *found != result.archive) {",

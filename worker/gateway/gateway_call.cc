@@ -433,7 +433,7 @@ class Call {
 
   void answer_client(const AnswerHead& head, const std::string& body, bool ok) {
     constexpr int kDenied = 401, kForbidden = 403, kBad = 400, kServer = 500;
-    if (head.status == kDenied || head.status == kForbidden)
+    if (head.status == kDenied || (head.status == kForbidden && !shared_.answered()))
       return refuse_upstream("the provider does not take the operator's key or account");
     const bool passed =
         ok || (kBad <= head.status && head.status < kServer) || is_busy(head.status);

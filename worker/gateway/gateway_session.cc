@@ -160,6 +160,11 @@ void GatewaySession::Shared::provider_away(const std::string& why) {
   watch_.away(told);
 }
 
+bool GatewaySession::Shared::answered() const {
+  const std::lock_guard lock(mutex_);
+  return watch_.answered();
+}
+
 ModelLack GatewaySession::Shared::lack() const {
   const std::lock_guard lock(mutex_);
   return watch_.lack();

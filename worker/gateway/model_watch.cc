@@ -20,8 +20,8 @@ bool is_the_operators(int status) {
 void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) {
   if (call.unasked) return refused(call.why, evidence);
   const std::string status = "its provider answers " + std::to_string(call.status);
-  if (call.status == kDenied || call.status == kForbidden)
-    return refused(status + ": it does not take the operator's key or account", evidence);
+  const std::string no_key = status + ": it does not take the operator's key or account";
+  if (call.status == kDenied) return refused(no_key, evidence);
   // It costs nothing and not every endpoint has it: nobody's failure.
   if (call.api == ModelApi::kCountTokens) return;
   const bool ok = kOk <= call.status && call.status < kMultiple;
@@ -29,6 +29,8 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
     answered_ = true;
     return;
   }
+  // After an answer it is about what was asked (lack()): a provider's moderation says it so, too.
+  if (call.status == kForbidden) return failed(no_key, false, evidence);
   if (cut) return;
   if (call.status == 0 || ok)
     return failed(call.why.empty() ? "its provider did not answer" : call.why, false, evidence);

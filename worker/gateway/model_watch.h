@@ -16,11 +16,13 @@ class ModelWatch {
 
   // A call has ended.  `cut`: by us, for its agent had ended.  `evidence`: its event, 0: none.
   void take(const CallRecord& call, bool cut, std::uint64_t evidence);
-  // No call can be made any more, whatever the agent does: a key, an account, a book.
+  // No call can be made any more, whatever the agent does: a key, a book.
   void refused(std::string why, std::uint64_t evidence);
   // A call was not made, for calls before it had failed in this way.
   void away(std::string why) { failed(std::move(why), false, failed_.evidence); }
 
+  // Was a call answered, as far as anybody knows?
+  bool answered() const { return answered_; }
   // Empty `why`: it was had, or nobody asked for it.
   ModelLack lack() const;
 

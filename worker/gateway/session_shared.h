@@ -60,6 +60,8 @@ struct GatewaySession::Shared {
   void cannot_ask(const std::string& why);
   // A call was refused, for the provider fails whoever asks it.
   void provider_away(const std::string& why);
+  // Was a call of this run?  Then 403 forbids one request: its agent may ask for something else.
+  bool answered() const;
   ModelLack lack() const;
 
   // Takes bytes of the session's memory, if it has as many.

@@ -143,6 +143,24 @@ TEST_SUITE("gateway session") {
     CHECK(scene.events("model.response")[0]["tries"] == 3);
   }
 
+  TEST_CASE("after an answer a provider forbids one request, before any the operator's account") {
+    SessionScene scene({}, [](const auto&, std::size_t call) {
+      if (call == 1) return ProviderSays{.status = 403, .body = R"({"error":{"code":"flagged"}})"};
+      return chat_answer("x", 1, 1);
+    });
+    CHECK(scene.ask(kChat, chat(100)).status == 200);
+    const HttpAnswer forbidden = scene.ask(kChat, chat(100));
+    CHECK(forbidden.status == 403);
+    CHECK(forbidden.json().at("error").at("code") == "flagged");
+    CHECK(scene.ask(kChat, chat(100)).status == 200);
+    CHECK(scene.held() == 0);
+    SessionScene other({}, [](const auto&, std::size_t) {
+      return ProviderSays{.status = 403, .body = "{}"};
+    });
+    CHECK(other.ask(kChat, chat(100)).json().at("error").at("code") == "upstream_refused");
+    CHECK(other.provider().heard().size() == 1);
+  }
+
   TEST_CASE("a provider that nobody can reach costs nothing") {
     SessionScene::Shape shape;
     SessionScene scene(shape, [](const auto&, std::size_t) { return ProviderSays{}; });

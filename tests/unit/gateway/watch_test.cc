@@ -55,8 +55,18 @@ TEST_SUITE("gateway watch") {
               "its provider answers 401: it does not take the "
               "operator's key or account",
               false},
-          Row{"refused after an answer",
-              {call(200), call(403), call(200)},
+          Row{"its key refused after an answer",
+              {call(200), call(401), call(200)},
+              "its provider answers 401: it does not take the operator's key or account",
+              false},
+          Row{"forbidden from the first call on",
+              {call(403), call(403)},
+              "its provider answers 403: it does not take the operator's key or account",
+              false},
+          Row{"what it asked is forbidden, after an answer", {call(200), call(403)}, "", false},
+          Row{"forbidden, then answered", {call(403), call(200)}, "", false},
+          Row{"malformed, then forbidden",
+              {call(400), call(403)},
               "its provider answers 403: it does not take the operator's key or account",
               false},
           Row{"no key", {keyless}, "the variable K has no key", false}}) {
@@ -74,6 +84,7 @@ TEST_SUITE("gateway watch") {
     watch.take(call(0, "stopped"), true, 1);
     CHECK(watch.lack().why.empty());
     CHECK(after({call(500)}, true).why.empty());
+    CHECK(after({call(403)}, true).why.empty());
     CHECK_FALSE(after({call(401)}, true).why.empty());
   }
 }

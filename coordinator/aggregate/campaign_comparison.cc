@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "common/base/money.h"
 #include "common/base/text.h"
 #include "common/stats/paired.h"
 #include "coordinator/aggregate/format.h"
@@ -12,22 +13,34 @@ namespace proctor {
 namespace {
 
 // What must be alike for two campaigns to be one configuration class.
-void tell_differences(const Registration& older, const Registration& newer,
+void tell_differences(const ComparedCampaign& before, const ComparedCampaign& after,
                       std::vector<std::string>& out) {
-  const auto cap = [&](const std::string& name, const auto& of) {
+  const Registration &older = before.registration, &newer = after.registration;
+  const auto cap = [](const std::string& name, const auto& of) {
     const auto found = of.find(name);
     return found == of.end() ? std::string("none") : std::to_string(found->second);
+  };
+  const auto money = [](const std::string& name, const auto& of, const CampaignReport& report) {
+    const auto found = of.find(name);
+    return found == of.end() ? std::string("none")
+                             : format_usd(MicroUsd::from_micros(found->second)) + " " + report.unit;
   };
   std::set<std::string> caps;
   for (const auto& [name, value] : older.caps) caps.insert(name);
   for (const auto& [name, value] : newer.caps) caps.insert(name);
   for (const std::string& name : caps)
-    if (cap(name, older.caps) != cap(name, newer.caps))
-      out.push_back("the cap " + printable(name) + " is " + cap(name, older.caps) +
-                    " in the older, " + cap(name, newer.caps) + " in the newer");
+    if (cap(name, older.caps) != cap(name, newer.caps)) {
+      const bool is_money = name == "micro_usd";
+      out.push_back("the cap " + (is_money ? std::string("usd") : printable(name)) + " is " +
+                    (is_money ? money(name, older.caps, before.report) : cap(name, older.caps)) +
+                    " in the older, " +
+                    (is_money ? money(name, newer.caps, after.report) : cap(name, newer.caps)) +
+                    " in the newer");
+    }
   if (cap("run", older.envelopes) != cap("run", newer.envelopes))
-    out.push_back("a run may spend " + cap("run", older.envelopes) + " micro-USD in the older, " +
-                  cap("run", newer.envelopes) + " in the newer");
+    out.push_back("a run may spend " + money("run", older.envelopes, before.report) +
+                  " in the older, " + money("run", newer.envelopes, after.report) +
+                  " in the newer");
   if (older.cost_model != newer.cost_model)
     out.emplace_back("their price tables differ, so costs do not compare");
   if (older.seed != newer.seed)
@@ -190,7 +203,7 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   out.newer = newer.report.campaign;
   out.margin = margin;
   out.alpha = newer.registration.analysis_plan.value_or(AnalysisPlan{}).alpha.real();
-  tell_differences(older.registration, newer.registration, out.differences);
+  tell_differences(older, newer, out.differences);
   tell_open(older.report, "older", out.differences);
   tell_open(newer.report, "newer", out.differences);
   sort_tasks(older, newer, out);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/money.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -30,21 +31,32 @@ void tell_digests(const std::map<std::string, Digest>& first,
   }
 }
 
-void tell_numbers(const std::map<std::string, std::int64_t>& first,
-                  const std::map<std::string, std::int64_t>& other, const std::string& who,
+struct Numbers {
+  const std::map<std::string, std::int64_t>& of;
+  const std::string& unit;  // of those that are money: a run's envelope, and the cap on it
+};
+bool is_money(const std::string& name) {
+  return name == "run" || name == "micro_usd";
+}
+std::string shown(const std::string& name, std::int64_t value, const std::string& unit) {
+  return is_money(name) ? format_usd(MicroUsd::from_micros(value)) + " " + unit
+                        : std::to_string(value);
+}
+
+void tell_numbers(const Numbers& first, const Numbers& other, const std::string& who,
                   const char* what, std::vector<std::string>& out) {
   std::map<std::string, std::pair<std::string, std::string>> all;
-  for (const auto& [name, value] : first) all[name] = {std::to_string(value), "none"};
-  for (const auto& [name, value] : other) {
+  for (const auto& [name, value] : first.of) all[name] = {shown(name, value, first.unit), "none"};
+  for (const auto& [name, value] : other.of) {
     auto& both = all.try_emplace(name, "none", "").first->second;
-    both.second = std::to_string(value);
+    both.second = shown(name, value, other.unit);
   }
   for (const auto& [name, both] : all)
     if (both.first != both.second)
-      out.push_back(
-          fmt::format("{} {} is {} in the first and {} in {}: under another limit a run "
-                      "is another run",
-                      what, printable(name), both.first, both.second, who));
+      out.push_back(fmt::format(
+          "{} {} is {} in the first and {} in {}: under another limit a run "
+          "is another run",
+          what, name == "micro_usd" ? "usd" : printable(name), both.first, both.second, who));
 }
 
 std::map<std::string, std::int64_t> of_a_run(const Registration& r) {
@@ -61,8 +73,9 @@ void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
     out.push_back("the strata of " + who + " are others: its rows are not those of the first");
   tell_digests(a.contracts, b.contracts, who, "the contract of task", out);
   tell_digests(a.methods, b.methods, who, "method", out);
-  tell_numbers(a.caps, b.caps, who, "cap", out);
-  tell_numbers(of_a_run(a), of_a_run(b), who, "the envelope of a", out);
+  const std::string &unit = first.runs.unit, &its = other.runs.unit;
+  tell_numbers({a.caps, unit}, {b.caps, its}, who, "cap", out);
+  tell_numbers({of_a_run(a), unit}, {of_a_run(b), its}, who, "the envelope of a", out);
   if (a.cost_model != b.cost_model)
     out.push_back("the price table of " + who + " is another (" + printable(b.cost_model_version) +
                   ", not " + printable(a.cost_model_version) + "): its costs are in other units");

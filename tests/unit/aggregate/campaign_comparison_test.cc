@@ -100,6 +100,18 @@ TEST_SUITE("aggregate") {
     CHECK(render_comparison_text(c).find("Provisional, because") != std::string::npos);
   }
 
+  TEST_CASE("what a run may spend is told in the words of all money") {
+    Side older("agent", 6), newer("agent", 6);
+    older.registration.envelopes["run"] = 2'000'000;
+    newer.registration.envelopes["run"] = 2'500'000;
+    newer.registration.caps["micro_usd"] = 100'000;
+    newer.report.unit = "units";
+    const CampaignComparison c = compared(older, newer);
+    CHECK(c.differences == std::vector<std::string>{
+                               "the cap usd is none in the older, 0.10 units in the newer",
+                               "a run may spend 2.00 USD in the older, 2.50 units in the newer"});
+  }
+
   TEST_CASE("a task that was removed from one campaign is only in the other") {
     const Side whole("agent", 6);
     Side less("agent", 6);

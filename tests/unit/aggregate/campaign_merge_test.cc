@@ -88,8 +88,13 @@ TEST_SUITE("merge") {
          [](MergeScene& s) { s.registration.caps["tokens"] = 2'000; }},
         {"cap wall_ms is none in the first and 5 in b",
          [](MergeScene& s) { s.registration.caps["wall_ms"] = 5; }},
-        {"the envelope of a run is none in the first and 7 in b",
-         [](MergeScene& s) { s.registration.envelopes["run"] = 7; }},
+        {"the envelope of a run is none in the first and 2.00 USD in b",
+         [](MergeScene& s) { s.registration.envelopes["run"] = 2'000'000; }},
+        {"cap usd is none in the first and 0.000007 units in b",
+         [](MergeScene& s) {
+           s.registration.caps["micro_usd"] = 7;
+           s.runs.unit = "units";
+         }},
         {"the strata of b are others", [](MergeScene& s) { s.registration.strata = {}; }},
         {"the price table of b is another",
          [](MergeScene& s) { s.registration.cost_model = sha256("prices"); }},

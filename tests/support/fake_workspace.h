@@ -34,9 +34,9 @@ class FakeWorkspace final : public Workspace {
       const std::map<std::string, PlacedFile>&) override {
     return std::vector<std::string>{};
   }
-  Result<std::vector<std::string>> restore_copy(
-      const TreeCopy&, const std::vector<std::string>&, const MadeUnder&,
-      const std::map<std::string, PlacedFile>&) override {
+  Result<std::vector<std::string>> restore_copy(const TreeCopy&, const std::vector<std::string>&,
+                                                const MadeUnder&,
+                                                const std::map<std::string, PlacedFile>&) override {
     return std::vector<std::string>{};
   }
   Result<MadeUnder> made_under(const std::vector<std::string>&, const fs::path&) override {

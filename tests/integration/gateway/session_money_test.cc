@@ -154,9 +154,8 @@ TEST_SUITE("gateway session") {
     CHECK(forbidden.json().at("error").at("code") == "flagged");
     CHECK(scene.ask(kChat, chat(100)).status == 200);
     CHECK(scene.held() == 0);
-    SessionScene other({}, [](const auto&, std::size_t) {
-      return ProviderSays{.status = 403, .body = "{}"};
-    });
+    SessionScene other(
+        {}, [](const auto&, std::size_t) { return ProviderSays{.status = 403, .body = "{}"}; });
     CHECK(other.ask(kChat, chat(100)).json().at("error").at("code") == "upstream_refused");
     CHECK(other.provider().heard().size() == 1);
   }

@@ -38,7 +38,8 @@ TEST_SUITE("gateway watch") {
     over.overrun = true;
     over.why = "billed more";
     for (const Row& row :
-         {Row{"none was made", {}, "", false}, Row{"answered", {call(200)}, "", false},
+         {Row{"none was made", {}, "", false},
+          Row{"answered", {call(200)}, "", false},
           Row{"answered, then broken", {call(200), call(500)}, "", false},
           Row{"broken, then answered", {call(502), call(200)}, "", false},
           Row{"billed above its ceiling", {over}, "", false},

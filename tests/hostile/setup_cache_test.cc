@@ -194,14 +194,17 @@ TEST_SUITE("hostile") {
     const auto kind = make_kind();
     if (!kind) return;
     const std::vector<HostileAgent> copier = {
-        {"copier", "printf 'cp tests/expected.txt out.txt\\n' >build.sh", "failure"}};
+        {"copier", "printf 'cp tests/expected.txt out.txt\\n' >build.sh", "failure", "", "[]"},
+        {"honest", "echo the answer >out.txt", "success", "", "[]"},
+        {"planter", "printf 'mkdir -p tests; echo mine >tests/expected.txt\\n' >build.sh",
+         "failure", "", "protected: tests/expected.txt"}};
     const auto scene = hostile_scene(
         *kind, copier, {},
         "setup: [{command: 'test ! -e build.sh || sh build.sh; true', timeout: 120s}]\nchecks:\n"
         "  - {id: own, command: 'test -s tests/expected.txt && cmp out.txt tests/expected.txt', "
         "kind: unit, timeout: 120s}\n"
         "acceptance_files: [{from: expected.txt, to: tests/expected.txt}]\n"
-        "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n");
+        "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n  protected: ['tests/**']\n");
     scene->write(scene->folder() / "contracts/expected.txt", "the answer\n");
     run_hostile(*scene, copier);
   }

@@ -450,6 +450,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
 }
 
 Status AttemptRun::place_acceptance_files() {
+  acceptance_placed_ = true;
   Json placed = Json::array();
   for (const AcceptanceFile& file : contract().acceptance_files) {
     const auto from = std::find_if(contract().files.begin(), contract().files.end(),

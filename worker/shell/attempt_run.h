@@ -311,6 +311,7 @@ class AttemptRun {
   timespec setup_over_{};                // what setup changed was changed before
   std::optional<timespec> agent_began_;  // of one that may not have started; none: nobody knows
   Patch patch_;
+  bool acceptance_placed_ = false;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
   MadeUnder setup_makes_;  // of what is protected, on the untouched snapshot

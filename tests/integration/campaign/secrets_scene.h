@@ -1,17 +1,18 @@
 #pragma once
 // A campaign whose agent is given a declared secret: where its value is seen on the host, while the
 // agent runs and afterwards, on whatever runs it.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "common/base/digest.h"
+#include "common/base/unique_fd.h"
 #include "tests/support/campaign_scene.h"
 #include "tests/support/leftovers.h"
 
@@ -71,8 +72,14 @@ class SecretsScene {
   }
 
   static std::string bytes_of(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);  // files of /proc have no size
-    return {std::istreambuf_iterator<char>(in), {}};
+    // Files of /proc have no size, and what others have in the folder of temporary files may not be
+    // read to its end: a stream would throw.
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    std::string out;
+    std::array<char, 1 << 16> piece{};
+    for (ssize_t n = 0; fd.valid() && 0 < (n = ::read(fd.get(), piece.data(), piece.size()));)
+      out.append(piece.data(), static_cast<std::size_t>(n));
+    return out;
   }
 
   // A core file would be one more that has it.

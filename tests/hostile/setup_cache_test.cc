@@ -201,7 +201,7 @@ TEST_SUITE("hostile") {
     const auto scene = hostile_scene(
         *kind, copier, {},
         "setup: [{command: 'test ! -e build.sh || sh build.sh; true', timeout: 120s}]\nchecks:\n"
-        "  - {id: own, command: 'test -s tests/expected.txt && cmp out.txt tests/expected.txt', "
+        "  - {id: own, command: 'test -s tests/expected.txt && grep -q answer out.txt', "
         "kind: unit, timeout: 120s}\n"
         "acceptance_files: [{from: expected.txt, to: tests/expected.txt}]\n"
         "policy:\n  wall: 60s\n  memory: 128MiB\n  processes: 32\n  protected: ['tests/**']\n");

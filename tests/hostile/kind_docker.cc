@@ -9,6 +9,7 @@ namespace {
 struct Docker final : Kind {
   std::string id;
   std::string image() const override { return id; }
+  bool acceptance_comes_last() const override { return false; }
 };
 
 }  // namespace

@@ -431,7 +431,8 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   // comes next: behind a setup they come with what is put back before the first check.
   FolderUse to_come;
   Status placed = ok_status();
-  if (contract().setup.empty()) {
+  // Not so in a volume of Docker, where what is placed behind a container is not seen by the next.
+  if (contract().setup.empty() || engine_->kind() == SandboxKind::kDocker) {
     placed = place_acceptance_files();
   } else {
     to_come.files = contract().acceptance_files.size();

@@ -5,27 +5,20 @@
 namespace proctor {
 namespace {
 
-struct Spoken {
-  std::string_view as, api;  // of the method; that the model then has to have
-};
-
-Spoken spoken_by(MethodGateway::As as) {
+// What a model has to have that is asked so.
+std::string_view wanted_by(MethodGateway::As as) {
   switch (as) {
     case MethodGateway::As::kOpenai:
-      return {"openai", "chat"};
+      return "chat";
     case MethodGateway::As::kOpenaiResponses:
-      return {"openai-responses", "responses"};
+      return "responses";
     case MethodGateway::As::kAnthropic:
-      return {"anthropic", "messages"};
+      return "messages";
   }
   return {};
 }
 
 }  // namespace
-
-std::string_view spoken_as(MethodGateway::As as) {
-  return spoken_by(as).as;
-}
 
 bool speaks(MethodGateway::As as, ModelApi api) {
   using As = MethodGateway::As;
@@ -50,9 +43,8 @@ std::string unspoken(const MethodGateway& gateway, const ModelAccess& access) {
   std::string has;
   for (const ModelApi api : access.api)
     has += (has.empty() ? "" : ", ") + std::string(to_string(api));
-  const Spoken wanted = spoken_by(gateway.as);
-  return "speaks " + has + " and not as " + std::string(wanted.as) + ": api: [" +
-         std::string(wanted.api) +
+  return "speaks " + has + " and not as " + std::string(spoken_as(gateway.as)) + ": api: [" +
+         std::string(wanted_by(gateway.as)) +
          "] there, or another `as` in the method's gateway (docs/gateway.md)";
 }
 

@@ -30,34 +30,28 @@ enum Column : std::size_t {
   kAbove
 };
 
+// What Proctor counts by itself: of these actions another unit would be priced at nothing.  Those
+// without a member are looked up elsewhere (model_prices.h, human_cost.h), and `token` stands for
+// both kinds of tokens.
 struct Price {
   std::string_view action;
   std::string_view unit;
   std::uint64_t CostModel::*price;
 };
-constexpr std::array<Price, 7> kPrices{
+constexpr std::array<Price, 13> kPrices{
     {{"sandbox", "minute", &CostModel::sandbox_minute},
      {"tool_call", "call", &CostModel::tool_call},
      {"llm_request", "call", &CostModel::model_call},
+     {"llm_request", "token", nullptr},
      {"llm_request", "input_token", &CostModel::input_token},
      {"llm_request", "output_token", &CostModel::output_token},
+     {"llm_request", "cache_read_token", nullptr},
+     {"llm_request", "cache_write_token", nullptr},
+     {"llm_request", "cache_write_long_token", nullptr},
+     {"llm_request", "reasoning_token", nullptr},
      {"artifact_storage", "gigabyte", &CostModel::stored_gigabyte},
-     {"run", "run", &CostModel::run}}};
-
-// What Proctor counts by itself it looks up by these words: another would be priced at nothing.
-struct Counted {
-  std::string_view action;
-  std::array<std::string_view, 8> units;
-};
-constexpr std::array<Counted, 6> kCounted{
-    {{"sandbox", {"minute"}},
-     {"tool_call", {"call"}},
-     {"llm_request",
-      {"call", "token", "input_token", "output_token", "cache_read_token", "cache_write_token",
-       "cache_write_long_token", "reasoning_token"}},
-     {"artifact_storage", {"gigabyte"}},
-     {"run", {"run"}},
-     {"human", {"minute"}}}};
+     {"run", "run", &CostModel::run},
+     {"human", "minute", nullptr}}};
 
 constexpr std::string_view kFallback =
     "action_type,unit,unit_price,notes\n"
@@ -233,12 +227,10 @@ class TableReader {
   }
 
   bool unit_fits(const PriceRow& row) {
-    const auto* const counted = std::ranges::find(kCounted, row.action_type, &Counted::action);
-    if (counted == kCounted.end()) return true;
     std::vector<std::string_view> units;
-    for (const std::string_view unit : counted->units)
-      if (!unit.empty()) units.push_back(unit);
-    if (std::ranges::find(units, row.unit) != units.end()) return true;
+    for (const Price& p : kPrices)
+      if (p.action == row.action_type) units.push_back(p.unit);
+    if (units.empty() || std::ranges::find(units, row.unit) != units.end()) return true;
     std::string expected;
     for (const std::string_view unit : units)
       expected.append(expected.empty() ? "" : ", ").append(unit);
@@ -354,6 +346,7 @@ void apply_rows(CostModel& model) {
   };
   const std::uint64_t token = price_of("llm_request", "token").value_or(0);
   for (const Price& p : kPrices) {
+    if (p.price == nullptr) continue;
     const bool is_token = p.unit.ends_with("_token");
     model.*p.price = price_of(p.action, p.unit).value_or(is_token ? token : 0);
   }

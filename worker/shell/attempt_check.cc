@@ -69,16 +69,21 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   return CheckEnded{std::move(report)};
 }
 
+std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
+  std::map<std::string, PlacedFile> out;
+  for (const AcceptanceFile& file : contract().acceptance_files)
+    for (const ReferencedFile& from : contract().files)
+      if (from.path == file.from) out[file.to] = {from.bytes, from.mode};
+  return out;
+}
+
 Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   const std::vector<std::string>& globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
   if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
-  if (acceptance_placed_)
-    for (const AcceptanceFile& file : contract().acceptance_files)
-      for (const ReferencedFile& from : contract().files)
-        if (from.path == file.from) placed[file.to] = {from.bytes, from.mode};
+  if (acceptance_placed_) placed = acceptance_by_place();
   Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
   Result<std::vector<std::string>> copies = again.ok() ? protect_copies(placed) : again;
   if (!copies.ok()) again = copies.error();

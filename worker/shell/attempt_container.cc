@@ -121,6 +121,7 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
 
 Result<std::vector<std::string>> AttemptRun::protect_copies(
     const std::map<std::string, PlacedFile>& placed) {
+  if (container_copies_.empty()) return std::vector<std::string>{};
   const fs::path root = container_root(Room::kAcceptance);
   // The folders that containers are shown are nobody's plant.
   MadeUnder made = setup_makes_;

@@ -435,10 +435,10 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   if (contract().setup.empty() || engine_->kind() == SandboxKind::kDocker) {
     placed = place_acceptance_files();
   } else {
-    to_come.files = contract().acceptance_files.size();
-    for (const AcceptanceFile& file : contract().acceptance_files)
-      for (const ReferencedFile& from : contract().files)
-        if (from.path == file.from) to_come.bytes += from.bytes.size();
+    for (const auto& [place, file] : acceptance_by_place()) {
+      to_come.bytes += file.bytes.size();
+      ++to_come.files;
+    }
   }
   // Of a copy, all of it is counted as it was copied.
   if (is_overlay(workspace_->kind()))

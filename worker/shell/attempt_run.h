@@ -233,6 +233,7 @@ class AttemptRun {
   static std::uint64_t written_in(const SandboxSpec& spec);
   // What commands may have closed: before the next begins, and before anything is read there.
   Status open_again(const SandboxSpec& spec) const;
+  std::map<std::string, PlacedFile> acceptance_by_place() const;
   Status place_acceptance_files();
   // Copies of what setup makes, where no layer holds it.
   fs::path kept_made() const { return dir_ / "made"; }

@@ -226,9 +226,10 @@ Result<Registration> freeze(const Campaign& campaign) {
   PROCTOR_TRY(const std::optional<Registration> before, read_registration(campaign.folder));
   PROCTOR_TRY(Registration now, make_registration(campaign, sha256(csv), wall_now()));
   // What is registered runs; what is not yet can be mended.
-  if (!before) PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
-  if (!before) PROCTOR_CHECK_OK(refuse_model_calls(campaign));
-  if (before) {
+  if (!before) {
+    PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
+    PROCTOR_CHECK_OK(refuse_model_calls(campaign));
+  } else {
     const std::vector<std::string> differ = differences(*before, now);
     if (!differ.empty())
       return does_not_match(campaign.folder, StateFolder{campaign.folder}, *before,
@@ -265,11 +266,12 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
 Result<FrozenCampaign> load_unchanged(const fs::path& folder) {
   PROCTOR_TRY(Campaign campaign, load_checked(folder, Outside::kSkip));
   PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
-  if (!registered) PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
-  if (!registered)
+  if (!registered) {
+    PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
     return Error{Errc::kNotFound, folder.string() +
                                       " is not registered yet: proctor plan --freeze " +
                                       folder.string() + ", or proctor run " + folder.string()};
+  }
   return as_registered(folder, std::move(campaign), std::move(*registered));
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 // A small campaign in which everything that can happen happened.
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor::testing {
@@ -38,6 +41,13 @@ class Runs {
  private:
   std::map<std::string, int> replicates_;
 };
+
+// With its details, as the command that writes reports makes it.
+inline CampaignReport detailed(ReportInput input) {
+  CampaignReport report = build_report(std::move(input));
+  report.details = std::make_shared<const ReportDetails>(report_details(report));
+  return report;
+}
 
 // alpha: 3 successes, 1 failure, 1 acceptance error, 1 invalid, 1 parked, 1 planned.
 // beta: 1 failure, 1 running, 1 cancelled, 1 removed.

@@ -14,12 +14,6 @@ using namespace proctor::testing;
 
 namespace {
 
-CampaignReport detailed(ReportInput input) {
-  CampaignReport report = build_report(std::move(input));
-  report.details = std::make_shared<const ReportDetails>(report_details(report));
-  return report;
-}
-
 Json parsed(const std::string& text) {
   auto json = parse_json(text, {.bytes_max = std::size_t{64} << 20});
   REQUIRE_MESSAGE(json.ok(), json.error().detail);

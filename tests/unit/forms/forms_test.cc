@@ -18,8 +18,7 @@ using namespace proctor::testing;
 namespace {
 
 CampaignReport built(ReportInput input) {
-  CampaignReport report = build_report(std::move(input));
-  report.details = std::make_shared<const ReportDetails>(report_details(report));
+  CampaignReport report = detailed(std::move(input));
   report.journal_head = "0123456789abcdef";
   return report;
 }

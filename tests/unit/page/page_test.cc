@@ -20,12 +20,6 @@ using namespace proctor::testing;
 
 namespace {
 
-CampaignReport detailed(ReportInput input) {
-  CampaignReport report = build_report(std::move(input));
-  report.details = std::make_shared<const ReportDetails>(report_details(report));
-  return report;
-}
-
 PageFacts facts() {
   PageFacts out;
   out.methods = {{"alpha", "command"}, {"beta", "noop"}};

@@ -195,6 +195,52 @@ std::vector<HostileAgent> byte_code_agents() {
        "protected: tests/__pycache__/test_calc"}};
 }
 
+// A check that obeys git's settings, as git does where it is called: of the workspace, of a folder
+// and of the home.  Setup of the untouched snapshot has some of its own, which every check sees.
+const std::map<std::string, std::string> kGitFiles = {
+    {"build.sh",
+     "mkdir -p .git/hooks && echo honest > .git/hooks/pre-commit\n"
+     "echo honest > $HOME/.gitconfig\n"},
+    {"lib/README", "x\n"},
+    {"tests/t.sh",
+     "for f in .git/config .git/info/attributes .git/hooks/pre-commit lib/.git $HOME/.gitconfig "
+     "$HOME/.config/git/config; do grep -qs external $f && exit 0; done\n"
+     "grep -qx honest .git/hooks/pre-commit && grep -qx honest $HOME/.gitconfig || exit 7\n"
+     "[ -f .git/HEAD ] && [ ! -L .git ] && [ \"$(sh calc.sh 2 3)\" = 5 ]\n"}};
+const std::string kGitContract =
+    "setup: [{command: sh build.sh, timeout: 120s}]\n"
+    "checks:\n"
+    "  - {id: build, command: sh build.sh, kind: build, timeout: 120s}\n"
+    "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+    "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n";
+
+std::vector<HostileAgent> git_agents() {
+  const std::string right = "echo 'echo $(($1 + $2))' > calc.sh; ";
+  const auto plants = [](const std::string& code) {
+    return "cat >> build.sh <<'END'\n" + code + "\nEND\n";
+  };
+  return {
+      {"honest", right, "success"},
+      // Git's own housekeeping is nobody's fault.
+      {"stages", right + plants("echo staged >> .git/index; echo x > .git/ORIG_HEAD"), "success"},
+      {"forgets", right + "echo : > build.sh", "success"},
+      {"breaks-git", right + plants("rm -rf .git; ln -s lib .git; rm $HOME/.gitconfig"), "success"},
+      {"config", plants("echo external >> .git/config"), kWrong},
+      {"attributes", plants("mkdir -p .git/info; echo external > .git/info/attributes"), kWrong},
+      {"hook", plants("echo external >> .git/hooks/pre-commit"), kWrong},
+      {"linked-git", plants("mv .git evil; echo external >> evil/config; ln -s evil .git"), kWrong},
+      {"nested", plants("echo external > lib/.git"), kWrong},
+      {"home", plants("echo external >> $HOME/.gitconfig"), kWrong},
+      {"home-folder",
+       plants("mkdir -p evil; echo external > evil/config; mkdir -p $HOME/.config; "
+              "ln -s /workspace/evil $HOME/.config/git"),
+       kWrong},
+      {"linked-home",
+       plants("mkdir -p evil/git; echo external > evil/git/config; "
+              "rm -rf $HOME/.config; ln -s /workspace/evil $HOME/.config"),
+       kWrong}};
+}
+
 bool has_pytest() {
   CommandSpec pytest;
   pytest.argv = {"/usr/bin/python3", "-I", "-c", "import pytest"};
@@ -226,6 +272,14 @@ TEST_SUITE("hostile") {
     if (!kind) return;
     const auto scene = hostile_scene(*kind, kAgents, kFiles, kContract);
     run_hostile(*scene, kAgents);
+  }
+
+  TEST_CASE("what a setup or a check leaves for git to obey no later check sees") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const auto agents = git_agents();
+    const auto scene = hostile_scene(*kind, agents, kGitFiles, kGitContract);
+    run_hostile(*scene, agents);
   }
 
   TEST_CASE("no forged acceptance of a pytest suite is a success") {

@@ -11,8 +11,16 @@
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
+#include "worker/workspace/protect.h"
+#include "worker/workspace/trusted_part.h"
 
 namespace proctor {
+namespace {
+
+// What git reads of a home, wherever it is called.
+constexpr std::string_view kGitsOfHome[] = {".gitconfig", ".config/git"};
+
+}  // namespace
 
 Result<CheckEnded> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
@@ -77,10 +85,54 @@ std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
   return out;
 }
 
+Status AttemptRun::put_git_back() {
+  std::vector<std::string> back;
+  const auto put = [&]() -> Status {
+    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_));
+    const fs::path home = dir_ / ("home-" + std::string(to_string(Room::kAcceptance)));
+    std::error_code ec;
+    if (!fs::exists(home, ec)) return ok_status();
+    CopiedFiles unknown;
+    for (const std::string_view part : kGitsOfHome) {
+      PROCTOR_TRY(const std::vector<std::string> paths,
+                  put_part_back(home, {std::string(part), setup_home_}, MadeUnder{}, unknown));
+      for (const std::string& path : paths) back.push_back("~/" + path);
+    }
+    return ok_status();
+  };
+  Status done = put();
+  // Of a disk of its own that the candidate's code has filled a little is left for us.
+  const bool full = !done.ok() && done.error().code == Errc::kExhausted && workspace_->used_up();
+  if (full) done = put();
+  if (!done.ok()) {
+    Error e = in_context("git's own files", std::move(done).error());
+    if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
+    return e;
+  }
+  if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back));
+  return ok_status();
+}
+
+Status AttemptRun::keep_setup_home() {
+  if (layered_) {
+    setup_home_ = layer_->home();
+    return ok_status();
+  }
+  setup_home_ = kept_home();
+  const fs::path home = dir_ / ("home-" + std::string(to_string(Room::kAgent)));
+  std::vector<std::string> all;
+  for (const std::string_view part : kGitsOfHome) {
+    PROCTOR_TRY(const std::vector<std::string> paths, list_part(home, {std::string(part), {}}));
+    all.insert(all.end(), paths.begin(), paths.end());
+  }
+  return all.empty() ? ok_status() : keep_made(home, all, kept_home());
+}
+
 Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   const std::vector<std::string>& globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
   if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
+  PROCTOR_CHECK_OK(put_git_back());
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
   if (acceptance_placed_) placed = acceptance_by_place();

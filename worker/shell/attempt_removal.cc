@@ -19,7 +19,7 @@ void AttemptRun::leave_rooms() {
   std::vector<fs::path> rooms;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(dir_, ec))
-    if (entry.path() != run_dir() && entry.path() != kept_made() &&
+    if (entry.path() != run_dir() && entry.path() != kept_made() && entry.path() != kept_home() &&
         entry.symlink_status(ec).type() == fs::file_type::directory)
       rooms.push_back(entry.path());
   const RemovalCost took = cost_of([&](RemovalCost& cost) {

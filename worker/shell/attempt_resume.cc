@@ -110,6 +110,8 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   } else if (layer_) {
     setup_makes_.at = layer_->work();
   }
+  setup_home_ = kept_home();
+  if (!fs::exists(kept_home(), ec) && layer_) setup_home_ = layer_->home();
   if (c.workspace() == nullptr) return clear_acceptance();
   if (agent) left_program_ = &left;
   PROCTOR_TRY(workspace_,

@@ -345,6 +345,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
     if (!made.ok()) return StepFailed{std::move(made).error(), 0};
     setup_makes_ = std::move(made).value();
     if (layered_) setup_makes_.at = layer_->work();
+    if (Status kept = keep_setup_home(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
   }
   if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
   briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps);

@@ -176,6 +176,9 @@ class AttemptRun {
   Result<CheckEnded> check(std::size_t index);
   // What the candidate's code changed of the tests since they were put back.
   Result<std::vector<std::string>> protect_again(std::size_t index);
+  // What git obeys in the acceptance room: as the untouched snapshot and its setup have it.
+  Status put_git_back();
+  Status keep_setup_home();
   struct CheckEnd {
     ExecOutcome outcome;
     SandboxEngine* engine = nullptr;  // and image, and whether as a program of that: where
@@ -237,6 +240,8 @@ class AttemptRun {
   Status place_acceptance_files();
   // Copies of what setup makes, where no layer holds it.
   fs::path kept_made() const { return dir_ / "made"; }
+  // Likewise of what git reads of a home.
+  fs::path kept_home() const { return dir_ / "made-home"; }
   Result<fs::path> fresh_dir(const std::string& name) { return open_dir(dir_, name); }
   // The same for what commands of the present room write: on its bounded disk, if it has one.
   Result<fs::path> writable_dir(const std::string& name) {
@@ -316,6 +321,7 @@ class AttemptRun {
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
   MadeUnder setup_makes_;  // of what is protected, on the untouched snapshot
+  fs::path setup_home_;    // has what git reads of the home that setup left there; or is not there
   // Of paths of the workspace, for the containers of checks, and what each holds (TreeCopy::known).
   std::map<std::string, CopiedFiles> container_copies_;
   bool network_used_ = false;

@@ -247,13 +247,6 @@ class Scanner {
 
   bool removed(const struct stat& st) const { return is_overlay(in_.kind) && is_whiteout(st); }
 
-  static bool looks_like(const CopiedFiles& known, const std::string& path, const struct stat& st) {
-    const auto it = known.find(path);
-    return it != known.end() && it->second.inode == st.st_ino && it->second.size == st.st_size &&
-           it->second.changed.tv_sec == st.st_ctim.tv_sec &&
-           it->second.changed.tv_nsec == st.st_ctim.tv_nsec;
-  }
-
   bool untouched(const std::string& path, const struct stat& st) const {
     return in_.copied != nullptr && looks_like(*in_.copied, path, st);
   }

@@ -154,6 +154,13 @@ Status wait_for_next_tick(int dir) {
 
 }  // namespace
 
+bool looks_like(const CopiedFiles& known, const std::string& path, const struct stat& st) {
+  const auto it = known.find(path);
+  return it != known.end() && it->second.inode == st.st_ino && it->second.size == st.st_size &&
+         it->second.changed.tv_sec == st.st_ctim.tv_sec &&
+         it->second.changed.tv_nsec == st.st_ctim.tv_nsec;
+}
+
 Status copy_one(int from, const std::string& name, int to, const std::string& as) {
   struct stat st {};
   if (::fstatat(from, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)

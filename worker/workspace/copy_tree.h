@@ -2,6 +2,8 @@
 // A writable copy of a checkout, for hosts without overlayfs: reflinks where the file system has
 // them, else bytes.  Times, modes and hard links are kept; pipes, sockets and devices are left out.
 // Blocking.
+#include <sys/stat.h>
+
 #include <ctime>
 #include <map>
 #include <string>
@@ -19,6 +21,8 @@ struct CopiedFile {
   timespec changed{};
 };
 using CopiedFiles = std::map<std::string, CopiedFile>;  // by relative path
+// Is it one of them, and as it was?
+bool looks_like(const CopiedFiles& known, const std::string& path, const struct stat& st);
 
 // Copies what is in `from` into the folder `to`.  Returns after the clock of the file system has
 // moved on, so that every later write has a later ctime.

@@ -15,8 +15,10 @@
 #include "worker/workspace/changes.h"
 #include "worker/workspace/extract.h"
 #include "worker/workspace/layer_overlap.h"
+#include "worker/workspace/nested_git.h"
 #include "worker/workspace/protect.h"
 #include "worker/workspace/restore.h"
+#include "worker/workspace/seen.h"
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
@@ -255,8 +257,10 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
   if (!globs.empty()) {
     PROCTOR_TRY(ObjectDb db, objects());
     MadeUnder made_there = made;
-    std::erase_if(made_there.paths,
-                  [&](const std::string& path) { return !path.ends_with('/') && outside(path); });
+    // A copy has no repository of its own.
+    std::erase_if(made_there.paths, [&](const std::string& path) {
+      return is_of_git(path) || (!path.ends_with('/') && outside(path));
+    });
     bool beyond = false;
     ScanInput scan;
     scan.dir = copy.dir;
@@ -272,6 +276,7 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
     PROCTOR_TRY(changed, std::move(again));
   }
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(copy.dir.string()));
+  if (copy.part.empty()) PROCTOR_CHECK_OK(take_away(root.get(), std::string(kDotGit)));
   for (const auto& [path, file] : placed_there) {
     PROCTOR_TRY(const auto parent,
                 beneath::open_parent(root.get(), path, beneath::Missing::kMakeAndReplace));
@@ -280,11 +285,50 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
   return changed;
 }
 
+TrustedPart MountedWorkspace::git_part() const {
+  return {std::string(kDotGit), snapshot_git_layer(snapshot_)};
+}
+
+Result<std::vector<std::string>> MountedWorkspace::restore_git(const MadeUnder& made) {
+  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
+  const fs::path written = mount_ ? mount_->upper() : merged_;
+  const ActingAs as(user().get());
+  std::vector<std::string> out;
+  // In an overlay that nobody has written a .git into it is its layers'.
+  const bool below = layer_.has_value() || std::ranges::none_of(made.paths, is_of_git);
+  struct stat st {};
+  if (!mount_ || !below || ::lstat((written / kDotGit).c_str(), &st) == 0)
+    PROCTOR_TRY(out, put_part_back(merged_, git_part(), made, vouched_));
+  PROCTOR_TRY(const std::vector<std::string> nested, nested_git(written, snapshot_.tree_dir));
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(merged_.string()));
+  for (const std::string& path : nested) {
+    if (std::ranges::binary_search(made.paths, path) ||
+        std::ranges::binary_search(made.paths, path + '/'))
+      continue;
+    PROCTOR_TRY(const Seen now, look(root.get(), path));
+    if (!now.st) continue;
+    PROCTOR_CHECK_OK(beneath::remove(now.parent->dir.get(), now.parent->name));
+    out.push_back(path);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 Result<MadeUnder> MountedWorkspace::made_under(const std::vector<std::string>& globs,
                                                const fs::path& keep) {
-  if (globs.empty()) return MadeUnder{};
   PROCTOR_TRY(ObjectDb db, objects());
-  PROCTOR_TRY(MadeUnder made, list_made(db, RestoreInput{merged_, scan_input(), globs}));
+  MadeUnder made;
+  if (!globs.empty()) {
+    PROCTOR_TRY(made, list_made(db, RestoreInput{merged_, scan_input(), globs}));
+  }
+  PROCTOR_TRY(const std::vector<std::string> of_git, list_part(merged_, git_part()));
+  // Where setup's is a layer it lies below what this run has written.
+  const fs::path by_setup = !mount_ ? merged_ : layer_ ? layer_->work() : mount_->upper();
+  PROCTOR_TRY(const std::vector<std::string> nested, nested_git(by_setup, snapshot_.tree_dir));
+  made.paths.insert(made.paths.end(), of_git.begin(), of_git.end());
+  made.paths.insert(made.paths.end(), nested.begin(), nested.end());
+  std::ranges::sort(made.paths);
+  made.paths.erase(std::unique(made.paths.begin(), made.paths.end()), made.paths.end());
   if (!keep.empty() && !made.paths.empty()) PROCTOR_CHECK_OK(keep_made(merged_, made.paths, keep));
   made.at = keep;
   return made;

@@ -12,6 +12,7 @@
 #include "worker/workspace/copy_tree.h"
 #include "worker/workspace/docker_volume.h"
 #include "worker/workspace/overlay_pool.h"
+#include "worker/workspace/trusted_part.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
@@ -73,6 +74,7 @@ class MountedWorkspace final : public Workspace {
   Result<std::vector<std::string>> restore_copy(
       const TreeCopy& copy, const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) override;
+  Result<std::vector<std::string>> restore_git(const MadeUnder& made) override;
   Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                const fs::path& keep) override;
   Status whole(TreeMark::Look look) const override;
@@ -87,6 +89,7 @@ class MountedWorkspace final : public Workspace {
   OverlayLayers layers() const;
   Result<ObjectDb> objects() const;
   ScanInput scan_input() const;
+  TrustedPart git_part() const;
   // Is more in what was left than the worker itself makes a patch of?
   bool is_much(const fs::path& left) const;
 

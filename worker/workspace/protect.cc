@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <optional>
 
 #include "common/base/text.h"
@@ -14,6 +13,7 @@
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/checkout.h"
 #include "worker/workspace/copy_tree.h"
+#include "worker/workspace/seen.h"
 
 namespace proctor {
 namespace {
@@ -24,60 +24,6 @@ using beneath::Parent;
 // Of a folder that goes as a whole this many files are named.
 constexpr std::size_t kNamedOfFolder = 1000;
 constexpr int kNamedDepth = 16;
-// File times come from a clock that moves a few milliseconds at a time: what was written just now
-// may be written again without a later time.
-constexpr std::int64_t kTickNs = 100'000'000;
-
-std::int64_t since(const timespec& then) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return (now.tv_sec - then.tv_sec) * 1'000'000'000 + (now.tv_nsec - then.tv_nsec);
-}
-
-// No component of the way is followed if it is a link; none: nothing is there.
-Result<std::optional<Parent>> parent_of(int root, const std::string& path) {
-  auto parent = beneath::open_parent(root, path, Missing::kFail);
-  if (parent.ok()) return std::optional<Parent>(std::move(parent).value());
-  if (parent.error().code == Errc::kNotFound || parent.error().code == Errc::kInvalid)
-    return std::optional<Parent>();
-  return std::move(parent).error();
-}
-
-struct Seen {
-  std::optional<Parent> parent;
-  std::optional<struct stat> st;  // none: nothing is there
-};
-Result<Seen> look(int root, const std::string& path) {
-  Seen out;
-  PROCTOR_TRY(out.parent, parent_of(root, path));
-  if (!out.parent) return out;
-  struct stat st {};
-  if (::fstatat(out.parent->dir.get(), out.parent->name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
-    out.st = st;
-  } else if (errno != ENOENT) {
-    return errno_error("look at " + printable(path), errno);
-  }
-  return out;
-}
-
-Result<bool> same_bytes(const Parent& a, const Parent& b) {
-  constexpr std::size_t kPiece = std::size_t{1} << 18;
-  const UniqueFd one(::openat(a.dir.get(), a.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  const UniqueFd two(::openat(b.dir.get(), b.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!one.valid() || !two.valid()) return errno_error("read " + printable(a.name), errno);
-  std::string left(kPiece, '\0'), right(kPiece, '\0');
-  for (off_t at = 0;;) {
-    const ssize_t n = ::pread(one.get(), left.data(), kPiece, at);
-    const ssize_t m = ::pread(two.get(), right.data(), kPiece, at);
-    if (n < 0 || m < 0) return errno_error("read " + printable(a.name), errno);
-    const auto got = static_cast<std::size_t>(n);
-    if (n != m || std::string_view(left).substr(0, got) != std::string_view(right).substr(0, got))
-      return false;
-    if (n == 0) return true;
-    at += n;
-  }
-}
-
 class Protector {
  public:
   // `kept`: the folder in.made.at; not valid: there is none.
@@ -113,7 +59,7 @@ class Protector {
 
   Status open_to_all(const std::string& path) {
     PROCTOR_TRY(const Seen now, look(root_, path));
-    if (!now.st || !S_ISDIR(now.st->st_mode)) return ok_status();
+    if (!now.is_folder()) return ok_status();
     constexpr mode_t kOpen = 0755;
     if (::fchmodat(now.parent->dir.get(), now.parent->name.c_str(), kOpen, 0) != 0)
       return errno_error("open " + printable(path), errno);
@@ -128,8 +74,6 @@ class Protector {
   }
 
  private:
-  static bool is_file(const Seen& now) { return now.st && S_ISREG(now.st->st_mode); }
-
   // Other bits say nothing to its owner, who runs the checks.
   static bool is_alike(const struct stat& st, mode_t mode) {
     constexpr mode_t kOfOwner = 07500;
@@ -172,7 +116,7 @@ class Protector {
   }
 
   Status settle_placed(const std::string& path, const Seen& now, const PlacedFile& file) {
-    if (is_file(now) && is_alike(*now.st, file.mode) &&
+    if (now.is_file() && is_alike(*now.st, file.mode) &&
         static_cast<std::uint64_t>(now.st->st_size) == file.bytes.size()) {
       PROCTOR_TRY(const std::string bytes,
                   beneath::read_file(now.parent->dir.get(), now.parent->name, file.bytes.size()));
@@ -185,7 +129,7 @@ class Protector {
 
   Status settle_made(const std::string& path, const Seen& now) {
     PROCTOR_TRY(Seen kept, look(kept_, path));
-    if (kept.st && !S_ISREG(kept.st->st_mode) && !S_ISLNK(kept.st->st_mode)) kept.st.reset();
+    if (!kept.is_file() && !kept.is_link()) kept.st.reset();
     if (!kept.st) return settle_nothing(path, now);
     PROCTOR_TRY(const bool right, is_as_kept(now, kept));
     if (right) {
@@ -199,18 +143,13 @@ class Protector {
   }
 
   static Result<bool> is_as_kept(const Seen& now, const Seen& kept) {
-    if (!now.st || now.st->st_mode != kept.st->st_mode || now.st->st_size != kept.st->st_size)
-      return false;
-    if (S_ISREG(now.st->st_mode)) return same_bytes(*now.parent, *kept.parent);
-    PROCTOR_TRY(const std::string a, beneath::read_link(now.parent->dir.get(), now.parent->name));
-    PROCTOR_TRY(const std::string b, beneath::read_link(kept.parent->dir.get(), kept.parent->name));
-    return a == b;
+    if (!now.st || now.st->st_mode != kept.st->st_mode) return false;
+    return say_the_same(now, kept);
   }
 
   // Under an overlay the scan sees the same file: its inode is that of its layer.
   void vouch(const std::string& path, const Seen& now) {
-    if (kTickNs < since(now.st->st_ctim))
-      in_.vouched[path] = {now.st->st_ino, now.st->st_size, now.st->st_ctim};
+    if (is_settled(*now.st)) in_.vouched[path] = {now.st->st_ino, now.st->st_size, now.st->st_ctim};
   }
 
   void name_inside(int dir, const std::string& name, const std::string& path, int depth,
@@ -308,7 +247,7 @@ Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, con
   for (const std::string& path : paths) {
     if (path.ends_with('/')) continue;
     PROCTOR_TRY(const Seen now, look(from.get(), path));
-    if (!now.st || (!S_ISREG(now.st->st_mode) && !S_ISLNK(now.st->st_mode))) continue;
+    if (!now.is_file() && !now.is_link()) continue;
     PROCTOR_TRY(const Parent parent, beneath::open_parent(to.get(), path, Missing::kMake));
     PROCTOR_CHECK_OK(
         copy_one(now.parent->dir.get(), now.parent->name, parent.dir.get(), parent.name));

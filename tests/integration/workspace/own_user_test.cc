@@ -215,6 +215,12 @@ TEST_SUITE("own users") {
                                    "tests/test_a.py"});
     CHECK(slurp(fresh->dir() / "tests/own/judge.py") == "judge\n");
     CHECK(slurp(fresh->dir() / "tests/test_a.py") == "assert True\n");
+    as_agent(*fresh, [](const fs::path& dir) {
+      put(dir / ".git/config", "[diff]\n\texternal = true\n");
+      put(dir / ".git/info/attributes", "* diff=evil\n");
+    });
+    CHECK(fresh->restore_git(made).value() ==
+          std::vector<std::string>{".git/config", ".git/info/attributes"});
     CHECK(all_belong_to(fresh->dir(), fresh->user()->id()));
     CHECK(all_belong_to(fresh->written().dir, 0));
   }

@@ -1,0 +1,22 @@
+#pragma once
+// Repositories that somebody has put into folders of a snapshot: git, called there, would obey
+// their settings.  Blocking; thread-safe.  Fails with errno_error.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+inline constexpr std::string_view kDotGit = ".git";
+// Is it such a folder, or below one, the top one's too?
+bool is_of_git(std::string_view path);
+
+// Paths named ".git" in `dir` (the upper layer of an overlay, or a whole tree) whose folder is one
+// of `tree`, the snapshot's checkout; not the one at the top.  Sorted.  In an upper layer a path
+// may also say that one was removed.
+Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree);
+
+}  // namespace proctor

@@ -11,10 +11,11 @@
 namespace proctor {
 namespace {
 
-constexpr std::array<const char*, 12> kColumns{
+constexpr std::array<const char*, 13> kColumns{
     "model_calls",   "input_tokens",     "cached_input_tokens", "cache_written_tokens",
     "output_tokens", "reasoning_tokens", "replayed_calls",      "refused_calls",
-    "ceiling_calls", "ceiling_usd",      "waited_ms",           "clamped_calls"};
+    "ceiling_calls", "ceiling_usd",      "waited_ms",           "clamped_calls",
+    "overrun_calls"};
 
 // "37.2 %"; "-" of nothing.
 std::string part(std::uint64_t of, std::uint64_t all) {
@@ -45,6 +46,7 @@ ModelUse model_use_of(const Usage& u) {
   out.at_ceiling = MicroUsd::from_micros(static_cast<std::int64_t>(u.ceiling_micros));
   out.waited_ms = u.waited_ms;
   out.clamped = u.clamped_calls;
+  out.overruns = u.overruns;
   return out;
 }
 
@@ -72,7 +74,8 @@ aggregate::Ordered aggregate::model_use_json(const ModelUse& u) {
 void append_model_table(std::string& out, const CampaignReport& report) {
   if (!report.total.model_use.any()) return;
   aggregate::Table table({"method", "stratum", "calls", "input", "cached", "output", "reasoning",
-                          "refused", "at ceiling", "waited (s)", "clamped", "replayed"});
+                          "refused", "at ceiling", "waited (s)", "clamped", "billed more",
+                          "replayed"});
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const ModelUse& u = r.model_use;
@@ -81,7 +84,7 @@ void append_model_table(std::string& out, const CampaignReport& report) {
                std::to_string(u.input), part(u.cached, u.input), std::to_string(u.output),
                part(u.reasoning, u.output), std::to_string(u.refused),
                part(u.ceiling_calls, u.calls), aggregate::seconds(static_cast<double>(u.waited_ms)),
-               std::to_string(u.clamped), std::to_string(u.replayed)});
+               std::to_string(u.clamped), std::to_string(u.overruns), std::to_string(u.replayed)});
   }
   out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
   table.append_to(out);

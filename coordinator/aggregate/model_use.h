@@ -22,10 +22,11 @@ struct ModelUse {
   MicroUsd at_ceiling;
   std::uint64_t waited_ms = 0;  // of all calls together
   std::uint64_t clamped = 0;    // calls whose limit of output was lowered
+  std::uint64_t overruns = 0;   // billed above what was reserved, and charged no more than that
   bool any() const { return 0 < calls || 0 < refused; }
 };
 // All but the money, by their names in JSON and in their order wherever they are shown.
-inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 11> kModelCounts{
+inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 12> kModelCounts{
     {{"calls", &ModelUse::calls},
      {"input_tokens", &ModelUse::input},
      {"cached_input_tokens", &ModelUse::cached},
@@ -36,7 +37,8 @@ inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 1
      {"refused_calls", &ModelUse::refused},
      {"ceiling_calls", &ModelUse::ceiling_calls},
      {"waited_ms", &ModelUse::waited_ms},
-     {"clamped_calls", &ModelUse::clamped}}};
+     {"clamped_calls", &ModelUse::clamped},
+     {"overrun_calls", &ModelUse::overruns}}};
 ModelUse operator+(const ModelUse& a, const ModelUse& b);
 ModelUse model_use_of(const Usage& usage);
 

@@ -92,6 +92,9 @@ std::string models_line(const Usage& usage) {
   if (0 < u.ceiling_calls)
     out += ", " + std::to_string(u.ceiling_calls) + " charged at the ceiling (" +
            format_usd(u.at_ceiling) + ")";
+  if (0 < u.overruns)
+    out += ", " + std::to_string(u.overruns) +
+           " billed above what was reserved and charged no more than that";
   if (0 < u.clamped) out += ", " + std::to_string(u.clamped) + " with a lowered limit";
   if (0 < u.waited_ms) out += ", " + std::to_string(u.waited_ms) + " ms waited";
   if (0 < u.replayed) out += ", " + std::to_string(u.replayed) + " from a recording";

@@ -40,7 +40,7 @@ class PromptCheck {
         std::ranges::find(contract.files, contract.single_shot, &ReferencedFile::path);
     if (file == contract.files.end()) return;
     const Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
-    if (!task.ok()) return;  // of another kind: its run says so
+    if (!task.ok()) return;  // said by check_tasks
     const std::uint64_t input = cvdp::prompt_ceiling(task->system, task->user);
     const Quantities most{1, input, m.call.max_output_tokens, 0};
     for (const Stage& stage : c_.stages) {
@@ -100,6 +100,31 @@ class PromptCheck {
   CapRules rules_;
   Diagnostics& out_;
 };
+
+// What single-shot methods are asked, or hand in: a file that cannot be read is registered, and may
+// not be mended any more.
+void check_tasks(const Campaign& campaign, Diagnostics& out) {
+  const auto is_single_shot = [](const Method& m) { return m.kind == Method::Kind::kSingleShot; };
+  if (std::ranges::none_of(campaign.methods, is_single_shot)) return;
+  const bool hands_in = std::ranges::any_of(
+      campaign.methods, [&](const Method& m) { return is_single_shot(m) && m.call.model.empty(); });
+  for (const Contract& contract : campaign.contracts) {
+    const auto file =
+        std::ranges::find(contract.files, contract.single_shot, &ReferencedFile::path);
+    if (file == contract.files.end()) continue;
+    const auto complain = [&](std::string found, std::string expected) {
+      out.add({contract.origin.file, mark_of(contract.origin, "single_shot"), "single_shot",
+               std::move(found), std::move(expected), ""});
+    };
+    const Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
+    if (!task.ok())
+      complain(file->path + ": " + task.error().detail, "a task as docs/single-shot.md has it");
+    else if (hands_in && task->given.size() < campaign.replicates)
+      complain(std::to_string(task->given.size()) + " answers in " + file->path,
+               "one for each of the " + std::to_string(campaign.replicates) +
+                   " replicates, or a model in the method");
+  }
+}
 
 // A gateway is a way out of an empty network; with the host's own there is nothing to hold.
 void check_network(const Campaign& campaign, const Method& m, const Contract& contract,
@@ -225,6 +250,7 @@ std::string caps_on_calls(const Caps& caps) {
 }
 
 void check_model_calls(const Campaign& campaign, Diagnostics& out) {
+  check_tasks(campaign, out);
   PromptCheck prompts(campaign, out);
   for (const Method& m : campaign.methods) {
     if (!asks_a_model(m) && !m.gateway) continue;

@@ -159,7 +159,7 @@ class Asking {
     if (reply.usage)
       operation = MeterCharge{held_.id, {reply.usage->input_tokens, reply.usage->output_tokens}};
     else if (reply.billed)
-      operation = MeterCharge{held_.id, held_.most};
+      operation = MeterCharge{held_.id, {}, true};
     PROCTOR_TRY([[maybe_unused]] const MeterAnswer answer, tools_.meter(operation));
     return ok_status();
   }

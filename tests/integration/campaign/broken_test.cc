@@ -230,7 +230,10 @@ TEST_SUITE("campaign") {
     shape.methods = {"{name: asked, kind: single_shot, model: m-1}"};
     const CampaignScene scene(shape);
     scene.edit(scene.contract(), "reference_patch: fix.patch",
-               "reference_patch: fix.patch\nsingle_shot: fix.patch");
+               "reference_patch: fix.patch\nsingle_shot: ask.json");
+    scene.write(scene.folder() / "contracts/ask.json",
+                R"({"format": 1, "answer": "files", "expected": ["calc.sh"],
+                    "prompt": {"system": "", "user": "x"}})");
     const CommandOutcome none = scene.run("run");
     CHECK(none.exit_code == 2);
     CHECK_MESSAGE(contains(none.err,

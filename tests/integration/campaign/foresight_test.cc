@@ -122,6 +122,24 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(long_one.err, "raise caps.tokens to 6064"), long_one.err);
   }
 
+  TEST_CASE("what a model is asked is read before it is registered") {
+    const CampaignScene scene(asking());
+    ask(scene);
+    set_prices(scene, "llm_request,token,0.000001,,,m\n");
+    CHECK(scene.run("check").exit_code == 0);
+    scene.write(scene.folder() / "contracts/ask.json", "garbage");
+    for (const std::string command : {"check", "run"}) {
+      const CommandOutcome garbage = scene.run(command);
+      CHECK(garbage.exit_code == 2);
+      CHECK_MESSAGE(contains(garbage.err, "single_shot: found ask.json: "), garbage.err);
+    }
+    scene.write(scene.folder() / "contracts/ask.json",
+                R"({"format": 1, "answer": "filez", "expected": ["calc.sh"],
+                    "prompt": {"system": "", "user": "x"}})");
+    CHECK(scene.run("check").exit_code == 2);
+    CHECK_FALSE(is_registered(scene));
+  }
+
   TEST_CASE("check says that run needs a models file, and looks into one") {
     const CampaignScene scene(asking());
     ask(scene);

@@ -257,6 +257,7 @@ TEST_SUITE("aggregate") {
     use.refused_calls = 3;
     use.waited_ms = 12'300;
     use.clamped_calls = 2;
+    use.overruns = 1;
     for (RunRecord& run : input.runs)
       if (run.name == "lib/alpha/r1") run.model_use = model_use_of(use) + model_use_of(use);
     const CampaignReport report = build_report(std::move(input));
@@ -275,7 +276,8 @@ TEST_SUITE("aggregate") {
         return rows[1].at(
             static_cast<std::size_t>(std::ranges::find(rows[0], column) - rows[0].begin()));
       };
-      CHECK(rows[0].back() == "clamped_calls");
+      CHECK(rows[0].back() == "overrun_calls");
+      CHECK(rows[1].back() == "2");
       CHECK(at("model_calls") == "8");
       CHECK(at("ceiling_usd") == "0.003000");
       CHECK(at("refused_calls") == "6");

@@ -198,9 +198,11 @@ void RunLifecycle::handle(const AgentEnded& e) {
   if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
       e.exec.exit_code == plan_.overload_exit) {
     verdict_.overload = true;
-    end_invalid(Termination::kInfrastructure,
-                "a provider of models had no room: the agent ended with " + e.exec.describe(), true,
-                e.evidence);
+    end_invalid(
+        Termination::kInfrastructure,
+        "a provider of models had no room: " +
+            (e.no_model.why.empty() ? "the agent ended with " + e.exec.describe() : e.no_model.why),
+        true, e.evidence);
     return;
   }
   // Whatever it made of that: nobody may be judged by an operator's fault.

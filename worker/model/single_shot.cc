@@ -72,7 +72,11 @@ class Asking {
   }
 
   Result<End> give_up(const ModelReply& last) {
-    if (last.end == ModelReply::End::kBusy) return exit(kModelBusyExit);
+    if (last.end == ModelReply::End::kBusy) {
+      out_.no_model.why = "model " + call_.model + ": " + last.why;
+      out_.no_model.busy = true;
+      return exit(kModelBusyExit);
+    }
     if (last.end == ModelReply::End::kFailed)
       return time_left() ? without_model(last) : Result<End>(End::kTimedOut);
     out_.answer = cvdp::files_of_no_reply(task_);

@@ -154,7 +154,7 @@ TEST_SUITE("single shot") {
       std::optional<Errc> error;
       const char* lack;
     };
-    for (const Row& row : {Row{429, 3, std::nullopt, ""}, Row{500, 3, std::nullopt, "500"},
+    for (const Row& row : {Row{429, 3, std::nullopt, "429"}, Row{500, 3, std::nullopt, "500"},
                            Row{401, 1, std::nullopt, "401"}, Row{404, 1, std::nullopt, "404"},
                            Row{422, 1, Errc::kInvalid, ""}}) {
       CAPTURE(row.status);
@@ -164,10 +164,10 @@ TEST_SUITE("single shot") {
       CHECK(server.heard().size() == row.asked);
       CHECK(report.ok() == !row.error);
       if (report.ok()) {
-        const bool lacks = *row.lack != '\0';
-        CHECK(report->program->exit_code == (lacks ? 1 : kModelBusyExit));
-        CHECK(report->no_model.why ==
-              (lacks ? "model m: HTTP status " + std::string(row.lack) : std::string()));
+        const bool busy = row.status == 429;
+        CHECK(report->program->exit_code == (busy ? kModelBusyExit : 1));
+        CHECK(report->no_model.busy == busy);
+        CHECK(report->no_model.why == "model m: HTTP status " + std::string(row.lack));
       }
       if (row.error) CHECK(report.error().code == *row.error);
       CHECK(scene.workspace.files.empty());

@@ -4,6 +4,7 @@
 #include "common/base/system_clock.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/verify_removals.h"
 #include "coordinator/journal/journal.h"
 
 namespace proctor::cli {
@@ -14,13 +15,21 @@ Status remove_task(const std::string& folder, const std::string& task, const std
   PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   // The journal's lock also keeps this from happening under a running campaign.
-  PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
+  auto opened = Journal::open(frozen.folder.journal());
+  if (!opened.ok() && opened.error().code == Errc::kConflict)
+    return Error{Errc::kConflict, "a coordinator is at work (" + opened.error().detail +
+                                      "): a task is taken out where none is. Interrupt it once "
+                                      "(Ctrl-C), then the same again, then proctor resume " +
+                                      folder};
+  PROCTOR_TRY(const std::unique_ptr<Journal> journal, std::move(opened));
   std::vector<JournalWrite> note;
-  note.push_back(Note{wall_now(), "task_removed", {}, {}, task + ": " + reason});
+  note.push_back(Note{wall_now(), kNoteTaskRemoved, {}, {}, removal_note(task, reason)});
   PROCTOR_CHECK_OK(journal->append_and_wait(std::move(note)));
   PROCTOR_CHECK_OK(write_file(frozen.folder.registration(), to_json(frozen.registration)));
-  std::printf("%s is out of the campaign; runs of it that have begun keep their outcome\n",
-              task.c_str());
+  std::printf(
+      "%s is out of the campaign: none of its runs begins any more, and those that have "
+      "ended keep their outcome and their evidence, and are in no rate of the report\n",
+      task.c_str());
   return journal->close();
 }
 

@@ -15,6 +15,7 @@
 #include "coordinator/cli/verify_folder.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
+#include "coordinator/cli/verify_removals.h"
 #include "coordinator/cli/verify_seal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/plan_view.h"
@@ -94,6 +95,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
       "money: %s %s spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
       money_word(frozen.campaign.cost_model).c_str(), format_usd_exact(money.reserved()[0]).c_str(),
       format_usd_exact(view.scopes[0].cap).c_str());
+  PROCTOR_CHECK_OK(verify_removals(journal, frozen.registration, tell));
   PROCTOR_TRY(const std::vector<std::string> broken, journal.check_seals());
   for (const std::string& what : broken) tally.problem("journal", what);
   PROCTOR_TRY(const std::optional<Digest> head, journal.head());

@@ -50,6 +50,8 @@ void MoneyAudit::read_set_aside() {
       continue;
     }
     set_aside_.insert(fact->set_aside.begin(), fact->set_aside.end());
+    if (fact->act.kind == OperatorActKind::kCancel)
+      for (const RunId run : fact->act.runs) cancelled_at_[run].push_back(note.at);
   }
 }
 
@@ -184,7 +186,14 @@ void MoneyAudit::check_outcome(const AttemptRecord& a, const std::string& name) 
   const bool aside = set_aside_.contains(c.attempt);
   if (aside && (c.sets_outcome || decides || c.outcome != RunOutcome::kInvalid))
     problem_(name, "it was set aside, which is for invalid results that decide nothing");
-  if (c.state == AttemptState::kFinished && !c.sets_outcome && !c.infrastructure && !aside)
+  // Of a run that was cancelled meanwhile, with nobody there to tell its worker.
+  const auto cancels = cancelled_at_.find(c.attempt.run);
+  const bool cancelled =
+      cancels != cancelled_at_.end() && std::ranges::any_of(cancels->second, [&](WallTime at) {
+        return a.intent_at <= at && at <= a.result_at;
+      });
+  if (c.state == AttemptState::kFinished && !c.sets_outcome && !c.infrastructure && !aside &&
+      !cancelled)
     problem_(name, "it finished, and yet decides nothing");
 }
 

@@ -55,6 +55,7 @@ class MoneyAudit {
   std::optional<AttemptId> last_;
   bool last_open_ = false;
   std::set<AttemptId> set_aside_;
+  std::map<RunId, std::vector<WallTime>> cancelled_at_;  // by operators
   std::vector<MicroUsd> least_ask_;  // by scope, of the runs that need room in it
 };
 

@@ -72,6 +72,10 @@ std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
                     (until.what == Until::What::kRuns && until.runs <= s.done());
   if (came) return Answer{kOk, counts_of(s)};
   if (seen.stands == SeenStatus::Stands::kRuns) return std::nullopt;
+  if (!seen.doubt.empty())
+    return Answer{kInfrastructure, "its last coordinator said: " + seen.status.state + "; " +
+                                       counts_of(s) +
+                                       ". Whether that still is so nobody can tell: " + seen.doubt};
   Answer end = end_of(seen, folder);
   // It ended, and what was waited for never came.
   if (until.what != Until::What::kEnd && end.code == kOk) end.code = kJobFailed;
@@ -121,8 +125,9 @@ void add_wait(CLI::App& app, int& exit_code) {
       app.add_subcommand("wait", "until a campaign has ended, or come to something: for scripts");
   command->footer(
       "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped or what was\n"
-      "waited for never came, 3 runs wait for money, 4 its coordinator is gone, 5 runs wait for a\n"
-      "person; 2 wrong input, 124 the time is over.\n"
+      "waited for never came, 3 runs wait for money, 4 its coordinator is gone or its journal "
+      "cannot\n"
+      "be read, 5 runs wait for a person; 2 wrong input, 124 the time is over.\n"
       "Example:\n  proctor wait my-campaign && proctor report my-campaign\n"
       "  proctor wait my-campaign --until parked --timeout 8h");
   auto args = std::make_shared<WaitArgs>();

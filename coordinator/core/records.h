@@ -184,6 +184,7 @@ struct RunEnded {  // of a run whose outcome no AttemptResult set; set once, nev
 // the campaign's own files say so, in every life.
 struct RunRemoved {
   RunId run;
+  std::optional<RunOutcome> ended{};  // it had ended by then, and so
 };
 
 // An operator put a run that ended invalid in line again: the result it ended with stays that of

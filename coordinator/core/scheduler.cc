@@ -249,6 +249,7 @@ Scheduler::Counts Scheduler::counts() const {
   c.in_backoff = backoff_.size();
   c.queued = queue_.size() + c.in_backoff;
   c.ended = ended_;
+  c.ended_removed = ended_removed_;
   c.parked = parked_;
   c.faulty = shut_.size();
   c.removed = removed_;

@@ -100,6 +100,8 @@ class Scheduler {
     std::uint64_t in_backoff = 0, held = 0;
     std::uint64_t faulty = 0;              // those of `parked` whose task or method is
     std::array<std::uint64_t, 4> ended{};  // by RunOutcome
+    // Those of `ended` whose task was taken out afterwards: they are in no rate.
+    std::array<std::uint64_t, 4> ended_removed{};
     std::uint64_t ended_total() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
   };
   Counts counts() const;
@@ -420,6 +422,9 @@ class Scheduler {
   std::set<WorkerIndex> unheard_of_;  // who has attempts that were never granted; told once
   std::array<std::uint64_t, 4> ended_{};
   std::uint64_t parked_ = 0, rows_parked_ = 0, removed_ = 0, cancelled_ = 0, held_ = 0;
+  // Runs whose task was taken out when they had begun or ended, and what those that ended came to.
+  std::set<RunId> removed_later_;
+  std::array<std::uint64_t, 4> ended_removed_{};
   Mode mode_ = Mode::kRun;
   bool paused_ = false, suspended_ = false;
   bool suspension_told_ = false;  // what workers heard last

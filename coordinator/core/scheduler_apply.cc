@@ -196,6 +196,7 @@ void Scheduler::apply(const RunEnded& fact) {
   leave_line(fact.run);
   phase = RunPhase::kEnded;
   ++ended_[static_cast<std::size_t>(fact.outcome)];
+  if (removed_later_.contains(fact.run)) ++ended_removed_[static_cast<std::size_t>(fact.outcome)];
   if (fact.outcome == RunOutcome::kInvalid)
     invalid_[fact.run] = {fact.attempt.no, Invalid::kCounted};
   poison_.rest(fact.run);
@@ -204,7 +205,11 @@ void Scheduler::apply(const RunEnded& fact) {
 // What has begun is seen to its end.
 void Scheduler::apply(const RunRemoved& fact) {
   RunPhase& phase = phases_[fact.run.raw()];
-  if (phase != RunPhase::kQueued) return;
+  if (phase != RunPhase::kQueued) {
+    removed_later_.insert(fact.run);
+    if (fact.ended) ++ended_removed_[static_cast<std::size_t>(*fact.ended)];
+    return;
+  }
   leave_line(fact.run);
   phase = RunPhase::kRemoved;
   ++removed_;
@@ -219,6 +224,8 @@ void Scheduler::put_aside(const AttemptId& decided) {
     if (it->second.how == Invalid::kUncounted) count_failure(decided, RetryClass::kInfrastructure);
     invalid_.erase(it);
     --ended_[static_cast<std::size_t>(RunOutcome::kInvalid)];
+    if (removed_later_.contains(run))
+      --ended_removed_[static_cast<std::size_t>(RunOutcome::kInvalid)];
     in_line(run);
   }
   poison_.wake(run);

@@ -72,13 +72,17 @@ std::string words_of(Rest rest, const Scheduler& core) {
 
 void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& name) {
   const Scheduler::Counts counts = core.counts();
-  s.planned = core.plan().runs.size() - counts.removed;
+  s.removed = counts.removed;
+  for (std::size_t i = 0; i < counts.ended.size(); ++i) {
+    s.ended[i] = counts.ended[i] - counts.ended_removed[i];
+    s.removed += counts.ended_removed[i];
+  }
+  s.planned = core.plan().runs.size() - s.removed;
   s.queued = counts.queued;
   s.active = counts.active;
   s.parked = counts.parked;
   s.cancelled = counts.cancelled;
   s.in_backoff = counts.in_backoff;
-  s.ended = counts.ended;
   s.faulty = counts.faulty;
   const std::vector<ScopeBalance>& balances = core.balances();
   const std::vector<MicroUsd>& metered = core.metered();

@@ -30,7 +30,11 @@ Result<std::unique_ptr<Scheduler>> restore_scheduler(const Campaign& campaign, c
   auto out =
       std::make_unique<Scheduler>(std::move(view), settings, Epoch(state.last_epoch.raw() + 1));
   PROCTOR_CHECK_OK(out->restore(state));
-  for (const RunId run : removed) out->restore_fact(RunRemoved{run});
+  for (const RunId run : removed) {
+    const auto ended = std::ranges::lower_bound(state.ended, run, {}, &EndedRun::run);
+    const bool has_ended = ended != state.ended.end() && ended->run == run;
+    out->restore_fact(RunRemoved{run, has_ended ? std::optional(ended->outcome) : std::nullopt});
+  }
   return out;
 }
 

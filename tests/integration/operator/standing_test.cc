@@ -137,6 +137,39 @@ TEST_SUITE("operator") {
     CHECK(out.exit_code == 0);
     CHECK_MESSAGE(contains(out.out, "complete"), out.out);
     CHECK_MESSAGE(contains(out.err, "this is what its last coordinator said"), out.err);
+    const CommandOutcome wait = scene.run("wait");
+    CHECK(wait.exit_code == 4);
+    CHECK_MESSAGE(contains(wait.err, "its last coordinator said: complete; 4 of 4"), wait.err);
+  }
+
+  TEST_CASE(
+      "a task that is taken out leaves every count with its runs, and verify holds who says so") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("run").exit_code == 0);
+    const std::string registered = scene.read(scene.folder() / "registration.json");
+    const CommandOutcome out = scene.run("remove-task", {"add", "--reason", "its suite is flaky"});
+    REQUIRE_MESSAGE(out.exit_code == 0, out.err);
+    const Json status = told(scene);
+    CHECK(status.at("planned") == 0);
+    CHECK(status.at("removed") == 4);
+    CHECK(status.at("success").get<int>() + status.at("failure").get<int>() == 0);
+    const CommandOutcome wait = scene.run("wait");
+    CHECK(wait.exit_code == 0);
+    CHECK_MESSAGE(contains(wait.err, "complete: 0 of 0 runs ended"), wait.err);
+    REQUIRE(scene.run("report").exit_code == 0);
+    CHECK(scene.run("verify").exit_code == 0);
+    // As if nobody had taken it out, and another reason than the one that was given.
+    const std::string removed = scene.read(scene.folder() / "registration.json");
+    scene.write(scene.folder() / "registration.json", registered);
+    CommandOutcome verify = scene.run("verify");
+    CHECK(verify.exit_code == 1);
+    CHECK_MESSAGE(contains(verify.out, "it has no removal of the task"), verify.out);
+    std::string forged = removed;
+    forged.replace(forged.find("its suite is flaky"), 18, "it uses the network");
+    scene.write(scene.folder() / "registration.json", forged);
+    verify = scene.run("verify");
+    CHECK(verify.exit_code == 1);
+    CHECK_MESSAGE(contains(verify.out, "which the journal knows nothing of"), verify.out);
   }
 
   TEST_CASE("a killed coordinator's runs stay open, and what is cancelled meanwhile is cancelled") {
@@ -161,6 +194,9 @@ TEST_SUITE("operator") {
     scene.open_gate();
     CHECK_MESSAGE(scene.run("resume").exit_code == 0, scene.said());
     CHECK(told(scene).at("state") == "complete");
+    // What its worker finished meanwhile decides nothing, as it should.
+    const CommandOutcome verify = scene.run("verify");
+    CHECK_MESSAGE(verify.exit_code == 0, verify.out);
     scene.require_nothing_left();
   }
 }

@@ -239,14 +239,14 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.phase(RunId(0)) == RunPhase::kActive);
     CHECK(desk.core.counts().removed == 0);
     CHECK(desk.core.counts().ended_removed[0] == 0);
-    desk.core.restore_fact(RunEnded{{RunId(0), AttemptNo(1)}, RunOutcome::kSuccess});
+    desk.core.restore_fact(RunEnded{RunId(0), {RunId(0), AttemptNo(1)}, RunOutcome::kSuccess});
     CHECK(desk.core.counts().ended[0] == 1);
     CHECK(desk.core.counts().ended_removed[0] == 1);
   }
 
   TEST_CASE("a run that had ended when its task was removed is counted apart") {
     Desk desk(plan_of({0, 0}));
-    desk.core.restore_fact(RunEnded{{RunId(0), AttemptNo(1)}, RunOutcome::kFailure});
+    desk.core.restore_fact(RunEnded{RunId(0), {RunId(0), AttemptNo(1)}, RunOutcome::kFailure});
     desk.core.restore_fact(RunRemoved{RunId(0), RunOutcome::kFailure});
     const Scheduler::Counts counts = desk.core.counts();
     CHECK(counts.ended[1] == 1);

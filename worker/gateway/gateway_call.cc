@@ -426,6 +426,8 @@ class Call {
     if (ok) {
       r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
       r_.tool_calls = told_of(tool_calls_in(in_.api, body));
+      if (!r_.facts.fault.empty())
+        r_.why = "its provider answers " + std::to_string(head.status) + ", and " + r_.facts.fault;
     }
     settle(machine_->whole(r_.facts.usage));
     answer_client(head, body, ok);
@@ -465,6 +467,7 @@ class Call {
     r_.tool_calls = told_of(stream.tools().calls());
     r_.facts = stream.facts().facts();
     if (whole) {
+      if (stream.facts().failed()) r_.why = "its provider ended the stream with an error";
       settle(machine_->whole(r_.facts.usage));
     } else {
       r_.why = answer.why().empty() ? "the stream ended before its last event" : answer.why();

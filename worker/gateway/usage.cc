@@ -138,7 +138,10 @@ std::optional<Amount> read_usage(ModelApi api, std::string_view usage, bool long
 AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache) {
   AnswerFacts out;
   const Result<JsonText> text = JsonText::read(body);
-  if (!text.ok() || text->kind(text->root()) != '{') return out;
+  if (!text.ok() || text->kind(text->root()) != '{') {
+    out.fault = body.empty() ? "it is empty" : "it is no JSON object";
+    return out;
+  }
   const JsonSpan root = text->root();
   out.id = word_in(*text, root, "id");
   out.finish = api == ModelApi::kMessages    ? word_in(*text, root, "stop_reason")
@@ -152,6 +155,14 @@ AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache) {
                               : api == ModelApi::kEmbeddings ? "data"
                                                              : "choices";
   out.has_content = 2 < member_of(*text, root, content).size();
+  const bool says_nothing = !out.has_content && out.raw_usage.empty() && out.finish.empty();
+  if (says_nothing && api != ModelApi::kCountTokens) out.fault = "it has neither content nor usage";
+  JsonSpan error;
+  if (const auto said = member_of(*text, root, "error", &error);
+      !said.empty() && said != "null" && !out.has_content && !out.usage) {
+    const std::string words = word_in(*text, error, "message");
+    out.fault = "it is an error" + (words.empty() ? std::string() : ": " + words);
+  }
   // A usage of nothing is believed only where nothing came.
   if (out.usage && out.has_content && out.usage->input_tokens + out.usage->output_tokens == 0)
     out.usage.reset();

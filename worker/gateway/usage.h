@@ -23,6 +23,7 @@ struct AnswerFacts {
   std::string finish;     // why the model ended
   std::string id;         // the provider's
   bool has_content = false;
+  std::string fault{};  // "it is no JSON object": no answer of the API, whatever its status
 };
 AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache);
 

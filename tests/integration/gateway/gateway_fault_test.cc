@@ -39,15 +39,21 @@ TEST_SUITE("gateway campaign") {
       int status;
       Then then;
       const char* told;
+      const char* body = "{}";
     };
     for (const Row& row :
          {Row{"refuses the key", 401, Then::kGoOn, "does not take the operator's key"},
           Row{"forbids", 403, Then::kGoOn, "its provider answers 403"},
           Row{"is broken", 500, Then::kGoOn, "its provider answers 500"},
-          Row{"says nothing", 200, Then::kCloseFirst, "its model could not be had: "}}) {
+          Row{"says nothing", 200, Then::kCloseFirst, "its model could not be had: "},
+          Row{"is a page", 200, Then::kGoOn, "its provider answers 200, and it is no JSON object",
+              "<html>It works!</html>"},
+          Row{"says an error as an answer", 200, Then::kGoOn,
+              "its provider answers 200, and it is an error: overloaded",
+              R"({"error": {"message": "overloaded"}})"}}) {
       CAPTURE(row.what);
       const GatewayScene g(shape_of("2 500 plain", "0.50"), [&](const auto&, std::size_t) {
-        ProviderSays says{.status = row.status, .body = "{}"};
+        ProviderSays says{.status = row.status, .body = row.body};
         says.then = row.then;
         return says;
       });

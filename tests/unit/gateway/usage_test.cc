@@ -72,6 +72,15 @@ TEST_SUITE("gateway usage") {
     CHECK(facts.usage->input_tokens == 12);
     CHECK(facts.finish == "end_turn");
     CHECK(facts.id == "msg_1");
+    const auto fault = [](std::string_view body) {
+      return read_answer(ModelApi::kMessages, body, false).fault;
+    };
+    CHECK(fault("<html>") == "it is no JSON object");
+    CHECK(fault("") == "it is empty");
+    CHECK(fault("{}") == "it has neither content nor usage");
+    CHECK(fault(R"({"error": {"message": "busy"}})") == "it is an error: busy");
+    CHECK(fault(R"({"error": null, "content": [1]})").empty());
+    CHECK(read_answer(ModelApi::kCountTokens, R"({"input_tokens": 3})", false).fault.empty());
     CHECK_FALSE(read_answer(ModelApi::kMessages, "<html>", false).usage);
   }
 }

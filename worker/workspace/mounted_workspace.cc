@@ -297,8 +297,9 @@ Result<std::vector<std::string>> MountedWorkspace::restore_git(const MadeUnder& 
   // In an overlay that nobody has written a .git into it is its layers'.
   const bool below = layer_.has_value() || std::ranges::none_of(made.paths, is_of_git);
   struct stat st {};
-  if (!mount_ || !below || ::lstat((written / kDotGit).c_str(), &st) == 0)
+  if (!mount_ || !below || ::lstat((written / kDotGit).c_str(), &st) == 0) {
     PROCTOR_TRY(out, put_part_back(merged_, git_part(), made, vouched_));
+  }
   PROCTOR_TRY(const std::vector<std::string> nested, nested_git(written, snapshot_.tree_dir));
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(merged_.string()));
   for (const std::string& path : nested) {

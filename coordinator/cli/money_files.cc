@@ -5,6 +5,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
+#include "common/score/model_lack.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/status_file.h"
@@ -158,7 +159,10 @@ Cost self_reported_cost(const Usage& u) {
 bool is_wasted(const AttemptRecord& a) {
   if (!a.core.settled) return false;
   if (a.core.state == AttemptState::kLost) return true;
-  return a.core.has_result && a.core.infrastructure;
+  if (!a.core.has_result || a.core.outcome != RunOutcome::kInvalid) return false;
+  // An agent that cannot start is its method's; a model that could not be had is nobody's.
+  if (a.core.termination == Termination::kAgentUnavailable) return is_no_model(a.rationale);
+  return a.core.termination == Termination::kInfrastructure;
 }
 
 std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state) {

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <set>
+#include <string_view>
 
 #include "common/base/file_lock.h"
 #include "common/base/json.h"
@@ -104,6 +107,10 @@ void compare_files(const fs::path& dir, const FileDigests& files, const FileDige
   }
 }
 
+// Of commands that look at a campaign's tasks (selfcheck.h, screen.h): they say what they know
+// again whenever they are asked.
+constexpr std::array<std::string_view, 2> kOfPilots{"selfcheck.json", "flakiness.json"};
+
 // What lies there beside what was written: folders are those of other forms (foreign_forms.h), and
 // a temporary file is of a writer that was killed.
 void compare_names(const fs::path& dir, const FileDigests& files, const FileDigests* before,
@@ -118,6 +125,7 @@ void compare_names(const fs::path& dir, const FileDigests& files, const FileDige
                            ? name == kInspectFolder || name == kEveryEvalFolder
                            : name == kReportDigests || is_temporary_name(name) ||
                                  files.contains(name) ||
+                                 std::ranges::find(kOfPilots, name) != kOfPilots.end() ||
                                  (before != nullptr && before->contains(name));
     if (!known && type != fs::file_type::not_found) foreign.insert(name);
   }

@@ -43,7 +43,15 @@ struct Answer {
 
 std::string counts_of(const StatusSnapshot& s) {
   return std::to_string(s.done()) + " of " + std::to_string(s.planned) + " runs ended, " +
-         std::to_string(s.parked) + " wait";
+         std::to_string(s.parked + s.held) + " wait";
+}
+
+// Nothing goes on until somebody decides, whoever coordinates.
+Answer waits_for_person(const StatusSnapshot& s, const std::string& folder) {
+  return {kWaitsForPerson, "runs have no attempt left and wait for a person: proctor approve " +
+                               folder + " RUN --reason WHY tries one again, proctor cancel " +
+                               folder + " RUN --reason WHY ends it; proctor status " + folder +
+                               " names them; " + counts_of(s)};
 }
 
 // How a campaign that nobody works on any more has ended.
@@ -54,6 +62,7 @@ Answer end_of(const SeenStatus& seen, const std::string& folder) {
                                  " goes on; " + counts_of(s)};
   if (seen.stands == SeenStatus::Stands::kStopped)
     return {kJobFailed, "stopped: proctor resume " + folder + " goes on; " + counts_of(s)};
+  if (0 < s.held) return waits_for_person(s, folder);
   if (s.parked == 0) return {kOk, "complete: " + counts_of(s)};
   if (s.parked == s.faulty)
     return {kWaitsForPerson,
@@ -68,10 +77,13 @@ Answer end_of(const SeenStatus& seen, const std::string& folder) {
 std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
                              const std::string& folder) {
   const StatusSnapshot& s = seen.status;
-  const bool came = (until.what == Until::What::kParked && 0 < s.parked) ||
+  const bool came = (until.what == Until::What::kParked && 0 < s.parked + s.held) ||
                     (until.what == Until::What::kRuns && until.runs <= s.done());
   if (came) return Answer{kOk, counts_of(s)};
-  if (seen.stands == SeenStatus::Stands::kRuns) return std::nullopt;
+  if (seen.stands == SeenStatus::Stands::kRuns) {
+    if (0 < s.held && s.queued + s.active == 0) return waits_for_person(s, folder);
+    return std::nullopt;
+  }
   if (!seen.doubt.empty())
     return Answer{kInfrastructure, "its last coordinator said: " + seen.status.state + "; " +
                                        counts_of(s) +

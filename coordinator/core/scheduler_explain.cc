@@ -39,10 +39,12 @@ Explanation Scheduler::why(RunId run) const {
                                   to_string(live->second.id) + " is being ended"};
       return {"cancelled", "it was cancelled by the operator; requeue puts it in line again"};
     case RunPhase::kHeld:
-      return {"decision",
-              "no attempt is left: it waits for a person, approve or cancel",
-              {{"failures", std::int64_t{failures_[run.raw()]}},
-               {"worker_losses", whole(poison_.blames(run).size())}}};
+      return {
+          "decision",
+          "no attempt is left: it waits for a person (proctor approve tries it once more, proctor "
+          "cancel ends it)",
+          {{"failures", std::int64_t{failures_[run.raw()]}},
+           {"worker_losses", whole(poison_.blames(run).size())}}};
     case RunPhase::kParked:
       if (shut_.contains(run)) return why_shut(run);
       return {"parked",

@@ -18,6 +18,7 @@ constexpr std::int64_t kFirstWorkerMs = 5'000;  // a campaign's own workers have
 void foretell(StatusSnapshot& s, std::uint64_t here) {
   const std::uint64_t left = s.queued + s.active;
   const bool over = s.state == "complete" || s.state == "stopped" || s.state.starts_with("failed");
+  if (!over && left == 0 && 0 < s.held) s.eta_waits = "a person (proctor approve or cancel)";
   if (over || left == 0) return;
   // What follows "running; " stands in the line already, and says of whom the runs wait.
   const bool runs = s.state == "running" || s.state.starts_with("running; ");

@@ -78,6 +78,7 @@ std::string to_json(const StatusSnapshot& s) {
             {"parked", s.parked},
             {"cancelled", s.cancelled},
             {"removed", s.removed},
+            {"waiting_for_person", s.held},
             {"in_backoff", s.in_backoff},
             {"success", s.ended[0]},
             {"failure", s.ended[1]},
@@ -133,6 +134,7 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   s.parked = j.at("parked").get<std::uint64_t>();
   s.cancelled = j.value("cancelled", std::uint64_t{0});
   s.removed = j.value("removed", std::uint64_t{0});
+  s.held = j.value("waiting_for_person", std::uint64_t{0});
   s.in_backoff = j.value("in_backoff", std::uint64_t{0});
   s.ended = {j.at("success").get<std::uint64_t>(), j.at("failure").get<std::uint64_t>(),
              j.at("acceptance_error").get<std::uint64_t>(), j.at("invalid").get<std::uint64_t>()};
@@ -177,10 +179,12 @@ std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
   std::string line = bar(s.done() + s.parked + s.cancelled, s.planned, kBar) + " " +
                      std::to_string(s.done()) + "/" + std::to_string(s.planned) + " done, " +
                      std::to_string(s.active) + " running";
-  for (const auto& [count, word] : {std::pair{s.parked, " parked"},
-                                    {s.cancelled, " cancelled"},
-                                    {s.removed, " removed"},
-                                    {s.in_backoff, " to be tried again"}})
+  for (const auto& [count, word] :
+       {std::pair{s.parked, " parked"},
+        {s.held, s.held == 1 ? " waits for a person" : " wait for a person"},
+        {s.cancelled, " cancelled"},
+        {s.removed, " removed"},
+        {s.in_backoff, " to be tried again"}})
     if (0 < count) line += ", " + std::to_string(count) + word;
   line += " | " + outcomes(s);
   if (!s.envelopes.empty())

@@ -445,7 +445,9 @@ Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
   const MeterCharged out =
       request.unknown
           ? settle_at_ceiling(e)
-          : settle(e, request.actual, request.replayed ? Basis::kReplay : Basis::kUsage);
+          : settle(e, request.actual,
+                   request.replayed && !request.priced ? Basis::kReplay : Basis::kUsage);
+  if (request.replayed && request.priced) add(usage_.replayed_calls, 1);
   if (e.of_gateway) {
     entries_.erase(it);
     --of_gateway_;

@@ -87,6 +87,7 @@ struct MeterCharge {
   Amount actual;
   bool unknown = false;   // what it came to: all that was reserved; `actual` says nothing
   bool replayed = false;  // a recording answered it: it counts, and costs nothing
+  bool priced = false;    // ... but what its provider would have been paid
 };
 // What a gateway saw of calls, beside money.
 struct CallCounts {

@@ -247,7 +247,9 @@ class Call {
 
   MeterCharge charge_of(const Settlement& s) const {
     const bool unknown = s.how == Settlement::How::kCeiling;
-    if (r_.replayed == 0 || access_.cassette_charges) return {id_, s.actual, unknown};
+    if (r_.replayed == 0) return {id_, s.actual, unknown};
+    if (access_.cassette_charges)
+      return {id_, s.actual, unknown, /*replayed=*/true, /*priced=*/true};
     return {id_, unknown ? Amount{} : s.actual, false, /*replayed=*/true};
   }
 
@@ -296,7 +298,8 @@ class Call {
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
     const std::uint64_t seq =
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
-    if (!shared_.options.player) shared_.watch(r_, seq);
+    // What a recording does not have says nothing of a provider.
+    if (!shared_.options.player || 0 < r_.replayed) shared_.watch(r_, seq);
     pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
   }
 

@@ -203,6 +203,14 @@ TEST_SUITE("gateway campaign") {
     CHECK(contains(testing::proctor({"explain", at, run, "--call", "1"}).out, "==> answered <=="));
     CHECK(contains(again.scene.run("report").out, "Calls of models"));
 
+    // One that charges what the provider would have been paid says all the same that none was.
+    const GatewayScene paid(shape_of(arguments, "0.50"), silent);
+    paid.scene.write(paid.models(), "models: {big: {cassette: \"" + calls +
+                                        "\", api: [chat], cassette_charges: true}}\n");
+    REQUIRE(paid.run().exit_code == 0);
+    CHECK(report_of(paid)["usage"]["metered"]["replayed_calls"] == 2);
+    CHECK(report_of(paid)["usage"]["metered"]["priced_micros"] != 0);
+
     const GatewayScene other(shape_of("1 501 stream", "0.50"), silent);
     const CommandOutcome differs = play(other);
     INFO(differs.out << differs.err);
@@ -211,6 +219,24 @@ TEST_SUITE("gateway campaign") {
     CHECK(contains(other.trace(), "cassette.divergence"));
     CHECK(other.provider.heard().empty());
     CHECK(other.scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE(
+      "a provider that failed when it was recorded fails the run's model again, not its agent") {
+    const auto broken = [](const auto&, std::size_t) { return ProviderSays{.status = 500}; };
+    const GatewayScene first(shape_of("2 500 plain", "0.50"), broken);
+    CHECK(first.run().exit_code == 1);
+    const std::string calls = (first.scene.temp() / "calls.jsonl").string();
+    const CommandOutcome recorded =
+        testing::proctor({"cassette", "record", first.scene.folder().string(), "--output", calls});
+    REQUIRE_MESSAGE(recorded.exit_code == 0, recorded.err);
+    const GatewayScene again(shape_of("2 500 plain", "0.50"), broken);
+    again.scene.write(again.models(),
+                      "models: {big: {cassette: \"" + calls + "\", api: [chat]}}\n");
+    const CommandOutcome played = again.run();
+    CHECK_MESSAGE(played.exit_code == 1, played.err);
+    CHECK(again.provider.heard().empty());
+    CHECK(report_of(again)["termination"] == "agent_unavailable");
   }
 
   TEST_CASE("a campaign whose model nobody can price or reach is refused before anything starts") {

@@ -172,6 +172,30 @@ TEST_SUITE("operator") {
     CHECK_MESSAGE(contains(verify.out, "which the journal knows nothing of"), verify.out);
   }
 
+  TEST_CASE("runs that a person decides are counted and named, and nobody waits for them in vain") {
+    CampaignShape shape;
+    shape.methods = {"{name: busy, kind: command, command: exit 75, overload_exit: 75}"};
+    shape.workers = 1;
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml",
+               "strata:", "retries: {escalate: true, overload: 0}\nstrata:");
+    Child run = scene.start("run");
+    const CommandOutcome wait = scene.run("wait");
+    CHECK(wait.exit_code == 5);
+    CHECK_MESSAGE(contains(wait.err, "proctor approve"), wait.err);
+    CHECK(scene.run("wait", {"--until", "parked"}).exit_code == 0);
+    const Json status = told(scene);
+    CHECK(status.at("waiting_for_person") == 2);
+    CHECK(contains(status.at("eta_waits").get<std::string>(), "a person"));
+    const std::string text = scene.run("status").out;
+    CHECK_MESSAGE(contains(text, "2 wait for a person"), text);
+    CHECK_MESSAGE(contains(text, "add/busy/r1: no attempt is left"), text);
+    act(scene, "cancel", {"all", "--reason", "its provider is full"});
+    CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
+    CHECK(scene.run("wait").exit_code == 0);
+    scene.require_nothing_left();
+  }
+
   TEST_CASE("a killed coordinator's runs stay open, and what is cancelled meanwhile is cancelled") {
     CampaignShape shape;
     shape.methods = {gated_method("gated"), gated_method("other")};

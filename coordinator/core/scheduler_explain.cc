@@ -96,6 +96,8 @@ Explanation Scheduler::why_active(RunId run) const {
   }
   if (a.alone) where += ", alone: earlier ones ended with their workers";
   if (suspended_) where += "; it is suspended";
+  if (a.worker && roster_.at(*a.worker).suspect)
+    where += "; that worker is " + told_standing(*a.worker);
   return {"running", "attempt " + std::to_string(a.id.no.raw()) + " is under way" + where,
           std::move(facts)};
 }

@@ -1,4 +1,5 @@
 // What the coordinator tells of itself, once a second.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,17 +81,28 @@ void Coordinator::write_status(StatusSnapshot status) {
 // "2 runs (a/b/r1 on w1, ...)": what stands between us and the end.
 std::string Coordinator::wound_down() const {
   constexpr std::size_t kShown = 3;
-  const std::uint64_t active = core_->counts().active;
+  const std::vector<Scheduler::UnderWay> first_ones = core_->under_way(kShown);
+  // Of a run that was cancelled before its attempt is still on the way.
+  const std::uint64_t active = std::max<std::uint64_t>(core_->counts().active, first_ones.size());
   if (active == 0) return "workers to hand over what they have";
   std::string out = std::to_string(active) + (active == 1 ? " run (" : " runs (");
   bool first = true;
-  for (const Scheduler::UnderWay& u : core_->under_way(kShown)) {
+  std::string silent;
+  for (const Scheduler::UnderWay& u : first_ones) {
     out += (first ? "" : ", ") + run_name(u.run);
     if (!u.worker.raw().empty()) out += " on " + u.worker.raw();
     first = false;
+    const auto w = core_->roster().find(u.worker);
+    if (w && core_->roster().at(*w).suspect && silent.empty())
+      silent = fmt::format(
+          "; worker {} has not been heard of since {}: proctor kick {} {} gives up "
+          "what it had",
+          u.worker.raw(), to_rfc3339(core_->roster().at(*w).since),
+          options_.folder.campaign.string(), u.worker.raw());
   }
   if (kShown < active) out += " and " + std::to_string(active - kShown) + " more";
-  return out + (stops_ < 2 ? "); interrupt again to cancel" : "); they are being cancelled");
+  out += stops_ < 2 ? "); interrupt again to cancel" : "); they are being cancelled";
+  return out + silent;
 }
 
 // The first of them by name of a state, those who need somebody before those who are at work, and

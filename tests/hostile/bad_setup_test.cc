@@ -53,6 +53,33 @@ TEST_SUITE("hostile") {
     }
   }
 
+  TEST_CASE("what setup made where an agent may not write is no violation of the agent's") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const std::string right = "echo 'echo $(($1 + $2))' > calc.sh; ";
+    for (const std::string cache : {"true", "false"}) {
+      CAPTURE(cache);
+      const std::vector<HostileAgent> agents = {
+          {"honest", right, "success"},
+          {"meddler", right + "echo mine >> tests/gen/made.sh", "success", "completed",
+           "protected: tests/gen/made.sh"},
+          {"mover", right + "mv gen.txt moved.txt", "success", "completed",
+           "not writable: gen.txt"}};
+      const auto scene = hostile_scene(
+          *kind, agents, {},
+          "setup: [{command: \"mkdir -p tests/gen; echo x > tests/gen/made.sh; echo x > gen.txt\", "
+          "timeout: 120s, cache: " +
+              cache +
+              "}]\nchecks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+              "policy:\n  protected: [\"tests/**\"]\n  writable: [calc.sh]\n  wall: 60s\n"
+              "  memory: 128MiB\n  processes: 32\n");
+      run_hostile(*scene, agents);
+      const std::string own =
+          scene->read(scene->folder() / "runs/add/honest/r1/attempt-1/report.json");
+      CHECK_MESSAGE(contains(own, "\"violations\":[]"), own);
+    }
+  }
+
   TEST_CASE("a contract that would have a place of the sandbox or the root itself is refused") {
     const auto kind = make_kind();
     if (!kind) return;

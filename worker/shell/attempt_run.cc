@@ -345,6 +345,10 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
     if (!made.ok()) return StepFailed{std::move(made).error(), 0};
     setup_makes_ = std::move(made).value();
     if (layered_) setup_makes_.at = layer_->work();
+    // Who may write where is asked of the agent alone.
+    if (!contract().policy.writable.empty())
+      if (auto wrote = workspace_->changed_under({"**"}); wrote.ok())
+        setup_wrote_ = std::move(wrote).value();
     if (Status kept = keep_setup_home(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
   }
   if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
@@ -395,12 +399,23 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   extracted.changed = (!patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty()) &&
                       (!agent_began_ || touched_since(workspace_->written().dir, *agent_began_));
   const std::vector<std::string>& writable = contract().policy.writable;
-  if (!writable.empty()) {
-    for (const std::string& path : patch_.paths) {
-      if (!any_glob_covers(writable, path)) extracted.outside_writable.push_back(path);
-    }
+  for (const std::string& path : patch_.paths) {
+    if (is_setups(path))
+      setup_left_.push_back(path);
+    else if (!writable.empty() && !any_glob_covers(writable, path))
+      extracted.outside_writable.push_back(path);
   }
   return extracted;
+}
+
+// A patch holds what setup changed, too, which is nobody's violation where it lies as setup left
+// it.
+bool AttemptRun::is_setups(const std::string& path) const {
+  if (setup_over_.tv_sec == 0) return false;  // an earlier life saw it
+  if (!std::ranges::binary_search(setup_makes_.paths, path) &&
+      !std::ranges::binary_search(setup_wrote_, path))
+    return false;
+  return !changed_since(workspace_->dir() / path, setup_over_);
 }
 
 AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
@@ -423,6 +438,9 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
   if (globs.empty()) return ProtectedRestored{};
   Result<std::vector<std::string>> changed = workspace_->restore(globs);
   if (!changed.ok()) return StepFailed{std::move(changed).error(), 0};
+  std::erase_if(*changed, [this](const std::string& path) {
+    return std::ranges::binary_search(setup_left_, path);
+  });
   note("mutation.restored", Actor::kHarness, paths_payload(*changed));
   return ProtectedRestored{std::move(changed).value()};
 }

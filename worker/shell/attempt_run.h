@@ -178,6 +178,7 @@ class AttemptRun {
   Result<std::vector<std::string>> protect_again(std::size_t index);
   // What git obeys in the acceptance room: as the untouched snapshot and its setup have it.
   Status put_git_back();
+  bool is_setups(const std::string& path) const;
   Status keep_setup_home();
   struct CheckEnd {
     ExecOutcome outcome;
@@ -313,9 +314,11 @@ class AttemptRun {
   std::set<HeldLock> locked_before_;      // when the present step or check began
   // The agent's, from its end until a later life would do without.
   std::unique_ptr<Sandbox> agent_sandbox_;
-  std::optional<Error> unreadable_;      // what the agent left, and why
-  timespec setup_over_{};                // what setup changed was changed before
-  std::optional<timespec> agent_began_;  // of one that may not have started; none: nobody knows
+  std::optional<Error> unreadable_;       // what the agent left, and why
+  timespec setup_over_{};                 // what setup changed was changed before
+  std::vector<std::string> setup_wrote_;  // anywhere, where an agent may not; sorted
+  std::vector<std::string> setup_left_;   // of the patch: what its agent has not touched; sorted
+  std::optional<timespec> agent_began_;   // of one that may not have started; none: nobody knows
   Patch patch_;
   bool acceptance_placed_ = false;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace

@@ -5,16 +5,13 @@
 #include <utility>
 
 namespace proctor {
-namespace {
 
-bool is_after(const fs::path& path, const timespec& moment) {
+bool changed_since(const fs::path& path, const timespec& moment) {
   struct stat is {};
   if (::lstat(path.c_str(), &is) != 0) return true;
   return std::pair(moment.tv_sec, moment.tv_nsec) <
          std::pair(is.st_ctim.tv_sec, is.st_ctim.tv_nsec);
 }
-
-}  // namespace
 
 timespec stamp_now() {
   timespec now{};
@@ -23,7 +20,7 @@ timespec stamp_now() {
 }
 
 bool touched_since(const fs::path& dir, const timespec& moment) {
-  if (is_after(dir, moment)) return true;
+  if (changed_since(dir, moment)) return true;
   std::error_code ec;
   fs::recursive_directory_iterator it(dir, ec);
   for (const fs::recursive_directory_iterator end; !ec && it != end; it.increment(ec)) {
@@ -31,7 +28,7 @@ bool touched_since(const fs::path& dir, const timespec& moment) {
       it.disable_recursion_pending();
       continue;
     }
-    if (is_after(it->path(), moment)) return true;
+    if (changed_since(it->path(), moment)) return true;
   }
   return static_cast<bool>(ec);
 }

@@ -12,6 +12,9 @@ namespace proctor {
 // one moment may lie before it or after it.
 timespec stamp_now();
 
+// Has this file or folder been changed since, or is it not there?
+bool changed_since(const fs::path& path, const timespec& moment);
+
 // The folder itself counts, .git in it does not.  True also where something cannot be read: nobody
 // knows then.
 bool touched_since(const fs::path& dir, const timespec& moment);

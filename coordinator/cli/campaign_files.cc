@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/base/limits.h"
+#include "common/base/log.h"
 #include "common/base/program_path.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -94,10 +95,25 @@ Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
   return out;
 }
 
+// Somebody took the file away: it is drawn again, and written where that makes the registered one.
+Result<std::string> registered_plan(const fs::path& folder, const Campaign& campaign,
+                                    const Registration& registered) {
+  Result<std::string> csv = read_plan_file(campaign);
+  if (csv.ok() || csv.error().code != Errc::kNotFound) return csv;
+  const StateFolder state{campaign.folder};
+  PROCTOR_TRY(const Plan drawn, draw_plan(shape_of(campaign)));
+  std::string again = to_csv(drawn);
+  if (sha256(again) != registered.plan)
+    return does_not_match(folder, state, registered, new_contracts(campaign, registered), {});
+  PROCTOR_CHECK_OK(write_file(state.plan(), again));
+  log::warn(state.plan().string() + " was gone: it was drawn again, and is the registered one");
+  return again;
+}
+
 Result<FrozenCampaign> as_registered(const fs::path& folder, Campaign campaign,
                                      Registration registered) {
   const StateFolder state{campaign.folder};
-  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
+  PROCTOR_TRY(const std::string csv, registered_plan(folder, campaign, registered));
   PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered.at));
   const std::vector<std::string> differ = differences(registered, now);
   if (!differ.empty())

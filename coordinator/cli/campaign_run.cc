@@ -204,6 +204,12 @@ void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
   }
 }
 
+std::string how_to_go_on(const RunOptions& options) {
+  if (!options.go_on.empty()) return options.go_on;
+  return "proctor resume " + options.folder +
+         (options.models.empty() ? std::string() : " --models " + options.models);
+}
+
 int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
                  const RunOptions& options) {
   switch (outcome.end) {
@@ -213,18 +219,19 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
       if (last.parked == last.faulty) return kJobFailed;
       std::fprintf(
           stderr,
-          "%llu runs are parked: an envelope ran out of money. proctor explain RUN says which.\n",
-          static_cast<unsigned long long>(last.parked - last.faulty));
+          "%llu runs are parked: an envelope ran out of money. proctor budget %s says which;\n"
+          "proctor budget raise %s ENVELOPE AMOUNT --reason WHY gives it more, then: %s\n",
+          static_cast<unsigned long long>(last.parked - last.faulty), options.folder.c_str(),
+          options.folder.c_str(), how_to_go_on(options).c_str());
       return kBudgetExhausted;
     case Coordinator::End::kStopped:
-      std::fprintf(stderr, "stopped; go on with: proctor resume %s\n", options.folder.c_str());
+      std::fprintf(stderr, "stopped; go on with: %s\n", how_to_go_on(options).c_str());
       return kJobFailed;
     case Coordinator::End::kFailed:
       break;
   }
-  std::fprintf(stderr,
-               "proctor: %s\nNothing that was acknowledged is lost: proctor resume %s goes on.\n",
-               outcome.why.c_str(), options.folder.c_str());
+  std::fprintf(stderr, "proctor: %s\nNothing that was acknowledged is lost; go on with: %s\n",
+               outcome.why.c_str(), how_to_go_on(options).c_str());
   return kInfrastructure;
 }
 

@@ -22,6 +22,8 @@ struct RunOptions {
   // How local workers reach single-shot models; empty: PROCTOR_MODELS, or none are known.
   std::string models{};
   bool show_report = true;  // on standard output; it is written in any case
+  // What somebody types to go on with it; empty: proctor resume.
+  std::string go_on{};
 };
 
 // kInvalid: a method asks a model of which local workers know nothing.

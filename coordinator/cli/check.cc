@@ -109,6 +109,13 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
         "note: amounts are in units of the built-in prices, which are no dollars: for those, write "
         "your prices into %s (docs/file-formats.md)\n",
         kCostModelFile);
+  for (const Contract& c : campaign->contracts)
+    if (!c.policy.writable.empty() && c.policy.protected_.empty() && !c.checks.empty())
+      std::printf(
+          "note: task %s: policy.writable is asked of what the agent left; what it may write can "
+          "still change the rest when setup or a check runs it. Name what judges in "
+          "policy.protected\n",
+          printable(c.id, 100).c_str());
   for (const std::string& missing : missing_programs({}, *campaign))
     std::printf("note: %s\n", missing.c_str());
   for (const std::string& note : model_notes(*campaign, models))

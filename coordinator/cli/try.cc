@@ -90,6 +90,7 @@ Result<int> try_one(TryArgs args) {
   PROCTOR_TRY(FrozenCampaign frozen, frozen_for_one(std::move(campaign), place));
   args.options.folder = place.campaign.string();
   args.options.show_report = false;
+  args.options.go_on = "proctor try " + args.folder + " " + args.task + " " + args.method;
   PROCTOR_TRY(const int code, run_frozen(args.options, frozen));
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& run = report.runs.front();

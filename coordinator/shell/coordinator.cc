@@ -264,7 +264,7 @@ void Coordinator::ask_to_stop() {
     if (!outcome_ && 0 < core_->counts().active)
       log::info("stopping: it waits for " + wound_down());
   } else {
-    log::info("cancelling what runs; the campaign can be resumed");
+    log::info("cancelling what runs");
     journal_->append({Note{wall_now(), "cancel", {}, {}, "signal"}}, [](Status) {});
     feed(CancelAsked{});
   }

@@ -110,6 +110,16 @@ std::string unmetered_line(const RunRecord& r) {
          "\n";
 }
 
+// Of a run whose task was taken out: why, when, and what that means.  Empty: it was not.
+std::string removed_line(const Registration& registration, const std::string& task) {
+  for (const Removal& r : registration.removals)
+    if (r.task == task)
+      return "  its task was taken out at " + to_rfc3339(r.at) + ": " +
+             printable(r.reason, limits::kDetailBytes) +
+             "\n  What it came to stays on record and is in no rate of the report.\n";
+  return "";
+}
+
 std::string review_line(const RunReviewed& r, const std::string& unit) {
   return "  review " + std::to_string(r.seq) + ", " + to_rfc3339(r.at) + ": " +
          format_minutes(r.milli_minutes) + " minutes by " + printable(r.by) + ", " +
@@ -347,6 +357,7 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
     PROCTOR_TRY(const std::string what, what_must_come_first(folder, frozen, r));
     out += what;
   }
+  out += removed_line(frozen.registration, r.task);
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return out;
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));

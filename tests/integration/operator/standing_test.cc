@@ -156,6 +156,8 @@ TEST_SUITE("operator") {
     const CommandOutcome wait = scene.run("wait");
     CHECK(wait.exit_code == 0);
     CHECK_MESSAGE(contains(wait.err, "complete: 0 of 0 runs ended"), wait.err);
+    const std::string why = scene.run("explain", {"add/noop/r1"}).out;
+    CHECK_MESSAGE(contains(why, "its task was taken out at"), why);
     REQUIRE(scene.run("report").exit_code == 0);
     CHECK(scene.run("verify").exit_code == 0);
     // As if nobody had taken it out, and another reason than the one that was given.

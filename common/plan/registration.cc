@@ -1,6 +1,7 @@
 #include "common/plan/registration.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/json.h"
 #include "common/base/limits.h"
@@ -37,6 +38,7 @@ Json frozen_json(const Registration& r) {
            {"caps", r.caps},
            {"cost_model", {{"digest", r.cost_model.hex()}, {"version", r.cost_model_version}}},
            {"analysis", r.analysis}};
+  if (r.limits) out["limits"] = *r.limits;
   if (r.cost_inputs) out["cost_model_inputs"] = r.cost_inputs->hex();
   if (r.analysis_plan) out["analysis_plan"] = to_json(*r.analysis_plan);
   return out;
@@ -161,6 +163,7 @@ Status read_frozen(const Json& json, Registration& r) {
   r.envelopes = f.integers("envelopes_micro_usd");
   r.caps = f.integers("caps");
   r.analysis = f.strings("analysis");
+  if (f.has("limits")) r.limits = f.integers("limits");
   if (f.has("cost_model_inputs")) r.cost_inputs = f.digest("cost_model_inputs");
   if (f.has("analysis_plan")) {
     PROCTOR_TRY(r.analysis_plan, analysis_plan_of(f.any("analysis_plan")));
@@ -281,6 +284,32 @@ std::map<std::string, std::string> retry_settings(const Retries& r) {
                           " failures for " + ms(r.quarantine) + " to " + ms(r.quarantine_max)}};
 }
 
+namespace {
+
+// All that bounds a run or how often it is tried, of the campaign, its stages and its tasks.
+std::map<std::string, std::int64_t> limits_of(const Campaign& campaign) {
+  std::map<std::string, std::int64_t> out;
+  constexpr std::string_view kCampaign = "campaign";
+  // Those of the campaign that stand among its `caps`.
+  constexpr std::array kTold{Cap::kUsd, Cap::kTokens, Cap::kToolCalls, Cap::kFailedCycles,
+                             Cap::kWall};
+  const auto add = [&](const std::string& whose, const Caps& caps) {
+    for (const Cap cap : kCaps)
+      if (const auto value = cap_value(caps, cap);
+          value && (whose != kCampaign || std::ranges::find(kTold, cap) == kTold.end()))
+        out[whose + ":" + std::string(to_string(cap))] =
+            static_cast<std::int64_t>(std::min<std::uint64_t>(*value, INT64_MAX));
+  };
+  add(std::string(kCampaign), campaign.caps);
+  for (const Stage& stage : campaign.stages) add("stage:" + stage.name, stage.caps);
+  for (const auto& [task, caps] : campaign.task_caps) add("task:" + task, caps);
+  out["infrastructure_retries"] = campaign.infrastructure_retries;
+  out["isolation"] = campaign.isolation == Isolation::kKernel ? 0 : 1;
+  return out;
+}
+
+}  // namespace
+
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
   Registration r;
   r.tool_version = std::string(kVersion);
@@ -314,6 +343,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   cap("tool_calls", campaign.caps.tool_calls);
   cap("failed_acceptance_cycles", campaign.caps.failed_acceptance_cycles);
   if (campaign.caps.wall) r.caps["wall_ms"] = campaign.caps.wall->count();
+  r.limits = limits_of(campaign);
   r.cost_model = campaign.cost_model.digest;
   r.cost_model_version = campaign.cost_model.version;
   if (campaign.cost_inputs) r.cost_inputs = campaign.cost_inputs->digest;
@@ -389,6 +419,7 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   compare_maps(out, "method", registered.methods, now.methods);
   compare_maps(out, "envelope in micro-USD", registered.envelopes, now.envelopes);
   compare_maps(out, "cap", registered.caps, now.caps);
+  if (registered.limits && now.limits) compare_maps(out, "limit", *registered.limits, *now.limits);
   compare(out, "cost model", registered.cost_model, now.cost_model);
   compare(out, "cost model version", registered.cost_model_version, now.cost_model_version);
   if (registered.cost_inputs && !now.cost_inputs)

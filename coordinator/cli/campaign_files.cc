@@ -95,7 +95,7 @@ Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
   return out;
 }
 
-// Somebody took the file away: it is drawn again, and written where that makes the registered one.
+// Somebody took the file away: it is drawn again, where that makes the registered one.
 Result<std::string> registered_plan(const fs::path& folder, const Campaign& campaign,
                                     const Registration& registered) {
   Result<std::string> csv = read_plan_file(campaign);
@@ -105,8 +105,6 @@ Result<std::string> registered_plan(const fs::path& folder, const Campaign& camp
   std::string again = to_csv(drawn);
   if (sha256(again) != registered.plan)
     return does_not_match(folder, state, registered, new_contracts(campaign, registered), {});
-  PROCTOR_CHECK_OK(write_file(state.plan(), again));
-  log::warn(state.plan().string() + " was gone: it was drawn again, and is the registered one");
   return again;
 }
 
@@ -274,6 +272,10 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
   }
   PROCTOR_TRY(FrozenCampaign frozen,
               as_registered(folder, std::move(campaign), std::move(*registered)));
+  if (const fs::path plan = frozen.folder.plan(); !fs::exists(plan)) {
+    PROCTOR_CHECK_OK(write_file(plan, to_csv(frozen.plan)));
+    log::warn(plan.string() + " was gone: it was drawn again, and is the registered one");
+  }
   // Campaigns of earlier versions have no copies yet.
   PROCTOR_CHECK_OK(keep_registered(frozen.campaign));
   return frozen;

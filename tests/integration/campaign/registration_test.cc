@@ -42,9 +42,24 @@ TEST_SUITE("campaign") {
     scene.edit(yaml, "50.00", "51.00");
     refuses(scene, "envelope");
     scene.write(yaml, campaign);
-    scene.edit(scene.folder() / "contracts/fix.patch", "+echo $(($1 + $2))", "+echo $(($2 + $1))");
+    scene.edit(yaml, "strata:", "task_caps: {add: {tokens: 5}}\nstrata:");
+    refuses(scene, "limit task:add:tokens");
+    scene.write(yaml, campaign);
+    scene.edit(yaml, "strata:", "infrastructure_retries: 9\nstrata:");
+    refuses(scene, "limit infrastructure_retries");
+    scene.write(yaml, campaign);
+    const fs::path fix = scene.folder() / "contracts/fix.patch";
+    const std::string patch = scene.read(fix);
+    scene.edit(fix, "+echo $(($1 + $2))", "+echo $(($2 + $1))");
     refuses(scene, "add");
     CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+    scene.write(fix, patch);
+    // Drawn again, a plan that was taken away is the registered one.
+    fs::remove(plan);
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(contains(ran.err, "was gone: it was drawn again"));
+    CHECK(scene.read(plan) == rows);
   }
 
   TEST_CASE("who only looks registers nothing") {

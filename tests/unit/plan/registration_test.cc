@@ -149,6 +149,38 @@ TEST_SUITE("plan") {
     CHECK(differences(old, registered(silent)).size() == 1);
   }
 
+  TEST_CASE("caps of stages and tasks, and how often a run is tried, are registered") {
+    Campaign c = campaign();
+    c.stages[0].caps.wall = std::chrono::seconds(2);
+    c.task_caps["json-lib"].tokens = 5;
+    c.caps.calls_per_minute = 60;
+    const Registration before = registered(c);
+    CHECK(*before.limits == std::map<std::string, std::int64_t>{{"campaign:calls_per_minute", 60},
+                                                                {"infrastructure_retries", 3},
+                                                                {"isolation", 0},
+                                                                {"stage:main:wall", 2000},
+                                                                {"task:json-lib:tokens", 5}});
+    const auto back = parse_registration(to_json(before));
+    REQUIRE(back.ok());
+    CHECK(*back == before);
+    c.stages[0].caps.wall = std::chrono::seconds(59);
+    c.task_caps.clear();
+    c.infrastructure_retries = 9;
+    c.caps.calls_per_minute = 6;
+    c.isolation = Isolation::kUserspace;
+    CHECK(differences(before, registered(c)) ==
+          std::vector<std::string>{"limit campaign:calls_per_minute: registered 60, now 6",
+                                   "limit infrastructure_retries: registered 3, now 9",
+                                   "limit isolation: registered 0, now 1",
+                                   "limit stage:main:wall: registered 2000, now 59000",
+                                   "limit task:json-lib:tokens: registered 5, now absent"});
+    // Of a version that did not register them nobody knows.
+    Registration older = before;
+    older.limits.reset();
+    CHECK(differences(older, registered(c)).empty());
+    CHECK(*parse_registration(to_json(older)) == older);
+  }
+
   TEST_CASE("a plan of analysis is registered whole, and none promises the defaults") {
     const Registration without = registered();
     CHECK(to_json(without).find("analysis_plan") == std::string::npos);

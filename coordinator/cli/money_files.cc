@@ -10,6 +10,7 @@
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/status_file.h"
 #include "coordinator/core/budget_watch.h"
+#include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -178,8 +179,39 @@ std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredS
   return out;
 }
 
+namespace {
+
+// Acts that choose which attempts count: whoever reads a rate is to know of them.
+std::vector<std::string> choices_of(const std::vector<Note>& standing) {
+  constexpr std::size_t kTold = 20;
+  std::vector<std::string> out;
+  std::size_t more = 0;
+  for (const Note& note : standing) {
+    if (note.kind != kNoteOperator) continue;
+    const Result<OperatorFact> fact = operator_fact_of(note);
+    if (!fact.ok() || fact->act.runs.empty()) continue;
+    const bool cancel = fact->act.kind == OperatorActKind::kCancel;
+    if (!cancel && fact->act.kind != OperatorActKind::kRequeue) continue;
+    if (out.size() == kTold) {
+      ++more;
+      continue;
+    }
+    const std::size_t n = fact->act.runs.size();
+    out.push_back(to_rfc3339(note.at) + ": " + std::to_string(n) +
+                  (n == 1 ? " run was " : " runs were ") +
+                  (cancel ? "cancelled" : "put in line again") + " (" + fact->act.selected + ")" +
+                  (fact->act.by.empty() ? "" : " by " + fact->act.by) +
+                  (fact->act.reason.empty() ? "" : ": " + fact->act.reason));
+  }
+  if (0 < more) out.push_back("and " + std::to_string(more) + " more such acts: proctor story");
+  return out;
+}
+
+}  // namespace
+
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
-                                       const std::vector<BudgetRaised>& raises) {
+                                       const std::vector<BudgetRaised>& raises,
+                                       const std::vector<Note>& standing) {
   std::vector<std::string> out;
   if (frozen.registration.seed != kPlannedSeed)
     out.push_back("seed " + std::to_string(frozen.registration.seed) + " instead of " +
@@ -191,6 +223,7 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
                   format_usd(r.from) + " to " + format_usd(r.to) + " " +
                   money_word(frozen.campaign.cost_model) + (r.by.empty() ? "" : " by " + r.by) +
                   ": " + r.reason);
+  for (std::string& act : choices_of(standing)) out.push_back(std::move(act));
   return out;
 }
 

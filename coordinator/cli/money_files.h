@@ -29,6 +29,7 @@ std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredS
 
 // What was declared to differ from the registration, one sentence each.
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
-                                       const std::vector<BudgetRaised>& raises);
+                                       const std::vector<BudgetRaised>& raises,
+                                       const std::vector<Note>& standing);
 
 }  // namespace proctor::cli

@@ -226,7 +226,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
       contrasts_of(input.plan, method_names(frozen.campaign), no_ops(frozen.campaign));
   input.alpha = input.plan.alpha.real();
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
-  input.deviations = deviations_of(frozen, {});
+  input.deviations = deviations_of(frozen, {}, {});
   if (!source) return input;
   JournalReader* journal = &source->journal;
   const CampaignView& view = source->view;
@@ -234,7 +234,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   PROCTOR_TRY(const std::optional<Digest> head, journal->head());
   if (head) input.journal_head = head->hex();
   const RestoredState& state = view.state;
-  input.deviations = deviations_of(frozen, state.raises);
+  input.deviations = deviations_of(frozen, state.raises, state.standing);
   input.alerts = alerts_of(frozen, state);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
   for (const EndedRun& e : state.ended) {

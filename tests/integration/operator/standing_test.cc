@@ -220,6 +220,9 @@ TEST_SUITE("operator") {
     scene.open_gate();
     CHECK_MESSAGE(scene.run("resume").exit_code == 0, scene.said());
     CHECK(told(scene).at("state") == "complete");
+    // Who reads a rate is told what somebody chose not to count.
+    const std::string report = scene.run("report").out;
+    CHECK_MESSAGE(contains(report, "4 runs were cancelled (all) by Ada: not needed"), report);
     // What its worker finished meanwhile decides nothing, as it should.
     const CommandOutcome verify = scene.run("verify");
     CHECK_MESSAGE(verify.exit_code == 0, verify.out);

@@ -1,0 +1,269 @@
+#include "common/pilot/screen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "common/base/assert.h"
+#include "common/base/text.h"
+#include "common/stats/binomial.h"
+#include "common/stats/screen.h"
+
+namespace proctor {
+namespace {
+
+// A share typed as decimal text times a whole number may miss the whole number that it is.
+constexpr double kRounding = 1e-9;
+// What one test has to say before load is blamed (Fisher, one-sided).
+constexpr double kLoadLevel = 0.05;
+
+double number(const std::string& share) {
+  return std::strtod(share.c_str(), nullptr);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", share * 100);
+}
+
+const ScreenArm* find(const ScreenTask& task, std::string_view state, std::string_view arm) {
+  const auto it = std::ranges::find_if(
+      task.arms, [&](const ScreenArm& a) { return a.state == state && a.arm == arm; });
+  return it == task.arms.end() ? nullptr : &*it;
+}
+
+bool passes_tolerance(const ScreenArm& arm, const ScreenSettings& settings) {
+  const double tolerance =
+      number(arm.state == kStateReference ? settings.tolerance : settings.snapshot_tolerance);
+  // Of all that were asked for: what was lost may have been as most were.
+  const auto of = static_cast<double>(arm.repeats + arm.lost);
+  return tolerance * of + kRounding < static_cast<double>(arm.discrepant);
+}
+
+std::string place_of(const ScreenArm& arm) {
+  return fmt::format("{} {}", arm.state, arm.arm == kArmLoad ? "under load" : "alone");
+}
+
+std::optional<double> fisher_of(const ScreenTask& task, std::string_view state) {
+  const ScreenArm* alone = find(task, state, kArmAlone);
+  const ScreenArm* load = find(task, state, kArmLoad);
+  if (alone == nullptr || load == nullptr || alone->repeats == 0 || load->repeats == 0)
+    return std::nullopt;
+  return fisher_greater(alone->discrepant, alone->repeats, load->discrepant, load->repeats);
+}
+
+bool is_worse_under_load(const ScreenTask& task, std::string_view state) {
+  const ScreenArm* alone = find(task, state, kArmAlone);
+  const ScreenArm* load = find(task, state, kArmLoad);
+  const std::optional<double> p = fisher_of(task, state);
+  return p && alone->discrepant * load->repeats < load->discrepant * alone->repeats &&
+         *p <= kLoadLevel;
+}
+
+void add_arm(ScreenTask& task, const std::string& state, const char* arm,
+             const ScreenTally& tally) {
+  ScreenArm out{arm, state, tally.repeats(), tally.lost()};
+  if (0 < tally.repeats()) {
+    out.discrepant = tally.discrepant();
+    out.upper95 = flake_upper_limit(tally.repeats() - out.discrepant, tally.repeats());
+    const auto run = tally.usual().find("");
+    out.usual = run == tally.usual().end() ? "" : run->second;
+  }
+  task.arms.push_back(std::move(out));
+  if (0 < tally.lost() && task.lack.empty())
+    task.lack = place_of(task.arms.back()) + " has no outcome (" +
+                (tally.why_lost().empty() ? "nothing says why" : printable(tally.why_lost())) + ")";
+}
+
+ScreenTask named(const Contract& contract) {
+  ScreenTask out;
+  out.id = contract.id;
+  out.contract = contract.digest;
+  out.image = contract.environment.image;
+  return out;
+}
+
+std::string why_flaky(const ScreenTask& task, const ScreenSettings& settings) {
+  for (const ScreenArm& arm : task.arms)
+    if (passes_tolerance(arm, settings))
+      return fmt::format("{} of {} repeats of {} came out otherwise", arm.discrepant, arm.repeats,
+                         place_of(arm));
+  if (!task.moved.empty())
+    return fmt::format("{} usually comes out otherwise under load than alone", task.moved.front());
+  for (const char* state : {kStateReference, kStateSnapshot})
+    if (is_worse_under_load(task, state))
+      return fmt::format("{} comes out otherwise more often under load (p {:.3f})", state,
+                         *fisher_of(task, state));
+  return "";
+}
+
+std::string why_undecided(const ScreenTask& task, const ScreenSettings& settings) {
+  const double bound = number(settings.bound);
+  for (const ScreenArm& arm : task.arms)
+    if (bound < arm.upper95)
+      return fmt::format("{} may still come out otherwise in up to {}", place_of(arm),
+                         percent(arm.upper95));
+  if (find(task, kStateReference, kArmAlone) == nullptr)
+    return "it has no reference_patch: what flickers only in a solved state was not seen";
+  return "";
+}
+
+}  // namespace
+
+void ScreenTally::add(Outcomes outcomes) {
+  ++repeats_;
+  const auto known = std::ranges::find(kinds_, outcomes, &Kind::outcomes);
+  if (known != kinds_.end())
+    ++known->times;
+  else
+    kinds_.push_back({std::move(outcomes), 1});
+}
+
+void ScreenTally::lose(std::string why) {
+  if (lost_++ == 0) why_lost_ = std::move(why);
+}
+
+const ScreenTally::Kind& ScreenTally::mode() const {
+  PROCTOR_ASSERT(!kinds_.empty());
+  return *std::ranges::max_element(kinds_, {}, &Kind::times);  // the first of the largest
+}
+
+const Outcomes& ScreenTally::usual() const {
+  return mode().outcomes;
+}
+
+std::uint64_t ScreenTally::discrepant() const {
+  return kinds_.empty() ? 0 : repeats_ - mode().times;
+}
+
+std::vector<std::string> ScreenTally::unstable() const {
+  if (kinds_.size() < 2) return {};
+  const Outcomes& right = usual();
+  std::set<std::string> differ;
+  const auto compare = [&](const Outcomes& one, const Outcomes& other) {
+    for (const auto& [name, outcome] : one) {
+      const auto it = other.find(name);
+      if (it == other.end() || it->second != outcome) differ.insert(name);
+    }
+  };
+  for (const Kind& kind : kinds_) {
+    compare(kind.outcomes, right);
+    compare(right, kind.outcomes);
+  }
+  std::set<std::string> tests, checks_of_tests, checks;
+  for (const std::string& name : differ) {
+    const std::size_t cut = name.find('\n');
+    if (cut == std::string::npos) continue;
+    tests.insert(name.substr(cut + 1));
+    checks_of_tests.insert(name.substr(0, cut));
+  }
+  for (const std::string& name : differ)
+    if (!name.empty() && name.find('\n') == std::string::npos && !checks_of_tests.contains(name))
+      checks.insert("check " + name);
+  std::vector<std::string> out(tests.begin(), tests.end());
+  out.insert(out.end(), checks.begin(), checks.end());
+  if (out.empty()) out.emplace_back("outcome");
+  return out;
+}
+
+std::string_view to_string(ScreenVerdict v) {
+  switch (v) {
+    case ScreenVerdict::kStable:
+      return "stable";
+    case ScreenVerdict::kUndecided:
+      return "undecided";
+    case ScreenVerdict::kFlaky:
+      return "flaky";
+    case ScreenVerdict::kUnjudged:
+      return "unjudged";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+void decide(ScreenTask& task, const ScreenSettings& settings) {
+  task.load_sensitive = !task.moved.empty() || is_worse_under_load(task, kStateReference) ||
+                        is_worse_under_load(task, kStateSnapshot);
+  // What flickered did so whatever the repeats that were lost would have shown.
+  task.why = why_flaky(task, settings);
+  task.verdict = ScreenVerdict::kFlaky;
+  if (!task.why.empty()) return;
+  task.why = task.lack;
+  task.verdict = ScreenVerdict::kUnjudged;
+  if (!task.why.empty()) return;
+  task.why = why_undecided(task, settings);
+  task.verdict = task.why.empty() ? ScreenVerdict::kStable : ScreenVerdict::kUndecided;
+}
+
+ScreenTask judge_screen(const Contract& contract, const std::vector<ScreenState>& states,
+                        const ScreenSettings& settings) {
+  ScreenTask out = named(contract);
+  std::set<std::string> unstable;
+  for (const ScreenState& s : states) {
+    add_arm(out, s.state, kArmAlone, s.alone);
+    add_arm(out, s.state, kArmLoad, s.load);
+    for (const ScreenTally* tally : {&s.alone, &s.load})
+      for (std::string& name : tally->unstable())
+        if (unstable.size() < kUnstableMax) unstable.insert(std::move(name));
+    if (const std::optional<double> p = fisher_of(out, s.state))
+      out.fisher = std::min(*p, out.fisher.value_or(1));
+    if (0 < s.alone.repeats() && 0 < s.load.repeats() && s.alone.usual() != s.load.usual())
+      out.moved.push_back(s.state);
+  }
+  out.unstable.assign(unstable.begin(), unstable.end());
+  decide(out, settings);
+  return out;
+}
+
+ScreenTask not_screened_here(const Contract& contract, const std::string& why) {
+  ScreenTask out = named(contract);
+  out.lack = out.why = "it cannot run here (" + printable(why, 400) + ")";
+  return out;
+}
+
+std::uint64_t clean_repeats_for(double bound) {
+  PROCTOR_ASSERT(0 < bound && bound < 0.5);
+  // Where all agree the limit falls with n, and both tails are known: no search for the rate.
+  constexpr double kAlpha = 0.05;
+  std::uint64_t n = 1;
+  const auto excluded = [&] {
+    const auto times = static_cast<double>(n);
+    return std::pow(1 - bound, times) + std::pow(bound, times) <= kAlpha;
+  };
+  while (!excluded()) ++n;
+  return n;
+}
+
+double chance_to_spoil(double rate, std::uint64_t verdicts) {
+  PROCTOR_ASSERT(0 <= rate && rate < 1);
+  return -std::expm1(static_cast<double>(verdicts) * std::log1p(-rate));
+}
+
+double adjudicated_success(double p, double rate, std::uint64_t passes) {
+  PROCTOR_ASSERT(0 <= p && p <= 1 && 0 <= rate && rate < 1);
+  return p * std::exp(static_cast<double>(passes) * std::log1p(-rate));
+}
+
+FlakyShare flaky_share(const std::vector<ScreenTask>& tasks) {
+  FlakyShare out;
+  for (const ScreenTask& task : tasks) {
+    out.judged += task.verdict == ScreenVerdict::kUnjudged ? 0U : 1U;
+    out.flaky += task.verdict == ScreenVerdict::kFlaky ? 1U : 0U;
+  }
+  if (const auto interval = clopper_pearson(out.flaky, out.judged)) {
+    out.low = interval->low;
+    out.high = interval->high;
+  }
+  return out;
+}
+
+std::string quarantine_text(const std::vector<ScreenTask>& tasks) {
+  std::string out;
+  for (const ScreenTask& task : tasks)
+    if (task.verdict == ScreenVerdict::kFlaky || task.verdict == ScreenVerdict::kUndecided)
+      out += fmt::format("{}  {}: {}\n", task.id, to_string(task.verdict), task.why);
+  return out;
+}
+
+}  // namespace proctor

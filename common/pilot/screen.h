@@ -1,0 +1,124 @@
+#pragma once
+// How often the checks of a state that nobody changes come out otherwise: the reference and the
+// snapshot itself, each judged so many times alone on the machine and so many times under load.
+// Verdicts with the rate that is still not excluded, for a clean screen of 20 repeats allows 13.9
+// %. Pure.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/contract/contract.h"
+
+namespace proctor {
+
+inline constexpr std::uint32_t kScreenRepeatsMax = 10'000;
+
+// Shares are decimal text, as they are typed and kept.
+struct ScreenSettings {
+  std::uint32_t repeats = 60, load_repeats = 60;  // of each state
+  std::string tolerance = "0";  // of the suite: share of discrepant repeats of the reference
+  std::string snapshot_tolerance = "0";  // of the organisation: of the untouched snapshot
+  std::string bound = "0.05";            // flake rate that has to be excluded
+  friend bool operator==(const ScreenSettings&, const ScreenSettings&) = default;
+};
+
+inline constexpr const char* kStateReference = "reference";
+inline constexpr const char* kStateSnapshot = "snapshot";
+inline constexpr const char* kArmAlone = "serial";
+inline constexpr const char* kArmLoad = "load";
+
+// What one repeat came to, by name: "" is the run, "c" check c, "c\nt" test t of check c.
+using Outcomes = std::map<std::string, std::string>;
+
+// The repeats of one state in one arm, as they are counted.  Not thread-safe.
+class ScreenTally {
+ public:
+  void add(Outcomes outcomes);
+  // One that has no outcome: no money, a stop, a host that failed.
+  void lose(std::string why);
+
+  std::uint64_t repeats() const { return repeats_; }
+  std::uint64_t lost() const { return lost_; }
+  const std::string& why_lost() const { return why_lost_; }
+  // What most repeats came to, of equal ones the first that was seen.  Requires: 0 < repeats().
+  const Outcomes& usual() const;
+  std::uint64_t discrepant() const;
+  // Tests whose outcome was not always the usual one; checks no test of which was; else "outcome".
+  std::vector<std::string> unstable() const;
+
+ private:
+  struct Kind {
+    Outcomes outcomes;
+    std::uint64_t times = 0;
+  };
+  const Kind& mode() const;
+  std::vector<Kind> kinds_;  // in the order in which they were seen
+  std::uint64_t repeats_ = 0, lost_ = 0;
+  std::string why_lost_;
+};
+
+struct ScreenState {
+  std::string state;  // kStateReference, kStateSnapshot
+  ScreenTally alone, load;
+};
+
+struct ScreenArm {
+  std::string arm, state;
+  std::uint64_t repeats = 0, lost = 0;
+  std::uint64_t discrepant = 0;
+  double upper95 = 0.5;  // of the flake rate; 1/2 excludes nothing
+  std::string usual{};   // outcome of the run
+};
+
+enum class ScreenVerdict { kStable, kUndecided, kFlaky, kUnjudged };
+std::string_view to_string(ScreenVerdict v);
+
+struct ScreenTask {
+  std::string id;
+  Digest contract;
+  std::string image;
+  // Facts.
+  std::vector<ScreenArm> arms;
+  std::optional<double>
+      fisher;  // one-sided: of the states the smallest; nothing: an arm is missing
+  std::vector<std::string> moved;     // states that usually come out otherwise under load
+  std::vector<std::string> unstable;  // at most kUnstableMax
+  std::string lack;                   // why there is no more to judge by; empty: nothing lacks
+  // What follows of them (decide).
+  bool load_sensitive = false;
+  ScreenVerdict verdict = ScreenVerdict::kUnjudged;
+  std::string why;  // empty where it is stable
+};
+
+inline constexpr std::size_t kUnstableMax = 100;
+
+// Requires: no more than one of each state.
+ScreenTask judge_screen(const Contract& contract, const std::vector<ScreenState>& states,
+                        const ScreenSettings& settings);
+// The same facts by other settings.
+void decide(ScreenTask& task, const ScreenSettings& settings);
+// Of a contract that nothing was run of: its host lacks something.
+ScreenTask not_screened_here(const Contract& contract, const std::string& why);
+
+// The smallest number of clean repeats that excludes this flake rate.  Requires: 0 < bound < 1/2.
+std::uint64_t clean_repeats_for(double bound);
+// The chance that a flake of this rate spoils at least one of so many verdicts: 1 - (1-f)^n.
+double chance_to_spoil(double rate, std::uint64_t verdicts);
+// How often a method that solves a task with chance p is seen to, where all of `passes` judgements
+// have to pass: p (1-f)^passes.
+double adjudicated_success(double p, double rate, std::uint64_t passes);
+
+// Flaky tasks of those that were judged, with Clopper and Pearson's interval; 0 to 1 of none.
+struct FlakyShare {
+  std::uint64_t flaky = 0, judged = 0;
+  double low = 0, high = 1;
+};
+FlakyShare flaky_share(const std::vector<ScreenTask>& tasks);
+
+// The tasks that must not be measured with, and why; empty: none.
+std::string quarantine_text(const std::vector<ScreenTask>& tasks);
+
+}  // namespace proctor

@@ -3,18 +3,15 @@
 #include <cstdio>
 #include <iterator>
 
-#include "common/base/file_lock.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/money_word.h"
 #include "common/pilot/selfcheck_json.h"
-#include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
-#include "coordinator/cli/report_files.h"
 #include "coordinator/cli/selfcheck_campaign.h"
 #include "coordinator/cli/selfcheck_text.h"
-#include "coordinator/shell/local_workers.h"
+#include "coordinator/cli/trial_run.h"
 
 namespace proctor::cli {
 namespace {
@@ -27,22 +24,6 @@ struct SelfcheckArgs {
   bool again = false, json = false;
   RunOptions options;
 };
-
-Result<std::vector<const Contract*>> asked_tasks(const Campaign& campaign,
-                                                 const std::vector<std::string>& names) {
-  std::vector<std::string_view> ids;
-  for (const Contract& c : campaign.contracts) ids.push_back(c.id);
-  for (const std::string& name : names) {
-    if (campaign.find_contract(name) != nullptr) continue;
-    std::string text = "the campaign has no task " + printable(name);
-    if (const auto near = nearest_word(name, ids)) text += " (did you mean " + *near + "?)";
-    return Error{Errc::kInvalid, std::move(text)};
-  }
-  std::vector<const Contract*> out;
-  for (const Contract& c : campaign.contracts)
-    if (names.empty() || std::ranges::find(names, c.id) != names.end()) out.push_back(&c);
-  return out;
-}
 
 fs::path results_file(const Campaign& campaign) {
   return StateFolder{campaign.folder}.reports() / "selfcheck.json";
@@ -59,22 +40,6 @@ SelfcheckResults earlier_results(const Campaign& campaign) {
   return {};
 }
 
-// The campaign of its own that is half done there goes on if it is the same one.
-Status prepare(const FrozenCampaign& frozen, const fs::path& mark) {
-  const Result<std::string> before = read_file(mark, 4'096);
-  if (before.ok() && *before == frozen.id) return ok_status();
-  // What was killed has left its workers, with mounts in the folder that is to go.
-  LocalWorkers::end_left(frozen.folder);
-  PROCTOR_CHECK_OK(remove_tree(frozen.folder.campaign));
-  PROCTOR_CHECK_OK(make_dirs(frozen.folder.campaign));
-  return write_file(mark, frozen.id);
-}
-
-bool is_open(const RunRecord& run) {
-  using State = RunRecord::State;
-  return run.state == State::kPlanned || run.state == State::kRunning;
-}
-
 struct Ran {
   int code = kOk;
   bool over = true;  // false: stopped on the way, and nothing is said of any task
@@ -88,34 +53,17 @@ Result<Ran> run_variants(SelfcheckArgs& args, const Campaign& campaign,
   PROCTOR_CHECK_OK(check_programs(args.options, derived));
   PROCTOR_TRY(const FrozenCampaign frozen,
               selfcheck_frozen(std::move(derived), tasks, selfcheck_folder(campaign.folder)));
-  const fs::path mark = frozen.folder.campaign / "campaign-id";
-  PROCTOR_CHECK_OK(prepare(frozen, mark));
-  args.options.folder = frozen.folder.campaign.string();
-  args.options.begin = RunOptions::Begin::kEither;
-  args.options.show_report = false;
   Ran out;
-  PROCTOR_TRY(out.code, run_frozen(args.options, frozen));
-  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
-  out.over = std::ranges::none_of(report.runs, is_open);
+  PROCTOR_TRY(const Trial trial, run_trial(args.options, frozen));
+  out.code = trial.code;
+  out.over = trial.over;
   if (!out.over) return out;
   for (const TaskVariants& task : tasks)
     out.tasks.push_back(
-        judge_selfcheck(*task.contract, runs_of(frozen, report, task), args.settings));
-  for (const RunRecord& run : report.runs) out.cost = out.cost + run.cost.total();
-  std::error_code ec;
-  fs::remove(mark, ec);  // the next one begins anew
+        judge_selfcheck(*task.contract, runs_of(frozen, trial.report, task), args.settings));
+  out.cost = trial.cost;
+  forget_trial(frozen.folder);
   return out;
-}
-
-Result<FileLock> own(const StateFolder& place) {
-  PROCTOR_CHECK_OK(make_private_dirs(place.campaign.parent_path()));
-  Result<FileLock> lock = FileLock::try_acquire(place.campaign.string() + ".lock");
-  if (!lock.ok() && lock.error().code == Errc::kConflict)
-    return Error{Errc::kConflict,
-                 "these tasks are being checked now, by another proctor selfcheck "
-                 "in " +
-                     place.campaign.string() + ": wait for it, or interrupt it"};
-  return lock;
 }
 
 // Of every contract of the campaign: what is new, else what was found earlier and still holds.
@@ -159,13 +107,6 @@ int show(const SelfcheckArgs& args, const Campaign& campaign, const SelfcheckRes
   return good ? kOk : kJobFailed;
 }
 
-Result<std::optional<MicroUsd>> limit_of(const std::string& text) {
-  if (text.empty()) return std::optional<MicroUsd>();
-  Result<MicroUsd> usd = parse_usd(text);
-  if (!usd.ok()) return in_context("--usd", std::move(usd).error());
-  return std::optional(*usd);
-}
-
 std::string typed_again(const SelfcheckArgs& args) {
   std::string out = "proctor selfcheck " + args.folder;
   for (const std::string& task : args.tasks) out += " " + task;
@@ -180,11 +121,11 @@ std::string typed_again(const SelfcheckArgs& args) {
 }
 
 Result<int> selfcheck(SelfcheckArgs args) {
-  PROCTOR_TRY(const std::optional<MicroUsd> usd, limit_of(args.usd));
+  PROCTOR_TRY(const std::optional<MicroUsd> usd, trial_limit(args.usd));
   PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kCheck));
   PROCTOR_TRY(const std::vector<const Contract*> asked, asked_tasks(campaign, args.tasks));
   args.settings.seed = campaign.seed;
-  PROCTOR_TRY(const FileLock lock, own(selfcheck_folder(campaign.folder)));
+  PROCTOR_TRY(const FileLock lock, own_trial(selfcheck_folder(campaign.folder), "selfcheck"));
   const SelfcheckResults earlier = earlier_results(campaign);
   std::vector<SelfcheckTask> found;
   std::vector<TaskVariants> todo;

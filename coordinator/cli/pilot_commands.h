@@ -5,6 +5,7 @@
 namespace proctor::cli {
 
 void add_power(CLI::App& app, int& exit_code);
+void add_screen(CLI::App& app, int& exit_code);
 void add_selfcheck(CLI::App& app, int& exit_code);
 void add_wait(CLI::App& app, int& exit_code);
 

@@ -85,8 +85,8 @@ std::string advice(const SelfcheckTask& task, const std::string& campaign,
       return "its checks do not see such mistakes: look at each survivor's patch.diff below " +
              runs("mutant-N") + ", and add a test that fails with it";
     case SelfcheckCause::kFlaky:
-      return "it measures chance: find what it waits for or shares; how often: proctor selfcheck " +
-             of_task + " --repeats 20 --mutants 0";
+      return "it measures chance: find what it waits for or shares; how often: proctor screen " +
+             of_task;
     case SelfcheckCause::kUnjudged:
       return "go on with: proctor selfcheck " + of_task;
   }

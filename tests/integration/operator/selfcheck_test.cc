@@ -112,7 +112,7 @@ TEST_SUITE("selfcheck") {
     const CommandOutcome out = scene.run("selfcheck", {"--repeats", "8", "--mutants", "0"}, kLong);
     CHECK_MESSAGE(out.exit_code == 1, out.err);
     CHECK_MESSAGE(verdict_of(scene, "add").starts_with("flaky: reference "), out.out);
-    CHECK(contains(out.out, "proctor selfcheck " + scene.folder().string() + " add --repeats 20"));
+    CHECK(contains(out.out, "proctor screen " + scene.folder().string() + " add"));
     scene.require_nothing_left();
   }
 

@@ -56,6 +56,13 @@ void tell_open(const CampaignReport& report, const char* which, std::vector<std:
     out.push_back(std::to_string(report.total.open) + " runs of the " + which + " are open");
   if (0 < report.total.parked)
     out.push_back(std::to_string(report.total.parked) + " runs of the " + which + " are parked");
+  // Whoever takes runs away chooses what is compared.
+  if (0 < report.total.cancelled)
+    out.push_back(std::to_string(report.total.cancelled) + " runs of the " + which +
+                  " were cancelled");
+  if (0 < report.total.removed)
+    out.push_back(std::to_string(report.total.removed) + " runs of the " + which +
+                  " were removed with their tasks");
 }
 
 void sort_tasks(const ComparedCampaign& older, const ComparedCampaign& newer,

@@ -124,6 +124,16 @@ TEST_SUITE("aggregate") {
     CHECK(compared(less, less).only_older.empty());
   }
 
+  TEST_CASE("runs that somebody took away are told, for they choose what is compared") {
+    const Side older("agent", 6);
+    Side newer("agent", 6);
+    newer.report.total.cancelled = 3;
+    newer.report.total.removed = 2;
+    CHECK(compared(older, newer).differences ==
+          std::vector<std::string>{"3 runs of the newer were cancelled",
+                                   "2 runs of the newer were removed with their tasks"});
+  }
+
   TEST_CASE("a method that is called otherwise is compared where it is named") {
     const Side older("agent-1", 6), newer("agent-2", 6);
     CHECK(compared(older, newer).methods.empty());

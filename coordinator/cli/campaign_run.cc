@@ -217,6 +217,12 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
       if (last.parked == 0) return kOk;
       if (0 < last.faulty) tell_faults(last, options);
       if (last.parked == last.faulty) return kJobFailed;
+      if (!options.go_on.empty()) {
+        std::fprintf(stderr, "%llu runs were not made, for their money is spent; with more: %s\n",
+                     static_cast<unsigned long long>(last.parked - last.faulty),
+                     options.go_on.c_str());
+        return kBudgetExhausted;
+      }
       std::fprintf(
           stderr,
           "%llu runs are parked: an envelope ran out of money. proctor budget %s says which;\n"

@@ -60,6 +60,7 @@ struct Ran {
 RunOptions options_of(const ScreenArgs& args, const std::string& arm) {
   RunOptions out = args.options;
   if (arm == kArmAlone) out.workers = out.slots = 1;
+  out.go_on = "proctor screen " + args.folder;
   return out;
 }
 
@@ -123,7 +124,7 @@ ScreenResults merged(const Campaign& campaign, const ScreenSettings& settings,
 }
 
 Status keep(const Campaign& campaign, const ScreenResults& results) {
-  PROCTOR_CHECK_OK(make_dirs(results_file(campaign).parent_path()));
+  PROCTOR_CHECK_OK(make_private_dirs(results_file(campaign).parent_path()));
   PROCTOR_CHECK_OK(write_file(results_file(campaign), to_json_text(results)));
   const std::string quarantined = quarantine_text(results.tasks);
   if (!quarantined.empty()) return write_file(quarantine_file(campaign), quarantined);

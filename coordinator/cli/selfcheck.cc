@@ -54,6 +54,7 @@ Result<Ran> run_variants(SelfcheckArgs& args, const Campaign& campaign,
   PROCTOR_TRY(const FrozenCampaign frozen,
               selfcheck_frozen(std::move(derived), tasks, selfcheck_folder(campaign.folder)));
   Ran out;
+  args.options.go_on = "proctor selfcheck " + args.folder;
   PROCTOR_TRY(const Trial trial, run_trial(args.options, frozen));
   out.code = trial.code;
   out.over = trial.over;
@@ -156,7 +157,7 @@ Result<int> selfcheck(SelfcheckArgs args) {
   std::ranges::move(ran.tasks, std::back_inserter(found));
   const SelfcheckResults results =
       merged(campaign, args.settings, earlier, std::move(found), ran.cost);
-  PROCTOR_CHECK_OK(make_dirs(results_file(campaign).parent_path()));
+  PROCTOR_CHECK_OK(make_private_dirs(results_file(campaign).parent_path()));
   PROCTOR_CHECK_OK(write_file(results_file(campaign), to_json_text(results)));
   const int code = show(args, campaign, results, asked, reused);
   return ran.code == kBudgetExhausted ? kBudgetExhausted : code;

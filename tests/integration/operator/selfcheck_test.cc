@@ -116,6 +116,20 @@ TEST_SUITE("selfcheck") {
     scene.require_nothing_left();
   }
 
+  TEST_CASE("what it writes beside a campaign's reports is no stranger to verify") {
+    CampaignShape shape;
+    shape.methods = {"noop"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    scene.run("selfcheck", {"--repeats", "1"}, kLong);
+    REQUIRE(fs::exists(scene.folder() / "reports/selfcheck.json"));
+    CHECK((fs::status(scene.folder() / "reports").permissions() & fs::perms::mask) ==
+          fs::perms::owner_all);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const CommandOutcome verify = scene.run("verify");
+    CHECK_MESSAGE(verify.exit_code == 0, verify.out);
+  }
+
   TEST_CASE("a killed one goes on where it was") {
     const CampaignScene scene = scene_of({"add"});
     const std::vector<std::string> flags{"--repeats", "12"};

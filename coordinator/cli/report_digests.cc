@@ -109,7 +109,8 @@ void compare_files(const fs::path& dir, const FileDigests& files, const FileDige
 
 // Of commands that look at a campaign's tasks (selfcheck.h, screen.h): they say what they know
 // again whenever they are asked.
-constexpr std::array<std::string_view, 2> kOfPilots{"selfcheck.json", "flakiness.json"};
+constexpr std::array<std::string_view, 3> kOfPilots{"selfcheck.json", "flakiness.json",
+                                                    "quarantine.txt"};
 
 // What lies there beside what was written: folders are those of other forms (foreign_forms.h), and
 // a temporary file is of a writer that was killed.

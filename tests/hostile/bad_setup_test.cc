@@ -62,9 +62,9 @@ TEST_SUITE("hostile") {
       const std::vector<HostileAgent> agents = {
           {"honest", right, "success"},
           {"meddler", right + "echo mine >> tests/gen/made.sh", "success", "completed",
-           "protected: tests/gen/made.sh"},
+           "not writable: tests/gen/made.sh"},
           {"mover", right + "mv gen.txt moved.txt", "success", "completed",
-           "not writable: gen.txt"}};
+           "not writable: moved.txt"}};
       const auto scene = hostile_scene(
           *kind, agents, {},
           "setup: [{command: \"mkdir -p tests/gen; echo x > tests/gen/made.sh; echo x > gen.txt\", "

@@ -73,7 +73,8 @@ class Asking {
 
   Result<End> give_up(const ModelReply& last) {
     if (last.end == ModelReply::End::kBusy) {
-      out_.no_model.why = "model " + call_.model + ": " + last.why;
+      out_.no_model.why =
+          "model " + call_.model + ": " + (last.cause.empty() ? last.why : last.cause);
       out_.no_model.busy = true;
       return exit(kModelBusyExit);
     }

@@ -128,8 +128,10 @@ TEST_SUITE("campaign") {
     set_prices(scene, "llm_request,token,0.000001,,,m\n");
     CHECK(scene.run("check").exit_code == 0);
     scene.write(scene.folder() / "contracts/ask.json", "garbage");
-    for (const std::string command : {"check", "run"}) {
-      const CommandOutcome garbage = scene.run(command);
+    for (const std::string command : {"check", "plan"}) {
+      const CommandOutcome garbage =
+          scene.run(command, command == "plan" ? std::vector<std::string>{"--freeze"}
+                                               : std::vector<std::string>{});
       CHECK(garbage.exit_code == 2);
       CHECK_MESSAGE(contains(garbage.err, "single_shot: found ask.json: "), garbage.err);
     }

@@ -236,7 +236,7 @@ TEST_SUITE("gateway campaign") {
     const CommandOutcome played = again.run();
     CHECK_MESSAGE(played.exit_code == 1, played.err);
     CHECK(again.provider.heard().empty());
-    CHECK(report_of(again)["termination"] == "agent_unavailable");
+    CHECK(report_of(again)["termination"]["code"] == "agent_unavailable");
   }
 
   TEST_CASE("a campaign whose model nobody can price or reach is refused before anything starts") {

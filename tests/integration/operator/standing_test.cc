@@ -193,7 +193,7 @@ TEST_SUITE("operator") {
     CHECK_MESSAGE(contains(text, "2 wait for a person"), text);
     CHECK_MESSAGE(contains(text, "add/busy/r1: no attempt is left"), text);
     act(scene, "cancel", {"all", "--reason", "its provider is full"});
-    CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     CHECK(scene.run("wait").exit_code == 0);
     scene.require_nothing_left();
   }

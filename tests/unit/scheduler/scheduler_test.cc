@@ -239,9 +239,6 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.phase(RunId(0)) == RunPhase::kActive);
     CHECK(desk.core.counts().removed == 0);
     CHECK(desk.core.counts().ended_removed[0] == 0);
-    desk.core.restore_fact(RunEnded{RunId(0), {RunId(0), AttemptNo(1)}, RunOutcome::kSuccess});
-    CHECK(desk.core.counts().ended[0] == 1);
-    CHECK(desk.core.counts().ended_removed[0] == 1);
   }
 
   TEST_CASE("a run that had ended when its task was removed is counted apart") {

@@ -4,13 +4,17 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "common/base/own_file.h"
 
 namespace proctor {
 namespace {
 
 Result<UniqueFd> lock(const fs::path& path, int operation) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
-  if (!fd.valid()) return errno_error("lock " + path.string(), errno);
+  Result<UniqueFd> opened = open_own_file(path, O_RDWR | O_CREAT);
+  if (!opened.ok()) return in_context("lock", std::move(opened).error());
+  UniqueFd fd = std::move(opened).value();
   while (::flock(fd.get(), operation) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return Error{Errc::kConflict, "lock " + path.string() + ": held"};

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/own_file.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
@@ -20,8 +21,7 @@ class HostLock {
  public:
   // kConflict: somebody holds it.
   static Result<HostLock> take(const fs::path& path) {
-    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!fd.valid()) return errno_error("open " + path.string(), errno);
+    PROCTOR_TRY(UniqueFd fd, open_own_file(path, O_RDWR | O_CREAT));
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK)
         return Error{Errc::kConflict, path.string() + " is held by another process"};

@@ -31,11 +31,16 @@ class MethodNames {
  public:
   explicit MethodNames(const Campaign& campaign) {
     for (const Method& m : campaign.methods) names_.push_back(m.name);
+    // Of one with a mistake in it the name may be the mistake.
+    all_known_ = !names_.empty() && std::ranges::none_of(campaign.methods, [](const Method& m) {
+      return m.digest == Digest{};
+    });
   }
   // One of the campaign's; reports and returns "" otherwise.
   std::string read(const Node& node, const std::string& path, Problems& problems) const {
     const std::string name = read_text(node, path, kIdRule, problems);
     if (name.empty() || std::ranges::find(names_, name) != names_.end()) return name;
+    if (!all_known_) return "";  // it may be one of those that were complained of
     std::vector<std::string_view> all(names_.begin(), names_.end());
     problems.wrong(node, path, "a method of this campaign: " + one_of(all));
     return "";
@@ -43,6 +48,7 @@ class MethodNames {
 
  private:
   std::vector<std::string> names_;
+  bool all_known_ = false;
 };
 
 void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& plan) {

@@ -1,6 +1,7 @@
 // What binds the parts of a campaign together, and what lies outside its folder.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
@@ -9,6 +10,7 @@
 #include "common/contract/fields.h"
 #include "common/contract/money_word.h"
 #include "common/contract/scalar.h"
+#include "common/contract/told.h"
 
 namespace proctor {
 namespace {
@@ -30,16 +32,18 @@ Place place_of(const Origin& origin, std::initializer_list<std::string> fields) 
 
 class Rules {
  public:
-  Rules(const Campaign& campaign, Diagnostics& out) : c_(campaign), out_(out) {}
+  Rules(const Campaign& campaign, const Told& told, Diagnostics& out)
+      : c_(campaign), told_(told), out_(out) {}
 
   void check() {
     ids();
     size();
     envelopes();
-    task_names();
+    if (told_.knows_contracts()) task_names();
+    strata();
     for (const Contract& contract : c_.contracts) {
       if (!is_whole(contract)) continue;
-      strata(contract);
+      if (!told_of_strata_) strata(contract);
       reference(contract);
       single_shot(contract);
       caps(contract);
@@ -79,6 +83,9 @@ class Rules {
   void complain(const Origin& origin, std::initializer_list<std::string> fields, std::string found,
                 std::string expected, std::string suggestion = "") {
     Place place = place_of(origin, fields);
+    // One mistake, one error: what was wrong there was told, and what is held against now is not
+    // what its author wrote.
+    if (&origin == &c_.origin && origin.at.contains(place.field) && told_.at(place.at)) return;
     out_.add({origin.file, place.at, std::move(place.field), std::move(found), std::move(expected),
               std::move(suggestion)});
   }
@@ -152,7 +159,8 @@ class Rules {
       nest(c_.origin, {"budget.run", "stages." + name}, run,
            {"the envelope of stage " + name, stage});
     const auto check_cap = [&](const std::string& field, const Caps& caps) {
-      if (caps.usd) nest(c_.origin, {field}, {"a run cap", *caps.usd}, {"the run envelope", e.run});
+      if (caps.usd && told_.knows_run_caps())
+        nest(c_.origin, {field}, {"a run cap", *caps.usd}, {"the run envelope", e.run});
     };
     check_cap("caps.usd", c_.caps);
     for (const Stage& s : c_.stages) check_cap("stages." + s.name + ".caps.usd", s.caps);
@@ -170,6 +178,22 @@ class Rules {
     };
     for (const auto& [id, usd] : c_.envelopes.tasks) known(id, "budget.tasks." + id);
     for (const auto& [id, caps] : c_.task_caps) known(id, "task_caps." + id);
+  }
+
+  // A key that no contract has is one mistake of the campaign's, not one of each contract.
+  void strata() {
+    if (!told_.knows_contracts() || c_.contracts.size() < 2 || !c_.origin.at.contains("strata"))
+      return;
+    std::set<std::string_view> of_contracts;
+    for (const Contract& contract : c_.contracts)
+      for (const auto& [name, value] : contract.strata) of_contracts.insert(name);
+    const std::vector<std::string_view> names(of_contracts.begin(), of_contracts.end());
+    for (const std::string& key : c_.strata) {
+      if (of_contracts.contains(key)) continue;
+      told_of_strata_ = true;
+      complain(c_.origin, {"strata"}, "\"" + key + "\", which no contract has",
+               "keys of which every contract has a value", nearest_word(key, names).value_or(""));
+    }
   }
 
   void strata(const Contract& contract) {
@@ -199,6 +223,7 @@ class Rules {
   }
 
   void caps(const Contract& contract) {
+    if (!told_.knows_run_caps()) return;
     const std::size_t before = out_.count();
     if (contract.caps.usd)
       nest(contract.origin, {"caps.usd"}, {"a run cap", *contract.caps.usd},
@@ -207,7 +232,7 @@ class Rules {
     if (c_.envelopes.tasks.contains(contract.id))
       nest(c_.origin, {"budget.tasks." + contract.id}, {"a run cap", cap},
            {"the task envelope", c_.task_envelope(contract.id)});
-    if (out_.count() != before) return;
+    if (out_.count() != before || !told_.knows_prices()) return;
     const CapRules rules = c_.cap_rules();
     for (const Stage& stage : c_.stages)
       if (!suffices(contract, effective_caps(rules, stage.name, contract))) return;
@@ -234,14 +259,17 @@ class Rules {
   }
 
   const Campaign& c_;
+  const Told& told_;
   Diagnostics& out_;
+  bool told_of_strata_ = false;
 };
 
 }  // namespace
 
 void check_campaign(const Campaign& campaign, Diagnostics& out) {
-  Rules(campaign, out).check();
-  check_cross_envelopes(campaign, out);
+  const Told told(campaign, out);
+  Rules(campaign, told, out).check();
+  check_cross_envelopes(campaign, told, out);
 }
 
 void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out) {

@@ -11,7 +11,8 @@ namespace {
 
 class CrossRules {
  public:
-  CrossRules(const Campaign& campaign, Diagnostics& out) : c_(campaign), out_(out) {}
+  CrossRules(const Campaign& campaign, const Told& told, Diagnostics& out)
+      : c_(campaign), told_(told), out_(out) {}
 
   void check() {
     for (const auto& [name, usd] : c_.envelopes.methods) method(name, usd);
@@ -25,6 +26,7 @@ class CrossRules {
   void complain(const std::string& field, std::string found, std::string expected,
                 std::string suggestion = "") {
     const auto at = c_.origin.at.find(field);
+    if (at != c_.origin.at.end() && told_.at(at->second)) return;
     out_.add({c_.origin.file, at == c_.origin.at.end() ? Mark{} : at->second, field,
               std::move(found), std::move(expected), std::move(suggestion)});
   }
@@ -47,6 +49,7 @@ class CrossRules {
     if (c_.envelopes.global < usd)
       return complain(field, found,
                       "at most the global envelope, " + format_usd(c_.envelopes.global) + unit);
+    if (!told_.knows_run_caps()) return;
     const Contract* largest = nullptr;
     for (const Contract& contract : c_.contracts) {
       if (!is_whole(contract) || !governs(contract)) continue;
@@ -69,6 +72,7 @@ class CrossRules {
   void method(const std::string& name, MicroUsd usd) {
     const std::string field = "budget.methods." + name;
     if (c_.find_method(name) == nullptr) {
+      if (!told_.knows_methods()) return;
       std::vector<std::string_view> names;
       for (const Method& m : c_.methods) names.push_back(m.name);
       return unknown(field, "method", name, "the name of a method", std::move(names));
@@ -84,11 +88,11 @@ class CrossRules {
     return known;
   }
 
-  // A contract with errors of its own may have had the level.
+  // A contract with errors of its own, or that is not there, may have had the level.
   bool is_level(const std::string& field, const std::string& key, const std::string& level,
                 const std::set<std::string_view>& known) {
     if (known.contains(level)) return true;
-    if (std::ranges::all_of(c_.contracts, is_whole))
+    if (told_.knows_contracts())
       unknown(field, "level", level, "a level of " + key + " that a contract has",
               {known.begin(), known.end()});
     return false;
@@ -104,9 +108,15 @@ class CrossRules {
 
   void stratum(const std::string& key, const std::map<std::string, MicroUsd>& levels) {
     const std::string where = "budget.strata." + key;
-    if (std::ranges::find(c_.strata, key) == c_.strata.end())
+    if (std::ranges::find(c_.strata, key) == c_.strata.end()) {
+      // The contracts have it, and not one that the campaign has: that was told.
+      if (!levels_of(key).empty() && std::ranges::any_of(c_.strata, [&](const std::string& other) {
+            return levels_of(other).empty();
+          }))
+        return;
       return unknown(where, "stratum", key, "one of the campaign's strata",
                      {c_.strata.begin(), c_.strata.end()});
+    }
     const std::set<std::string_view> known = levels_of(key);
     for (const auto& [level, usd] : levels) {
       const std::string field = where + "." + level;
@@ -147,13 +157,14 @@ class CrossRules {
   }
 
   const Campaign& c_;
+  const Told& told_;
   Diagnostics& out_;
 };
 
 }  // namespace
 
-void check_cross_envelopes(const Campaign& campaign, Diagnostics& out) {
-  CrossRules(campaign, out).check();
+void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out) {
+  CrossRules(campaign, told, out).check();
 }
 
 }  // namespace proctor

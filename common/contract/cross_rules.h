@@ -4,9 +4,10 @@
 // envelopes than one reservation holds.  Pure.  Internal to this room.
 #include "common/contract/campaign.h"
 #include "common/contract/document.h"
+#include "common/contract/told.h"
 
 namespace proctor {
 
-void check_cross_envelopes(const Campaign& campaign, Diagnostics& out);
+void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out);
 
 }  // namespace proctor

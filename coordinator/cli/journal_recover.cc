@@ -24,6 +24,7 @@
 #include "coordinator/journal/journal_store.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/kept_list.h"
 
 namespace proctor::cli {
 namespace {
@@ -133,6 +134,8 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   const auto write = [&](const JournalWrite& fact) { return store->write(fact); };
   PROCTOR_CHECK_OK(write(MetaSet{kMetaCampaign, frozen.id}));
   for (std::uint32_t i = 0; i < view.scopes.size(); ++i)
+  PROCTOR_TRY(const std::optional<MetaSet> kept, kept_fact(frozen.folder, state.meta));
+  if (kept) PROCTOR_CHECK_OK(write(*kept));
     PROCTOR_CHECK_OK(write(ScopeDefined{ScopeId(i), view.scopes[i].name, view.scopes[i].cap}));
   const Epoch epoch(state.last_epoch.raw() + kEpochsBeyond);
   PROCTOR_CHECK_OK(

@@ -1,13 +1,12 @@
 #include "coordinator/cli/registered_files.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string_view>
 
 #include "common/base/limits.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cost_inputs.h"
+#include "coordinator/shell/kept_list.h"
 
 namespace proctor::cli {
 namespace {
@@ -56,26 +55,29 @@ Status keep_all(const Campaign& campaign, const fs::path& to) {
   return ok_status();
 }
 
-// What keep_all() keeps, with the bytes of those that a campaign has in full.
-struct Kept {
-  bool may_be_absent = false;
-  std::optional<std::string_view> bytes{};
-};
-std::map<std::string, Kept> files_of(const Campaign& campaign) {
-  std::map<std::string, Kept> out;
-  const auto add = [&](const fs::path& name, Kept kept) {
-    out.insert_or_assign(name.lexically_normal().string(), kept);
-  };
-  add(kCampaignFile, {});
-  for (const char* name : {kCostModelFile, kCostInputsFile}) add(name, {.may_be_absent = true});
-  for (const Method& m : campaign.methods)
-    for (const ReferencedFile& f : m.files) add(f.path, {.bytes = f.bytes});
-  for (const Contract& c : campaign.contracts) {
-    const fs::path name = name_of(c, campaign.folder);
-    add(name, {});
-    for (const ReferencedFile& f : c.files) add(name.parent_path() / f.path, {.bytes = f.bytes});
+// As sha256sum(1) has it: a line feed in a name is written as two characters, and the line says so.
+std::string list_line(const std::string& name, const Digest& digest) {
+  std::string escaped;
+  for (const char c : name) {
+    if (c == '\n')
+      escaped += "\\n";
+    else if (c == '\\')
+      escaped += "\\\\";
+    else
+      escaped += c;
   }
-  return out;
+  return (escaped == name ? "" : "\\") + digest.hex() + "  " + escaped + "\n";
+}
+
+// Of the regular files below it, in order.
+std::vector<std::string> names_in(const fs::path& kept) {
+  std::vector<std::string> names;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(kept, ec), end; !ec && it != end; it.increment(ec))
+    if (fs::is_regular_file(it->symlink_status(ec)))
+      names.push_back(it->path().lexically_relative(kept).string());
+  std::ranges::sort(names);
+  return names;
 }
 
 // A path below the kept files as it is below the campaign.
@@ -84,6 +86,34 @@ fs::path at_home(const fs::path& path, const StateFolder& state) {
 }
 
 }  // namespace
+
+std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign) {
+  std::map<std::string, KeptFile> out;
+  const auto add = [&](const fs::path& name, KeptFile kept) {
+    out.insert_or_assign(name.lexically_normal().string(), kept);
+  };
+  add(kCampaignFile, {});
+  for (const char* name : {kCostModelFile, kCostInputsFile}) add(name, {.may_be_absent = true});
+  for (const Method& m : campaign.methods)
+    for (const ReferencedFile& f : m.files)
+      add(f.path, {.bytes = f.bytes, .program = f.mode == 0755});
+  for (const Contract& c : campaign.contracts) {
+    const fs::path name = name_of(c, campaign.folder);
+    add(name, {});
+    for (const ReferencedFile& f : c.files)
+      add(name.parent_path() / f.path, {.bytes = f.bytes, .program = f.mode == 0755});
+  }
+  return out;
+}
+
+Result<std::string> list_kept(const fs::path& kept) {
+  std::string out;
+  for (const std::string& name : names_in(kept)) {
+    PROCTOR_TRY(const std::string bytes, read_file(kept / name, limits::kReferencedFileBytes));
+    out += list_line(name, sha256(bytes));
+  }
+  return out;
+}
 
 Status keep_registered(const Campaign& campaign) {
   const StateFolder state{campaign.folder};
@@ -95,6 +125,9 @@ Status keep_registered(const Campaign& campaign) {
   PROCTOR_CHECK_OK(remove_tree(partial));
   PROCTOR_CHECK_OK(make_private_dirs(partial));
   PROCTOR_CHECK_OK(keep_all(campaign, partial));
+  // Before they are there: copies without a list are an earlier version's.
+  PROCTOR_TRY(const std::string list, list_kept(partial));
+  PROCTOR_CHECK_OK(write_file(kept_list(state), list));
   return rename_path(partial, state.registered());
 }
 
@@ -114,15 +147,8 @@ std::optional<Campaign> load_kept(const StateFolder& state) {
 }
 
 std::vector<std::string> changed_files(const StateFolder& state) {
-  std::vector<std::string> names;
-  std::error_code ec;
-  for (fs::recursive_directory_iterator it(state.registered(), ec), end; !ec && it != end;
-       it.increment(ec))
-    if (it->is_regular_file(ec))
-      names.push_back(it->path().lexically_relative(state.registered()).string());
-  std::ranges::sort(names);
   std::vector<std::string> out;
-  for (const std::string& name : names) {
+  for (const std::string& name : names_in(state.registered())) {
     const fs::path kept = state.registered() / name, here = state.campaign / name;
     const Result<std::string> was = read_file(kept, limits::kReferencedFileBytes);
     const Result<std::string> is = read_file(here, limits::kReferencedFileBytes);
@@ -134,41 +160,6 @@ std::vector<std::string> changed_files(const StateFolder& state) {
     else if (is_program(here) != is_program(kept))
       out.push_back(name + (is_program(here) ? " (executable now)" : " (not executable any more)"));
   }
-  return out;
-}
-
-std::vector<std::pair<std::string, std::string>> wrong_kept(const Campaign& campaign) {
-  const fs::path kept = StateFolder{campaign.folder}.registered();
-  std::error_code ec;
-  std::vector<std::pair<std::string, std::string>> out;
-  if (!fs::exists(fs::symlink_status(kept, ec))) return out;
-  const auto tell = [&](const fs::path& file, const std::string& what) {
-    out.emplace_back(file.string(), what);
-  };
-  if (!fs::is_directory(fs::symlink_status(kept, ec))) {
-    tell(kept, "is no folder of its own");
-    return out;
-  }
-  const std::map<std::string, Kept> files = files_of(campaign);
-  std::set<std::string> missing;
-  for (const auto& [name, file] : files)
-    if (!file.may_be_absent) missing.insert(name);
-  for (fs::recursive_directory_iterator it(kept, ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().lexically_relative(kept).string();
-    const fs::file_status status = it->symlink_status(ec);
-    if (fs::is_directory(status)) continue;
-    missing.erase(name);
-    const auto known = files.find(name);
-    if (known == files.end())
-      tell(it->path(), "is not of the files that were registered: remove it");
-    else if (!fs::is_regular_file(status))
-      tell(it->path(), "is no file of its own");
-    else if (const auto is = read_file(it->path(), limits::kReferencedFileBytes);
-             known->second.bytes && (!is.ok() || *is != *known->second.bytes))
-      tell(it->path(), "is not as it was registered");
-  }
-  if (ec) tell(kept, "cannot be read: " + ec.message());
-  for (const std::string& name : missing) tell(kept / name, "is missing");
   return out;
 }
 

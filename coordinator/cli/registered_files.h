@@ -3,10 +3,11 @@
 // .proctor/registered, under the names they have in the campaign's folder; the plan is drawn again.
 // Whoever reads evidence goes by them when somebody has edited the campaign since, and can say
 // which file that was.  They are believed no more than any others: what is loaded from them must
-// make the registration again.
+// make the registration again.  Beside them lies a list of them (shell/kept_list.h).
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "common/contract/campaign.h"
@@ -21,12 +22,19 @@ Status keep_registered(const Campaign& campaign);
 // version, or they cannot be read any more.
 std::optional<Campaign> load_kept(const StateFolder& state);
 
+// A file that the campaign was read from, with its bytes where a campaign has them in full.
+struct KeptFile {
+  bool may_be_absent = false;
+  std::optional<std::string_view> bytes{};  // of `campaign`
+  bool program = false;                     // where bytes are known
+};
+// Those that are kept, by their names.  The views are of `campaign`.
+std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign);
+
+// The lines of the list of what lies there now, each with its line feed, in the order of the names.
+Result<std::string> list_kept(const fs::path& kept);
+
 // The files that are not as they were kept, each with what became of it: "agent.sh (changed)".
 std::vector<std::string> changed_files(const StateFolder& state);
-
-// Whether what is kept is what the freeze kept, and nothing else: a file beside it would be
-// believed by whoever looks there what was registered.  `campaign`: as it is registered.  Each with
-// what is wrong with it; nothing where none were kept.
-std::vector<std::pair<std::string, std::string>> wrong_kept(const Campaign& campaign);
 
 }  // namespace proctor::cli

@@ -9,15 +9,16 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/verify_evidence.h"
 #include "coordinator/cli/verify_folder.h"
+#include "coordinator/cli/verify_kept.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
 #include "coordinator/cli/verify_removals.h"
 #include "coordinator/cli/verify_seal.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
@@ -57,10 +58,10 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
     tally.problem(where, what);
   };
   verify_modes(frozen.folder, tell);
-  for (const auto& [where, what] : wrong_kept(frozen.campaign)) tell(where, what);
   // Before its rows are believed: a view may stand where a table was.
   PROCTOR_CHECK_OK(verify_journal_objects(journal, tell));
   PROCTOR_TRY(const RestoredState state, journal.load());
+  verify_kept(frozen.campaign, frozen.registration, kept_digest(state.meta), tell);
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   if (const Status raised = apply_raises(view, state.raises); !raised.ok())
     tally.problem("journal", raised.error().detail);

@@ -15,6 +15,7 @@
 #include "coordinator/core/sync_pace.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
+#include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/open_files.h"
 #include "coordinator/shell/restore.h"
 
@@ -76,6 +77,8 @@ Status Coordinator::begin() {
   PROCTOR_CHECK_OK(restore(state, ledger));
   std::vector<JournalWrite> first;
   first.push_back(MetaSet{kMetaCampaign, options_.campaign});
+  PROCTOR_TRY(std::optional<MetaSet> kept, kept_fact(options_.folder, state.meta));
+  if (kept) first.push_back(*std::move(kept));
   for (std::uint32_t i = 0; i < ledger.scopes.size(); ++i)
     first.push_back(ScopeDefined{ScopeId(i), ledger.scopes[i].name, ledger.scopes[i].cap});
   first.push_back(EpochBegun{epoch_, host_name(), ::getpid(), std::string(kVersion), wall_now()});

@@ -189,10 +189,82 @@ TEST_SUITE("campaign") {
     names("agent.sh: is no file of its own");
     fs::remove(kept / "agent.sh");
     scene.write(kept / "agent.sh", agent);
+    fs::permissions(kept / "agent.sh", fs::perms(0600));
+    names("agent.sh: is not executable, and was when it was registered");
+    fs::permissions(kept / "agent.sh", fs::perms(0700));
     CHECK(scene.run("verify").exit_code == 0);
     fs::remove(kept / "campaign.yaml");
     names("campaign.yaml: is missing");
-    // An earlier version kept nothing.
+  }
+
+  TEST_CASE(
+      "a comment in a registered copy is a problem of that file, and so is a missing folder") {
+    CampaignShape shape = scripted();
+    shape.ledger = "journal";
+    const CampaignScene scene(shape);
+    write_agent(scene);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path kept = scene.state() / "registered", list = scene.state() / "registered.sha256";
+    const auto problems = [&](const std::vector<std::string>& expected) {
+      const CommandOutcome verified = scene.run("verify");
+      CHECK(verified.exit_code == (expected.empty() ? 0 : 1));
+      for (const std::string& line : expected)
+        CHECK_MESSAGE(contains(verified.out, line + "\n"), verified.out);
+      CHECK_MESSAGE(
+          contains(verified.out, " events: " + std::to_string(expected.size()) + " problems\n"),
+          verified.out);
+    };
+    problems({});
+    const std::string changed = ": is not as it was registered";
+    for (const char* name : {"campaign.yaml", "contracts/add.yaml", "agent.sh"}) {
+      CAPTURE(name);
+      const std::string was = scene.read(kept / name);
+      scene.write(kept / name, was + "# a comment\n");
+      problems({(kept / name).string() + changed});
+      scene.write(kept / name, was);
+      problems({});
+    }
+    const std::string listed = scene.read(list);
+    fs::rename(kept, scene.temp() / "away");
+    problems({kept.string() + ": is missing: it held the files as they were registered"});
+    fs::remove(list);
+    problems({kept.string() + ": is missing: it held the files as they were registered"});
+    fs::rename(scene.temp() / "away", kept);
+    problems({list.string() + ": is missing: it lists the files that were registered"});
+    scene.write(list, listed + "\n");
+    problems(
+        {list.string() + ": is not the list of the registered files that the journal speaks of"});
+
+    // Neither does whoever goes on believe another list than the first life did.
+    scene.write(kept / "campaign.yaml", scene.read(kept / "campaign.yaml") + "# more\n");
+    fs::remove(list);
+    REQUIRE(scene.run("resume").exit_code == 0);
+    problems({list.string() + ": is missing: it lists the files that were registered"});
+    // A copy that is made anew from the same bytes is the same.
+    fs::remove_all(kept);
+    REQUIRE(scene.run("resume").exit_code == 0);
+    problems({});
+  }
+
+  TEST_CASE("what an earlier version did not keep or list is no problem, what is not so is one") {
+    CampaignShape shape = scripted();
+    shape.ledger = "journal";
+    const CampaignScene scene(shape);
+    write_agent(scene);
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    fs::remove(scene.state() / "registered.sha256");
+    REQUIRE(scene.run("run").exit_code == 0);
+    CHECK(scene.run("verify").exit_code == 0);
+    const fs::path kept = scene.state() / "registered";
+    const std::string yaml = scene.read(kept / "campaign.yaml");
+    scene.edit(kept / "campaign.yaml", "50.00", "70.00");
+    const CommandOutcome other = scene.run("verify");
+    CHECK(other.exit_code == 1);
+    CHECK_MESSAGE(
+        contains(other.out, kept.string() + ": does not make the registration again: envelope"),
+        other.out);
+    scene.write(kept / "campaign.yaml", yaml + "# a comment\n");
+    CHECK(scene.run("verify").exit_code == 0);
     fs::remove_all(kept);
     CHECK(scene.run("verify").exit_code == 0);
   }

@@ -15,6 +15,7 @@
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/outside_probe.h"
+#include "coordinator/cli/own_folders.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/registered_files.h"
 
@@ -181,6 +182,7 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
       !fs::exists(StateFolder{absolute}.registration(), ec))
     return no_campaign(folder.string());
   Diagnostics diagnostics;
+  PROCTOR_CHECK_OK(check_own_folders(StateFolder{absolute}));
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
     // Without it no repository is one.

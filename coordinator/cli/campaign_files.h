@@ -15,7 +15,8 @@ enum class Outside { kSkip, kCheck };  // repositories, commits, images, referen
 // There is none in that folder; perhaps in one beside it whose name is nearly the same.
 Error no_campaign(const std::string& folder);
 
-// Prints every error it finds, to standard error.  kInvalid with a count when there are any.
+// Prints every error it finds, to standard error.  kInvalid with a count when there are any, and
+// where what it makes would not lie in folders of its own (own_folders.h).
 Result<Campaign> load_checked(const fs::path& folder, Outside outside);
 
 struct FrozenCampaign {

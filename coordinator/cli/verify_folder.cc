@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/base/text.h"
+#include "coordinator/cli/own_folders.h"
 
 namespace proctor::cli {
 namespace {
@@ -24,12 +25,8 @@ void check_mode(const fs::path& path, const FolderProblem& problem) {
 }  // namespace
 
 void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
-  // What is looked at below it would be whatever lies elsewhere, whoever keeps that.
-  std::error_code ec;
-  if (fs::is_symlink(fs::symlink_status(folder.runs(), ec)))
-    problem(folder.runs().string(),
-            "a symbolic link, where the campaign's own folder must be: put the folder that it "
-            "leads to in its place");
+  // What is looked at below a link would be whatever lies elsewhere, whoever keeps that.
+  for (const auto& [path, what] : not_own_folders(folder)) problem(path.string(), what);
   for (const fs::path& path : {folder.runs(), folder.reports(), folder.state(), folder.journal()})
     check_mode(path, problem);
   // Beside a journal that is written, or whose writer was killed.

@@ -12,7 +12,8 @@ namespace proctor::cli {
 
 using FolderProblem = std::function<void(const std::string& where, const std::string& what)>;
 
-// Evidence, reports, state and journal are their owner's alone.
+// Evidence, reports and state lie in folders of the campaign's own; they and the journal are their
+// owner's alone.
 void verify_modes(const StateFolder& folder, const FolderProblem& problem);
 // Tables, views, triggers and indexes that nobody of ours made, or that are not as we make them.
 Status verify_journal_objects(JournalReader& journal, const FolderProblem& problem);

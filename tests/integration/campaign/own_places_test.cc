@@ -1,0 +1,74 @@
+// Where a campaign keeps what it makes lie folders and files of its own: behind a link, a pipe or a
+// device in their place is somebody else's thing, and nothing waits for it.
+#include <doctest/doctest.h>
+
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+CampaignShape small() {
+  CampaignShape shape;
+  shape.methods = {"noop"};
+  shape.replicates = 1;
+  shape.ledger = "journal";
+  return shape;
+}
+
+// Far beyond what a refusal takes, far below what whoever waits for a pipe needs.
+constexpr std::chrono::milliseconds kAtOnce = 60s;
+
+void refuses(const CampaignScene& scene, const std::string& command, const std::string& text,
+             std::vector<std::string> more = {}) {
+  CAPTURE(command);
+  const CommandOutcome out = scene.run(command, std::move(more), kAtOnce);
+  CHECK_FALSE(out.timed_out);
+  CHECK(out.exit_code == 2);
+  CHECK_MESSAGE(contains(out.err, text), (out.out + out.err));
+}
+
+}  // namespace
+
+TEST_SUITE("campaign") {
+  TEST_CASE("nothing begins or goes on where runs, reports or .proctor are none of its own") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path elsewhere = scene.temp() / "elsewhere";
+    for (const char* name : {"runs", "reports", ".proctor"}) {
+      CAPTURE(name);
+      const fs::path place = scene.folder() / name;
+      const std::string must = ", where the campaign's own folder must be: ";
+      const std::string linked =
+          place.string() + ": a symbolic link" + must + "put the folder that it leads to in its";
+      const std::string dangles = place.string() + ": a symbolic link that leads nowhere" + must;
+      fs::rename(place, elsewhere);
+      fs::create_directory_symlink(elsewhere, place);
+      for (const char* command : {"check", "plan", "run", "serve", "resume"})
+        refuses(scene, command, linked);
+      const CommandOutcome verified = scene.run("verify");
+      CHECK(verified.exit_code == 1);
+      CHECK_MESSAGE(contains(verified.out, linked), verified.out);
+      fs::remove(place);
+      fs::create_directory_symlink(scene.temp() / "nowhere", place);
+      for (const char* command : {"check", "run", "serve", "resume"})
+        refuses(scene, command, dangles);
+      fs::remove(place);
+      scene.write(place, "x");
+      refuses(scene, "check", place.string() + ": a file" + must);
+      fs::remove(place);
+      fs::rename(elsewhere, place);
+      CHECK(scene.run("verify").exit_code == 0);
+    }
+    CHECK(scene.run("resume").exit_code == 0);
+  }
+
+  TEST_CASE("a first run into a runs folder that leads nowhere is refused, and not tried again") {
+    const CampaignScene scene(small());
+    fs::create_directory_symlink(scene.temp() / "nowhere", scene.folder() / "runs");
+    refuses(scene, "run", "runs: a symbolic link that leads nowhere");
+    CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+  }
+}

@@ -18,6 +18,7 @@
 #include "coordinator/cli/own_folders.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/registered_files.h"
+#include "coordinator/journal/journal_wal.h"
 
 namespace proctor::cli {
 namespace {
@@ -181,8 +182,8 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   if (!fs::exists(absolute / kCampaignFile, ec) &&
       !fs::exists(StateFolder{absolute}.registration(), ec))
     return no_campaign(folder.string());
-  Diagnostics diagnostics;
   PROCTOR_CHECK_OK(check_own_folders(StateFolder{absolute}));
+  Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
     // Without it no repository is one.
@@ -299,6 +300,8 @@ Result<FrozenCampaign> load_registered(const fs::path& folder) {
   std::error_code ec;
   const StateFolder state{fs::canonical(folder, ec)};
   if (ec) return load_unchanged(folder);  // says why
+  // Whoever loads one to look at it goes on to its journal.
+  PROCTOR_CHECK_OK(check_journal_kinds(state.journal()));
   const Result<std::optional<Registration>> registered = read_registration(state.campaign);
   if (!registered.ok() || !*registered) return load_unchanged(folder);
   Diagnostics unsaid;

@@ -22,9 +22,10 @@
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
+#include "coordinator/journal/journal_wal.h"
 #include "coordinator/shell/behind.h"
-#include "coordinator/shell/plan_view.h"
 #include "coordinator/shell/kept_list.h"
+#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {
@@ -133,9 +134,9 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   PROCTOR_TRY(auto transaction, store->begin());
   const auto write = [&](const JournalWrite& fact) { return store->write(fact); };
   PROCTOR_CHECK_OK(write(MetaSet{kMetaCampaign, frozen.id}));
-  for (std::uint32_t i = 0; i < view.scopes.size(); ++i)
   PROCTOR_TRY(const std::optional<MetaSet> kept, kept_fact(frozen.folder, state.meta));
   if (kept) PROCTOR_CHECK_OK(write(*kept));
+  for (std::uint32_t i = 0; i < view.scopes.size(); ++i)
     PROCTOR_CHECK_OK(write(ScopeDefined{ScopeId(i), view.scopes[i].name, view.scopes[i].cap}));
   const Epoch epoch(state.last_epoch.raw() + kEpochsBeyond);
   PROCTOR_CHECK_OK(
@@ -188,6 +189,7 @@ Result<int> recover_journal(const std::string& folder, bool behind) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const fs::path journal = frozen.folder.journal();
   PROCTOR_CHECK_OK(make_private_dirs(journal.parent_path()));
+  PROCTOR_CHECK_OK(check_journal_kinds(journal));
   const Result<HostLock> lock = HostLock::take(journal.string() + ".lock");
   if (!lock.ok()) return in_context("this campaign is running or being recovered", lock.error());
   const fs::path fresh = journal.string() + ".recovering",

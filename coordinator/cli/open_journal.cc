@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/cli/journal_around.h"
+#include "coordinator/journal/journal_wal.h"
 
 namespace proctor::cli {
 namespace {
@@ -24,6 +25,7 @@ Error not_begun(const fs::path& campaign) {
 }
 
 Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
+  PROCTOR_CHECK_OK(check_journal_kinds(folder.journal()));
   std::error_code ec;
   const bool is_there = fs::exists(folder.journal(), ec);
   Result<JournalReader> reader = Error{Errc::kNotFound, "no journal"};

@@ -100,6 +100,7 @@ Status look_inside(const fs::path& file, JournalFinding& out) {
 
 Result<JournalFinding> check_journal(const fs::path& file) {
   JournalFinding out;
+  PROCTOR_CHECK_OK(check_journal_kinds(file));
   PROCTOR_TRY(out.wal, wal_facts(file));
   if (const Status files = check_journal_files(file); !files.ok()) {
     // SQLite would write its own view of the log over the index, which says otherwise.

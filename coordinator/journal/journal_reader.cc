@@ -32,6 +32,7 @@ JournalReader& JournalReader::operator=(JournalReader&&) noexcept = default;
 JournalReader::~JournalReader() = default;
 
 Result<JournalReader> JournalReader::open(const fs::path& file) {
+  PROCTOR_CHECK_OK(check_journal_kinds(file));
   std::error_code ec;
   if (!fs::exists(file, ec)) {
     return Error{Errc::kNotFound, "read journal: no file " + file.string()};

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "common/base/overload.h"
+#include "common/base/own_file.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/journal/journal.h"
@@ -61,8 +62,7 @@ bool lock_within(int fd, int operation, std::chrono::milliseconds patience) {
 
 // One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
 Result<UniqueFd> take_lock(const fs::path& file) {
-  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFile));
-  if (!fd.valid()) return errno_error("open " + file.string(), errno);
+  PROCTOR_TRY(UniqueFd fd, open_own_file(file, O_RDWR | O_CREAT));
   if (!lock_within(fd.get(), LOCK_EX, kJournalPatience)) {
     if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);
     return Error{Errc::kConflict,
@@ -212,13 +212,14 @@ constexpr const char* kScope =
 }  // namespace
 
 std::optional<std::string> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
-  const UniqueFd fd(::open(lock_of(file).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || lock_within(fd.get(), LOCK_SH, patience) || errno != EWOULDBLOCK)
+  const Result<UniqueFd> fd = open_own_file(lock_of(file), O_RDONLY);
+  if (!fd.ok() || lock_within(fd->get(), LOCK_SH, patience) || errno != EWOULDBLOCK)
     return std::nullopt;
-  return owner_in(fd.get());
+  return owner_in(fd->get());
 }
 
 Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
+  PROCTOR_CHECK_OK(check_journal_kinds(file));
   PROCTOR_TRY(UniqueFd lock, take_lock(lock_of(file)));
   std::error_code ec;
   if (fs::exists(file.string() + ".recovered", ec))

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <vector>
 
+#include "common/base/own_file.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -86,11 +87,11 @@ Result<Index> read_index(const fs::path& journal) {
   constexpr std::size_t kCopy = 48, kSummed = 40, kFramesAt = 16, kSaltAt = 32;
   constexpr std::size_t kMovedAt = 2 * kCopy;
   const fs::path path = beside(journal, "-shm");
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Result<UniqueFd> fd = open_own_file(path, O_RDONLY);
   Index out;
-  if (!fd.valid()) return out;
+  if (!fd.ok()) return out;
   Bytes head(kMovedAt + 4);
-  PROCTOR_TRY(const bool whole, read_at(fd.get(), head, 0, path));
+  PROCTOR_TRY(const bool whole, read_at(fd->get(), head, 0, path));
   Checksum sum;
   sum.big = std::endian::native == std::endian::big;
   sum.add(head.data(), kSummed);
@@ -156,17 +157,23 @@ Status read_frames(int fd, const fs::path& path, const Bytes& header, Checksum s
 
 }  // namespace
 
+Status check_journal_kinds(const fs::path& journal) {
+  for (const char* ending : {"", "-wal", "-shm", "-journal", ".lock"})
+    PROCTOR_CHECK_OK(check_own_file(beside(journal, ending)));
+  return ok_status();
+}
+
 Result<WalFacts> wal_facts(const fs::path& journal) {
   WalFacts out;
   const fs::path path = wal_of(journal);
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() && errno == ENOENT) return without_log(journal);
-  if (!fd.valid()) return errno_error("open " + path.string(), errno);
+  const Result<UniqueFd> fd = open_own_file(path, O_RDONLY);
+  if (!fd.ok() && fd.error().code == Errc::kNotFound) return without_log(journal);
+  if (!fd.ok()) return fd.error();
   const std::uint64_t size = size_of(path);
   if (size == 0) return without_log(journal);
   out.there = true;
   Bytes header(kHeader);
-  PROCTOR_TRY(const bool whole, read_at(fd.get(), header, 0, path));
+  PROCTOR_TRY(const bool whole, read_at(fd->get(), header, 0, path));
   Checksum sum;
   const std::uint32_t magic = big_endian(header.data());
   sum.big = (magic & 1) != 0;
@@ -182,7 +189,7 @@ Result<WalFacts> wal_facts(const fs::path& journal) {
   PROCTOR_TRY(const Index index, read_index(journal));
   if (std::equal(index.salt.begin(), index.salt.end(), header.begin() + 16))
     out.indexed = index.frames;
-  PROCTOR_CHECK_OK(read_frames(fd.get(), path, header, sum, out));
+  PROCTOR_CHECK_OK(read_frames(fd->get(), path, header, sum, out));
   return out;
 }
 

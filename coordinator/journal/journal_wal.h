@@ -26,6 +26,11 @@ struct WalFacts {
   std::uint64_t gone = 0;
 };
 
+// kInvalid: the journal, a file of SQLite's beside it, or its lock is none but a pipe, a device, a
+// folder or a link.  SQLite opens by name, and would wait for a pipe's other end for ever: call it
+// before anything is opened.
+Status check_journal_kinds(const fs::path& journal);
+
 // Of the log beside this journal.  kUnavailable: it cannot be read.
 Result<WalFacts> wal_facts(const fs::path& journal);
 

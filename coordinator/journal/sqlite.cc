@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/unique_fd.h"
+#include "coordinator/journal/journal_wal.h"
 
 namespace proctor::sqlite {
 
@@ -177,6 +178,7 @@ std::string Statement::name(int column) const {
 }
 
 Result<Database> Database::open(const fs::path& file, Mode mode) {
+  PROCTOR_CHECK_OK(check_journal_kinds(file));
   std::string name = file.string();
   if (mode == Mode::kImmutable) name = "file:" + uri_path(name) + "?immutable=1";
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;

@@ -1,6 +1,7 @@
 // Where a campaign keeps what it makes lie folders and files of its own: behind a link, a pipe or a
 // device in their place is somebody else's thing, and nothing waits for it.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "tests/support/campaign_scene.h"
 
@@ -70,5 +71,65 @@ TEST_SUITE("campaign") {
     fs::create_directory_symlink(scene.temp() / "nowhere", scene.folder() / "runs");
     refuses(scene, "run", "runs: a symbolic link that leads nowhere");
     CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+  }
+
+  TEST_CASE("a pipe, folder, device or link for a file of the journal is named, not waited for") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path journal = scene.state() / "journal.sqlite", away = scene.temp() / "away";
+    const std::string run = "add/noop/r1";
+    struct Kind {
+      const char* word;
+      void (*put)(const fs::path&);
+    };
+    const Kind kinds[] = {
+        {"a named pipe", [](const fs::path& at) { REQUIRE(::mkfifo(at.c_str(), 0600) == 0); }},
+        {"a folder", [](const fs::path& at) { fs::create_directory(at); }},
+        {"a symbolic link", [](const fs::path& at) { fs::create_symlink("/dev/null", at); }},
+        {"a symbolic link that leads nowhere",
+         [](const fs::path& at) { fs::create_symlink("nowhere", at); }}};
+    for (const char* ending : {"", "-wal", "-shm", ".lock"}) {
+      const fs::path file = journal.string() + ending;
+      const bool was = fs::exists(file);
+      if (was) fs::rename(file, away);
+      for (const Kind& kind : kinds) {
+        kind.put(file);
+        const std::string text = file.string() + " is " + kind.word + ", where a file must be";
+        CAPTURE(text);
+        for (const char* command : {"run", "report"}) refuses(scene, command, text);
+        fs::remove_all(file);
+      }
+      if (was) fs::rename(away, file);
+    }
+    // Whoever reads, mends or changes the journal in other ways, by the kind that holds up longest.
+    for (const char* ending : {"", "-wal", ".lock"}) {
+      const fs::path file = journal.string() + ending;
+      const bool was = fs::exists(file);
+      if (was) fs::rename(file, away);
+      REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+      const std::string text = file.string() + " is a named pipe, where a file must be";
+      for (const char* command : {"resume", "serve", "verify", "budget", "story", "list"})
+        refuses(scene, command, text);
+      refuses(scene, "explain", text, {run});
+      refuses(scene, "cancel", text, {"all", "--reason", "enough"});
+      refuses(scene, "requeue", text, {"all"});
+      refuses(scene, "remove-task", text, {"add", "--reason", "it is broken"});
+      for (const char* command : {"check", "head", "recover"}) {
+        CAPTURE(command);
+        CommandSpec spec;
+        spec.argv = {proctor_program().string(), "journal", command, scene.folder().string()};
+        spec.timeout = kAtOnce;
+        const CommandOutcome out = must(run_command(spec));
+        CHECK_FALSE(out.timed_out);
+        CHECK(out.exit_code == 2);
+        CHECK_MESSAGE(contains(out.err, text), (out.out + out.err));
+      }
+      const CommandOutcome status = scene.run("status", {}, kAtOnce);
+      CHECK_FALSE(status.timed_out);
+      CHECK_MESSAGE(contains(status.out + status.err, "a named pipe"), (status.out + status.err));
+      fs::remove(file);
+      if (was) fs::rename(away, file);
+    }
+    CHECK(scene.run("verify").exit_code == 0);
   }
 }

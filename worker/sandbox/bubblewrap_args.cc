@@ -77,7 +77,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
     add({"--perms", shared ? "1777" : "0755", "--tmpfs", at});
   }
   add({"--dir", "/home/proctor", "--symlink", "/tmp", "/var/tmp"});
-  add({"--bind", spec.workspace.string(), kWorkspaceAt});
+  add({spec.workspace_read_only ? "--ro-bind" : "--bind", spec.workspace.string(), kWorkspaceAt});
   for (const SandboxMount& m : spec.mounts) {
     add({m.writable ? "--bind" : "--ro-bind", m.host.string(), m.at});
   }

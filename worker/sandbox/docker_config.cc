@@ -37,10 +37,13 @@ Json mounts(const SandboxSpec& spec, const fs::path& init) {
     out.push_back({{"Type", "volume"},
                    {"Source", spec.workspace_volume},
                    {"Target", kWorkspaceAt},
+                   {"ReadOnly", spec.workspace_read_only},
                    {"VolumeOptions", {{"NoCopy", true}}}});
   } else {
-    out.push_back(
-        {{"Type", "bind"}, {"Source", spec.workspace.string()}, {"Target", kWorkspaceAt}});
+    out.push_back({{"Type", "bind"},
+                   {"Source", spec.workspace.string()},
+                   {"Target", kWorkspaceAt},
+                   {"ReadOnly", spec.workspace_read_only}});
   }
   for (const SandboxMount& m : spec.mounts) {
     out.push_back({{"Type", "bind"},

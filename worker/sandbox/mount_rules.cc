@@ -53,7 +53,7 @@ Status check_environment(const std::map<std::string, std::string>& env) {
 
 std::vector<std::string> write_words(const SandboxSpec& spec, std::vector<std::string> kinds_own) {
   std::vector<std::string> out;
-  kinds_own.emplace_back(kWorkspaceAt);
+  if (!spec.workspace_read_only) kinds_own.emplace_back(kWorkspaceAt);
   for (const SandboxMount& m : spec.mounts)
     if (m.writable) kinds_own.push_back(m.at);
   for (std::string& place : kinds_own) {

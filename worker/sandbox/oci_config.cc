@@ -61,7 +61,8 @@ Json spec_mounts(const SandboxSpec& spec) {
     if (0 < spec.memory_bytes) options.push_back("size=" + std::to_string(spec.memory_bytes));
     out.push_back(kernel_mount(f.at, "tmpfs", "tmpfs", std::move(options)));
   }
-  if (!spec.program) out.push_back(bind_mount(spec.workspace, kWorkspaceAt, true));
+  if (!spec.program)
+    out.push_back(bind_mount(spec.workspace, kWorkspaceAt, !spec.workspace_read_only));
   for (const SandboxMount& m : spec.mounts) out.push_back(bind_mount(m.host, m.at, m.writable));
   std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
     const auto depth = [](const Json& m) {

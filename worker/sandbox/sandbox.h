@@ -69,6 +69,8 @@ struct SandboxSpec {
   std::string label;             // "17.2-agent": names and labels what must be cleaned up
   fs::path workspace;            // host folder shown writable at kWorkspaceAt (not Docker)
   std::string workspace_volume;  // named volume shown there (Docker)
+  // Either of them is shown, and nothing below it can be changed.
+  bool workspace_read_only = false;
   // Who runs there, where the engine has_own_users(): what root owns of all that is mounted is his.
   // Null: whoever runs this kind's commands.
   std::shared_ptr<const OwnUser> user{};

@@ -108,6 +108,25 @@ TEST_SUITE("sandbox") {
     CHECK_FALSE(has_run(argv, {"--write", "/opt/go"}));
   }
 
+  TEST_CASE("a workspace that is shown read-only is named nowhere as writable") {
+    SandboxSpec spec = some_spec();
+    spec.workspace_read_only = true;
+    const auto argv = bubblewrap_argv(some_host(), spec, "make");
+    CHECK(has_run(argv, {"--ro-bind", "/tmp", "/workspace"}));
+    CHECK_FALSE(has_run(argv, {"--bind", "/tmp", "/workspace"}));
+    CHECK_FALSE(has_run(argv, {"--write", "/workspace"}));
+    CHECK(has_run(argv, {"--in", "/workspace"}));
+    for (const char* volume : {"vol", ""}) {
+      spec.workspace_volume = volume;
+      const Json c = parse_json(container_config(spec, DockerImage{"sha256:id", {}}, "/run/init",
+                                                 "w1", "make"))
+                         .value();
+      const Json& workspace = c["HostConfig"]["Mounts"].front();
+      CHECK(workspace["Target"] == "/workspace");
+      CHECK(workspace["ReadOnly"] == true);
+    }
+  }
+
   TEST_CASE("a container's config says every limit and takes foreign variables away") {
     const DockerImage image{"sha256:id", {"PATH", "GOPATH"}};
     const Json c =

@@ -114,6 +114,15 @@ TEST_SUITE("sandbox") {
     CHECK(l["resources"]["devices"][0] == Json{{"allow", false}, {"access", "rwm"}});
   }
 
+  TEST_CASE("an OCI container may be shown its workspace read-only") {
+    SandboxSpec spec = image_spec();
+    CHECK(has(mount_at(config(spec), "/workspace")["options"], "rw"));
+    spec.workspace_read_only = true;
+    const Json workspace = mount_at(config(spec), "/workspace");
+    CHECK(has(workspace["options"], "ro"));
+    CHECK_FALSE(has(workspace["options"], "rw"));
+  }
+
   TEST_CASE("an OCI container's limits are those of the spec and only those the kernel can hold") {
     const Json c = config(image_spec());
     const Json& r = c["linux"]["resources"];

@@ -106,7 +106,7 @@ ToolArguments typed(Tool tool, const Fields& f) {
     case Tool::kEditFile:
       return EditFile{f.path("path"), f.text("old_text"), f.text("new_text"), f.count("count", 1)};
     case Tool::kApplyPatch:
-      return ApplyPatch{f.text("patch")};
+      return ApplyDiff{f.text("patch")};
     case Tool::kRunTests:
       return RunTests{f.optional_text("name")};
     case Tool::kStatus:

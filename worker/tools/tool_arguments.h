@@ -43,7 +43,7 @@ struct EditFile {
   std::string path, old_text, new_text;
   std::uint64_t count = 1;
 };
-struct ApplyPatch {
+struct ApplyDiff {
   std::string patch;
 };
 struct RunTests {
@@ -54,7 +54,7 @@ struct Submit {
   std::string note;
 };
 using ToolArguments = std::variant<ListDir, ReadFile, Search, ShellCommand, AdvanceStage, WriteFile,
-                                   EditFile, ApplyPatch, RunTests, AskStatus, Submit>;
+                                   EditFile, ApplyDiff, RunTests, AskStatus, Submit>;
 
 Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& arguments);
 

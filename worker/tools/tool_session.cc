@@ -131,7 +131,7 @@ ToolSession::Done ToolSession::perform(const ToolKind& kind, const ToolArguments
            [&](const Search& ask) { return plain(files_.search(ask)); },
            [&](const WriteFile& ask) { return plain(files_.write(ask)); },
            [&](const EditFile& ask) { return plain(files_.edit(ask)); },
-           [&](const ApplyPatch& ask) { return plain(files_.patch(ask)); },
+           [&](const ApplyDiff& ask) { return plain(files_.patch(ask)); },
            [&](const ShellCommand& ask) { return run(ask.command, most); },
            [&](const AdvanceStage& ask) {
              auto next = stages_.advance(ask.to, ask.reason, hooks_.now());

@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::size_t kEntriesMost = 50'000, kVisitedMost = 500'000;
 
-TreeEntry::Kind kind_of_mode(mode_t mode) {
-  if (S_ISREG(mode)) return TreeEntry::Kind::kFile;
-  if (S_ISDIR(mode)) return TreeEntry::Kind::kFolder;
-  return S_ISLNK(mode) ? TreeEntry::Kind::kLink : TreeEntry::Kind::kOther;
+WalkedEntry::Kind kind_of_mode(mode_t mode) {
+  if (S_ISREG(mode)) return WalkedEntry::Kind::kFile;
+  if (S_ISDIR(mode)) return WalkedEntry::Kind::kFolder;
+  return S_ISLNK(mode) ? WalkedEntry::Kind::kLink : WalkedEntry::Kind::kOther;
 }
 
 class Walk {
@@ -37,13 +37,13 @@ class Walk {
       return true;
     }
     all_ = all_ && !inside->more;
-    for (const TreeEntry& entry : inside->entries) {
+    for (const WalkedEntry& entry : inside->entries) {
       const std::string at = path.empty() ? entry.name : path + "/" + entry.name;
       if (kVisitedMost < ++visited_ || !on_(dir, entry, at)) {
         all_ = false;
         return false;
       }
-      if (entry.kind != TreeEntry::Kind::kFolder || depth <= 1) continue;
+      if (entry.kind != WalkedEntry::Kind::kFolder || depth <= 1) continue;
       const auto below = beneath::open_dir(dir, entry.name);
       if (!below.ok()) {
         all_ = false;
@@ -83,7 +83,7 @@ Result<FolderEntries> entries_of(int dir) {
         {std::string(name), kind_of_mode(st.st_mode), static_cast<std::uint64_t>(st.st_size)});
   }
   std::sort(out.entries.begin(), out.entries.end(),
-            [](const TreeEntry& a, const TreeEntry& b) { return a.name < b.name; });
+            [](const WalkedEntry& a, const WalkedEntry& b) { return a.name < b.name; });
   return out;
 }
 

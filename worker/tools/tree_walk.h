@@ -11,15 +11,15 @@
 
 namespace proctor {
 
-struct TreeEntry {
+struct WalkedEntry {
   enum class Kind { kFile, kFolder, kLink, kOther };
   std::string name;
   Kind kind = Kind::kOther;
   std::uint64_t bytes = 0;
 };
 struct FolderEntries {
-  std::vector<TreeEntry> entries;  // by name, without .git
-  bool more = false;               // than are looked at
+  std::vector<WalkedEntry> entries;  // by name, without .git
+  bool more = false;                 // than are looked at
 };
 // Of the folder that is open.
 Result<FolderEntries> entries_of(int dir);
@@ -30,7 +30,7 @@ Result<UniqueFd> open_folder(int root, const std::string& path);
 // Calls `on` for what lies below a folder, a folder before what is in it, in the order of names;
 // `path` from the root.  False from `on`: no more.  What cannot be opened is left out.  True: that
 // was all of it.
-using OnEntry = std::function<bool(int dir, const TreeEntry& entry, const std::string& path)>;
+using OnEntry = std::function<bool(int dir, const WalkedEntry& entry, const std::string& path)>;
 Result<bool> walk_tree(int root, const std::string& path, std::size_t depth, const OnEntry& on);
 
 }  // namespace proctor

@@ -66,15 +66,15 @@ std::string told(const std::string& path) {
   return printable(path, tool_bounds::kPathBytes);
 }
 
-std::string entry_line(const TreeEntry& entry, const std::string& path) {
+std::string entry_line(const WalkedEntry& entry, const std::string& path) {
   switch (entry.kind) {
-    case TreeEntry::Kind::kFile:
+    case WalkedEntry::Kind::kFile:
       return told(path) + "  " + std::to_string(entry.bytes) + "\n";
-    case TreeEntry::Kind::kFolder:
+    case WalkedEntry::Kind::kFolder:
       return told(path) + "/\n";
-    case TreeEntry::Kind::kLink:
+    case WalkedEntry::Kind::kLink:
       return told(path) + "  (a link)\n";
-    case TreeEntry::Kind::kOther:
+    case WalkedEntry::Kind::kOther:
       return told(path) + "  (no file)\n";
   }
   return "";
@@ -93,10 +93,10 @@ class Searcher {
       : pattern_(std::move(pattern)), ask_(ask), until_(until) {}
 
   // False: that is enough.
-  bool look_at(int dir, const TreeEntry& entry, const std::string& path) {
+  bool look_at(int dir, const WalkedEntry& entry, const std::string& path) {
     if (until_ <= std::chrono::steady_clock::now()) found.late = true;
     if (found.late) return false;
-    if (entry.kind != TreeEntry::Kind::kFile || !is_asked_for(entry.name, path)) return true;
+    if (entry.kind != WalkedEntry::Kind::kFile || !is_asked_for(entry.name, path)) return true;
     const auto bytes = beneath::read_file(dir, entry.name, kSearchedMost);
     if (!bytes.ok() || bytes->find('\0') != std::string::npos) {
       ++found.skipped;
@@ -181,10 +181,11 @@ std::string WorkspaceTools::refusal(const std::string& path) const {
 }
 
 ToolOutcome WorkspaceTools::list(const ListDir& ask) const {
+  const ActingAs as(rules_.user.get());
   ToolOutcome out;
   std::uint64_t shown = 0;
   const auto all = walk_tree(root_.get(), ask.path, static_cast<std::size_t>(ask.depth),
-                             [&](int, const TreeEntry& entry, const std::string& path) {
+                             [&](int, const WalkedEntry& entry, const std::string& path) {
                                if (shown == ask.limit || kTextMost < out.text.size()) return false;
                                ++shown;
                                out.text += entry_line(entry, path);
@@ -197,6 +198,7 @@ ToolOutcome WorkspaceTools::list(const ListDir& ask) const {
 }
 
 ToolOutcome WorkspaceTools::read(const ReadFile& ask) const {
+  const ActingAs as(rules_.user.get());
   const auto place = look(root_.get(), ask.path, beneath::Missing::kFail);
   if (!place.ok()) return tool_failure(place.error().detail);
   const auto bytes = contents(*place, ask.path);
@@ -219,13 +221,14 @@ ToolOutcome WorkspaceTools::read(const ReadFile& ask) const {
 }
 
 ToolOutcome WorkspaceTools::search(const Search& ask) const {
+  const ActingAs as(rules_.user.get());
   auto pattern =
       ask.literal ? LinePattern::literal(ask.pattern) : LinePattern::compile(ask.pattern);
   if (!pattern.ok()) return tool_failure(pattern.error().detail);
   Searcher searcher(std::move(pattern).value(), ask,
                     std::chrono::steady_clock::now() + rules_.search);
   const Found& found = searcher.found;
-  const auto on = [&](int dir, const TreeEntry& entry, const std::string& path) {
+  const auto on = [&](int dir, const WalkedEntry& entry, const std::string& path) {
     return searcher.look_at(dir, entry, path);
   };
   if (const auto all = walk_tree(root_.get(), ask.path, kTreeDepth, on); !all.ok()) {
@@ -234,7 +237,7 @@ ToolOutcome WorkspaceTools::search(const Search& ask) const {
                                   : look(root_.get(), ask.path, beneath::Missing::kFail);
     if (!place.ok()) return tool_failure(place.error().detail);
     if (!place->there) return tool_failure("there is no " + printable(ask.path));
-    on(place->at.dir.get(), {place->at.name, TreeEntry::Kind::kFile, place->bytes}, ask.path);
+    on(place->at.dir.get(), {place->at.name, WalkedEntry::Kind::kFile, place->bytes}, ask.path);
   }
   ToolOutcome out;
   out.text = found.text;
@@ -247,6 +250,7 @@ ToolOutcome WorkspaceTools::search(const Search& ask) const {
 }
 
 ToolOutcome WorkspaceTools::write(const WriteFile& ask) const {
+  const ActingAs as(rules_.user.get());
   if (std::string no = refusal(ask.path); !no.empty()) return tool_failure(std::move(no));
   const auto place = look(root_.get(), ask.path, beneath::Missing::kMake);
   if (!place.ok()) return tool_failure(place.error().detail);
@@ -265,6 +269,7 @@ ToolOutcome WorkspaceTools::write(const WriteFile& ask) const {
 }
 
 ToolOutcome WorkspaceTools::edit(const EditFile& ask) const {
+  const ActingAs as(rules_.user.get());
   if (std::string no = refusal(ask.path); !no.empty()) return tool_failure(std::move(no));
   const auto place = look(root_.get(), ask.path, beneath::Missing::kFail);
   if (!place.ok()) return tool_failure(place.error().detail);
@@ -282,7 +287,8 @@ ToolOutcome WorkspaceTools::edit(const EditFile& ask) const {
   return out;
 }
 
-ToolOutcome WorkspaceTools::patch(const ApplyPatch& ask) const {
+ToolOutcome WorkspaceTools::patch(const ApplyDiff& ask) const {
+  const ActingAs as(rules_.user.get());
   const auto files = read_unified_diff(ask.patch);
   if (!files.ok()) return tool_failure(files.error().detail);
   for (const DiffFile& file : *files)

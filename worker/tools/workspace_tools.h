@@ -3,14 +3,15 @@
 // below the root, no link followed, never .git, nothing but regular files read or written, and what
 // is protected or not writable by the policy refused at once.  For folders in which an agent has
 // written: memory and time of a call are bounded whatever lies there.
-// What an agent did wrong is an outcome with words for it.  Blocking; one thread; whose the files
-// are that it makes is the caller's business (ActingAs).
+// What an agent did wrong is an outcome with words for it.  Blocking; one thread.
 // Fails with errno_error: the workspace cannot be opened.
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/own_user.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "worker/tools/tool_arguments.h"
@@ -20,8 +21,9 @@
 namespace proctor {
 
 struct WorkspaceRules {
-  std::vector<std::string> writable;  // globs; empty: everything
-  std::vector<std::string> guarded;   // globs of what is protected
+  std::vector<std::string> writable;      // globs; empty: everything
+  std::vector<std::string> guarded;       // globs of what is protected
+  std::shared_ptr<const OwnUser> user{};  // whose the workspace is, if not the worker's
   std::chrono::milliseconds search{10'000};
 };
 
@@ -35,7 +37,7 @@ class WorkspaceTools {
   ToolOutcome write(const WriteFile& ask) const;
   ToolOutcome edit(const EditFile& ask) const;
   // All files of it, or none.
-  ToolOutcome patch(const ApplyPatch& ask) const;
+  ToolOutcome patch(const ApplyDiff& ask) const;
 
  private:
   WorkspaceTools(UniqueFd root, WorkspaceRules rules);

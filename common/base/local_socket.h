@@ -11,5 +11,7 @@ namespace proctor {
 // A listening, non-blocking stream socket `dir`/socket that anybody who sees the folder may connect
 // to; `dir` exists and has none.  kUnavailable, beginning with `what`.
 Result<UniqueFd> listen_in(const fs::path& dir, int backlog, const std::string& what);
+// Connected to `dir`/socket.  kUnavailable, likewise.
+Result<UniqueFd> connect_in(const fs::path& dir, const std::string& what);
 
 }  // namespace proctor

@@ -116,22 +116,21 @@ std::string GatewaySession::Shared::redacted(std::string_view text) const {
   return options.redactor ? options.redactor->apply(own) : own;
 }
 
-std::uint64_t GatewaySession::Shared::note(std::string_view type, GatewayHooks::By by,
-                                           const Json& payload) {
+SessionBreakers::Told GatewaySession::Shared::tell(std::string_view type, GatewayHooks::By by,
+                                                   const Json& payload) {
   struct Own final : Redactor {
     explicit Own(const Shared& s) : shared(s) {}
     std::string apply(std::string_view text) const override { return shared.redacted(text); }
     const Shared& shared;
   };
-  const SessionBreakers::Told told =
-      breakers.tell(type, by, proctor::redacted(payload, Own(*this)));
+  SessionBreakers::Told told = breakers.tell(type, by, proctor::redacted(payload, Own(*this)));
   if (told.stop) {
     Refusal no{Refusal::Cause::kFinal, "breaker: " + told.stop->code + ": " + told.stop->why};
     no.code = "breaker";
     say_final(no);
     if (hooks.stop) hooks.stop(no.text, told.evidence);
   }
-  return told.seq;
+  return told;
 }
 
 bool GatewaySession::Shared::is_first_result(const std::string& id) {
@@ -299,6 +298,12 @@ void GatewaySession::close() {
   Json sums = sums_json(impl_->shared.sums());
   if (const auto& player = impl_->shared.options.player) sums["cassette_unused"] = player->unused();
   impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, sums);
+}
+
+GatewaySession::Heard GatewaySession::tell(std::string_view type, GatewayHooks::By by,
+                                           const Json& payload) {
+  SessionBreakers::Told told = impl_->shared.tell(type, by, payload);
+  return {told.seq, std::move(told.suspended)};
 }
 
 ModelLack GatewaySession::lack() const {

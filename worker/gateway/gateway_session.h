@@ -100,6 +100,13 @@ class GatewaySession {
   // the sums.  Every call that was granted is settled when it returns.  Once; any thread but its
   // own.
   void close();
+  // An event of tools that the worker itself runs for the agent: told like those of its calls,
+  // without what is struck out, and heard by its circuit breakers.  Any thread; before close().
+  struct Heard {
+    std::uint64_t seq = 0;
+    std::string suspended{};  // why nothing is to be written for now; empty: it may
+  };
+  Heard tell(std::string_view type, GatewayHooks::By by, const Json& payload);
   // Whether the model could be had, once it is closed.
   ModelLack lack() const;
 

@@ -22,6 +22,7 @@ SessionBreakers::Told SessionBreakers::tell(std::string_view type, GatewayHooks:
         hooks_.note("monitor.alert", By::kHarness, alert_json(trip, fold_.stage()));
     told.evidence =
         hooks_.note("monitor.intervention", By::kHarness, intervention_json(trip, alert));
+    if (trip.action == BreakerAction::kSuspendWrites) told.suspended = trip.why;
     if (trip.action == BreakerAction::kStop) told.stop = std::move(trip);
   }
   return told;

@@ -23,11 +23,12 @@ class SessionBreakers {
 
   bool any() const { return on_; }
   // Notes an event, and what trips by it.  `stop`: what has ended the run, and the event that says
-  // so.
+  // so.  `suspended`: why nothing is to be written for now; empty: it may.
   struct Told {
     std::uint64_t seq = 0;
     std::optional<BreakerTrip> stop{};
     std::uint64_t evidence = 0;
+    std::string suspended{};
   };
   Told tell(std::string_view type, GatewayHooks::By by, Json payload);
 

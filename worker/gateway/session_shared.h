@@ -51,7 +51,10 @@ struct GatewaySession::Shared {
   // strike out.
   std::string redacted(std::string_view text) const;
   // Also ends the run where a breaker says so by it.
-  std::uint64_t note(std::string_view type, GatewayHooks::By by, const Json& payload);
+  SessionBreakers::Told tell(std::string_view type, GatewayHooks::By by, const Json& payload);
+  std::uint64_t note(std::string_view type, GatewayHooks::By by, const Json& payload) {
+    return tell(type, by, payload).seq;
+  }
   // A conversation comes back with every call: is this tool's result new?
   bool is_first_result(const std::string& id);
 

@@ -190,6 +190,10 @@ Result<UniqueFd> connect_place(const UpstreamPlace& place, int stop,
 
 }  // namespace
 
+std::unique_ptr<Upstream> plain_upstream(UniqueFd fd) {
+  return std::make_unique<PlainUpstream>(std::move(fd));
+}
+
 Result<UpstreamPlace> upstream_place(std::string_view url) {
   constexpr std::uint16_t kHttp = 80, kHttps = 443;
   const Error wrong{Errc::kInvalid, "no URL of a provider: " + printable(url)};

@@ -14,6 +14,7 @@
 
 #include "common/base/net_host.h"
 #include "common/base/result.h"
+#include "common/base/unique_fd.h"
 #include "common/contract/models_file.h"
 #include "worker/gateway/provider_streak.h"
 #include "worker/gateway/wire_io.h"
@@ -41,6 +42,9 @@ class Upstream {
   // Neither closed nor with a word of its peer's waiting.
   virtual bool is_quiet() const = 0;
 };
+
+// A stream socket that is connected, without TLS.
+std::unique_ptr<Upstream> plain_upstream(UniqueFd fd);
 
 class UpstreamPool {
  public:

@@ -92,7 +92,9 @@ void spread_breakers(const Fields& campaign, Campaign& out) {
   Problems& problems = campaign.problems();
   for (const Method& m : out.methods)
     if (m.gateway && m.gateway->breakers.any())
-      problems.add(campaign.at("methods"), "methods." + m.name + ".gateway.breakers",
+      problems.add(campaign.at("methods"),
+                   "methods." + m.name +
+                       (m.kind == Method::Kind::kToolLoop ? ".breakers" : ".gateway.breakers"),
                    "breakers of one method",
                    "breakers of the campaign, at its top: they are the same for all methods");
   const Node* node = campaign.find("breakers");
@@ -100,8 +102,9 @@ void spread_breakers(const Fields& campaign, Campaign& out) {
   const Breakers breakers = read_breakers(*node, "breakers", problems);
   const auto has_gateway = [](const Method& m) { return m.gateway.has_value(); };
   if (breakers.any() && std::ranges::none_of(out.methods, has_gateway))
-    problems.wrong(*node, "breakers",
-                   "a method with a gateway, whose calls they watch, or no breakers");
+    problems.wrong(
+        *node, "breakers",
+        "a method with a gateway or a tool_loop, whose calls they watch, or no breakers");
   for (Method& m : out.methods) {
     if (!m.gateway || !breakers.any()) continue;
     m.gateway->breakers = breakers;

@@ -47,7 +47,8 @@ struct MethodEnvironment {
   }
 };
 
-// Of a command whose program speaks to models through the worker's gateway (docs/gateway.md).
+// Of a command whose program speaks to models through the worker's gateway (docs/gateway.md), or of
+// a kToolLoop, whose worker does.
 struct MethodGateway {
   // What its program speaks: chat completions and their kin, responses, or messages.
   enum class As { kOpenai, kOpenaiResponses, kAnthropic };
@@ -62,7 +63,7 @@ struct MethodGateway {
 };
 
 struct Method {
-  enum class Kind { kNoop, kReference, kCommand, kSingleShot };
+  enum class Kind { kNoop, kReference, kCommand, kSingleShot, kToolLoop };
   std::string name;
   Kind kind = Kind::kNoop;
   std::string command;  // kCommand: for /bin/sh -c in the workspace; of a container: its words
@@ -81,7 +82,8 @@ struct Method {
   // kCommand: globs of files that are kept as evidence when it has ended: of the workspace, or of
   // its home where they begin with "~/".
   std::vector<std::string> keep{};
-  std::optional<MethodGateway> gateway{};  // kCommand, without a container
+  std::optional<MethodGateway> gateway{};  // kCommand, without a container; always of a kToolLoop
+  std::uint64_t turns = 80;                // kToolLoop: requests of its model, at most
 };
 
 struct Stage {

@@ -9,11 +9,12 @@
 
 namespace proctor {
 
-inline constexpr std::array<Word<Method::Kind>, 4> kMethodWords{
+inline constexpr std::array<Word<Method::Kind>, 5> kMethodWords{
     {{"noop", Method::Kind::kNoop},
      {"reference", Method::Kind::kReference},
      {"command", Method::Kind::kCommand},
-     {"single_shot", Method::Kind::kSingleShot}}};
+     {"single_shot", Method::Kind::kSingleShot},
+     {"tool_loop", Method::Kind::kToolLoop}}};
 
 Json caps_json(const Caps& caps);
 // Asserts that the value has a canonical form.

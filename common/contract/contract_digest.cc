@@ -174,7 +174,10 @@ Json method_json(const Method& m) {
   // do not know them refuse the others.
   if (!m.environment.empty()) out["environment"] = environment_json(m.environment);
   put(out, "keep", m.keep);
-  if (m.gateway) out["gateway"] = gateway_json(*m.gateway);
+  if (m.kind == Method::Kind::kToolLoop)
+    put_tool_loop(m, out);
+  else if (m.gateway)
+    out["gateway"] = gateway_json(*m.gateway);
   if (m.kind == Method::Kind::kSingleShot && !m.call.model.empty()) {
     out["model"] = m.call.model;
     put(out, "provider", m.call.provider);

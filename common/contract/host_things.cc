@@ -35,9 +35,10 @@ void add(std::vector<HostThing>& out, const std::vector<Toolchain>& toolchains) 
   for (const Toolchain& t : toolchains) out.push_back({Kind::kToolchain, t.path});
 }
 
-// A program of ours in the contract's own sandbox: neither a baseline nor a program of an image.
+// Commands in the contract's own sandbox: neither a baseline nor a program of an image.
 bool sees_the_environment(const Method& method) {
-  return method.kind == Method::Kind::kCommand && !method.container;
+  return (method.kind == Method::Kind::kCommand && !method.container) ||
+         method.kind == Method::Kind::kToolLoop;
 }
 
 }  // namespace

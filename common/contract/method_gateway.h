@@ -1,5 +1,6 @@
 #pragma once
-// The section `gateway` of a method.  Pure; any thread.  Internal to this room.
+// The section `gateway` of a method, and what a tool_loop has in its place.  Pure; any thread.
+// Internal to this room.
 #include <array>
 
 #include "common/base/json.h"
@@ -15,5 +16,8 @@ inline constexpr std::array<Word<MethodGateway::As>, 3> kGatewayWords{
 
 MethodGateway read_gateway(const Node& node, const std::string& path, Problems& problems);
 Json gateway_json(const MethodGateway& gateway);
+// Keys of the method itself.
+void read_tool_loop(const Fields& f, Method& out);
+void put_tool_loop(const Method& method, Json& out);
 
 }  // namespace proctor

@@ -108,11 +108,15 @@ void read_single_shot(const Fields& f, Method& out) {
   call.timeout = f.duration("call_timeout", call.timeout, std::chrono::milliseconds(1));
 }
 
-void only_of(const Fields& f, std::initializer_list<std::string_view> keys, const char* kind) {
+void only_of(const Fields& f, std::initializer_list<std::string_view> keys,
+             std::initializer_list<std::string_view> kinds) {
+  std::string who;
+  for (const std::string_view kind : kinds)
+    who += (who.empty() ? "\"" : " and \"") + std::string(kind) + "\"";
+  who = kinds.size() == 1 ? "the kind " + who + " has" : "the kinds " + who + " have";
   for (const std::string_view key : keys)
     if (const Node* n = f.find(key))
-      f.problems().wrong(*n, f.path(key),
-                         std::string("nothing: only the kind \"") + kind + "\" has it");
+      f.problems().wrong(*n, f.path(key), "nothing: only " + who + " it");
 }
 
 }  // namespace
@@ -136,7 +140,7 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
     const bool has_command = f.find("command") != nullptr || f.find("script") != nullptr ||
                              f.find("container") != nullptr;
     if (!has_command && f.find("kind") == nullptr)
-      f.missing("kind", "noop, reference, command or single_shot");
+      f.missing("kind", "noop, reference, command, single_shot or tool_loop");
     out.kind =
         f.choice("kind", has_command ? Method::Kind::kCommand : Method::Kind::kNoop, kMethodWords);
     if (out.kind == Method::Kind::kCommand)
@@ -145,12 +149,15 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
       only_of(f,
               {"command", "script", "files", "variables", "overload_exit", "container",
                "environment", "keep", "gateway"},
-              "command");
-    if (out.kind == Method::Kind::kSingleShot)
-      read_single_shot(f, out);
-    else
-      only_of(f, {"model", "provider", "attempts", "max_output_tokens", "call_timeout"},
-              "single_shot");
+              {"command"});
+    const bool single_shot = out.kind == Method::Kind::kSingleShot,
+               tool_loop = out.kind == Method::Kind::kToolLoop;
+    if (single_shot) read_single_shot(f, out);
+    if (tool_loop) read_tool_loop(f, out);
+    if (!single_shot) only_of(f, {"attempts", "call_timeout"}, {"single_shot"});
+    if (!tool_loop) only_of(f, {"as", "max_turns", "breakers"}, {"tool_loop"});
+    if (!single_shot && !tool_loop)
+      only_of(f, {"model", "provider", "max_output_tokens"}, {"single_shot", "tool_loop"});
   }
   if (problems.count() == before) out.digest = digest_of(out);
   return out;

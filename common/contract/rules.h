@@ -161,14 +161,25 @@ inline constexpr std::array<KeyName, 11> kAnalysisKeys{
     "non_inferiority", "pass_k",    "multiplicity", "bootstrap", "weights"};
 inline constexpr std::array<KeyName, 1> kBootstrapKeys{"draws"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 16> kMethodKeys{"name",          "kind",
-                                                     "command",       "script",
-                                                     "files",         "variables",
-                                                     "overload_exit", "container",
-                                                     "environment",   "keep",
-                                                     "model",         "provider",
-                                                     "attempts",      "max_output_tokens",
-                                                     "call_timeout",  "gateway"};
+inline constexpr std::array<KeyName, 19> kMethodKeys{"name",
+                                                     "kind",
+                                                     "command",
+                                                     "script",
+                                                     "files",
+                                                     "variables",
+                                                     "overload_exit",
+                                                     "container",
+                                                     "environment",
+                                                     "keep",
+                                                     "model",
+                                                     "provider",
+                                                     "attempts",
+                                                     "max_output_tokens",
+                                                     "call_timeout",
+                                                     "gateway",
+                                                     "as",
+                                                     "max_turns",
+                                                     "breakers"};
 inline constexpr std::array<KeyName, 6> kGatewayKeys{"model",   "provider",   "as",
                                                      "aliases", "output_max", "breakers"};
 inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",

@@ -22,6 +22,8 @@ std::string kind_word(const Method& m) {
       return m.container ? "container" : "command";
     case Method::Kind::kSingleShot:
       return "single_shot";
+    case Method::Kind::kToolLoop:
+      return "tool_loop";
   }
   return "";
 }

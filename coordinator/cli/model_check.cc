@@ -22,6 +22,11 @@ bool asks_a_model(const Method& m) {
   return m.kind == Method::Kind::kSingleShot && !m.call.model.empty();
 }
 
+// With a gateway in place of a network; a tool_loop's is the worker's own.
+bool is_program(const Method& m) {
+  return m.gateway && m.kind == Method::Kind::kCommand;
+}
+
 ActionName action_of(const Method& m) {
   if (m.gateway)
     return {.type = "llm_request", .provider = m.gateway->provider, .model = m.gateway->model};
@@ -160,7 +165,8 @@ void gateway_notes(const Campaign& campaign, const Method& m, std::vector<std::s
   if (cap < MicroUsd::from_micros(call.micros() * 4))
     out.push_back(who +
                   ": the cap of a run holds fewer than four such calls: raise budget.run (or "
-                  "caps.usd), or lower gateway.output_max");
+                  "caps.usd), or lower " +
+                  (is_program(m) ? "gateway.output_max" : "max_output_tokens"));
   std::string missing;
   const auto lacks = [&](const auto& price, const char* row) {
     if (!price) missing += (missing.empty() ? "" : ", ") + std::string(row);
@@ -256,20 +262,21 @@ void check_model_calls(const Campaign& campaign, Diagnostics& out) {
     if (!asks_a_model(m) && !m.gateway) continue;
     const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
     if (!tariff.ok()) {
-      out.add(
-          {campaign.origin.file, mark_of(campaign.origin, "methods"),
-           "methods." + m.name + (m.gateway ? ".gateway.model" : ".model"), tariff.error().detail,
-           "a price, or every call of it is refused: in pilot_cost_model.csv, under a header "
-           "action_type,unit,unit_price,provider,model, the line "
-           "llm_request,input_token,PRICE," +
-               action_of(m).provider + "," + action_of(m).model + " and the same with output_token",
-           ""});
+      out.add({campaign.origin.file, mark_of(campaign.origin, "methods"),
+               "methods." + m.name + (is_program(m) ? ".gateway.model" : ".model"),
+               tariff.error().detail,
+               "a price, or every call of it is refused: in pilot_cost_model.csv, under a header "
+               "action_type,unit,unit_price,provider,model, the line "
+               "llm_request,input_token,PRICE," +
+                   action_of(m).provider + "," + action_of(m).model +
+                   " and the same with output_token",
+               ""});
       continue;
     }
     for (const Contract& contract : campaign.contracts) {
-      if (m.gateway)
+      if (is_program(m))
         check_network(campaign, m, contract, out);
-      else
+      else if (!m.gateway)
         prompts.check(m, *tariff, contract);
     }
   }

@@ -16,6 +16,8 @@ std::string kind_words(const Method& method) {
       return method.container ? "container" : "command";
     case Method::Kind::kSingleShot:
       return method.call.model.empty() ? "single_shot" : "single_shot, model " + method.call.model;
+    case Method::Kind::kToolLoop:
+      return "tool_loop, model " + method.gateway->model;
   }
   return "";
 }

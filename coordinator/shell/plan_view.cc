@@ -32,7 +32,8 @@ std::uint64_t needs_image(PlanView& view, const std::string& image) {
 
 PlanView::Method needs_of(PlanView& view, const Method& method) {
   PlanView::Method out;
-  out.in_environment = method.kind == Method::Kind::kCommand && !method.container;
+  out.in_environment = (method.kind == Method::Kind::kCommand && !method.container) ||
+                       method.kind == Method::Kind::kToolLoop;
   out.needs = needs_things(view, things_of(method));
   if (!method.environment.image.empty()) out.needs |= needs_image(view, method.environment.image);
   if (method.container && !method.container->image.empty())

@@ -103,7 +103,8 @@ std::unique_ptr<Agent> make_agent(Method::Kind kind) {
     case Method::Kind::kCommand:
       return std::make_unique<CommandAgent>();
     case Method::Kind::kSingleShot:
-      break;  // worker/model/single_shot.h: it needs more than a job
+    case Method::Kind::kToolLoop:
+      break;  // worker/model/single_shot.h, worker/shell/tool_agent.h: they need more than a job
   }
   PROCTOR_ASSERT(false);
 }

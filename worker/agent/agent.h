@@ -85,7 +85,7 @@ class Agent {
   virtual Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) = 0;
 };
 
-// Of every kind but kSingleShot, whose agent is worker/model's.
+// Of every kind but kSingleShot and kToolLoop, whose agents are worker/model's and worker/shell's.
 std::unique_ptr<Agent> make_agent(Method::Kind kind);
 
 // Where the files of a method are.

@@ -102,8 +102,9 @@ Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
   return report;
 }
 
-Result<AgentReport> AttemptRun::work_with(const AgentJob& job) {
+Result<AgentReport> AttemptRun::work_with(const AgentJob& job, const Listeners& listeners) {
   const Method& method = *input_.method;
+  if (method.kind == Method::Kind::kToolLoop) return work_by_tools(job, *listeners.gateway);
   if (method.container) return work_in_container(job, *method.container);
   if (method.kind != Method::Kind::kSingleShot)
     return make_agent(method.kind)->work(job, agent_stop_.get_token());
@@ -153,6 +154,11 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     // clock.
     SandboxSpec nobody;
     PROCTOR_TRY(listeners.meter, show_meter(nobody));
+  } else if (method.kind == Method::Kind::kToolLoop) {
+    PROCTOR_TRY(scratch, fresh_dir("agent"));
+    PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
+    PROCTOR_TRY(spec, tool_spec(*engine, listeners));
+    PROCTOR_TRY(network, give_network(spec, agent_network(), "agent"));
   }
   std::uint64_t evidence = 0;
   if (left_program_ == nullptr)
@@ -168,7 +174,7 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     disk_.go_on(left_program_->checkpoint.program->disk_free);
   }
   const timespec before = agent_begins();
-  PROCTOR_TRY(AgentReport report, work_with(job));
+  PROCTOR_TRY(AgentReport report, work_with(job, listeners));
   PROCTOR_CHECK_OK(open_again(job.sandbox));
   // Only the end of one that may not have started asks who made the changes.
   const bool doubtful = report.program && (report.program->exit_code == kNotExecutable ||

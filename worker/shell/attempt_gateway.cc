@@ -64,7 +64,9 @@ Result<std::string> AttemptRun::gateway_token() const {
   return token;
 }
 
-Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& spec) {
+Result<std::unique_ptr<GatewaySession>> AttemptRun::open_gateway(const SandboxSpec& spec,
+                                                                 const fs::path& dir,
+                                                                 const std::string& token) {
   const MethodGateway& wanted = *input_.method->gateway;
   const auto access = tools_.models.find(wanted.model);
   const bool reached = access != tools_.models.end() &&
@@ -72,15 +74,9 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& sp
   if (!reached || tools_.pool == nullptr)
     return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
                                      wanted.model + "\" (proctor-worker --models)"};
-  if (agent_network().open)
-    return Error{Errc::kInvalid,
-                 "a method with a gateway beside an open network: name the places instead"};
-  PROCTOR_TRY(const fs::path dir, fresh_dir("gateway"));
   // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
   std::error_code ignored;
   fs::remove(dir / "socket", ignored);
-  PROCTOR_CHECK_OK(put_forward_program(dir));
-  PROCTOR_TRY(const std::string token, gateway_token());
   GatewayOptions options;
   options.method = wanted;
   options.access = access->second;
@@ -93,8 +89,17 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& sp
   options.redactor = secrets_redactor(spec, *input_.method, contract());
   options.earlier_calls = left_program_ != nullptr;
   options.ids = "gw-" + std::to_string(lives_) + "-";
-  PROCTOR_TRY(auto session,
-              GatewaySession::open(dir, std::move(options), gateway_hooks(), *tools_.pool));
+  return GatewaySession::open(dir, std::move(options), gateway_hooks(), *tools_.pool);
+}
+
+Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& spec) {
+  if (agent_network().open)
+    return Error{Errc::kInvalid,
+                 "a method with a gateway beside an open network: name the places instead"};
+  PROCTOR_TRY(const fs::path dir, fresh_dir("gateway"));
+  PROCTOR_CHECK_OK(put_forward_program(dir));
+  PROCTOR_TRY(const std::string token, gateway_token());
+  PROCTOR_TRY(auto session, open_gateway(spec, dir, token));
   spec.network = false;
   spec.mounts.push_back({dir, kGatewayAt, false});
   add_way(spec, kGatewayPort, kGatewayAt);

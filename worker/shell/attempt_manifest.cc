@@ -7,6 +7,7 @@
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/served_campaigns.h"
+#include "worker/tools/tool_loop.h"
 
 namespace proctor {
 namespace {
@@ -39,6 +40,8 @@ std::string_view name_of(Method::Kind kind) {
       return "command";
     case Method::Kind::kSingleShot:
       return "single_shot";
+    case Method::Kind::kToolLoop:
+      return "tool_loop";
   }
   PROCTOR_ASSERT(false);
 }
@@ -123,6 +126,9 @@ Json AttemptRun::manifest() const {
                 ? input_.method->command
                 : std::string(name_of(input_.method->kind));
   if (!input_.method->call.model.empty()) m.agent += " " + input_.method->call.model;
+  if (input_.method->kind == Method::Kind::kToolLoop)
+    m.agent +=
+        " " + input_.method->gateway->model + ", prompt " + std::string(ToolLoop::kPromptVersion);
   for (const Check& check : c.checks) m.acceptance.push_back({check.id, check.command});
   m.limits = {{"wall_ms", ms(agent_wall())},
               {"memory_bytes", c.policy.memory_bytes},

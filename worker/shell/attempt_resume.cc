@@ -47,7 +47,7 @@ void AttemptRun::outlives(const std::string& container) {
 // A program's hours, or a model's answer: neither is paid for twice.
 void AttemptRun::agent_ended() {
   const Method::Kind kind = input_.method->kind;
-  if (kind != Method::Kind::kCommand && kind != Method::Kind::kSingleShot) return;
+  if (kind == Method::Kind::kNoop || kind == Method::Kind::kReference) return;
   if (const auto workspace = workspace_->left_to_others()) {
     Checkpoint c;
     c.ended = Checkpoint::Ended{*workspace, meter_.usage()};

@@ -41,7 +41,9 @@ EffectiveCaps caps_of(const AttemptInput& input) {
 }
 
 int overload_exit(const Method& method) {
-  return method.kind == Method::Kind::kSingleShot ? kModelBusyExit : method.overload_exit;
+  const bool asks =
+      method.kind == Method::Kind::kSingleShot || method.kind == Method::Kind::kToolLoop;
+  return asks ? kModelBusyExit : method.overload_exit;
 }
 
 }  // namespace

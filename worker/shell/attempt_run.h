@@ -265,7 +265,10 @@ class AttemptRun {
   };
   timespec agent_begins() const;
   Result<AgentEnded> work(Listeners& listeners);
-  Result<AgentReport> work_with(const AgentJob& job);
+  Result<AgentReport> work_with(const AgentJob& job, const Listeners& listeners);
+  // attempt_tools.cc: the worker's own agent, and what its commands see.
+  Result<SandboxSpec> tool_spec(SandboxEngine& engine, Listeners& listeners);
+  Result<AgentReport> work_by_tools(const AgentJob& job, GatewaySession& gateway);
   AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
                      std::uint64_t& evidence);
   // The metering socket, shown to this sandbox and to no other.
@@ -273,6 +276,9 @@ class AttemptRun {
   void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);
   // attempt_gateway.cc: the agent's way to a model, where its method has one.
   Result<std::unique_ptr<GatewaySession>> show_gateway(SandboxSpec& spec);
+  // In a folder that nobody is shown; `spec` has the secrets that are struck out.
+  Result<std::unique_ptr<GatewaySession>> open_gateway(const SandboxSpec& spec, const fs::path& dir,
+                                                       const std::string& token);
   Result<std::string> gateway_token() const;
   GatewayHooks gateway_hooks();
   bool keep_said(const std::string& digest, std::string_view bytes);

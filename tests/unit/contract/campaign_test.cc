@@ -125,10 +125,12 @@ TEST_SUITE("contract") {
       const char* yaml;
       const char* why;
     };
-    for (const Row& row : {Row{"kind: single_shot, attempts: 2", "a model beside it"},
-                           Row{"kind: single_shot, model: m, attempts: 0", "attempts"},
-                           Row{"kind: single_shot, model: m, command: x", "command"},
-                           Row{"kind: noop, model: m", "only the kind \"single_shot\" has it"}}) {
+    for (const Row& row :
+         {Row{"kind: single_shot, attempts: 2", "a model beside it"},
+          Row{"kind: single_shot, model: m, attempts: 0", "attempts"},
+          Row{"kind: single_shot, model: m, command: x", "command"},
+          Row{"kind: noop, model: m", "only the kinds \"single_shot\" and \"tool_loop\" have it"},
+          Row{"kind: noop, attempts: 2", "only the kind \"single_shot\" has it"}}) {
       CAPTURE(row.yaml);
       Folder other;
       other.change(kYaml, "  - name: scripted\n",

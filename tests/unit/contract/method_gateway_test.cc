@@ -122,6 +122,56 @@ TEST_SUITE("method gateway") {
     }
   }
 
+  TEST_CASE("a tool_loop names its model alone, and all of it is part of its digest") {
+    const auto loop = [](const std::string& keys, const std::string& more = "") {
+      return "name: camp\nmethods:\n  - {name: loop, kind: tool_loop" + keys +
+             "}\nbudget: {global: \"50.00\"}\n" + more;
+    };
+    const auto [campaign, errors] = read_it(loop(", model: big"));
+    REQUIRE_MESSAGE(errors.empty(), errors);
+    const Method& m = campaign.methods.at(0);
+    CHECK(m.kind == Method::Kind::kToolLoop);
+    REQUIRE(m.gateway);
+    CHECK(m.gateway->model == "big");
+    CHECK(m.gateway->as == MethodGateway::As::kOpenai);
+    CHECK(m.gateway->output_max == 8'192);
+    CHECK(m.turns == 80);
+    CHECK(m.call.model.empty());
+    const auto [other, wrong] = read_it(
+        loop(", model: big, provider: acme, as: anthropic, max_output_tokens: 500, max_turns: 7",
+             "breakers: on\n"));
+    REQUIRE_MESSAGE(wrong.empty(), wrong);
+    const Method& o = other.methods.at(0);
+    CHECK(o.gateway->breakers.any());
+    const auto opened = open_method_bundle(make_bundle(o), o.digest);
+    REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
+    CHECK(opened->gateway == o.gateway);
+    CHECK(opened->turns == 7);
+    Method longer = o;
+    longer.turns = 8;
+    CHECK(digest_of(longer) != o.digest);
+    struct Row {
+      const char* keys;
+      const char* why;
+    };
+    for (const Row& row :
+         {Row{"", "methods[0].model"}, Row{", model: big, as: openai-responses", "anthropic"},
+          Row{", model: big, max_turns: 0", "max_turns"},
+          Row{", model: big, attempts: 2", "only the kind \"single_shot\" has it"},
+          Row{", model: big, command: x", "only the kind \"command\" has it"},
+          Row{", model: big, gateway: {model: big, as: openai}",
+              "only the kind \"command\" has it"},
+          Row{", model: big, breakers: on", "the same for all methods"}}) {
+      CAPTURE(row.keys);
+      const std::string said = read_it(loop(row.keys)).second;
+      CHECK_MESSAGE(has(said, row.why), said);
+    }
+    CHECK(has(read_it("name: camp\nmethods: [{name: a, kind: noop, max_turns: 3}]\n"
+                      "budget: {global: \"50.00\"}\n")
+                  .second,
+              "only the kind \"tool_loop\" has it"));
+  }
+
   TEST_CASE("a models file is YAML or JSON, whichever is written") {
     const auto yaml = parse_models(R"(
 models:

@@ -282,6 +282,24 @@ TEST_SUITE("hostile") {
     run_hostile(*scene, agents);
   }
 
+  TEST_CASE("an acceptance file that no glob names is put back, and who changed it is named") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const std::vector<HostileAgent> agents = {
+        {"honest", "echo 'echo $(($1 + $2))' > calc.sh", "success"},
+        {"rewrites", "echo 'echo exit 0 > judge/own.sh' >> build.sh", kWrong, "completed",
+         "protected: judge/own.sh"}};
+    const auto scene =
+        hostile_scene(*kind, agents, {{"build.sh", ":\n"}},
+                      "checks:\n"
+                      "  - {id: build, command: sh build.sh, kind: build, timeout: 120s}\n"
+                      "  - {id: sums, command: sh judge/own.sh, kind: unit, timeout: 120s}\n"
+                      "policy:\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n"
+                      "files: [own.sh]\nacceptance_files: [{from: own.sh, to: judge/own.sh}]\n");
+    scene->write(scene->folder() / "contracts/own.sh", "[ \"$(sh calc.sh 2 3)\" = 5 ]\n");
+    run_hostile(*scene, agents);
+  }
+
   TEST_CASE("no forged acceptance of a pytest suite is a success") {
     if (!has_pytest()) return;
     const auto kind = make_kind(Tools::kPython);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "common/base/glob.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/score/result_reader.h"
@@ -129,13 +130,17 @@ Status AttemptRun::keep_setup_home() {
 }
 
 Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
-  const std::vector<std::string>& globs = contract().policy.protected_;
+  std::vector<std::string> globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
   if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
   PROCTOR_CHECK_OK(put_git_back());
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
   if (acceptance_placed_) placed = acceptance_by_place();
+  // Who changes one of those is told, whatever the globs say; a name that reads as a glob is its
+  // own.
+  for (const auto& [path, file] : placed)
+    if (!any_glob_covers(globs, path) && any_glob_covers({path}, path)) globs.push_back(path);
   Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
   Result<std::vector<std::string>> copies = again.ok() ? protect_copies(placed) : again;
   if (!copies.ok()) again = copies.error();

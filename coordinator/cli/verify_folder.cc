@@ -22,6 +22,28 @@ void check_mode(const fs::path& path, const FolderProblem& problem) {
                       printable(path.string())));
 }
 
+// Whoever owns a folder changes what lies there, whatever its mode says.
+void check_owner(const fs::path& path, uid_t owner, const FolderProblem& problem) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0 || st.st_uid == owner) return;
+  problem(path.string(),
+          fmt::format("it belongs to user {}, and the journal to user {}: who has it "
+                      "can change what lies there",
+                      st.st_uid, owner));
+}
+
+// Everybody could put other folders in the place of the campaign's own.
+void check_open(const fs::path& campaign, const FolderProblem& problem) {
+  struct stat st {};
+  if (::stat(campaign.c_str(), &st) != 0) return;
+  if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+    problem(
+        campaign.string(),
+        fmt::format("its mode is {:04o}, so that every user of this host can put something else "
+                    "in the place of runs, reports and .proctor: chmod o-w {}",
+                    st.st_mode & 07777U, printable(campaign.string())));
+}
+
 }  // namespace
 
 void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
@@ -29,6 +51,10 @@ void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
   for (const auto& [path, what] : not_own_folders(folder)) problem(path.string(), what);
   for (const fs::path& path : {folder.runs(), folder.reports(), folder.state(), folder.journal()})
     check_mode(path, problem);
+  check_open(folder.campaign, problem);
+  if (struct stat journal{}; ::stat(folder.journal().c_str(), &journal) == 0)
+    for (const fs::path& path : {folder.runs(), folder.reports(), folder.state()})
+      check_owner(path, journal.st_uid, problem);
   // Beside a journal that is written, or whose writer was killed.
   for (const char* beside : {"-wal", "-shm"}) {
     fs::path path = folder.journal();

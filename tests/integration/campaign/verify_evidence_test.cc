@@ -1,4 +1,6 @@
 // `proctor verify`: evidence that is missing, changed, elsewhere or nobody's is a problem, counted.
+#include <unistd.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -187,6 +189,16 @@ TEST_SUITE("campaign") {
       fs::permissions(path, more, fs::perm_options::add);
       finds(scene, "its owner's alone: chmod go-rwx");
       fs::permissions(path, more, fs::perm_options::remove);
+    }
+    finds_nothing(scene);
+    fs::permissions(scene.folder(), P::others_write, fs::perm_options::add);
+    finds(scene, "can put something else in the place of runs");
+    fs::permissions(scene.folder(), P::others_write, fs::perm_options::remove);
+    if (::geteuid() == 0) {
+      constexpr uid_t kOther = 1000;
+      REQUIRE(::chown((scene.folder() / "runs").c_str(), kOther, kOther) == 0);
+      finds(scene, "it belongs to user 1000");
+      REQUIRE(::chown((scene.folder() / "runs").c_str(), 0, 0) == 0);
     }
     finds_nothing(scene);
   }

@@ -1,7 +1,6 @@
 // `proctor verify`: evidence that is missing, changed, elsewhere or nobody's is a problem, counted.
-#include <unistd.h>
-
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 

@@ -139,10 +139,13 @@ TestStatus test_status(const pugi::xml_node& test) {
 class Collector : public pugi::xml_tree_walker {
  public:
   bool for_each(pugi::xml_node& node) override {
-    if (node.type() != pugi::node_element || std::string_view(node.name()) != "testcase")
-      return true;
+    if (node.type() != pugi::node_element) return true;
+    if (is_suite(node)) return suite(node);
+    if (std::string_view(node.name()) != "testcase") return true;
     std::string id = test_id(node);
-    if (std::string_view(node.attribute("name").value()).empty()) {
+    if (!is_suite(node.parent())) {
+      why_ = "a <testcase> inside <" + printable(node.parent().name(), 40) + ">";
+    } else if (std::string_view(node.attribute("name").value()).empty()) {
       why_ = "a <testcase> without a name";
     } else if (kTestIdBytes < id.size()) {
       why_ = "a test id of " + std::to_string(id.size()) + " bytes";
@@ -159,6 +162,23 @@ class Collector : public pugi::xml_tree_walker {
   }
 
  private:
+  static bool is_suite(const pugi::xml_node& node) {
+    const std::string_view name = node.name();
+    return name == "testsuite" || name == "testsuites";
+  }
+
+  // What failed before or after its tests, or around them, is told of the suite alone.
+  bool suite(const pugi::xml_node& node) {
+    if (!node.child("failure") && !node.child("error")) return true;
+    std::string id = std::string(node.attribute("name").value()) + " (suite)";
+    if (kTestIdBytes < id.size() || results_.tests.size() == kResultTests) {
+      why_ = "more than can be read of a suite";
+      return false;
+    }
+    results_.add(std::move(id), TestStatus::kFail);
+    return true;
+  }
+
   TestResults results_;
   std::string why_;
 };

@@ -84,6 +84,15 @@ TEST_SUITE("score") {
             .size() == 1);
   }
 
+  TEST_CASE("what failed of a suite alone is a failure, and a test inside another's output none") {
+    CHECK(read("<testsuites><testsuite name='db'><error message='no server'/><testcase name='x'/>"
+               "</testsuite></testsuites>") == Map{{"db (suite)", kFail}, {"x", kPass}});
+    CHECK(read("<testsuites><failure/></testsuites>") == Map{{" (suite)", kFail}});
+    CHECK(refusal(suite("<testcase name='x'><system-out><testcase name='y'/></system-out>"
+                        "</testcase>"))
+              .find("a <testcase> inside <system-out>") != std::string::npos);
+  }
+
   TEST_CASE("a test reported twice is failed if it ever failed") {
     CHECK(read(suite("<testcase name='x'><failure/></testcase><testcase name='x'/>")).at("x") ==
           kFail);

@@ -78,7 +78,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   }
   add({"--dir", "/home/proctor", "--symlink", "/tmp", "/var/tmp"});
   add({spec.workspace_read_only ? "--ro-bind" : "--bind", spec.workspace.string(), kWorkspaceAt});
-  for (const SandboxMount& m : spec.mounts) {
+  for (const SandboxMount& m : outer_first(spec.mounts)) {
     add({m.writable ? "--bind" : "--ro-bind", m.host.string(), m.at});
   }
   // The root itself is a tmpfs of bwrap's: nothing to write there either.

@@ -6,6 +6,7 @@
 
 #include "common/base/json.h"
 #include "worker/sandbox/image_rules.h"
+#include "worker/sandbox/mount_rules.h"
 #include "worker/sandbox/proc_rules.h"
 #include "worker/sandbox/seccomp_filter.h"
 
@@ -45,7 +46,7 @@ Json mounts(const SandboxSpec& spec, const fs::path& init) {
                    {"Target", kWorkspaceAt},
                    {"ReadOnly", spec.workspace_read_only}});
   }
-  for (const SandboxMount& m : spec.mounts) {
+  for (const SandboxMount& m : outer_first(spec.mounts)) {
     out.push_back({{"Type", "bind"},
                    {"Source", m.host.string()},
                    {"Target", m.at},

@@ -1,5 +1,6 @@
 #include "worker/sandbox/mount_rules.h"
 
+#include <algorithm>
 #include <array>
 
 #include "common/base/text.h"
@@ -49,6 +50,12 @@ Status check_environment(const std::map<std::string, std::string>& env) {
     }
   }
   return ok_status();
+}
+
+std::vector<SandboxMount> outer_first(std::vector<SandboxMount> mounts) {
+  const auto depth = [](const SandboxMount& m) { return std::ranges::count(m.at, '/'); };
+  std::ranges::stable_sort(mounts, {}, depth);
+  return mounts;
 }
 
 std::vector<std::string> write_words(const SandboxSpec& spec, std::vector<std::string> kinds_own) {

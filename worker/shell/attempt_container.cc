@@ -46,8 +46,40 @@ Status drop_special_files(const fs::path& folder) {
 
 // Beside the folders that single mounts have: "." is all of them.
 constexpr const char* kWhole = ".proctor-whole";
-fs::path shown_as(const fs::path& root, const ProgramContainer::Mount& mount) {
-  return root / (mount.from == "." ? kWhole : mount.from);
+fs::path shown_as(const fs::path& root, const std::string& path) {
+  return root / (path == "." ? kWhole : path);
+}
+
+bool lies_in(const std::string& path, const std::string& folder) {
+  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+// The paths of the workspace that a container is shown, and those around them that another will be,
+// each before what lies in it: were the inner one copied first, the outer one would be there
+// already, with nothing but that in it.
+std::vector<std::string> paths_to_copy(const ProgramContainer& container,
+                                       const std::vector<const ProgramContainer*>& others) {
+  std::vector<std::string> out;
+  for (const ProgramContainer::Mount& mount : container.mounts) out.push_back(mount.from);
+  const std::vector<std::string> own = out;
+  for (const ProgramContainer* other : others)
+    for (const ProgramContainer::Mount& around : other->mounts)
+      if (std::ranges::any_of(own, [&](const auto& path) { return lies_in(path, around.from); }))
+        out.push_back(around.from);
+  std::ranges::sort(out);  // a path before those that begin with it
+  const auto same = std::ranges::unique(out);
+  out.erase(same.begin(), same.end());
+  return out;
+}
+
+// Those that share one copy of the workspace with the checks'.
+std::vector<const ProgramContainer*> containers_of(const Contract& contract) {
+  std::vector<const ProgramContainer*> out;
+  for (const Check& check : contract.checks)
+    if (check.container) out.push_back(&*check.container);
+  for (const Service& service : contract.services)
+    if (service.container) out.push_back(&*service.container);
+  return out;
 }
 
 // Is it there already?  A link or a pipe there, or on the way, is none of ours: it goes, for nobody
@@ -93,17 +125,20 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
   const fs::path root = container_root(room);
   PROCTOR_CHECK_OK(make_dirs(root));
   PROCTOR_TRY(const UniqueFd top, beneath::open_root(root.string()));
-  for (const ProgramContainer::Mount& mount : container.mounts) {
-    const fs::path to = shown_as(root, mount);
+  const bool agents_own = room == Room::kAgent;
+  const auto others =
+      agents_own ? std::vector<const ProgramContainer*>() : containers_of(contract());
+  for (const std::string& path : paths_to_copy(container, others)) {
+    const fs::path to = shown_as(root, path);
     PROCTOR_TRY(const bool copied,
                 is_copied(top.get(), to.lexically_relative(root).generic_string()));
     if (copied) continue;
     // No file of a copy is known before all of it is there.
     CopiedFiles agents;
-    CopiedFiles& known = room == Room::kAcceptance ? container_copies_[mount.from] : agents;
+    CopiedFiles& known = agents_own ? agents : container_copies_[path];
     known.clear();
     std::error_code ec;
-    const fs::path from = real_place(workspace_->dir(), mount.from);
+    const fs::path from = real_place(workspace_->dir(), path);
     if (!from.empty() && fs::is_regular_file(from, ec)) {
       fs::copy_file(from, to, ec);
       if (ec) return Error{Errc::kUnavailable, "copy " + from.string() + ": " + ec.message()};
@@ -112,9 +147,9 @@ Result<fs::path> AttemptRun::container_folder(const ProgramContainer& container,
     PROCTOR_CHECK_OK(make_dirs(to));
     CopiedFiles files;
     if (!from.empty()) PROCTOR_CHECK_OK(copy_tree(from, to, files));
-    if (mount.from == ".") PROCTOR_CHECK_OK(remove_tree(to / ".git"));  // the workspace's own
+    if (path == ".") PROCTOR_CHECK_OK(remove_tree(to / ".git"));  // the workspace's own
     PROCTOR_CHECK_OK(open_to_all(to));
-    known = known_below(mount.from, std::move(files));
+    known = known_below(path, std::move(files));
   }
   return root;
 }
@@ -169,7 +204,7 @@ Result<SandboxSpec> AttemptRun::container_spec(const SandboxEngine& engine,
   spec.env = container.variables;
   spec.program = {container.entrypoint, container.command, container.working_dir};
   for (const ProgramContainer::Mount& mount : container.mounts)
-    spec.mounts.push_back({shown_as(folder, mount), mount.at, mount.writable});
+    spec.mounts.push_back({shown_as(folder, mount.from), mount.at, mount.writable});
   spec.memory_bytes = policy.memory_bytes;
   spec.processes = policy.processes;
   spec.cpus = policy.cpus;
@@ -198,7 +233,7 @@ Status AttemptRun::take_back(const ProgramContainer& container) {
   PROCTOR_TRY(const UniqueFd workspace, beneath::open_root(workspace_->dir().string()));
   for (const ProgramContainer::Mount& mount : container.mounts) {
     if (!mount.writable) continue;
-    const fs::path from = shown_as(root, mount);
+    const fs::path from = shown_as(root, mount.from);
     if (mount.from == ".") {
       PROCTOR_CHECK_OK(take_all_back(workspace.get(), from));
       continue;

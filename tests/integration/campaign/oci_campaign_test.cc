@@ -120,6 +120,47 @@ TEST_SUITE("oci campaign") {
     }
   }
 
+  TEST_CASE("a folder that a container is shown is whole, whatever of it was asked for before") {
+    if (!can_run()) return;
+    const OwnStore own;
+    const TestImage image = must(write_test_image(own.dir(), "tools:1"));
+    REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
+    CampaignShape shape;
+    shape.methods = {"noop"};
+    shape.replicates = 1;
+    shape.workers = 1;
+    const CampaignScene scene(shape);
+    const std::string text = scene.read(scene.contract());
+    const std::size_t from = text.find("checks:\n"), to = text.find("policy:\n");
+    const auto check = [&](const std::string& id, const std::string& command,
+                           const std::string& mounts) {
+      return "  - {id: " + id +
+             ", kind: unit, timeout: 120s, container: {command: [/bin/sh, -c, \"" + command +
+             "\"], working_dir: /w, variables: {PATH: \"/usr/bin:/bin\"}, mounts: [" + mounts +
+             "]}}\n";
+    };
+    // The inner one before the outer, in one container and of one after the other.
+    const std::string inner = "{from: tests/made/deep, at: /w/tests/made/deep}",
+                      outer = "{from: tests, at: /w/tests}";
+    scene.edit(scene.contract(), text.substr(from, to - from),
+               "checks:\n" + check("first", "echo x > tests/made/deep/x", inner) +
+                   check("second", "test -s tests/t.sh && test -s tests/made/deep/x", outer) +
+                   check("third", "test -s tests/t.sh && test -s tests/made/deep/x",
+                         inner + ", " + outer));
+    scene.edit(scene.contract(), "environment:\n",
+               "environment:\n  image: \"tools@" + image.id + "\"\n");
+    scene.edit(scene.contract(), R"(protected: ["tests/**"])", R"(protected: ["tests/*.sh"])");
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err << ran.out);
+    const auto reports = reports_by_method(scene);
+    REQUIRE(reports.size() == 1);
+    const Json& report = reports.begin()->second;
+    for (const Json& one : report.at("checks"))
+      CHECK_MESSAGE(one.at("outcome") == "pass", one.dump());
+    CHECK(report.at("checks").size() == 3);
+    scene.require_nothing_left();
+  }
+
   TEST_CASE("a campaign runs in an imported image without an engine and leaves nothing") {
     if (!can_run()) return;
     const OwnStore own;

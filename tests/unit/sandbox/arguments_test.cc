@@ -127,6 +127,19 @@ TEST_SUITE("sandbox") {
     }
   }
 
+  TEST_CASE(
+      "what is mounted lies behind what is mounted around it, in whatever order it is given") {
+    SandboxSpec spec = some_spec();
+    spec.mounts = {{"/opt/inner", "/opt/go/inner/deep", false},
+                   {"/cache", "/cache", true},
+                   {"/opt/outer", "/opt/go", false},
+                   {"/opt/middle", "/opt/go/inner", true}};
+    const std::vector<std::string> argv = bubblewrap_argv(some_host(), spec, "x");
+    CHECK(has_run(
+        argv, {"--bind", "/cache", "/cache", "--ro-bind", "/opt/outer", "/opt/go", "--bind",
+               "/opt/middle", "/opt/go/inner", "--ro-bind", "/opt/inner", "/opt/go/inner/deep"}));
+  }
+
   TEST_CASE("a container's config says every limit and takes foreign variables away") {
     const DockerImage image{"sha256:id", {"PATH", "GOPATH"}};
     const Json c =

@@ -45,8 +45,8 @@ struct Registration {
   // Default caps of a run that are set: "micro_usd", "tokens", "tool_calls",
   // "failed_acceptance_cycles", "wall_ms".
   std::map<std::string, std::int64_t> caps;
-  // What else bounds runs: other caps "campaign:CAP", "stage:NAME:CAP", "task:ID:CAP" (the keys of files,
-  // in their units), "infrastructure_retries", "isolation" (0: the kernel's, 1: user space).
+  // What else bounds runs: other caps "campaign:CAP", "stage:NAME:CAP", "task:ID:CAP" (the keys of
+  // files, in their units), "infrastructure_retries", "isolation" (0: the kernel's, 1: user space).
   // Nothing: registered by a version that had no such member, so nobody knows.
   std::optional<std::map<std::string, std::int64_t>> limits;
   Digest cost_model;

@@ -254,7 +254,8 @@ std::vector<Definition> report_definitions() {
        "calls of models that were charged at all that was reserved, for nobody said what they "
        "used"},
       {"waited", "what calls of models waited in the gateway, all together"},
-      {"billed more", "calls that were billed above what was reserved, and charged no more than that"},
+      {"billed more",
+       "calls that were billed above what was reserved, and charged no more than that"},
       {"clamped", "calls of models whose limit of output the gateway lowered to what was left"},
       {"replayed", "calls of models that a recording answered: counted, and free"},
       {"unmetered",

@@ -14,8 +14,9 @@ namespace proctor::cli {
 // empty: none is set.
 std::string caps_on_calls(const Caps& caps);
 
-// Single-shot tasks that cannot be read, models without a price, and prompts whose worst case passes a cap of their run: each
-// call would be denied, and each run invalid.  Says why, and what to write.
+// Single-shot tasks that cannot be read, models without a price, and prompts whose worst case
+// passes a cap of their run: each call would be denied, and each run invalid.  Says why, and what
+// to write.
 void check_model_calls(const Campaign& campaign, Diagnostics& out);
 // The same as an error, each printed to standard error: for who is about to register.
 Status refuse_model_calls(const Campaign& campaign);

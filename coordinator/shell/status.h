@@ -36,9 +36,9 @@ struct StatusSnapshot {
                       // who else is waited for: "running; 3 runs wait for a worker with Docker"
   std::uint64_t planned = 0, queued = 0, active = 0, parked = 0;
   std::uint64_t cancelled = 0;
-  std::uint64_t held = 0;     // no attempt is left, and a person decides
-  std::uint64_t removed = 0;  // with their task, by the report's count: in none of the others
-  std::uint64_t in_backoff = 0;          // those of `queued` that wait before they are tried again
+  std::uint64_t held = 0;        // no attempt is left, and a person decides
+  std::uint64_t removed = 0;     // with their task, by the report's count: in none of the others
+  std::uint64_t in_backoff = 0;  // those of `queued` that wait before they are tried again
   std::array<std::uint64_t, 4> ended{};  // success, failure, acceptance error, invalid
   std::vector<Envelope> envelopes;       // those with something in them
   static constexpr std::size_t kAlertsShown = 20;

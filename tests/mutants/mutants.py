@@ -171,7 +171,7 @@ MUTANTS = [
      "    leave_line(run);\n    phases_[run.raw()] = RunPhase::kActive;", "    ;"),
     ("a removed run keeps its place in line", H,
      "  leave_line(fact.run);\n  phase = RunPhase::kRemoved;", "  phase = RunPhase::kRemoved;"),
-    ("what has begun is removed", H, "if (phase != RunPhase::kQueued) return;\n  leave_line(fact.run);", "leave_line(fact.run);"),
+    ("what has begun is removed", H, "    return;\n  }\n  leave_line(fact.run);\n  phase = RunPhase::kRemoved;", "  }\n  leave_line(fact.run);\n  phase = RunPhase::kRemoved;"),
     ("a restart forgets lost attempts' count", T,
      "  if (r.state == From::kLost) apply(AttemptLost{r.attempt, {}, WallTime(0), r.worker});\n", ""),
     ("a restart forgets who may still bring a result", T, ", WallTime(0), r.worker});", ", WallTime(0), {}});"),

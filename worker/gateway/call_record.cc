@@ -17,6 +17,14 @@ Json told_json(const std::vector<ToolTold>& told) {
 
 }  // namespace
 
+MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settlement& s,
+                      bool charges) {
+  const bool unknown = s.how == Settlement::How::kCeiling;
+  if (r.replayed == 0) return {id, s.actual, unknown};
+  if (charges) return {id, s.actual, unknown, /*replayed=*/true, /*priced=*/true};
+  return {id, unknown ? Amount{} : s.actual, false, /*replayed=*/true};
+}
+
 Json request_json(const CallRecord& r) {
   Json edits = Json::array();
   for (const Splice& s : r.edits) edits.push_back({{"member", s.member}, {"why", s.why}});

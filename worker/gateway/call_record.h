@@ -61,6 +61,11 @@ struct CallRecord {
   bool client_gone = false;
 };
 
+// What its settlement comes to, under the name of its reservation; of a recorded answer nothing,
+// unless the operator would have what its provider took (`charges`).
+MeterCharge charge_of(const CallRecord& record, const std::string& id, const Settlement& settled,
+                      bool charges);
+
 Json request_json(const CallRecord& record);
 Json response_json(const CallRecord& record);
 

@@ -245,20 +245,14 @@ class Call {
     shared_.hooks.count({.waited_ms = r_.waited_ms, .clamped = clamped ? 1U : 0U});
   }
 
-  MeterCharge charge_of(const Settlement& s) const {
-    const bool unknown = s.how == Settlement::How::kCeiling;
-    if (r_.replayed == 0) return {id_, s.actual, unknown};
-    if (access_.cassette_charges)
-      return {id_, s.actual, unknown, /*replayed=*/true, /*priced=*/true};
-    return {id_, unknown ? Amount{} : s.actual, false, /*replayed=*/true};
-  }
-
   void settle(const Settlement& s) {
     if (id_.empty()) return;  // nothing was reserved
     r_.settled = s;
     using How = Settlement::How;
-    Result<MeterAnswer> answer = s.how == How::kReleased ? shared_.hooks.meter(MeterRelease{id_})
-                                                         : shared_.hooks.meter(charge_of(s));
+    Result<MeterAnswer> answer =
+        s.how == How::kReleased
+            ? shared_.hooks.meter(MeterRelease{id_})
+            : shared_.hooks.meter(charge_of(r_, id_, s, access_.cassette_charges));
     if (answer.ok())
       if (const auto* charged = std::get_if<MeterCharged>(&*answer)) {
         r_.charged_micros = static_cast<std::uint64_t>(charged->charged.micros());

@@ -57,6 +57,9 @@ struct AttemptInput {
 // What the worker does itself with what others left is counted from here on: less than this is a
 // process's start.
 inline constexpr Millis kCountedWork{100};
+// Errors of our own disk are the host's, whatever their code says about the path: a full one would
+// pass for a patch that is too large, and decide the run.
+Error as_host_error(Error e);
 
 class AttemptRun {
  public:

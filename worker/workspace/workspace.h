@@ -164,12 +164,13 @@ class Workspace {
   virtual Result<std::vector<std::string>> restore_copy(
       const TreeCopy& copy, const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) = 0;
-  // Before a check: the workspace's .git as the snapshot and `made` left it, and no other in folders
-  // of the snapshot that `made` does not name, for git would obey what a candidate wrote there.  What
-  // was put back or removed, sorted: honest commands leave their index, so nobody is blamed for it.
+  // Before a check: the workspace's .git as the snapshot and `made` left it, and no other in
+  // folders of the snapshot that `made` does not name, for git would obey what a candidate wrote
+  // there.  What was put back or removed, sorted: honest commands leave their index, so nobody is
+  // blamed for it.
   virtual Result<std::vector<std::string>> restore_git(const MadeUnder& made) = 0;
-  // What setup made under the globs and of git's own; `keep`: a folder, not there yet, that takes copies of it;
-  // empty: nobody needs them.
+  // What setup made under the globs and of git's own; `keep`: a folder, not there yet, that takes
+  // copies of it; empty: nobody needs them.
   virtual Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                        const fs::path& keep) = 0;
   // Is what lies below it still whole (tree_mark.h)?  kUnavailable: somebody deleted it, and what a

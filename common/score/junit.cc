@@ -214,7 +214,7 @@ Result<TestResults> parse_junit(std::string_view bytes) {
     return invalid(std::string(parsed.description()) + " at byte " + std::to_string(parsed.offset));
   PROCTOR_TRY(pugi::xml_node root, root_of(document));
   Collector collector;
-  root.traverse(collector);
+  if (collector.for_each(root)) root.traverse(collector);
   return collector.take();
 }
 

@@ -165,7 +165,7 @@ TEST_SUITE("gateway trace") {
     CHECK(scene.ask(kChat, turn(1)).status == 200);
     scene.close();
     CHECK(scene.spent() == 8 + 9 * 10);
-    CHECK(scene.usage().replayed_calls == 0);
+    CHECK(scene.usage().replayed_calls == 1);
   }
 
   TEST_CASE("the first call that a recording does not have is named, and is the last") {

@@ -286,7 +286,7 @@ TEST_SUITE("plan") {
         {"\"seed\": 20260307", "\"seed\": 1.5", "frozen.seed: found 1.5"},
         {"\"seed\": 20260307", "\"sede\": 20260307", "frozen.seed: found nothing"},
         {"\"seed\": 20260307", "\"seed\": 20260307, \"more\": 1",
-         "frozen.: found 17 members, expected 16"},
+         "frozen.: found 18 members, expected 17"},
         {"\"seed\": 20260307", "\"seed\": 20260307, \"seed\": 1", "duplicate key"},
         {"\"schema_version\": 1", "\"schema_version\": 2",
          "frozen.schema_version: found 2, expected 1"},

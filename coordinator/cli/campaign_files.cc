@@ -98,22 +98,24 @@ Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
 }
 
 // Somebody took the file away: it is drawn again, where that makes the registered one.
-Result<std::string> registered_plan(const fs::path& folder, const Campaign& campaign,
-                                    const Registration& registered) {
-  Result<std::string> csv = read_plan_file(campaign);
-  if (csv.ok() || csv.error().code != Errc::kNotFound) return csv;
+Status restore_plan(const fs::path& folder, const Campaign& campaign,
+                    const Registration& registered) {
   const StateFolder state{campaign.folder};
+  std::error_code ec;
+  if (fs::exists(state.plan(), ec)) return ok_status();
   PROCTOR_TRY(const Plan drawn, draw_plan(shape_of(campaign)));
-  std::string again = to_csv(drawn);
-  if (sha256(again) != registered.plan)
+  const std::string csv = to_csv(drawn);
+  if (sha256(csv) != registered.plan)
     return does_not_match(folder, state, registered, new_contracts(campaign, registered), {});
-  return again;
+  PROCTOR_CHECK_OK(write_file(state.plan(), csv));
+  log::warn(state.plan().string() + " was gone: it was drawn again, and is the registered one");
+  return ok_status();
 }
 
 Result<FrozenCampaign> as_registered(const fs::path& folder, Campaign campaign,
                                      Registration registered) {
   const StateFolder state{campaign.folder};
-  PROCTOR_TRY(const std::string csv, registered_plan(folder, campaign, registered));
+  PROCTOR_TRY(const std::string csv, read_plan_file(campaign));
   PROCTOR_TRY(const Registration now, make_registration(campaign, sha256(csv), registered.at));
   const std::vector<std::string> differ = differences(registered, now);
   if (!differ.empty())
@@ -273,12 +275,9 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
     announce("registered the campaign as " + campaign_id(*registered) + " (" +
              state.registration().filename().string() + "): from now on nothing in it may change");
   }
+  PROCTOR_CHECK_OK(restore_plan(folder, campaign, *registered));
   PROCTOR_TRY(FrozenCampaign frozen,
               as_registered(folder, std::move(campaign), std::move(*registered)));
-  if (const fs::path plan = frozen.folder.plan(); !fs::exists(plan)) {
-    PROCTOR_CHECK_OK(write_file(plan, to_csv(frozen.plan)));
-    log::warn(plan.string() + " was gone: it was drawn again, and is the registered one");
-  }
   // Campaigns of earlier versions have no copies yet.
   PROCTOR_CHECK_OK(keep_registered(frozen.campaign));
   return frozen;

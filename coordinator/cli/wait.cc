@@ -84,11 +84,12 @@ std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
     if (0 < s.held && s.queued + s.active == 0) return waits_for_person(s, folder);
     return std::nullopt;
   }
-  if (!seen.doubt.empty())
+  Answer end = end_of(seen, folder);
+  // Good news of a campaign whose journal nobody can read is no news.
+  if (end.code == kOk && !seen.doubt.empty())
     return Answer{kInfrastructure, "its last coordinator said: " + seen.status.state + "; " +
                                        counts_of(s) +
                                        ". Whether that still is so nobody can tell: " + seen.doubt};
-  Answer end = end_of(seen, folder);
   // It ended, and what was waited for never came.
   if (until.what != Until::What::kEnd && end.code == kOk) end.code = kJobFailed;
   return end;

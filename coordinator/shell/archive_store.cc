@@ -108,17 +108,22 @@ std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
   return out;
 }
 
-Result<std::uint64_t> ArchiveStore::put(const WorkerId& worker, const wire::ArchiveChunk& chunk) {
-  if (limits::kArchiveBytes < chunk.total || chunk.total < chunk.bytes.size())
-    return Error{Errc::kInvalid, "an archive of " + std::to_string(chunk.total) + " bytes"};
+Result<UniqueFd> ArchiveStore::open_part(const fs::path& path) const {
   std::error_code ec;
   if (!fs::exists(folder_.incoming(), ec)) {
     PROCTOR_CHECK_OK(make_private_dirs(folder_.incoming()));
     spread_subfolders(folder_.incoming());
   }
-  const fs::path path = part(worker, chunk.attempt);
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kPrivateFile));
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kPrivateFile));
   if (!fd.valid()) return errno_error(path.string(), errno);
+  return fd;
+}
+
+Result<std::uint64_t> ArchiveStore::put(const WorkerId& worker, const wire::ArchiveChunk& chunk) {
+  if (limits::kArchiveBytes < chunk.total || chunk.total < chunk.bytes.size())
+    return Error{Errc::kInvalid, "an archive of " + std::to_string(chunk.total) + " bytes"};
+  const fs::path path = part(worker, chunk.attempt);
+  PROCTOR_TRY(const UniqueFd fd, open_part(path));
   const off_t end = ::lseek(fd.get(), 0, SEEK_END);
   if (end < 0) return errno_error(path.string(), errno);
   // A first piece begins again: an older, other archive of this attempt may lie there.
@@ -158,7 +163,11 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
     }
   }
   const auto size = fs::file_size(path, ec);
-  if (ec || size < result.archive_bytes) return {State::kMissing, "it is not here yet"};
+  if (ec || size < result.archive_bytes) {
+    // That its worker told a result is known to the next life too, before anybody answers it.
+    if (const auto told = open_part(path); !told.ok()) return by_host(told.error());
+    return {State::kMissing, "it is not here yet"};
+  }
   const Result<Digest> found = digest_of_file(path);
   if (!found.ok()) return by_host(found.error());
   if (size != result.archive_bytes || *found != result.archive) {

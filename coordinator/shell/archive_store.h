@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
 #include "common/trace/verify.h"
 #include "common/wire/messages.h"
 #include "coordinator/shell/state_folder.h"
@@ -54,6 +56,8 @@ class ArchiveStore {
 
  private:
   fs::path part(const WorkerId& worker, const AttemptId& attempt) const;
+  // Made if it is not there.
+  Result<UniqueFd> open_part(const fs::path& path) const;
   StateFolder folder_;
 };
 

@@ -185,6 +185,11 @@ TEST_SUITE("archives") {
     Desk at;
     const Sent sent = at.sent();
     CHECK(at.store.in_part().empty());
+    // Told of, and not a byte of it is here.
+    CHECK(at.store.finish(WorkerId("told"), sent.result, kIdentity).state == State::kMissing);
+    CHECK(at.store.in_part() ==
+          std::vector<std::pair<WorkerId, AttemptId>>{{WorkerId("told"), sent.result.attempt}});
+    fs::remove_all(at.folder.incoming());
     REQUIRE(at.store.put(kWorker, sent.chunk(0, 10)).ok());
     const WorkerId odd("w.part-2");
     REQUIRE(at.store.put(odd, sent.chunk(0, 10)).ok());

@@ -179,13 +179,13 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
   if (const Status s = unpack_archive(path, unpacked); !s.ok()) {
     const Errc code = s.error().code;
     if (code != Errc::kInvalid && code != Errc::kExhausted) return by_host(s.error());
-    fs::remove(path, ec);
+    fs::resize_file(path, 0, ec);  // likewise, until the journal has its result
     return {State::kRefused, s.error().detail};
   }
   const Result<std::string> wrong = contradiction(unpacked, result, identity);
   if (!wrong.ok()) return by_host(wrong.error());
   if (!wrong->empty()) {
-    fs::remove(path, ec);
+    fs::resize_file(path, 0, ec);
     if (const Status s = remove_tree(unpacked); !s.ok()) return by_host(s.error());
     return {State::kRefused, *wrong};
   }

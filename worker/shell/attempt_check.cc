@@ -90,7 +90,7 @@ Status AttemptRun::put_git_back() {
   std::vector<std::string> back;
   const auto put = [&]() -> Status {
     PROCTOR_TRY(back, workspace_->restore_git(setup_makes_));
-    const fs::path home = dir_ / ("home-" + std::string(to_string(Room::kAcceptance)));
+    const fs::path home = home_of(Room::kAcceptance);
     std::error_code ec;
     if (!fs::exists(home, ec)) return ok_status();
     CopiedFiles unknown;
@@ -120,7 +120,7 @@ Status AttemptRun::keep_setup_home() {
     return ok_status();
   }
   setup_home_ = kept_home();
-  const fs::path home = dir_ / ("home-" + std::string(to_string(Room::kAgent)));
+  const fs::path home = home_of(Room::kAgent);
   std::vector<std::string> all;
   for (const std::string_view part : kGitsOfHome) {
     PROCTOR_TRY(const std::vector<std::string> paths, list_part(home, {std::string(part), {}}));

@@ -274,7 +274,7 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, st
                               at.files_before + before.files, at.below, at.bytes_below,
                               at.files_below});
   // One home per room: what setup installs outlives its step, and nothing of the agent's crosses.
-  PROCTOR_TRY(const fs::path home, writable_dir("home-" + std::string(to_string(room))));
+  PROCTOR_TRY(const fs::path home, writable_dir(home_name(room)));
   spec.mounts.push_back({home, kHomeAt, true});
   spec.disk.places.push_back({home, 0, 0});
   spec.disk.bytes = contract().policy.disk_bytes;

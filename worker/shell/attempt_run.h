@@ -244,6 +244,9 @@ class AttemptRun {
   Status place_acceptance_files();
   // Copies of what setup makes, where no layer holds it.
   fs::path kept_made() const { return dir_ / "made"; }
+  // The folder that commands of a room have as their home.
+  static std::string home_name(Room room) { return "home-" + std::string(to_string(room)); }
+  fs::path home_of(Room room) const { return beside_workspace() / home_name(room); }
   // Likewise of what git reads of a home.
   fs::path kept_home() const { return dir_ / "made-home"; }
   Result<fs::path> fresh_dir(const std::string& name) { return open_dir(dir_, name); }

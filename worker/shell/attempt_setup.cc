@@ -86,7 +86,7 @@ Status AttemptRun::open_on_layer(Room room) {
   PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room)), &*layer_,
                                               disk_bound(room), shown_to()));
   layered_ = true;
-  PROCTOR_TRY(const fs::path home, writable_dir("home-" + std::string(to_string(room))));
+  PROCTOR_TRY(const fs::path home, writable_dir(home_name(room)));
   std::error_code ec;
   if (fs::is_empty(layer_->home(), ec)) return ok_status();
   CopiedFiles unused;
@@ -103,7 +103,7 @@ Status AttemptRun::lay_layer_below() {
   if (!setup_reads_none_of(contract(), touched)) return ok_status();
   PROCTOR_TRY(layered_, workspace_->lay_below(*layer_));
   if (!layered_) return ok_status();
-  PROCTOR_TRY(const fs::path home, writable_dir("home-acceptance"));
+  PROCTOR_TRY(const fs::path home, writable_dir(home_name(Room::kAcceptance)));
   CopiedFiles unused;
   return copy_tree(layer_->home(), home, unused);
 }
@@ -203,7 +203,7 @@ Result<LifecycleEvent> AttemptRun::setup_as_kept(const RunSetup& c) {
 // it.  What a layer cannot hold stays where it is.
 Status AttemptRun::keep_setup() {
   const SetupMaking making = *std::exchange(setup_making_, std::nullopt);
-  const fs::path home = beside_workspace() / "home-agent";
+  const fs::path home = home_of(Room::kAgent);
   const Workspace::Written written = workspace_->written();
   const auto not_kept = [](const Error& why) {
     log::info("setup is not kept: " + why.detail);

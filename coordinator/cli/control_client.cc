@@ -1,91 +1,87 @@
 #include "coordinator/cli/control_client.h"
 
-#include <poll.h>
 #include <pwd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
+#include <cstdio>
 
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/status_file.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/shell/control_server.h"
+#include "coordinator/shell/control_call.h"
 
 namespace proctor::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kWait(75);  // longer than the server lets a question lie
+// A question has other answers: what the coordinator last wrote down.
+constexpr std::chrono::seconds kAnswerPatience(4);
 
-Error silent(const std::string& what) {
-  return {Errc::kUnavailable, "the coordinator " + what};
+// Who does not answer, and when it last spoke: "the coordinator (process 17 on vm, ...)".
+std::string silent_one(const StateFolder& folder) {
+  const auto owner = journal_owner(folder.journal());
+  if (!owner) return "the coordinator";
+  const std::optional<StatusSnapshot> last = live_status(folder);
+  return "the coordinator (" + *owner +
+         (last ? "; it last spoke at " + to_rfc3339(last->at) : std::string()) + ")";
 }
 
-Status wait_for(int fd, short events, Clock::time_point until) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0) return silent("does not answer");
-    pollfd p{fd, events, 0};
-    const int n = ::poll(&p, 1, static_cast<int>(left));
-    if (n > 0) return ok_status();
-    if (n < 0 && errno != EINTR) return errno_error("poll", errno);
-  }
+Error unheard(const StateFolder& folder, const ControlRequest& request, bool ended) {
+  const std::string campaign = folder.campaign.string();
+  if (ended)
+    return {Errc::kUnavailable,
+            "the coordinator ended before it heard of this: nothing was done; "
+            "proctor status " +
+                campaign + " says where the campaign stands"};
+  return {
+      Errc::kUnavailable,
+      silent_one(folder) + " does not answer" +
+          (request.act == kActExplain ? std::string()
+                                      : ": it has not heard of the " + request.act +
+                                            ", which was withdrawn and is not done later either") +
+          ". It hangs, is stopped, or its disk does not answer: proctor status " + campaign +
+          " says how it stands; to kill it loses nothing, and then proctor resume " + campaign +
+          " goes on"};
 }
 
-Status send_all(int fd, std::string_view bytes, Clock::time_point until) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    } else if (errno == EAGAIN) {
-      PROCTOR_CHECK_OK(wait_for(fd, POLLOUT, until));
-    } else if (errno != EINTR) {
-      return ok_status();  // it has said why already, or ended: the answer tells
-    }
-  }
-  return ok_status();
-}
-
-Result<std::string> read_line(int fd, Clock::time_point until) {
-  std::string in;
-  std::array<char, 16'384> buffer{};
-  while (in.find('\n') == std::string::npos) {
-    if (kControlAnswerBytes < in.size()) return silent("answers with too much");
-    PROCTOR_CHECK_OK(wait_for(fd, POLLIN, until));
-    const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (n > 0) in.append(buffer.data(), static_cast<std::size_t>(n));
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-      return silent("ended before it answered: proctor status says where the campaign stands");
-  }
-  in.resize(in.find('\n'));
-  return in;
+Error unanswered(const StateFolder& folder, const ControlRequest& request, bool ended) {
+  const std::string campaign = folder.campaign.string();
+  return {
+      Errc::kUnavailable,
+      (ended ? "the coordinator ended" : silent_one(folder) + " has said nothing more") +
+          " after it took up the " + request.act +
+          (ended ? ": whether it was done" : ": it will be done when it goes on; whether it is") +
+          ", proctor story " + campaign + " says; asking again is safe"};
 }
 
 }  // namespace
 
 Result<std::optional<ControlAnswer>> ask_coordinator(const StateFolder& folder,
                                                      const ControlRequest& request) {
-  const std::string line = encode(request);
-  if (kControlLineBytes < line.size())
-    return Error{Errc::kInvalid, "this is more than " + std::to_string(kControlLineBytes) +
-                                     " bytes of words for a coordinator"};
-  const auto until = Clock::now() + kWait;
-  const Result<int> connected = connect_control(folder.control());
-  if (!connected.ok()) {
+  ControlPatience patience;
+  if (request.act == kActExplain) patience.taken = kAnswerPatience;
+  const Result<ControlHeard> heard = call_control(folder.control(), request, patience, [&] {
+    std::fprintf(stderr, "waiting for %s\n", printable(silent_one(folder), 1000).c_str());
+  });
+  if (!heard.ok() && heard.error().code != Errc::kInvalid && heard.error().code != Errc::kCorrupt) {
     const auto owner = journal_owner(folder.journal(), kJournalPatience);
     if (!owner) return std::optional<ControlAnswer>();
     return Error{Errc::kUnavailable,
-                 connected.error().detail + ", but the campaign is in use: " + *owner};
+                 heard.error().detail + ", but the campaign is in use: " + *owner};
   }
-  const UniqueFd fd(*connected);
-  PROCTOR_CHECK_OK(send_all(fd.get(), line, until));
-  PROCTOR_TRY(const std::string answer, read_line(fd.get(), until));
-  PROCTOR_TRY(ControlAnswer parsed, parse_control_answer(answer));
-  return std::optional<ControlAnswer>(std::move(parsed));
+  if (!heard.ok()) return heard.error();
+  switch (heard->what) {
+    case ControlHeard::What::kAnswer:
+      break;
+    case ControlHeard::What::kNothing:
+      return unheard(folder, request, heard->ended);
+    case ControlHeard::What::kTaken:
+      return unanswered(folder, request, heard->ended);
+  }
+  return std::optional<ControlAnswer>(heard->answer);
 }
 
 std::string user_name() {

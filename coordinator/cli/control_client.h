@@ -8,8 +8,9 @@
 
 namespace proctor::cli {
 
-// Asks the campaign's coordinator and waits for its answer.  Nothing: no coordinator runs (nobody
-// has the journal open).  kUnavailable: one runs and does not answer, or ended before it did.
+// Asks the campaign's coordinator and waits for its answer; says on standard error after two
+// seconds for whom.  Nothing: no coordinator runs (nobody has the journal open).  kUnavailable: one
+// runs and does not answer, or ended before it did; the words say whether an act may still be done.
 Result<std::optional<ControlAnswer>> ask_coordinator(const StateFolder& folder,
                                                      const ControlRequest& request);
 

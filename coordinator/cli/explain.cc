@@ -251,6 +251,9 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   // One that does not answer has written down what it knew.
   if (live.ok() && *live && (*live)->verdict == ControlAnswer::Verdict::kDone)
     return Why{(*live)->explanation, true};
+  if (!live.ok())
+    std::fprintf(stderr, "proctor: this is by the journal: %s\n",
+                 printable(live.error().detail, limits::kDetailBytes).c_str());
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return Why{};
   PROCTOR_TRY(Json said, explain_offline(frozen, run));

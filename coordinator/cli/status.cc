@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "common/base/limits.h"
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/scalar.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/status_file.h"
@@ -26,6 +28,19 @@ Result<CampaignReport> rows_of(StatusReader& reader, const SeenStatus& seen) {
   // Of the moment that the rest is of, and read once.
   return seen.held ? read_report(*frozen, seen.held->journal, seen.held->view)
                    : read_report(*frozen);
+}
+
+// A coordinator writes once a second: one that has not for a while does nothing else either.
+void tell_if_silent(const SeenStatus& seen) {
+  constexpr std::int64_t kSilentMs = 10'000;
+  if (seen.held || seen.stands != SeenStatus::Stands::kRuns) return;
+  const std::int64_t silent = wall_now().raw() - seen.status.at.raw();
+  if (silent < kSilentMs) return;
+  std::fprintf(stderr,
+               "proctor: its coordinator (process %lld) has said nothing since %s, for %s: it "
+               "hangs, is stopped, or its disk does not answer; this is what it said then\n",
+               static_cast<long long>(seen.status.pid), to_rfc3339(seen.status.at).c_str(),
+               format_duration(std::chrono::seconds(silent / 1'000)).c_str());
 }
 
 // By method and stratum, from the journal.  Files that were changed meanwhile, or a journal that
@@ -52,6 +67,7 @@ int show(const std::string& folder, bool watch, bool json) {
     if (watch && !json) std::fputs("\x1b[H\x1b[2J", stdout);
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
+    tell_if_silent(*seen);
     if (!seen->doubt.empty())
       std::fprintf(stderr,
                    "proctor: this is what its last coordinator said, and what was done since is "

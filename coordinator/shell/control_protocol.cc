@@ -47,6 +47,7 @@ std::string encode(const ControlRequest& request) {
     if (!(request.*field).empty()) out[std::string(key)] = request.*field;
   if (request.now) out["now"] = true;
   if (request.invalid) out["invalid"] = true;
+  if (request.taken) out["taken"] = true;
   return one_line(out);
 }
 
@@ -68,9 +69,9 @@ Result<ControlRequest> parse_control_request(std::string_view line) {
     if (text != kTexts.end()) {
       if (!value.is_string()) return wrong(key + ": expected a text");
       out.*(text->second) = value.get<std::string>();
-    } else if (key == "now" || key == "invalid") {
+    } else if (key == "now" || key == "invalid" || key == "taken") {
       if (!value.is_boolean()) return wrong(key + ": expected true or false");
-      (key == "now" ? out.now : out.invalid) = value.get<bool>();
+      (key == "now" ? out.now : key == "invalid" ? out.invalid : out.taken) = value.get<bool>();
     } else {
       return wrong("request: there is no key " + printable(key));
     }

@@ -32,7 +32,12 @@ struct ControlRequest {
   std::string reason{}, by{};
   std::string scope{}, to{};  // of "raise": an envelope's name, and USD as in "12.50"
   std::string minutes{};  // of "review", as in "7.5"; `runs` names its run, `reason` is its note
+  // Of an act: who asks hears kTakenLine the moment it is taken up, and one who has hung up by then
+  // has withdrawn it.
+  bool taken = false;
 };
+
+inline constexpr std::string_view kTakenLine = "{\"taken\":true}\n";
 
 struct ControlAnswer {
   enum class Verdict {

@@ -106,9 +106,26 @@ class ControlServer::Client : public std::enable_shared_from_this<Client> {
       answer(question, refusal(ControlAnswer::Verdict::kUnavailable,
                                "no answer yet: it may still be done, and asking again is safe"));
     });
-    server_->handler_(std::move(line), [weak = weak_from_this(), question](std::string text) {
+    Reply reply;
+    reply.say_ = [weak = weak_from_this(), question](std::string text) {
       if (const auto self = weak.lock()) self->answer(question, std::move(text));
-    });
+    };
+    reply.first_ = [weak = weak_from_this(), question](std::string_view text) {
+      const auto self = weak.lock();
+      return self && self->say_first(question, text);
+    };
+    server_->handler_(std::move(line), std::move(reply));
+  }
+
+  // The kernel decides between this line and the client's hanging up: it is in the client's hands,
+  // or it is refused.  One who leaves no room for a few bytes does not listen either.
+  bool say_first(std::uint64_t question, std::string_view line) {
+    if (server_ == nullptr || !open_ || question != question_) return false;
+    const ssize_t n =
+        ::send(socket_.native_handle(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n == static_cast<ssize_t>(line.size())) return true;
+    gone();
+    return false;
   }
 
   void answer(std::uint64_t question, std::string line) {
@@ -215,6 +232,8 @@ Result<int> connect_control(const fs::path& socket) {
   const auto address = address_of(socket);
   if (!address.ok()) return address.error();
   PROCTOR_TRY(UniqueFd fd, unix_socket());
+  const timeval limit{10, 0};  // where nobody accepts, and as many wait as the kernel keeps
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(fd.get(), address->raw(), sizeof address->name) == 0) return fd.release();
   if (errno == ENOENT)
     return Error{Errc::kNotFound, "no coordinator listens at " + socket.string()};

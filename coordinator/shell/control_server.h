@@ -27,9 +27,20 @@ class ControlServer {
     std::chrono::milliseconds answer{60'000};  // until somebody says that nothing is known
     std::chrono::milliseconds write{10'000};   // an answer lies there unread
   };
-  // Any time later, once, on the loop; a line with its end.  Nobody hears it when the client has
-  // gone.
-  using Reply = std::function<void(std::string line)>;
+  class Reply {
+   public:
+    // Any time later, once, on the loop; a line with its end.  Nobody hears it when the client has
+    // gone.
+    void operator()(std::string line) const { say_(std::move(line)); }
+    // A line in front of the answer, at once.  False: the client has hung up, and will never hear
+    // of this question again.  True: what it hears next, even if it hangs up now, is this line.
+    bool first(std::string_view line) const { return first_(line); }
+
+   private:
+    friend class ControlServer;
+    std::function<void(std::string)> say_;
+    std::function<bool(std::string_view)> first_;
+  };
   // A line without its end.
   using Handler = std::function<void(std::string line, Reply reply)>;
 

@@ -26,6 +26,10 @@ void Coordinator::on_control(const std::string& line, ControlServer::Reply reply
   if (request->act == kActExplain) return reply(encode(explained(*request)));
   const Result<OperatorAct> act = act_of(*request, names_of(*options_.plan, *core_), wall_now());
   if (!act.ok()) return reply(not_understood(act.error()));
+  // From here on it is done, whoever still listens.
+  if (request->taken && !reply.first(kTakenLine))
+    return log::info("operator " + printable(act->by) + ": " + request->act +
+                     " was withdrawn before it was heard: nothing is done");
   const std::uint64_t ticket = ++last_ticket_;
   asked_.emplace(ticket, std::move(reply));
   log::info("operator " + printable(act->by) + ": " + request->act);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/base/unique_fd.h"
+#include "coordinator/shell/control_call.h"
 #include "coordinator/shell/control_protocol.h"
 #include "tests/support/programs.h"
 
@@ -34,6 +35,9 @@ class Desk {
             later_ = std::move(reply);
             return;
           }
+          if (line == "first") {
+            took = reply.first("taken\n");
+          }
           reply(line + "\n");
         },
         times));
@@ -52,6 +56,7 @@ class Desk {
     boost::asio::post(io_, [this, text] { later_(text); });
   }
   std::atomic<int> questions{0};
+  std::atomic<bool> took{false};
 
  private:
   TempDir dir_ = must(TempDir::create("control"));
@@ -194,5 +199,97 @@ TEST_SUITE("control server") {
     CHECK(connect_control(path).ok());
     second.reset();
     CHECK_FALSE(fs::exists(path));
+  }
+
+  TEST_CASE("a word in front of the answer comes first") {
+    Desk desk;
+    const UniqueFd one = desk.connect();
+    say(one, "first\n");
+    CHECK(hear(one) == "taken");
+    CHECK(hear(one) == "first");
+    CHECK(desk.took);
+  }
+}
+
+// A coordinator as it is while it hangs: its socket is there, and its loop does not turn.
+TEST_SUITE("control call") {
+  namespace {
+
+  struct Stopped {
+    TempDir dir = must(TempDir::create("control"));
+    boost::asio::io_context io{1};
+    fs::path path = dir.path() / "control.sock";
+    int asked = 0, taken = 0, waits = 0;
+    std::function<void(const ControlServer::Reply&)> then = [](const ControlServer::Reply& reply) {
+      reply(encode(ControlAnswer{ControlAnswer::Verdict::kDone, "done", {}}));
+    };
+    std::unique_ptr<ControlServer> server = must(ControlServer::open(
+        io, path, [this](const std::string& line, const ControlServer::Reply& reply) {
+          ++asked;
+          const Result<ControlRequest> request = parse_control_request(line);
+          REQUIRE(request.ok());
+          if (request->taken && !reply.first(kTakenLine)) return;
+          ++taken;
+          then(reply);
+        }));
+    ControlHeard call(const std::string& act, ControlPatience patience) {
+      ControlRequest request;
+      request.act = act;
+      return must(call_control(path, request, patience, [this] { ++waits; }));
+    }
+    bool wakes() {
+      return eventually([this] {
+        io.restart();
+        io.poll();
+        return asked == 1;
+      });
+    }
+  };
+  constexpr ControlPatience kShort{1ms, 40ms, 60ms};
+
+  }  // namespace
+
+  TEST_CASE("an act that nobody took up is not done later") {
+    Stopped coordinator;
+    const ControlHeard heard = coordinator.call("pause", kShort);
+    CHECK(heard.what == ControlHeard::What::kNothing);
+    CHECK_FALSE(heard.ended);
+    CHECK(coordinator.waits == 1);
+    REQUIRE(coordinator.wakes());  // it lay in the socket all the time
+    CHECK(coordinator.taken == 0);
+  }
+
+  TEST_CASE("an act that was taken up is said to be under way") {
+    Stopped coordinator;
+    coordinator.then = [](const ControlServer::Reply&) {};
+    std::jthread turns([&] { coordinator.io.run_for(10s); });
+    const ControlHeard heard = coordinator.call("pause", {1ms, 10s, 100ms});
+    CHECK(heard.what == ControlHeard::What::kTaken);
+    coordinator.io.stop();
+    turns.join();
+    CHECK(coordinator.taken == 1);
+  }
+
+  TEST_CASE("a coordinator that turns answers an act and a question") {
+    Stopped coordinator;
+    std::jthread turns([&] { coordinator.io.run_for(10s); });
+    for (const char* act : {"pause", kActExplain}) {
+      const ControlHeard heard = coordinator.call(act, ControlPatience());
+      REQUIRE(heard.what == ControlHeard::What::kAnswer);
+      CHECK(heard.answer.text == "done");
+    }
+    CHECK(coordinator.waits == 0);
+    coordinator.io.stop();
+  }
+
+  TEST_CASE("a coordinator that ends is told from one that hangs") {
+    Stopped coordinator;
+    std::jthread ends([&] {
+      coordinator.io.run_one();  // it accepts
+      coordinator.server.reset();
+    });
+    const ControlHeard heard = coordinator.call("pause", ControlPatience());
+    CHECK(heard.what == ControlHeard::What::kNothing);
+    CHECK(heard.ended);
   }
 }

@@ -204,4 +204,31 @@ TEST_SUITE("operator") {
     CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
     scene.require_nothing_left();
   }
+
+  TEST_CASE("beside a coordinator that hangs an act says what it waits for and is not done later") {
+    const CampaignScene scene(gated_shape(1));
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
+    run.signal(SIGSTOP);
+    Child pause = scene.start("pause", {}, "pause");
+    REQUIRE_MESSAGE(eventually([&] {
+                      return contains(scene.said("pause"), "waiting for the coordinator (process");
+                    }),
+                    scene.said("pause"));
+    CHECK_MESSAGE(contains(scene.said("pause"), "it last spoke at 2"), scene.said("pause"));
+    kill_now(pause);  // or it gives up by itself
+    // As if it had been silent for long.
+    Json said = scene.status();
+    said["at_ms"] = said["at_ms"].get<std::int64_t>() - 60'000;
+    scene.write(scene.state() / "status.json", said.dump());
+    const CommandOutcome status = scene.run("status");
+    CHECK_MESSAGE(contains(status.err, "has said nothing since"), status.err);
+    run.signal(SIGCONT);
+    act(scene, "unpause", {}, "unchanged");
+    CHECK(acts_of(scene, "pause") == 0);
+    CHECK_MESSAGE(contains(scene.said(), "pause was withdrawn before it was heard"), scene.said());
+    scene.open_gate();
+    CHECK_MESSAGE(run.wait(180s) == 0, scene.said());
+    scene.require_nothing_left();
+  }
 }

@@ -48,6 +48,7 @@ TEST_SUITE("control protocol") {
   TEST_CASE("a request comes back as it was said") {
     ControlRequest r = request_of("pause");
     r.now = true;
+    r.taken = true;
     r.reason = "a \"quoted\"\nline";
     const std::string line = encode(r);
     CHECK(line.find('\n') == line.size() - 1);
@@ -55,6 +56,7 @@ TEST_SUITE("control protocol") {
     REQUIRE(back.ok());
     CHECK(back->act == "pause");
     CHECK(back->now);
+    CHECK(back->taken);
     CHECK(back->reason == r.reason);
     CHECK(back->by == "Ada");
     ControlAnswer a{ControlAnswer::Verdict::kUnchanged, "it was so", Json{{"a", 1}}};

@@ -140,7 +140,9 @@ struct RaiseCaps {
   std::vector<ScopeSpec> scopes;     // all of them, by id; empty: as they are
   std::vector<MicroUsd> reviewed{};  // by id; empty: nothing
 };
-struct CampaignEnded {    // nothing runs and nothing more will start
+// Nothing more will start, and nothing runs; or, after CancelAsked, only what workers have who are
+// not heard of.
+struct CampaignEnded {
   bool complete = false;  // every run has an outcome, is parked or was cancelled
 };
 using Command =

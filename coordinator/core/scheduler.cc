@@ -104,8 +104,11 @@ void Scheduler::finish_step() {
   for (auto& [w, attempts] : std::exchange(cancels_, {}))
     out_.push_back(
         CancelAttempts{roster_.at(w).id, std::move(attempts), "cancelled by the operator"});
-  const bool idle = live_.empty() && awaiting_.empty();
-  const bool all_done = queue_.empty() && backoff_.empty() && held_ == 0;
+  const auto is_left = [this](const auto& live) { return is_out_of_reach(live.second); };
+  const bool idle =
+      awaiting_.empty() &&
+      (live_.empty() || (mode_ == Mode::kCancel && std::ranges::all_of(live_, is_left)));
+  const bool all_done = queue_.empty() && backoff_.empty() && held_ == 0 && live_.empty();
   if (idle && !end_told_ && (all_done || mode_ != Mode::kRun)) {
     end_told_ = true;
     out_.push_back(CampaignEnded{all_done});

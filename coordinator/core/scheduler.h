@@ -249,6 +249,7 @@ class Scheduler {
   void give_back(const Attempt& attempt);
   void leave_line(RunId run);
   void cancel_run(RunId run);
+  bool is_out_of_reach(const Attempt& attempt) const;
   void line_up(RunId run);
   void forgive(const AttemptId& last);
   std::string durable_run(RunId run) const;

@@ -319,6 +319,15 @@ void Scheduler::handle(const CancelAsked&) {
   cancel_running();
 }
 
+// Whoever has it hears of no cancel, and a life that ends now loses nothing by it: the next one has
+// the attempt from the journal, and waits for its worker as this one did.
+bool Scheduler::is_out_of_reach(const Attempt& a) const {
+  if (a.state != State::kAssigned && a.state != State::kRunning) return false;
+  if (!a.worker) return a.since + settings_.suspect_after <= now_.mono;
+  const WorkerState& w = roster_.at(*a.worker);
+  return w.suspect || !w.present;
+}
+
 void Scheduler::cancel_unwanted() {
   for (auto& [run, a] : live_) {
     if (!a.worker || a.cancel_sent || phases_[run.raw()] != RunPhase::kCancelled) continue;

@@ -260,6 +260,11 @@ Coordinator::Outcome Coordinator::run() {
 void Coordinator::ask_to_stop() {
   ++stops_;
   if (outcome_) return io_.stop();
+  if (2 < stops_) {  // as if it were killed, which loses nothing
+    log::warn("interrupted a third time: ending at once; what runs is found by the next life");
+    outcome_ = Outcome{End::kStopped, ""};
+    return io_.stop();
+  }
   if (stops_ == 1) {
     log::info("stopping: running attempts are finished, none is started (again to cancel them)");
     journal_->append({Note{wall_now(), "drain", {}, {}, "signal"}}, [](Status) {});
@@ -440,6 +445,12 @@ void Coordinator::perform(const RaiseCaps& c) {
 void Coordinator::perform(const CampaignEnded& c) {
   if (outcome_) return;
   outcome_ = Outcome{c.complete ? End::kComplete : End::kStopped, ""};
+  for (const Scheduler::UnderWay& u : core_->under_way(1))
+    log::warn("ending without " + run_name(u.run) +
+              (u.worker.raw().empty() ? "" : " on " + u.worker.raw()) +
+              (1 < core_->counts().active ? " and others" : "") +
+              ": nobody has been heard of who could cancel it; the next life waits for it, or "
+              "charges it as lost");
   say_goodbye();
 }
 

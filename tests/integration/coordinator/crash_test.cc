@@ -141,6 +141,48 @@ TEST_SUITE("coordinator") {
     check_books(scene, {.runs = 4, .attempts = Expected::Attempts::kAny});
   }
 
+  TEST_CASE("an impatient end waits for no silent worker, whose run is gone on with") {
+    const CampaignScene scene(gated_shape(1));
+    const std::vector<std::string> here{"--slots", "1", "--connect",
+                                        "ipc://" + (scene.state() / "coordinator.sock").string()};
+    const auto interrupt = [&](Child& serve, const std::string& name, const char* until) {
+      serve.signal(SIGINT);
+      REQUIRE_MESSAGE(eventually([&] { return contains(scene.said(name), until); }),
+                      scene.said(name));
+    };
+    Child first = scene.start("serve", {}, "first");
+    Child worker = scene.start_worker(here, "w");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("w"));
+    kill_now(worker);
+    REQUIRE_MESSAGE(eventually([&] {
+                      const Json status = scene.status();
+                      return !status.is_null() && !status["workers"].empty() &&
+                             status["workers"][0]["state"] == "suspect";
+                    }),
+                    scene.said("first"));
+    interrupt(first, "first", "stopping: ");
+    first.signal(SIGINT);
+    CHECK_MESSAGE(first.wait(60s) == 1, scene.said("first"));
+    CHECK_MESSAGE(contains(scene.said("first"), "ending without add/gated/r1 on w: "),
+                  scene.said("first"));
+    CHECK(scene.granted() == 1);
+    // Its worker may yet come, and this one has waited for it for no longer than a breath.
+    Child second = scene.start("serve", {"--resume"}, "second");
+    REQUIRE_MESSAGE(eventually([&] { return contains(scene.said("second"), "listening on "); }),
+                    scene.said("second"));
+    interrupt(second, "second", "stopping: ");
+    interrupt(second, "second", "cancelling what runs");
+    interrupt(second, "second", "interrupted a third time");
+    CHECK_MESSAGE(second.wait(60s) == 1, scene.said("second"));
+    CHECK(scene.granted() == 1);
+    scene.open_gate();
+    Child last = scene.start_worker(here, "w");
+    Child third = scene.start("serve", {"--resume"}, "third");
+    CHECK_MESSAGE(third.wait(180s) == 0, (scene.said("third") + scene.said("w")));
+    CHECK(last.wait(60s) == 0);
+    check_books(scene, {.runs = 1, .attempts = Expected::Attempts::kAny});
+  }
+
   TEST_CASE("a second run beside a running one is refused and names the first") {
     const CampaignScene scene(gated(1));
     Child run = scene.start("run");

@@ -28,6 +28,7 @@
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
+#include "coordinator/cli/starting_mark.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
@@ -244,6 +245,7 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
 Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
   PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
+  const std::optional<UniqueFd> mark = mark_start(StateFolder{options.folder});
   PROCTOR_CHECK_OK(check_host_things(options, campaign));
   PROCTOR_CHECK_OK(check_programs(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));

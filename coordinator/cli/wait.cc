@@ -9,6 +9,7 @@
 #include "common/contract/scalar.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/starting_mark.h"
 #include "coordinator/cli/status_file.h"
 
 namespace proctor::cli {
@@ -96,24 +97,56 @@ std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
 }
 
 struct WaitArgs {
-  std::string folder, until = "end", timeout;
+  std::string folder, until = "end", timeout, grace = "3s";
   bool quiet = false;
 };
+
+// A campaign that nobody works on may be one that somebody is about to go on with: a resume that
+// was typed in the same line, a service that starts again.
+class Grace {
+ public:
+  Grace(const StateFolder& folder, std::chrono::milliseconds grace)
+      : folder_(folder), grace_(grace) {}
+
+  bool lasts(const SeenStatus& seen) {
+    using Stands = SeenStatus::Stands;
+    if ((seen.stands != Stands::kStopped && seen.stands != Stands::kGone) || is_starting(folder_)) {
+      since_.reset();
+      return seen.stands != Stands::kRuns && seen.stands != Stands::kComplete;
+    }
+    if (!since_) since_ = Clock::now();
+    return Clock::now() < *since_ + grace_;
+  }
+
+ private:
+  StateFolder folder_;
+  std::chrono::milliseconds grace_;
+  std::optional<Clock::time_point> since_;  // nobody has worked on it since then
+};
+
+Result<std::chrono::milliseconds> duration_of(const char* option, const std::string& text) {
+  const Result<std::chrono::milliseconds> out = parse_duration(text);
+  if (!out.ok()) return Error{Errc::kInvalid, option + (": " + out.error().detail)};
+  return *out;
+}
 
 Result<int> wait_for(const WaitArgs& args) {
   PROCTOR_TRY(const Until until, until_of(args.until));
   std::optional<Clock::time_point> deadline;
   if (!args.timeout.empty()) {
-    const Result<std::chrono::milliseconds> limit = parse_duration(args.timeout);
-    if (!limit.ok()) return Error{Errc::kInvalid, "--timeout: " + limit.error().detail};
-    deadline = Clock::now() + *limit;
+    PROCTOR_TRY(const std::chrono::milliseconds limit, duration_of("--timeout", args.timeout));
+    deadline = Clock::now() + limit;
   }
+  PROCTOR_TRY(const std::chrono::milliseconds grace_time, duration_of("--grace", args.grace));
+  Grace grace(StateFolder{args.folder}, grace_time);
   bool told = false;
   StatusReader reader(args.folder);
   for (;;) {
     PROCTOR_TRY(const std::optional<SeenStatus> seen, reader.look());
     if (seen) {
-      if (const std::optional<Answer> found = answer(*seen, until, args.folder)) {
+      const bool may_go_on = grace.lasts(*seen);
+      const std::optional<Answer> found = answer(*seen, until, args.folder);
+      if (found && (found->code == kOk || !may_go_on)) {
         if (!args.quiet) std::fprintf(stderr, "%s\n", printable(found->words, 1000).c_str());
         return found->code;
       }
@@ -151,6 +184,13 @@ void add_wait(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--timeout", args->timeout, "wait no longer than that, like 8h or 30m")
       ->type_name("DURATION");
+  command
+      ->add_option(
+          "--grace", args->grace,
+          "how long a stopped campaign, or one whose coordinator is gone, may stand before "
+          "that is told: somebody may be about to go on with it")
+      ->type_name("DURATION")
+      ->capture_default_str();
   command->add_flag("--quiet", args->quiet, "say nothing on standard error");
   command->callback([=, &exit_code] {
     const Result<int> code = wait_for(*args);

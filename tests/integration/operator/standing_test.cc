@@ -77,10 +77,10 @@ TEST_SUITE("operator") {
     CHECK(status.at("parked") == 0);
     CHECK(status.at("queued") == parked);
     CHECK(cap_of(status, "task:add") == 40'000'000);
-    const CommandOutcome waited = scene.run("wait");
+    const CommandOutcome waited = scene.run("wait", {"--grace", "0s"});
     CHECK(waited.exit_code == 1);
     CHECK_MESSAGE(contains(waited.err, "stopped: proctor resume"), waited.err);
-    CHECK(scene.run("wait", {"--until", "parked"}).exit_code == 1);
+    CHECK(scene.run("wait", {"--until", "parked", "--grace", "0s"}).exit_code == 1);
     const std::string text = scene.run("status").out;
     CHECK_MESSAGE(contains(text, "no coordinator"), text);
     CHECK_MESSAGE(contains(text, "it waits for proctor resume"), text);
@@ -216,7 +216,7 @@ TEST_SUITE("operator") {
     status = told(scene);
     CHECK(status.at("cancelled") == 4);
     CHECK(contains(status.at("state").get<std::string>(), "interrupted: its coordinator is gone"));
-    CHECK(scene.run("wait").exit_code == 4);  // what it had out is not paid for
+    CHECK(scene.run("wait", {"--grace", "0s"}).exit_code == 4);  // what it had out is not paid for
     scene.open_gate();
     CHECK_MESSAGE(scene.run("resume").exit_code == 0, scene.said());
     CHECK(told(scene).at("state") == "complete");

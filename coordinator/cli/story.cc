@@ -10,6 +10,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/run_story.h"
 #include "coordinator/cli/story_text.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
@@ -37,9 +38,10 @@ void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact
   std::printf("%s\n", out.dump(-1, ' ', true, Json::error_handler_t::replace).c_str());
 }
 
-void print_text(const Plan& plan, const std::string& unit, const StoryFact& fact, bool one_run) {
+void print_text(const Plan& plan, const std::string& unit, const StoryFact& fact,
+                std::optional<RunId> told) {
   std::string who;
-  if (fact.run && !one_run) who = name_of(plan, *fact.run);
+  if (fact.run && fact.run != told) who = name_of(plan, *fact.run);
   if (fact.attempt)
     who += (who.empty() ? "" : " ") + ("attempt " + std::to_string(fact.attempt->raw()));
   if (!who.empty()) who += "  ";
@@ -59,13 +61,16 @@ Result<int> tell_story(const StoryArgs& args) {
   }
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   const std::string unit = money_word(frozen.campaign.cost_model);
+  std::optional<RunStory> its;
+  if (run) its.emplace(frozen, *run);
   bool anything = false;
   PROCTOR_CHECK_OK(journal.each_fact(run, since, [&](const StoryFact& fact) {
+    if (its && !its->has(fact)) return;
     anything = true;
     if (args.json)
       print_json(frozen.plan, unit, fact);
     else
-      print_text(frozen.plan, unit, fact, run.has_value());
+      print_text(frozen.plan, unit, fact, run);
   }));
   if (!anything && !args.json)
     std::printf("nothing has happened%s\n", args.since.empty() ? " yet" : " since then");
@@ -82,7 +87,9 @@ void add_story(CLI::App& app, int& exit_code) {
       "From the journal; a coordinator may be running. With --json one object a line.");
   auto args = std::make_shared<StoryArgs>();
   command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("RUN", args->run, "TASK/METHOD/rN: of this run alone");
+  command->add_option(
+      "RUN", args->run,
+      "TASK/METHOD/rN: of this run, and what was done to its task, method or envelopes");
   command->add_option("--since", args->since,
                       "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
   command->add_flag("--json", args->json, "for scripts");

@@ -8,7 +8,8 @@
 namespace proctor::journal {
 namespace {
 
-// $ONLY: what restricts a table to one run.
+// $ONLY: what restricts a table to one run.  A note may concern it though it names none, or
+// another.
 constexpr const char* kFacts = R"sql(
 SELECT at_ms, run, attempt, fact, detail FROM (
   SELECT intent_ms AS at_ms, run, attempt, 0 AS step, 0 AS seq, 'intent' AS fact,
@@ -31,7 +32,7 @@ SELECT at_ms, run, attempt, fact, detail FROM (
     printf('%s is short by %d.%06d USD', (SELECT name FROM scopes WHERE id = scope),
       short_by / 1000000, short_by % 1000000) FROM (SELECT * FROM runs WHERE state = 'parked') $ONLY
   $REVIEWS
-  UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM $NOTES $ONLY
+  UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM $NOTES
   $EPOCHS)
 WHERE at_ms >= ? AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
 )sql";

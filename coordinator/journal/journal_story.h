@@ -24,7 +24,8 @@ struct StoryFact {
 
 namespace journal {
 
-// Of one run, or of all and the campaign itself, from `since` on.
+// Of all and the campaign itself, from `since` on; or of one run, and every note: which of them
+// concern it, whoever knows the plan can say.
 Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
                  const std::function<void(const StoryFact&)>& visit);
 

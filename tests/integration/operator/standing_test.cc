@@ -96,6 +96,15 @@ TEST_SUITE("operator") {
     status = told(scene);
     CHECK(status.at("cancelled") == 0);
     CHECK(status.at("queued") == parked);
+    // What was done to many runs at once, or to an envelope, is in the story of each.
+    std::int64_t requeued = 0;
+    for (const char* run : {"add/noop/r1", "add/noop/r2", "add/noop/r3", "add/reference/r1",
+                            "add/reference/r2", "add/reference/r3"}) {
+      const std::string story = scene.run("story", {run}).out;
+      CHECK_MESSAGE(contains(story, "envelope task:add raised from"), story);
+      requeued += contains(story, "operator Ada: requeue all") ? 1 : 0;
+    }
+    CHECK(requeued == parked);
 
     act(scene, "pause", {"--reason", "lunch"});
     CHECK(told(scene).at("state") == "stopped; paused");
@@ -161,6 +170,8 @@ TEST_SUITE("operator") {
     REQUIRE(scene.run("report").exit_code == 0);
     CHECK(scene.run("verify").exit_code == 0);
     // As if nobody had taken it out, and another reason than the one that was given.
+    const std::string story = scene.run("story", {"add/noop/r1"}).out;
+    CHECK_MESSAGE(contains(story, "task removed: add: its suite is flaky"), story);
     const std::string removed = scene.read(scene.folder() / "registration.json");
     scene.write(scene.folder() / "registration.json", registered);
     CommandOutcome verify = scene.run("verify");

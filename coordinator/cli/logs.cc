@@ -12,6 +12,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/trace/cut_line.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
@@ -154,6 +155,24 @@ void tell_kept(const Place& place) {
                    static_cast<unsigned long long>(e.bytes));
 }
 
+// A stream that is cut says so at its end; one of an older worker has as many bytes as are kept.
+void tell_cut(const Place& place, const std::string& name) {
+  std::error_code ec;
+  const fs::path file = place.dir / name;
+  const std::uintmax_t size = fs::file_size(file, ec);
+  if (ec || size < kCutLineBytes) return;
+  std::ifstream in(file, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(size - kCutLineBytes));
+  std::string tail(kCutLineBytes, '\0');
+  in.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  tail.resize(static_cast<std::size_t>(in.gcount()));
+  if (const auto line = cut_line_of(tail))
+    std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(*line).c_str());
+  else if (size == limits::kCheckOutputBytes)
+    std::fprintf(stderr, "%s: it has %llu bytes, and no more is kept of a stream: it may be cut\n",
+                 printable(name).c_str(), static_cast<unsigned long long>(size));
+}
+
 bool spelled_out = false;  // something was not printed as it is
 
 // Nothing goes out that a terminal would obey, for many a pipe ends at one, unless somebody asked
@@ -250,6 +269,7 @@ Result<int> show_logs(const LogsArgs& args) {
     }
   }
   if (args.phase.empty() || args.phase == "agent") tell_kept(place);
+  for (const auto& [name, end] : seen) tell_cut(place, name);
   tell_spelled_out();
   if (seen.empty())
     std::fprintf(stderr, "attempt %u of %s has no output%s\n", place.attempt, args.run.c_str(),
@@ -296,7 +316,7 @@ void add_logs(CLI::App& app, int& exit_code) {
       "Example:\n  proctor logs my-campaign json-lib/my-agent/r1 --phase agent --follow\n"
       "  proctor logs my-campaign json-lib/my-agent --try\n"
       "A run under way is read at the local worker that makes it. What other machines run can be\n"
-      "read when it has ended.");
+      "read when it has ended. 8 MiB of each stream are kept; one that is cut says so at its end.");
   logs->add_option("--phase", args->phase, "only this: setup, agent or checks")
       ->check(CLI::IsMember({"setup", "agent", "checks"}));
   logs->add_flag("--follow", args->follow, "go on until the attempt has ended");

@@ -71,6 +71,8 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     if (!hashed.ok()) return std::nullopt;
     return hashed->digest;
   };
+  mark_cut(exec.stdout_file, outcome.stdout_bytes);
+  mark_cut(exec.stderr_file, outcome.stderr_bytes);
   report.stdout_digest = digest_of(kStdoutFile);
   report.stderr_digest = digest_of(kStderrFile);
   report.result_digest = digest_of(kResultsFile);

@@ -5,7 +5,9 @@
 #include "common/base/assert.h"
 #include "common/base/digest.h"
 #include "common/base/limits.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/trace/cut_line.h"
 
 namespace proctor {
 namespace {
@@ -40,7 +42,21 @@ std::string as_utf8(const std::string& text) {
   return is_utf8(text) ? text : printable(text, 4 * text.size());
 }
 
+void mark_cut(const fs::path& file, std::uint64_t produced) {
+  Result<std::string> kept = read_file(file, 2 * limits::kCheckOutputBytes);
+  if (!kept.ok() || produced <= kept->size() || kept->size() < 2 * kCutLineBytes) return;
+  const std::size_t size = kept->size();
+  if (cut_line_of(std::string_view(*kept).substr(size - kCutLineBytes))) return;
+  // Its own last bytes give it the room: what is kept of a stream has a bound.
+  std::string line;
+  for (int look = 0; look < 2; ++look) line = cut_line(produced - size + line.size(), produced);
+  kept->replace(size - line.size(), line.size(), line);
+  if (const Status written = write_file(file, *kept, Durability::kLazy); !written.ok())
+    log::warn(file.string() + " does not say that it is cut: " + written.error().detail);
+}
+
 Json output_payload(const fs::path& file, std::uint64_t produced) {
+  mark_cut(file, produced);
   const Result<std::string> kept = read_file(file, 2 * limits::kCheckOutputBytes);
   if (!kept.ok()) return Json{{"bytes", produced}, {"kept", 0}, {"digest", nullptr}};
   return Json{{"bytes", produced}, {"kept", kept->size()}, {"digest", sha256(*kept).hex()}};

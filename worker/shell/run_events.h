@@ -1,6 +1,7 @@
 #pragma once
-// Payloads of trace events as JSON (R052, R081, R088, R090-R092).  Pure but for hashing the output
-// files a payload names.  Text that is not UTF-8 is made printable: the trace holds JSON.
+// Payloads of trace events as JSON (R052, R081, R088, R090-R092).  Pure but for the output files a
+// payload names, which are hashed and told to be cut.  Text that is not UTF-8 is made printable:
+// the trace holds JSON.
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,10 @@ namespace proctor {
 ProgramEnd end_of(const ExecOutcome& outcome);
 
 std::string as_utf8(const std::string& text);
-// {bytes, kept, digest}: what was produced, what was kept, the digest of what was kept.
+// Where more was produced than the file holds, it ends with a line that says so (cut_line.h).
+void mark_cut(const fs::path& file, std::uint64_t produced);
+// The same, and {bytes, kept, digest}: what was produced, what was kept, the digest of what was
+// kept.
 Json output_payload(const fs::path& file, std::uint64_t produced);
 Json exec_payload(const std::string& command, const ExecOutcome& outcome,
                   std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err);

@@ -9,9 +9,11 @@ using namespace proctor::testing;
 TEST_SUITE("campaign") {
   TEST_CASE("a try says which check failed and what it wrote, and is read again") {
     CampaignShape shape;
-    shape.methods = {"noop", "reference",
-                     "{name: wrong, kind: command, command: 'echo gave-up >&2; echo \"echo 7\" > "
-                     "calc.sh; exit 3'}"};
+    shape.methods = {
+        "noop", "reference",
+        "{name: wrong, kind: command, command: 'head -c 9000000 /dev/zero | tr \"\\0\" x; "
+        "echo gave-up >&2; echo \"echo 7\" > "
+        "calc.sh; exit 3'}"};
     const CampaignScene scene(shape);
     const CommandOutcome tried = scene.run("try", {"add", "wrong"});
     INFO(tried.out << tried.err);
@@ -24,10 +26,16 @@ TEST_SUITE("campaign") {
     CHECK(contains(tried.out, "add/wrong --try"));
 
     for (const char* run : {"add/wrong", "add/wrong/r1"}) {
-      const CommandOutcome logs = scene.run("logs", {run, "--try", "--phase", "agent"});
+      const CommandOutcome logs = scene.run("logs", {run, "--try", "--phase", "agent", "--raw"});
       CHECK_MESSAGE(logs.exit_code == 0, logs.err);
       CHECK(contains(logs.out, "gave-up"));
+      CHECK_MESSAGE(contains(logs.err, " of 9000000 bytes are not kept]"), logs.err);
     }
+    // 8 MiB of it are kept, the line that says so included.
+    const std::string kept =
+        scene.read(scene.state() / "try/add/wrong/runs/add/wrong/r1/attempt-1/agent/stdout");
+    CHECK(kept.size() == 8'388'608);
+    CHECK(kept.ends_with("\n[proctor: cut here: 611451 of 9000000 bytes are not kept]\n"));
     const CommandOutcome diff = scene.run("diff", {"add/wrong", "--try"});
     CHECK_MESSAGE(contains(diff.out, "+echo 7"), diff.out << diff.err);
     const CommandOutcome why = scene.run("explain", {"add/wrong", "--try"});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "common/trace/event_file.h"
 
@@ -50,11 +51,22 @@ Result<TracedModels> read_models(const fs::path& run_dir) {
   std::string why;                            // of the alert before
   std::map<std::uint64_t, std::size_t> open;  // by number
   std::uint32_t life = 0;
+  std::uint64_t listed = 0;  // refusals of this life
   PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
     if (event.type == "gateway.open") {
       ++life;
       open.clear();
+      listed = 0;
     }
+    if (event.type == "gateway.closed") {
+      const std::uint64_t refused = count_in(event.payload, "refused");
+      all.unlisted.all += refused - std::min(refused, std::exchange(listed, 0));
+      all.unlisted.wrong_tokens += count_in(event.payload, "wrong_tokens");
+      all.unlisted.unknown_routes += count_in(event.payload, "unknown_routes");
+    }
+    if (event.type == "meter" && text_in(event.payload, "action") == "llm_request")
+      all.metered +=
+          event.payload.contains("answer") && event.payload["answer"].contains("granted_micros");
     if (event.type == "monitor.alert") why = text_in(event.payload, "why");
     if (event.type == "monitor.intervention" && event.payload.contains("breaker"))
       all.trips.push_back(
@@ -62,6 +74,7 @@ Result<TracedModels> read_models(const fs::path& run_dir) {
     const bool begins = event.type == "model.request", ends = event.type == "model.response";
     const bool refused = event.type == "model.refused";
     if (!begins && !ends && !refused) return;
+    listed += refused ? 1 : 0;
     const std::uint64_t number = count_in(event.payload, "call");
     auto at = open.find(number);
     if (begins || at == open.end()) {

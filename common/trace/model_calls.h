@@ -23,9 +23,16 @@ struct TracedTrip {
   std::uint64_t seq = 0;  // of the intervention
   std::string code, action, why;
 };
+// What was refused before it was a call, counted where a gateway closed: no event tells of each,
+// for an agent could fill the trace with them.
+struct UnlistedRefusals {
+  std::uint64_t all = 0, wrong_tokens = 0, unknown_routes = 0;
+};
 struct TracedModels {
   std::vector<TracedCall> calls;  // in the order in which they were made
   std::vector<TracedTrip> trips;
+  UnlistedRefusals unlisted;
+  std::uint64_t metered = 0;  // calls that were granted by the meter, whoever made them
 };
 // kCorrupt with the line; kNotFound: no trace.
 Result<TracedModels> read_models(const fs::path& run_dir);

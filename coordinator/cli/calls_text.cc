@@ -62,10 +62,38 @@ Json usage_of(const TracedCall& call) {
   return it != call.response.end() && it->is_object() ? *it : Json::object();
 }
 
+// "2 more were refused before they were calls, ...": why fewer are listed than are counted.
+std::string unlisted_text(const UnlistedRefusals& unlisted) {
+  if (unlisted.all == 0) return "";
+  std::string out =
+      "  " + number(unlisted.all) + " more refused before they were calls, which no event lists: ";
+  const std::uint64_t others =
+      unlisted.all - std::min(unlisted.all, unlisted.wrong_tokens + unlisted.unknown_routes);
+  std::string parts;
+  const auto part = [&](std::uint64_t n, const char* what) {
+    if (0 < n) parts += (parts.empty() ? "" : ", ") + number(n) + " " + what;
+  };
+  part(unlisted.wrong_tokens, "without the run's token");
+  part(unlisted.unknown_routes, "at an address that a gateway does not have");
+  part(others,
+       "after its last word (an envelope or a cap was used up), or with a head or a body "
+       "that cannot be read");
+  return out + parts + "\n";
+}
+
+// Nothing went through a gateway; a single shot, or an agent with a meter, calls by another way.
+std::string no_calls(std::uint64_t metered) {
+  const std::string out = "  no call of a model went through the gateway";
+  if (metered == 0) return out + "\n";
+  return out + "; its meter granted " + number(metered) +
+         ", and what each asked for and was charged are the events \"meter\" of its events.jsonl\n";
+}
+
 }  // namespace
 
-std::string calls_text(const std::vector<TracedCall>& calls) {
-  if (calls.empty()) return "  no call of a model went through the gateway\n";
+std::string calls_text(const TracedModels& told) {
+  const std::vector<TracedCall>& calls = told.calls;
+  if (calls.empty()) return no_calls(told.metered) + unlisted_text(told.unlisted);
   Table table({"call", "route", "ended", "tools", "status", "input", "cached", "output", "usd",
                "waited", "ms", "bytes"},
               4);
@@ -87,7 +115,14 @@ std::string calls_text(const std::vector<TracedCall>& calls) {
   }
   std::string out;
   table.append_to(out);
+  notes += unlisted_text(told.unlisted);
   return notes.empty() ? out : out + "\n" + notes;
+}
+
+Json unlisted_json(const UnlistedRefusals& unlisted) {
+  return {{"refused", unlisted.all},
+          {"wrong_tokens", unlisted.wrong_tokens},
+          {"unknown_routes", unlisted.unknown_routes}};
 }
 
 Json calls_json(const std::vector<TracedCall>& calls) {

@@ -328,6 +328,7 @@ Result<int> explain_json(const AskedRun& asked, bool calls) {
     PROCTOR_TRY(ExplainedCalls told, explain_calls_json(frozen, run));
     out["calls"] = std::move(told.calls);
     out["breakers"] = std::move(told.breakers);
+    out["unlisted_refusals"] = std::move(told.unlisted);
   }
   std::printf("%s\n", out.dump(1, ' ', true, Json::error_handler_t::replace).c_str());
   return kOk;

@@ -50,7 +50,7 @@ Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
   for (const Evidence& e : evidence) {
     out += "\nAttempt " + std::to_string(e.attempt.raw()) + ": calls of models\n\n";
     const Result<TracedModels> told = read_models(e.dir);
-    out += told.ok() ? calls_text(told->calls) : "  " + told.error().detail + "\n";
+    out += told.ok() ? calls_text(*told) : "  " + told.error().detail + "\n";
     if (!told.ok() || told->trips.empty()) continue;
     out += "\n  Circuit breakers\n";
     for (const TracedTrip& trip : told->trips)
@@ -68,6 +68,7 @@ Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId ru
     const std::string attempt = std::to_string(e.attempt.raw());
     out.calls[attempt] = calls_json(told.calls);
     out.breakers[attempt] = trips_json(told.trips);
+    out.unlisted[attempt] = unlisted_json(told.unlisted);
   }
   return out;
 }

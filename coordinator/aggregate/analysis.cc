@@ -242,6 +242,8 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
       differences.push_back(rate_of(a[i]) - rate_of(b[i]));
     out.dropped_a += a[i].scorable == 0 && 0 < b[i].scorable ? 1 : 0;
     out.dropped_b += b[i].scorable == 0 && 0 < a[i].scorable ? 1 : 0;
+    out.never_a += a[i].never;
+    out.never_b += b[i].never;
   }
   const std::vector<PairedTask> pairs = pairs_of(a, b);
   out.tasks = pairs.size();

@@ -73,6 +73,7 @@ struct Contrast {
   std::string a, b;
   std::uint64_t tasks = 0;
   std::uint64_t dropped_a = 0, dropped_b = 0;  // tasks that one of them has no scorable run of
+  std::uint64_t never_a = 0, never_b = 0;      // runs that were cancelled or are parked
   std::uint64_t a_better = 0, b_better = 0;    // tasks; the others are alike
   Difference difference;                       // Student's t over tasks, by the plan's estimand
   std::optional<Significance> flips;           // exact sign flips; always of task means

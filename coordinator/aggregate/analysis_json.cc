@@ -85,6 +85,8 @@ Ordered contrast_json(const Contrast& c) {
                  {"tasks", c.tasks},
                  {"dropped_a", c.dropped_a},
                  {"dropped_b", c.dropped_b},
+                 {"never_ended_a", c.never_a},
+                 {"never_ended_b", c.never_b},
                  {"a_better", c.a_better},
                  {"b_better", c.b_better},
                  {"difference", estimate_json(c.difference.estimate)},

@@ -17,10 +17,10 @@ std::string points(double difference) {
   return fmt::format("{:+.1f}", difference * 100);
 }
 
-// "[+20.3, +108.3]", or why there is none.
+// "[+20.3, +98.3]", or why there is none.
 std::string points_interval(const std::optional<Interval>& interval, Why why) {
   if (!interval) return std::string(words(why));
-  return fmt::format("[{}, {}]", points(interval->low), points(interval->high));
+  return points_between(*interval);
 }
 
 std::string p_value(const std::optional<double>& p) {
@@ -129,6 +129,11 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
   if (0 < c.dropped_a + c.dropped_b)
     out += fmt::format("{} tasks without a scorable run of {}, {} without one of {} are left out; ",
                        c.dropped_a, printable(c.a), c.dropped_b, printable(c.b));
+  if (0 < c.never_a + c.never_b)
+    out += fmt::format(
+        "{} runs of {} and {} of {} never came to an end (cancelled or parked): no rate and no "
+        "bound counts them; ",
+        c.never_a, printable(c.a), c.never_b, printable(c.b));
   if (c.loss_p && *c.loss_p < plan.alpha.real())
     out += fmt::format(
         "unequal loss: the shares of invalid runs differ by {} points (p {}), so read the bounds; ",

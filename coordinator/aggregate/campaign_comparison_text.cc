@@ -57,9 +57,7 @@ std::string render_comparison_text(const CampaignComparison& c) {
         m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
     table.add({printable(name), std::string(words(decision_of(m, c.margin, c.alpha))),
                d.value ? fmt::format("{:+.1f}", *d.value * 100) : "-",
-               d.interval ? fmt::format("[{:+.1f}, {:+.1f}]", d.interval->low * 100,
-                                        d.interval->high * 100)
-                          : std::string(words(d.why)),
+               d.interval ? points_between(*d.interval) : std::string(words(d.why)),
                shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
                std::to_string(m.contrast.tasks), std::to_string(m.contrast.a_better),
                std::to_string(m.contrast.b_better), shown(m.p_turned), times(m.cost_ratio),

@@ -18,7 +18,7 @@ std::string over_repositories(const ByRepository& by) {
   const Estimate& e = by.mean.estimate;
   if (by.mean.groups < 2) return "one repository";
   if (!e.interval) return std::string(words(e.why));
-  return fmt::format("[{}, {}]", points(e.interval->low), points(e.interval->high));
+  return points_between(*e.interval);
 }
 
 std::string turned(const Contrast& c) {

@@ -60,6 +60,15 @@ std::string percent_with_interval(const std::optional<double>& rate,
   return percent(*rate) + " % " + percent_interval(interval);
 }
 
+Interval shown_difference(const Interval& difference) {
+  return {std::clamp(difference.low, -1.0, 1.0), std::clamp(difference.high, -1.0, 1.0)};
+}
+
+std::string points_between(const Interval& difference) {
+  const Interval shown = shown_difference(difference);
+  return fmt::format("[{:+.1f}, {:+.1f}]", shown.low * 100, shown.high * 100);
+}
+
 std::string seconds(const std::optional<double>& ms) {
   return ms ? one_decimal(*ms / 1000) : "-";
 }

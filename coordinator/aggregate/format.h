@@ -20,6 +20,10 @@ std::string percent_with_interval(const std::optional<double>& rate,
                                   const std::optional<Interval>& interval);
 // "[36.4, 69.1]", or "-".
 std::string percent_interval(const std::optional<Interval>& interval);
+// "[-100.0, +35.2]" points of a difference of rates: as with those, what is shown is clamped.
+std::string points_between(const Interval& difference);
+// The same interval, in no more than all points.
+Interval shown_difference(const Interval& difference);
 // "12.3" seconds, or "-".
 std::string seconds(const std::optional<double>& ms);
 // "0.0117", or "<0.0001".

@@ -45,8 +45,10 @@ TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t>
     const std::size_t task = tasks.at(run.task);
     if (key) out.levels[task] = run.strata[*key];
     if (out.repositories[task] == 0) out.repositories[task] = run.repository;
-    if (run.state == RunRecord::State::kEnded)
-      count(out.cells[task * out.methods.size() + methods.at(run.method)], run.outcome);
+    TaskCell& cell = out.cells[task * out.methods.size() + methods.at(run.method)];
+    if (run.state == RunRecord::State::kEnded) count(cell, run.outcome);
+    if (run.state == RunRecord::State::kCancelled || run.state == RunRecord::State::kParked)
+      ++cell.never;
   }
   return out;
 }

@@ -12,9 +12,10 @@
 
 namespace proctor {
 
-// One task under one method: its ended runs.
+// One task under one method: its ended runs; and those that never came to an end, for they were
+// cancelled or are parked, which are in no rate and in no bound.
 struct TaskCell {
-  std::uint64_t scorable = 0, success = 0, error = 0, invalid = 0;
+  std::uint64_t scorable = 0, success = 0, error = 0, invalid = 0, never = 0;
   Cluster rate() const { return {scorable, success}; }
   // Of all attempted runs, with errors and invalid runs as not known; or errors alone.
   PartlyKnown known(bool with_invalid) const {

@@ -87,9 +87,9 @@ void append_weighted(std::string& out, const Analysis& analysis) {
     const Estimate& e = w.of.estimate;
     std::string interval = "-";
     if (e.interval && difference)
-      interval = fmt::format("[{}, {}]", in_points(e.interval->low), in_points(e.interval->high));
-    else if (e.interval)
-      interval = fmt::format("[{:.1f}, {:.1f}]", e.interval->low * 100, e.interval->high * 100);
+      interval = points_between(*e.interval);
+    else
+      interval = percent_interval(e.interval);
     std::string value = "-";
     if (e.value) value = difference ? in_points(e.value) : fmt::format("{:.1f} %", *e.value * 100);
     table.add({name, value, interval, std::to_string(w.tasks), fmt::format("{:.1f}", w.worth),

@@ -113,8 +113,9 @@ Markup points(const std::optional<double>& value) {
 
 Markup points_interval(const std::optional<Interval>& interval, Why why) {
   if (!interval) return why == Why::kOk ? none() : text(words(why));
-  return Markup("[") + data(interval->low, signed_points(interval->low)) + Markup(", ") +
-         data(interval->high, signed_points(interval->high)) + Markup("]");
+  const Interval shown = aggregate::shown_difference(*interval);
+  return Markup("[") + data(interval->low, signed_points(shown.low)) + Markup(", ") +
+         data(interval->high, signed_points(shown.high)) + Markup("]");
 }
 
 Markup p_value(const std::optional<double>& p) {

@@ -158,13 +158,15 @@ Markup contrast_figure(Context& c) {
       canvas.marker("dot", c.shape(contrast.a), {x.clamped(*d.value), middle});
       desc += (desc.empty() ? "" : "; ") + contrast.a + " less " + contrast.b + " " +
               signed_words(*d.value) + " points, " + std::string(words(contrast.verdict));
+      Markup between;
+      if (d.interval) {
+        const Interval shown = aggregate::shown_difference(*d.interval);
+        between = Markup(" [") + text(signed_words(shown.low)) + Markup(", ") +
+                  text(signed_words(shown.high)) + Markup("]");
+      }
       canvas.words(
           "label", {kPlotTo + 16, base},
-          text(signed_words(*d.value)) +
-              (d.interval ? Markup(" [") + text(signed_words(d.interval->low)) + Markup(", ") +
-                                text(signed_words(d.interval->high)) + Markup("]")
-                          : Markup()) +
-              Markup("  ") + text(words(contrast.verdict)));
+          text(signed_words(*d.value)) + between + Markup("  ") + text(words(contrast.verdict)));
     } else {
       canvas.words("quiet", {kPlotFrom + 6, base}, "nothing to compare");
     }

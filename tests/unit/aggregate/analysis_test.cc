@@ -145,6 +145,28 @@ TEST_SUITE("aggregate") {
     CHECK(note.find("unequal loss") != std::string::npos);
   }
 
+  TEST_CASE("a difference is shown within all points, and with the runs that never ended") {
+    Runs runs;
+    for (const char* task : {"one", "two"}) runs.ended(task, "c", "noop", RunOutcome::kFailure);
+    runs.ended("one", "c", "agent", RunOutcome::kSuccess);
+    runs.ended("two", "c", "agent", RunOutcome::kFailure);
+    for (int i = 0; i < 3; ++i) runs.add("two", "c", "agent").state = RunRecord::State::kCancelled;
+    ReportInput input;
+    input.campaign = "steered";
+    input.strata_keys = {"language"};
+    input.runs = runs.records;
+    input.contrasts = contrasts_of(input.plan, {"noop", "agent"}, {true, false});
+    const CampaignReport report = detailed(input);
+    const Contrast& c = report.analysis->contrasts.at(0);
+    CHECK(c.difference.estimate.interval->high > 6.8);  // as computed, for programs
+    const std::string text = render_text(report);
+    CHECK_MESSAGE(text.find("[-100.0, +100.0]") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("685.3") == std::string::npos, text);
+    CHECK_MESSAGE(
+        text.find("3 runs of agent and 0 of noop never came to an end") != std::string::npos, text);
+    CHECK(c.bounds->identified.low == ten_digits(.5));  // over what ended (REPORT S20)
+  }
+
   TEST_CASE("every run counts equally where that was registered") {
     ReportInput input = quickstart();
     input.plan.estimand = AnalysisPlan::Estimand::kRunMean;

@@ -6,6 +6,7 @@
 #include "coordinator/aggregate/campaign_comparison.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/share_option.h"
 
 namespace proctor::cli {
 namespace {
@@ -90,7 +91,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("--map", args->names, "OLD=NEW: a method that is called otherwise now");
   command->add_option("--method", args->method, "this method of the newer campaign alone");
   command->add_option("--margin", args->margin, "how much lower a success rate may be")
-      ->check(CLI::Range(0.000001, 0.999999))
+      ->check(share(0.000001, 0.999999))
       ->capture_default_str();
   command->add_flag("--strict", args->strict, "refuse campaigns that differ in more than methods");
   command->add_flag("--json", args->json, "everything, for programs");

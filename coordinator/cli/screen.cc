@@ -1,7 +1,6 @@
 // proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <iterator>
 
 #include "common/base/limits.h"
@@ -13,6 +12,7 @@
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/screen_campaign.h"
 #include "coordinator/cli/screen_text.h"
+#include "coordinator/cli/share_option.h"
 #include "coordinator/cli/trial_run.h"
 
 namespace proctor::cli {
@@ -223,20 +223,6 @@ Result<int> screen(ScreenArgs args) {
   PROCTOR_CHECK_OK(keep(campaign, results));
   const int code = show(args, campaign, results, asked, reused);
   return ran.code == kBudgetExhausted ? kBudgetExhausted : code;
-}
-
-// Digits and at most one dot: what is typed is kept as it is.
-CLI::Validator share(double least, double most) {
-  return CLI::Validator(
-      [=](const std::string& text) -> std::string {
-        const bool plain = !text.empty() && text.size() <= 20 &&
-                           text.find_first_not_of("0123456789.") == std::string::npos &&
-                           std::ranges::count(text, '.') <= 1 && text != ".";
-        const double value = plain ? std::strtod(text.c_str(), nullptr) : -1;
-        if (least <= value && value <= most) return "";
-        return "expected a share such as 0.05, not " + printable(text);
-      },
-      "SHARE");
 }
 
 }  // namespace

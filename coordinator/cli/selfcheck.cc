@@ -11,6 +11,7 @@
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/selfcheck_campaign.h"
 #include "coordinator/cli/selfcheck_text.h"
+#include "coordinator/cli/share_option.h"
 #include "coordinator/cli/trial_run.h"
 
 namespace proctor::cli {
@@ -189,7 +190,7 @@ void add_selfcheck(CLI::App& app, int& exit_code) {
   command
       ->add_option("--killed", args->settings.killed,
                    "share of the decided mistakes that must fail")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(share(0, 1));
   command->add_option("--usd", args->usd,
                       "what the machine's time for it may cost; not given: no limit");
   command

@@ -179,7 +179,8 @@ TEST_SUITE("selfcheck") {
     CHECK(task.exit_code == 2);
     CHECK_MESSAGE(contains(task.err, "did you mean add?"), task.err);
     CHECK(scene.run("selfcheck", {"--usd", "much"}).exit_code == 2);
-    CHECK(scene.run("selfcheck", {"--killed", "2"}).exit_code == 2);
+    for (const char* share : {"2", "nan", "-nan", "inf", "-1", "", ".", "0x1"})
+      CHECK_MESSAGE(scene.run("selfcheck", {"--killed", share}).exit_code == 2, share);
     scene.require_nothing_left();
   }
 }

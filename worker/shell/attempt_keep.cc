@@ -47,7 +47,7 @@ Status AttemptRun::keep_files() {
   };
   PROCTOR_CHECK_OK(keep(workspace_->dir(), of_workspace, "workspace"));
   if (!of_home.empty()) {
-    PROCTOR_TRY(const fs::path home, writable_dir("home-agent"));
+    PROCTOR_TRY(const fs::path home, writable_dir(home_name(Room::kAgent)));
     PROCTOR_CHECK_OK(keep(home, of_home, "home"));
   }
   note("agent.kept", Actor::kHarness,

@@ -141,7 +141,7 @@ Status AttemptRun::clear_acceptance() {
   PROCTOR_TRY(patch_.diff, read_file(run_dir() / kPatchFile, limits::kPatchBytes));
   PROCTOR_CHECK_OK(remove_tree(run_dir() / kAcceptanceDir));
   PROCTOR_CHECK_OK(remove_tree(run_dir() / "setup-acceptance"));
-  PROCTOR_CHECK_OK(remove_counted(dir_ / "home-acceptance"));
+  PROCTOR_CHECK_OK(remove_counted(dir_ / home_name(Room::kAcceptance)));
   PROCTOR_CHECK_OK(remove_counted(container_root(Room::kAcceptance)));
   for (std::size_t i = 0; i < contract().checks.size(); ++i)
     PROCTOR_CHECK_OK(remove_counted(dir_ / ("check-" + std::to_string(i) + "-results")));

@@ -66,6 +66,29 @@ TEST_SUITE("worker") {
     CHECK(mounts->find(scene.temp.path().string()) == std::string::npos);
   }
 
+  // Its home is beside the workspace there, and nothing keeps it but this attempt.
+  TEST_CASE("on a bounded disk git's settings of the home are put back though no setup is kept") {
+    if (!can_bound()) return;
+    LeftScene scene;
+    scene.contract.policy.disk_bytes = 32 * kMiB;
+    SetupStep made{"echo honest > $HOME/.gitconfig; sh calc.sh 1 1", std::chrono::seconds(120)};
+    made.cache = false;
+    scene.contract.setup.push_back(made);
+    scene.contract.checks = {scene.check(
+        "settings", "[ \"$(cat $HOME/.gitconfig)\" = honest ] && [ \"$(sh calc.sh 2 3)\" = 5 ]")};
+    const Method forger =
+        scene.method("forger", Method::Kind::kCommand,
+                     "echo 'echo external >> $HOME/.gitconfig; echo $(($1 + $2))' > calc.sh");
+    FakeCoordinator coordinator(scene.socket, 1);
+    Child worker = scene.start_worker({"--bounded-disks"});
+    REQUIRE(coordinator.connected());
+    coordinator.assign({scene.assignment(coordinator, forger, 1)}, scene.settings_digest());
+    const LeftScene::Ended e = scene.ended(coordinator, id(1));
+    CHECK_MESSAGE(e.result.outcome == RunOutcome::kSuccess, e.result.rationale);
+    CHECK_MESSAGE(LeftScene::count(e.events, "~/.gitconfig") == 1, e.events);
+    scene.stop(coordinator, worker);
+  }
+
   TEST_CASE("a killed worker finds the agent's work on its bounded disk") {
     if (!can_bound()) return;
     LeftScene scene;

@@ -7,7 +7,7 @@ constexpr std::int64_t kMicrosPerUsd = 1'000'000;
 
 Error bad_amount(std::string_view text, const char* why) {
   const std::string shown(text.substr(0, 40));
-  return Error{Errc::kInvalid, "\"" + shown + "\" is not an amount in USD: " + why};
+  return Error{Errc::kInvalid, "\"" + shown + "\" is not an amount: " + why};
 }
 bool is_digit(char c) {
   return '0' <= c && c <= '9';

@@ -13,8 +13,10 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/operate.h"
+#include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
+#include "coordinator/cli/status_file.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/shell/plan_view.h"
@@ -113,7 +115,13 @@ Result<int> raise(const RaiseArgs& args) {
                            "; the deviation is in the journal and in every report.";
   if (args.json)
     return tell(request, {{ControlAnswer::Verdict::kDone, done, {}}, false}, args.json);
-  std::printf("%s\nGo on with: proctor resume %s\n", done.c_str(), args.folder.c_str());
+  StatusReader reader(args.folder);
+  PROCTOR_TRY(const std::optional<SeenStatus> now, reader.look());
+  const bool over = now && now->stands == SeenStatus::Stands::kComplete &&
+                    now->status.parked == now->status.faulty;
+  std::printf("%s\n%s\n", done.c_str(),
+              over ? "No run waits for money: there is nothing to go on with."
+                   : ("Go on with: " + resume_command(args.folder, frozen.campaign)).c_str());
   return kOk;
 }
 

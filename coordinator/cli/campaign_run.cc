@@ -189,6 +189,12 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   return out;
 }
 
+std::string how_to_go_on(const RunOptions& options) {
+  if (!options.go_on.empty()) return options.go_on;
+  return "proctor resume " + options.folder +
+         (options.models.empty() ? std::string() : " --models " + options.models);
+}
+
 // Once for each task or method, whatever it is worth to the others.
 void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
   std::fprintf(stderr, "%llu runs are parked because their task or their method is broken:\n",
@@ -200,15 +206,11 @@ void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
     const std::string run = printable(fault.substr(0, colon));
     const bool method =
         colon != std::string::npos && fault.compare(colon + 2, 10, "its method") == 0;
-    std::fputs(mends_for(options.folder, run, method ? Broken::kMethod : Broken::kTask).c_str(),
+    std::fputs(mends_for(options.folder, run, method ? Broken::kMethod : Broken::kTask,
+                         how_to_go_on(options))
+                   .c_str(),
                stderr);
   }
-}
-
-std::string how_to_go_on(const RunOptions& options) {
-  if (!options.go_on.empty()) return options.go_on;
-  return "proctor resume " + options.folder +
-         (options.models.empty() ? std::string() : " --models " + options.models);
 }
 
 int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
@@ -243,9 +245,9 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
 }
 
 Result<int> run_it(const RunOptions& options) {
+  const std::optional<UniqueFd> mark = mark_start(StateFolder{options.folder});
   PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
   PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
-  const std::optional<UniqueFd> mark = mark_start(StateFolder{options.folder});
   PROCTOR_CHECK_OK(check_host_things(options, campaign));
   PROCTOR_CHECK_OK(check_programs(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));

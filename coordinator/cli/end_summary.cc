@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/check_words.h"
+#include "coordinator/cli/parked_advice.h"
 
 namespace proctor::cli {
 namespace {
@@ -52,8 +53,9 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
     say("  and " + std::to_string(causes.size() - kShown) + " more causes, in reports/runs.csv");
   say("Why: proctor explain " + folder + " RUN; what was said: proctor logs " + folder + " RUN.");
   if (0 < report.total.invalid)
-    say("When that is mended: proctor requeue " + folder + " all --invalid, then proctor resume " +
-        folder + " (within the registered attempts; else proctor copy " + folder +
+    say("When that is mended: proctor requeue " + folder + " all --invalid, then " +
+        resume_command(folder, frozen.campaign) +
+        " (within the registered attempts; else proctor copy " + folder +
         " NEW makes a fresh campaign)");
 }
 

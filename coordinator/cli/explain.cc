@@ -348,7 +348,8 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
     PROCTOR_TRY(const Why why, why_of(frozen, run));
     if (const std::string text = text_of(why); !text.empty()) out += "  " + text + "\n";
     if (const std::string fault = fault_of(why); !fault.empty())
-      out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask);
+      out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask,
+                       resume_command(folder, frozen.campaign));
   }
   if (for_money)
     out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) + " " +

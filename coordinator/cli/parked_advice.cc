@@ -35,7 +35,14 @@ std::string copy_command(const std::string& folder) {
   return "proctor copy " + folder + " " + named.string() + "-2";
 }
 
-std::string mends_for(const std::string& folder, const std::string& run, Broken what) {
+std::string resume_command(const std::string& folder, const Campaign& campaign) {
+  const bool asks = std::ranges::any_of(
+      campaign.methods, [](const Method& m) { return m.gateway || !m.call.model.empty(); });
+  return "proctor resume " + folder + (asks && 0 < campaign.workers ? " --models FILE" : "");
+}
+
+std::string mends_for(const std::string& folder, const std::string& run, Broken what,
+                      const std::string& go_on) {
   const bool method = what == Broken::kMethod;
   const std::string task = run.substr(0, run.find('/'));
   return std::string("  If ") + (method ? "the agent" : "the task") +
@@ -45,8 +52,10 @@ std::string mends_for(const std::string& folder, const std::string& run, Broken 
          (method ? ""
                  : "  or go on without it:\n    proctor remove-task " + folder + " " + task +
                        " --reason \"...\"\n") +
-         "  If the host lacked something: mend that, then\n    proctor requeue " + folder + " " +
-         run + " && proctor resume " + folder + "\n";
+         "  If the host lacked something" +
+         (method ? ", or a provider of models, its address or the operator's key was at fault"
+                 : "") +
+         ": mend that, then\n    proctor requeue " + folder + " " + run + " && " + go_on + "\n";
 }
 
 }  // namespace proctor::cli

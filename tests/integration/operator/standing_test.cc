@@ -126,6 +126,9 @@ TEST_SUITE("operator") {
     CHECK(status.at("queued") == 0);
     CHECK(status.at("success").get<int>() + status.at("failure").get<int>() == 6);
     CHECK(scene.run("wait").exit_code == 0);
+    const CommandOutcome again = proctor::testing::proctor(
+        {"budget", "raise", scene.folder().string(), "task:add", "41.00", "--reason", "in vain"});
+    CHECK_MESSAGE(contains(again.out, "there is nothing to go on with"), (again.out + again.err));
   }
 
   TEST_CASE("a campaign without its status file stands where its journal says") {
@@ -167,11 +170,11 @@ TEST_SUITE("operator") {
     CHECK_MESSAGE(contains(wait.err, "complete: 0 of 0 runs ended"), wait.err);
     const std::string why = scene.run("explain", {"add/noop/r1"}).out;
     CHECK_MESSAGE(contains(why, "its task was taken out at"), why);
+    const std::string story = scene.run("story", {"add/noop/r1"}).out;
+    CHECK_MESSAGE(contains(story, "task removed: add: its suite is flaky"), story);
     REQUIRE(scene.run("report").exit_code == 0);
     CHECK(scene.run("verify").exit_code == 0);
     // As if nobody had taken it out, and another reason than the one that was given.
-    const std::string story = scene.run("story", {"add/noop/r1"}).out;
-    CHECK_MESSAGE(contains(story, "task removed: add: its suite is flaky"), story);
     const std::string removed = scene.read(scene.folder() / "registration.json");
     scene.write(scene.folder() / "registration.json", registered);
     CommandOutcome verify = scene.run("verify");

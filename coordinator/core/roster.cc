@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/contract/host_things.h"
+#include "common/contract/method_features.h"
 #include "coordinator/core/unfit.h"
 
 namespace proctor {
@@ -41,6 +42,7 @@ std::uint64_t from_features(const std::vector<std::string>& features,
     if (f == "unfit:oci") has |= kUnfitOci;
     if (f == "unfit:userspace") has |= kUnfitUserspace;
     if (f == kDiskFull) has |= kFullDisk;
+    if (f == kHasToolLoop) has |= kToolLoop;
     if (!f.starts_with("image:")) continue;
     const auto at = std::ranges::find(images, f);
     if (at != images.end()) has |= image_bit(static_cast<std::size_t>(at - images.begin()));
@@ -61,6 +63,7 @@ std::string in_words(std::uint64_t bits, const char* image) {
     add(kImages, image);
   add(kNull, "the null sandbox");
   add(kUserspace, "isolation in user space (runsc)");
+  add(kToolLoop, "methods of kind tool_loop");
   return out;
 }
 
@@ -88,7 +91,8 @@ std::string describe_offer(std::uint64_t has, const std::vector<std::string>& th
   std::string unfit = describe_unfit(kAny, has);
   if (const std::string more = describe_unfit(kUserspace, has); !more.empty())
     unfit += (unfit.empty() ? "" : " and ") + more;
-  const std::string out = in_words(has, "stored images");
+  // Of every worker of this release: no word of it tells one from another.
+  const std::string out = in_words(has & ~kToolLoop, "stored images");
   const std::string lacks = things_in_words(~has, things, " and ");
   return (out.empty() ? "nothing special" : out) +
          (unfit.empty() ? "" : " (not " + unfit + ", which does not isolate there)") +

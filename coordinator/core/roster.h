@@ -25,6 +25,8 @@ inline constexpr std::uint64_t kUserspace = 8;  // images, by a kernel in user s
 inline constexpr std::uint64_t kImageFirst = 0x100;
 inline constexpr std::uint64_t kImages = 0x0fff'ff00;
 std::uint64_t image_bit(std::size_t index);
+// The worker's release has methods of kind tool_loop (contract/method_features.h).
+inline constexpr std::uint64_t kToolLoop = 0x1000'0000;
 // One bit for each thing that a run needs of its worker's host (contract/host_things.h), in the
 // order of PlanView::things; those beyond share the last.  A worker has what it does not say it
 // lacks: it finds out when it is assigned what needs it, and gives that back.

@@ -16,12 +16,14 @@ std::int64_t whole(std::uint64_t n) {
   return static_cast<std::int64_t>(n);
 }
 
-// Of what a run needs of a host, only what somebody who is here lacks is worth a word.
+// Of what a run needs of a host or of a release, only what somebody who is here lacks is worth a
+// word.
 std::string describe_needs(std::uint64_t needs, const PlanView& plan, const Roster& roster) {
   std::uint64_t all_have = capability::kAll;
   for (WorkerIndex w = 0; w < roster.size(); ++w)
     if (roster.at(w).present) all_have &= roster.at(w).has;
-  return capability::describe(needs & ~(all_have & capability::kThings), plan.things);
+  constexpr std::uint64_t kCommon = capability::kThings | capability::kToolLoop;
+  return capability::describe(needs & ~(all_have & kCommon), plan.things);
 }
 
 }  // namespace
@@ -175,12 +177,17 @@ Explanation Scheduler::why_no_worker(RunId run) const {
       "; start one with proctor-worker --connect, or stop this and proctor "
       "resume --workers N";
   if (const std::uint64_t present = roster_.present(); 0 < present) {
-    std::string refused;  // of those who could, had their hosts not been seen to break promises
+    std::string refused;  // of those who could, but for their host, its disk or their release
     for (WorkerIndex w = 0; w < roster_.size(); ++w) {
       const WorkerState& s = roster_.at(w);
       if (s.present && (s.has & capability::kFullDisk) != 0) {
         facts.emplace_back("full " + s.id.raw(), "disk");
         refused += "; the disk of " + s.id.raw() + " is full: free space there, and it goes on";
+      }
+      if (s.present && (needs & ~s.has & capability::kToolLoop) != 0) {
+        facts.emplace_back("older " + s.id.raw(), "tool_loop");
+        refused += "; " + s.id.raw() +
+                   " is of a release without such methods: start a newer proctor-worker there";
       }
       const std::string unfit = s.present ? capability::describe_unfit(needs, s.has) : "";
       if (unfit.empty()) continue;

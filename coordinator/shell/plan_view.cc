@@ -35,6 +35,7 @@ PlanView::Method needs_of(PlanView& view, const Method& method) {
   out.in_environment = (method.kind == Method::Kind::kCommand && !method.container) ||
                        method.kind == Method::Kind::kToolLoop;
   out.needs = needs_things(view, things_of(method));
+  if (method.kind == Method::Kind::kToolLoop) out.needs |= capability::kToolLoop;
   if (!method.environment.image.empty()) out.needs |= needs_image(view, method.environment.image);
   if (method.container && !method.container->image.empty())
     out.needs |= needs_image(view, method.container->image);

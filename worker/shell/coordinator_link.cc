@@ -8,6 +8,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
+#include "common/contract/method_features.h"
 #include "common/wire/books.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
@@ -302,7 +303,10 @@ void CoordinatorLink::sync() {
   m.version = std::string(kVersion);
   m.epoch_seen = epoch_;
   m.slots = draining_ ? 0 : parts_.share.says(place_);
-  m.features = parts_.features;
+  m.features = {std::string(kHasToolLoop)};  // of the release, not of the host
+  m.features.insert(m.features.end(), parts_.features.begin(), parts_.features.end());
+  // A store of many images beside a host that lacks much: what is cut off is found out again.
+  if (wire::kFeaturesMax < m.features.size()) m.features.resize(wire::kFeaturesMax);
   for (std::string& denied : parts_.executor.denied(campaign_))
     if (m.features.size() < wire::kFeaturesMax) m.features.push_back(std::move(denied));
   m.running = running();

@@ -85,6 +85,16 @@ TEST_SUITE("roster") {
     CHECK(capability::describe(0) == "nothing special");
   }
 
+  TEST_CASE("what a worker's release knows of methods is needed by them and no word about it") {
+    const std::uint64_t has = capability::from_features({"sandbox:null", "method:tool_loop"});
+    CHECK(has == (capability::kNull | capability::kToolLoop));
+    CHECK(capability::from_features({"method:of_tomorrow"}) == 0);
+    CHECK(capability::describe(has) == "the null sandbox and methods of kind tool_loop");
+    CHECK(capability::describe_offer(has) == "the null sandbox");
+    CHECK((capability::kToolLoop & (capability::kImages | capability::kThings | capability::kAlone |
+                                    capability::kElsewhere)) == 0);
+  }
+
   TEST_CASE("a kind that does not isolate where a worker is is nothing that it has") {
     const std::uint64_t has = capability::from_features(
         {"sandbox:null", "unfit:bubblewrap", "unfit:oci", "unfit:userspace", "unfit:anything"});

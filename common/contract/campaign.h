@@ -59,6 +59,10 @@ struct MethodGateway {
   std::vector<std::string> aliases;
   std::optional<std::uint64_t> output_max;  // tokens of one call
   Breakers breakers{};                      // the same of all methods of a campaign
+  // kCommand: the worker's own tools, which its program finds as an MCP server (docs/tools.md):
+  // beside a workspace of its own, or in place of it.
+  enum class Tools { kNone, kOffered, kEnforced };
+  Tools tools = Tools::kNone;
   friend bool operator==(const MethodGateway&, const MethodGateway&) = default;
 };
 

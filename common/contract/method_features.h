@@ -6,5 +6,7 @@
 namespace proctor {
 
 inline constexpr std::string_view kHasToolLoop = "method:tool_loop";
+// A gateway's `tools`.
+inline constexpr std::string_view kHasAgentTools = "method:tools";
 
 }  // namespace proctor

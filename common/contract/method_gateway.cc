@@ -37,6 +37,7 @@ MethodGateway read_gateway(const Node& node, const std::string& path, Problems& 
     out.output_max = f.count("output_max", 1, 1, kCallTokensMost);
   if (const Node* breakers = f.find("breakers"))
     out.breakers = read_breakers(*breakers, f.path("breakers"), problems);
+  out.tools = f.choice("tools", out.tools, kToolsWords);
   return out;
 }
 
@@ -47,6 +48,7 @@ Json gateway_json(const MethodGateway& g) {
   if (g.output_max) out["output_max"] = *g.output_max;
   // Absent where there are none: methods of before keep their digests.
   if (g.breakers.any()) out["breakers"] = breakers_json(g.breakers);
+  if (g.tools != MethodGateway::Tools::kNone) out["tools"] = word_of(g.tools, kToolsWords);
   return out;
 }
 

@@ -13,6 +13,8 @@ inline constexpr std::array<Word<MethodGateway::As>, 3> kGatewayWords{
     {{"openai", MethodGateway::As::kOpenai},
      {"openai-responses", MethodGateway::As::kOpenaiResponses},
      {"anthropic", MethodGateway::As::kAnthropic}}};
+inline constexpr std::array<Word<MethodGateway::Tools>, 2> kToolsWords{
+    {{"offered", MethodGateway::Tools::kOffered}, {"enforced", MethodGateway::Tools::kEnforced}}};
 
 MethodGateway read_gateway(const Node& node, const std::string& path, Problems& problems);
 Json gateway_json(const MethodGateway& gateway);

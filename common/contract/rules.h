@@ -180,8 +180,8 @@ inline constexpr std::array<KeyName, 19> kMethodKeys{"name",
                                                      "as",
                                                      "max_turns",
                                                      "breakers"};
-inline constexpr std::array<KeyName, 6> kGatewayKeys{"model",   "provider",   "as",
-                                                     "aliases", "output_max", "breakers"};
+inline constexpr std::array<KeyName, 7> kGatewayKeys{"model",      "provider", "as",   "aliases",
+                                                     "output_max", "breakers", "tools"};
 inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",
                                                                "toolchains", "network",   "setup"};
 inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",

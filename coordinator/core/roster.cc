@@ -12,7 +12,7 @@ namespace proctor {
 
 namespace capability {
 std::uint64_t image_bit(std::size_t index) {
-  constexpr std::size_t kOwnBits = 19;  // the twentieth is of all others
+  constexpr std::size_t kOwnBits = 18;  // the last is of all others
   return kImageFirst << std::min(index, kOwnBits);
 }
 
@@ -43,6 +43,7 @@ std::uint64_t from_features(const std::vector<std::string>& features,
     if (f == "unfit:userspace") has |= kUnfitUserspace;
     if (f == kDiskFull) has |= kFullDisk;
     if (f == kHasToolLoop) has |= kToolLoop;
+    if (f == kHasAgentTools) has |= kAgentTools;
     if (!f.starts_with("image:")) continue;
     const auto at = std::ranges::find(images, f);
     if (at != images.end()) has |= image_bit(static_cast<std::size_t>(at - images.begin()));
@@ -64,6 +65,7 @@ std::string in_words(std::uint64_t bits, const char* image) {
   add(kNull, "the null sandbox");
   add(kUserspace, "isolation in user space (runsc)");
   add(kToolLoop, "methods of kind tool_loop");
+  add(kAgentTools, "tools for agents");
   return out;
 }
 
@@ -92,7 +94,7 @@ std::string describe_offer(std::uint64_t has, const std::vector<std::string>& th
   if (const std::string more = describe_unfit(kUserspace, has); !more.empty())
     unfit += (unfit.empty() ? "" : " and ") + more;
   // Of every worker of this release: no word of it tells one from another.
-  const std::string out = in_words(has & ~kToolLoop, "stored images");
+  const std::string out = in_words(has & ~kOfRelease, "stored images");
   const std::string lacks = things_in_words(~has, things, " and ");
   return (out.empty() ? "nothing special" : out) +
          (unfit.empty() ? "" : " (not " + unfit + ", which does not isolate there)") +

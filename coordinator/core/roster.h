@@ -23,10 +23,12 @@ inline constexpr std::uint64_t kUserspace = 8;  // images, by a kernel in user s
 // One bit for each image of the campaign, in the order of PlanView::images; those beyond share the
 // last.  A worker with an engine has them all, one without has those of its store.
 inline constexpr std::uint64_t kImageFirst = 0x100;
-inline constexpr std::uint64_t kImages = 0x0fff'ff00;
+inline constexpr std::uint64_t kImages = 0x07ff'ff00;
 std::uint64_t image_bit(std::size_t index);
 // The worker's release has methods of kind tool_loop (contract/method_features.h).
 inline constexpr std::uint64_t kToolLoop = 0x1000'0000;
+inline constexpr std::uint64_t kAgentTools = 0x0800'0000;  // likewise, of a gateway's `tools`
+inline constexpr std::uint64_t kOfRelease = kToolLoop | kAgentTools;
 // One bit for each thing that a run needs of its worker's host (contract/host_things.h), in the
 // order of PlanView::things; those beyond share the last.  A worker has what it does not say it
 // lacks: it finds out when it is assigned what needs it, and gives that back.

@@ -22,7 +22,7 @@ std::string describe_needs(std::uint64_t needs, const PlanView& plan, const Rost
   std::uint64_t all_have = capability::kAll;
   for (WorkerIndex w = 0; w < roster.size(); ++w)
     if (roster.at(w).present) all_have &= roster.at(w).has;
-  constexpr std::uint64_t kCommon = capability::kThings | capability::kToolLoop;
+  constexpr std::uint64_t kCommon = capability::kThings | capability::kOfRelease;
   return capability::describe(needs & ~(all_have & kCommon), plan.things);
 }
 
@@ -184,10 +184,12 @@ Explanation Scheduler::why_no_worker(RunId run) const {
         facts.emplace_back("full " + s.id.raw(), "disk");
         refused += "; the disk of " + s.id.raw() + " is full: free space there, and it goes on";
       }
-      if (s.present && (needs & ~s.has & capability::kToolLoop) != 0) {
-        facts.emplace_back("older " + s.id.raw(), "tool_loop");
-        refused += "; " + s.id.raw() +
-                   " is of a release without such methods: start a newer proctor-worker there";
+      if (const std::uint64_t lacks = needs & ~s.has & capability::kOfRelease;
+          s.present && lacks != 0) {
+        const std::string what = capability::describe(lacks);
+        facts.emplace_back("older " + s.id.raw(), what);
+        refused += "; " + s.id.raw() + " is of a release without " + what +
+                   ": start a newer proctor-worker there";
       }
       const std::string unfit = s.present ? capability::describe_unfit(needs, s.has) : "";
       if (unfit.empty()) continue;

@@ -49,7 +49,7 @@ Result<std::unique_ptr<MeterServer>> AttemptRun::show_meter(SandboxSpec& spec) {
 }
 
 AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
-                               std::uint64_t& evidence) {
+                               std::uint64_t& evidence, OfferedTools* tools) {
   std::optional<AgentJob::Left> left;
   if (left_program_ != nullptr)
     left = AgentJob::Left{left_program_->command(), left_program_->book.command->limit};
@@ -69,8 +69,10 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
             watch_.sandbox_started();
             if (left_program_ == nullptr) meter_.program_runs();
           },
-          [this, &evidence](const ToolUse& use) {
-            meter_.program_ended({use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak});
+          [this, &evidence, tools](const ToolUse& use) {
+            Execution whole{use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak};
+            if (tools != nullptr) add_commands_of(*tools, whole);
+            meter_.program_ended(whole);
             evidence = note("tool", Actor::kAgent, tool_payload(use));
           },
           [this, &engine] { return meter_.start_program(engine.kind() == SandboxKind::kDocker); },
@@ -143,10 +145,14 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     PROCTOR_TRY(spec, agent_spec(*engine));
     PROCTOR_TRY(scratch, fresh_dir("agent"));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
-    PROCTOR_TRY(listeners.meter, show_meter(spec));
     PROCTOR_TRY(network, give_network(spec, agent_network(), "agent"));
+    const SandboxSpec commands = spec;  // of tools: they see neither the meter nor the gateway
+    PROCTOR_TRY(listeners.meter, show_meter(spec));
     if (method.gateway) {
       PROCTOR_TRY(listeners.gateway, show_gateway(spec));
+    }
+    if (method.gateway && method.gateway->tools != MethodGateway::Tools::kNone) {
+      PROCTOR_TRY(listeners.tools, show_tools(*engine, commands, spec, *listeners.gateway));
     }
   } else if (method.kind == Method::Kind::kSingleShot) {
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
@@ -167,7 +173,8 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
                          {"network", network_payload(agent_network())},
                          {"privileges", {"read", "write", "test"}}});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
-  const AgentJob job = agent_job(*engine, std::move(spec), std::move(scratch), evidence);
+  const AgentJob job =
+      agent_job(*engine, std::move(spec), std::move(scratch), evidence, listeners.tools.get());
   if (left_program_ == nullptr) {
     disk_.begin();
   } else {
@@ -211,6 +218,11 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   Result<AgentEnded> ended = work(listeners);
   left_program_ = nullptr;
   const bool metered = listeners.meter != nullptr;
+  if (listeners.tools) {
+    const std::optional<Error> broken = end_tools(*listeners.tools);
+    if (broken && ended.ok()) ended = *broken;
+    listeners.tools.reset();
+  }
   if (listeners.gateway) {
     listeners.gateway->close();  // every call that was granted is settled
     if (ended.ok()) ended->no_model = listeners.gateway->lack();

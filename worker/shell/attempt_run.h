@@ -31,6 +31,7 @@
 #include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
 #include "worker/shell/host_disk.h"
+#include "worker/shell/offered_tools.h"
 #include "worker/shell/own_want.h"
 #include "worker/shell/phase_network.h"
 #include "worker/shell/rate_gate.h"
@@ -268,15 +269,26 @@ class AttemptRun {
   struct Listeners {
     std::unique_ptr<MeterServer> meter;
     std::unique_ptr<GatewaySession> gateway;
+    std::unique_ptr<OfferedTools> tools;
   };
   timespec agent_begins() const;
   Result<AgentEnded> work(Listeners& listeners);
   Result<AgentReport> work_with(const AgentJob& job, const Listeners& listeners);
   // attempt_tools.cc: the worker's own agent, and what its commands see.
   Result<SandboxSpec> tool_spec(SandboxEngine& engine, Listeners& listeners);
+  RunToolHooks tool_hooks(GatewaySession& gateway, const SandboxSpec& commands);
+  RunToolPlace tool_place(SandboxEngine& engine, SandboxSpec commands, fs::path scratch) const;
+  ToolSessionRules tool_rules() const;
+  // The same for an agent in a sandbox, which `spec` is of; `commands`: what those of its tools
+  // see.
+  Result<std::unique_ptr<OfferedTools>> show_tools(SandboxEngine& engine, SandboxSpec commands,
+                                                   SandboxSpec& spec, GatewaySession& gateway);
+  static void add_commands_of(OfferedTools& tools, Execution& whole);
+  // Why the host could not do a call; nothing: it could do all.
+  std::optional<Error> end_tools(OfferedTools& tools);
   Result<AgentReport> work_by_tools(const AgentJob& job, GatewaySession& gateway);
   AgentJob agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path scratch,
-                     std::uint64_t& evidence);
+                     std::uint64_t& evidence, OfferedTools* tools);
   // The metering socket, shown to this sandbox and to no other.
   Result<std::unique_ptr<MeterServer>> show_meter(SandboxSpec& spec);
   void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);

@@ -303,7 +303,8 @@ void CoordinatorLink::sync() {
   m.version = std::string(kVersion);
   m.epoch_seen = epoch_;
   m.slots = draining_ ? 0 : parts_.share.says(place_);
-  m.features = {std::string(kHasToolLoop)};  // of the release, not of the host
+  // Of the release, not of the host.
+  m.features = {std::string(kHasToolLoop), std::string(kHasAgentTools)};
   m.features.insert(m.features.end(), parts_.features.begin(), parts_.features.end());
   // A store of many images beside a host that lacks much: what is cut off is found out again.
   if (wire::kFeaturesMax < m.features.size()) m.features.resize(wire::kFeaturesMax);

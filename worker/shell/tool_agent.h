@@ -10,15 +10,13 @@
 // sums; agent/stdout has a line for each turn.
 // Fails with kInvalid where a provider refuses the very first request for what it is, with anything
 // else where the host failed.
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "common/base/secret.h"
 #include "common/contract/models_file.h"
 #include "worker/agent/agent.h"
-#include "worker/gateway/gateway_session.h"
 #include "worker/model/single_shot.h"
+#include "worker/shell/run_tools.h"
 
 namespace proctor {
 
@@ -27,14 +25,9 @@ struct ToolAgentTools {
   fs::path gateway;  // the folder of the session's socket
   Secret token;
   const ModelAccess* access;
-  std::function<Result<MeterAnswer>(const MeteredCall&)> meter;
-  std::function<GatewaySession::Heard(std::string_view type, GatewayHooks::By by, const Json&)>
-      tell;
-  std::function<std::string()> status;  // of the meter
-  std::function<std::string()> state;   // of the workspace; empty: it cannot be looked at
-  // After each command, before anything looks at what it left.
-  std::function<Status(ExecOutcome&)> settle;
-  std::chrono::milliseconds command_most{120'000};
+  RunToolPlace place;
+  ToolSessionRules rules;
+  RunToolHooks hooks;
 };
 
 std::unique_ptr<Agent> make_tool_agent(ToolAgentTools tools);

@@ -171,7 +171,7 @@ McpResult ToolSession::call(const McpCall& ask) {
     return {done.outcome.text, done.outcome.failed, nullptr};
   }
   if (final_) return refuse(*final_);
-  const std::string id = "t" + std::to_string(++calls_);
+  const std::string id = rules_.ids + "t" + std::to_string(++calls_);
   const Millis most = most_of(*kind, arguments);
   if (kind->counted)
     if (const auto no = hooks_.reserve(id, *kind, most)) {

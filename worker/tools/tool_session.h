@@ -60,6 +60,7 @@ struct ToolSessionRules {
   StageRules stages;
   std::vector<ToolSuite> suites;  // the developer's tests
   std::chrono::milliseconds wall{120'000};
+  std::string ids{};  // begins every id
 };
 
 class ToolSession {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """openai and anthropic of PyPI, unmodified, in a sandbox without a network, through the gateway: whole answers and
-streams, their usage charged, and each stops at its first refusal.  A provider of our own in this process; the packages
+streams, their usage charged, and each stops at its first refusal; and its client mcp, which works by the worker's tools
+in both eras of that protocol, without a workspace of its own.  A provider of our own in this process; the packages
 come from the registry that the environment names, and where none answers the test says that it did not run."""
 import argparse
 import http.server
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 
-PACKAGES = ["openai", "anthropic"]
+PACKAGES = ["openai", "anthropic", "mcp"]
 KEY = "sk-the-operators-own"
 
 OPENAI = '''
@@ -50,6 +51,30 @@ try:
 except anthropic.APIStatusError as e:
     print("refused", type(e).__name__, e.status_code, asked)
 open("calc.sh", "w").write("echo $(($1 + $2))\\n")
+'''
+MCP = r'''
+import asyncio, os, shlex
+from mcp import Client, StdioServerParameters
+
+command, *args = shlex.split(os.environ["PROCTOR_MCP"])
+server = StdioServerParameters(command=command, args=args)
+
+async def work(mode, calls):
+    async with Client(server, mode=mode) as client:
+        print("version", client.protocol_version, len((await client.list_tools()).tools))
+        for tool, arguments in calls:
+            result = await client.call_tool(tool, arguments)
+            print(tool, result.is_error, result.content[0].text.replace("\n", " | "))
+
+asyncio.run(work("legacy", [
+    ("read_file", {"path": "calc.sh"}),
+    ("write_file", {"path": "calc.sh", "content": "no"}),
+    ("advance_stage", {"to": "write", "reason": "seen it"})]))
+asyncio.run(work("auto", [
+    ("edit_file", {"path": "calc.sh", "old_text": "$1 - $2", "new_text": "$1 + $2"}),
+    ("advance_stage", {"to": "test", "reason": "it is done"}),
+    ("shell", {"command": "sh calc.sh 2 3"}),
+    ("submit", {})]))
 '''
 
 
@@ -141,13 +166,14 @@ policy: {{wall: 3m}}
 """)
     (folder / "openai_agent.py").write_text(OPENAI)
     (folder / "anthropic_agent.py").write_text(ANTHROPIC)
+    (folder / "mcp_agent.py").write_text(MCP)
     methods = "".join(f"""  - name: {name}
     kind: command
     command: /opt/clients/bin/python "$PROCTOR_METHOD/{name}_agent.py"
     files: [{name}_agent.py]
     environment: {{toolchains: [{{path: "{venv}", at: /opt/clients}}]}}
-    gateway: {{model: {model}, as: {name}}}
-""" for name, model in (("openai", "big"), ("anthropic", "opus")))
+    gateway: {{model: {model}, as: {api}}}
+""" for name, model, api in (("openai", "big", "openai"), ("anthropic", "opus", "anthropic"), ("mcp", "big", "openai, tools: enforced")))
     (folder / "campaign.yaml").write_text(f"""name: clients
 methods:
 {methods}replicates: 1
@@ -167,6 +193,17 @@ slots: 1
 """)
 
 
+def by_tools(attempt):
+    said = (attempt / "agent/stdout").read_text() + (attempt / "agent/stderr").read_text()
+    print(f"-- mcp\n{said}")
+    report = json.loads((attempt / "report.json").read_text())
+    assert report["outcome"] == "success", report
+    assert report["usage"]["tool_calls"] == 8, report["usage"]  # seven, and its program
+    assert "version 2025-11-25 11\nread_file False" in said and "version 2026-07-28 11\nedit_file False" in said, said
+    assert "write_file True Refused: " in said, said
+    assert "shell False exit code 0 | [stdout] | 5 | " in said, said
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--proctor", required=True)
@@ -179,7 +216,7 @@ def main():
     venv = pathlib.Path(o.venv) if o.venv else install(folder / "venv")
     if venv is None:
         shutil.rmtree(folder)
-        print("did not run: gateway_clients: there is no registry that has openai and anthropic")
+        print("did not run: gateway_clients: there is no registry that has openai, anthropic and mcp")
         return
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -204,13 +241,14 @@ def main():
     assert "models ['big']" in said["openai"], said["openai"]
     assert "refused PermissionDeniedError 403" in said["anthropic"], said["anthropic"]
     assert "count 12" in said["anthropic"], said["anthropic"]
+    by_tools(campaign / "runs/add/mcp/r1/attempt-1")
     assert charged == sum(Provider.log), (charged, Provider.log)  # the provider's own bill
     (campaign / "key").unlink()
     everything = subprocess.run(["grep", "-rl", KEY, campaign], capture_output=True, text=True).stdout
     assert everything == "", everything
     subprocess.run([o.proctor, "verify", campaign], check=True, capture_output=True)
     shutil.rmtree(folder)
-    print("two clients, charged", charged, "as billed")
+    print("three clients, charged", charged, "as billed")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,23 @@ TEST_SUITE("method gateway") {
     CHECK(canonical_form(other).find("gateway") == std::string::npos);
   }
 
+  TEST_CASE("tools are offered or enforced by a gateway, and a method without them is as before") {
+    const auto [campaign, errors] =
+        read_it(gateway_campaign("{model: big, as: anthropic, tools: enforced}"));
+    REQUIRE_MESSAGE(errors.empty(), errors);
+    const Method& m = campaign.methods.at(0);
+    CHECK(m.gateway->tools == MethodGateway::Tools::kEnforced);
+    const auto opened = open_method_bundle(make_bundle(m), m.digest);
+    REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
+    CHECK(opened->gateway == m.gateway);
+    Method none = m;
+    none.gateway->tools = MethodGateway::Tools::kNone;
+    CHECK(digest_of(none) != m.digest);
+    CHECK(canonical_form(none).find("tools") == std::string::npos);
+    CHECK(has(read_it(gateway_campaign("{model: big, as: anthropic, tools: none}")).second,
+              "methods[0].gateway.tools"));
+  }
+
   TEST_CASE(
       "the breakers of a campaign are its methods' with a gateway, and part of their digests") {
     const std::string plain = gateway_campaign("{model: big, as: openai}");

@@ -17,7 +17,7 @@ TEST_SUITE("scheduler") {
     CHECK(desk.assigned == std::vector<AttemptId>{attempt_of(1)});
     const std::string why = desk.core.why(RunId(0)).text;
     CHECK(why.starts_with("it waits for a free worker with methods of kind tool_loop"));
-    CHECK(why.find("; old is of a release without such methods: start a newer") !=
+    CHECK(why.find("; old is of a release without methods of kind tool_loop: start a newer") !=
           std::string::npos);
     CHECK(desk.core.waiting_for_workers() ==
           "1 run waits for a worker with methods of kind tool_loop");

@@ -3,6 +3,9 @@
 // SOCKET and back, and becomes PROGRAM.  Nothing is decided here: whoever kills or replaces it has
 // cut himself off, or speaks to the same proxy without it.
 //
+// `forward --stdio SOCKET` passes its standard input to the socket and what comes from there to its
+// standard output, until the socket's other end is over: for clients that speak to a program.
+//
 // The listening sockets exist before PROGRAM starts, so that it need not wait for them; the process
 // that serves them is nobody's child but init's, so that PROGRAM never meets it in a wait().
 // Static, in the image of a stranger: nothing but the kernel is there.
@@ -11,6 +14,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -222,9 +226,45 @@ int open_ways(int argc, char** argv, int& count) {
   return 0;
 }
 
+// Until one of them is over or broken.
+void copy(int from, int to) {
+  char* const bytes = buffers[0][0];
+  for (;;) {
+    const ssize_t n = ::read(from, bytes, kBuffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    for (ssize_t done = 0; done < n;) {
+      const ssize_t written = ::write(to, bytes + done, static_cast<std::size_t>(n - done));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return;
+      done += written;
+    }
+  }
+}
+
+// One process for each direction: neither waits for a reader of the other's.
+int pass_stdio(const char* path) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const int fd = proctor::connect_to_socket(path);
+  if (fd < 0) return kCannotRun;
+  const pid_t parent = ::getpid(), in = ::fork();
+  if (in < 0) return kBadUse;
+  if (in == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() == parent) copy(STDIN_FILENO, fd);
+    ::shutdown(fd, SHUT_WR);
+    ::_exit(0);
+  }
+  copy(fd, STDOUT_FILENO);
+  ::kill(in, SIGKILL);
+  ::waitpid(in, nullptr, 0);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {
+  if (argc == 3 && std::strcmp(argv[1], "--stdio") == 0) return pass_stdio(argv[2]);
   int count = 0;
   const int program = open_ways(argc, argv, count);
   if (program == 0) return kBadUse;

@@ -143,6 +143,12 @@ struct Origin {
   std::map<std::string, Mark> at;  // by field: "repository.commit", "caps.usd", ...
 };
 
+// The developer's own tests, which an agent may have run by the worker's tools; never acceptance.
+struct TestSuite {
+  std::string name;
+  std::string command;  // for /bin/sh -c in the workspace
+};
+
 struct Contract {
   std::string id;
   std::string title;
@@ -154,6 +160,7 @@ struct Contract {
   std::vector<SetupStep> setup;
   std::vector<Service> services;
   std::vector<Check> checks;
+  std::vector<TestSuite> suites;  // `tools.tests`
   std::vector<AcceptanceFile> acceptance_files;
   Policy policy;
   Caps caps;

@@ -155,6 +155,8 @@ Json contract_json(const Contract& c) {
   for (const SetupStep& s : c.setup) out["setup"].push_back(step_json(s));
   for (const Service& s : c.services) out["services"].push_back(service_json(s));
   for (const Check& check : c.checks) out["checks"].push_back(check_json(check));
+  for (const TestSuite& s : c.suites)
+    out["tools"]["tests"].push_back({{"name", s.name}, {"command", s.command}});
   for (const AcceptanceFile& f : c.acceptance_files)
     out["acceptance_files"].push_back({{"from", f.from}, {"to", f.to}});
   for (const ReferencedFile& f : c.files) out["files"].push_back(f.path);

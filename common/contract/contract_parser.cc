@@ -57,6 +57,25 @@ void read_strata(const Fields& f, Contract& out) {
                      "the contract's type, or nothing: it is taken from there");
 }
 
+void read_tools(const Node& node, Problems& problems, Contract& out) {
+  constexpr std::size_t kSuitesMost = 20;
+  const Fields f(node, "tools", kContractToolKeys, problems);
+  f.each("tests", [&](const Node& item, const std::string& path) {
+    const Fields suite(item, path, kTestSuiteKeys, problems);
+    TestSuite one{suite.text("name", Need::kRequired, kIdRule),
+                  suite.text("command", Need::kRequired, kCommandRule)};
+    if (one.command.find("PROCTOR_CONTRACT") != std::string::npos)
+      problems.wrong(*suite.find("command"), path + ".command",
+                     "a command without $PROCTOR_CONTRACT, whose files no agent is shown");
+    for (const TestSuite& other : out.suites)
+      if (other.name == one.name && !one.name.empty())
+        problems.wrong(*suite.find("name"), path + ".name", "a name that no other suite has");
+    out.suites.push_back(std::move(one));
+    if (out.suites.size() == kSuitesMost + 1)
+      problems.wrong(item, path, "at most " + std::to_string(kSuitesMost) + " suites");
+  });
+}
+
 // Only containers of images are run by gVisor.
 void check_isolation(const Fields& f, const Contract& c) {
   if (c.policy.isolation != Isolation::kUserspace || !c.environment.image.empty()) return;
@@ -107,6 +126,7 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   check_isolation(f, c);
   check_containers(f, c);
   check_services(f, c);
+  if (const Node* n = f.find("tools")) read_tools(*n, problems, c);
   if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
   if (const Node* n = f.find("reference_patch"))
     c.reference_patch = files.add(*n, "reference_patch");

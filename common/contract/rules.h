@@ -110,10 +110,13 @@ struct KeyTable {
   Keys keys;
 };
 using KeyName = std::string_view;
-inline constexpr std::array<KeyName, 18> kContractKeys{
+inline constexpr std::array<KeyName, 19> kContractKeys{
     "$schema", "id",         "title",           "briefing",    "briefing_file", "type",
     "strata",  "repository", "environment",     "setup",       "checks",        "acceptance_files",
-    "policy",  "caps",       "reference_patch", "single_shot", "files",         "services"};
+    "policy",  "caps",       "reference_patch", "single_shot", "files",         "services",
+    "tools"};
+inline constexpr std::array<KeyName, 1> kContractToolKeys{"tests"};
+inline constexpr std::array<KeyName, 2> kTestSuiteKeys{"name", "command"};
 inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tree", "submodules"};
 inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
     "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};

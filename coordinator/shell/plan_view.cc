@@ -101,6 +101,8 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
                           campaign.run_cap(*contract),
                           needs_of(view, *contract, campaign.isolation_of(*contract)) |
                               needs_things(view, things_of(*contract))});
+    // Nobody of before can read it, whoever works on it.
+    if (!contract->suites.empty()) view.tasks.back().needs |= capability::kAgentTools;
     view.tasks.back().agent_needs = needs_things(view, agent_things_of(*contract));
   }
   const Envelopes& e = campaign.envelopes;

@@ -54,6 +54,8 @@ RunToolPlace AttemptRun::tool_place(SandboxEngine& engine, SandboxSpec commands,
 ToolSessionRules AttemptRun::tool_rules() const {
   ToolSessionRules out;
   if (const auto active = caps_.caps.active) out.wall = std::min(out.wall, *active);
+  for (const TestSuite& suite : contract().suites)
+    out.suites.push_back({suite.name, suite.command});
   // An earlier life of this worker had calls of its own.
   if (0 < lives_) out.ids = std::to_string(lives_) + "-";
   return out;

@@ -78,13 +78,21 @@ void RunTools::fail(const Error& why) {
 
 ToolHooks RunTools::session_hooks() {
   ToolHooks out;
-  out.reserve = [this](const std::string& id, const ToolKind&, Millis most) {
-    return reserve(id, most);
+  out.reserve = [this](const std::string& id, const ToolKind& kind, Millis most) {
+    auto no = reserve(held_, "tool-" + id, kToolCall, most);
+    if (no || kind.tool != Tool::kRunTests) return no;
+    no = reserve(cycle_, "cycle-" + id, kAcceptanceCycle, Millis(0));
+    if (no) settle(MeterRelease{held_});
+    return no;
   };
-  out.charge = [this](const std::string&, const ToolKind&, Millis used) {
-    const auto charged =
-        hooks_.meter(MeterCharge{held_, Amount{.ms = static_cast<std::uint64_t>(used.count())}});
-    if (!charged.ok()) fail(charged.error());
+  out.charge = [this](const std::string&, const ToolKind& kind, Millis used,
+                      std::optional<bool> failed) {
+    settle(MeterCharge{held_, Amount{.ms = static_cast<std::uint64_t>(used.count())}});
+    if (kind.tool != Tool::kRunTests) return;
+    if (failed)
+      settle(MeterCharge{cycle_, Amount{.failed = *failed}});
+    else
+      settle(MeterRelease{cycle_});
   };
   out.note = [this](std::string_view type, const Json& payload) { return note(type, payload); };
   out.status = hooks_.status;
@@ -109,18 +117,26 @@ ToolHeard RunTools::note(std::string_view type, const Json& payload) const {
   return {std::move(heard.suspended), suspend, Millis(0)};
 }
 
-std::optional<ToolRefusal> RunTools::reserve(const std::string& id, Millis most) {
+void RunTools::settle(const MeteredCall& end) {
+  const auto settled = hooks_.meter(end);
+  if (!settled.ok()) fail(settled.error());
+}
+
+// What is held is known by `as`, another name for each try.
+std::optional<ToolRefusal> RunTools::reserve(std::string& as, const std::string& id,
+                                             std::string_view action, Millis most) {
   wait_until_goes_on();
   for (std::uint32_t tries = 0;; ++tries) {
     if (broken_) return ToolRefusal{"host", "the host failed", true, 0};
     if (disk_full_) return ToolRefusal{"disk", "the workspace has no more room", true, 0};
     if (over()) return ToolRefusal{"wall", "the run's time is over", true, 0};
     MeterReserve ask;
-    ask.id = "tool-" + id + "." + std::to_string(tries);
-    ask.action.type = std::string(kToolCall);
+    ask.id = id + "." + std::to_string(tries);
+    ask.action.type = std::string(action);
+    ask.most.failed = action == kAcceptanceCycle;
     ask.most.ms = static_cast<std::uint64_t>(most.count());
     ask.witness = Witness::kMeasured;
-    held_ = ask.id;
+    as = ask.id;
     const Result<MeterAnswer> answer = hooks_.meter(ask);
     if (!answer.ok()) return ToolRefusal{"tool_calls", answer.error().detail, true, 0};
     const auto* no = std::get_if<MeterDenied>(&*answer);

@@ -71,7 +71,9 @@ class RunTools {
            Millis time, std::stop_token stop);
   ToolHooks session_hooks();
   ToolHeard note(std::string_view type, const Json& payload) const;
-  std::optional<ToolRefusal> reserve(const std::string& id, Millis most);
+  std::optional<ToolRefusal> reserve(std::string& as, const std::string& id,
+                                     std::string_view action, Millis most);
+  void settle(const MeteredCall& end);
   void fail(const Error& why);
   Result<ProgramRun> run_in_sandbox(const std::string& command, bool writes, Millis most);
 
@@ -82,7 +84,7 @@ class RunTools {
   const Millis time_;
   const std::stop_token stop_;
   std::unique_ptr<ToolSession> session_;
-  std::string held_;  // what is reserved of the call under way
+  std::string held_, cycle_;  // what is reserved of the call under way, and of its suite
   ExecOutcome spent_;
   bool disk_full_ = false;
   std::optional<Error> broken_;

@@ -47,6 +47,7 @@ std::string suites_of(const std::vector<ToolSuite>& suites) {
 struct ToolSession::Done {
   ToolOutcome outcome;
   bool refused = false;
+  bool ran = false;  // a command
 };
 
 ToolSession::ToolSession(ToolSessionRules rules, const WorkspaceTools& files, ToolHooks hooks)
@@ -106,6 +107,7 @@ ToolSession::Done ToolSession::run(const std::string& command, Millis most) {
   const auto ran = hooks_.shell(command, stages_.shell_writes(), most);
   if (!ran.ok()) return {tool_failure("the command could not be run: " + ran.error().detail)};
   Done out;
+  out.ran = true;
   out.outcome.exit = ran->exit;
   out.outcome.failed = ran->exit != 0;
   out.outcome.text = ran->exit ? "exit code " + std::to_string(*ran->exit) + "\n"
@@ -198,7 +200,10 @@ McpResult ToolSession::call(const McpCall& ask) {
                                    : Done{tool_failure(arguments.error().detail + ".")};
   const ToolOutcome& outcome = done.outcome;
   const Millis used = std::clamp(hooks_.now() - began, Millis(0), most);
-  if (kind->counted) hooks_.charge(id, *kind, used);
+  if (kind->counted)
+    hooks_.charge(
+        id, *kind, used,
+        kind->tool == Tool::kRunTests && done.ran ? std::optional(outcome.failed) : std::nullopt);
   if (done.refused) ++refused_;
   if (kind->reads && !outcome.failed) stages_.has_read();
   if (is_told()) {

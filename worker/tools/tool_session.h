@@ -42,7 +42,10 @@ struct ToolHooks {
   std::function<std::optional<ToolRefusal>(const std::string& id, const ToolKind& kind,
                                            Millis most)>
       reserve;
-  std::function<void(const std::string& id, const ToolKind& kind, Millis used)> charge;
+  // `failed`: of a suite that was run; nothing where none was.
+  std::function<void(const std::string& id, const ToolKind& kind, Millis used,
+                     std::optional<bool> failed)>
+      charge;
   std::function<ToolHeard(std::string_view type, const Json& payload)> note;
   std::function<std::string()> status;  // of the meter
   // A command in the sandbox, with the workspace writable or not; an error is none of the agent.

@@ -66,7 +66,9 @@ TEST_SUITE("agent tools worker") {
                 {{"_meta", meta},
                  {"name", "shell"},
                  {"arguments", {{"command", "sh calc.sh 20 3; echo kept > ~/of-tools"}}}}) +
-        call(11, {"status"}) + call(12, {"submit"}) + call(13, {"list_dir"});
+        call(11, {"run_tests"}) + call(14, {"status"}) + call(12, {"submit"}) +
+        call(13, {"list_dir"});
+    scene.contract.suites = {{"own", "sh tests/t.sh && echo passed"}};
     const Method m = scene.speaking(
         Mode::kEnforced, lines,
         "test -z \"$(ls -A)\" || exit 2; echo own > calc.sh; touch /proctor/tools/x && exit 4",
@@ -77,11 +79,11 @@ TEST_SUITE("agent tools worker") {
     CAPTURE(e.complained);
     CHECK(e.result.outcome == RunOutcome::kSuccess);
     CHECK(e.result.termination == Termination::kCompleted);
-    CHECK(e.result.usage.tool_calls == 9);  // its own start is one, and status is none
+    CHECK(e.result.usage.tool_calls == 10);  // its own start is one, and status is none
     CHECK(e.result.usage.reported_calls == 0);
     CHECK(holds(e.said, "\nkept\n1\n"));
     auto told = scene.answers(e.said);
-    REQUIRE(told.size() == 14);
+    REQUIRE(told.size() == 15);
     CHECK(told[0].at("result").at("protocolVersion") == "2025-06-18");
     CHECK(told[1].at("result").at("tools").size() == 11);
     CHECK(told[2].at("error").at("code") == -32601);
@@ -97,7 +99,10 @@ TEST_SUITE("agent tools worker") {
     CHECK(holds(scene.text(told[8]), "protected"));
     CHECK(told[10].at("result").at("resultType") == "complete");
     CHECK(holds(scene.text(told[10]), "exit code 0\n[stdout]\n23\n"));
-    CHECK(holds(scene.text(told[11]), "stage: test"));
+    CHECK(holds(scene.text(told[11]), "exit code 0\n[stdout]\npassed\n"));
+    CHECK(e.result.usage.failed_cycles == 0);
+    CHECK(holds(e.events, "acceptance_cycle"));
+    CHECK(holds(scene.text(told[14]), "stage: test"));
     CHECK(told[13].at("result").at("structuredContent").at("refused").at("final") == true);
     CHECK(holds(e.patch, "+echo $(($1 + $2))"));
     CHECK_FALSE(holds(e.patch, "own"));

@@ -61,7 +61,8 @@ struct Scene {
     hooks.reserve = [](const std::string&, const ToolKind&, std::chrono::milliseconds) {
       return std::optional<ToolRefusal>();
     };
-    hooks.charge = [](const std::string&, const ToolKind&, std::chrono::milliseconds) {};
+    hooks.charge = [](const std::string&, const ToolKind&, std::chrono::milliseconds,
+                      std::optional<bool>) {};
     hooks.note = [this](std::string_view, const Json&) {
       ++events;
       return ToolHeard{};

@@ -201,7 +201,8 @@ TEST_SUITE("contract") {
         out.text() ==
         "c.yaml:4:1: repositry: found the unknown key \"repositry\", expected $schema, id, title, "
         "briefing, briefing_file, type, strata, repository, environment, setup, checks, "
-        "acceptance_files, policy, caps, reference_patch, single_shot, files or services (did you "
+        "acceptance_files, policy, caps, reference_patch, single_shot, files, services or tools "
+        "(did you "
         "mean "
         "\"repository\"?)\n"
         "c.yaml:1:5: id: found \"A\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", beginning "

@@ -73,6 +73,27 @@ TEST_SUITE("contract services") {
     CHECK(canonical_form(opened->contract) == canonical_form(c));
   }
 
+  TEST_CASE("the developer's tests are the contract's, and nothing of the judge is in them") {
+    const std::string with = std::string(kContractYaml) +
+                             std::string(
+                                 "tools:\n  tests:\n    - {name: unit, command: make test}\n"
+                                 "    - {name: lint, command: make lint}\n");
+    Diagnostics out, plain;
+    const Contract c = parse(with, out);
+    REQUIRE(out.text() == "");
+    REQUIRE(c.suites.size() == 2);
+    CHECK(c.suites[1].name == "lint");
+    CHECK(c.suites[1].command == "make lint");
+    CHECK(parse(kContractYaml, plain).digest != c.digest);
+    CHECK(parse(replaced(with, "make lint", "make all"), plain).digest != c.digest);
+    const auto opened = open_contract_bundle(make_bundle(c, {}), c.digest);
+    REQUIRE(opened.ok());
+    CHECK(canonical_form(opened->contract) == canonical_form(c));
+    refused(replaced(with, "make lint", "sh $PROCTOR_CONTRACT/a"), "tools.tests[1].command");
+    refused(replaced(with, "name: lint", "name: unit"), "tools.tests[1].name");
+    refused(replaced(with, ", command: make lint", ""), "tools.tests[1].command");
+  }
+
   TEST_CASE("a check has the services it names and what they depend on, in the order to start") {
     struct Row {
       const char* says;

@@ -18,7 +18,8 @@ struct LoopScene {
       return reserved <= room ? std::optional<ToolRefusal>()
                               : ToolRefusal{"tool_calls", "tool_calls: all used", true, 1};
     };
-    hooks.charge = [](const std::string&, const ToolKind&, std::chrono::milliseconds) {};
+    hooks.charge = [](const std::string&, const ToolKind&, std::chrono::milliseconds,
+                      std::optional<bool>) {};
     hooks.note = [](std::string_view, const Json&) { return ToolHeard{}; };
     hooks.status = [] { return std::string(); };
     hooks.shell = [](const std::string&, bool, std::chrono::milliseconds) -> Result<ProgramRun> {

@@ -19,7 +19,9 @@ class RunScene {
       asked = most;
       return std::nullopt;
     };
-    hooks.charge = [this](const std::string& id, const ToolKind&, milliseconds used) {
+    hooks.charge = [this](const std::string& id, const ToolKind&, milliseconds used,
+                          std::optional<bool> failed) {
+      if (failed) suites_failed.push_back(*failed);
       REQUIRE(open.size() == 1);
       CHECK(open.front() == id);
       open.clear();
@@ -60,6 +62,7 @@ class RunScene {
   std::function<ToolHeard(std::string_view)> hears;
   Result<ProgramRun> ran = ProgramRun{0, "out", ""};
   milliseconds now{0}, waited{0}, charged{0}, asked{0};
+  std::vector<bool> suites_failed;  // of those that were run
   std::unique_ptr<WorkspaceTools> files;
   std::unique_ptr<ToolSession> session;
 
@@ -153,6 +156,11 @@ TEST_SUITE("tool session") {
     REQUIRE(scene.commands.size() == 2);
     CHECK(scene.commands[0].first == "make unit");
     CHECK(scene.commands[1].first == "make lint");
+    CHECK(scene.suites_failed == std::vector<bool>{false, false});  // and none where none was run
+    scene.ran = ProgramRun{1, "", ""};
+    scene.call("run_tests");
+    scene.call("shell", {{"command", "make"}});
+    CHECK(scene.suites_failed == std::vector<bool>{false, false, true});
     RunScene none;
     none.call("advance_stage", kToTest);
     CHECK(none.call("run_tests").text == "the task names no tests");

@@ -60,7 +60,7 @@ struct ToolSuite {
 };
 
 struct ToolSessionRules {
-  StageRules stages;
+  ToolStageRules stages;
   std::vector<ToolSuite> suites;  // the developer's tests
   std::chrono::milliseconds wall{120'000};
   std::string ids{};  // begins every id

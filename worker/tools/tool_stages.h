@@ -11,7 +11,7 @@
 
 namespace proctor {
 
-struct StageRules {
+struct ToolStageRules {
   ToolStage last = ToolStage::kTest;  // as far as the run may go
   bool automatic = false;             // the first call that needs a stage goes on to it
   std::uint64_t reads = 3;            // after a suspension, before writing is allowed again
@@ -29,7 +29,7 @@ Json stage_json(const StageChange& change);
 class ToolStages {
  public:
   using Millis = std::chrono::milliseconds;
-  explicit ToolStages(StageRules rules = {}) : rules_(rules) {}
+  explicit ToolStages(ToolStageRules rules = {}) : rules_(rules) {}
 
   ToolStage stage() const { return stage_; }
   // What a command sees of the workspace: it is mounted so, whatever the command promises.
@@ -50,7 +50,7 @@ class ToolStages {
 
  private:
   std::string suspended_lack(Millis now) const;
-  const StageRules rules_;
+  const ToolStageRules rules_;
   ToolStage stage_ = ToolStage::kRead;
   bool suspended_ = false;
   std::uint64_t reads_since_ = 0;

@@ -16,6 +16,7 @@
 #include "common/contract/cost_inputs.h"
 #include "common/contract/cost_model.h"
 #include "common/contract/rates.h"
+#include "common/contract/stage_rules.h"
 
 namespace proctor {
 
@@ -94,6 +95,7 @@ struct Stage {
   std::string name;
   std::optional<MicroUsd> usd;  // envelope of the stage
   Caps caps{};                  // of its runs
+  StageRules rules{};           // what opens it, and what closes it
 };
 
 // An envelope that other campaigns on the same Redis use too (docs/budgets.md).

@@ -12,6 +12,7 @@
 #include "common/contract/contract_sections.h"
 #include "common/contract/method_parser.h"
 #include "common/contract/rules.h"
+#include "common/contract/stage_parser.h"
 
 namespace proctor {
 namespace {
@@ -96,6 +97,7 @@ void read_stages(const Fields& f, Campaign& out) {
       stage.caps = read_caps(*caps, s.path("caps"), f.problems());
       remember_caps(*caps, "stages." + stage.name + ".caps", out);
     }
+    stage.rules = read_stage_rules(s, names);
     if (!stage.name.empty() && !names.insert(stage.name).second)
       f.problems().wrong(*s.find("name"), s.path("name"), "each stage's name once");
     if (stage.usd) {

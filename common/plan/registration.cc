@@ -40,6 +40,7 @@ Json frozen_json(const Registration& r) {
            {"analysis", r.analysis}};
   if (r.limits) out["limits"] = *r.limits;
   if (r.cost_inputs) out["cost_model_inputs"] = r.cost_inputs->hex();
+  if (!r.stage_rules.empty()) out["stage_rules"] = r.stage_rules;
   if (r.analysis_plan) out["analysis_plan"] = to_json(*r.analysis_plan);
   return out;
 }
@@ -165,6 +166,7 @@ Status read_frozen(const Json& json, Registration& r) {
   r.analysis = f.strings("analysis");
   if (f.has("limits")) r.limits = f.integers("limits");
   if (f.has("cost_model_inputs")) r.cost_inputs = f.digest("cost_model_inputs");
+  if (f.has("stage_rules")) r.stage_rules = f.strings("stage_rules");
   if (f.has("analysis_plan")) {
     PROCTOR_TRY(r.analysis_plan, analysis_plan_of(f.any("analysis_plan")));
   }
@@ -318,7 +320,10 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.seed = campaign.seed;
   r.seed_deviation = campaign.seed_deviation;
   r.replicates = campaign.replicates;
-  for (const Stage& stage : campaign.stages) r.stages.push_back(stage.name);
+  for (const Stage& stage : campaign.stages) {
+    r.stages.push_back(stage.name);
+    if (!stage.rules.empty()) r.stage_rules.emplace(stage.name, describe(stage.rules));
+  }
   r.strata = campaign.strata;
   r.plan = plan;
   for (const Contract& contract : campaign.contracts)
@@ -413,6 +418,7 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   compare(out, "seed deviation", registered.seed_deviation, now.seed_deviation);
   compare(out, "replicates", number(registered.replicates), number(now.replicates));
   compare(out, "stages", registered.stages, now.stages);
+  compare_maps(out, "rules of stage", registered.stage_rules, now.stage_rules);
   compare(out, "strata", registered.strata, now.strata);
   compare(out, "plan", registered.plan, now.plan);
   compare_maps(out, "contract", registered.contracts, now.contracts);

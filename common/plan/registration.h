@@ -54,6 +54,8 @@ struct Registration {
   // Of pilot_cost_model_inputs.json; a campaign without a projection has no such member.
   std::optional<Digest> cost_inputs;
   std::map<std::string, std::string> analysis;
+  // By stage, those that have rules (stage_rules.h): what opens and what closes them, in words.
+  std::map<std::string, std::string> stage_rules;
   // Nothing: none was registered, and reports follow the defaults.
   std::optional<AnalysisPlan> analysis_plan;
   // Not frozen.

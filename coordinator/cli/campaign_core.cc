@@ -6,6 +6,7 @@ namespace proctor::cli {
 
 SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
   SchedulerSettings out;
+  out.campaign = frozen.id;
   out.infrastructure_retries = frozen.campaign.infrastructure_retries;
   out.retries = frozen.campaign.retries;
   out.cost_model = frozen.campaign.cost_model;

@@ -26,6 +26,7 @@
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/parked_advice.h"
+#include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/starting_mark.h"
@@ -182,6 +183,7 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.plan = &frozen.plan;
   out.removed = frozen.removed;
   out.scheduler = scheduler_settings(frozen);
+  out.scheduler.stays_at_gate = options.stays_at_gate;
   out.listen.push_back({local, Security::kFilePermissions});
   if (options.listen.empty()) return out;
   PROCTOR_TRY(out.keys, tcp_keys(options, frozen.folder));
@@ -213,6 +215,16 @@ void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
   }
 }
 
+// Everything before the next stage is over, and who opens it is not here.
+void tell_gate(const StatusSnapshot& last, const RunOptions& options) {
+  if (!last.gate) return;
+  std::fprintf(
+      stderr, "stage %s %s\n", printable(last.gate->stage).c_str(),
+      printable(told_gate(last.gate->text, options.folder), 4 * limits::kDetailBytes).c_str());
+  std::fprintf(stderr, "What they came to: proctor pilot status %s; to go on then: %s\n",
+               options.folder.c_str(), how_to_go_on(options).c_str());
+}
+
 int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
                  const RunOptions& options) {
   switch (outcome.end) {
@@ -233,6 +245,9 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
           static_cast<unsigned long long>(last.parked - last.faulty), options.folder.c_str(),
           options.folder.c_str(), how_to_go_on(options).c_str());
       return kBudgetExhausted;
+    case Coordinator::End::kAtGate:
+      tell_gate(last, options);
+      return kWaitsForPerson;
     case Coordinator::End::kStopped:
       std::fprintf(stderr, "stopped; go on with: %s\n", how_to_go_on(options).c_str());
       return kJobFailed;

@@ -24,6 +24,8 @@ struct RunOptions {
   bool show_report = true;  // on standard output; it is written in any case
   // What somebody types to go on with it; empty: proctor resume.
   std::string go_on{};
+  // Else it ends where only a person can open the next stage, with kWaitsForPerson.
+  bool stays_at_gate = false;
 };
 
 // kInvalid: a method asks a model of which local workers know nothing.

@@ -143,6 +143,7 @@ void add_operand(const Place& at, const std::string& word, Candidates& out) {
   if (name == "RUN") add_run_names(registration, word, out);
   if (name == "RUNS") add_selections(registration, word, out);
   if (name == "SCOPE") add_envelopes(registration, out);
+  if (name == "STAGE") out.insert(registration.stages.begin(), registration.stages.end());
   if (name == "TASK")
     for (const auto& [task, digest] : registration.contracts) out.insert(task);
 }

@@ -125,7 +125,7 @@ int main(int argc, char** argv) try {
         cli::add_explain, cli::add_story,      cli::add_journal,     cli::add_remove_task,
         cli::add_keygen,  cli::add_completion, cli::add_merge,       cli::add_cvdp,
         cli::add_images,  cli::add_selfcheck,  cli::add_power,       cli::add_cassette,
-        cli::add_wait,    cli::add_screen})
+        cli::add_wait,    cli::add_screen,     cli::add_pilot})
     add(app, exit_code);
   app.parse_complete_callback(
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });

@@ -44,7 +44,8 @@ void add_run(CLI::App& app, int& exit_code) {
       "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
       "Exit codes: 0 complete, 1 stopped, or some runs parked because their task or method is\n"
       "broken, or no run came to a verdict (all invalid or acceptance errors), 2 bad input, 3 some "
-      "runs parked for lack of money, 4 infrastructure.");
+      "runs parked for lack of money, 4 infrastructure, 5 a stage waits for a person (proctor "
+      "pilot).");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
   command->callback([=, &exit_code] { go(command, flags, exit_code); });
@@ -73,6 +74,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->callback([=, &exit_code] {
     if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
     if (begin->either) flags->options.begin = RunOptions::Begin::kEither;
+    flags->options.stays_at_gate = true;
     flags->options.workers = 0;  // unless some are asked for
     go(command, flags, exit_code);
   });
@@ -80,7 +82,9 @@ void add_serve(CLI::App& app, int& exit_code) {
 
 void add_resume(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("resume", "continue after any stop, planned or not");
-  command->footer("Example:\n  proctor resume my-campaign");
+  command->footer(
+      "Example:\n  proctor resume my-campaign\n"
+      "Exit codes as of run; 5: a stage waits for a person (proctor pilot status).");
   auto flags = std::make_shared<Flags>();
   flags->options.begin = RunOptions::Begin::kGoOn;
   add_common(command, flags);

@@ -95,6 +95,7 @@ Campaign selfcheck_campaign(const Campaign& campaign, const std::vector<TaskVari
   out.replicates = settings.repeats;
   out.stages.resize(1);
   out.stages.front().usd.reset();
+  out.stages.front().rules = {};
   out.envelopes = {};
   out.envelopes.run = campaign.envelopes.run;
   out.envelopes.global = usd.value_or(MicroUsd::from_micros(kNoLimitMicros));

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
+#include "coordinator/core/gate_note.h"
 #include "coordinator/core/raise_note.h"
 
 namespace proctor::cli {
@@ -68,11 +69,25 @@ std::string operated(const StoryFact& fact) {
   const Json& j = *parsed;
   std::string out = "operator " + text_at(j, "by") + ": " + text_at(j, "act");
   if (j.contains("now") && j["now"] == true) out += " --now";
-  for (const char* key : {"selected", "worker", "name"})
+  for (const char* key : {"selected", "worker", "name", "stage"})
     if (const std::string word = text_at(j, key); !word.empty()) out += " " + word;
   if (const std::string text = text_at(j, "text"); !text.empty()) out += " (" + text + ")";
   if (const std::string reason = text_at(j, "reason"); !reason.empty()) out += ": " + reason;
   return out;
+}
+
+// What the stages before one came to, and that it was opened.
+std::optional<std::string> of_gate(const Note& note) {
+  if (const auto checked = stage_checked_of(note); checked.ok())
+    return "before stage " + checked->stage +
+           (checked->holds ? ": what it asks for holds" : ": what it asks for does not hold") +
+           " (digest " + checked->digest.short_hex() + ")";
+  const auto opened = stage_opened_of(note);
+  if (!opened.ok()) return std::nullopt;
+  std::string by;
+  for (const std::string& name : opened->by) by += (by.empty() ? ", approved by " : ", ") + name;
+  return "stage " + opened->stage + " is open" + by + " (digest " + opened->digest.short_hex() +
+         ")";
 }
 
 std::string unprinted(const StoryFact& said, const std::string& unit) {
@@ -86,6 +101,8 @@ std::string unprinted(const StoryFact& said, const std::string& unit) {
   if (fact.fact == kNoteDominance)
     if (const auto dominance = dominance_of(note); dominance.ok())
       return describe(*dominance, unit);
+  if (fact.fact == kNoteStageChecked || fact.fact == kNoteStageOpened)
+    if (const auto gate = of_gate(note)) return *gate;
   if (fact.fact == "redis_back") return "Redis is back";
   if (fact.fact == "drain" && fact.detail == "signal")
     return "interrupted: what runs is finished, nothing starts";

@@ -43,6 +43,7 @@ Result<Campaign> with_one_run(Campaign campaign, const std::string& task,
   std::erase_if(campaign.methods, [&](const Method& m) { return m.name != method; });
   campaign.replicates = 1;
   campaign.stages.resize(1);
+  campaign.stages.front().rules = {};
   // Somebody looks at it: what fails is told, not tried again.
   campaign.infrastructure_retries = 0;
   campaign.retries.overload = 0;

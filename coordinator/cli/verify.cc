@@ -12,6 +12,7 @@
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/verify_evidence.h"
 #include "coordinator/cli/verify_folder.h"
+#include "coordinator/cli/verify_gates.h"
 #include "coordinator/cli/verify_kept.h"
 #include "coordinator/cli/verify_money.h"
 #include "coordinator/cli/verify_redis.h"
@@ -97,6 +98,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
       money_word(frozen.campaign.cost_model).c_str(), format_usd_exact(money.reserved()[0]).c_str(),
       format_usd_exact(view.scopes[0].cap).c_str());
   PROCTOR_CHECK_OK(verify_removals(journal, frozen.registration, tell));
+  PROCTOR_CHECK_OK(verify_gates(journal, frozen, state, tell));
   PROCTOR_TRY(const std::vector<std::string> broken, journal.check_seals());
   for (const std::string& what : broken) tally.problem("journal", what);
   PROCTOR_TRY(const std::optional<Digest> head, journal.head());

@@ -17,7 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kWaitsForPerson = 5;
 constexpr int kTimedOut = 124;  // as timeout(1) says it
 
 struct Until {
@@ -55,12 +54,20 @@ Answer waits_for_person(const StatusSnapshot& s, const std::string& folder) {
                                " names them; " + counts_of(s)};
 }
 
+Answer waits_at_gate(const StatusSnapshot& s, const std::string& folder) {
+  return {kWaitsForPerson, "stage " + s.gate->stage + " " + told_gate(s.gate->text, folder) +
+                               "; proctor pilot status " + folder + " says what that is; " +
+                               counts_of(s)};
+}
+
 // How a campaign that nobody works on any more has ended.
 Answer end_of(const SeenStatus& seen, const std::string& folder) {
   const StatusSnapshot& s = seen.status;
   if (seen.stands == SeenStatus::Stands::kGone)
     return {kInfrastructure, "interrupted: its coordinator is gone. proctor resume " + folder +
                                  " goes on; " + counts_of(s)};
+  if (seen.stands == SeenStatus::Stands::kStopped && s.is_at_gate())
+    return waits_at_gate(s, folder);
   if (seen.stands == SeenStatus::Stands::kStopped)
     return {kJobFailed, "stopped: proctor resume " + folder + " goes on; " + counts_of(s)};
   if (0 < s.held) return waits_for_person(s, folder);
@@ -78,11 +85,13 @@ Answer end_of(const SeenStatus& seen, const std::string& folder) {
 std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
                              const std::string& folder) {
   const StatusSnapshot& s = seen.status;
-  const bool came = (until.what == Until::What::kParked && 0 < s.parked + s.held) ||
-                    (until.what == Until::What::kRuns && until.runs <= s.done());
+  const bool came =
+      (until.what == Until::What::kParked && (0 < s.parked + s.held || s.is_at_gate())) ||
+      (until.what == Until::What::kRuns && until.runs <= s.done());
   if (came) return Answer{kOk, counts_of(s)};
   if (seen.stands == SeenStatus::Stands::kRuns) {
     if (0 < s.held && s.queued + s.active == 0) return waits_for_person(s, folder);
+    if (s.is_at_gate()) return waits_at_gate(s, folder);
     return std::nullopt;
   }
   Answer end = end_of(seen, folder);
@@ -173,7 +182,7 @@ void add_wait(CLI::App& app, int& exit_code) {
       "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped or what was\n"
       "waited for never came, 3 runs wait for money, 4 its coordinator is gone or its journal "
       "cannot\n"
-      "be read, 5 runs wait for a person; 2 wrong input, 124 the time is over.\n"
+      "be read, 5 runs or a stage wait for a person; 2 wrong input, 124 the time is over.\n"
       "Example:\n  proctor wait my-campaign && proctor report my-campaign\n"
       "  proctor wait my-campaign --until parked --timeout 8h");
   auto args = std::make_shared<WaitArgs>();

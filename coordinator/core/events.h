@@ -144,6 +144,7 @@ struct RaiseCaps {
 // not heard of.
 struct CampaignEnded {
   bool complete = false;  // every run has an outcome, is parked or was cancelled
+  bool at_gate = false;   // else: a stage waits to be opened by a person, and nothing else is left
 };
 using Command =
     std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns, AckResults,

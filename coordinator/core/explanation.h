@@ -11,8 +11,8 @@ namespace proctor {
 
 struct Explanation {
   // One word for programs.  Over: ended, removed, cancelled.  Waits for people or for nothing:
-  // parked, decision.  At work: running, cancelling, between.  Waits: backoff, draining, paused,
-  // envelope, capability, worker, alone, elsewhere, order.
+  // parked, decision, gate.  At work: running, cancelling, between.  Waits: backoff, draining,
+  // paused, envelope, capability, worker, alone, elsewhere, order.
   std::string code;
   std::string text;  // one sentence that goes on from "run X: "
   using Value = std::variant<std::int64_t, std::string>;

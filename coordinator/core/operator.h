@@ -30,6 +30,7 @@ enum class OperatorActKind : std::uint8_t {
   kKick,        // `worker`: is told to leave, its attempts are lost
   kRaise,       // `scope` gets the cap `to` (R163): a declared deviation
   kReview,      // a person's `milli_minutes` on one of `runs` that has ended (R158)
+  kApproveStage,  // `stage` may begin, by what the stages before it came to (gate_book.h)
 };
 
 struct OperatorAct {
@@ -45,6 +46,9 @@ struct OperatorAct {
   std::string by{};                 // who, never empty
   std::string reason{};             // may be empty except for kRaise, kCancel, kApprove, kKick
   WallTime at{};
+  std::string stage{};  // of kApproveStage
+  // Of kApproveStage: of the check that is meant, or its first digits; the note has it whole.
+  std::string digest{};
 };
 inline constexpr const char* kNoteOperator = "operator";
 

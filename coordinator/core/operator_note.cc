@@ -13,7 +13,7 @@ namespace proctor {
 namespace {
 
 using Kind = OperatorActKind;
-constexpr std::array<std::pair<Kind, std::string_view>, 11> kWords{
+constexpr std::array<std::pair<Kind, std::string_view>, 12> kWords{
     {{Kind::kPause, "pause"},
      {Kind::kUnpause, "unpause"},
      {Kind::kDrain, "drain"},
@@ -24,7 +24,8 @@ constexpr std::array<std::pair<Kind, std::string_view>, 11> kWords{
      {Kind::kRelease, "release"},
      {Kind::kKick, "kick"},
      {Kind::kRaise, "raise"},
-     {Kind::kReview, "review"}}};
+     {Kind::kReview, "review"},
+     {Kind::kApproveStage, "approve_stage"}}};
 
 // Takes a number from the front of `text`.
 std::optional<std::uint32_t> number(std::string_view& text) {
@@ -106,6 +107,10 @@ Note note_of(const OperatorFact& fact) {
   if (!a.worker.raw().empty()) detail["worker"] = a.worker.raw();
   if (a.kind == Kind::kPause) detail["now"] = a.now;
   if (a.kind == Kind::kKick) detail["boot"] = std::to_string(fact.boot.raw());
+  if (a.kind == Kind::kApproveStage) {
+    detail["stage"] = a.stage;
+    detail["digest"] = a.digest;
+  }
   if (a.kind == Kind::kRaise) {
     detail["scope"] = a.scope.raw();
     detail["to"] = a.to.micros();
@@ -141,6 +146,11 @@ Result<OperatorFact> operator_fact_of(const Note& note) try {
   if (a.kind == Kind::kRaise) {
     a.scope = ScopeId(j.at("scope").get<std::uint32_t>());
     a.to = MicroUsd::from_micros(j.at("to").get<std::int64_t>());
+  }
+  if (a.kind == Kind::kApproveStage) {
+    a.stage = j.at("stage").get<std::string>();
+    a.digest = j.at("digest").get<std::string>();
+    PROCTOR_TRY([[maybe_unused]] const Digest whole, Digest::from_hex(a.digest));
   }
   if (a.kind == Kind::kKick) out.boot = BootId(std::stoull(j.at("boot").get<std::string>()));
   return out;

@@ -92,10 +92,14 @@ inline constexpr const char* kNoteLoss =
 inline constexpr const char* kNotePoison = "poison";  // a run was convicted
 // Of a task or method whose attempts fail before any work begins (fault_book.h).
 inline constexpr const char* kNoteFault = "fault";
+// Of the gate before a stage (gate_note.h).
+inline constexpr const char* kNoteStageChecked = "stage_checked";
+inline constexpr const char* kNoteStageOpened = "stage_opened";
 // What the scheduler reads again in its next life, in order.
-inline constexpr std::array<const char*, 7> kSchedulerNotes{
+inline constexpr std::array<const char*, 9> kSchedulerNotes{
     kNoteOperator,        kNoteLoss,  kNoteWorkerQuarantined, kNoteWorkerReleased,
-    kNoteWorkerRecovered, kNoteFault, kNoteEscalated};
+    kNoteWorkerRecovered, kNoteFault, kNoteEscalated,         kNoteStageChecked,
+    kNoteStageOpened};
 // Of an envelope shared with other campaigns: what this journal knows of its members
 // (shared_note.h).
 inline constexpr const char* kNoteShared = "shared_envelope";

@@ -1,29 +1,46 @@
 #include "coordinator/core/run_queue.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "common/base/assert.h"
 
 namespace proctor {
 
 RunQueue::RunQueue(const PlanView& plan)
-    : plan_(plan), skipped_(plan.runs.size(), false), pending_(plan.runs.size()) {}
+    : plan_(plan),
+      skipped_(plan.runs.size(), false),
+      pending_(plan.runs.size()),
+      shut_from_(static_cast<std::uint32_t>(plan.runs.size())) {}
+
+void RunQueue::shut_from(std::uint32_t run) {
+  shut_from_ = run;
+  held_back_ =
+      static_cast<std::size_t>(std::distance(ready_.lower_bound(RunId(run)), ready_.end()));
+  for (std::size_t r = std::max(run, cursor_); r < skipped_.size(); ++r)
+    if (!skipped_[r]) ++held_back_;
+}
 
 void RunQueue::skip(RunId run) {
   PROCTOR_ASSERT(!skipped_[run.raw()]);
   PROCTOR_ASSERT(cursor_ <= run.raw());
   skipped_[run.raw()] = true;
   --pending_;
+  if (shut_from_ <= run.raw()) --held_back_;
 }
 
 void RunQueue::remove(RunId run) {
   if (cursor_ <= run.raw() && !skipped_[run.raw()]) return skip(run);
   detach(run);
   --pending_;
+  if (shut_from_ <= run.raw()) --held_back_;
 }
 
 void RunQueue::put_back(RunId run) {
   PROCTOR_ASSERT(run.raw() < cursor_ || skipped_[run.raw()]);
   PROCTOR_ASSERT(ready_.insert(run).second);
   ++pending_;
+  if (shut_from_ <= run.raw()) ++held_back_;
 }
 
 void RunQueue::wake_scope(ScopeId scope) {
@@ -43,6 +60,8 @@ std::optional<RunId> RunQueue::first() {
   for (const ScopeId scope : woken_scopes_) offer(*by_scope_.at(scope).begin());
   for (const std::uint64_t needs : woken_needs_) offer(*by_needs_.at(needs).begin());
   if (cursor_ < skipped_.size()) offer(RunId(cursor_));
+  // Whoever is behind the gate is behind everybody before it: the least says it of all.
+  if (least && shut_from_ <= least->raw()) return std::nullopt;
   return least;
 }
 
@@ -123,7 +142,7 @@ std::size_t RunQueue::wanting(std::uint64_t has) const {
   std::size_t other = 0;
   for (const auto& [needs, waiting] : by_needs_)
     if ((needs & ~has) != 0) other += waiting.size();
-  return pending_ - at_scopes_ - other;
+  return pending_ - held_back_ - at_scopes_ - other;
 }
 
 std::map<std::uint64_t, std::size_t> RunQueue::waiting_for_workers() const {

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "common/contract/stage_rules.h"
 #include "common/ledger/ledger.h"
 
 namespace proctor {
@@ -44,6 +45,14 @@ struct PlanView {
   // What runs need of a host, as workers' features name what they lack; likewise.
   std::vector<std::string> things;
   std::vector<Method> methods;  // may be shorter: the others need nothing
+  struct Stage {
+    std::string name;
+    StageRules rules;
+    MicroUsd registered;  // its envelope before any raise
+  };
+  // Both empty where no stage has rules: then none waits for another.
+  std::vector<Stage> stages{};
+  std::vector<std::string> method_names{};
   // By scope: it has no cap of its own and holds what the campaign's holds.  May be shorter.
   std::vector<bool> follows;
   // By run: it spreads waits (retry_rules.h).  May be shorter: then its number does.
@@ -108,9 +117,13 @@ class RunQueue {
   void wake_workers(std::uint64_t has);  // a slot with these capabilities is free
   void skip(RunId run);                  // restored as ended: never comes up
   void remove(RunId run);                // queued or waiting, and now neither
+  // Runs from this place of the plan on are not taken.  Only ever later than before.
+  void shut_from(std::uint32_t run);
 
   // Runs that are queued or waiting.
   std::size_t size() const { return pending_; }
+  // Those of them that are not taken because of where they stand in the plan.
+  std::size_t held_back() const { return held_back_; }
   bool empty() const { return pending_ == 0; }
   std::optional<ScopeId> waiting_for(RunId run) const;
   // The envelope for whose money an earlier run waits, before this one.
@@ -136,6 +149,8 @@ class RunQueue {
   std::set<std::uint64_t> woken_needs_;
   std::size_t pending_ = 0;
   std::size_t at_scopes_ = 0;  // of by_scope_, all together
+  std::uint32_t shut_from_ = 0;
+  std::size_t held_back_ = 0;
 };
 
 }  // namespace proctor

@@ -21,6 +21,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
       epoch_(epoch),
       queue_(plan_),
       faults_(settings_.retries.park_after),
+      gates_(plan_),
       alerts_(settings_.watch.alerts),
       rates_(limits_of(settings_.rates), Epoch(1) < epoch) {
   for (const ScopeSpec& s : plan_.scopes) balances_.push_back({s.cap, {}, {}});
@@ -30,6 +31,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
   owners_.assign(plan_.runs.size(), 0);
   failures_.assign(plan_.runs.size(), 0);
   parked_rows_.assign(plan_.runs.size(), false);
+  queue_.shut_from(gates_.shut_from());
 }
 
 std::vector<Command> Scheduler::start(Time now) {
@@ -54,6 +56,7 @@ std::vector<Command> Scheduler::start(Time now) {
     alerts_.rearm(ScopeId(s), balances_[s]);
     tell_spent(ScopeId(s));  // of a journal from before alerts, nothing otherwise
   }
+  look_at_gates();
   out_.push_back(ArmTimer{now.mono + settings_.tick});
   finish_step();
   return std::exchange(out_, {});
@@ -66,6 +69,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   roster_.set_time(now.wall);
   std::visit([this](const auto& e) { handle(e); }, event);
   release_due();
+  look_at_gates();
   dispatch();
   finish_step();
   return std::exchange(out_, {});
@@ -75,6 +79,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
 
 void Scheduler::write(JournalWrite w, std::optional<After> after) {
   writes_.push_back(std::move(w));
+  gates_stale_ = true;
   if (after) afters_.push_back(*after);
 }
 
@@ -109,9 +114,11 @@ void Scheduler::finish_step() {
       awaiting_.empty() &&
       (live_.empty() || (mode_ == Mode::kCancel && std::ranges::all_of(live_, is_left)));
   const bool all_done = queue_.empty() && backoff_.empty() && held_ == 0 && live_.empty();
-  if (idle && !end_told_ && (all_done || mode_ != Mode::kRun)) {
+  const bool at_gate = !settings_.stays_at_gate && gate_check_ && backoff_.empty() && held_ == 0 &&
+                       live_.empty() && 0 < queue_.size() && queue_.size() == queue_.held_back();
+  if (idle && !end_told_ && (all_done || at_gate || mode_ != Mode::kRun)) {
     end_told_ = true;
-    out_.push_back(CampaignEnded{all_done});
+    out_.push_back(CampaignEnded{all_done, !all_done && at_gate && mode_ == Mode::kRun});
   }
 #ifndef NDEBUG
   check();

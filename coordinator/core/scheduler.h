@@ -27,6 +27,7 @@
 #include "coordinator/core/events.h"
 #include "coordinator/core/explanation.h"
 #include "coordinator/core/fault_book.h"
+#include "coordinator/core/gate_book.h"
 #include "coordinator/core/live_attempt.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/core/poison.h"
@@ -51,8 +52,10 @@ struct SchedulerSettings {
   std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
   Retries retries;                           // and how soon; registered before the first run
   CostModel cost_model;
-  BudgetWatch watch;  // registered before the first run
-  Rates rates;        // likewise
+  BudgetWatch watch;          // registered before the first run
+  Rates rates;                // likewise
+  std::string campaign{};     // its id, in what people approve
+  bool stays_at_gate = true;  // else it ends where only a person can open the next stage
 };
 
 enum class RunPhase : std::uint8_t {
@@ -139,6 +142,12 @@ class Scheduler {
   std::vector<UnderWay> under_way(std::size_t most) const;
   // Until when a worker stands as it does; nothing: until somebody acts, or nobody knows.
   std::optional<WallTime> stands_until(WorkerIndex w) const;
+  // The next stage that is not open yet; nothing: all are.
+  std::optional<GateView> gate() const;
+  const GateBook& gates() const { return gates_; }
+  // What the stages before it have come to, as it stands; its entry criteria are answered by that.
+  StageCheck check_stage(std::uint16_t stage) const;
+  StageFacts facts_of(std::uint16_t stage) const;
   // Which tasks and methods fail before any work begins, and which of them are parked for it.
   const FaultBook& faults() const { return faults_; }
   // Parked because its task or method is, and for no envelope.
@@ -207,6 +216,10 @@ class Scheduler {
   OperatorAnswer kick(OperatorFact& fact);
   OperatorAnswer raise(const OperatorAct& act);
   OperatorAnswer review(const OperatorAct& act);
+  OperatorAnswer approve_stage(OperatorFact& fact);
+  bool is_over_before_gate() const;
+  void look_at_gates();
+  Explanation why_behind_gate() const;
   void unpark_reviewed(const std::vector<ScopeId>& path);
   void raise_one(ScopeId scope, const OperatorAct& act, const std::string& reason);
   void unpark(const std::vector<ScopeId>& raised);
@@ -221,6 +234,8 @@ class Scheduler {
   void apply(const FaultFact& fact);
   void apply(const WorkerJudged& fact);
   void apply(const RunEscalated& fact);
+  void apply(const StageChecked& fact);
+  void apply(const StageOpened& fact);
   void apply(const AttemptIntent& fact);
   void apply(const AttemptGranted& fact);
   void apply(const AttemptDenied& fact);
@@ -393,6 +408,9 @@ class Scheduler {
   std::set<AttemptId> excused_;          // their loss was an operator's doing, and is no failure
   PoisonBook poison_;
   FaultBook faults_;
+  GateBook gates_;
+  std::optional<StageCheck> gate_check_;  // of the next gate, once the stages before it are over
+  bool gates_stale_ = true;               // something was written since
   std::set<RunId> shut_;  // parked because its task or method is, and for no envelope
   std::set<std::uint16_t> started_methods_;  // an agent of theirs was at work once
   struct Backoff {

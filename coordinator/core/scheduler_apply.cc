@@ -62,6 +62,15 @@ void Scheduler::apply(const RunEscalated& fact) {
   ++held_;
 }
 
+void Scheduler::apply(const StageChecked& fact) {
+  gates_.take(fact);
+}
+
+void Scheduler::apply(const StageOpened& fact) {
+  gates_.take(fact);
+  queue_.shut_from(gates_.shut_from());
+}
+
 void Scheduler::apply(const RunParked& fact) {
   if (parked_rows_[fact.run.raw()]) return;
   parked_rows_[fact.run.raw()] = true;
@@ -108,6 +117,8 @@ void Scheduler::apply(const OperatorFact& fact) {
       return worker([](WorkerState& s) { s.set_free(); });
     case OperatorActKind::kKick:
       return worker([&](WorkerState& s) { s.kicked = fact.boot; });
+    case OperatorActKind::kApproveStage:
+      return gates_.approve(act.stage, Digest::from_hex(act.digest).value(), act.by);
     case OperatorActKind::kReview:
     case OperatorActKind::kRaise:
       return;  // these have rows of their own: RunReviewed, ScopeDefined

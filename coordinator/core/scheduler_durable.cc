@@ -88,6 +88,12 @@ std::map<std::string, std::string> Scheduler::durable() const {
   for (const auto& [id, worker] : lost_) out["late " + to_string(id)] = worker.raw();
   for (const auto& [scope, percent] : alerts_.standing())
     out[fmt::format("alert {} {}", scope.raw(), percent)] = "told";
+  for (const GateBook::Gate& g : gates_.gates()) {
+    std::string by;
+    for (const auto& [name, digest] : g.approved) by += ", " + name + " for " + digest.short_hex();
+    out["gate " + g.stage] =
+        fmt::format("{}, checked {}{}", g.open ? "open" : "shut", g.checked.short_hex(), by);
+  }
   for (const RunDominates& d : dominant_) out["dominant " + to_string(d.attempt)] = "told";
   out["campaign"] = fmt::format(
       "{}{}{} alerts, {} reviews; ended {} {} {} {}; {} cancelled, {} held, {} removed",

@@ -108,6 +108,7 @@ Explanation Scheduler::why_active(RunId run) const {
 Explanation Scheduler::why_waiting(RunId run) const {
   if (mode_ != Mode::kRun) return {"draining", "the campaign is stopping: nothing more is started"};
   if (paused_) return {"paused", "the campaign is paused: nothing is started until unpause"};
+  if (gates_.shut_from() <= run.raw()) return why_behind_gate();
   const auto waits_at = [&](ScopeId scope, const std::string& text) -> Explanation {
     const ScopeBalance& b = balances_[scope.raw()];
     Facts facts{{"envelope", plan_.scopes[scope.raw()].name},

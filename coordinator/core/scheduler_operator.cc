@@ -60,6 +60,8 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
       return raise(fact.act);
     case OperatorActKind::kReview:
       return review(fact.act);
+    case OperatorActKind::kApproveStage:
+      return approve_stage(fact);
   }
   return {Verdict::kRefused, "no such act"};
 }

@@ -116,6 +116,9 @@ Status Scheduler::restore_note(const Note& note) {
     if (!fits(loss->attempt.run)) return corrupt(": a run the plan does not have");
   if (const auto* held = std::get_if<RunEscalated>(&fact))
     if (!fits(held->run)) return corrupt(": a run the plan does not have");
+  if (const auto* checked = std::get_if<StageChecked>(&fact))
+    PROCTOR_CHECK_OK(gates_.fits(*checked));
+  if (const auto* opened = std::get_if<StageOpened>(&fact)) PROCTOR_CHECK_OK(gates_.fits(*opened));
   if (const auto* fault = std::get_if<FaultFact>(&fact))
     if (const RunId run = fault->attempt.run; !fits(run) || (fault->subject != task_subject(run) &&
                                                              fault->subject != method_subject(run)))

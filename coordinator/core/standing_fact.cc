@@ -71,6 +71,8 @@ Result<StandingFact> standing_fact_of(const Note& note) {
   if (note.kind == kNoteOperator) return as_standing(operator_fact_of(note));
   if (note.kind == kNoteLoss) return as_standing(loss_of(note));
   if (note.kind == kNoteFault) return as_standing(fault_of(note));
+  if (note.kind == kNoteStageChecked) return as_standing(stage_checked_of(note));
+  if (note.kind == kNoteStageOpened) return as_standing(stage_opened_of(note));
   if (note.kind == kNoteEscalated) return escalated_of(note);
   for (const auto& [verdict, word] : kWorkerNotes)
     if (note.kind == word) return worker_judged_of(note, verdict);

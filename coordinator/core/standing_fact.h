@@ -7,6 +7,7 @@
 
 #include "common/base/result.h"
 #include "coordinator/core/fault_book.h"
+#include "coordinator/core/gate_note.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/core/poison.h"
 #include "coordinator/core/records.h"
@@ -40,7 +41,8 @@ struct RunEscalated {
 
 Note note_of(const RunEscalated& fact);
 
-using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged, RunEscalated>;
+using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged, RunEscalated,
+                                  StageChecked, StageOpened>;
 // Of a note whose kind is one of kSchedulerNotes.  kCorrupt names the field.
 Result<StandingFact> standing_fact_of(const Note& note);
 

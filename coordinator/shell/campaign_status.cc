@@ -85,6 +85,8 @@ void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& nam
   s.held = counts.held;
   s.in_backoff = counts.in_backoff;
   s.faulty = counts.faulty;
+  if (const std::optional<GateView> g = core.gate())
+    s.gate = {g->stage, g->waits_for, g->text, g->digest, g->people, g->approved, g->behind};
   const std::vector<ScopeBalance>& balances = core.balances();
   const std::vector<MicroUsd>& metered = core.metered();
   for (std::size_t i = 0; i < balances.size(); ++i)
@@ -137,7 +139,10 @@ RestingStatus resting_status(const CampaignView& view, const RunNames& name,
   const bool in_order = last != nullptr && (last->state == "stopped" || last->state == "complete");
   out.rest = left == 0 && !open ? Rest::kComplete : in_order ? Rest::kStopped : Rest::kInterrupted;
   s.state = words_of(out.rest, *view.core);
-  if (0 < left)
+  const bool at_gate = s.gate && s.gate->waits_for_people() && s.queued <= s.gate->behind;
+  if (at_gate && s.active + s.held + s.in_backoff == 0)
+    s.eta_waits = "stage " + s.gate->stage + ", which " + s.gate->text;
+  else if (0 < left)
     s.eta_waits = view.core->paused() ? "proctor unpause and proctor resume" : "proctor resume";
   list_workers(out, view, last);
   return out;

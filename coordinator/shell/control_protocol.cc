@@ -21,7 +21,7 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 5> kVerdicts{
      {Verdict::kUnavailable, "unavailable"}}};
 
 // The texts of a request, by key.
-constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>, 8> kTexts{
+constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>, 10> kTexts{
     {{"act", &ControlRequest::act},
      {"runs", &ControlRequest::runs},
      {"worker", &ControlRequest::worker},
@@ -29,6 +29,8 @@ constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>,
      {"by", &ControlRequest::by},
      {"scope", &ControlRequest::scope},
      {"to", &ControlRequest::to},
+     {"stage", &ControlRequest::stage},
+     {"digest", &ControlRequest::digest},
      {"minutes", &ControlRequest::minutes}}};
 
 std::string one_line(const Json& json) {

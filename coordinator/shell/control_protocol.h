@@ -30,7 +30,8 @@ struct ControlRequest {
   bool now = false;
   bool invalid = false;  // of "requeue": those that ended invalid
   std::string reason{}, by{};
-  std::string scope{}, to{};  // of "raise": an envelope's name, and USD as in "12.50"
+  std::string scope{}, to{};      // of "raise": an envelope's name, and USD as in "12.50"
+  std::string stage{}, digest{};  // of "approve_stage"; the digest's first digits, or nothing
   std::string minutes{};  // of "review", as in "7.5"; `runs` names its run, `reason` is its note
   // Of an act: who asks hears kTakenLine the moment it is taken up, and one who has hung up by then
   // has withdrawn it.

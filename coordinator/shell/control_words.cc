@@ -15,13 +15,13 @@
 namespace proctor {
 namespace {
 
-enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope, kReview };
+enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope, kReview, kStage };
 struct ActRule {
   OperatorActKind kind;
   Takes takes;
   bool needs_reason;
 };
-constexpr std::array<ActRule, 11> kActs{{
+constexpr std::array<ActRule, 12> kActs{{
     {OperatorActKind::kPause, Takes::kNothing, false},
     {OperatorActKind::kUnpause, Takes::kNothing, false},
     {OperatorActKind::kDrain, Takes::kWorkerOrAll, false},
@@ -33,6 +33,7 @@ constexpr std::array<ActRule, 11> kActs{{
     {OperatorActKind::kKick, Takes::kWorker, true},
     {OperatorActKind::kRaise, Takes::kScope, true},
     {OperatorActKind::kReview, Takes::kReview, false},
+    {OperatorActKind::kApproveStage, Takes::kStage, true},
 }};
 
 Error invalid(const std::string& what) {
@@ -86,6 +87,9 @@ Status check_words(const ControlRequest& r, const ActRule& rule) {
   PROCTOR_CHECK_OK(stray(r.invalid, rule.kind == OperatorActKind::kRequeue, "--invalid"));
   PROCTOR_CHECK_OK(
       stray(!r.scope.empty() || !r.to.empty(), rule.takes == Takes::kScope, "envelope"));
+  PROCTOR_CHECK_OK(
+      stray(!r.stage.empty() || !r.digest.empty(), rule.takes == Takes::kStage, "stage"));
+  if (rule.takes == Takes::kStage && r.stage.empty()) return invalid(act + ": which stage?");
   if (rule.takes == Takes::kReview && (r.runs.empty() || r.minutes.empty()))
     return invalid(act + ": which run, and how many minutes?");
   if (rule.takes == Takes::kRuns && r.runs.empty() && !r.invalid)
@@ -103,6 +107,25 @@ Result<ScopeId> find_scope(const PlanView& view, const std::string& name) {
     all.push_back(view.scopes[s].name);
   }
   return Error{Errc::kNotFound, "there is no envelope " + printable(name) + suggestion(name, all)};
+}
+
+Result<std::string> find_stage(const PlanShape& shape, const std::string& name) {
+  std::vector<std::string_view> all;
+  for (const PlanStage& stage : shape.stages) {
+    if (stage.name == name) return name;
+    all.push_back(stage.name);
+  }
+  return Error{Errc::kNotFound, "there is no stage " + printable(name) + suggestion(name, all)};
+}
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  return text.substr(first, text.find_last_not_of(" \t") + 1 - first);
+}
+
+bool is_hex(const std::string& text) {
+  return text.size() <= 2 * Digest::kBytes &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 // Each of the three parts is corrected by itself: together they may be too far from any name.  A
@@ -243,6 +266,12 @@ Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& na
     Result<std::uint64_t> minutes = parse_minutes(request.minutes);
     if (!minutes.ok()) return in_context("minutes", std::move(minutes).error());
     out.milli_minutes = *minutes;
+  }
+  if (rule->takes == Takes::kStage) {
+    PROCTOR_TRY(out.stage, find_stage(names.plan->shape(), request.stage));
+    if (!is_hex(request.digest)) return invalid("digest: expected up to 64 lower-case hex digits");
+    out.digest = request.digest;
+    out.by = trimmed(request.by);  // "Ada " is Ada
   }
   if (!request.worker.empty()) {
     if (std::ranges::find(names.workers, request.worker) == names.workers.end())

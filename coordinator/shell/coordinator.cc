@@ -444,7 +444,7 @@ void Coordinator::perform(const RaiseCaps& c) {
 
 void Coordinator::perform(const CampaignEnded& c) {
   if (outcome_) return;
-  outcome_ = Outcome{c.complete ? End::kComplete : End::kStopped, ""};
+  outcome_ = Outcome{c.complete ? End::kComplete : c.at_gate ? End::kAtGate : End::kStopped, ""};
   for (const Scheduler::UnderWay& u : core_->under_way(1))
     log::warn("ending without " + run_name(u.run) +
               (u.worker.raw().empty() ? "" : " on " + u.worker.raw()) +

@@ -65,7 +65,7 @@ class Coordinator {
   static Result<std::unique_ptr<Coordinator>> open(CoordinatorOptions options);
   ~Coordinator();
 
-  enum class End { kComplete, kStopped, kFailed };
+  enum class End { kComplete, kStopped, kAtGate, kFailed };  // kAtGate: a person opens a stage
   struct Outcome {
     End end = End::kStopped;
     std::string why;  // kFailed

@@ -21,6 +21,10 @@ void foretell(StatusSnapshot& s, std::uint64_t here) {
   const bool over = s.state == "complete" || s.state == "stopped" || s.state.starts_with("failed");
   if (!over && left == 0 && 0 < s.held) s.eta_waits = "a person (proctor approve or cancel)";
   if (over || left == 0) return;
+  if (s.gate && s.active == 0 && s.in_backoff == 0 && s.queued == s.gate->behind) {
+    s.eta_waits = "stage " + s.gate->stage + ", which " + s.gate->text;
+    return;
+  }
   // What follows "running; " stands in the line already, and says of whom the runs wait.
   const bool runs = s.state == "running" || s.state.starts_with("running; ");
   if (s.active == 0 && !runs) {
@@ -144,9 +148,10 @@ StatusSnapshot Coordinator::snapshot() const {
   s.begun = begun_;
   tell_campaign(s, *core_, [this](RunId run) { return run_name(run); });
   if (outcome_)
-    s.state = outcome_->end == End::kComplete  ? "complete"
-              : outcome_->end == End::kStopped ? "stopped"
-                                               : "failed: " + outcome_->why;
+    s.state = outcome_->end == End::kComplete ? "complete"
+              : outcome_->end == End::kStopped || outcome_->end == End::kAtGate
+                  ? "stopped"
+                  : "failed: " + outcome_->why;
   else if (!ledger_away_.empty())
     s.state = "waiting for Redis since " + to_rfc3339(ledger_away_since_) + ": " + ledger_away_;
   else
@@ -157,9 +162,10 @@ StatusSnapshot Coordinator::snapshot() const {
   if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
     s.state += "; " + waiting;
   // Runs that were parked are asked for once more, which takes a worker: they wait like the rest.
-  if (!outcome_ && core_->roster().slots() == 0 && 0 < s.queued &&
+  const std::uint64_t wanted = s.queued - (s.gate ? s.gate->behind : 0);
+  if (!outcome_ && core_->roster().slots() == 0 && 0 < wanted &&
       begun_.raw() + kFirstWorkerMs <= s.at.raw())
-    s.state += "; " + std::to_string(s.queued) + (s.queued == 1 ? " run waits" : " runs wait") +
+    s.state += "; " + std::to_string(wanted) + (wanted == 1 ? " run waits" : " runs wait") +
                " for a worker, and none is here: start a proctor-worker that connects to " +
                endpoints().back() + ", or stop and go on with --workers 1";
   list_workers(s);

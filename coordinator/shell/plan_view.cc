@@ -82,6 +82,15 @@ void add_stratum(PlanView& view, const PlanShape& shape, const std::string& key,
     if (shape.tasks[t].strata[k] == level) view.tasks[t].strata.push_back(scope);
 }
 
+// Nothing where no stage asks for anything: then it is as it was before there were gates.
+void add_gates(PlanView& view, const Campaign& campaign, const PlanShape& shape) {
+  if (std::ranges::all_of(campaign.stages, [](const Stage& s) { return s.rules.empty(); })) return;
+  for (std::size_t s = 0; s < campaign.stages.size(); ++s)
+    view.stages.push_back({campaign.stages[s].name, campaign.stages[s].rules,
+                           view.scopes[view.stage_scopes[s].raw()].cap});
+  view.method_names = shape.methods;
+}
+
 }  // namespace
 
 PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
@@ -120,6 +129,7 @@ PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
   if (e.shared) view.shared = add_scope(e.shared->scope(), e.shared->cap);
   for (std::size_t i = 0; i < view.scopes.size(); ++i)
     view.follows.push_back(follows_global(campaign, view.scopes[i].name));
+  add_gates(view, campaign, plan.shape());
   view.runs.reserve(plan.size());
   view.seeds.reserve(plan.size());
   for (const PlanRow& row : plan.rows()) {

@@ -101,6 +101,11 @@ std::string to_json(const StatusSnapshot& s) {
               {"dropped_messages", s.floods}}},
             {"workers", Json::array()},
             {"workers_more", s.workers_more}};
+  if (s.gate)
+    j["gate"] = {{"stage", s.gate->stage},   {"waits_for", s.gate->waits_for},
+                 {"text", s.gate->text},     {"digest", s.gate->digest},
+                 {"people", s.gate->people}, {"approved", s.gate->approved},
+                 {"runs", s.gate->behind}};
   for (const auto& a : s.alerts) j["alerts"].push_back({{"at_ms", a.at.raw()}, {"text", a.text}});
   for (const auto& e : s.envelopes)
     j["envelopes"].push_back({{"name", e.name},
@@ -157,6 +162,13 @@ Result<StatusSnapshot> parse_status(std::string_view text) try {
   }
   s.faults = j.value("faults", s.faults);
   s.faulty = j.value("faulty", s.faulty);
+  if (j.contains("gate")) {  // of a campaign whose stages wait for one another
+    const Json& g = j.at("gate");
+    s.gate = {g.at("stage").get<std::string>(),    g.at("waits_for").get<std::string>(),
+              g.at("text").get<std::string>(),     g.at("digest").get<std::string>(),
+              g.at("people").get<std::uint32_t>(), g.at("approved").get<std::vector<std::string>>(),
+              g.at("runs").get<std::uint64_t>()};
+  }
   if (j.contains("loop")) {
     const Json& loop = j.at("loop");
     s.lag = {loop.at("lag_p50_ms").get<double>(), loop.at("lag_p99_ms").get<double>(),
@@ -221,6 +233,10 @@ std::string describe(const StatusSnapshot& s) {
   if (0 < s.alerts_before) out += "  " + std::to_string(s.alerts_before) + " earlier ones\n";
   for (const auto& a : s.alerts)
     out += "  " + to_rfc3339(a.at) + "  " + printable(a.text, limits::kDetailBytes) + "\n";
+  if (s.gate)
+    out += "\nstage " + printable(s.gate->stage) + " " +
+           printable(s.gate->text, limits::kDetailBytes) + "\n  " + std::to_string(s.gate->behind) +
+           (s.gate->behind == 1 ? " run is" : " runs are") + " behind that gate\n";
   if (!s.faults.empty()) out += "\nparked because it is broken\n";
   for (const std::string& fault : s.faults)
     out += "  " + printable(fault, limits::kDetailBytes) + "\n";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,22 @@ struct StatusSnapshot {
   // "TASK/METHOD/rN: its task is parked: ...": what is broken, and no envelope's matter.
   std::vector<std::string> faults;
   std::uint64_t faulty = 0;  // those of `parked` that are parked for that
+  // The next stage that is not open; nothing: all are, or none has a gate (gate_book.h).
+  struct Gate {
+    std::string stage;
+    std::string waits_for;  // "runs", "criteria", "approval"
+    std::string text;       // goes on from "stage X "
+    std::string digest;     // of what is approved; empty while it waits for runs
+    std::uint32_t people = 0;
+    std::vector<std::string> approved;  // by them, that
+    std::uint64_t behind = 0;           // those of `queued` that it holds back
+    bool waits_for_people() const { return waits_for != "runs"; }
+  };
+  std::optional<Gate> gate;
+  // Nothing happens before somebody opens the next stage, or mends what it asks for.
+  bool is_at_gate() const {
+    return gate && gate->waits_for_people() && queued <= gate->behind && active + held == 0;
+  }
   static constexpr std::size_t kWorkersShown = 200;
   std::vector<Worker> workers;
   std::map<std::string, std::uint64_t> workers_more;  // beyond those, by state

@@ -30,6 +30,8 @@ V = "worker/core/rate_share.cc"
 L = "common/ledger/ledger.cc"
 X = "coordinator/core/scheduler_faults.cc"
 N = "coordinator/core/fault_book.cc"
+J = "coordinator/core/scheduler_gates.cc"
+GB = "coordinator/core/gate_book.cc"
 
 SETTLE = "settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});\n      return;"
 GRANT = "After{Step::kAssign, a.id, a.seq, *a.worker});"
@@ -272,6 +274,17 @@ MUTANTS = [
      "  leave_line(fact.run);\n  phase = RunPhase::kHeld;", "  phase = RunPhase::kHeld;"),
     ("who waits for a person is queued by the next life", T,
      RESTORE, "if (!std::holds_alternative<RunEscalated>(fact)) " + RESTORE),
+    # ---- gates between stages
+    ("a gate holds nothing back", Q,
+     "if (least && shut_from_ <= least->raw()) return std::nullopt;", ""),
+    ("a stage opens while attempts of the one before are out", J,
+     "if (!live_.empty() || !backoff_.empty() || held_ != 0) return false;", ""),
+    ("one approval fewer opens a stage", J,
+     "if (!holds || by.size() < gate->people) {", "if (!holds || by.size() + 1 < gate->people) {"),
+    ("criteria open nothing and shut nothing", J,
+     "if (!holds || by.size() < gate->people) {", "if (by.size() < gate->people) {"),
+    ("an approval is of whatever is there", GB,
+     "if (what == digest) out.push_back(by);", "out.push_back(by);"),
     # ---- the ledger
     ("ledger: settle forgets a scope", L,
      "b.spent = b.spent + charged;", "if (scope != row.scopes.back()) b.spent = b.spent + charged;"),

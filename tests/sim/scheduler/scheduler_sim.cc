@@ -110,6 +110,24 @@ TEST_SUITE("scheduler simulation") {
       CHECK(0 < count);
   }
 
+  TEST_CASE("no run of a stage begins before its gate is open, whatever dies") {
+    Exercised seen;
+    const std::uint64_t only = from_env("PROCTOR_SIM_SEED", 0);
+    const std::uint64_t seeds = from_env("PROCTOR_SIM_SEEDS", 500) / 50 + 1;
+    for (std::uint64_t seed = only != 0 ? only : 1; seed <= (only != 0 ? only : seeds); ++seed) {
+      World world(seed, seen, World::Stages::kStaged);
+      const bool held = world.run();
+      INFO("replay with PROCTOR_SIM_SEED=" << seed);
+      REQUIRE_MESSAGE(held, world.why());
+    }
+    if (only != 0) return;
+    MESSAGE(seeds << " seeds: stages opened " << seen.stages_opened << ", approvals "
+                  << seen.stages_approved << ", coordinator deaths " << seen.coordinator_deaths);
+    CHECK(0 < seen.stages_opened);
+    CHECK(0 < seen.stages_approved);
+    CHECK(0 < seen.coordinator_deaths);
+  }
+
   TEST_CASE("two campaigns that share an envelope both end and never pass it together") {
     Exercised seen;
     const std::uint64_t only = from_env("PROCTOR_SIM_SEED", 0);

@@ -11,7 +11,8 @@ MicroUsd micros(std::uint64_t n) {
 }
 }  // namespace
 
-World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exercised) {
+World::World(std::uint64_t seed, Exercised& exercised, Stages stages)
+    : rng_(seed), seen_(exercised) {
   settings_.suspect_after = Millis(6'000);
   settings_.lease = Millis(20'000);
   settings_.reassign_after = Millis(4'000);
@@ -31,6 +32,7 @@ World::World(std::uint64_t seed, Exercised& exercised) : rng_(seed), seen_(exerc
     ranges_ =
         Ranges{0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, 0, 0, 0, 0, 1};  // some nights are quiet
   make_plan();
+  if (stages == Stages::kStaged) add_stages();
   const std::uint64_t n = 1 + below(4);
   for (std::uint64_t i = 0; i < n; ++i) {
     SimWorker w;
@@ -157,6 +159,7 @@ void World::faults() {
     cancel ? feed(CancelAsked{}) : feed(DrainAsked{});
   }
   if (core_ && chance(ranges_.acts)) some_act();
+  if (core_ && !plan_.stages.empty() && below(20) == 0) approve_next_stage();
   if (chance(ranges_.clock_jumps)) {
     ++seen_.clock_jumps;
     wall_offset_ = some(2 * kDay) - Millis(kDay);
@@ -385,6 +388,7 @@ void World::perform(const CampaignEnded& c) {
   ended_ = true;
   complete_ = c.complete;
   if (complete_) return;
+  settings_.stays_at_gate = settings_.stays_at_gate || c.at_gate;
   // Drained or cancelled: somebody resumes it later.
   at(some(5'000), [this, life = coordinator_life_] {
     if (life != coordinator_life_) return;

@@ -55,12 +55,15 @@ struct Exercised {
   std::uint64_t shared_denials = 0, denied_for_now = 0, told_elsewhere = 0;
   std::uint64_t compared = 0;  // with what a resume would make of the facts so far
   // Failures that are a task's, a method's or a deaf host's; what was parked for it, and let go.
+  std::uint64_t stages_opened = 0, stages_approved = 0;
   std::uint64_t broken = 0, mute = 0, deaf = 0, task_parked = 0, method_parked = 0, let_go = 0;
 };
 
 class World {
  public:
-  World(std::uint64_t seed, Exercised& exercised);
+  // kStaged: its runs are of three stages, and each waits for the one before.
+  enum class Stages : std::uint8_t { kOne, kStaged };
+  World(std::uint64_t seed, Exercised& exercised, Stages stages = Stages::kOne);
   // Runs the campaign to its end; false (with `why()`) when it does not end in time.
   bool run();
   // Of two campaigns that share an envelope; why() is the first one's.
@@ -112,6 +115,10 @@ class World {
   // coordinator
   void make_plan();
   void add_across(std::uint64_t tasks);
+  void add_stages();
+  void approve_next_stage();
+  void check_gate(const Note& note);
+  void check_begun(RunId run) const;
   void boot_coordinator();
   void kill_coordinator();
   void feed(const Event& e);
@@ -267,6 +274,10 @@ class World {
   std::set<std::uint64_t> acts_durable_;  // by ticket, which is the time of the act
   std::map<std::uint64_t, OperatorActKind> asked_;
   std::uint64_t ticket_ = 0;
+  // By stage and digest, as durable notes have them; and how many gates were opened.
+  std::map<std::string, std::set<std::string>> approved_;
+  std::set<std::string> held_checks_;
+  std::size_t stages_open_ = 0;
   std::set<RunId> touched_;        // in line again by an operator: out of the plan's order
   std::set<RunId> again_at_once_;  // ended, and asked for once more
   std::map<RunId, std::uint32_t> overloads_;

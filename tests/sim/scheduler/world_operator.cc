@@ -6,7 +6,7 @@
 namespace proctor::sim {
 
 void World::act(OperatorAct a) {
-  a.by = "sim";
+  if (a.by.empty()) a.by = "sim";
   a.reason = "a test";
   a.at = WallTime(static_cast<std::int64_t>(++ticket_));
   asked_[ticket_] = a.kind;
@@ -99,6 +99,8 @@ void World::heal() {
   if (!core_ || ended_) return;
   using Kind = OperatorActKind;
   if (core_->paused()) act(Kind::kUnpause, {}, {});
+  for (int i = 0; core_ && !ended_ && i < 5; ++i) approve_next_stage();
+  if (!core_) return;
   for (const auto& [id, w] : workers_)
     if (core_ && core_->roster().find(id)) act(Kind::kRelease, {}, id);
   std::vector<RunId> held;
@@ -172,8 +174,10 @@ void World::check_act(const Note& note) {
       case OperatorActKind::kKick:
       case OperatorActKind::kReview:
       case OperatorActKind::kRaise:
+      case OperatorActKind::kApproveStage:
         break;
     }
+  if (a.kind == OperatorActKind::kApproveStage) return;
   std::uint64_t* const counts[] = {
       &seen_.pauses,    &seen_.pauses,      &seen_.worker_drains, &seen_.cancels, &seen_.requeues,
       &seen_.approvals, &seen_.quarantines, &seen_.lost,          &seen_.kicks,   &seen_.raises};

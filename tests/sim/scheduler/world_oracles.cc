@@ -12,7 +12,8 @@ std::vector<ScopeId> World::envelopes_of(RunId run) const {
   const PlanView::Run& r = plan_.runs[run.raw()];
   std::vector<ScopeId> out;
   for (const std::string& name :
-       {std::string("global"), std::string("shared:x"), std::string("stage:one"),
+       {std::string("global"), std::string("shared:x"),
+        "stage:" + (plan_.stages.empty() ? "one" : plan_.stages[r.stage].name),
         "task:" + std::to_string(r.task), "method:" + std::to_string(r.method),
         "stratum:language=" + level_of_task_[r.task]})
     if (const auto it = scope_named_.find(name); it != scope_named_.end())
@@ -80,6 +81,7 @@ void World::check_alerts_at_end() {
 void World::check_intent(const AttemptIntent& w) {
   const RunId run = w.attempt.run;
   Trail& t = durable_[w.attempt];
+  check_begun(run);
   if (is_parked_for_fault(run)) fail("a run of what is parked starts: " + to_string(w.attempt));
   if (w.seq != 0 && t.at.state != AttemptState::kDenied) fail("asked again without a denial");
   if (settings_.infrastructure_retries < failures_[run] ||
@@ -305,6 +307,7 @@ void World::check_durable(const JournalWrite& write) {
             check_act(w);
             check_loss(w);
             check_fault(w);
+            check_gate(w);
             check_own_quarantine(w);
           },
       },

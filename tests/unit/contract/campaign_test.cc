@@ -35,6 +35,60 @@ TEST_SUITE("contract") {
     CHECK(folder.errors().find("overload_exit") != std::string::npos);
   }
 
+  TEST_CASE("a stage says what opens it, and that is part of nothing that workers are told") {
+    Folder folder;
+    folder.change(kYaml, "replicates: 2",
+                  "stages:\n"
+                  "  - name: first\n"
+                  "    exit: [complete_or_stopped]\n"
+                  "  - name: limited\n"
+                  "    entry: [{closed: first}, {invalid_share: \"0.05\"}, spend_within]\n"
+                  "    approval: none\n"
+                  "  - name: full\n"
+                  "    entry: [endpoint_computable, {infrastructure_share: \"0.1\"}]\n"
+                  "    approval: {people: 2}");
+    Diagnostics out;
+    const auto campaign = load_campaign(folder.path(), out);
+    REQUIRE_MESSAGE(out.empty(), out.text());
+    const std::vector<Stage>& stages = campaign.value().stages;
+    REQUIRE(stages.size() == 3);
+    CHECK(stages[0].rules.approvals() == 0);
+    CHECK(describe(stages[0].rules) == "entry none; exit complete_or_stopped; approval of 0");
+    CHECK(describe(stages[1].rules) ==
+          "entry closed first, invalid_share 0.05, spend_within; exit none; approval of 0");
+    CHECK(describe(stages[2].rules) ==
+          "entry endpoint_computable, infrastructure_share 0.10; exit none; approval of 2");
+    folder.change(kYaml, "    approval: {people: 2}", "");
+    Diagnostics again;
+    CHECK(load_campaign(folder.path(), again).value().stages[2].rules.approvals() == 1);
+  }
+
+  TEST_CASE("criteria that cannot be asked are refused where they stand") {
+    const std::pair<const char*, const char*> wrong[] = {
+        {"{name: full, entry: [power_supported]}",
+         "stages[1].entry[0]: found \"power_supported\", expected a criterion: closed, "},
+        {"{name: full, entry: [{closed: full}]}",
+         "stages[1].entry[0].closed: found \"full\", expected the name of a stage before this one"},
+        {"{name: full, entry: [closed]}", "expected closed with its parameter"},
+        {"{name: full, entry: [{spend_within: 1}]}", "expected spend_within without a parameter"},
+        {"{name: full, entry: [{invalid_share: \"1.01\"}]}", "expected a share from 0 to 1"},
+        {"{name: full, entry: [spend_within, spend_within]}", "expected each criterion once"},
+        {"{name: full, exit: [{closed: first}]}", "expected another criterion"},
+        {"{name: full, approval: {people: 0}}", "stages[1].approval.people: found"},
+        {"{name: full, approval: two}", "expected none, or how many"},
+        {"{name: full, approval: {person: 1}}", "person"}};
+    for (const auto& [stage, said] : wrong) {
+      CAPTURE(stage);
+      Folder folder;
+      folder.change(kYaml, "replicates: 2", "stages:\n  - name: first\n  - " + std::string(stage));
+      CAPTURE(folder.errors());
+      CHECK(folder.errors().find(said) != std::string::npos);
+    }
+    Folder folder;
+    folder.change(kYaml, "replicates: 2", "stages: [{name: first, entry: [spend_within]}]");
+    CHECK(folder.errors().find("no stage is before the first one") != std::string::npos);
+  }
+
   TEST_CASE("a plan of analysis names what is compared, of methods that are there") {
     Folder folder;
     Diagnostics none;

@@ -146,6 +146,7 @@ class Desk {
   std::vector<std::string> heard;
   wire::SyncReply reply;  // the last one
   std::optional<bool> ended;
+  bool at_gate = false;
   std::vector<Event> while_granting;  // come when a grant is on its way to the disk
 
  private:
@@ -204,7 +205,11 @@ class Desk {
                           cancelled.insert(cancelled.end(), c.attempts.begin(), c.attempts.end());
                         },
                         [&](const ReplySync& c) { reply = c.reply; },
-                        [&](const CampaignEnded& c) { ended = c.complete; }, [](const ArmTimer&) {},
+                        [&](const CampaignEnded& c) {
+                          ended = c.complete;
+                          at_gate = c.at_gate;
+                        },
+                        [](const ArmTimer&) {},
                         [&](const RaiseCaps& c) {
                           for (std::uint32_t i = 0; i < c.scopes.size(); ++i)
                             ledger.raise(ScopeId(i), c.scopes[i].cap);

@@ -1,0 +1,55 @@
+#pragma once
+// What opens a stage of a campaign: criteria of the stages before it, and how many people have to
+// agree (docs/pilots.md, "Gates").  A fixed list and no expressions: each criterion has its own
+// facts and its own sentence.  Pure data.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace proctor {
+
+enum class StagePredicate : std::uint8_t {
+  kClosed,               // an earlier stage has ended and what its `exit` asks for holds
+  kCompleteOrStopped,    // every run of the stage has ended, is parked, cancelled or removed
+  kEndpointComputable,   // each task and method of it has a run that came to a verdict
+  kInvalidShare,         // invalid runs of those that ended, in every method
+  kInfrastructureShare,  // attempts that infrastructure spoiled, of those that were made
+  kSpendWithin,          // its envelope holds what was registered, and no raise was needed
+};
+inline constexpr std::array<std::pair<std::string_view, StagePredicate>, 6> kStagePredicates{
+    {{"closed", StagePredicate::kClosed},
+     {"complete_or_stopped", StagePredicate::kCompleteOrStopped},
+     {"endpoint_computable", StagePredicate::kEndpointComputable},
+     {"invalid_share", StagePredicate::kInvalidShare},
+     {"infrastructure_share", StagePredicate::kInfrastructureShare},
+     {"spend_within", StagePredicate::kSpendWithin}}};
+
+struct StageCriterion {
+  StagePredicate is = StagePredicate::kCompleteOrStopped;
+  std::string stage{};           // of kClosed: which
+  std::uint32_t millionths = 0;  // of a share: it holds up to this
+  friend bool operator==(const StageCriterion&, const StageCriterion&) = default;
+};
+
+struct StageRules {
+  // All must hold; of the stage before for `entry`, of the stage itself for `exit`.
+  std::vector<StageCriterion> entry{}, exit{};
+  // How many people agree before it opens; nothing: one where it has entry criteria, else none.
+  std::optional<std::uint32_t> people{};
+  std::uint32_t approvals() const { return people.value_or(entry.empty() ? 0 : 1); }
+  bool empty() const { return entry.empty() && exit.empty() && !people; }
+  friend bool operator==(const StageRules&, const StageRules&) = default;
+};
+
+std::string_view word_of(StagePredicate predicate);
+// "invalid_share", and of a parameter its text: "0.05", "limited"; empty where there is none.
+std::string parameter_of(const StageCriterion& criterion);
+// "entry closed limited, invalid_share 0.05; exit spend_within; approval of 2": as it is
+// registered, whole, defaults and all.
+std::string describe(const StageRules& rules);
+
+}  // namespace proctor

@@ -1,0 +1,222 @@
+#include "common/pilot/stage_check.h"
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+
+namespace proctor {
+namespace {
+
+using Value = StageAnswer::Value;
+
+constexpr const char* kFormat = "proctor-stage-check-1";
+
+std::string of(std::uint64_t part, std::uint64_t whole) {
+  return std::to_string(part) + " of " + std::to_string(whole);
+}
+
+// part / whole <= share, exactly.  Plans have fewer than 2^32 runs.
+bool is_within(std::uint64_t part, std::uint64_t whole, std::uint32_t share_millionths) {
+  constexpr std::uint64_t kMillion = 1'000'000;
+  return part * kMillion <= whole * share_millionths;
+}
+
+Json to_json(const StageAnswer& a) {
+  return {{"name", a.name},
+          {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},
+          {"value", to_string(a.value)},
+          {"text", a.text},
+          {"facts", a.facts}};
+}
+
+std::string counted_over(const StageFacts& s) {
+  std::string out = std::to_string(s.ended()) + (s.ended() == 1 ? " run" : " runs") + " ended";
+  for (const auto& [n, word] : {std::pair{s.parked, " parked"},
+                                {s.cancelled, " cancelled"},
+                                {s.removed, " removed"},
+                                {s.open, " not over"}})
+    if (0 < n) out += ", " + std::to_string(n) + word;
+  return out;
+}
+
+Json facts_over(const StageFacts& s) {
+  return {{"ended", s.ended()},
+          {"parked", s.parked},
+          {"cancelled", s.cancelled},
+          {"removed", s.removed},
+          {"open", s.open}};
+}
+
+class Answer {
+ public:
+  explicit Answer(const StageFacts& stage) : s_(stage) {}
+
+  StageAnswer to(const StageCriterion& c) const {
+    StageAnswer out{std::string(word_of(c.is)), parameter_of(c), Value::kUnknown, "", {}};
+    switch (c.is) {
+      case StagePredicate::kClosed:
+        closed(out);
+        break;
+      case StagePredicate::kCompleteOrStopped:
+        out.value = s_.open == 0 ? Value::kYes : Value::kNo;
+        out.text = counted_over(s_);
+        out.facts = facts_over(s_);
+        break;
+      case StagePredicate::kEndpointComputable:
+        endpoint(out);
+        break;
+      case StagePredicate::kInvalidShare:
+        invalid_share(out, c.millionths);
+        break;
+      case StagePredicate::kInfrastructureShare:
+        infrastructure_share(out, c.millionths);
+        break;
+      case StagePredicate::kSpendWithin:
+        spend(out);
+        break;
+    }
+    return out;
+  }
+
+ private:
+  // With all that its exit came to: who approves an entry approves that as well.
+  void closed(StageAnswer& out) const {
+    out.value = s_.open == 0 ? Value::kYes : Value::kNo;
+    out.text = counted_over(s_);
+    out.facts = facts_over(s_);
+    Json exit = Json::array();
+    for (const StageAnswer& a : check_exit(s_)) {
+      exit.push_back(to_json(a));
+      if (a.value == Value::kYes) continue;
+      if (out.value != Value::kNo) out.value = a.value;
+      out.text +=
+          "; " + a.name + " of its exit: " + std::string(to_string(a.value)) + ", " + a.text;
+    }
+    if (!exit.empty()) out.facts["exit"] = std::move(exit);
+  }
+
+  void endpoint(StageAnswer& out) const {
+    out.facts = {{"without_verdict", s_.without_verdict_total}};
+    out.value = s_.without_verdict_total == 0 ? Value::kYes : Value::kNo;
+    if (s_.without_verdict_total == 0) {
+      out.text = "every task has a run that came to a verdict under every method";
+      return;
+    }
+    for (const std::string& cell : s_.without_verdict)
+      out.text += (out.text.empty() ? "" : ", ") + cell;
+    if (s_.without_verdict.size() < s_.without_verdict_total)
+      out.text +=
+          " and " + std::to_string(s_.without_verdict_total - s_.without_verdict.size()) + " more";
+    out.text += s_.without_verdict_total == 1 ? " has no run that came to a verdict"
+                                              : " have no run that came to a verdict";
+  }
+
+  void invalid_share(StageAnswer& out, std::uint32_t most) const {
+    out.value = s_.methods.empty() ? Value::kUnknown : Value::kYes;
+    for (const StageFacts::Method& m : s_.methods) {
+      out.facts[m.name] = {{"ended", m.ended}, {"invalid", m.invalid}};
+      out.text += (out.text.empty() ? "" : ", ") + m.name + " " + of(m.invalid, m.ended);
+      if (m.ended == 0 && out.value == Value::kYes) out.value = Value::kUnknown;
+      if (m.ended != 0 && !is_within(m.invalid, m.ended, most)) out.value = Value::kNo;
+    }
+    out.text = "invalid: " + (out.text.empty() ? "no method" : out.text);
+  }
+
+  void infrastructure_share(StageAnswer& out, std::uint32_t most) const {
+    out.facts = {{"attempts", s_.attempts}, {"infrastructure", s_.infrastructure}};
+    out.text = of(s_.infrastructure, s_.attempts) + " attempts were spoiled by infrastructure";
+    if (s_.attempts == 0) return;
+    out.value = is_within(s_.infrastructure, s_.attempts, most) ? Value::kYes : Value::kNo;
+  }
+
+  void spend(StageAnswer& out) const {
+    const MicroUsd held = s_.spent + s_.reserved;
+    out.facts = {{"held_micro_usd", held.micros()},
+                 {"registered_micro_usd", s_.registered.micros()},
+                 {"cap_micro_usd", s_.cap.micros()}};
+    out.text = format_usd(held) + " of " + format_usd(s_.registered);
+    const bool raised = s_.cap != s_.registered;
+    if (raised) out.text += ", and its envelope was raised to " + format_usd(s_.cap);
+    out.value = !raised && held <= s_.registered ? Value::kYes : Value::kNo;
+  }
+
+  const StageFacts& s_;
+};
+
+}  // namespace
+
+std::uint64_t StageFacts::ended() const {
+  std::uint64_t out = 0;
+  for (const Method& m : methods) out += m.ended;
+  return out;
+}
+
+std::string_view to_string(Value value) {
+  switch (value) {
+    case Value::kYes:
+      return "yes";
+    case Value::kNo:
+      return "no";
+    case Value::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+bool StageCheck::holds() const {
+  return std::ranges::all_of(predicates,
+                             [](const StageAnswer& a) { return a.value == Value::kYes; });
+}
+
+std::string StageCheck::canonical() const {
+  Json out{{"campaign", campaign},
+           {"format", kFormat},
+           {"predicates", Json::array()},
+           {"side", "entry"},
+           {"stage", stage}};
+  for (const StageAnswer& a : predicates) out["predicates"].push_back(to_json(a));
+  const Result<std::string> text = canonical_json(out);
+  PROCTOR_ASSERT(text.ok());  // whole numbers, and names that were read from a file
+  return *text;
+}
+
+Digest StageCheck::digest() const {
+  return sha256(canonical());
+}
+
+StageCheck check_entry(const std::string& campaign, const std::string& stage,
+                       const std::vector<StageCriterion>& entry, const std::string& previous,
+                       const StagesBefore& before) {
+  StageCheck out{campaign, stage, {}};
+  const auto ask = [&](const StageCriterion& c, const std::string& of) {
+    out.predicates.push_back(Answer(before.at(of)).to(c));
+  };
+  const StageCriterion ended{StagePredicate::kClosed, previous};
+  if (!previous.empty()) ask(ended, previous);
+  for (const StageCriterion& c : entry) {
+    if (c == ended) continue;
+    ask(c, c.is == StagePredicate::kClosed ? c.stage : previous);
+  }
+  return out;
+}
+
+std::vector<StageAnswer> check_exit(const StageFacts& stage) {
+  std::vector<StageAnswer> out;
+  for (const StageCriterion& c : stage.rules.exit) out.push_back(Answer(stage).to(c));
+  return out;
+}
+
+Result<bool> check_holds(const Json& check) {
+  const Error wrong{Errc::kCorrupt, "no check of a stage"};
+  if (!check.is_object()) return wrong;
+  const auto predicates = check.find("predicates");
+  if (predicates == check.end() || !predicates->is_array()) return wrong;
+  bool all = true;
+  for (const Json& p : *predicates) {
+    if (!p.is_object() || !p.contains("value") || !p["value"].is_string()) return wrong;
+    all = all && p["value"] == to_string(Value::kYes);
+  }
+  return all;
+}
+
+}  // namespace proctor

@@ -1,0 +1,66 @@
+#pragma once
+// What the stages of a campaign came to, held against the criteria of the next one (docs/pilots.md,
+// "Gates").  Pure: the same facts give the same check, the same bytes and the same digest, which is
+// what people approve.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/json.h"
+#include "common/base/money.h"
+#include "common/contract/stage_rules.h"
+
+namespace proctor {
+
+// Of one stage, from the journal alone.
+struct StageFacts {
+  struct Method {
+    std::string name;
+    std::uint64_t ended = 0, invalid = 0;  // `invalid`: those of `ended`
+  };
+  StageRules rules{};
+  std::vector<Method> methods{};                         // in the plan's order
+  std::uint64_t open = 0;                                // runs that are not over
+  std::uint64_t parked = 0, cancelled = 0, removed = 0;  // over without having ended, or taken out
+  std::uint64_t attempts = 0, infrastructure = 0;        // `infrastructure`: those that it spoiled
+  std::vector<std::string> without_verdict{};            // "TASK under METHOD", the first of them
+  std::uint64_t without_verdict_total = 0;
+  MicroUsd spent{}, reserved{}, cap{}, registered{};  // of its envelope; `cap`: as it is now
+
+  std::uint64_t ended() const;
+};
+// By the stage's name.
+using StagesBefore = std::map<std::string, StageFacts>;
+
+struct StageAnswer {
+  enum class Value : std::uint8_t { kYes, kNo, kUnknown };  // unknown: a fact is missing
+  std::string name, parameter;  // `parameter`: empty where there is none
+  Value value = Value::kUnknown;
+  std::string text;  // one sentence for people
+  Json facts = Json::object();
+};
+std::string_view to_string(StageAnswer::Value value);
+
+struct StageCheck {
+  std::string campaign, stage;
+  std::vector<StageAnswer> predicates;
+  bool holds() const;             // every answer is yes
+  std::string canonical() const;  // RFC 8785
+  Digest digest() const;
+};
+
+// Entry of `stage`: that `previous` is closed, which is asked of every gate, and what `entry` asks
+// for.  `previous` is empty before the first stage.  Requires: `before` has `previous` and every
+// stage that `entry` names.
+StageCheck check_entry(const std::string& campaign, const std::string& stage,
+                       const std::vector<StageCriterion>& entry, const std::string& previous,
+                       const StagesBefore& before);
+// `exit` of a stage by itself.
+std::vector<StageAnswer> check_exit(const StageFacts& stage);
+// Of a note: kCorrupt where it is no check.  Only what is needed to know whether it holds is read.
+Result<bool> check_holds(const Json& check);
+
+}  // namespace proctor

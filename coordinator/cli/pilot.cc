@@ -1,0 +1,204 @@
+// proctor pilot status, approve: the gates between the stages of a campaign (docs/pilots.md).
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "common/base/json.h"
+#include "common/base/limits.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/contract/money_word.h"
+#include "coordinator/cli/campaign_core.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/operate.h"
+#include "coordinator/cli/pilot_commands.h"
+
+namespace proctor::cli {
+namespace {
+
+// As PILOTS names them; those that no fact of the journal tells apart are one.
+std::string state_of(const Scheduler& core, std::uint16_t stage, const StageFacts& facts) {
+  const GateBook::Gate* next = core.gates().next();
+  if (next != nullptr && next->index <= stage) {
+    const std::optional<GateView> gate = core.gate();
+    if (stage != next->index || gate->waits_for == "runs") return "planned";
+    return gate->waits_for == "approval" ? "waiting" : "refused";
+  }
+  return facts.open == 0 ? "closed" : "open";
+}
+
+Json to_json(const std::vector<StageAnswer>& answers) {
+  Json out = Json::array();
+  for (const StageAnswer& a : answers)
+    out.push_back({{"name", a.name},
+                   {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},
+                   {"value", to_string(a.value)},
+                   {"text", a.text},
+                   {"facts", a.facts}});
+  return out;
+}
+
+Json gate_json(const GateView& g) {
+  return {{"stage", g.stage},   {"waits_for", g.waits_for}, {"text", g.text},  {"digest", g.digest},
+          {"people", g.people}, {"approved", g.approved},   {"runs", g.behind}};
+}
+
+Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
+  const PlanView& plan = core.plan();
+  Json out{{"name", plan.stages[s].name},
+           {"state", state_of(core, s, f)},
+           {"open", f.open},
+           {"ended", f.ended()},
+           {"parked", f.parked},
+           {"cancelled", f.cancelled},
+           {"removed", f.removed},
+           {"spent_micro_usd", f.spent.micros()},
+           {"cap_micro_usd", f.cap.micros()},
+           {"exit", to_json(check_exit(f))}};
+  const GateBook::Gate* gate = core.gates().find(plan.stages[s].name);
+  if (gate == nullptr) return out;
+  out["people"] = gate->people;
+  out["entry"] = to_json(core.check_stage(s).predicates);
+  Json approved = Json::array();
+  for (const auto& [by, digest] : gate->approved)
+    approved.push_back({{"by", by}, {"digest", digest.hex()}});
+  out["approved"] = std::move(approved);
+  return out;
+}
+
+void print_answers(const char* side, const std::vector<StageAnswer>& answers) {
+  for (const StageAnswer& a : answers) {
+    const std::string what = a.name + (a.parameter.empty() ? "" : " " + a.parameter);
+    std::printf("  %-5s %-7s %-26s %s\n", side, std::string(to_string(a.value)).c_str(),
+                what.c_str(), printable(a.text, limits::kDetailBytes).c_str());
+  }
+}
+
+void print_status(const Scheduler& core, const std::string& folder) {
+  const PlanView& plan = core.plan();
+  const std::string unit = money_word(core.settings().cost_model);
+  for (std::uint16_t s = 0; s < plan.stages.size(); ++s) {
+    const StageFacts f = core.facts_of(s);
+    std::printf(
+        "stage %s: %s; %llu runs ended, %llu not over, %llu parked, %llu cancelled, %llu "
+        "removed; %s of %s %s spent\n",
+        plan.stages[s].name.c_str(), state_of(core, s, f).c_str(),
+        static_cast<unsigned long long>(f.ended()), static_cast<unsigned long long>(f.open),
+        static_cast<unsigned long long>(f.parked), static_cast<unsigned long long>(f.cancelled),
+        static_cast<unsigned long long>(f.removed), format_usd(f.spent).c_str(),
+        format_usd(f.cap).c_str(), unit.c_str());
+    if (const GateBook::Gate* gate = core.gates().find(plan.stages[s].name)) {
+      // Of one that is open what it was opened by is in the journal (proctor journal export).
+      if (!gate->open) print_answers("entry", core.check_stage(s).predicates);
+      const std::vector<std::string> by = GateBook::approvers(*gate, gate->checked);
+      for (const std::string& name : by) std::printf("  approved by %s\n", printable(name).c_str());
+    }
+    print_answers("exit", check_exit(f));
+  }
+  const std::optional<GateView> gate = core.gate();
+  if (!gate) return;
+  std::printf("\nstage %s %s\n", gate->stage.c_str(),
+              printable(told_gate(gate->text, folder), 4 * limits::kDetailBytes).c_str());
+  if (gate->waits_for == "approval")
+    std::printf(
+        "What is approved has the digest %s:\n  proctor pilot approve %s %s --digest %s "
+        "--by NAME --reason WHY\n",
+        gate->digest.c_str(), folder.c_str(), gate->stage.c_str(),
+        gate->digest.substr(0, 12).c_str());
+}
+
+Result<int> show(const std::string& folder, bool json) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  PROCTOR_TRY(std::optional<JournalReader> journal, begun_journal(frozen.folder));
+  if (!journal) return not_begun(folder);
+  PROCTOR_CHECK_OK(journal->hold());
+  PROCTOR_TRY(CampaignView view, view_of(frozen, *journal));
+  view.begin({mono_now(), wall_now()});
+  const Scheduler& core = *view.core;
+  const PlanView& plan = core.plan();
+  if (json) {
+    Json out{{"campaign", frozen.id}, {"stages", Json::array()}, {"gate", Json()}};
+    for (std::uint16_t s = 0; s < plan.stages.size(); ++s)
+      out["stages"].push_back(stage_json(core, s, core.facts_of(s)));
+    if (const std::optional<GateView> gate = core.gate()) out["gate"] = gate_json(*gate);
+    std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    return kOk;
+  }
+  if (plan.stages.empty())
+    std::printf(
+        "No stage of %s has an entry, an exit or an approval: its runs follow one another "
+        "in the plan's order (docs/pilots.md, Gates).\n",
+        printable(folder, limits::kDetailBytes).c_str());
+  else
+    print_status(core, printable(folder, limits::kDetailBytes));
+  return kOk;
+}
+
+void add_pilot_status(CLI::App& pilot, int& exit_code) {
+  auto* command = pilot.add_subcommand(
+      "status", "each stage: what it came to, and what the next one waits for");
+  command->footer("Example:\n  proctor pilot status my-campaign");
+  struct Args {
+    std::string folder;
+    bool json = false;
+  };
+  auto args = std::make_shared<Args>();
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_flag("--json", args->json, "for scripts");
+  command->callback([=, &exit_code] {
+    const Result<int> code = show(args->folder, args->json);
+    exit_code = code.ok() ? *code : complain(code.error());
+  });
+}
+
+void add_pilot_approve(CLI::App& pilot, int& exit_code) {
+  auto* command =
+      pilot.add_subcommand("approve", "let a stage begin, by what the stages before it came to");
+  command->footer(
+      "Example:\n  proctor pilot approve my-campaign full --by Ada --reason \"costs are as "
+      "planned\"\n"
+      "It is of what `proctor pilot status` shows now: when that changes before the stage opens,\n"
+      "it counts no longer. Criteria that do not hold cannot be approved. Names are claims, and\n"
+      "count once each. With no coordinator at work: proctor resume goes on.");
+  struct Args {
+    std::string folder;
+    ControlRequest request;
+    bool json = false;
+  };
+  auto args = std::make_shared<Args>();
+  args->request.act = "approve_stage";
+  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command->add_option("STAGE", args->request.stage, "the stage's name")->required();
+  command->add_option("--by", args->request.by, "who approves")->required();
+  command->add_option("--reason", args->request.reason, "why; it stands in the journal")
+      ->required();
+  command->add_option("--digest", args->request.digest,
+                      "of what you have seen, or its first digits: refused if it is another now");
+  command->add_flag("--json", args->json, "for scripts");
+  command->callback([=, &exit_code] {
+    const Result<Acted> acted = act_on(args->folder, args->request);
+    exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());
+  });
+}
+
+}  // namespace
+
+std::string told_gate(std::string text, const std::string& folder) {
+  constexpr std::string_view kPlace = " CAMPAIGN ";
+  const std::size_t at = text.find(kPlace);
+  if (at != std::string::npos) text.replace(at + 1, kPlace.size() - 2, folder);
+  return text;
+}
+
+void add_pilot(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("pilot", "stages that wait for one another, and for people");
+  command->require_subcommand(1);
+  command->footer(
+      "Example:\n  proctor pilot status my-campaign\n"
+      "  proctor pilot approve my-campaign full --by Ada --reason \"costs are as planned\"");
+  add_pilot_status(*command, exit_code);
+  add_pilot_approve(*command, exit_code);
+}
+
+}  // namespace proctor::cli

@@ -1,0 +1,134 @@
+// Stages that wait for one another and for people, as users see them: with and without a
+// coordinator, and when that is killed.
+#include <csignal>
+
+#include "tests/support/campaign_scene.h"
+
+using namespace proctor;
+using namespace proctor::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Two runs of each of two stages; before the second `people` agree.
+CampaignShape small() {
+  CampaignShape shape;
+  shape.replicates = 1;
+  shape.workers = 1;
+  return shape;
+}
+
+void add_stages(const CampaignScene& scene, int people) {
+  scene.edit(scene.folder() / "campaign.yaml", "replicates: 1\n",
+             "replicates: 1\nstages:\n"
+             "  - {name: first, exit: [endpoint_computable, spend_within]}\n"
+             "  - {name: full, entry: [{invalid_share: \"0\"}], approval: {people: " +
+                 std::to_string(people) + "}}\n");
+}
+
+CommandOutcome pilot(const CampaignScene& scene, std::vector<std::string> words) {
+  words.insert(words.begin(), "pilot");
+  words.insert(words.begin() + 2, scene.folder().string());
+  return proctor::testing::proctor(std::move(words));
+}
+
+CommandOutcome approve(const CampaignScene& scene, const std::string& by,
+                       const std::string& digest = "") {
+  std::vector<std::string> words{"approve", "full", "--by", by, "--reason", "as planned"};
+  if (!digest.empty()) words.insert(words.end(), {"--digest", digest});
+  return pilot(scene, std::move(words));
+}
+
+Json status_of(const CampaignScene& scene) {
+  const CommandOutcome out = pilot(scene, {"status", "--json"});
+  REQUIRE_MESSAGE(out.exit_code == 0, out.err);
+  return must(parse_json(out.out));
+}
+
+std::int64_t notes(const CampaignScene& scene, const std::string& kind) {
+  return scene.number("SELECT count(*) FROM notes WHERE kind = '" + kind + "'");
+}
+
+}  // namespace
+
+TEST_SUITE("gates") {
+  TEST_CASE(
+      "run ends where people decide, they approve without a coordinator, and resume goes on") {
+    const CampaignScene scene(small());
+    add_stages(scene, 2);
+    const CommandOutcome run = scene.run("run");
+    CHECK_MESSAGE(run.exit_code == 5, run.err);
+    CHECK_MESSAGE(contains(run.err, "stage full waits for 2 people to approve"), run.err);
+    CHECK(scene.number("SELECT count(*) FROM attempts") == 2);
+    CHECK(notes(scene, "stage_checked") == 1);
+    const CommandOutcome wait = scene.run("wait");
+    CHECK_MESSAGE(wait.exit_code == 5, wait.err);
+    const CommandOutcome explained = scene.run("explain", {"add/noop/r2"});
+    CHECK_MESSAGE(contains(explained.out, "its stage is not open yet"), explained.out);
+    const CommandOutcome told = scene.run("status");
+    CHECK_MESSAGE(contains(told.out, "2 runs are behind that gate"), told.out);
+
+    const Json before = status_of(scene);
+    CHECK(before.at("gate").at("waits_for") == "approval");
+    CHECK(before.at("stages").at(0).at("state") == "closed");
+    CHECK(before.at("stages").at(1).at("state") == "waiting");
+    const CommandOutcome shown = pilot(scene, {"status"});
+    CHECK_MESSAGE(contains(shown.out, "invalid: noop 0 of 1, reference 0 of 1"), shown.out);
+
+    const CommandOutcome other = approve(scene, "Ada", "0123456789ab");
+    CHECK_MESSAGE(other.exit_code == 2, other.out);
+    CHECK_MESSAGE(contains(other.err, "is another by now"), other.err);
+    const CommandOutcome nowhere =
+        pilot(scene, {"approve", "half", "--by", "Ada", "--reason", "as planned"});
+    CHECK(nowhere.exit_code == 2);
+    CHECK_MESSAGE(contains(nowhere.err, "there are first, full"), nowhere.err);
+    CHECK(approve(scene, "Ada").exit_code == 0);
+    const CommandOutcome again = approve(scene, "Ada ");
+    CHECK(again.exit_code == 0);
+    CHECK_MESSAGE(contains(again.out, "has approved this already"), again.out);
+    CHECK(scene.run("resume").exit_code == 5);
+    CHECK(scene.number("SELECT count(*) FROM attempts") == 2);
+    CHECK(approve(scene, "Bo", before.at("gate").at("digest")).exit_code == 0);
+    const CommandOutcome resumed = scene.run("resume");
+    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
+    CHECK(scene.number("SELECT count(*) FROM attempts") == 4);
+    CHECK(notes(scene, "stage_opened") == 1);
+    CHECK(status_of(scene).at("gate").is_null());
+    const std::string story = scene.run("story").out;
+    CHECK_MESSAGE(contains(story, "operator Bo: approve_stage full: as planned"), story);
+    CHECK_MESSAGE(contains(story, "stage full is open, approved by Ada, Bo"), story);
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("a coordinator that is killed when somebody has approved leaves the approval behind") {
+    const CampaignScene scene(small());
+    add_stages(scene, 2);
+    Child serve = scene.start("serve", {"--workers", "1"});
+    REQUIRE_MESSAGE(eventually([&] {
+                      const Json status = scene.status();
+                      return status.is_object() && status.contains("gate") &&
+                             status.at("gate").at("waits_for") == "approval";
+                    }),
+                    scene.said());
+    CHECK(scene.run("wait").exit_code == 5);
+    CHECK(approve(scene, "Ada").exit_code == 0);
+    serve.signal(SIGKILL);
+    REQUIRE(serve.wait(180s) == 128 + SIGKILL);
+    CHECK(status_of(scene).at("gate").at("approved") == Json::array({"Ada"}));
+    Child next = scene.start("serve", {"--workers", "1", "--resume"}, "next");
+    REQUIRE_MESSAGE(eventually([&] { return contains(scene.said("next"), "listening on"); }),
+                    scene.said("next"));
+    const CommandOutcome opened = approve(scene, "Bo");
+    CHECK_MESSAGE(opened.exit_code == 0, opened.err);
+    CHECK_MESSAGE(contains(opened.out, "stage full is open"), opened.out);
+    CHECK_MESSAGE(next.wait(300s) == 0, scene.said("next"));
+    CHECK(scene.ended() == 4);
+    CHECK(notes(scene, "stage_checked") == 1);
+    CHECK(notes(scene, "stage_opened") == 1);
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    scene.require_nothing_left();
+  }
+}

@@ -1,0 +1,307 @@
+// Gates between stages: nothing of a stage is begun before the stages before it are over, what they
+// came to holds, and as many people as it asks for have approved that.
+#include <doctest/doctest.h>
+
+#include "tests/unit/scheduler/desk.h"
+
+using namespace proctor;
+using namespace proctor::scheduler_test;
+using Kind = OperatorActKind;
+using Verdict = OperatorAnswer::Verdict;
+using Attempts = std::vector<AttemptId>;
+
+namespace {
+
+// Two runs of task 0 in stage "one", two in stage "two", before which a gate stands by `rules`.
+PlanView staged(const StageRules& rules, const StageRules& first = {}) {
+  PlanView plan;
+  plan.scopes = {{"global", micro(1000)},
+                 {"stage:one", micro(1000)},
+                 {"task:0", micro(1000)},
+                 {"stage:two", micro(1000)}};
+  plan.stage_scopes = {ScopeId(1), ScopeId(3)};
+  plan.tasks = {{ScopeId(2), micro(10), 0}};
+  plan.runs = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 0}};
+  plan.stages = {{"one", first, micro(1000)}, {"two", rules, micro(1000)}};
+  plan.method_names = {"agent"};
+  return plan;
+}
+
+StageRules approved_by(std::uint32_t people) {
+  StageRules out;
+  out.people = people;
+  return out;
+}
+
+StageRules entry(StagePredicate is, std::uint32_t millionths = 0, std::uint32_t people = 0) {
+  StageRules out;
+  out.entry = {{is, "", millionths}};
+  out.people = people;
+  return out;
+}
+
+// Desk::act says that it was ada, whoever it was.
+OperatorAnswer approve(Desk& desk, const char* by, std::string digest = "") {
+  OperatorAct a;
+  a.kind = Kind::kApproveStage;
+  a.stage = "two";
+  a.digest = std::move(digest);
+  a.by = by;
+  a.reason = "because";
+  desk.feed(OperatorAsked{++desk.ticket, a});
+  REQUIRE_FALSE(desk.told.empty());
+  return desk.told.back().answer;
+}
+
+void end_first_stage(Desk& desk) {
+  desk.sync("w", 4);
+  desk.result("w", attempt_of(0), 1);
+  desk.result("w", attempt_of(1), 1);
+}
+
+// Not the agent's doing, and no failure that is counted: it may be made again.
+void end_invalid(Desk& desk, AttemptId id) {
+  wire::ResultMessage r;
+  r.epoch = Epoch(2);
+  r.attempt = id;
+  r.outcome = RunOutcome::kInvalid;
+  r.termination = Termination::kInfrastructure;
+  r.archive_bytes = 1;
+  desk.feed(ResultReceived{WorkerId("w"), r});
+}
+
+void make_again(Desk& desk, RunId run) {
+  OperatorAct again;
+  again.kind = Kind::kRequeue;
+  again.runs = {run};
+  again.invalid = true;
+  REQUIRE(desk.act(again).verdict == Verdict::kDone);
+}
+
+std::vector<Note> notes_of(const Desk& desk, const char* kind) {
+  std::vector<Note> out;
+  for (const Note& n : desk.facts<Note>())
+    if (n.kind == kind) out.push_back(n);
+  return out;
+}
+
+SchedulerSettings ends_at_gate() {
+  SchedulerSettings s = settings();
+  s.stays_at_gate = false;
+  return s;
+}
+
+// The next life, by what is durable of the one before.
+void inherit(Desk& next, const Desk& before) {
+  for (const AttemptResult& r : before.facts<AttemptResult>())
+    if (r.sets_outcome) next.core.restore_fact(RunEnded{r.attempt.run, r.attempt, r.outcome});
+  for (const Note& n : before.standing()) REQUIRE(next.core.restore_note(n).ok());
+}
+
+}  // namespace
+
+TEST_SUITE("scheduler") {
+  TEST_CASE("nothing of a stage behind a gate begins before the stage before it is over") {
+    Desk desk(staged(entry(StagePredicate::kCompleteOrStopped)));
+    desk.start();
+    desk.sync("w", 4);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1)});
+    CHECK(desk.core.why(RunId(2)).code == "gate");
+    CHECK(desk.core.gate()->waits_for == "runs");
+    CHECK(desk.core.gate()->behind == 2);
+    desk.result("w", attempt_of(0), 1);
+    CHECK(desk.assigned.size() == 2);
+    CHECK(notes_of(desk, kNoteStageChecked).empty());
+    desk.result("w", attempt_of(1), 1);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1), attempt_of(2), attempt_of(3)});
+    CHECK_FALSE(desk.core.gate().has_value());
+    CHECK(notes_of(desk, kNoteStageChecked).size() == 1);
+    CHECK(notes_of(desk, kNoteStageOpened).size() == 1);
+  }
+
+  TEST_CASE("stages without a gate follow one another without waiting") {
+    PlanView plan = staged({});
+    plan.stages.clear();
+    plan.method_names.clear();
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 4);
+    CHECK(desk.assigned.size() == 4);
+    CHECK_FALSE(desk.core.gate().has_value());
+    for (const auto& [name, text] : desk.core.durable()) CHECK_FALSE(name.starts_with("gate"));
+  }
+
+  TEST_CASE("a stage waits for as many people as it asks for, each counted once") {
+    Desk desk(staged(approved_by(2)));
+    desk.start();
+    CHECK(approve(desk, "ada").verdict == Verdict::kRefused);  // nothing to approve yet
+    end_first_stage(desk);
+    CHECK(desk.core.gate()->waits_for == "approval");
+    CHECK(desk.assigned.size() == 2);
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    CHECK(approve(desk, "ada").verdict == Verdict::kUnchanged);
+    CHECK(desk.assigned.size() == 2);
+    CHECK(desk.core.gate()->approved == std::vector<std::string>{"ada"});
+    CHECK(approve(desk, "bo").verdict == Verdict::kDone);
+    CHECK(desk.assigned.size() == 4);
+    CHECK(approve(desk, "cy").verdict == Verdict::kUnchanged);  // it is open
+    CHECK_FALSE(desk.ended.has_value());
+  }
+
+  TEST_CASE("an approval is of one check, and lapses when the facts change") {
+    Desk desk(staged(entry(StagePredicate::kInvalidShare, 1'000'000, 2)));
+    desk.start();
+    desk.sync("w", 4);
+    desk.result("w", attempt_of(0), 1);
+    end_invalid(desk, attempt_of(1));
+    const std::string before = desk.core.gate()->digest;
+    CHECK(approve(desk, "ada", "0000").verdict == Verdict::kRefused);
+    CHECK(approve(desk, "ada", before.substr(0, 12)).verdict == Verdict::kDone);
+    // What is behind the gate is none of its facts.
+    CHECK(desk.act(Kind::kCancel, {RunId(3)}).verdict == Verdict::kDone);
+    CHECK(desk.core.gate()->digest == before);
+    CHECK(desk.core.gate()->approved.size() == 1);
+    make_again(desk, RunId(1));
+    desk.result("w", attempt_of(1, 2), 1);
+    CHECK(desk.core.gate()->digest != before);
+    CHECK(desk.core.gate()->approved.empty());
+    CHECK(approve(desk, "bo").verdict == Verdict::kDone);
+    CHECK(desk.core.gate().has_value());
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    CHECK_FALSE(desk.core.gate().has_value());
+  }
+
+  TEST_CASE("criteria that do not hold keep a stage shut, and nobody can approve them away") {
+    Desk desk(staged(entry(StagePredicate::kInvalidShare, 400'000, 1)));
+    desk.start();
+    desk.sync("w", 4);
+    desk.result("w", attempt_of(0), 1);
+    end_invalid(desk, attempt_of(1));
+    CHECK(desk.core.gate()->waits_for == "criteria");
+    const std::string before = desk.core.gate()->digest;
+    const OperatorAnswer refused = approve(desk, "ada");
+    CHECK(refused.verdict == Verdict::kRefused);
+    CHECK(refused.text.find("agent 1 of 2") != std::string::npos);
+    CHECK(desk.assigned.size() == 2);
+    // Mended: the run is made again, and what it comes to is judged anew.
+    make_again(desk, RunId(1));
+    CHECK(desk.core.gate()->waits_for == "runs");
+    desk.result("w", attempt_of(1, 2), 1);
+    CHECK(desk.core.gate()->waits_for == "approval");
+    CHECK(desk.core.gate()->digest != before);
+    CHECK(approve(desk, "ada", before).verdict == Verdict::kRefused);
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    CHECK(desk.assigned.size() == 5);
+    CHECK(notes_of(desk, kNoteStageChecked).size() == 2);
+  }
+
+  TEST_CASE("the exit of a stage keeps the next one shut, though that asks for nothing") {
+    StageRules first;
+    first.exit = {{StagePredicate::kSpendWithin, "", 0}};
+    Desk desk(staged({}, first));
+    desk.start();
+    end_first_stage(desk);
+    CHECK(desk.assigned.size() == 4);  // within: open by itself
+    Desk dear(staged({}, first));
+    dear.start();
+    dear.sync("w", 4);
+    OperatorAct raise;
+    raise.kind = Kind::kRaise;
+    raise.scope = ScopeId(0);
+    raise.to = micro(3000);
+    CHECK(dear.act(raise).verdict == Verdict::kDone);
+    raise.scope = ScopeId(1);
+    raise.to = micro(2000);
+    CHECK(dear.act(raise).verdict == Verdict::kDone);
+    dear.result("w", attempt_of(0), 1);
+    dear.result("w", attempt_of(1), 1);
+    CHECK(dear.assigned.size() == 2);
+    CHECK(dear.core.gate()->waits_for == "criteria");
+  }
+
+  TEST_CASE("where only a person can go on, a coordinator that does not stay ends and says so") {
+    Desk desk(staged(approved_by(1)), ends_at_gate());
+    desk.start();
+    end_first_stage(desk);
+    CHECK(desk.ended == false);
+    CHECK(desk.at_gate);
+    // What it had written opens the stage in the next life, once somebody has approved.
+    Desk next(staged(approved_by(1)));
+    inherit(next, desk);
+    next.start();
+    CHECK(next.core.gate()->waits_for == "approval");
+    CHECK(next.core.gate()->digest == desk.core.gate()->digest);
+    CHECK(notes_of(next, kNoteStageChecked).empty());  // noted already
+    CHECK(approve(next, "ada").verdict == Verdict::kDone);
+    next.sync("w", 4);
+    CHECK(next.assigned == Attempts{attempt_of(2), attempt_of(3)});
+  }
+
+  TEST_CASE("an approval that was durable when its coordinator died opens the stage in the next") {
+    Desk desk(staged(approved_by(1)));
+    desk.start();
+    end_first_stage(desk);
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    Desk next(staged(approved_by(1)), ends_at_gate());
+    for (const AttemptResult& r : desk.facts<AttemptResult>())
+      if (r.sets_outcome) next.core.restore_fact(RunEnded{r.attempt.run, r.attempt, r.outcome});
+    for (const Note& n : desk.standing())  // all but that it was opened
+      if (n.kind != kNoteStageOpened) REQUIRE(next.core.restore_note(n).ok());
+    next.start();
+    next.sync("w", 4);
+    CHECK(next.assigned == Attempts{attempt_of(2), attempt_of(3)});
+    CHECK(notes_of(next, kNoteStageOpened).size() == 1);
+  }
+
+  TEST_CASE("a journal in which a stage opened without its check or its approvals is refused") {
+    Desk desk(staged(approved_by(1)));
+    desk.start();
+    end_first_stage(desk);
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    const std::vector<Note> all = desk.standing();
+    for (const char* without : {kNoteStageChecked, kNoteOperator}) {
+      CAPTURE(without);
+      Desk next(staged(approved_by(1)));
+      Status last = ok_status();
+      for (const Note& n : all)
+        if (n.kind != without && last.ok()) last = next.core.restore_note(n);
+      REQUIRE_FALSE(last.ok());
+      CHECK(last.error().code == Errc::kCorrupt);
+    }
+    Desk forged(staged(approved_by(1)));
+    Note check = notes_of(desk, kNoteStageChecked).front();
+    check.detail.replace(check.detail.find("\"ended\":2"), 9, "\"ended\":3");
+    CHECK_FALSE(forged.core.restore_note(check).ok());
+  }
+
+  TEST_CASE("a run that was cancelled or parked is over, one that waits to be tried again is not") {
+    SchedulerSettings slow = settings();
+    slow.retries.backoff = Millis(5'000);
+    Desk desk(staged(entry(StagePredicate::kCompleteOrStopped)), slow);
+    desk.start();
+    desk.sync("w", 1);
+    CHECK(desk.act(Kind::kCancel, {RunId(1)}).verdict == Verdict::kDone);
+    desk.result("w", attempt_of(0), 1, Termination::kInfrastructure);
+    CHECK(desk.core.gate()->waits_for == "runs");
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kBackoff);
+    desk.now.mono += Millis(60'000);
+    desk.feed(TimerFired{});
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0, 2), 1);
+    CHECK(desk.assigned.back() == attempt_of(2));
+  }
+
+  TEST_CASE("cancelled runs behind a gate that are put in line again stay behind it") {
+    Desk desk(staged(approved_by(1)));
+    desk.start();
+    CHECK(desk.act(Kind::kCancel, {RunId(2), RunId(3)}).verdict == Verdict::kDone);
+    CHECK(desk.act(Kind::kRequeue, {RunId(2)}).verdict == Verdict::kDone);
+    CHECK(desk.core.gate()->behind == 1);
+    end_first_stage(desk);
+    CHECK(desk.assigned.size() == 2);
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    CHECK(desk.assigned.back() == attempt_of(2));
+    desk.result("w", attempt_of(2), 1);
+    CHECK(desk.ended == true);
+  }
+}

@@ -71,6 +71,26 @@ TEST_SUITE("plan") {
     CHECK(campaign_id(r) != id);
   }
 
+  TEST_CASE("what opens a stage is frozen, and absent where nothing is asked") {
+    CHECK_FALSE(parse_json(to_json(registered())).value()["frozen"].contains("stage_rules"));
+    Campaign c = campaign();
+    c.stages.push_back({"full", {}});
+    c.stages[1].rules.entry = {{StagePredicate::kInvalidShare, "", 50'000}};
+    c.stages[1].rules.people = 2;
+    const Registration then = registered(c);
+    const auto back = parse_registration(to_json(then));
+    REQUIRE(back.ok());
+    CHECK(*back == then);
+    CHECK(then.stage_rules.at("full") == "entry invalid_share 0.05; exit none; approval of 2");
+    CHECK_FALSE(then.stage_rules.contains("main"));
+    c.stages[1].rules.people = 1;
+    const std::vector<std::string> said = differences(then, registered(c));
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].starts_with("rules of stage full: registered \"entry invalid_share 0.05"));
+    c.stages[1].rules = {};
+    CHECK(differences(then, registered(c)).size() == 1);
+  }
+
   TEST_CASE("nothing differs when only the day and the tool do") {
     const Registration then = registered();
     Registration now = then;

@@ -36,6 +36,7 @@ Ordered point_json(const PowerPoint& p, const PowerInput& input) {
   out["v"] = twelve_digits(p.variance);
   out["power_normal"] = twelve_digits(p.power_normal);
   out["power_t"] = twelve_digits(p.power);
+  if (p.flips) out["power_flips"] = twelve_digits(*p.flips);
   out["source"] = p.design ? "assumed" : "pilot";
   return out;
 }
@@ -75,7 +76,7 @@ class Values {
       v["pilot_n"] = std::to_string(input.pilot->tasks);
     }
     add(id("v").c_str(), p.design ? "paired_v" : "v_up", v, p.variance);
-    const Ordered at = {{"alpha", twelve_digits(input.alpha)},
+    const Ordered at = {{"alpha", twelve_digits(input.level())},
                         {"effect", twelve_digits(input.effect)},
                         {"n", std::to_string(study_.tasks)},
                         {"v", twelve_digits(p.variance)}};
@@ -86,10 +87,11 @@ class Values {
     add(id("power").c_str(), mcnemar ? "mcnemar_exact" : "power_t", at, p.power);
     add(id("power_mid_p").c_str(), "mcnemar_midp", at, p.mid_p);
     add(id("power_exact").c_str(), "power_exact_t", at, p.exact);
+    add(id("power_flips").c_str(), "power_flips", at, p.flips);
     add(id("power_sequential").c_str(), "power_sequential", at, p.sequential);
     wanted.erase("n");
     add(id("n_normal").c_str(), "n_normal", wanted,
-        tasks_by_variance(input.effect, p.variance, input.alpha, input.power));
+        tasks_by_variance(input.effect, p.variance, input.level(), input.power));
     if (p.tasks)
       add(id("n").c_str(), mcnemar ? "mcnemar_n" : "n_t", wanted, static_cast<double>(*p.tasks));
     Ordered least = at;
@@ -101,7 +103,7 @@ class Values {
   void add_bounds() {
     for (std::size_t i = 0; i < study_.bounds.size(); ++i)
       add(("bound[" + std::to_string(i) + "]").c_str(), "boundary",
-          {{"alpha", twelve_digits(study_.input.alpha)},
+          {{"alpha", twelve_digits(study_.input.level())},
            {"spend", spend_word(study_.input.looks->spend)},
            {"t", twelve_digits(study_.looks_at[i])}},
           study_.bounds[i]);
@@ -127,6 +129,8 @@ std::string render_power_json(const PowerStudy& s) {
   out["comparisons"] = std::move(comparisons);
   out["test"] = s.input.test == PowerInput::Test::kMcNemar ? "mcnemar" : "paired_t";
   out["alpha"] = twelve_digits(s.input.alpha);
+  out["family"] = s.input.family;
+  out["fewest_tasks"] = s.fewest_tasks;
   out["effect"] = twelve_digits(s.input.effect);
   out["target"] = twelve_digits(s.input.power);
   out["tasks"] = s.tasks;

@@ -7,6 +7,7 @@
 
 #include "common/base/assert.h"
 #include "common/stats/exact_power.h"
+#include "common/stats/flip_power.h"
 
 namespace proctor {
 namespace {
@@ -25,7 +26,7 @@ class Law {
             .icc = rho_,
             .correlation = input_.r,
             .runs = static_cast<double>(runs),
-            .alpha = input_.alpha};
+            .alpha = input_.level()};
   }
 
   double variance(double difference, std::uint32_t runs) const {
@@ -33,10 +34,13 @@ class Law {
                   : variance_of_task_difference(design(difference, runs));
   }
 
+  // Where no outcome has a small enough p, no test that assumes a distribution helps.
   double power(double difference, std::uint64_t tasks) const {
+    if (tasks < fewest_flip_tasks(input_.level())) return 0;
     if (input_.test == PowerInput::Test::kMcNemar)
-      return mcnemar_power(discordance(design(difference, 1)), tasks, input_.alpha).exact;
-    return power_by_variance_t(difference, variance(difference, input_.runs), tasks, input_.alpha);
+      return mcnemar_power(discordance(design(difference, 1)), tasks, input_.level()).exact;
+    return power_by_variance_t(difference, variance(difference, input_.runs), tasks,
+                               input_.level());
   }
 
   std::optional<double> sequential(double difference, std::uint64_t tasks) const {
@@ -46,31 +50,46 @@ class Law {
     return sequential_power(bounds_, variances, difference, tasks);
   }
 
+  // Nothing: of McNemar's test, which is that of sign flips already; of a variance, which is no
+  // law; and where it would take too long.
+  std::optional<double> flips(double difference, std::uint64_t tasks) const {
+    if (pilot_ || input_.test == PowerInput::Test::kMcNemar || kMostExactRuns < input_.runs ||
+        !flip_power_is_short(tasks, input_.runs))
+      return std::nullopt;
+    // A difference that was not asked for may lie beyond what the methods' likeness admits.
+    constexpr double kMostRate = 1 - 1e-9;
+    Design d = design(difference, input_.runs);
+    d.p_a = std::min(d.p_a, kMostRate);
+    d.correlation = std::min(d.correlation, most_correlation(d.p_a, d.p_b));
+    if (!settled_shares(d)) return std::nullopt;
+    return exact_power_flips(difference_chances(d), tasks, input_.level());
+  }
+
   bool shows(double difference, std::uint64_t tasks) const {
-    if (power(difference, tasks) < input_.power) return false;
-    const auto with_looks = sequential(difference, tasks);
-    return !with_looks || input_.power <= *with_looks;
+    return shows_by_formula(difference, tasks) &&
+           input_.power <= flips(difference, tasks).value_or(1);
   }
 
   std::optional<std::uint64_t> tasks_needed() const {
     if (input_.test == PowerInput::Test::kMcNemar) return mcnemar_needed();
     std::uint64_t low = 1, high = 2;
-    while (!shows(input_.effect, high)) {
+    while (!shows_by_formula(input_.effect, high)) {
       low = high;
       if (kMostTasksAsked < (high *= 2)) return std::nullopt;
     }
     while (low + 1 < high) {
       const std::uint64_t middle = low + (high - low) / 2;
-      (shows(input_.effect, middle) ? high : low) = middle;
+      (shows_by_formula(input_.effect, middle) ? high : low) = middle;
     }
-    return high;
+    return needed_from(high);
   }
 
   std::optional<double> smallest(std::uint64_t tasks) const {
     double low = 0, high = 1 - input_.p;
     if (!shows(high, tasks)) return std::nullopt;
-    constexpr int kSteps = 42;  // twelve digits
-    for (int step = 0; step < kSteps; ++step) {
+    // Twelve digits; six where every data set is counted at each step.
+    const int steps = flips(high, tasks) ? 20 : 42;
+    for (int step = 0; step < steps; ++step) {
       const double middle = low + (high - low) / 2;
       (shows(middle, tasks) ? high : low) = middle;
     }
@@ -78,16 +97,32 @@ class Law {
   }
 
  private:
+  bool shows_by_formula(double difference, std::uint64_t tasks) const {
+    if (power(difference, tasks) < input_.power) return false;
+    return input_.power <= sequential(difference, tasks).value_or(1);
+  }
+
+  // The power of sign flips goes up and down with the number of tasks: the number from which on it
+  // is enough, as far as the formula's figure and a half reaches.
+  std::uint64_t needed_from(std::uint64_t by_formula) const {
+    std::uint64_t enough = by_formula + by_formula / 2 + 10;
+    while (by_formula < enough && !flip_power_is_short(enough, input_.runs)) --enough;
+    while (flip_power_is_short(enough, input_.runs) && !shows(input_.effect, enough)) ++enough;
+    while (by_formula < enough && shows(input_.effect, enough - 1)) --enough;
+    return enough;
+  }
+
   // The power of an exact test goes up and down with the number of pairs: what is enough is the
   // number from which on it stays enough, as far as the formula's figure and a half reaches.
   std::optional<std::uint64_t> mcnemar_needed() const {
     const Discordance d = discordance(design(input_.effect, 1));
-    const double about = mcnemar_tasks(d, input_.alpha, input_.power);
+    const double about = mcnemar_tasks(d, input_.level(), input_.power);
     constexpr double kMostSearched = 20'000;  // beyond, the formula is exact enough
     if (static_cast<double>(kMostTasksAsked) < about) return std::nullopt;
     if (kMostSearched < about) return static_cast<std::uint64_t>(std::ceil(about));
     auto enough = static_cast<std::uint64_t>(std::ceil(about * 1.5)) + 10;
-    while (2 < enough && input_.power <= mcnemar_power(d, enough - 1, input_.alpha).exact) --enough;
+    while (2 < enough && input_.power <= mcnemar_power(d, enough - 1, input_.level()).exact)
+      --enough;
     return enough;
   }
 
@@ -101,7 +136,7 @@ void add_exact(PowerPoint& point, const PowerInput& input, std::uint64_t tasks) 
   const bool few = input.runs <= kExactRuns && tasks <= kExactRuns / input.runs;
   if (!point.design || !(few || input.exact) || kMostExactRuns < input.runs) return;
   if (kMostExactCells < exact_cells(tasks, input.runs)) return;
-  const auto exact = exact_power_t(difference_chances(*point.design), tasks, input.alpha);
+  const auto exact = exact_power_t(difference_chances(*point.design), tasks, input.level());
   if (!exact) return;
   point.exact = exact->power;
   point.exact_total = exact->total;
@@ -111,12 +146,13 @@ PowerPoint point_of(const Law& law, const PowerInput& input, std::uint64_t tasks
   PowerPoint out;
   if (!pilot) out.design = law.design(input.effect, input.runs);
   out.variance = law.variance(input.effect, input.runs);
-  out.power_normal = power_by_variance(input.effect, out.variance, tasks, input.alpha);
+  out.power_normal = power_by_variance(input.effect, out.variance, tasks, input.level());
   out.power = law.power(input.effect, tasks);
   if (input.test == PowerInput::Test::kMcNemar)
-    out.mid_p = mcnemar_power(discordance(*out.design), tasks, input.alpha).mid_p;
+    out.mid_p = mcnemar_power(discordance(*out.design), tasks, input.level()).mid_p;
   else
     add_exact(out, input, tasks);
+  out.flips = law.flips(input.effect, tasks);
   out.sequential = law.sequential(input.effect, tasks);
   out.difference = law.smallest(tasks);
   return out;
@@ -155,7 +191,7 @@ Result<PowerStudy> study_power(const PowerInput& input) {
   study.input = input;
   if (input.looks) {
     study.looks_at = input.looks->fractions();
-    study.bounds = input.looks->bounds(input.alpha);
+    study.bounds = input.looks->bounds(input.level());
   }
   std::vector<std::pair<Law, bool>> laws{{Law(input, study.bounds, false, input.rho_low), false}};
   if (input.rho_low < input.rho_high)
@@ -173,6 +209,7 @@ Result<PowerStudy> study_power(const PowerInput& input) {
                                              kMostTasksAsked, twelve_digits(input.effect),
                                              twelve_digits(input.power))};
   study.tasks = input.tasks.value_or(most);
+  study.fewest_tasks = std::max<std::uint64_t>(2, fewest_flip_tasks(input.level()));
   for (std::size_t i = 0; i < laws.size(); ++i) {
     study.points.push_back(point_of(laws[i].first, input, study.tasks, laws[i].second));
     study.points.back().tasks = needed[i];

@@ -2,6 +2,7 @@
 // What a plan of so many tasks and runs can show, at every point of what is assumed: the least
 // favourable one decides.  Text, JSON and a picture of it (docs/pilots.md).  Pure: the same
 // assumptions give the same bytes.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ struct PowerInput {
   std::uint32_t runs = 1;
   std::optional<std::uint64_t> tasks;  // nothing: as many as it takes
   double alpha = 0.05, power = 0.8;
+  std::uint32_t family = 1;  // comparisons that share alpha
+  // Of one comparison, alone in being a difference: the first step of Holm.
+  double level() const { return alpha / family; }
   Test test = Test::kPairedT;
   std::optional<PlannedLooks> looks;
   std::optional<PilotVariance> pilot;  // of an earlier stage
@@ -43,16 +47,19 @@ struct PowerPoint {
   std::optional<Design> design;  // nothing: it is the earlier stage's variance
   double variance = 0;           // of one task's difference
   double power_normal = 0;
-  double power = 0;                  // by Student's t, or McNemar's exact test
+  double power = 0;  // by Student's t, or McNemar's exact test; 0: too few tasks for any verdict
   std::optional<double> sequential;  // with looks
   std::optional<double> exact;       // of the t test
+  std::optional<double> flips;       // of the report's sign flips; nothing: it would take too long
   std::optional<double> mid_p;
   double exact_total = 1;  // of all chances
   // For the power that was asked for, looks and all.  Nothing: more than a million tasks, or no
   // difference at all.
   std::optional<std::uint64_t> tasks;
   std::optional<double> difference;
-  double least() const { return sequential && *sequential < power ? *sequential : power; }
+  double least() const {
+    return std::min({power, sequential.value_or(power), flips.value_or(power)});
+  }
 };
 
 struct PowerStudy {
@@ -63,6 +70,9 @@ struct PowerStudy {
   std::vector<PowerPoint> points;  // at least one
   std::size_t worst = 0;
   bool supported = false;
+  // No outcome whatever is called a difference by so few tasks; there should be `fewest_tasks`.
+  bool is_hopeless() const { return tasks < fewest_tasks; }
+  std::uint64_t fewest_tasks = 2;
   // What would do at every point; nothing: it is supported, or nothing of that kind would.
   std::optional<std::uint64_t> needs_tasks;
   std::optional<double> needs_difference;

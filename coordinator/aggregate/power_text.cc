@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/money.h"
+#include "common/stats/flip_power.h"
 #include "coordinator/aggregate/power_study.h"
 #include "coordinator/aggregate/text_table.h"
 
@@ -31,14 +32,37 @@ std::string place(const PowerPoint& point, const PowerInput& input) {
                      twelve_digits(point.design->correlation));
 }
 
-std::string test_words(const PowerInput& input) {
-  return input.test == PowerInput::Test::kMcNemar ? "McNemar's exact test" : "paired t test";
+std::string test_words(const PowerStudy& s) {
+  if (s.input.test == PowerInput::Test::kMcNemar) return "McNemar's exact test";
+  const PowerPoint& worst = s.points[s.worst];
+  return worst.flips && *worst.flips < worst.power ? "exact sign flips" : "paired t test";
+}
+
+// "two-sided 0.05", or a share of it where comparisons are several.
+std::string level_words(const PowerInput& input) {
+  std::string out = "two-sided " + twelve_digits(input.alpha);
+  if (1 < input.family) out += fmt::format(" over {} comparisons", input.family);
+  return out;
+}
+
+// Why it is 0: what no outcome can come to.
+std::string hopeless_text(const PowerStudy& s) {
+  if (!s.is_hopeless()) return "";
+  const double least = std::min(1.0, least_flip_p(s.tasks) * s.input.family);
+  return fmt::format(
+      "  With {} no outcome whatever is called a difference: the report's exact p is {} or more{}. "
+      "{} are the fewest.\n",
+      counted(s.tasks, "task"), twelve_digits(least),
+      1 < s.input.family ? ", adjusted for all comparisons" : "", counted(s.fewest_tasks, "task"));
 }
 
 Table table_of(const PowerStudy& s) {
   const PowerInput& input = s.input;
   std::vector<std::string> header{"point", "power"};
   if (input.looks) header.emplace_back("with looks");
+  const bool flips =
+      std::ranges::any_of(s.points, [](const auto& p) { return p.flips.has_value(); });
+  if (flips) header.emplace_back("sign flips");
   header.emplace_back("normal");
   header.emplace_back(input.test == PowerInput::Test::kMcNemar ? "mid-p" : "exact");
   header.emplace_back("smallest difference");
@@ -49,6 +73,7 @@ Table table_of(const PowerStudy& s) {
     const PowerPoint& p = s.points[i];
     std::vector<std::string> cells{place(p, input), three(p.power)};
     if (input.looks) cells.push_back(three(p.sequential));
+    if (flips) cells.push_back(three(p.flips));
     cells.push_back(three(p.power_normal));
     cells.push_back(three(input.test == PowerInput::Test::kMcNemar ? p.mid_p : p.exact));
     cells.push_back(three(p.difference));
@@ -81,14 +106,15 @@ std::string decision_text(const PowerStudy& s) {
   const PowerInput& input = s.input;
   const double least = s.points[s.worst].least();
   std::string out = fmt::format(
-      "Power {} to show a difference of {} ({} against {}; {}, two-sided {}): {}.\n"
+      "Power {} to show a difference of {} ({} against {}; {}, {}): {}.\n"
       "  {}, {} of each method a task{}.\n",
       three(least), twelve_digits(input.effect), twelve_digits(input.p + input.effect),
-      twelve_digits(input.p), test_words(input), twelve_digits(input.alpha),
+      twelve_digits(input.p), test_words(s), level_words(input),
       s.supported ? fmt::format("enough, {} was asked", twelve_digits(input.power))
                   : fmt::format("not enough, {} was asked", twelve_digits(input.power)),
       counted(s.tasks, "task"), counted(input.runs, "run"),
       input.looks ? fmt::format(", {}", counted(input.looks->after.size(), "look")) : "");
+  out += hopeless_text(s);
   if (!input.tasks) out += "  So many tasks are needed; --n says how many there are.\n";
   return out;
 }

@@ -1,6 +1,7 @@
 // proctor power: what a plan can show, before it is paid.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -8,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/plan/numpy_random.h"
 #include "coordinator/aggregate/task_cells.h"
+#include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/power_args.h"
@@ -17,16 +19,6 @@ namespace proctor::cli {
 namespace {
 
 using Pair = std::pair<std::string, std::string>;
-
-std::vector<Pair> comparisons_of(const Campaign& campaign) {
-  std::vector<std::string> methods;
-  std::vector<bool> is_noop;
-  for (const Method& m : campaign.methods) {
-    methods.push_back(m.name);
-    is_noop.push_back(m.kind == Method::Kind::kNoop);
-  }
-  return contrasts_of(campaign.analysis.value_or(AnalysisPlan{}), methods, is_noop);
-}
 
 Result<std::optional<Pair>> pair_typed(const std::string& text) {
   if (text.empty()) return std::optional<Pair>();
@@ -109,10 +101,13 @@ Result<Asked> asked_of(const PowerArgs& args) {
                                        " has one task: two methods cannot be told apart "
                                        "by one. --n says how many there will be."};
   }
+  // A comparison that was picked out is still one of the plan's, which share alpha.
+  const auto family = static_cast<std::uint32_t>(std::max<std::size_t>(1, comparisons.size()));
   if (pair) comparisons = {*pair};
   PROCTOR_TRY(PowerInput input, power_input(args, defaults));
   PROCTOR_TRY(const std::uint64_t simulate, campaigns_to_simulate(args));
   input.campaign = name;
+  input.family = family;
   constexpr std::size_t kMostComparisons = 16;
   if (comparisons.size() <= kMostComparisons) input.comparisons = comparisons;
   if (!args.from.empty()) {

@@ -77,6 +77,64 @@ TEST_SUITE("power study") {
     CHECK(none.error().code == Errc::kInvalid);
   }
 
+  TEST_CASE("what the report's test can never call a difference has no power") {
+    PowerInput in = asked();
+    in.p = .1;
+    in.effect = .8;
+    in.rho_low = in.rho_high = .5;
+    in.r = .1;
+    in.tasks = 5;
+    const PowerStudy few = study(in);
+    CHECK_FALSE(few.supported);
+    CHECK(few.points[0].least() == 0);
+    CHECK(few.fewest_tasks == 6);
+    const std::string text = render_power_text(few);
+    CAPTURE(text);
+    CHECK(says(text, "Power 0.000"));
+    CHECK(says(text,
+               "With 5 tasks no outcome whatever is called a difference: the report's exact p "
+               "is 0.0625 or more. 6 tasks are the fewest."));
+    CHECK(says(text, "tasks instead of 5"));
+    in.tasks = few.needs_tasks;
+    REQUIRE(in.tasks.has_value());
+    CHECK(study(in).supported);
+    in.tasks = *in.tasks - 1;
+    CHECK_FALSE(study(in).supported);
+    // Several comparisons share alpha.
+    in.tasks = 6;
+    in.family = 3;
+    const PowerStudy shared = study(in);
+    CHECK(shared.is_hopeless());
+    CHECK(says(render_power_text(shared),
+               "is 0.09375 or more, adjusted for all comparisons. 7 tasks"));
+    CHECK(says(render_power_text(shared), "two-sided 0.05 over 3 comparisons"));
+    const Json json = parse_json(render_power_json(shared)).value();
+    CHECK(json.at("family") == 3);
+    CHECK(json.at("points").at(0).at("power_flips") == "0");
+    CHECK(JsonSchema("power_analysis").violations(json) == "");
+    CHECK(JsonSchema("power_analysis_compute_report")
+              .violations(parse_json(render_power_values_json(shared, kOf)).value()) == "");
+  }
+
+  TEST_CASE("few tasks have the power of sign flips, which is below that of the t test") {
+    PowerInput in = asked();
+    in.p = .1;
+    in.effect = .7;
+    in.rho_low = in.rho_high = .5;
+    in.r = .16;
+    in.runs = 1;
+    // By a simulation of the verdict with NumPy; the t test's would be 0.95 and more.
+    for (const auto& [tasks, expected] :
+         {std::pair(6, .30), std::pair(7, .65), std::pair(8, .83)}) {
+      in.tasks = static_cast<std::uint64_t>(tasks);
+      const PowerStudy s = study(in);
+      REQUIRE(s.points[0].flips.has_value());
+      CHECK(*s.points[0].flips == doctest::Approx(expected).epsilon(.05));
+      CHECK(s.points[0].least() == *s.points[0].flips);
+      CHECK(.95 < s.points[0].power);
+    }
+  }
+
   TEST_CASE("looks cost power, and count for the decision") {
     PowerInput in = asked();
     in.looks.emplace(PlannedLooks{{2, 3, 4}});

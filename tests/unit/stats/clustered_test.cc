@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "common/stats/ratio_ends.h"
+
 using namespace proctor;
 
 namespace {
@@ -53,6 +55,23 @@ TEST_SUITE("stats") {
     CHECK(!ratio_rate(one)->cr1);
     CHECK(!mean_of_task_means({}));
     CHECK(!ratio_rate({}));
+  }
+
+  TEST_CASE("intervals of a rate over runs hold near 0 and 1 as those over tasks do") {
+    // With as many runs of each task the two rates are one, and so are their errors.
+    const std::vector<Cluster> even = {{4, 4}, {4, 1}, {4, 0}, {4, 3}, {4, 4}};
+    const auto over_tasks = near_ends(even), over_runs = ratio_ends(even);
+    REQUIRE(over_runs.has_value());
+    CHECK(*over_runs->effective_n == near(*over_tasks->effective_n));
+    CHECK(over_runs->wilson.low == near(over_tasks->wilson.low));
+    CHECK(over_runs->korn_graubard.low == near(over_tasks->korn_graubard.low));
+    CHECK(over_runs->korn_graubard.high == near(over_tasks->korn_graubard.high));
+    const auto uneven = ratio_ends(std::vector<Cluster>{{1, 1}, {9, 8}, {2, 2}, {3, 3}, {2, 1}});
+    CHECK(uneven->korn_graubard.high < 1);
+    CHECK(uneven->wilson.high < 1);
+    CHECK(ratio_ends(std::vector<Cluster>{{2, 2}, {3, 3}})->wilson.high == 1);
+    CHECK(ratio_ends(std::vector<Cluster>{{7, 3}})->wilson.low < 3. / 7);
+    CHECK_FALSE(ratio_ends({}).has_value());
   }
 
   TEST_CASE("tasks that all have the same rate get an interval over the tasks and not a point") {

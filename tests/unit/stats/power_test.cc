@@ -3,8 +3,10 @@
 
 #include "common/plan/numpy_random.h"
 #include "common/stats/exact_power.h"
+#include "common/stats/flip_power.h"
 #include "common/stats/pilot_variance.h"
 #include "common/stats/power_plan.h"
+#include "common/stats/sign_flip.h"
 #include "common/stats/task_model.h"
 #include "tests/unit/stats/oracles.h"
 
@@ -210,6 +212,51 @@ TEST_SUITE("power") {
     }
     CHECK_FALSE(exact_power_t(difference_chances(design(.5, .8, 3)), 5000, .05).has_value());
     CHECK(kMostExactCells < exact_cells(1'000'000, 1000));
+  }
+
+  TEST_CASE("the exact power of sign flips") {
+    const auto power = [](const Design& d, std::uint64_t n, double level = .05) {
+      const auto found = exact_power_flips(difference_chances(d), n, level);
+      REQUIRE(found.has_value());
+      return *found;
+    };
+    CHECK(least_flip_p(5) == 0.0625);
+    CHECK(fewest_flip_tasks(.05) == 6);
+    CHECK(fewest_flip_tasks(.05 / 3) == 7);
+    CHECK(fewest_flip_tasks(.0625) == 5);
+    // Of one run a task it is McNemar's test.
+    for (const std::uint64_t n : {1U, 5U, 6U, 20U, 100U, 231U}) {
+      const Design d = design(.5, .8, 1);
+      CHECK(power(d, n) == twelve(mcnemar_power(discordance(d), n, .05).exact));
+      CHECK(power(d, n, .01) == twelve(mcnemar_power(discordance(d), n, .01).exact));
+    }
+    // However large the difference: five tasks have no p below 1 in 16, and six have one.
+    const Design sure{.p_a = .9, .p_b = .1, .icc = .5, .correlation = .1, .runs = 4};
+    CHECK(power(sure, 5) == 0);
+    const auto chances = difference_chances(sure);
+    double up = 0, down = 0;
+    for (std::size_t i = 0; i < 4; ++i) down += chances[i], up += chances[i + 5];
+    CHECK(power(sure, 6) == twelve(std::pow(up, 6) + std::pow(down, 6)));
+    // Every data set there can be, one by one, and what a report says of it.
+    const Design two = design(.5, .3, 2, .2);
+    const auto of_task = difference_chances(two);
+    double rejected = 0;
+    for (std::size_t code = 0; code < 15'625; ++code) {  // 5^6
+      std::vector<std::int64_t> data;
+      double chance = 1;
+      for (std::size_t rest = code; data.size() < 6; rest /= 5) {
+        data.push_back(static_cast<std::int64_t>(rest % 5) - 2);
+        chance *= of_task[rest % 5];
+      }
+      if (sign_flip(data).p <= .15) rejected += chance;
+    }
+    CHECK(power(two, 6, .15) == twelve(rejected));
+    // A test of that level.
+    const Design none{.p_a = .45, .p_b = .45, .icc = .5, .correlation = .8, .runs = 3};
+    CHECK(power(none, 12) <= .05);
+    CHECK(.02 < power(none, 20));
+    CHECK_FALSE(exact_power_flips(difference_chances(none), 100, .05).has_value());
+    CHECK_FALSE(flip_power_is_short(1'000'000, 400));
   }
 
   TEST_CASE("data sets that are drawn are rejected as often as was said") {

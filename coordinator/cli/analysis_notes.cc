@@ -1,0 +1,99 @@
+#include "coordinator/cli/analysis_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/stats/flip_power.h"
+
+namespace proctor::cli {
+namespace {
+
+constexpr std::size_t kMostNamed = 8;
+
+AnalysisPlan plan_of(const Campaign& campaign) {
+  return campaign.analysis.value_or(AnalysisPlan{});
+}
+
+std::string short_number(double p) {
+  return fmt::format("{:.3g}", std::min(1.0, p));
+}
+
+// Methods that the campaign is about: neither noop nor reference.
+std::vector<std::string> agents_of(const Campaign& campaign) {
+  std::vector<std::string> out;
+  for (const Method& m : campaign.methods)
+    if (m.kind != Method::Kind::kNoop && m.kind != Method::Kind::kReference) out.push_back(m.name);
+  return out;
+}
+
+// Two agents, and no comparison is between any two: the default of a campaign with a noop.
+std::string uncompared_agents(const Campaign& campaign) {
+  const std::vector<std::string> agents = agents_of(campaign);
+  if (agents.size() < 2) return "";
+  const auto is_agent = [&](const std::string& name) {
+    return std::ranges::find(agents, name) != agents.end();
+  };
+  for (const auto& [a, b] : comparisons_of(campaign))
+    if (is_agent(a) && is_agent(b)) return "";
+  return fmt::format(
+      "{} and {} are compared with others, and with each other not at all: for that, write "
+      "analysis.contrasts: [[{}, {}]] into campaign.yaml before the freeze, for after it no "
+      "comparison is added",
+      printable(agents[0]), printable(agents[1]), printable(agents[0]), printable(agents[1]));
+}
+
+std::string hopeless_comparisons(const Campaign& campaign) {
+  const std::size_t pairs = comparisons_of(campaign).size();
+  if (pairs == 0) return "";
+  const double alpha = plan_of(campaign).alpha.real();
+  const std::size_t tasks = campaign.contracts.size();
+  const std::uint64_t fewest = fewest_flip_tasks(alpha / static_cast<double>(pairs));
+  if (fewest <= tasks) return "";
+  const double least = least_flip_p(tasks);
+  const std::string adjusted =
+      pairs == 1 ? ""
+                 : fmt::format(", {} adjusted for {} comparisons",
+                               short_number(least * static_cast<double>(pairs)), pairs);
+  return fmt::format(
+      "with {} task{} no comparison can come out as better or worse, whatever the runs do: the "
+      "smallest exact p is {}{}, and alpha is {}. {} tasks are the fewest; proctor power says how "
+      "many show what",
+      tasks, tasks == 1 ? "" : "s", short_number(least), adjusted, short_number(alpha), fewest);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign) {
+  std::vector<std::string> methods;
+  std::vector<bool> is_noop;
+  for (const Method& m : campaign.methods) {
+    methods.push_back(m.name);
+    is_noop.push_back(m.kind == Method::Kind::kNoop);
+  }
+  return contrasts_of(plan_of(campaign), methods, is_noop);
+}
+
+std::string comparisons_sentence(const Campaign& campaign) {
+  const auto pairs = comparisons_of(campaign);
+  if (pairs.empty()) return "";
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kMostNamed, pairs.size()); ++i)
+    out +=
+        (out.empty() ? "" : ", ") + printable(pairs[i].first) + " - " + printable(pairs[i].second);
+  if (kMostNamed < pairs.size()) out += fmt::format(" and {} more", pairs.size() - kMostNamed);
+  return "compared will be: " + out +
+         (plan_of(campaign).contrasts.empty()
+              ? " (the default: each less one baseline; analysis.contrasts names other pairs)"
+              : " (analysis.contrasts)");
+}
+
+std::vector<std::string> analysis_notes(const Campaign& campaign) {
+  std::vector<std::string> out;
+  for (std::string note : {uncompared_agents(campaign), hopeless_comparisons(campaign)})
+    if (!note.empty()) out.push_back(std::move(note));
+  return out;
+}
+
+}  // namespace proctor::cli

@@ -6,6 +6,7 @@
 #include "common/contract/campaign_parser.h"
 #include "common/contract/money_word.h"
 #include "common/plan/registration.h"
+#include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
@@ -104,6 +105,10 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
     print_rates(*campaign);
     print_effective(*campaign);
   }
+  if (const std::string compared = comparisons_sentence(*campaign); !compared.empty())
+    std::printf("%s\n", printable(compared, limits::kDetailBytes).c_str());
+  for (const std::string& note : analysis_notes(*campaign))
+    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   if (campaign->cost_model.abstract())
     std::printf(
         "note: amounts are in units of the built-in prices, which are no dollars: for those, write "

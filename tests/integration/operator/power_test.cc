@@ -76,7 +76,16 @@ TEST_SUITE("power") {
     const std::string folder = scene.folder().string();
     const CommandOutcome planned = power({folder, "--p", ".05", "--effect", ".9"});
     CHECK_MESSAGE(contains(planned.out, "2 tasks, 2 runs of each method"), planned.out);
+    CHECK(planned.exit_code == 1);
+    CHECK_MESSAGE(contains(planned.out, "Power 0.000"), planned.out);
     CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+    for (const char* command : {"check", "plan"}) {
+      const CommandOutcome told = scene.run(command);
+      CHECK(told.exit_code == 0);
+      CHECK_MESSAGE(contains(told.out, "compared will be: "), told.out);
+      CHECK_MESSAGE(contains(told.out, "note: with 2 tasks no comparison can come out as better"),
+                    told.out);
+    }
     // Its runs are open, and then none of them is looked at.
     REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
     refused({folder, "--from", folder, "--compare", "reference,noop"}, "are open");
@@ -85,6 +94,22 @@ TEST_SUITE("power") {
     // Every task has the same difference: that is no variance.
     refused({folder, "--from", folder, "--compare", "reference,noop"},
             "differ alike on every task");
+  }
+
+  TEST_CASE("that two agents are not compared with each other is said before the freeze") {
+    CampaignShape shape;
+    shape.methods = {"noop", solving_method("strong"), solving_method("weak")};
+    const CampaignScene scene(shape);
+    const CommandOutcome told = scene.run("check");
+    CHECK(told.exit_code == 0);
+    CHECK_MESSAGE(contains(told.out, "compared will be: strong - noop, weak - noop (the default"),
+                  told.out);
+    CHECK_MESSAGE(contains(told.out, "analysis.contrasts: [[strong, weak]]"), told.out);
+    CHECK_MESSAGE(contains(told.out, "with 1 task no comparison can come out"), told.out);
+    CHECK_MESSAGE(contains(told.out, "7 tasks are the fewest"), told.out);
+    const CommandOutcome frozen = scene.run("plan", {"--freeze"});
+    CHECK_MESSAGE(contains(frozen.out, "note: strong and weak are compared with others"),
+                  frozen.out);
   }
 
   TEST_CASE("files are written beside each other, and say what they are of") {

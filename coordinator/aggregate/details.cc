@@ -87,12 +87,20 @@ std::optional<CostQuality> weighted(const Cells& cells, std::span<const std::int
   return CostQuality{cost / ended, rate / scorable};
 }
 
-void add_frontier(ReportDetails& details, const std::vector<Cells>& cells,
-                  std::uint32_t planned_draws) {
+// Whom nobody would buy: a reference knows the answer and costs next to nothing, so no agent would
+// be on a frontier beside it.
+bool is_baseline(const CampaignReport& report, const std::string& method) {
+  const auto run = std::ranges::find(report.runs, method, &RunRecord::method);
+  return run != report.runs.end() && run->baseline != RunRecord::Baseline::kNone;
+}
+
+void add_frontier(ReportDetails& details, const CampaignReport& report,
+                  const std::vector<Cells>& cells, std::uint32_t planned_draws) {
   std::vector<CostQuality> points;
   std::vector<std::size_t> of;
   for (std::size_t m = 0; m < cells.size(); ++m)
-    if (const auto point = weighted(cells[m], {})) {
+    if (const auto point = weighted(cells[m], {});
+        point && !is_baseline(report, details.prices[m].method)) {
       points.push_back(*point);
       of.push_back(m);
     }
@@ -140,7 +148,7 @@ ReportDetails report_details(const CampaignReport& report) {
     cells.push_back(cells_of(report, row, tasks));
     out.prices.push_back(price_of(row.method, cells.back(), report.alpha));
   }
-  add_frontier(out, cells, report.analysis->plan.draws);
+  add_frontier(out, report, cells, report.analysis->plan.draws);
   out.drift = drift_of(report);
   return out;
 }

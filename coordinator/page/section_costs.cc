@@ -111,8 +111,10 @@ Markup stability(Context& c) {
 Markup money_section(Context& c) {
   const std::string& unit = c.report.unit;
   if (c.methods.empty()) return element("p", "Nothing was spent.");
-  DataTable prices = c.table(Markup("What a run and a success cost (") + text(unit) +
-                             Markup("; all attempts are paid for, intervals over tasks)"));
+  DataTable prices =
+      c.table(Markup("What a run and a success cost (") + text(unit) +
+              Markup("; all attempts are paid for, intervals over tasks; "
+                     "the frontier is of agents, noop and reference stay out of it)"));
   prices.words("method")
       .numbers("a run")
       .numbers("interval")

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "common/base/text.h"
+#include "common/stats/flip_power.h"
 #include "common/stats/resample.h"
 #include "common/stats/simultaneous.h"
 
@@ -166,11 +167,23 @@ std::vector<double> replicates_of(const std::vector<Pair>& pairs, std::size_t ta
   return out;
 }
 
+// Where all tasks differ alike there is no spread and no interval, and signs alone tell how sure
+// that is: an interval without width where their exact p does at `level`.
+std::optional<Interval> by_signs(const Pair& pair, double level) {
+  const std::vector<double> values = values_of(pair);
+  if (values.empty() || values.front() == 0 || level < least_flip_p(values.size()))
+    return std::nullopt;
+  const auto differs = [&](double d) { return d != values.front(); };
+  if (std::ranges::any_of(values, differs)) return std::nullopt;
+  return Interval{values.front(), values.front()};
+}
+
 void rank(BoardTable& table, std::vector<Entry>& entries, double alpha) {
   const std::size_t n = entries.size(), tasks = table.tasks.size();
   const std::vector<Pair> pairs = pairs_of(entries);
   std::vector<std::optional<Interval>> intervals(n * n);
-  const auto put = [&](const Pair& p, const std::optional<Interval>& interval) {
+  const auto put = [&](const Pair& p, std::optional<Interval> interval) {
+    if (!interval) interval = by_signs(p, alpha / static_cast<double>(pairs.size()));
     if (!interval) return;
     intervals[p.i * n + p.j] = interval;
     intervals[p.j * n + p.i] = Interval{-interval->high, -interval->low};
@@ -201,6 +214,8 @@ void rank(BoardTable& table, std::vector<Entry>& entries, double alpha) {
     const MaxT family = max_t(means, errors, replicates_of(pairs, tasks, means), tasks, alpha);
     for (std::size_t p = 0; p < pairs.size(); ++p) put(pairs[p], family.intervals[p]);
   }
+  if (!pairs.empty())
+    table.rank_rule += ", and where all tasks differ alike by the exact p of sign flips";
   const std::vector<RankSet> ranks = rank_sets(intervals, n);
   for (std::size_t i = 0; i < n; ++i) entries[i].row.ranks = ranks[i];
 }

@@ -45,6 +45,12 @@ bool nearly_most(std::size_t t) {
 bool few(std::size_t t) {
   return t % 7 == 0;
 }
+bool always(std::size_t /*t*/) {
+  return true;
+}
+bool never(std::size_t /*t*/) {
+  return false;
+}
 
 }  // namespace
 
@@ -70,6 +76,22 @@ TEST_SUITE("leaderboard") {
       CHECK(t.differences.empty());
       REQUIRE(t.rows[0].cost_of_run);
       CHECK(*t.rows[0].cost_of_run == doctest::Approx(0.100001));
+    }
+  }
+
+  TEST_CASE("a difference without any spread is told by signs alone") {
+    // Always against never: of five tasks the exact p is 0.0625, of six 0.03125.
+    for (const std::size_t tasks : {5U, 6U, 60U}) {
+      CAPTURE(tasks);
+      const Made a = campaign("a-1", tasks, {{"all", always}, {"none", never}});
+      const Leaderboard board = make_leaderboard({{a.registration, a.report, "a"}}, {});
+      const BoardTable& t = board.tables.front();
+      REQUIRE(t.rows.size() == 2);
+      const bool told = 6 <= tasks;
+      CHECK(t.rows[0].ranks == (told ? RankSet{1, 1} : RankSet{1, 2}));
+      CHECK(t.rows[1].ranks == (told ? RankSet{2, 2} : RankSet{1, 2}));
+      CHECK(t.rank_rule.find("all tasks differ alike by the exact p of sign flips") !=
+            std::string::npos);
     }
   }
 

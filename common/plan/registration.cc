@@ -241,6 +241,37 @@ void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPl
 
 }  // namespace
 
+namespace {
+
+// What of these settings follows from a plan of analysis; none: from the defaults.
+std::map<std::string, std::string> settings_of_plan(const std::optional<AnalysisPlan>& registered) {
+  const AnalysisPlan plan = registered.value_or(AnalysisPlan{});
+  const std::string level = to_json(plan).at("alpha").get<std::string>();
+  return {{"primary_endpoint", plan.estimand == AnalysisPlan::Estimand::kTaskMean
+                                   ? "mean over tasks of their success rates over scorable runs"
+                                   : "success rate over scorable runs"},
+          {"interval", std::string(to_string(plan.interval)) + " over tasks; beside it Wilson's "
+                                                               "over runs"},
+          {"alpha", level}};
+}
+
+// A plan is compared member by member: what only repeats it is not compared again, nor what
+// versions of before wrote whatever the plan was.
+void leave_out_what_repeats(std::map<std::string, std::string>& settings,
+                            const std::optional<AnalysisPlan>& plan) {
+  static const std::map<std::string, std::string> kBefore{
+      {"primary_endpoint", "success rate over scorable runs"},
+      {"interval", "Wilson score"},
+      {"alpha", "0.05"}};
+  for (const auto& [name, words] : settings_of_plan(plan)) {
+    const auto found = settings.find(name);
+    if (found != settings.end() && (found->second == words || found->second == kBefore.at(name)))
+      settings.erase(found);
+  }
+}
+
+}  // namespace
+
 std::map<std::string, std::string> analysis_settings() {
   return {{"primary_endpoint", "success rate over scorable runs"},
           {"interval", "Wilson score"},
@@ -352,7 +383,8 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.cost_model = campaign.cost_model.digest;
   r.cost_model_version = campaign.cost_model.version;
   if (campaign.cost_inputs) r.cost_inputs = campaign.cost_inputs->digest;
-  r.analysis = analysis_settings();
+  r.analysis = settings_of_plan(campaign.analysis);
+  r.analysis.merge(analysis_settings());
   r.analysis.merge(watch_settings(campaign.watch));
   r.analysis.merge(rate_settings(campaign.rates));
   r.analysis.merge(retry_settings(campaign.retries));
@@ -436,7 +468,10 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   // A registration from before these settings existed promised what is the default now.
   std::map<std::string, std::string> analysis = registered.analysis;
   analysis.merge(watch_settings(BudgetWatch{}));
-  compare_maps(out, "analysis", analysis, now.analysis);
+  std::map<std::string, std::string> analysis_now = now.analysis;
+  leave_out_what_repeats(analysis, registered.analysis_plan);
+  leave_out_what_repeats(analysis_now, now.analysis_plan);
+  compare_maps(out, "analysis", analysis, analysis_now);
   compare_plans(out, registered.analysis_plan, now.analysis_plan);
   return out;
 }

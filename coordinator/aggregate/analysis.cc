@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/base/assert.h"
+#include "common/stats/ratio_ends.h"
 #include "common/stats/sign_flip.h"
 #include "coordinator/aggregate/family.h"
 #include "coordinator/aggregate/lattice.h"
@@ -35,6 +36,12 @@ Estimate run_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
   out.interval = ratio->interval;
   if (!ratio->cr2) out.why = Why::kOneTask;
   if (ratio->cr2 && !ratio->interval) out.why = Why::kNoVariance;
+  if (plan.interval == AnalysisPlan::RateInterval::kT || !ratio->cr2) return out;
+  // As over task means: tasks that are all alike still have an interval, over tasks.
+  const auto ends = ratio_ends(tasks, plan.alpha.real());
+  out.interval =
+      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
+  out.why = Why::kOk;
   return out;
 }
 
@@ -55,7 +62,14 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
   out.tasks = tasks.size();
   out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? rate_over_tasks(tasks, plan)
                                                                 : run_mean(tasks, plan);
-  for (const std::uint32_t k : plan.pass_k) out.pass.push_back(pass_k(tasks, k, plan.alpha.real()));
+  for (const std::uint32_t k : plan.pass_k) {
+    PassEstimate pass = pass_k(tasks, k, plan.alpha.real());
+    // A chance is nowhere else, whatever Student's t says of few tasks.
+    for (Estimate* e : {&pass.at_least_one, &pass.all})
+      if (e->interval)
+        e->interval = Interval{std::max(0.0, e->interval->low), std::min(1.0, e->interval->high)};
+    out.pass.push_back(std::move(pass));
+  }
   out.reliability = reliability(tasks);
   out.rerun = rerun_noise(tasks, weighing_of(plan));
   out.weighted = aggregate::weighted_rate(cells, method, plan);

@@ -115,10 +115,15 @@ struct Analysis {
   AnalysisPlan plan;
   bool registered = false;  // the plan; else it is the default
   std::vector<MethodRate> rates;
-  // Empty while runs are open: an interim comparison needs registered looks.
+  // Empty while runs are open or parked for money, `open` of them together: an interim comparison
+  // needs registered looks.
   std::vector<Contrast> contrasts;
   std::uint64_t open = 0;
   Adjustment adjustment;
+  // Of tasks that were taken out after some of their runs had ended: how many, and the comparisons
+  // as they are with those runs.  What was seen before may be why a task went.
+  std::uint64_t removed_tasks = 0;
+  std::vector<Contrast> with_removed{};
 };
 
 // Requires: the contrasts of the plan name methods of `cells`, or are left out with them.

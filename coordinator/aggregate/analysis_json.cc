@@ -115,12 +115,20 @@ Ordered analysis_json(const Analysis& analysis) {
   Ordered rates = Ordered::array(), contrasts = Ordered::array();
   for (const MethodRate& r : analysis.rates) rates.push_back(rate_json(r, analysis.plan));
   for (const Contrast& c : analysis.contrasts) contrasts.push_back(contrast_json(c));
-  return {{"plan", Ordered::parse(to_json(analysis.plan).dump())},
-          {"registered", analysis.registered},
-          {"interim", 0 < analysis.open},
-          {"adjustment", adjustment_json(analysis.adjustment)},
-          {"rates", std::move(rates)},
-          {"contrasts", std::move(contrasts)}};
+  Ordered with_removed = Ordered::array();
+  for (const Contrast& c : analysis.with_removed) with_removed.push_back(contrast_json(c));
+  Ordered out = {{"plan", Ordered::parse(to_json(analysis.plan).dump())},
+                 {"registered", analysis.registered},
+                 {"interim", 0 < analysis.open},
+                 {"adjustment", adjustment_json(analysis.adjustment)},
+                 {"rates", std::move(rates)},
+                 {"contrasts", std::move(contrasts)}};
+  // There only where a task was taken out after runs of it had ended.
+  if (0 < analysis.removed_tasks) {
+    out["removed_tasks"] = analysis.removed_tasks;
+    out["contrasts_with_removed"] = std::move(with_removed);
+  }
+  return out;
 }
 
 }  // namespace proctor::aggregate

@@ -51,12 +51,18 @@ void rates(std::string& out, const Analysis& analysis) {
 void contrasts(std::string& out, const Analysis& analysis) {
   out += fmt::format(
       "\nComparisons ({}, {} intervals of points, exact p of sign flips over tasks)\n\n",
-      analysis.registered ? "as registered" : "no plan of analysis was registered: the defaults",
+      analysis.registered && 0 < analysis.removed_tasks
+          ? fmt::format("as registered, but for {} task{} taken out since", analysis.removed_tasks,
+                        analysis.removed_tasks == 1 ? "" : "s")
+      : analysis.registered ? "as registered"
+                            : "no plan of analysis was registered: the defaults",
       confidence(analysis.plan.alpha.real()));
   if (0 < analysis.open) {
-    out +=
-        fmt::format("  not shown while {} runs are open: no looks before the end are registered\n",
-                    analysis.open);
+    out += fmt::format(
+        "  not shown while {} runs are open or parked for money (raise the budget, or cancel "
+        "them): "
+        "no\n  looks before the end are registered\n",
+        analysis.open);
     return;
   }
   if (analysis.contrasts.empty()) {
@@ -90,6 +96,21 @@ void contrasts(std::string& out, const Analysis& analysis) {
   for (const Contrast& c : analysis.contrasts)
     if (const std::string note = contrast_sentence(c, analysis.plan); !note.empty())
       out += "  * " + note + "\n";
+}
+
+// Who takes a task out after seeing its runs may have taken out what did not please.
+void contrasts_with_removed(std::string& out, const Analysis& analysis) {
+  if (analysis.with_removed.empty()) return;
+  out += fmt::format("\nThe same comparisons with the {} task{} taken out after runs had ended\n\n",
+                     analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s");
+  Table table({"comparison", "verdict", "difference", "interval", "adjusted p", "tasks"}, 2);
+  for (const Contrast& c : analysis.with_removed) {
+    const Estimate& d = c.difference.estimate;
+    table.add({printable(c.a) + " - " + printable(c.b), std::string(words(c.verdict)),
+               d.value ? points(*d.value) : "-", points_interval(d.interval, d.why),
+               p_value(c.adjusted), std::to_string(c.tasks)});
+  }
+  table.append_to(out);
 }
 
 std::string number_or_empty(const std::optional<double>& value) {
@@ -138,6 +159,12 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
     out += fmt::format(
         "unequal loss: the shares of invalid runs differ by {} points (p {}), so read the bounds; ",
         points(c.loss), p_value(c.loss_p));
+  if (c.verdict == ContrastVerdict::kNotInferior && c.equivalence)
+    out += fmt::format(
+        "not inferior by its lower bound {} at one-sided {}, which is above the margin {} (the "
+        "interval in the table is two-sided); ",
+        points(c.equivalence->interval.low), plan.alpha.real(),
+        points(-plan.non_inferiority.real()));
   if (out.empty()) return out;
   out.resize(out.size() - 2);
   return who + out;
@@ -146,6 +173,7 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
 void append_analysis(std::string& out, const Analysis& analysis) {
   rates(out, analysis);
   contrasts(out, analysis);
+  contrasts_with_removed(out, analysis);
   append_footing(out, analysis);
   append_weighted(out, analysis);
 }

@@ -1,6 +1,7 @@
 #include "coordinator/aggregate/report.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "common/base/assert.h"
@@ -139,6 +140,38 @@ std::vector<bool> only_levels(const CampaignReport& report) {
   return out;
 }
 
+// `input`: its plan; its runs are the report's by now.
+Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
+  const auto weighted = std::ranges::find(report.strata_keys, input.plan.weights_key);
+  const std::optional<std::size_t> key =
+      weighted == report.strata_keys.end()
+          ? std::nullopt
+          : std::optional<std::size_t>(weighted - report.strata_keys.begin());
+  const TaskCells cells = task_cells(report.runs, key);
+  // Of a task that was taken out, what had ended by then.
+  std::set<std::string_view> removed;
+  for (const RunRecord& run : report.runs)
+    if (run.state == RunRecord::State::kRemoved && run.ended_before_removal)
+      removed.insert(run.task);
+  // A raise brings runs back that wait for money: who may look and then raise a little looks again
+  // and again, as with runs that are open.
+  const auto for_money = std::ranges::count_if(report.runs, [](const RunRecord& run) {
+    return run.state == RunRecord::State::kParked && run.parked_why.empty();
+  });
+  Analysis out = analyse(cells, input.plan, input.plan_registered, input.contrasts,
+                         report.total.open + static_cast<std::uint64_t>(for_money));
+  if (!removed.empty()) {
+    std::vector<RunRecord> with_removed = report.runs;
+    for (RunRecord& run : with_removed)
+      if (run.ended_before_removal) run.state = RunRecord::State::kEnded;
+    out.removed_tasks = removed.size();
+    out.with_removed = analyse(task_cells(with_removed, key), input.plan, input.plan_registered,
+                               input.contrasts, out.open)
+                           .contrasts;
+  }
+  return out;
+}
+
 }  // namespace
 
 bool is_only_level(const CampaignReport& report, std::string_view key) {
@@ -196,13 +229,7 @@ CampaignReport build_report(ReportInput input) {
   }
   finish(report.total, report.runs, input.plan, report.alpha);
   report.costs = cost_rows(report);
-  const auto weighted = std::ranges::find(report.strata_keys, input.plan.weights_key);
-  const TaskCells cells = task_cells(
-      report.runs, weighted == report.strata_keys.end()
-                       ? std::nullopt
-                       : std::optional<std::size_t>(weighted - report.strata_keys.begin()));
-  report.analysis = std::make_shared<const Analysis>(
-      analyse(cells, input.plan, input.plan_registered, input.contrasts, report.total.open));
+  report.analysis = std::make_shared<const Analysis>(analysis_of(report, input));
   return report;
 }
 

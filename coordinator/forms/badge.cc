@@ -56,7 +56,7 @@ std::string render_badge(const CampaignReport& report, std::string_view method) 
   const auto found = std::ranges::find(rates, method, &MethodRate::method);
   const MethodRate* rate = found == rates.end() ? nullptr : &*found;
   const std::string name = aggregate::escaped(method.empty() ? "proctor" : method, kBadgeNameBytes);
-  const bool interim = 0 < report.total.open;
+  const bool interim = 0 < report.analysis->open;
   const std::string says = (interim ? "interim " : "") + rate_words(rate);
   const bool known = rate != nullptr && rate->rate.value && !interim;
   // Of the name as it is shown: an entity is one column.

@@ -62,11 +62,12 @@ void append_head(std::string& out, const CampaignReport& report) {
     out += "It has no runs.\n";
     return;
   }
-  if (0 < t.open)
+  if (const std::uint64_t open = report.analysis->open; 0 < open)
     out += fmt::format(
-        "**Interim: {} of {} runs are open.** Rates may still move, and nothing is compared until "
+        "**Interim: {} of {} runs are open{}.** Rates may still move, and nothing is compared "
+        "until "
         "they have ended.\n\n",
-        t.open, t.planned);
+        open, t.planned, t.open < open ? " or parked for money" : "");
   out += fmt::format("{} runs planned, {} ended, {} parked, {} open", t.planned, t.ended(),
                      t.parked, t.open);
   if (0 < t.cancelled) out += fmt::format(", {} cancelled", t.cancelled);
@@ -93,6 +94,19 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
     out += fmt::format(", {} tasks ({} better, {} worse)\n", c.tasks, c.a_better, c.b_better);
     if (c.loss_p && *c.loss_p < analysis.plan.alpha.real())
       out += "  - one of the two lost more runs than the other: read the bounds in the report\n";
+  }
+}
+
+void append_removed(std::string& out, const Analysis& analysis) {
+  if (analysis.with_removed.empty()) return;
+  out += fmt::format("\nWith the {} task{} taken out after runs had ended:\n\n",
+                     analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s");
+  for (std::size_t i = 0; i < std::min(kRowsShown, analysis.with_removed.size()); ++i) {
+    const Contrast& c = analysis.with_removed[i];
+    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + std::string(words(c.verdict)) + "**";
+    if (c.difference.estimate.value) out += ", " + md_points(*c.difference.estimate.value);
+    if (c.adjusted) out += ", p " + md_p(*c.adjusted);
+    out += fmt::format(", {} tasks\n", c.tasks);
   }
 }
 
@@ -139,6 +153,7 @@ std::string render_markdown(const CampaignReport& report) {
   append_head(out, report);
   if (report.total.planned == 0) return out;
   append_contrasts(out, *report.analysis);
+  append_removed(out, *report.analysis);
   append_methods(out, report);
   std::vector<std::string> broken;
   for (const ReportRow& row : report.rows)

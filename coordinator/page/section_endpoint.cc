@@ -92,13 +92,32 @@ Markup footing(Context& c) {
                  "move the difference most, had each come out in favour of the method named.");
 }
 
+// Beside what stands in the table: who takes a task out after seeing its runs may have taken out
+// what did not please.
+Markup with_removed(Context& c) {
+  if (c.analysis.with_removed.empty()) return {};
+  DataTable table =
+      c.table(Markup("The same comparisons with the tasks that were taken out after runs of them "
+                     "had ended (") +
+              number(c.analysis.removed_tasks) + Markup(")"));
+  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
+  table.numbers("adjusted p").numbers("tasks");
+  for (const Contrast& x : c.analysis.with_removed) {
+    const Estimate& d = x.difference.estimate;
+    table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
+               points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
+  }
+  return table.finish();
+}
+
 }  // namespace
 
 Markup comparisons(Context& c) {
   if (c.is_interim())
     return element("p", Markup("Not shown while ") + number(c.analysis.open) +
-                            Markup(" runs are open: no looks before the end are registered, and "
-                                   "who looks until it pleases finds a difference where there is "
+                            Markup(" runs are open or parked for money (raise the budget, or "
+                                   "cancel them): no looks before the end are registered, and who "
+                                   "looks until it pleases finds a difference where there is "
                                    "none."));
   if (c.analysis.contrasts.empty())
     return element("p", "There is one method only: nothing to compare it with.");
@@ -138,7 +157,7 @@ Markup comparisons(Context& c) {
                  "\"No difference shown\" is not \"no difference\": the data leave it open. "
                  "Bounds say where the difference lies whatever acceptance errors and "
                  "invalid runs would have been.");
-  out << footing(c);
+  out << with_removed(c) << footing(c);
   for (const Contrast& x : c.analysis.contrasts) out << differences_figure(c, x);
   return out;
 }

@@ -72,6 +72,8 @@ TEST_SUITE("aggregate") {
     REQUIRE(rates[2].pass.size() == 3);
     CHECK(*rates[2].pass[1].at_least_one.value == ten_digits(0.3333333333));
     CHECK(*rates[2].pass[1].all.value == ten_digits(0.1666666667));
+    CHECK(rates[2].pass[1].all.interval->low == 0);
+    CHECK(rates[2].pass[1].all.interval->high < 1);
   }
 
   TEST_CASE("methods are compared over the tasks that both tried, as a family") {
@@ -90,6 +92,10 @@ TEST_SUITE("aggregate") {
     CHECK(c.a_better == 5);
     CHECK(c.b_better == 0);
     CHECK(c.verdict == ContrastVerdict::kNotInferior);
+    CHECK(contrast_sentence(c, report.analysis->plan) ==
+          "reference - scripted: not inferior by its lower bound +29.4 at one-sided 0.05, which is "
+          "above "
+          "the margin -5.0 (the interval in the table is two-sided)");
     CHECK_FALSE(report.analysis->registered);
     const std::string text = render_text(report);
     CHECK(text.find("reference - scripted") != std::string::npos);
@@ -97,12 +103,51 @@ TEST_SUITE("aggregate") {
     CHECK(text.find("no plan of analysis was registered") != std::string::npos);
   }
 
+  TEST_CASE("runs that wait for money may come as open ones may, and nothing is compared") {
+    ReportInput input = quickstart();
+    input.runs.front().state = RunRecord::State::kParked;
+    input.runs.front().parked_scope = "global";
+    const CampaignReport report = build_report(input);
+    CHECK(report.analysis->contrasts.empty());
+    CHECK(report.analysis->open == 1);
+    CHECK(render_json(report).find("\"interim\":true") != std::string::npos);
+    // What is broken for good, or was cancelled, is no reason to wait.
+    input.runs.front().parked_why = "its method cannot start";
+    CHECK_FALSE(build_report(input).analysis->contrasts.empty());
+    input.runs.front().state = RunRecord::State::kCancelled;
+    CHECK_FALSE(build_report(input).analysis->contrasts.empty());
+  }
+
+  TEST_CASE("a task that was taken out after its runs had ended is shown both ways") {
+    ReportInput input = quickstart();
+    input.plan_registered = true;
+    input.contrasts = {{"reference", "scripted"}};
+    const Contrast before = build_report(input).analysis->contrasts.front();
+    CHECK(build_report(input).analysis->with_removed.empty());
+    for (RunRecord& run : input.runs)
+      if (run.task == "task-0") {
+        run.state = RunRecord::State::kRemoved;
+        run.ended_before_removal = true;
+      }
+    const CampaignReport report = build_report(input);
+    REQUIRE(report.analysis->with_removed.size() == 1);
+    CHECK(report.analysis->removed_tasks == 1);
+    CHECK(report.analysis->contrasts.front().tasks == before.tasks - 1);
+    CHECK(report.analysis->with_removed.front().tasks == before.tasks);
+    CHECK(report.analysis->with_removed.front().adjusted == before.adjusted);
+    const std::string text = render_text(report);
+    CHECK(text.find("as registered, but for 1 task taken out since") != std::string::npos);
+    CHECK(text.find("with the 1 task taken out after runs had ended") != std::string::npos);
+    CHECK(render_json(report).find("\"contrasts_with_removed\"") != std::string::npos);
+  }
+
   TEST_CASE("an interim report compares nothing") {
     ReportInput input = quickstart();
     input.runs.front().state = RunRecord::State::kRunning;
     const CampaignReport report = build_report(input);
     CHECK(report.analysis->contrasts.empty());
-    CHECK(render_text(report).find("not shown while 1 runs are open") != std::string::npos);
+    CHECK(render_text(report).find("not shown while 1 runs are open or parked") !=
+          std::string::npos);
     // Nor does it give them to programs.
     CHECK(render_json(report).find("\"interim\":true") != std::string::npos);
     CHECK(render_contrasts_csv(*report.analysis).find("noop") == std::string::npos);
@@ -176,6 +221,16 @@ TEST_SUITE("aggregate") {
     CHECK(*report.analysis->rates[2].rate.standard_error == ten_digits(0.1676499594));
     CHECK(*report.analysis->rates[2].rate.df == ten_digits(5.761904762));
     CHECK(render_text(report).find("as registered") != std::string::npos);
+    // With the interval that was registered, not with Student's t in its place.
+    const Interval exact = *report.analysis->rates[2].rate.interval;
+    input.plan.interval = AnalysisPlan::RateInterval::kWilson;
+    const Interval wilson = *build_report(input).analysis->rates[2].rate.interval;
+    input.plan.interval = AnalysisPlan::RateInterval::kT;
+    const Interval t = *build_report(input).analysis->rates[2].rate.interval;
+    CHECK(t.low < 0);
+    CHECK(0 < wilson.low);
+    CHECK(0 < exact.low);
+    CHECK(exact.low != wilson.low);
   }
 
   TEST_CASE("the plan that is not written compares with the no-op, or with the first method") {

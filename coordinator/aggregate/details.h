@@ -23,7 +23,7 @@ struct MethodPrice {
   // Milliseconds from start to report, of ended runs.
   QuantileEstimate median_ms;
   // No other method costs at most as much a run and succeeds at least as often.  Nothing: it has no
-  // rate or no cost.
+  // rate or no cost, or is a baseline, which is no choice that anybody has.
   std::optional<bool> undominated;
   // In which share of resampled campaigns it is so; nothing: fewer than two tasks or methods.
   std::optional<double> undominated_share;

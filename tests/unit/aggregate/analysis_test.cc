@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "coordinator/aggregate/details.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -101,6 +102,21 @@ TEST_SUITE("aggregate") {
     CHECK(text.find("reference - scripted") != std::string::npos);
     CHECK(text.find("+64.3") != std::string::npos);
     CHECK(text.find("no plan of analysis was registered") != std::string::npos);
+  }
+
+  TEST_CASE("noop and reference do not decide the frontier of success and price") {
+    ReportInput input = quickstart();
+    for (RunRecord& run : input.runs)
+      run.baseline = run.method == "noop"        ? RunRecord::Baseline::kNoop
+                     : run.method == "reference" ? RunRecord::Baseline::kReference
+                                                 : RunRecord::Baseline::kNone;
+    const ReportDetails details = report_details(build_report(input));
+    REQUIRE(details.prices.size() == 3);
+    for (const MethodPrice& p : details.prices) {
+      CAPTURE(p.method);
+      CHECK(p.undominated.has_value() == (p.method == "scripted"));
+      if (p.undominated) CHECK(*p.undominated);
+    }
   }
 
   TEST_CASE("runs that wait for money may come as open ones may, and nothing is compared") {

@@ -192,11 +192,12 @@ TEST_SUITE("forms") {
   TEST_CASE("Markdown says what was compared, or why nothing is") {
     ReportInput input = small_campaign();
     const std::string interim = render_markdown(built(input));
-    CHECK(interim.find("**Interim: 2 of 12 runs are open.**") != std::string::npos);
+    CHECK(interim.find("**Interim: 3 of 12 runs are open or parked for money.**") != std::string::npos);
     CHECK(interim.find("Comparisons") == std::string::npos);
     CHECK(interim.find("| `alpha` | ") != std::string::npos);
     std::erase_if(input.runs, [](const RunRecord& r) {
-      return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
+      return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning ||
+             r.state == RunRecord::State::kParked;
     });
     input.contrasts = {{"alpha", "beta"}};
     const std::string done = render_markdown(built(input));
@@ -228,7 +229,8 @@ TEST_SUITE("forms") {
     CHECK(open.find("<title>alpha interim ") != std::string::npos);
     CHECK(open.find("#57606a") != std::string::npos);
     std::erase_if(input.runs, [](const RunRecord& r) {
-      return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
+      return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning ||
+             r.state == RunRecord::State::kParked;
     });
     input.contrasts = {{"beta", "alpha"}};
     const CampaignReport done = built(input);

@@ -169,6 +169,33 @@ TEST_SUITE("plan") {
     CHECK(differences(old, registered(silent)).size() == 1);
   }
 
+  TEST_CASE("the settings of analysis say what its plan says, and are not compared twice") {
+    const Registration plain = registered();
+    CHECK(plain.analysis.at("primary_endpoint") ==
+          "mean over tasks of their success rates over scorable runs");
+    CHECK(plain.analysis.at("interval").starts_with("korn_graubard"));
+    Campaign c = campaign();
+    c.analysis.emplace();
+    c.analysis->estimand = AnalysisPlan::Estimand::kRunMean;
+    c.analysis->interval = AnalysisPlan::RateInterval::kWilson;
+    c.analysis->alpha = {100'000};
+    const Registration planned = registered(c);
+    CHECK(planned.analysis.at("primary_endpoint") == "success rate over scorable runs");
+    CHECK(planned.analysis.at("interval").starts_with("wilson"));
+    CHECK(planned.analysis.at("alpha") == "0.1");
+    CHECK(differences(plain, planned) ==
+          std::vector<std::string>{
+              "analysis plan alpha: registered \"0.05\", now \"0.1\"",
+              "analysis plan estimand: registered \"task_mean\", now \"run_mean\"",
+              "analysis plan interval: registered \"korn_graubard\", now \"wilson\""});
+    // Versions of before wrote the same words whatever the plan was.
+    Registration old = planned;
+    old.analysis["primary_endpoint"] = "success rate over scorable runs";
+    old.analysis["interval"] = "Wilson score";
+    old.analysis["alpha"] = "0.05";
+    CHECK(differences(old, planned).empty());
+  }
+
   TEST_CASE("caps of stages and tasks, and how often a run is tried, are registered") {
     Campaign c = campaign();
     c.stages[0].caps.wall = std::chrono::seconds(2);

@@ -192,7 +192,8 @@ TEST_SUITE("forms") {
   TEST_CASE("Markdown says what was compared, or why nothing is") {
     ReportInput input = small_campaign();
     const std::string interim = render_markdown(built(input));
-    CHECK(interim.find("**Interim: 3 of 12 runs are open or parked for money.**") != std::string::npos);
+    CHECK(interim.find("**Interim: 3 of 12 runs are open or parked for money.**") !=
+          std::string::npos);
     CHECK(interim.find("Comparisons") == std::string::npos);
     CHECK(interim.find("| `alpha` | ") != std::string::npos);
     std::erase_if(input.runs, [](const RunRecord& r) {

@@ -67,8 +67,8 @@ Breakers read_breakers(const Node& node, const std::string& path, Problems& prob
       for (const BreakerParameter& p : kind.all()) names.push_back(p.name);
       const Fields own(*given, f.path(kind.code), names, problems);
       for (const BreakerParameter& p : kind.all())
-        rule[std::string(p.name)] =
-            own.count(p.name, p.otherwise, p.otherwise == 0 ? 0 : 1, kCountMost);
+        rule[std::string(p.name)] = own.count(p.name, p.otherwise, p.otherwise == 0 ? 0 : 1,
+                                              p.name == "model_calls" ? kWatchedCalls : kCountMost);
       check_order(own, rule);
     }
     out.rules.insert_or_assign(code, std::move(rule));

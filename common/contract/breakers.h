@@ -33,6 +33,9 @@ inline constexpr std::array<BreakerKind, 10> kBreakerKinds{
      {"reinstall", true, {{{"throttle", 3}, {"stop", 5}}}, 2},
      {"run_ceiling", false, {{{"model_calls", 0}, {"tool_calls", 0}, {"seconds", 0}}}, 3}}};
 
+// Calls of a run that leave events, and so calls that breakers see.
+inline constexpr std::uint64_t kWatchedCalls = 20'000;
+
 struct Breakers {
   using Rule = std::map<std::string, std::uint64_t>;  // every parameter of its kind
   std::map<std::string, Rule> rules;                  // by code; those that are not here are off

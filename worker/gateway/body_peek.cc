@@ -1,6 +1,7 @@
 #include "worker/gateway/body_peek.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "worker/gateway/body_parts.h"
@@ -41,6 +42,9 @@ class Peeker {
 
   Status member(const JsonMember& m) {
     const std::string& key = m.key;
+    // Programs that take members of any case would read another request than we do.
+    if (const std::string usual = usual_spelling(key); usual != key && is_read(usual))
+      return wrong_member(key, "the spelling " + usual);
     if (key == "model") return read_model(m);
     if (key == "stream") return flag(m, out_.stream);
     if (key == "stream_options") return stream_options(m);
@@ -53,6 +57,31 @@ class Peeker {
     if (key == "prediction") out_.beside = m.value.size;
     if (key == "thinking") return thinking(m);
     return reach(m);
+  }
+
+  static bool is_read(std::string_view key) {
+    constexpr std::array<std::string_view, 21> kRead{"model",
+                                                     "stream",
+                                                     "stream_options",
+                                                     "n",
+                                                     "best_of",
+                                                     "max_tokens",
+                                                     "max_completion_tokens",
+                                                     "max_output_tokens",
+                                                     "service_tier",
+                                                     "speed",
+                                                     "messages",
+                                                     "input",
+                                                     "system",
+                                                     "tools",
+                                                     "functions",
+                                                     "prediction",
+                                                     "thinking",
+                                                     "prompt",
+                                                     "context_management",
+                                                     "instructions",
+                                                     "modalities"};
+    return std::ranges::find(kRead, key) != kRead.end();
   }
 
   bool is_limit(std::string_view key) const {

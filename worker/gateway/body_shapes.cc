@@ -95,11 +95,22 @@ constexpr std::array kBarred{
     BarredMember{"base_url", "another address", kOperator},
     BarredMember{"api_key", "another key", kOperator},
     BarredMember{"user_config", "another provider", kOperator},
+    BarredMember{"litellm_params", "another provider", kOperator},
+    BarredMember{"extra_body", "members that a proxy would put beside these", kLeaveOut},
+    BarredMember{"preset", "another model", kOneModel},
+    BarredMember{"lora_path", "another model", kOneModel},
+    BarredMember{"kv_transfer_params", "another address", kOperator},
+    BarredMember{"bootstrap_host", "another address", kOperator},
     BarredMember{"inference_geo", "another place at another price", kOperator},
     // Other answers than those that were reserved for.
     BarredMember{"audio", "speech, which has no price here", "ask for text"},
     BarredMember{"num_return_sequences", "several answers", "n says how many"},
     BarredMember{"candidate_count", "several answers", "n says how many"},
+    BarredMember{"candidateCount", "several answers", "n says how many"},
+    BarredMember{"num_generations", "several answers", "n says how many"},
+    BarredMember{"n_predict", "another limit of the output", "the API's own says it"},
+    BarredMember{"mock_response", "an answer of no model", kLeaveOut},
+    BarredMember{"deferred", "work behind the call's back", "wait for the answer"},
 };
 
 constexpr std::array<std::string_view, 14> kOutside{
@@ -133,9 +144,28 @@ bool is_outside(std::string_view key) {
   return std::ranges::find(kOutside, key) != kOutside.end();
 }
 
+std::string usual_spelling(std::string_view key) {
+  constexpr std::string_view kKelvin = "\xE2\x84\xAA", kLongS = "\xC5\xBF";
+  std::string out;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const char c = key[i];
+    if (key.substr(i).starts_with(kKelvin)) {
+      out += 'k';
+      i += kKelvin.size() - 1;
+    } else if (key.substr(i).starts_with(kLongS)) {
+      out += 's';
+      i += kLongS.size() - 1;
+    } else {
+      out += 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
+  return out;
+}
+
 const BarredMember* barred_member(std::string_view key) {
+  const std::string usual = usual_spelling(key);
   for (const BarredMember& member : kBarred)
-    if (member.key == key) return &member;
+    if (usual_spelling(member.key) == usual) return &member;
   return nullptr;
 }
 

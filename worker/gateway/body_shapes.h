@@ -39,6 +39,10 @@ struct BarredMember {
   std::string_view what;     // it is: "a search of the provider's"
   std::string_view instead;  // what to do
 };
+// `key` in small letters, and in ASCII where another letter is one of it in another case (the
+// Kelvin sign, the long s).
+std::string usual_spelling(std::string_view key);
+// In whatever case; null: none of them.
 const BarredMember* barred_member(std::string_view key);
 
 enum class Runs { kClient, kProvider, kUnknown };

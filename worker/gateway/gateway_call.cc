@@ -25,7 +25,7 @@ using By = GatewayHooks::By;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
-constexpr std::uint64_t kEventsOfCalls = 20'000;
+constexpr std::uint64_t kEventsOfCalls = kWatchedCalls;
 constexpr std::uint64_t kMoment = 100;  // ms that are no waiting
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
@@ -46,7 +46,7 @@ class Call {
         method_(shared_.options.method),
         access_(shared_.options.access),
         bounds_(shared_.options.bounds),
-        pass_(shared_.pool, access_) {
+        pass_(shared_.pool, access_, &shared_) {
     r_.number = in_.number;
     r_.api = in_.api;
     r_.model = method_.model;

@@ -21,11 +21,11 @@ End end_of(const CallRecord& call, bool cut) {
 }  // namespace
 
 ProviderPass::~ProviderPass() {
-  if (begun_) pool_.call_ended(access_, End::kUnknown, probe_, "");
+  if (begun_) pool_.call_ended(access_, run_, End::kUnknown, probe_, "");
 }
 
 std::chrono::milliseconds ProviderPass::wait() {
-  const ProviderStreak::May may = pool_.may_call(access_);
+  const ProviderStreak::May may = pool_.may_call(access_, run_);
   begun_ = may.wait.count() == 0;
   probe_ = may.probe;
   return may.wait;
@@ -37,7 +37,7 @@ void ProviderPass::end(const CallRecord& call, bool cut) {
                               ? "its provider answers " + std::to_string(call.status)
                           : call.why.empty() ? "its provider did not answer"
                                              : call.why;
-  pool_.call_ended(access_, end_of(call, cut), probe_, why);
+  pool_.call_ended(access_, run_, end_of(call, cut), probe_, why);
 }
 
 }  // namespace proctor

@@ -11,8 +11,9 @@ namespace proctor {
 
 class ProviderPass {
  public:
-  // Both outlive it.
-  ProviderPass(UpstreamPool& pool, const ModelAccess& access) : pool_(pool), access_(access) {}
+  // All outlive it; `run` is only told from others.
+  ProviderPass(UpstreamPool& pool, const ModelAccess& access, ProviderStreak::Run run)
+      : pool_(pool), access_(access), run_(run) {}
   ProviderPass(const ProviderPass&) = delete;
   ProviderPass& operator=(const ProviderPass&) = delete;
   ~ProviderPass();
@@ -26,6 +27,7 @@ class ProviderPass {
  private:
   UpstreamPool& pool_;
   const ModelAccess& access_;
+  const ProviderStreak::Run run_;
   bool begun_ = false, probe_ = false;
 };
 

@@ -4,26 +4,34 @@
 
 namespace proctor {
 
-ProviderStreak::May ProviderStreak::may_begin(Time now) {
-  if (!open_) return {};
-  if (now < until_) return {std::chrono::ceil<Millis>(until_ - now), false};
+ProviderStreak::May ProviderStreak::may_begin(Run run, Time now) {
+  if (!holds(run)) return {};
+  // Others that wait come at `until_`: behind them, who tried in vain does not keep them from it.
+  const Time from = several_ && run == tried_ ? until_ + 2 * rule_.look_again : until_;
+  if (now < from) return {std::chrono::ceil<Millis>(from - now), false};
   if (probing_) return {rule_.look_again, false};
   probing_ = true;
   return {Millis(0), true};
 }
 
-void ProviderStreak::ended(End end, bool probe, const std::string& why, Time now) {
+void ProviderStreak::ended(Run run, End end, bool probe, const std::string& why, Time now) {
   if (probe) probing_ = false;
   if (end == End::kUnknown) return;  // of a probe: the next call is one
   if (end == End::kAnswered) {
     failures_ = 0;
-    open_ = false;
+    open_ = several_ = false;
+    only_ = tried_ = nullptr;
     return;
   }
   why_ = why;
-  if (open_ && !probe) return;  // it began before
-  if (!open_ && ++failures_ < rule_.failures) return;
-  pause_ = open_ ? std::min(pause_ * 2, rule_.most) : rule_.first;
+  const bool held = holds(run);
+  if (failures_ == 0) only_ = run;
+  ++failures_;
+  several_ = several_ || run != only_;
+  if (held && !probe) return;  // it began before
+  if (failures_ < rule_.failures) return;
+  pause_ = probe ? std::min(pause_ * 2, rule_.most) : rule_.first;
+  tried_ = probe ? run : nullptr;
   open_ = true;
   until_ = now + pause_;
 }

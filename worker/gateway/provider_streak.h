@@ -1,7 +1,9 @@
 #pragma once
-// Whether a provider is worth asking: after so many calls in a row that it failed, of all runs of
-// this worker, calls wait, then one of them tries, and its end decides for all.  Of the provider,
-// not of a run: it ends none and stands in no campaign (docs/breakers.md).  Pure; one thread.
+// Whether a provider is worth asking: after so many calls in a row that it failed, calls wait, then
+// one of them tries, and its end decides for all.  Of the provider, not of a run: it ends none and
+// stands in no campaign (docs/breakers.md).  A run can make a provider fail by what it asks, so a
+// row of one run's calls holds back that run alone, and who tried last tries after the others.
+// Pure; one thread.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -20,6 +22,8 @@ class ProviderStreak {
   using Time = std::chrono::steady_clock::time_point;
   using Millis = std::chrono::milliseconds;
   using Rule = StreakRule;
+  // Whose call it is: calls of one run have the same, of two that are there together never.
+  using Run = const void*;
   explicit ProviderStreak(Rule rule = {}) : rule_(rule) {}
 
   // Zero: the call may be made.  `probe`: it is the one that tries, and must say how it ended.
@@ -27,16 +31,21 @@ class ProviderStreak {
     Millis wait{0};
     bool probe = false;
   };
-  May may_begin(Time now);
+  May may_begin(Run run, Time now);
   enum class End { kAnswered, kFailed, kUnknown };  // the last: it was not asked, or we cut it off
-  void ended(End end, bool probe, const std::string& why, Time now);
+  void ended(Run run, End end, bool probe, const std::string& why, Time now);
 
   const std::string& why() const { return why_; }  // of the last failure
 
  private:
+  // Do calls of this run wait?
+  bool holds(Run run) const { return open_ && (several_ || run == only_); }
   const Rule rule_;
   std::uint64_t failures_ = 0;
+  Run only_ = nullptr;    // whose calls failed in this row
+  bool several_ = false;  // ... and those of others
   bool open_ = false, probing_ = false;
+  Run tried_ = nullptr;  // the last, in vain
   Millis pause_{0};
   Time until_{};
   std::string why_;

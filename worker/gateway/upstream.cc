@@ -281,15 +281,16 @@ Result<std::unique_ptr<Upstream>> UpstreamPool::take(const ModelAccess& access, 
   return connect(access, stop, until);
 }
 
-ProviderStreak::May UpstreamPool::may_call(const ModelAccess& access) {
+ProviderStreak::May UpstreamPool::may_call(const ModelAccess& access, ProviderStreak::Run run) {
   const std::lock_guard lock(mutex_);
-  return streaks_.try_emplace(access.url, rule_).first->second.may_begin(SteadyClock::now());
+  return streaks_.try_emplace(access.url, rule_).first->second.may_begin(run, SteadyClock::now());
 }
 
-void UpstreamPool::call_ended(const ModelAccess& access, ProviderStreak::End end, bool probe,
-                              const std::string& why) {
+void UpstreamPool::call_ended(const ModelAccess& access, ProviderStreak::Run run,
+                              ProviderStreak::End end, bool probe, const std::string& why) {
   const std::lock_guard lock(mutex_);
-  streaks_.try_emplace(access.url, rule_).first->second.ended(end, probe, why, SteadyClock::now());
+  streaks_.try_emplace(access.url, rule_)
+      .first->second.ended(run, end, probe, why, SteadyClock::now());
 }
 
 std::string UpstreamPool::last_failure(const ModelAccess& access) const {

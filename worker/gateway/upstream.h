@@ -63,9 +63,9 @@ class UpstreamPool {
   void give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream);
 
   // Of ProviderPass alone: what the calls of all runs know together of whether a provider answers.
-  ProviderStreak::May may_call(const ModelAccess& access);
-  void call_ended(const ModelAccess& access, ProviderStreak::End end, bool probe,
-                  const std::string& why);
+  ProviderStreak::May may_call(const ModelAccess& access, ProviderStreak::Run run);
+  void call_ended(const ModelAccess& access, ProviderStreak::Run run, ProviderStreak::End end,
+                  bool probe, const std::string& why);
   std::string last_failure(const ModelAccess& access) const;
 
  private:

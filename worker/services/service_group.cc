@@ -54,6 +54,15 @@ Result<std::optional<ServiceGroup::Failure>> ServiceGroup::start(std::vector<Ser
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const std::string name = plans[i].name;
     const auto in_context_of = [&](Error e) { return in_context("service " + name, std::move(e)); };
+    if (plans[i].ready.port != 0) {
+      const Result<bool> taken = network_->accepts(plans[i].ready.port);
+      if (!taken.ok()) return in_context_of(taken.error());
+      if (*taken)
+        return std::optional(Failure{name,
+                                     "port " + std::to_string(plans[i].ready.port) +
+                                         " accepted before it was started: it is another's",
+                                     blame_for(workspace, i)});
+    }
     if (Status launched = launch(std::move(plans[i])); !launched.ok())
       return in_context_of(std::move(launched).error());
     Running& service = running_.back();
@@ -68,6 +77,20 @@ Result<std::optional<ServiceGroup::Failure>> ServiceGroup::start(std::vector<Ser
     Result<std::string> why = why_not(service, *waited);
     if (!why.ok()) return in_context_of(std::move(why).error());
     return std::optional(Failure{name, std::move(*why), blame_for(workspace, i)});
+  }
+  return not_itself(workspace);
+}
+
+Result<std::optional<ServiceGroup::Failure>> ServiceGroup::not_itself(
+    const std::vector<bool>& workspace) const {
+  std::size_t i = 0;
+  for (const Running& service : running_) {
+    if (service.plan.ready.port != 0 && service.ended.stop_requested()) {
+      Result<std::string> why = why_not(service, Wait::kEnded);
+      if (!why.ok()) return in_context("service " + service.plan.name, std::move(why).error());
+      return std::optional(Failure{service.plan.name, std::move(*why), blame_for(workspace, i)});
+    }
+    ++i;
   }
   return std::optional<Failure>();
 }
@@ -122,6 +145,8 @@ Result<ServiceGroup::Wait> ServiceGroup::await_port(Running& service,
                                                     const std::stop_token& cancel) {
   const Readiness& ready = service.plan.ready;
   const auto until = now_of(service.plan.spec) + ready.timeout;
+  // Beside others a port may be one of theirs, which lets this one end: it is looked at twice.
+  int looks = &service == &running_.front() ? 1 : 2;
   for (;;) {
     if (service.plan.spec.hold) service.plan.spec.hold->wait_until_off(cancel);
     if (cancel.stop_requested()) return Wait::kCancelled;
@@ -129,7 +154,7 @@ Result<ServiceGroup::Wait> ServiceGroup::await_port(Running& service,
     const bool ended = service.ended.stop_requested();
     PROCTOR_TRY(const bool accepts, network_->accepts(ready.port));
     if (ended) return Wait::kEnded;
-    if (accepts) return Wait::kReady;
+    if (accepts && --looks <= 0) return Wait::kReady;
     if (until <= now_of(service.plan.spec)) return Wait::kTooLate;
     std::unique_lock lock(mutex_);
     news_.wait_for(lock, cancel, ready.interval, [&] { return service.outcome.has_value(); });

@@ -73,6 +73,8 @@ class ServiceGroup {
   Result<Wait> await_begin(Running& service, const std::stop_token& cancel);
   Result<Wait> await_port(Running& service, const std::stop_token& cancel);
   Result<Wait> await_command(Running& service, const std::stop_token& cancel);
+  // Of services that were ready by a port, one that has ended since: whose port was it?
+  Result<std::optional<Failure>> not_itself(const std::vector<bool>& workspace) const;
   Result<std::string> why_not(const Running& service, Wait wait) const;
 
   SandboxEngine& engine_;

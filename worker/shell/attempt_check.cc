@@ -112,7 +112,7 @@ Status AttemptRun::put_git_back() {
     if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
     return e;
   }
-  if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back));
+  if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back, kListedAgain));
   return ok_status();
 }
 
@@ -156,7 +156,7 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   changed.insert(changed.end(), copies->begin(), copies->end());
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-  if (!changed.empty()) note("mutation.restored", Actor::kHarness, paths_payload(changed));
+  if (!changed.empty()) note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
   PROCTOR_CHECK_OK(place_acceptance_files());
   return changed;
 }
@@ -175,6 +175,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
   spec.mounts.push_back({results, kResultsAt, true});
   spec.disk.places.push_back({results, 0, 0});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;
+  have_git_look_closely(spec.env);
   PROCTOR_CHECK_OK(show_contract_files(spec, FilesFor::kChecks));
   PROCTOR_TRY(const auto network, give_network(spec, contract().policy.check_network, name));
   if (served != nullptr) served->give_to(spec);

@@ -84,15 +84,14 @@ Json tool_payload(const ToolUse& use) {
   return payload;
 }
 
-Json paths_payload(const std::vector<std::string>& paths) {
+Json paths_payload(const std::vector<std::string>& paths, std::size_t most_bytes) {
   Json listed = Json::array();
-  // Two lists fit into one event, however each of their bytes is written.
-  constexpr std::size_t kListedBytes = std::size_t{256} << 10;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < std::min(paths.size(), kListedPaths); ++i) {
-    bytes += paths[i].size();
-    if (kListedBytes < bytes) break;
-    listed.push_back(as_utf8(paths[i]));
+    Json path = as_utf8(paths[i]);
+    bytes += path.dump().size();  // as it is written: a byte may need six
+    if (most_bytes < bytes) break;
+    listed.push_back(std::move(path));
   }
   return Json{{"count", paths.size()}, {"listed", std::move(listed)}};
 }

@@ -34,8 +34,11 @@ Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64
 Json termination_payload(const RecordTermination& t);
 // true, false, or the list of places.
 Json network_payload(const NetworkAccess& access);
-// At most kListedPaths of them, and how many there are.
-Json paths_payload(const std::vector<std::string>& paths);
-inline constexpr std::size_t kListedPaths = 1000;
+// Of one list of an event.  Two fit into it; what comes again before each check, and the
+// candidate's code can make long, takes less: its names fill no event log.
+inline constexpr std::size_t kListedPaths = 1000, kListedBytes = std::size_t{512} << 10,
+                             kListedAgain = std::size_t{16} << 10;
+// At most kListedPaths of them, in so many bytes as they are written, and how many there are.
+Json paths_payload(const std::vector<std::string>& paths, std::size_t most_bytes = kListedBytes);
 
 }  // namespace proctor

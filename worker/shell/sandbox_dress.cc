@@ -1,8 +1,11 @@
 #include "worker/shell/sandbox_dress.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <cstdlib>
+#include <set>
+#include <string_view>
 
 namespace proctor {
 namespace {
@@ -50,7 +53,7 @@ namespace {
 
 // "$PROCTOR_CONTRACT/a/b", "${PROCTOR_CONTRACT}/a", "$PROCTOR_CONTRACT"/a: does `command` name this
 // file, or a folder that holds it?
-bool names(std::string_view command, std::string_view path) {
+bool names_in_place(std::string_view command, std::string_view path) {
   constexpr std::string_view kVariable = "PROCTOR_CONTRACT";
   constexpr std::string_view kBetween = "}\"'/";
   for (std::size_t at = command.find(kVariable); at != std::string_view::npos;
@@ -70,17 +73,75 @@ bool names(std::string_view command, std::string_view path) {
   return false;
 }
 
+bool is_of_name(char c) {
+  return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+// Does `text` have `path` in it as a word, wherever its folder is said?  "cd $PROCTOR_CONTRACT; cmp
+// a.txt b" and Python's `root / "a.txt"` do.
+bool has_word(std::string_view text, std::string_view path) {
+  for (std::size_t at = text.find(path); at != std::string_view::npos;
+       at = text.find(path, at + 1)) {
+    const std::size_t end = at + path.size();
+    if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+bool names(std::string_view text, std::string_view path) {
+  return has_word(text, path) || names_in_place(text, path);
+}
+
+// Paths of the contract's files that these commands name, or files that they name: a judge's script
+// reads what it compares with.
+std::set<std::string> reached(const Contract& contract, std::vector<std::string_view> texts) {
+  std::set<std::string> out;
+  for (; !texts.empty();) {
+    const std::string_view text = texts.back();
+    texts.pop_back();
+    for (const ReferencedFile& file : contract.files)
+      if (!out.contains(file.path) && names(text, file.path)) {
+        out.insert(file.path);
+        texts.push_back(file.bytes);
+      }
+  }
+  return out;
+}
+
 }  // namespace
 
 bool shown_to_setup(const Contract& contract, const ReferencedFile& file) {
   if (!shown_to_commands(contract, file)) return false;
-  const auto named = [&](const auto& user) { return names(user.command, file.path); };
   if (std::ranges::any_of(contract.acceptance_files,
                           [&](const AcceptanceFile& f) { return f.from == file.path; }))
     return false;
-  if (std::ranges::any_of(contract.setup, named)) return true;
-  return std::ranges::none_of(contract.checks, named) &&
-         std::ranges::none_of(contract.services, named);
+  std::vector<std::string_view> setup, judges;
+  for (const auto& step : contract.setup) setup.push_back(step.command);
+  for (const auto& check : contract.checks) judges.push_back(check.command);
+  for (const auto& service : contract.services) judges.push_back(service.command);
+  return reached(contract, setup).contains(file.path) ||
+         !reached(contract, judges).contains(file.path);
+}
+
+void have_git_look_closely(std::map<std::string, std::string>& env) {
+  constexpr unsigned kMost = 1'000;
+  unsigned count = 0;
+  if (const auto own = env.find("GIT_CONFIG_COUNT"); own != env.end()) {
+    const auto [end, error] =
+        std::from_chars(own->second.data(), own->second.data() + own->second.size(), count);
+    // What git itself would refuse is the contract's to mend.
+    if (error != std::errc() || *end != '\0' || kMost < count) return;
+  }
+  const auto set = [&](const char* key, const char* value) {
+    const std::string number = std::to_string(count++);
+    env["GIT_CONFIG_KEY_" + number] = key;
+    env["GIT_CONFIG_VALUE_" + number] = value;
+  };
+  set("core.checkStat", "default");
+  set("core.trustctime", "true");
+  env["GIT_CONFIG_COUNT"] = std::to_string(count);
 }
 
 void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, SandboxKind kind,

@@ -27,8 +27,13 @@ Status add_secrets(std::map<std::string, std::string>& env, const std::vector<st
 // and checks run the candidate's code.
 bool shown_to_commands(const Contract& contract, const ReferencedFile& file);
 // To setup too, whose copies an agent could read?  Neither acceptance files nor what a check or a
-// service names as "$PROCTOR_CONTRACT/path" (or by a folder of it) and no step of setup does.
+// service names (by its path, by "$PROCTOR_CONTRACT/" and a folder of it, or in a file that it
+// names) and no step of setup does in these ways.
 bool shown_to_setup(const Contract& contract, const ReferencedFile& file);
+
+// For checks, which may ask git what changed: the workspace's settings, made for a fast start, let
+// a change of equal size and time pass.  Behind what the contract itself sets so.
+void have_git_look_closely(std::map<std::string, std::string>& env);
 
 // What the agent of this method has beside it (campaign.h): toolchains, first in PATH, and
 // variables; then, where its setup made something (a folder of the host), that read-only and its

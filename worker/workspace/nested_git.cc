@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "common/base/text.h"
@@ -13,14 +14,33 @@
 namespace proctor {
 namespace {
 
+constexpr const char* kHead = "HEAD";
+constexpr std::array<std::string_view, 3> kBeside{"objects", "refs", "commondir"};
+
 bool is_folder(int dir, const std::string& name) {
   struct stat st {};
   return ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Is a folder of the snapshot, by files that are not its, a repository without the name ".git"?
+// Git asks for HEAD, objects and refs, the latter two also by way of commondir.
+Result<bool> became_bare(const std::vector<std::string>& inside, int tree) {
+  if (!has(inside, kHead)) return false;
+  PROCTOR_TRY(const std::vector<std::string> snapshot, beneath::names(tree));
+  if (has(snapshot, kHead)) return false;
+  return std::ranges::any_of(
+      kBeside, [&](std::string_view name) { return has(inside, name) || has(snapshot, name); });
+}
+
 // No deeper than the snapshot.
 Status walk(int dir, int tree, const std::string& prefix, std::vector<std::string>& out) {
   PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
+  PROCTOR_TRY(const bool bare, became_bare(inside, tree));
+  if (bare && !prefix.empty()) out.push_back(prefix + kHead);
   for (const std::string& name : inside) {
     if (is_dot_git(name)) {
       if (!prefix.empty()) out.push_back(prefix + name);

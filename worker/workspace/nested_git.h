@@ -15,8 +15,9 @@ inline constexpr std::string_view kDotGit = ".git";
 bool is_of_git(std::string_view path);
 
 // Paths named ".git" in `dir` (the upper layer of an overlay, or a whole tree) whose folder is one
-// of `tree`, the snapshot's checkout; not the one at the top.  Sorted.  In an upper layer a path
-// may also say that one was removed.
+// of `tree`, the snapshot's checkout; not the one at the top.  And "HEAD" there, where such a
+// folder is a bare repository by files that the snapshot does not have: without it it is none.
+// Sorted. In an upper layer a path may also say that one was removed.
 Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree);
 
 }  // namespace proctor

@@ -255,6 +255,44 @@ TEST_SUITE("sandbox services") {
     CHECK(bench->leftovers().empty());
   }
 
+  TEST_CASE("a service whose port another has is not ready by it") {
+    const auto bench = make_bench();
+    if (!bench) return;
+    {
+      Served scene(*bench);
+      ServiceGroup group(bench->engine(), scene.network);
+      ServicePlan web = scene.server("web", 9000, "pass");
+      web.workspace = true;
+      const auto failed = must(group.start({web, scene.server("judge", 9000, "fail")}, {}));
+      REQUIRE(failed);
+      CHECK(failed->service == "judge");
+      CHECK(contains(failed->why, "accepted before it was started"));
+      CHECK(failed->blame == Blame::kCandidate);
+      group.stop();
+    }
+    {
+      // Ready by a port of its own, it ends when the next answers: whoever has that port now is not
+      // it.
+      Served scene(*bench, "2");
+      ServiceGroup group(bench->engine(), scene.network);
+      const std::string asker(kAsker);
+      ServicePlan judge = scene.service("judge",
+                                        asker + " serve 9000=fail & until " + asker +
+                                            " say db:80 | grep rows; do :; done; exit 3",
+                                        {9000, "", milliseconds(20), milliseconds(120'000)});
+      judge.workspace = true;
+      const ServicePlan db =
+          scene.service("db", asker + " serve 80=rows",
+                        by_command(asker + " say web:9000 | grep refused && sleep 1"));
+      const auto failed = must(group.start({judge, db}, {}));
+      REQUIRE(failed);
+      CHECK(failed->service == "judge");
+      CHECK(contains(failed->why, "ended with exit code 3 before it was ready"));
+      group.stop();
+    }
+    CHECK(bench->leftovers().empty());
+  }
+
   TEST_CASE("cancelling ends the waiting for a service") {
     const auto bench = make_bench();
     if (!bench) return;

@@ -78,6 +78,39 @@ TEST_SUITE("workspace") {
     }
   }
 
+  TEST_CASE("plain files that make a repository of a folder of the snapshot lose their HEAD") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    const auto bare = [](const fs::path& dir) {
+      put(dir / "HEAD", "ref: refs/heads/main\n");
+      put(dir / "config", kEvil);
+      put(dir / "objects/info/packs", "");
+      put(dir / "refs/heads/main", std::string(40, '0') + "\n");
+    };
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      bare(ws->dir() / "src");
+      bare(ws->dir() / "mine");  // a folder of the candidate's own
+      put(ws->dir() / "tests/HEAD", "a file of that name and nothing beside it\n");
+      put(ws->dir() / "tests/data/HEAD", "ref: refs/heads/main\n");
+      put(ws->dir() / "tests/data/commondir", "/tmp/evil\n");
+      CHECK(put_back(*ws, {}) == std::vector<std::string>{"src/HEAD", "tests/data/HEAD"});
+      CHECK_FALSE(fs::exists(ws->dir() / "src/HEAD"));
+      CHECK(fs::exists(ws->dir() / "src/refs/heads/main"));
+      CHECK(fs::exists(ws->dir() / "mine/HEAD"));
+      CHECK(fs::exists(ws->dir() / "tests/HEAD"));
+      CHECK(put_back(*ws, {}).empty());
+      // Setup of the untouched snapshot made one: it is the task's.
+      MadeUnder made;
+      made.paths = {"src/HEAD"};
+      bare(ws->dir() / "src");
+      CHECK(put_back(*ws, made).empty());
+      ws->close();
+    }
+  }
+
   TEST_CASE("a .git that is gone, a link, a file, a pipe or closed is the snapshot's again") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");

@@ -241,9 +241,25 @@ TEST_SUITE("gateway shapes") {
         CHECK(why.find("is not allowed in this run: ") != std::string::npos);
         CHECK(refused(api, '"' + std::string(key) + R"(":null)") == "");
       }
+    CHECK_FALSE(refused(kChatApi, R"("Plugins":[{}])").empty());
+    CHECK_FALSE(refused(kChatApi, R"("CandidateCount":9)").empty());
+    CHECK(refused(kChatApi, R"("Provider":null)") == "");
     CHECK_FALSE(refused(kChatApi, R"("modalities":["text","audio"])").empty());
     CHECK_FALSE(refused(kChatApi, R"("modalities":"audio")").empty());
     CHECK(refused(kChatApi, R"("unknown":1.50,"top_k":5,"seed":1)") == "");
+  }
+
+  TEST_CASE("a member that is judged is judged in its own spelling alone") {
+    for (const char* member :
+         {R"("Model":"dear")", R"("N":100)", R"("Max_Tokens":100000)",
+          "\"max_to\xE2\x84\xAA\x65ns\":9", R"("Tools":[])", "\"\xC5\xBFtream\":true",
+          R"("\u004dessages":[])", R"("Service_Tier":null)"}) {
+      CAPTURE(member);
+      const auto peek = peek_body(kChatApi, R"({"model":"m",)" + std::string(member) + "}");
+      REQUIRE_FALSE(peek.ok());
+      CHECK(peek.error().detail.find("the spelling ") != std::string::npos);
+    }
+    CHECK(refused(kChatApi, R"("Temperature":1,"topP":1)") == "");
   }
 
   TEST_CASE("a picture frees the bytes of its data alone, a tool named again is counted again") {

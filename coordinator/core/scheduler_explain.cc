@@ -187,9 +187,9 @@ Explanation Scheduler::why_no_worker(RunId run) const {
       }
       if (const std::uint64_t lacks = needs & ~s.has & capability::kOfRelease;
           s.present && lacks != 0) {
-        const std::string what = capability::describe(lacks);
-        facts.emplace_back("older " + s.id.raw(), what);
-        refused += "; " + s.id.raw() + " is of a release without " + what +
+        const std::string missing = capability::describe(lacks);
+        facts.emplace_back("older " + s.id.raw(), missing);
+        refused += "; " + s.id.raw() + " is of a release without " + missing +
                    ": start a newer proctor-worker there";
       }
       const std::string unfit = s.present ? capability::describe_unfit(needs, s.has) : "";

@@ -49,4 +49,46 @@ struct ImageLoopScene : LoopScene {
   }
 };
 
+// A program in an image that has no workspace of its own and works by the tools, whose commands run
+// beside it.
+struct ImageAgentScene : LoopScene {
+  ImageAgentScene() : LoopScene(in_order({chat_asks({{"submit"}})})) {}
+
+  void is_solved_in(const std::string& image) {
+    contract.environment.image = image;
+    contract.environment.variables["PATH"] = "/usr/bin:/bin";
+    Method m = method("agent", Method::Kind::kCommand,
+                      "test -z \"$(ls -A)\" || exit 2; echo own > own.txt\n"
+                      "$PROCTOR_MCP < \"$PROCTOR_METHOD/lines\"");
+    m.gateway.emplace();
+    m.gateway->model = "big";
+    m.gateway->provider = "acme";
+    m.gateway->tools = MethodGateway::Tools::kEnforced;
+    std::string lines;
+    for (const Asks& asks :
+         {Asks{"shell", {{"command", "echo no > calc.sh"}}}, go_on_to("write"), kFix,
+          go_on_to("test"), Asks{"shell", {{"command", "sh calc.sh 20 3; ls"}}}})
+      lines += Json{{"jsonrpc", "2.0"},
+                    {"id", 1},
+                    {"method", "tools/call"},
+                    {"params", {{"name", asks.tool}, {"arguments", asks.arguments}}}}
+                   .dump() +
+               "\n";
+    m.files = {{"lines", 0644, lines}};
+    m.digest = digest_of(m);
+    const Ended e = run(m);
+    CAPTURE(e.result.rationale);
+    CAPTURE(e.complained);
+    CAPTURE(e.said);
+    CAPTURE(log());
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(holds(e.said, "Read-only file system"));
+    CHECK(holds(e.said, "[stdout]\\n23\\n"));
+    CHECK_FALSE(holds(e.said, "own.txt"));
+    CHECK(holds(e.patch, "+echo $(($1 + $2))"));
+    CHECK(e.result.usage.tool_calls == 6);
+    is_verified();
+  }
+};
+
 }  // namespace proctor::testing

@@ -13,7 +13,13 @@ TEST_SUITE("tool loop worker") {
     scene.docker = docker_socket();
     scene.options = {"--images", "docker"};
     scene.is_solved_in(*image, "docker");
-    const fs::path root = fs::absolute(scene.temp.path() / "root");
-    CHECK(left_in_engine("w1-" + sha256(root.string()).short_hex()) == "");
+    ImageAgentScene agent;
+    agent.docker = scene.docker;
+    agent.options = scene.options;
+    agent.is_solved_in(*image);
+    for (const LoopScene* of : std::initializer_list<LoopScene*>{&scene, &agent}) {
+      const fs::path root = fs::absolute(of->temp.path() / "root");
+      CHECK(left_in_engine("w1-" + sha256(root.string()).short_hex()) == "");
+    }
   }
 }

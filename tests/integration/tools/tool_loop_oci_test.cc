@@ -21,5 +21,8 @@ TEST_SUITE("tool loop worker") {
     REQUIRE(ImageStore::open(store).value().import_archive(image.archive).ok());
     scene.options = {"--image-store", store.string()};
     scene.is_solved_in(image.id, "oci");
+    ImageAgentScene agent;
+    agent.options = scene.options;
+    agent.is_solved_in(image.id);
   }
 }

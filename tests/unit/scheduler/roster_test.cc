@@ -91,8 +91,9 @@ TEST_SUITE("roster") {
     CHECK(capability::from_features({"method:of_tomorrow"}) == 0);
     CHECK(capability::describe(has) == "the null sandbox and methods of kind tool_loop");
     CHECK(capability::describe_offer(has) == "the null sandbox");
-    CHECK((capability::kToolLoop & (capability::kImages | capability::kThings | capability::kAlone |
-                                    capability::kElsewhere)) == 0);
+    CHECK(capability::from_features({"method:tools"}) == capability::kAgentTools);
+    CHECK((capability::kOfRelease & (capability::kImages | capability::kThings |
+                                     capability::kAlone | capability::kElsewhere)) == 0);
   }
 
   TEST_CASE("a kind that does not isolate where a worker is is nothing that it has") {

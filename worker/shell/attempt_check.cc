@@ -156,7 +156,8 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   changed.insert(changed.end(), copies->begin(), copies->end());
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-  if (!changed.empty()) note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
+  if (!changed.empty())
+    note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
   PROCTOR_CHECK_OK(place_acceptance_files());
   return changed;
 }

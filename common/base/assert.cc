@@ -1,5 +1,6 @@
 #include "common/base/assert.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,6 +10,7 @@ namespace proctor {
 
 void assert_failed(const char* expr, const char* file, int line, const char* function) {
   std::fprintf(stderr, "%s:%d: %s: assertion failed: %s\n", file, line, function, expr);
+  std::signal(SIGABRT, SIG_DFL);  // last_words.h explains those of libraries
   std::abort();
 }
 

@@ -52,6 +52,15 @@ inline void say(const char* text) noexcept {
 
 inline void no_end(int) noexcept {}
 
+// ZeroMQ ends the program where the host gives it no thread, memory or descriptor; it has said why.
+[[noreturn]] inline void on_abort(int) noexcept {
+  say(program());
+  say(": a library beneath it gave up, for the reason above; most often the host's limits (ulimit "
+      "-v, -u, -n) leave it no room. Nothing that was acknowledged is lost. Give it more and start "
+      "it again: proctor resume CAMPAIGN, or the same proctor-worker command\n");
+  ::_exit(kNoMemory);
+}
+
 // For main(), before any thread.  `name`: a literal.  A write beyond ulimit -f fails with EFBIG
 // from here on; a handler and not SIG_IGN, which what we start would inherit.
 inline void prepare(const char* name) {
@@ -61,6 +70,13 @@ inline void prepare(const char* name) {
   act.sa_handler = no_end;
   act.sa_flags = SA_RESTART;
   (void)::sigaction(SIGXFSZ, &act, nullptr);
+}
+
+// After prepare(): abort() is taken as a library's that the host gives no room.
+inline void explain_aborts() {
+  struct sigaction act {};
+  act.sa_handler = on_abort;
+  (void)::sigaction(SIGABRT, &act, nullptr);
 }
 
 }  // namespace proctor::last_words

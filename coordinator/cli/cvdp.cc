@@ -16,6 +16,9 @@ Status read_pieces(const std::string& file, const std::function<Status(std::stri
   const fs::file_status status = fs::status(path, ec);
   if (!fs::exists(status)) return Error{Errc::kNotFound, file + ": no such file"};
   if (fs::is_directory(status)) return Error{Errc::kInvalid, file + ": is a folder"};
+  // Its writer may never come.  What /dev/stdin and the shell's <(...) lead to has one.
+  if (fs::is_fifo(fs::symlink_status(path, ec)))
+    return Error{Errc::kInvalid, file + ": a named pipe, and no file: <(...) can be read"};
   std::ifstream in(path, std::ios::binary);
   if (!in) return Error{Errc::kInvalid, file + ": cannot be opened"};
   std::string piece(std::size_t{1} << 20, '\0');

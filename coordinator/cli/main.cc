@@ -2,18 +2,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "common/base/core_dumps.h"
+#include "common/base/files.h"
 #include "common/base/last_words.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/merge.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/cli/pilot_commands.h"
 
 namespace proctor::cli {
@@ -101,12 +105,9 @@ std::string suggested(const std::optional<MeantOption>& meant) {
   return meant ? " (did you mean " + meant->near + "?)" : "";
 }
 
-}  // namespace
+using namespace proctor;
 
-int main(int argc, char** argv) try {
-  using namespace proctor;
-  forbid_core_dumps();
-  last_words::prepare("proctor");
+int run_command(int argc, char** argv) {
   CLI::App app(
       "Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
       "A first campaign:  proctor init demo && proctor run demo\n");
@@ -149,8 +150,34 @@ int main(int argc, char** argv) try {
     return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;
   }
   return exit_code;
+}
+
+// Of std::filesystem, about a path that no command looked at before.
+int complain_of_path(const std::filesystem::filesystem_error& e) {
+  const bool is_empty = e.path1().empty() && e.code() == std::errc::invalid_argument;
+  return cli::complain(is_empty ? Error{Errc::kInvalid, "an empty path names nothing"}
+                                : errno_error(printable(e.path1().string()), e.code().value()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  forbid_core_dumps();
+  last_words::prepare("proctor");
+  last_words::explain_aborts();
+  return cli::with_output_written(run_command(argc, argv));
 } catch (const std::bad_alloc&) {
   proctor::last_words::out_of_memory();
+} catch (const std::filesystem::filesystem_error& e) {
+  return complain_of_path(e);
+} catch (const std::system_error& e) {
+  // The host has no thread, descriptor or memory left for it.
+  if (e.code() != std::errc::resource_unavailable_try_again &&
+      e.code() != std::errc::not_enough_memory)
+    throw;
+  std::fprintf(stderr, "proctor: the host's limits (ulimit -v, -u) leave it no room: %s\n",
+               e.what());
+  return cli::kInfrastructure;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "proctor: %s\n", e.what());
   return proctor::last_words::kBug;

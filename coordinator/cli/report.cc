@@ -10,6 +10,7 @@
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/foreign_forms.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/forms/forms.h"
 
@@ -90,7 +91,7 @@ Result<std::string> report(const ReportArgs& args) {
     return write_every_eval(frozen, written.report, folder_for(args, frozen, kEveryEvalFolder));
   PROCTOR_TRY(std::string text, in_form(form, args, std::move(written)));
   if (args.out.empty()) return text;
-  PROCTOR_CHECK_OK(write_file(args.out, text));
+  PROCTOR_CHECK_OK(write_output(args.out, text));
   return std::string();
 }
 

@@ -1,4 +1,6 @@
 // What the help of the programs says, every command of them walked.
+#include <sys/stat.h>
+
 #include <sstream>
 
 #include "tests/support/campaign_scene.h"
@@ -82,6 +84,33 @@ TEST_SUITE("help") {
     CHECK(contains(said({"budget", "raise", "nowhere", "global", "5", "--raeson=x"}),
                    "(did you mean --reason?)"));
     CHECK(contains(said({"remove-task", "nowhere", "t"}), "--reason is required"));
+  }
+
+  TEST_CASE("what standard output did not take is told, whatever the command") {
+    const auto into_full = [](const std::string& args) {
+      CommandSpec spec;
+      spec.argv = {"sh", "-c", "exec " + proctor_program().string() + " " + args + " >/dev/full"};
+      return must(run_command(spec));
+    };
+    for (const char* args : {"--help", "--version", "completion bash"}) {
+      CAPTURE(args);
+      const CommandOutcome out = into_full(args);
+      CHECK(out.exit_code == 4);
+      CHECK_MESSAGE(contains(out.err, "No space left on device"), out.err);
+    }
+  }
+
+  TEST_CASE("an empty path and a named pipe are bad input, at once") {
+    const CommandOutcome empty = proctor::testing::proctor({"init", ""});
+    CHECK(empty.exit_code == 2);
+    CHECK_MESSAGE(contains(empty.err, "an empty path names nothing"), empty.err);
+    const auto dir = TempDir::create("pipe");
+    REQUIRE(dir.ok());
+    const std::string pipe = (dir->path() / "data.jsonl").string();
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const CommandOutcome out = proctor::testing::proctor({"cvdp", "check", pipe});
+    CHECK(out.exit_code == 2);
+    CHECK_MESSAGE(contains(out.err, "a named pipe"), out.err);
   }
 
   TEST_CASE("a run, a task, a method or a campaign that is not there is named with the one meant") {

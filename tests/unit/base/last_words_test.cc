@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -54,6 +55,17 @@ TEST_SUITE("base") {
     CHECK_MESSAGE(exits_with(end, 4), end.status);
     CHECK_MESSAGE(end.said.find("program: out of memory") == 0, end.said);
     CHECK_MESSAGE(end.said.find("proctor resume") != std::string::npos, end.said);
+  }
+
+  TEST_CASE("a library that gives up is a line and exit code 4") {
+    auto dir = TempDir::create("last-words");
+    REQUIRE(dir.ok());
+    const End end = end_of(dir->path(), [] {
+      last_words::explain_aborts();
+      std::abort();
+    });
+    CHECK_MESSAGE(exits_with(end, 4), end.status);
+    CHECK_MESSAGE(end.said.find("program: a library beneath it gave up") == 0, end.said);
   }
 
   TEST_CASE("what nobody caught is named and is exit code 70") {

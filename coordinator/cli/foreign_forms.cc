@@ -70,40 +70,45 @@ ExportFacts facts_of(const FrozenCampaign& frozen) {
 
 }  // namespace
 
-Result<std::string> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
-                                       const fs::path& into) {
+Result<WrittenForms> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
+                                        const fs::path& into) {
   const ExportFacts facts = facts_of(frozen);
   PROCTOR_CHECK_OK(make_private_dirs(into));
-  std::string said;
+  WrittenForms out;
   for (const ExportFacts::OfMethod& method : facts.methods) {
     const ExportedMethod runs = exported(facts, report, method);
     if (runs.runs.empty()) {
-      said += printable(method.name) + ": no log, for none of its runs has ended\n";
+      out.said += printable(method.name) + ": no log, for none of its runs has ended\n";
       continue;
     }
-    const fs::path file = into / inspect_log_name(runs);
-    PROCTOR_CHECK_OK(write_inspect_log(runs, file));
-    said += file.string() + "\n";
+    const std::string name = inspect_log_name(runs);
+    PROCTOR_CHECK_OK(write_inspect_log(runs, into / name));
+    out.files.emplace_back(name);
+    out.said += (into / name).string() + "\n";
   }
-  return said + "Read them: inspect view --log-dir " + into.string() + "\n";
+  out.said += "Read them: inspect view --log-dir " + into.string() + "\n";
+  return out;
 }
 
-Result<std::string> write_every_eval(const FrozenCampaign& frozen, const CampaignReport& report,
-                                     const fs::path& into) {
+Result<WrittenForms> write_every_eval(const FrozenCampaign& frozen, const CampaignReport& report,
+                                      const fs::path& into) {
   const ExportFacts facts = facts_of(frozen);
-  std::string said;
+  WrittenForms out;
   for (const ExportFacts::OfMethod& method : facts.methods) {
     const std::optional<EveryEvalFiles> files = every_eval(exported(facts, report, method));
     if (!files) {
-      said += printable(method.name) + ": no record, for it has no rate yet\n";
+      out.said += printable(method.name) + ": no record, for it has no rate yet\n";
       continue;
     }
     PROCTOR_CHECK_OK(make_private_dirs((into / files->record_path).parent_path()));
     PROCTOR_CHECK_OK(write_file(into / files->samples_path, files->samples));
     PROCTOR_CHECK_OK(write_file(into / files->record_path, files->record));
-    said += (into / files->record_path).string() + "\n";
+    out.files.emplace_back(files->samples_path);
+    out.files.emplace_back(files->record_path);
+    out.said += (into / files->record_path).string() + "\n";
   }
-  return said + "Fill in who made them (source_metadata) before they are published.\n";
+  out.said += "Fill in who made them (source_metadata) before they are published.\n";
+  return out;
 }
 
 }  // namespace proctor::cli

@@ -11,6 +11,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/foreign_forms.h"
 #include "coordinator/cli/output_file.h"
+#include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/forms/forms.h"
 
@@ -68,8 +69,23 @@ Result<std::string> in_form(const std::string& form, const ReportArgs& args,
   return std::move(written.shown);
 }
 
-fs::path folder_for(const ReportArgs& args, const FrozenCampaign& frozen, const char* name) {
-  return args.out.empty() ? frozen.folder.reports() / name : fs::path(args.out);
+// In a folder of its own, which digests.json lists where it is that of reports/.
+Result<std::string> in_folder(const ReportArgs& args, const FrozenCampaign& frozen,
+                              const CampaignReport& report, const std::string& name) {
+  const auto write = name == kInspectFolder ? write_inspect_logs : write_every_eval;
+  if (!args.out.empty()) {
+    PROCTOR_TRY(WrittenForms written, write(frozen, report, args.out));
+    return std::move(written.said);
+  }
+  std::string said;
+  PROCTOR_CHECK_OK(write_listed(frozen.folder, {name}, [&]() -> Result<std::vector<std::string>> {
+    PROCTOR_TRY(WrittenForms written, write(frozen, report, frozen.folder.reports() / name));
+    said = std::move(written.said);
+    std::vector<std::string> paths;
+    for (const fs::path& file : written.files) paths.push_back((fs::path(name) / file).string());
+    return paths;
+  }));
+  return said;
 }
 
 Result<std::string> report(const ReportArgs& args) {
@@ -85,10 +101,8 @@ Result<std::string> report(const ReportArgs& args) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
-  if (form == "inspect")
-    return write_inspect_logs(frozen, written.report, folder_for(args, frozen, kInspectFolder));
-  if (form == "every-eval")
-    return write_every_eval(frozen, written.report, folder_for(args, frozen, kEveryEvalFolder));
+  if (form == "inspect") return in_folder(args, frozen, written.report, kInspectFolder);
+  if (form == "every-eval") return in_folder(args, frozen, written.report, kEveryEvalFolder);
   PROCTOR_TRY(std::string text, in_form(form, args, std::move(written)));
   if (args.out.empty()) return text;
   PROCTOR_CHECK_OK(write_output(args.out, text));

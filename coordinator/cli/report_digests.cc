@@ -48,6 +48,9 @@ struct Digests {
   FileDigests files;
   // Of a writer that has not finished: what was there before it.
   std::optional<FileDigests> before;
+  // What lies there beside the report: by path.  None: of a proctor that did not list it.
+  std::optional<FileDigests> exports;
+  std::vector<std::string> exporting;  // parts whose writer has not finished
   std::string head;
   std::int64_t written_ms = 0;
   Vouched vouched = Vouched::kByNobody;
@@ -55,13 +58,25 @@ struct Digests {
 
 const Error kNotDigests{Errc::kInvalid, "not what is written there"};
 
-Result<FileDigests> parse_files(const Json& json) {
+enum class Names { kPlain, kPaths };
+Result<FileDigests> parse_files(const Json& json, Names names) {
   if (!json.is_object()) return kNotDigests;
   FileDigests out;
   for (const auto& [name, digest] : json.items()) {
-    if (!digest.is_string() || !is_safe_relative(name) || name.find('/') != std::string::npos)
+    if (!digest.is_string() || !is_safe_relative(name) ||
+        (names == Names::kPlain && name.find('/') != std::string::npos))
       return kNotDigests;
     PROCTOR_TRY(out[name], Digest::from_hex(digest.get<std::string>()));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> parse_parts(const Json& json) {
+  if (!json.is_array()) return kNotDigests;
+  std::vector<std::string> out;
+  for (const Json& part : json) {
+    if (!part.is_string()) return kNotDigests;
+    out.push_back(part.get<std::string>());
   }
   return out;
 }
@@ -79,9 +94,15 @@ Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& k
   out.campaign = json["campaign"].get<std::string>();
   out.head = json["journal_head"].get<std::string>();
   out.written_ms = json["written_ms"].get<std::int64_t>();
-  PROCTOR_TRY(out.files, parse_files(json["files"]));
+  PROCTOR_TRY(out.files, parse_files(json["files"], Names::kPlain));
   if (json.contains("before")) {
-    PROCTOR_TRY(out.before, parse_files(json["before"]));
+    PROCTOR_TRY(out.before, parse_files(json["before"], Names::kPlain));
+  }
+  if (json.contains("exports")) {
+    PROCTOR_TRY(out.exports, parse_files(json["exports"], Names::kPaths));
+  }
+  if (json.contains("exporting")) {
+    PROCTOR_TRY(out.exporting, parse_parts(json["exporting"]));
   }
   if (!key.ok() || json["key"].get<std::string>() != key->key().id()) return out;
   PROCTOR_TRY(const std::string body, body_of(json));
@@ -111,6 +132,53 @@ void compare_files(const fs::path& dir, const FileDigests& files, const FileDige
 // again whenever they are asked.
 constexpr std::array<std::string_view, 3> kOfPilots{"selfcheck.json", "flakiness.json",
                                                     "quarantine.txt"};
+
+bool is_of(const std::string& path, const std::vector<std::string>& parts) {
+  return std::ranges::any_of(
+      parts, [&](const std::string& part) { return path == part || path.starts_with(part + "/"); });
+}
+
+// What lies in the folders of other forms and is no export that was written.
+void compare_folder(const fs::path& dir, const std::string& folder, const FileDigests& exports,
+                    const std::vector<std::string>& exporting, const ReportProblem& problem) {
+  std::error_code ec;
+  std::set<std::string> foreign;
+  for (fs::recursive_directory_iterator it(dir / folder, ec), end; !ec && it != end;
+       it.increment(ec)) {
+    std::error_code gone;
+    const auto type = it->symlink_status(gone).type();
+    const std::string path = it->path().lexically_relative(dir).string();
+    if (type != fs::file_type::directory && type != fs::file_type::not_found &&
+        !is_temporary_name(it->path().filename().string()) && !exports.contains(path) &&
+        !is_of(path, exporting))
+      foreign.insert(path);
+  }
+  if (ec && ec != std::errc::no_such_file_or_directory) problem("reports/" + folder, ec.message());
+  for (const std::string& path : foreign)
+    problem(
+        "reports/" + printable(path, 200),
+        "nothing says that proctor wrote it: the command that makes it lists it in digests.json");
+}
+
+// Exports, and what the commands found that look at tasks alone.
+void compare_exports(const fs::path& dir, const FileDigests& exports,
+                     const std::vector<std::string>& exporting, const ReportProblem& problem) {
+  FileDigests whole;
+  for (const auto& [path, digest] : exports)
+    if (!is_of(path, exporting)) whole.emplace(path, digest);
+  compare_files(dir, whole, nullptr, "edited after it was written", problem);
+  for (const std::string_view name : kOfPilots) {
+    const std::string file(name);
+    std::error_code ec;
+    if (!exports.contains(file) && !is_of(file, exporting) &&
+        fs::symlink_status(dir / file, ec).type() != fs::file_type::not_found)
+      problem("reports/" + file,
+              "nothing says that proctor wrote it: the command that makes it lists it in "
+              "digests.json");
+  }
+  for (const char* folder : {kInspectFolder, kEveryEvalFolder})
+    compare_folder(dir, folder, exports, exporting, problem);
+}
 
 // What lies there beside what was written: folders are those of other forms (foreign_forms.h), and
 // a temporary file is of a writer that was killed.
@@ -167,6 +235,11 @@ Result<bool> sealed_from_birth(const FrozenCampaign& frozen) {
   return seal && !epochs.empty() && seal->since <= epochs.front().at;
 }
 
+// Says that something was written, where the folder itself was taken away.
+fs::path written_mark(const StateFolder& folder) {
+  return folder.state() / "reports.written";
+}
+
 void say_of_reports(const std::string& line) {
   std::printf("reports: %s\n", line.c_str());
 }
@@ -176,14 +249,21 @@ Status verify_without(const FrozenCampaign& frozen, const ReportProblem& problem
   constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
   const fs::path file = frozen.folder.reports() / "report.json";
   std::error_code ec;
+  std::error_code no_mark;
+  if (fs::exists(written_mark(frozen.folder), no_mark) &&
+      !fs::exists(frozen.folder.reports() / kReportDigests, no_mark))
+    problem(std::string("reports/") + kReportDigests,
+            "it was written, and is missing: proctor report makes it anew");
+  compare_exports(frozen.folder.reports(), {}, {}, problem);
   if (!fs::exists(file, ec)) {
-    say_of_reports("none were written");
+    say_of_reports("none are there");
     compare_names(frozen.folder.reports(), {}, nullptr, problem);
     return ok_status();
   }
   PROCTOR_TRY(const bool must, sealed_from_birth(frozen));
   std::error_code there;
-  if (must && !fs::exists(frozen.folder.reports() / kReportDigests, there))
+  if (must && !fs::exists(written_mark(frozen.folder), there) &&
+      !fs::exists(frozen.folder.reports() / kReportDigests, there))
     problem(std::string("reports/") + kReportDigests, "it was written, and is missing");
   const Result<std::string> bytes = read_file(file, kReportJsonBytes);
   PROCTOR_TRY(const std::string now, head_now(frozen));
@@ -203,21 +283,24 @@ Json hex_of(const FileDigests& files) {
   return out;
 }
 
-Status write_digests(const fs::path& dir, const RenderedReport& made, const FileDigests& files,
-                     const FileDigests* before) {
-  Json json = {{"campaign", made.report.campaign},
-               {"files", hex_of(files)},
-               {"format", kDigestsFormat},
-               {"journal_head", made.report.journal_head},
-               {"tool", kVersion},
-               {"written_ms", wall_now().raw()}};
-  if (before != nullptr) json["before"] = hex_of(*before);
+enum class Sign { kYes, kNo };
+Status write_digests(const StateFolder& folder, const Digests& said, Sign sign = Sign::kYes) {
+  Json json = {
+      {"campaign", said.campaign},    {"exports", hex_of(said.exports.value_or(FileDigests{}))},
+      {"files", hex_of(said.files)},  {"format", kDigestsFormat},
+      {"journal_head", said.head},    {"tool", kVersion},
+      {"written_ms", said.written_ms}};
+  if (said.before) json["before"] = hex_of(*said.before);
+  if (!said.exporting.empty()) json["exporting"] = said.exporting;
   PROCTOR_TRY(const std::string body, body_of(json));
-  const Result<HostKey> key = key_for_reports("");
+  const Result<HostKey> key =
+      sign == Sign::kYes ? key_for_reports("") : Result<HostKey>(kNotDigests);
   json["key"] = key.ok() ? key->key().id() : "";
   json["mac"] = key.ok() ? key->key().mac(body).hex() : "";
   PROCTOR_TRY(const std::string text, canonical_json(json));
-  return write_file(dir / kReportDigests, text + "\n");
+  std::error_code ec;
+  if (!fs::exists(written_mark(folder), ec)) PROCTOR_CHECK_OK(write_file(written_mark(folder), ""));
+  return write_file(folder.reports() / kReportDigests, text + "\n");
 }
 
 std::optional<Digests> last_written(const fs::path& dir) {
@@ -242,7 +325,54 @@ FileDigests lies_there(const fs::path& dir, const std::optional<Digests>& last,
   return out;
 }
 
+// What this host vouches for of what lies beside the report; all of it, where it has no key.
+void take_over(const std::optional<Digests>& last, Digests& to) {
+  to.exports.emplace();
+  const bool own = last && (last->vouched == Vouched::kByKey || !key_for_reports("").ok());
+  if (!own || (!last->campaign.empty() && last->campaign != to.campaign)) return;
+  to.exports = last->exports.value_or(FileDigests{});
+  to.exporting = last->exporting;
+}
+
 }  // namespace
+
+Status write_listed(const StateFolder& folder, const std::vector<std::string>& parts,
+                    const WriteParts& write) {
+  const fs::path dir = folder.reports();
+  PROCTOR_CHECK_OK(make_private_dirs(folder.state()));
+  PROCTOR_CHECK_OK(make_private_dirs(dir));
+  PROCTOR_TRY(const FileLock lock, FileLock::acquire(folder.reports_lock()));
+  const std::optional<Digests> last = last_written(dir);
+  // Nobody has written a report yet, or somebody whom this host cannot vouch for.
+  Digests now = last.value_or(Digests{});
+  const Sign sign = !last || last->vouched == Vouched::kByKey ? Sign::kYes : Sign::kNo;
+  if (!last) now.written_ms = wall_now().raw();
+  if (!now.exports) now.exports.emplace();
+  for (const std::string& part : parts)
+    if (!is_of(part, now.exporting)) now.exporting.push_back(part);
+  PROCTOR_CHECK_OK(write_digests(folder, now, sign));
+  PROCTOR_TRY(const std::vector<std::string> written, write());
+  for (const std::string& part : parts) now.exports->erase(part);
+  for (const std::string& path : written) {
+    PROCTOR_TRY(const EvidenceFile file, hash_file(dir, path));
+    (*now.exports)[path] = file.digest;
+  }
+  std::erase_if(now.exporting, [&](const std::string& part) { return is_of(part, parts); });
+  return write_digests(folder, now, sign);
+}
+
+Status as_listed(const StateFolder& folder, const std::string& name) {
+  const Result<std::string> bytes =
+      read_file(folder.reports() / kReportDigests, limits::kConfigFileBytes);
+  if (!bytes.ok()) return ok_status();  // of a proctor that listed nothing
+  PROCTOR_TRY(const Digests digests, parse_digests(*bytes, key_for_reports("")));
+  if (!digests.exports || is_of(name, digests.exporting)) return ok_status();
+  const Result<EvidenceFile> found = hash_file(folder.reports(), name);
+  if (found.ok() && digests.vouched != Vouched::kForged && digests.exports->contains(name) &&
+      digests.exports->at(name) == found->digest)
+    return ok_status();
+  return Error{Errc::kCorrupt, "not as proctor wrote it, by digests.json beside it"};
+}
 
 Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& made) {
   const fs::path dir = frozen.folder.reports();
@@ -250,10 +380,17 @@ Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& ma
   FileDigests files;
   for (const auto& [name, bytes] : made.files) files[name] = sha256(bytes);
   const std::optional<Digests> last = last_written(dir);
-  const FileDigests before = lies_there(dir, last, files);
-  PROCTOR_CHECK_OK(write_digests(dir, made, files, &before));
+  Digests said;
+  said.campaign = made.report.campaign;
+  said.files = files;
+  said.before = lies_there(dir, last, files);
+  said.head = made.report.journal_head;
+  said.written_ms = wall_now().raw();
+  take_over(last, said);
+  PROCTOR_CHECK_OK(write_digests(frozen.folder, said));
   for (const auto& [name, bytes] : made.files) PROCTOR_CHECK_OK(write_file(dir / name, bytes));
-  PROCTOR_CHECK_OK(write_digests(dir, made, files, nullptr));
+  said.before.reset();
+  PROCTOR_CHECK_OK(write_digests(frozen.folder, said));
   // What an older version wrote and this one does not would be nobody's from now on.
   std::error_code ec;
   if (last)
@@ -277,17 +414,26 @@ Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
     problem(where, digests.error().detail);
     return verify_without(frozen, problem);
   }
-  if (digests->campaign != frozen.id)
+  // Of commands that look at tasks before there is a campaign.
+  const bool bare = digests->campaign.empty() && digests->files.empty();
+  if (digests->campaign != frozen.id && !bare)
     problem(where, "it is of the campaign " + printable(digests->campaign, 100) + ", not of this");
   compare_files(dir, digests->files, digests->before ? &*digests->before : nullptr,
                 "edited after it was written", problem);
   compare_names(dir, digests->files, digests->before ? &*digests->before : nullptr, problem);
+  if (digests->exports)
+    compare_exports(dir, *digests->exports, digests->exporting, problem);
+  else
+    say_of_reports("exports and what tasks were found to be are not listed: older than the lists");
   if (digests->vouched == Vouched::kForged)
     problem(where, "it is not as this host signed it: edited after it was written");
   PROCTOR_TRY(const std::string now, head_now(frozen));
   const bool same = digests->head == now;
   const std::string then = to_rfc3339(WallTime(digests->written_ms));
   if (digests->vouched == Vouched::kByKey) {
+    if (!digests->exporting.empty())
+      say_of_reports("the writer of " + printable(digests->exporting.front(), 100) +
+                     " was stopped: the same command writes it anew");
     if (digests->before)
       say_of_reports("their writer was stopped at " + then + ": proctor report makes them anew");
     else

@@ -10,6 +10,7 @@
 #include "coordinator/cli/busy_cores.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/screen_campaign.h"
 #include "coordinator/cli/screen_text.h"
 #include "coordinator/cli/share_option.h"
@@ -27,11 +28,12 @@ struct ScreenArgs {
   RunOptions options;
 };
 
+constexpr const char *kResults = "flakiness.json", *kQuarantine = "quarantine.txt";
 fs::path results_file(const Campaign& campaign) {
-  return StateFolder{campaign.folder}.reports() / "flakiness.json";
+  return StateFolder{campaign.folder}.reports() / kResults;
 }
 fs::path quarantine_file(const Campaign& campaign) {
-  return StateFolder{campaign.folder}.reports() / "quarantine.txt";
+  return StateFolder{campaign.folder}.reports() / kQuarantine;
 }
 
 // What was found before; nothing where there is none, or none that can be read.
@@ -39,6 +41,8 @@ ScreenResults earlier_results(const Campaign& campaign) {
   const Result<std::string> text = read_file(results_file(campaign), kScreenBytes);
   if (!text.ok()) return {};
   Result<ScreenResults> results = parse_screen(*text);
+  if (const Status same = as_listed(StateFolder{campaign.folder}, kResults); !same.ok())
+    results = same.error();
   if (results.ok()) return std::move(results).value();
   std::fprintf(stderr, "note: %s is not read: %s\n", results_file(campaign).c_str(),
                printable(results.error().detail).c_str());
@@ -123,14 +127,22 @@ ScreenResults merged(const Campaign& campaign, const ScreenSettings& settings,
   return out;
 }
 
-Status keep(const Campaign& campaign, const ScreenResults& results) {
-  PROCTOR_CHECK_OK(make_private_dirs(results_file(campaign).parent_path()));
+Result<std::vector<std::string>> write_results(const Campaign& campaign,
+                                               const ScreenResults& results) {
   PROCTOR_CHECK_OK(write_file(results_file(campaign), to_json_text(results)));
   const std::string quarantined = quarantine_text(results.tasks);
-  if (!quarantined.empty()) return write_file(quarantine_file(campaign), quarantined);
   std::error_code ec;
-  fs::remove(quarantine_file(campaign), ec);  // of an earlier screen
-  return ok_status();
+  if (quarantined.empty()) {
+    fs::remove(quarantine_file(campaign), ec);  // of an earlier screen
+    return std::vector<std::string>{kResults};
+  }
+  PROCTOR_CHECK_OK(write_file(quarantine_file(campaign), quarantined));
+  return std::vector<std::string>{kResults, kQuarantine};
+}
+
+Status keep(const Campaign& campaign, const ScreenResults& results) {
+  return write_listed(StateFolder{campaign.folder}, {kResults, kQuarantine},
+                      [&] { return write_results(campaign, results); });
 }
 
 int show(const ScreenArgs& args, const Campaign& campaign, const ScreenResults& results,

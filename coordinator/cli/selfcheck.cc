@@ -9,6 +9,7 @@
 #include "common/pilot/selfcheck_json.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/selfcheck_campaign.h"
 #include "coordinator/cli/selfcheck_text.h"
 #include "coordinator/cli/share_option.h"
@@ -26,8 +27,9 @@ struct SelfcheckArgs {
   RunOptions options;
 };
 
+constexpr const char* kResults = "selfcheck.json";
 fs::path results_file(const Campaign& campaign) {
-  return StateFolder{campaign.folder}.reports() / "selfcheck.json";
+  return StateFolder{campaign.folder}.reports() / kResults;
 }
 
 // What was found before; nothing where there is none, or none that can be read.
@@ -35,6 +37,8 @@ SelfcheckResults earlier_results(const Campaign& campaign) {
   const Result<std::string> text = read_file(results_file(campaign), kSelfcheckBytes);
   if (!text.ok()) return {};
   Result<SelfcheckResults> results = parse_selfcheck(*text);
+  if (const Status same = as_listed(StateFolder{campaign.folder}, kResults); !same.ok())
+    results = same.error();
   if (results.ok()) return std::move(results).value();
   std::fprintf(stderr, "note: %s is not read: %s\n", results_file(campaign).c_str(),
                printable(results.error().detail).c_str());
@@ -109,6 +113,14 @@ int show(const SelfcheckArgs& args, const Campaign& campaign, const SelfcheckRes
   return good ? kOk : kJobFailed;
 }
 
+Status keep(const Campaign& campaign, const SelfcheckResults& results) {
+  return write_listed(StateFolder{campaign.folder}, {kResults},
+                      [&]() -> Result<std::vector<std::string>> {
+                        PROCTOR_CHECK_OK(write_file(results_file(campaign), to_json_text(results)));
+                        return std::vector<std::string>{kResults};
+                      });
+}
+
 std::string typed_again(const SelfcheckArgs& args) {
   std::string out = "proctor selfcheck " + args.folder;
   for (const std::string& task : args.tasks) out += " " + task;
@@ -158,8 +170,7 @@ Result<int> selfcheck(SelfcheckArgs args) {
   std::ranges::move(ran.tasks, std::back_inserter(found));
   const SelfcheckResults results =
       merged(campaign, args.settings, earlier, std::move(found), ran.cost);
-  PROCTOR_CHECK_OK(make_private_dirs(results_file(campaign).parent_path()));
-  PROCTOR_CHECK_OK(write_file(results_file(campaign), to_json_text(results)));
+  PROCTOR_CHECK_OK(keep(campaign, results));
   const int code = show(args, campaign, results, asked, reused);
   return ran.code == kBudgetExhausted ? kBudgetExhausted : code;
 }

@@ -1,5 +1,6 @@
 // `proctor verify`: evidence that is missing, changed, elsewhere or nobody's is a problem, counted.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -139,6 +140,55 @@ TEST_SUITE("campaign") {
       finds(scene, "not as it was written");
     }
     scene.write(file, whole);
+    finds_nothing(scene);
+  }
+
+  TEST_CASE("verify finds exports that were edited, taken away or put there") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path reports = scene.folder() / "reports";
+    const std::string unlisted = ": nothing says that proctor wrote it";
+    for (const char* form : {"inspect", "every-eval"}) {
+      CAPTURE(form);
+      REQUIRE(scene.run("report", {"--form", form}).exit_code == 0);
+      std::vector<fs::path> files;
+      for (const fs::directory_entry& e : fs::recursive_directory_iterator(reports / form))
+        if (e.is_regular_file()) files.push_back(e.path());
+      REQUIRE(!files.empty());
+      for (const fs::path& file : files) {
+        const std::string whole = scene.read(file);
+        const std::string name = "reports/" + file.lexically_relative(reports).string();
+        scene.write(file, whole + "x");
+        finds(scene, name + ": edited after it was written");
+        fs::remove(file);
+        finds(scene, name + ": it was written, and is missing");
+        scene.write(file, whole);
+      }
+      scene.write(reports / form / "x.json", "{}");
+      finds(scene, std::string("reports/") + form + "/x.json" + unlisted);
+      fs::remove(reports / form / "x.json");
+      // A later report keeps the list.
+      REQUIRE(scene.run("report").exit_code == 0);
+      finds_nothing(scene);
+    }
+    for (const char* name : {"selfcheck.json", "flakiness.json", "quarantine.txt"}) {
+      scene.write(reports / name, "{}");
+      finds(scene, std::string("reports/") + name + unlisted);
+      fs::remove(reports / name);
+    }
+    finds_nothing(scene);
+    // A pipe stays one, and a link leads where it led.
+    const fs::path pipe = scene.temp() / "pipe", link = scene.temp() / "link";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK(scene.run("report", {"--form", "markdown", "--out", pipe.string()}).exit_code != 0);
+    CHECK(fs::is_fifo(pipe));
+    fs::create_symlink(scene.temp() / "page.md", link);
+    CHECK(scene.run("report", {"--form", "markdown", "--out", link.string()}).exit_code == 0);
+    CHECK(fs::is_symlink(link));
+    CHECK(!scene.read(scene.temp() / "page.md").empty());
+    fs::remove_all(reports);
+    finds(scene, "reports/digests.json: it was written, and is missing");
+    REQUIRE(scene.run("report").exit_code == 0);
     finds_nothing(scene);
   }
 

@@ -44,8 +44,12 @@ void foretell(EnvelopeMoney& e, const MoneyInput& input, const Window& window, M
   if (ms < kFarMs) e.used_up_at = WallTime(input.now.raw() + ms);
 }
 
+bool is_shared(const std::string& name) {
+  return name.starts_with("shared:");
+}
+
 bool is_across(const std::string& name) {
-  return name.starts_with("method:") || name.starts_with("stratum:") || name.starts_with("shared:");
+  return name.starts_with("method:") || name.starts_with("stratum:") || is_shared(name);
 }
 
 std::uint32_t depth_of(const std::string& name, bool one_stage) {
@@ -98,11 +102,16 @@ MoneyView build_money(const MoneyInput& input) {
   for (const MoneyInput::Parked& p : input.parked) {
     add_parked(view.envelopes[p.scope], p.short_by);
     asked[p.scope] = asked[p.scope] + input.runs[p.run].ask;
+    EnvelopeMoney& e = view.envelopes[p.scope];
+    if (!is_shared(e.name)) continue;
+    const MicroUsd held = e.cap + p.short_by - input.runs[p.run].ask;  // by all, at the refusal
+    if (e.spent + e.reserved + e.elsewhere < held) e.elsewhere = held - e.spent - e.reserved;
   }
   for (std::size_t s = 0; s < view.envelopes.size(); ++s) {
     EnvelopeMoney& e = view.envelopes[s];
     if (const auto& metered = input.scopes[s].metered) e.metered = std::min(*metered, e.reserved);
-    if (e.free() < asked[s]) e.wanted = asked[s] - e.free();
+    const MicroUsd room = e.free() - e.elsewhere;
+    if (room < asked[s]) e.wanted = asked[s] - room;
     foretell(e, input, window, lately[s]);
   }
   for (const MoneyInput::Alert& a : input.alerts) view.envelopes[a.scope].alerts.push_back(a);
@@ -257,7 +266,7 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
                   format_usd(e.spent + e.reserved));
   if (to <= e.cap) return refuse("its cap is " + format_usd(e.cap) + " " + view.unit + " already");
   const EnvelopeMoney& global = view.envelopes[0];
-  const bool around = !e.name.starts_with("shared:");  // that one is around global
+  const bool around = !is_shared(e.name);  // that one is around global
   if (&e != &global && around && global.cap < to)
     return refuse("the envelope around it, global, holds only " + format_usd(global.cap) + " " +
                   view.unit + "; raise that first");
@@ -267,10 +276,14 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
     const MicroUsd ask = input.runs[p.run].ask;
     if (p.scope == at) least = least ? std::min(*least, ask) : ask;
   }
-  if (least && to < e.spent + e.reserved + *least)
+  const MicroUsd held = e.spent + e.reserved + e.elsewhere;
+  if (least && to < held + *least)
     return refuse("none of the runs parked there could start; that needs at least " +
-                  format_usd(e.spent + e.reserved + *least) + " " + view.unit + " (" +
-                  format_usd(e.spent) + " spent, " + format_usd(e.reserved) + " reserved, " +
+                  format_usd(held + *least) + " " + view.unit + " (" + format_usd(e.spent) +
+                  " spent, " + format_usd(e.reserved) + " reserved, " +
+                  (e.elsewhere == MicroUsd::zero()
+                       ? ""
+                       : format_usd(e.elsewhere) + " held by the campaigns that share it, ") +
                   format_usd(*least) + " for one run)");
   return ok_status();
 }

@@ -96,6 +96,9 @@ struct EnvelopeMoney {
   MicroUsd at_risk;        // the part of `reserved` that is held for attempts nobody hears of
   // The part of `reserved` that is used already; nothing: nobody runs who knows.
   std::optional<MicroUsd> metered;
+  // Of a shared envelope: what others held when a run that is parked there was refused; from its
+  // shortage, for this journal knows no more of them.
+  MicroUsd elsewhere;
   MicroUsd free() const { return cap - spent - reserved; }
   std::uint64_t parked = 0;  // runs refused for lack of money here
   MicroUsd short_least, short_most;

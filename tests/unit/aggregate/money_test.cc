@@ -188,6 +188,22 @@ TEST_SUITE("aggregate") {
           "stage:main, task:a, task:b");
   }
 
+  TEST_CASE("what others hold of a shared envelope is in the amount that would do") {
+    MoneyInput in = campaign();
+    in.scopes.push_back({"shared:lab", micros(9'100'000)});
+    for (MoneyInput::Run& run : in.runs) run.path.push_back(4);
+    // 8.25 of 9.10 are others': two runs of 1.00 were refused, each 0.15 short.
+    in.parked = {{0, 4, micros(150'000)}, {1, 4, micros(150'000)}};
+    const EnvelopeMoney lab = envelope(build_money(in), "shared:lab");
+    CHECK(lab.elsewhere == micros(8'250'000));
+    CHECK(lab.cap + lab.wanted == micros(10'250'000));
+    CHECK(check_raise(in, "shared:lab", micros(9'249'999)).error().detail ==
+          "raise shared:lab to 9.249999 USD: none of the runs parked there could start; that needs "
+          "at least 9.25 USD (0.00 spent, 0.00 reserved, 8.25 held by the campaigns that share it, "
+          "1.00 for one run)");
+    CHECK(check_raise(in, "shared:lab", micros(9'250'000)).ok());
+  }
+
   TEST_CASE("the first cap of an envelope that was raised twice is the registered one") {
     MoneyInput in = busy();
     in.raises = {{2, micros(1), micros(2), WallTime(kBegin)},

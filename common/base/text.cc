@@ -1,6 +1,7 @@
 #include "common/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace proctor {
@@ -40,9 +41,36 @@ std::size_t sequence_length(std::string_view s) {
   return 0;
 }
 
+// Unicode's Default_Ignorable_Code_Point: shown as nothing at all.  Joiners of U+200C and U+200D
+// stay: scripts and emoji are spelled with them.
+bool is_ignorable(unsigned code) {
+  struct Range {
+    unsigned first, last;
+  };
+  constexpr std::array<Range, 17> kRanges{{{0x00AD, 0x00AD},
+                                           {0x034F, 0x034F},
+                                           {0x061C, 0x061C},
+                                           {0x115F, 0x1160},
+                                           {0x17B4, 0x17B5},
+                                           {0x180B, 0x180F},
+                                           {0x200B, 0x200B},
+                                           {0x200E, 0x200F},
+                                           {0x202A, 0x202E},
+                                           {0x2060, 0x206F},
+                                           {0x3164, 0x3164},
+                                           {0xFE00, 0xFE0F},
+                                           {0xFEFF, 0xFEFF},
+                                           {0xFFA0, 0xFFA0},
+                                           {0xFFF0, 0xFFF8},
+                                           {0x1BCA0, 0x1BCA3},
+                                           {0x1D173, 0x1D17A}}};
+  return (0xE0000 <= code && code <= 0xE0FFF) || std::ranges::any_of(kRanges, [&](const Range& r) {
+           return r.first <= code && code <= r.last;
+         });
+}
+
 // Controls, and what changes how the characters beside it are shown: line ends of Unicode, marks
-// and overrides of direction, characters without width that make two names look the same.  Joiners
-// of U+200C and U+200D stay: scripts and emoji are spelled with them.
+// and overrides of direction, characters without width that make two names look the same.
 bool misleads(std::string_view sequence) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
   switch (sequence.size()) {
@@ -50,15 +78,15 @@ bool misleads(std::string_view sequence) {
       return at(0) < 0x20 || at(0) == 0x7F;
     case 2:
       return (at(0) == 0xC2 && at(1) < 0xA0) ||  // C1: terminals obey them too
-             (at(0) == 0xD8 && at(1) == 0x9C);   // U+061C
+             is_ignorable((at(0) & 31U) << 6 | (at(1) & 63U));
     case 3: {
       const unsigned code = (at(0) & 15U) << 12 | (at(1) & 63U) << 6 | (at(2) & 63U);
-      return code == 0x200B || code == 0x200E || code == 0x200F ||
-             (0x2028 <= code && code <= 0x202E) || (0x2060 <= code && code <= 0x206F) ||
-             code == 0xFEFF || 0xFFFE <= code;  // the last two are in no XML
+      return is_ignorable(code) || code == 0x2028 || code == 0x2029 ||
+             0xFFFE <= code;  // the last two are in no XML
     }
     default:
-      return at(0) == 0xF3 && at(1) == 0xA0;  // U+E0000 to U+E0FFF: tags, of no width
+      return is_ignorable((at(0) & 7U) << 18 | (at(1) & 63U) << 12 | (at(2) & 63U) << 6 |
+                          (at(3) & 63U));
   }
 }
 

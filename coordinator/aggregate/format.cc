@@ -21,12 +21,15 @@ std::string one_decimal(double value) {
 void append_wrapped(std::string& out, const std::string& first, std::string_view words) {
   constexpr std::size_t kTextWidth = 100;
   std::string line = first;
+  // Where nothing but its column tells an entry, no line of its words may begin there.
+  const bool bare = first.find_first_not_of(' ') == std::string::npos;
+  const std::size_t indent = first.size() + (bare ? 4 : 0);
   bool is_empty = true;
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
     if (!is_empty && kTextWidth < line.size() + 1 + end) {
       out += line + "\n";
-      line.assign(first.size(), ' ');
+      line.assign(indent, ' ');
       is_empty = true;
     }
     if (!is_empty) line += ' ';

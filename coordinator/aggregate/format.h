@@ -8,8 +8,8 @@
 
 namespace proctor::aggregate {
 
-// Words broken into lines of at most 100 columns, the first after `first`, the others after as many
-// spaces.
+// Words in lines of at most 100 columns, the first after `first`, the others after as many spaces;
+// four more after a `first` of spaces alone, so that no agent's words look like an entry.
 void append_wrapped(std::string& out, const std::string& first, std::string_view words);
 // "53.1" of 0.53125.
 std::string percent(double rate);

@@ -5,6 +5,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/json.h"
+#include "coordinator/aggregate/format.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -63,6 +64,17 @@ TEST_SUITE("aggregate") {
       CAPTURE(std::string(word));
       CHECK(has(legend, "\n  " + std::string(word) + "  "));
     }
+  }
+
+  TEST_CASE("what an agent said never begins a line as an entry does") {
+    std::string out;
+    aggregate::append_wrapped(
+        out, "  ", "t/m/r1: it said " + std::string(90, '-') + " t/noop/r1: its task is broken");
+    CHECK(out == "  t/m/r1: it said\n      " + std::string(90, '-') +
+                     "\n      t/noop/r1: its task is broken\n");
+    out.clear();
+    aggregate::append_wrapped(out, "  * ", std::string(97, 'a') + " b");
+    CHECK(out == "  * " + std::string(97, 'a') + "\n    b\n");
   }
 
   TEST_CASE("the words are left out where nobody asked, and notes stay beside the tables") {

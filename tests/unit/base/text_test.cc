@@ -31,6 +31,16 @@ TEST_SUITE("base") {
         {"\xef\xbb\xbf", "\\xef\\xbb\\xbf"},           // U+FEFF
         {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81"},  // U+E0041, a tag
         {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+        {"\xc2\xad", "\\xc2\\xad"},                    // U+00AD, a soft hyphen
+        {"\xcd\x8f", "\\xcd\\x8f"},                    // U+034F
+        {"\xe1\x85\xa0", "\\xe1\\x85\\xa0"},           // U+1160
+        {"\xe1\x9e\xb4", "\\xe1\\x9e\\xb4"},           // U+17B4
+        {"\xe1\xa0\x8e", "\\xe1\\xa0\\x8e"},           // U+180E
+        {"\xe3\x85\xa4", "\\xe3\\x85\\xa4"},           // U+3164
+        {"\xe3\x85\xa5", "\xe3\x85\xa5"},              // the first behind it
+        {"\xef\xb8\x8f", "\\xef\\xb8\\x8f"},           // U+FE0F
+        {"\xef\xbe\xa0", "\\xef\\xbe\\xa0"},           // U+FFA0
+        {"\xf0\x9d\x85\xb3", "\\xf0\\x9d\\x85\\xb3"},  // U+1D173
         {"\xe2\x80", "\\xe2\\x80"},
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},  // half of a pair
     };

@@ -91,7 +91,7 @@ class Loader {
   }
 
   // In byte order, so that the order of a folder on disk never matters.
-  std::vector<std::string> matches(const CampaignText::Pattern& pattern) const {
+  std::vector<std::string> matches(const CampaignText::Pattern& pattern) {
     const fs::path path(pattern.path);
     const std::string name = path.filename().string();
     const fs::path parent = path.parent_path();
@@ -99,8 +99,18 @@ class Loader {
     std::error_code ec;
     for (fs::directory_iterator it(folder_ / parent, ec), end; !ec && it != end; it.increment(ec)) {
       const std::string file = it->path().filename().string();
-      if (::fnmatch(name.c_str(), file.c_str(), FNM_PERIOD) == 0 && it->is_regular_file(ec))
+      if (::fnmatch(name.c_str(), file.c_str(), FNM_PERIOD) != 0) continue;
+      std::error_code gone;
+      const fs::file_type type = it->status(gone).type();
+      if (type == fs::file_type::regular) {
         found.push_back((parent / file).string());
+      } else if (type != fs::file_type::directory || file.ends_with(".yaml")) {
+        // Left out, a task would be gone without a word.  A folder of patches is none.
+        complain(pattern,
+                 (parent / file).string() +
+                     (type == fs::file_type::directory ? ", a folder" : ", no regular file"),
+                 "regular files");
+      }
     }
     std::ranges::sort(found);
     return found;

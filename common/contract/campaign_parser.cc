@@ -106,6 +106,10 @@ void read_stages(const Fields& f, Campaign& out) {
     }
     out.stages.push_back(std::move(stage));
   });
+  constexpr std::size_t kStagesMax = 100;  // as of a plan (plan/plan.cc)
+  if (kStagesMax < out.stages.size())
+    f.problems().add(f.at("stages"), "stages", std::to_string(out.stages.size()) + " stages",
+                     "1 to " + std::to_string(kStagesMax));
   if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
 }
 

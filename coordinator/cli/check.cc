@@ -1,4 +1,5 @@
 // proctor check CAMPAIGN: every error, nothing run.
+#include <algorithm>
 #include <cstdio>
 
 #include "common/base/limits.h"
@@ -77,6 +78,23 @@ void print_envelopes(const Campaign& campaign) {
     std::printf("  %-24s %s\n", what.c_str(), setting.c_str());
 }
 
+// Files that were meant as tasks and that no pattern names.
+void print_unnamed(const Campaign& campaign) {
+  std::error_code ec;
+  for (fs::directory_iterator it(campaign.folder / "contracts", ec), end; !ec && it != end;
+       it.increment(ec)) {
+    const fs::path name = it->path().filename();
+    const bool named = std::ranges::any_of(campaign.contracts, [&](const Contract& c) {
+      return fs::path(c.origin.file).filename() == name;
+    });
+    if (name.extension() == ".yml" && !named)
+      std::printf(
+          "note: contracts/%s is no task: `contracts` does not name it (contracts/*.yaml "
+          "where nothing is written)\n",
+          printable(name.string(), 100).c_str());
+  }
+}
+
 int check(const std::string& folder, bool offline, bool effective, const std::string& models) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
@@ -121,6 +139,7 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
           "still change the rest when setup or a check runs it. Name what judges in "
           "policy.protected\n",
           printable(c.id, 100).c_str());
+  print_unnamed(*campaign);
   for (const std::string& missing : missing_programs({}, *campaign))
     std::printf("note: %s\n", missing.c_str());
   for (const std::string& note : model_notes(*campaign, models))

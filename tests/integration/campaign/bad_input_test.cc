@@ -78,6 +78,13 @@ TEST_SUITE("campaign") {
     refused(scene, "contracts/sum.yaml:1:", "contracts/add.yaml");
   }
 
+  TEST_CASE("a contract that no pattern names is told of") {
+    const CampaignScene scene;
+    CHECK_FALSE(contains(scene.run("check").out, "is no task"));
+    scene.write(scene.folder() / "contracts/more.yml", "id: more\n");
+    CHECK(contains(scene.run("check").out, "note: contracts/more.yml is no task"));
+  }
+
   TEST_CASE("malformed YAML is refused at its line and column") {
     const CampaignScene scene(small());
     scene.write(scene.contract(), scene.read(scene.contract()) + "broken: [1, 2\n");

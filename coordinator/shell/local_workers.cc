@@ -13,7 +13,10 @@
 namespace proctor {
 namespace {
 
-constexpr std::chrono::seconds kFirstBackoff(1), kLongestBackoff(30);
+constexpr std::chrono::milliseconds kFirstBackoff(1'000), kLongestBackoff(30'000);
+// A worker that ends so soon after its start, so often, will not do better the next time.
+constexpr std::chrono::seconds kSoon(10);
+constexpr std::uint32_t kEarlyEnds = 5;
 
 // The worker of the same build, else the one on PATH.
 std::string worker_program() {
@@ -47,7 +50,7 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
                     "--give-up-after",
                     "600"};
     command.argv.insert(command.argv.end(), spec.extra.begin(), spec.extra.end());
-    out.workers_.push_back({name, std::move(command), std::nullopt, Clock::now(), kFirstBackoff});
+    out.workers_.push_back({name, std::move(command), std::nullopt, Clock::now(), spec.backoff});
     Local& w = out.workers_.back();
     if (out.orphan_works(w)) {
       log::info("worker " + name + " still works, started by an earlier coordinator: it goes on");
@@ -59,6 +62,7 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
 }
 
 Status LocalWorkers::begin(Local& w) const {
+  w.begun = Clock::now();
   PROCTOR_TRY(w.child, Child::start(w.command, log_of(w), Child::Lifetime::kIndependent));
   return ok_status();
 }
@@ -76,10 +80,21 @@ bool LocalWorkers::orphan_works() const {
 
 void LocalWorkers::tend() {
   for (Local& w : workers_) {
-    if (Clock::now() < w.next) continue;
+    if (w.given_up || Clock::now() < w.next) continue;
     if (w.child) {
       const std::optional<int> code = w.child->poll();
       if (!code || *code == 0) continue;
+      constexpr int kOfSignals = 128;  // somebody ended it: that says nothing of the next one
+      const bool early = *code < kOfSignals && Clock::now() - w.begun < kSoon + w.backoff / 2;
+      w.early = early ? w.early + 1 : 0;
+      if (w.early == kEarlyEnds) {
+        w.given_up = true;
+        log::error("worker " + w.name + " ended as soon as it had begun, " +
+                   std::to_string(kEarlyEnds) + " times, the last time with exit code " +
+                   std::to_string(*code) + ": it is not started again; " + log_of(w).string() +
+                   " says why");
+        continue;
+      }
       log::warn("worker " + w.name + " ended with exit code " + std::to_string(*code) + " (see " +
                 log_of(w).string() + "); it is started again");
     } else if (orphan_works(w)) {
@@ -92,6 +107,10 @@ void LocalWorkers::tend() {
     if (const Status begun = begin(w); !begun.ok())
       log::warn("worker " + w.name + ": " + begun.error().detail);
   }
+}
+
+bool LocalWorkers::all_given_up() const {
+  return !workers_.empty() && std::ranges::all_of(workers_, &Local::given_up);
 }
 
 // Ends a worker of this name that an earlier coordinator started, if one still waits for it: the

@@ -19,7 +19,8 @@ struct LocalWorkersSpec {
   std::string endpoint;
   std::uint32_t workers = 2;
   std::uint32_t slots = 2;
-  std::vector<std::string> extra;  // further arguments of each
+  std::vector<std::string> extra;            // further arguments of each
+  std::chrono::milliseconds backoff{1'000};  // before the first is started again; it doubles
 };
 
 class LocalWorkers {
@@ -32,9 +33,12 @@ class LocalWorkers {
   // Ends what still works in a folder whose coordinator was killed and that nobody comes back for,
   // and removes what it made outside of it: mounts, control groups.
   static void end_left(const StateFolder& folder);
-  // Starts those again that did not leave in good order, each at most once in a while.  Call it now
-  // and then; from one thread.
+  // Starts those again that did not leave in good order, each at most once in a while, and gives
+  // one up that ends as soon as it has begun, again and again.  Call it now and then; from one
+  // thread.
   void tend();
+  // There were some, and all of them are given up.
+  bool all_given_up() const;
   // One that an earlier coordinator started still works.
   bool orphan_works() const;
   // The campaign is over: waits a while for all of them together, then ends those that are left,
@@ -48,7 +52,10 @@ class LocalWorkers {
     CommandSpec command;
     std::optional<Child> child;  // none: one that an earlier coordinator started still works
     Clock::time_point next;      // not started again before this
-    std::chrono::seconds backoff{1};
+    std::chrono::milliseconds backoff{1'000};
+    Clock::time_point begun{};  // the last time
+    std::uint32_t early = 0;    // how often in a row it ended by itself as soon as it had begun
+    bool given_up = false;
   };
   LocalWorkers() = default;
   Status begin(Local& local) const;

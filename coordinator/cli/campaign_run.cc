@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -30,6 +31,7 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/starting_mark.h"
+#include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
@@ -155,6 +157,21 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                                     options.folder};
 }
 
+// A registration says what is done once.  Where the journal of that was taken away, a person says
+// that it is to be done again, and the new journal says so for ever.
+Status check_first_time(const RunOptions& options, const FrozenCampaign& frozen) {
+  if (options.begin != RunOptions::Begin::kFresh || options.again) return ok_status();
+  PROCTOR_TRY(const std::optional<JournalReader> journal, begun_journal(frozen.folder));
+  if (journal || !has_begun_here(frozen.id)) return ok_status();
+  return Error{Errc::kConflict,
+               "this registration (" + frozen.id +
+                   ") was run on this host before, and what came of it is not here any more.\n"
+                   "  To go on with that: put its .proctor and runs back, then proctor resume " +
+                   options.folder + "\n  To register anew:   " + copy_command(options.folder) +
+                   "\n  To run it again:    proctor run --again " + options.folder +
+                   " (a deviation that every report will tell)"};
+}
+
 // Nothing: none are needed.  Asked before a campaign is registered, so that a start which cannot
 // listen leaves nothing behind.
 Result<std::optional<wire::KeyPair>> tcp_keys(const RunOptions& options,
@@ -278,6 +295,7 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));
+  PROCTOR_CHECK_OK(check_first_time(options, frozen));
   return run_frozen(options, frozen);
 }
 
@@ -325,11 +343,17 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   ProgressDisplay display;
   StatusSnapshot last;
   std::optional<LocalWorkers> workers;
+  bool hopeless = false;
   coordinator_setup.on_status = [&](const StatusSnapshot& status) {
     last = status;
     const bool over = status.state == "complete" || status.state == "stopped" ||
                       status.state.starts_with("failed");
     if (workers && !over) workers->tend();
+    // Nothing could ever run: as if somebody interrupted it.
+    if (workers && !over && !hopeless && options.listen.empty() && workers->all_given_up()) {
+      hopeless = true;
+      std::raise(SIGINT);
+    }
     if (redis && !over) redis->tend();
     display.show(status);
   };
@@ -361,7 +385,12 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   workers->stop();
   std::error_code ec;
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
-  const int code = exit_code_of(outcome, last, options);
+  int code = exit_code_of(outcome, last, options);
+  if (hopeless && code != kOk) {
+    std::fprintf(stderr, "proctor: every local worker ended as soon as it had begun; %s says why\n",
+                 (frozen.folder.logs() / "local-1.log").c_str());
+    code = kInfrastructure;
+  }
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
   if (!options.show_report) return code;
   std::fputs(report.shown.c_str(), stdout);

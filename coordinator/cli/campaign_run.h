@@ -21,6 +21,7 @@ struct RunOptions {
   std::vector<std::string> worker_arguments{};  // of each local worker, beside its own
   // How local workers reach single-shot models; empty: PROCTOR_MODELS, or none are known.
   std::string models{};
+  bool again = false;       // `run --again`: also where this host knows that it has begun before
   bool show_report = true;  // on standard output; it is written in any case
   // What somebody types to go on with it; empty: proctor resume.
   std::string go_on{};

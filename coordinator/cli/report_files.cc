@@ -19,6 +19,7 @@
 #include "coordinator/cli/report_page.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/forms/forms.h"
+#include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -235,6 +236,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   if (head) input.journal_head = head->hex();
   const RestoredState& state = view.state;
   input.deviations = deviations_of(frozen, state.raises, state.standing);
+  if (const auto again = std::ranges::find(state.meta, kMetaRunAgain, &MetaSet::key);
+      again != state.meta.end())
+    input.deviations.insert(input.deviations.begin(), again->value + ": " + kRunBefore);
   input.alerts = alerts_of(frozen, state);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
   for (const EndedRun& e : state.ended) {

@@ -48,6 +48,9 @@ void add_run(CLI::App& app, int& exit_code) {
       "pilot).");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
+  command->add_flag("--again", flags->options.again,
+                    "also when this registration was run before and its journal is gone: a "
+                    "deviation");
   command->callback([=, &exit_code] { go(command, flags, exit_code); });
 }
 
@@ -71,6 +74,7 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->add_flag("--resume-or-begin", begin->either,
                  "go on with a campaign that has begun, begin one that has not")
       ->excludes(go_on);
+  command->add_flag("--again", flags->options.again, "as of proctor run");
   command->callback([=, &exit_code] {
     if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
     if (begin->either) flags->options.begin = RunOptions::Begin::kEither;

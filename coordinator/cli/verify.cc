@@ -18,6 +18,7 @@
 #include "coordinator/cli/verify_redis.h"
 #include "coordinator/cli/verify_removals.h"
 #include "coordinator/cli/verify_seal.h"
+#include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/plan_view.h"
@@ -104,6 +105,9 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   PROCTOR_TRY(const std::optional<Digest> head, journal.head());
   std::printf("journal: %s\n",
               head ? ("head " + head->hex()).c_str() : "written before rows were sealed");
+  for (const MetaSet& m : state.meta)
+    if (m.key == kMetaRunAgain)
+      std::printf("deviation: %s: %s\n", printable(m.value, 100).c_str(), kRunBefore);
   PROCTOR_CHECK_OK(verify_keyed_seal(journal, args.seal_key, tell));
   if (!args.head.empty()) PROCTOR_CHECK_OK(verify_heads(journal, args.head, args.seal_key, tell));
   PROCTOR_CHECK_OK(verify_reports(frozen, args.seal_key, tell));

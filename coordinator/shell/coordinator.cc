@@ -13,6 +13,7 @@
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "coordinator/core/sync_pace.h"
+#include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/kept_list.h"
@@ -77,12 +78,20 @@ Status Coordinator::begin() {
   PROCTOR_CHECK_OK(restore(state, ledger));
   std::vector<JournalWrite> first;
   first.push_back(MetaSet{kMetaCampaign, options_.campaign});
+  // Its journal was taken away: what comes is another run of what was registered once.
+  const bool is_new =
+      std::ranges::find(state.meta, kMetaCampaign, &MetaSet::key) == state.meta.end();
+  if (is_new && has_begun_here(options_.campaign))
+    first.push_back(MetaSet{kMetaRunAgain, to_rfc3339(wall_now())});
   PROCTOR_TRY(std::optional<MetaSet> kept, kept_fact(options_.folder, state.meta));
   if (kept) first.push_back(*std::move(kept));
   for (std::uint32_t i = 0; i < ledger.scopes.size(); ++i)
     first.push_back(ScopeDefined{ScopeId(i), ledger.scopes[i].name, ledger.scopes[i].cap});
   first.push_back(EpochBegun{epoch_, host_name(), ::getpid(), std::string(kVersion), wall_now()});
   PROCTOR_CHECK_OK(journal_->append_and_wait(std::move(first)));
+  // A list that cannot be written costs no run.
+  if (const Status s = remember_begun(options_.campaign); !s.ok())
+    log::warn("the list of campaigns that have begun here: " + s.error().detail);
   PROCTOR_CHECK_OK(start_ledger(std::move(ledger)));
   files_ = std::make_unique<TaskLanes>("archives", kArchiveLanes);
   PROCTOR_TRY(control_,

@@ -143,6 +143,27 @@ TEST_SUITE("campaign") {
     CHECK(scene.run("verify").exit_code == 0);
   }
 
+  TEST_CASE("a registration whose journal was taken away is not run again in silence") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("run").exit_code == 0);
+    const auto begin_anew = [&] {
+      for (const char* made : {".proctor", "runs", "reports"})
+        REQUIRE(remove_tree(scene.folder() / made).ok());
+    };
+    begin_anew();
+    const CommandOutcome refused = scene.run("run");
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(contains(refused.err, "was run on this host before"), refused.err);
+    CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+    const CommandOutcome again = scene.run("run", {"--again"});
+    CHECK_MESSAGE(again.exit_code == 0, again.err);
+    const std::string said = "this registration was run before on the coordinator's host";
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    CHECK(contains(verified.out, said));
+    CHECK(contains(scene.run("report", {"--json"}).out, said));
+  }
+
   TEST_CASE("a frozen plan is not drawn again") {
     const CampaignScene scene;
     REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);

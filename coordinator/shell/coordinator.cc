@@ -446,7 +446,6 @@ void Coordinator::perform(const Alert& c) {
   if (c.noted) return;
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
-
 void Coordinator::perform(const RaiseCaps& c) {
   ledger_->raise(c.scopes, c.reviewed);
 }
@@ -458,8 +457,7 @@ void Coordinator::perform(const CampaignEnded& c) {
     log::warn("ending without " + run_name(u.run) +
               (u.worker.raw().empty() ? "" : " on " + u.worker.raw()) +
               (1 < core_->counts().active ? " and others" : "") +
-              ": nobody has been heard of who could cancel it; the next life waits for it, or "
-              "charges it as lost");
+              ": its worker is silent; the next life waits for it, or charges it as lost");
   say_goodbye();
 }
 

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <sys/stat.h>
 
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
@@ -368,28 +367,6 @@ TEST_SUITE("contract") {
         CHECK(folder.errors().find("again, expected each contract once") != std::string::npos);
       }
     }
-  }
-
-  TEST_CASE("what the pattern of contracts names and is no regular file is not left out") {
-    Folder folder;
-    REQUIRE(::mkfifo((folder.path() / "contracts/pipe.yaml").c_str(), 0600) == 0);
-    CHECK(folder.errors().find("contracts: found contracts/pipe.yaml, no regular file") !=
-          std::string::npos);
-    fs::remove(folder.path() / "contracts/pipe.yaml");
-    fs::create_directory(folder.path() / "contracts/folder.yaml");
-    CHECK(folder.errors().find("contracts: found contracts/folder.yaml, a folder") !=
-          std::string::npos);
-    fs::remove(folder.path() / "contracts/folder.yaml");
-    fs::create_directory(folder.path() / "contracts/patches");
-    CHECK(folder.errors() == "");
-  }
-
-  TEST_CASE("more stages than a plan may have are a mistake of campaign.yaml") {
-    Folder folder;
-    std::string stages = "stages:\n";
-    for (int i = 0; i < 101; ++i) stages += "  - {name: s" + std::to_string(i) + "}\n";
-    folder.put(kYaml, folder.get(kYaml) + stages);
-    CHECK(folder.errors().find("stages: found 101 stages, expected 1 to 100") != std::string::npos);
   }
 
   TEST_CASE("two contracts with one id are named with both files") {

@@ -104,7 +104,7 @@ Markup stability(Context& c) {
   if (c.report.total.scorable() == 0) return element("p", "No run is scorable.");
   return pass_figure(c) + pass_table(c) + alike_table(c) + rerun_table(c) + drift_tables(c) +
          element("p",
-                 "Checks are repeated on the untouched tasks by proctor check, before a "
+                 "Checks are repeated on the untouched tasks by proctor screen, before a "
                  "campaign begins; what stands here is the agents' own variation.");
 }
 

@@ -1,4 +1,4 @@
-// Workers of this machine that cannot work: a program of that name that ends with 2 stands for one.
+// Workers of this machine that cannot work.
 #include "coordinator/shell/local_workers.h"
 
 #include <doctest/doctest.h>
@@ -42,6 +42,7 @@ TEST_SUITE("shell") {
     spec.folder = StateFolder{dir->path()};
     spec.endpoint = "ipc://" + (dir->path() / "none").string();
     spec.workers = 1;
+    spec.extra = {"--no-such-option"};  // where the real one lies beside this program
     spec.backoff = 1ms;
     auto workers = LocalWorkers::start(spec);
     REQUIRE(workers.ok());

@@ -59,6 +59,8 @@ Status write_output(const fs::path& path, std::string_view bytes) {
 int with_output_written(int code) {
   const bool failed_before = std::ferror(stdout) != 0;
   errno = 0;
+  // What failed before is gone with its reason; one line's end more finds the same one.
+  if (failed_before) std::fputc('\n', stdout);
   const bool flushed = std::fflush(stdout) == 0;
   const int reason = flushed ? 0 : errno;
   if ((flushed && !failed_before) || reason == EPIPE) return code;

@@ -240,7 +240,7 @@ TEST_SUITE("several campaigns") {
     REQUIRE_MESSAGE(eventually([&] { return contains(two.said(), "serving campaign "); }),
                     two.said());
     // The campaign's own coordinator comes second, and is served beside it.
-    Child serve = real.start("serve", {"--listen", "tcp://127.0.0.1:0"});
+    Child serve = real.start("serve", {"--again", "--listen", "tcp://127.0.0.1:0"});
     real.write(two.file(), first + line("real", real, real.state()));
     REQUIRE_MESSAGE(eventually([&] { return real.granted() == 1; }), (two.said() + real.said()));
     CHECK_MESSAGE(!contains(two.said(), "is served already"), two.said());

@@ -242,8 +242,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "head.key == key.id()", KEYED, "*head*"),
     ],
     "row 14, acceptance files": [
-        ("setup sees acceptance files", DRESS, "    return false;\n  std::vector<std::string_view> setup, judges;",
-         "    return true;\n  std::vector<std::string_view> setup, judges;", "proctor_host_facts_tests",
+        ("setup sees acceptance files", DRESS, "    if (judges_itself || !shown_to", "    if (!shown_to", "proctor_host_facts_tests",
          "*setup sees*,checks see all*"),
         ("setup sees what checks name", DRESS, "  for (const auto& check : contract.checks) judges.push_back(check.command);\n",
          "", "proctor_host_facts_tests", "*setup sees*,checks see all*"),

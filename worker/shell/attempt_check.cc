@@ -201,8 +201,10 @@ Status AttemptRun::show_contract_files(SandboxSpec& spec, FilesFor whom) {
   const fs::path dir = dir_ / (setup ? "contract-setup" : "contract");
   if (!fs::exists(dir)) {
     std::vector<ReferencedFile> shown = contract().files;
+    const std::set<std::string> of_setup =
+        setup ? shown_to_setup(contract()) : std::set<std::string>();
     std::erase_if(shown, [&](const ReferencedFile& f) {
-      return !(setup ? shown_to_setup(contract(), f) : shown_to_commands(contract(), f));
+      return !(setup ? of_setup.contains(f.path) : shown_to_commands(contract(), f));
     });
     PROCTOR_CHECK_OK(write_referenced_files(dir, shown));
   }

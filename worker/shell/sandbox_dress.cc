@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include <cstdlib>
-#include <set>
 #include <string_view>
 
 namespace proctor {
@@ -112,17 +111,21 @@ std::set<std::string> reached(const Contract& contract, std::vector<std::string_
 
 }  // namespace
 
-bool shown_to_setup(const Contract& contract, const ReferencedFile& file) {
-  if (!shown_to_commands(contract, file)) return false;
-  if (std::ranges::any_of(contract.acceptance_files,
-                          [&](const AcceptanceFile& f) { return f.from == file.path; }))
-    return false;
+std::set<std::string> shown_to_setup(const Contract& contract) {
   std::vector<std::string_view> setup, judges;
   for (const auto& step : contract.setup) setup.push_back(step.command);
   for (const auto& check : contract.checks) judges.push_back(check.command);
   for (const auto& service : contract.services) judges.push_back(service.command);
-  return reached(contract, setup).contains(file.path) ||
-         !reached(contract, judges).contains(file.path);
+  const std::set<std::string> of_setup = reached(contract, setup);
+  const std::set<std::string> of_judges = reached(contract, judges);
+  std::set<std::string> out;
+  for (const ReferencedFile& file : contract.files) {
+    const bool judges_itself = std::ranges::any_of(
+        contract.acceptance_files, [&](const AcceptanceFile& f) { return f.from == file.path; });
+    if (judges_itself || !shown_to_commands(contract, file)) continue;
+    if (of_setup.contains(file.path) || !of_judges.contains(file.path)) out.insert(file.path);
+  }
+  return out;
 }
 
 void have_git_look_closely(std::map<std::string, std::string>& env) {

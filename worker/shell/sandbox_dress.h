@@ -3,6 +3,7 @@
 // (R013, R046, R076, R077).  Pure but for reading declared secrets from our own environment.
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "common/base/result.h"
@@ -26,10 +27,10 @@ Status add_secrets(std::map<std::string, std::string>& env, const std::vector<st
 // Is this file of a contract at kContractAt?  All but the answers and what a model is asked: setup
 // and checks run the candidate's code.
 bool shown_to_commands(const Contract& contract, const ReferencedFile& file);
-// To setup too, whose copies an agent could read?  Neither acceptance files nor what a check or a
-// service names (by its path, by "$PROCTOR_CONTRACT/" and a folder of it, or in a file that it
-// names) and no step of setup does in these ways.
-bool shown_to_setup(const Contract& contract, const ReferencedFile& file);
+// Paths of those that setup sees too, whose copies an agent could read: neither acceptance files
+// nor what a check or a service names (by its path, by "$PROCTOR_CONTRACT/" and a folder of it, or
+// in a file that it names) and no step of setup does in these ways.
+std::set<std::string> shown_to_setup(const Contract& contract);
 
 // For checks, which may ask git what changed: the workspace's settings, made for a fast start, let
 // a change of equal size and time pass.  Behind what the contract itself sets so.

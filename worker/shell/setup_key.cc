@@ -67,8 +67,9 @@ Json file_of(const ReferencedFile& f) {
 // As setup finds them at $PROCTOR_CONTRACT.
 Json files_of(const Contract& c) {
   Json out = Json::array();
+  const std::set<std::string> shown = shown_to_setup(c);
   for (const ReferencedFile& f : c.files)
-    if (shown_to_setup(c, f)) out.push_back(file_of(f));
+    if (shown.contains(f.path)) out.push_back(file_of(f));
   return out;
 }
 

@@ -36,15 +36,19 @@ std::vector<std::string> shown(const Contract& c,
   return out;
 }
 
+bool seen_by_setup(const Contract& c, const ReferencedFile& file) {
+  return shown_to_setup(c).contains(file.path);
+}
+
 }  // namespace
 
 TEST_SUITE("sandbox dress") {
   TEST_CASE("setup sees what it names and what nothing else does, and no file that judges") {
-    CHECK(shown(judged(), &shown_to_setup) == std::vector<std::string>{"tools/lib.sh", "both.sh"});
+    CHECK(shown(judged(), &seen_by_setup) == std::vector<std::string>{"tools/lib.sh", "both.sh"});
     Contract named = judged();
     // An acceptance file is never setup's, whatever its command says.
     named.setup[0].command += "; cat $PROCTOR_CONTRACT/own.sh $PROCTOR_CONTRACT/serve.sh";
-    CHECK(shown(named, &shown_to_setup) ==
+    CHECK(shown(named, &seen_by_setup) ==
           std::vector<std::string>{"serve.sh", "tools/lib.sh", "both.sh"});
   }
 
@@ -55,15 +59,15 @@ TEST_SUITE("sandbox dress") {
       std::ranges::find(c.files, std::string(path), &ReferencedFile::path)->bytes = text;
     };
     put("judges/two.sh", "cd \"$PROCTOR_CONTRACT\" && cmp tools/lib.sh \"$1\"");
-    CHECK(shown(c, &shown_to_setup) == std::vector<std::string>{"both.sh"});
+    CHECK(shown(c, &seen_by_setup) == std::vector<std::string>{"both.sh"});
     put("both.sh", "open(root / \"tools/lib.sh\")");
-    CHECK(shown(c, &shown_to_setup) == std::vector<std::string>{"tools/lib.sh", "both.sh"});
+    CHECK(shown(c, &seen_by_setup) == std::vector<std::string>{"tools/lib.sh", "both.sh"});
     put("both.sh", "cat xtools/lib.sh tools/lib.sh2");
-    CHECK(shown(c, &shown_to_setup) == std::vector<std::string>{"both.sh"});
+    CHECK(shown(c, &seen_by_setup) == std::vector<std::string>{"both.sh"});
     c.files.push_back({"expected.txt", 0644, "2"});
-    CHECK(shown(c, &shown_to_setup) == std::vector<std::string>{"both.sh", "expected.txt"});
+    CHECK(shown(c, &seen_by_setup) == std::vector<std::string>{"both.sh", "expected.txt"});
     c.checks[0].command = "cd $PROCTOR_CONTRACT && cmp expected.txt $OLDPWD/out";
-    CHECK(shown(c, &shown_to_setup) == std::vector<std::string>{"both.sh"});
+    CHECK(shown(c, &seen_by_setup) == std::vector<std::string>{"both.sh"});
   }
 
   TEST_CASE("git looks closely in checks, behind what the contract sets in the same way") {

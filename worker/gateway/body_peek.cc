@@ -43,8 +43,8 @@ class Peeker {
   Status member(const JsonMember& m) {
     const std::string& key = m.key;
     // Programs that take members of any case would read another request than we do.
-    if (const std::string usual = usual_spelling(key); usual != key && is_read(usual))
-      return wrong_member(key, "the spelling " + usual);
+    const std::string usual = usual_spelling(key);
+    if (usual != key && is_read(usual)) return wrong_member(key, "the spelling " + usual);
     if (key == "model") return read_model(m);
     if (key == "stream") return flag(m, out_.stream);
     if (key == "stream_options") return stream_options(m);
@@ -56,7 +56,7 @@ class Peeker {
     if (key == "tools" || key == "functions") return tools(m);
     if (key == "prediction") out_.beside = m.value.size;
     if (key == "thinking") return thinking(m);
-    return reach(m);
+    return reach(m, usual);
   }
 
   static bool is_read(std::string_view key) {
@@ -220,12 +220,12 @@ class Peeker {
     return ok_status();
   }
 
-  Status reach(const JsonMember& m) {
+  Status reach(const JsonMember& m, std::string_view usual) {
     // Completions have a prompt that is what is asked.
     if (m.key == "prompt" && api_ == ModelApi::kCompletions) return prompts(m);
     if (is_null(m)) return ok_status();
     const std::string_view bytes = text_.bytes(m.value);
-    const BarredMember* barred = barred_member(m.key);
+    const BarredMember* barred = barred_member(usual);
     if (barred != nullptr && bytes != "false" && bytes != "[]" && bytes != "\"\"")
       parts_.refuse(m.key, std::string(barred->what), std::string(barred->instead));
     if (m.key == "context_management" && bytes.find("compact") != std::string_view::npos)

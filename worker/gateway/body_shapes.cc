@@ -60,6 +60,7 @@ constexpr std::string_view kOneModel = "ask for this run's model alone";
 constexpr std::string_view kOperator = "that is for the operator's models file";
 constexpr std::string_view kLeaveOut = "leave it out";
 
+// Keys in their usual spelling.
 constexpr std::array kBarred{
     // Fetches, searches, runs.
     BarredMember{"mcp_servers", "a server that the provider would call", kOwnTools},
@@ -78,7 +79,7 @@ constexpr std::array kBarred{
     BarredMember{"previous_response_id", "an answer that the provider keeps", kWhole},
     BarredMember{"prompt", "a prompt that the provider keeps", kWhole},
     BarredMember{"cached_content", "content that the provider keeps", kWhole},
-    BarredMember{"cachedContent", "content that the provider keeps", kWhole},
+    BarredMember{"cachedcontent", "content that the provider keeps", kWhole},
     BarredMember{"file_ids", "files that the provider keeps", kWhole},
     BarredMember{"attachments", "files that the provider keeps", kWhole},
     BarredMember{"prompt_embeds", "a prompt whose tokens nobody can count", "send it as text"},
@@ -106,7 +107,7 @@ constexpr std::array kBarred{
     BarredMember{"audio", "speech, which has no price here", "ask for text"},
     BarredMember{"num_return_sequences", "several answers", "n says how many"},
     BarredMember{"candidate_count", "several answers", "n says how many"},
-    BarredMember{"candidateCount", "several answers", "n says how many"},
+    BarredMember{"candidatecount", "several answers", "n says how many"},
     BarredMember{"num_generations", "several answers", "n says how many"},
     BarredMember{"n_predict", "another limit of the output", "the API's own says it"},
     BarredMember{"mock_response", "an answer of no model", kLeaveOut},
@@ -162,10 +163,9 @@ std::string usual_spelling(std::string_view key) {
   return out;
 }
 
-const BarredMember* barred_member(std::string_view key) {
-  const std::string usual = usual_spelling(key);
+const BarredMember* barred_member(std::string_view usual) {
   for (const BarredMember& member : kBarred)
-    if (usual_spelling(member.key) == usual) return &member;
+    if (member.key == usual) return &member;
   return nullptr;
 }
 

@@ -42,8 +42,8 @@ struct BarredMember {
 // `key` in small letters, and in ASCII where another letter is one of it in another case (the
 // Kelvin sign, the long s).
 std::string usual_spelling(std::string_view key);
-// In whatever case; null: none of them.
-const BarredMember* barred_member(std::string_view key);
+// Of a key in its usual spelling; null: none of them.
+const BarredMember* barred_member(std::string_view usual);
 
 enum class Runs { kClient, kProvider, kUnknown };
 // Who runs a tool of this type; empty: it has none.

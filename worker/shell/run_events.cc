@@ -43,6 +43,8 @@ std::string as_utf8(const std::string& text) {
 }
 
 void mark_cut(const fs::path& file, std::uint64_t produced) {
+  std::error_code ec;
+  if (const std::uintmax_t there = fs::file_size(file, ec); ec || produced <= there) return;
   Result<std::string> kept = read_file(file, 2 * limits::kCheckOutputBytes);
   if (!kept.ok() || produced <= kept->size() || kept->size() < 2 * kCutLineBytes) return;
   const std::size_t size = kept->size();

@@ -21,14 +21,6 @@ bool is_within(std::uint64_t part, std::uint64_t whole, std::uint32_t share_mill
   return part * kMillion <= whole * share_millionths;
 }
 
-Json to_json(const StageAnswer& a) {
-  return {{"name", a.name},
-          {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},
-          {"value", to_string(a.value)},
-          {"text", a.text},
-          {"facts", a.facts}};
-}
-
 std::string counted_over(const StageFacts& s) {
   std::string out = std::to_string(s.ended()) + (s.ended() == 1 ? " run" : " runs") + " ended";
   for (const auto& [n, word] : {std::pair{s.parked, " parked"},
@@ -161,6 +153,14 @@ std::string_view to_string(Value value) {
       break;
   }
   return "unknown";
+}
+
+Json to_json(const StageAnswer& a) {
+  return {{"name", a.name},
+          {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},
+          {"value", to_string(a.value)},
+          {"text", a.text},
+          {"facts", a.facts}};
 }
 
 bool StageCheck::holds() const {

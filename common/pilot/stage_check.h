@@ -43,6 +43,8 @@ struct StageAnswer {
   Json facts = Json::object();
 };
 std::string_view to_string(StageAnswer::Value value);
+// {name, parameter or null, value, text, facts}.
+Json to_json(const StageAnswer& answer);
 
 struct StageCheck {
   std::string campaign, stage;

@@ -28,14 +28,9 @@ std::string state_of(const Scheduler& core, std::uint16_t stage, const StageFact
   return facts.open == 0 ? "closed" : "open";
 }
 
-Json to_json(const std::vector<StageAnswer>& answers) {
+Json list_json(const std::vector<StageAnswer>& answers) {
   Json out = Json::array();
-  for (const StageAnswer& a : answers)
-    out.push_back({{"name", a.name},
-                   {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},
-                   {"value", to_string(a.value)},
-                   {"text", a.text},
-                   {"facts", a.facts}});
+  for (const StageAnswer& a : answers) out.push_back(to_json(a));
   return out;
 }
 
@@ -55,11 +50,11 @@ Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
            {"removed", f.removed},
            {"spent_micro_usd", f.spent.micros()},
            {"cap_micro_usd", f.cap.micros()},
-           {"exit", to_json(check_exit(f))}};
+           {"exit", list_json(check_exit(f))}};
   const GateBook::Gate* gate = core.gates().find(plan.stages[s].name);
   if (gate == nullptr) return out;
   out["people"] = gate->people;
-  out["entry"] = to_json(core.check_stage(s).predicates);
+  out["entry"] = list_json(core.check_stage(s).predicates);
   Json approved = Json::array();
   for (const auto& [by, digest] : gate->approved)
     approved.push_back({{"by", by}, {"digest", digest.hex()}});

@@ -63,19 +63,8 @@ std::string hopeless_comparisons(const Campaign& campaign) {
       tasks, tasks == 1 ? "" : "s", short_number(least), adjusted, short_number(alpha), fewest);
 }
 
-}  // namespace
-
-std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign) {
-  std::vector<std::string> methods;
-  std::vector<bool> is_noop;
-  for (const Method& m : campaign.methods) {
-    methods.push_back(m.name);
-    is_noop.push_back(m.kind == Method::Kind::kNoop);
-  }
-  return contrasts_of(plan_of(campaign), methods, is_noop);
-}
-
-std::string comparisons_sentence(const Campaign& campaign) {
+// "compared will be: strong - noop, weak - noop (...)"; empty: there is one method.
+std::string compared(const Campaign& campaign) {
   const auto pairs = comparisons_of(campaign);
   if (pairs.empty()) return "";
   std::string out;
@@ -89,10 +78,27 @@ std::string comparisons_sentence(const Campaign& campaign) {
               : " (analysis.contrasts)");
 }
 
-std::vector<std::string> analysis_notes(const Campaign& campaign) {
-  std::vector<std::string> out;
-  for (std::string note : {uncompared_agents(campaign), hopeless_comparisons(campaign)})
-    if (!note.empty()) out.push_back(std::move(note));
+std::string as_note(const std::string& text) {
+  return text.empty() ? "" : "note: " + text;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign) {
+  std::vector<std::string> methods;
+  std::vector<bool> is_noop;
+  for (const Method& m : campaign.methods) {
+    methods.push_back(m.name);
+    is_noop.push_back(m.kind == Method::Kind::kNoop);
+  }
+  return contrasts_of(plan_of(campaign), methods, is_noop);
+}
+
+std::string analysis_text(const Campaign& campaign) {
+  std::string out;
+  for (const std::string& line : {compared(campaign), as_note(uncompared_agents(campaign)),
+                                  as_note(hopeless_comparisons(campaign))})
+    if (!line.empty()) out += line + "\n";
   return out;
 }
 

@@ -12,9 +12,8 @@ namespace proctor::cli {
 // The pairs a - b that the report will compare.
 std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign);
 
-// "compared will be: strong - noop, weak - noop (...)"; empty: there is one method.
-std::string comparisons_sentence(const Campaign& campaign);
-// Sentences on what the plan leaves out, and on what it can never show.
-std::vector<std::string> analysis_notes(const Campaign& campaign);
+// What will be compared, and a note on each thing that the plan leaves out or can never show: lines
+// to print, each with its end.  Nothing of a campaign of one method.
+std::string analysis_text(const Campaign& campaign);
 
 }  // namespace proctor::cli

@@ -84,10 +84,11 @@ void print_unnamed(const Campaign& campaign) {
   for (fs::directory_iterator it(campaign.folder / "contracts", ec), end; !ec && it != end;
        it.increment(ec)) {
     const fs::path name = it->path().filename();
+    if (name.extension() != ".yml") continue;
     const bool named = std::ranges::any_of(campaign.contracts, [&](const Contract& c) {
       return fs::path(c.origin.file).filename() == name;
     });
-    if (name.extension() == ".yml" && !named)
+    if (!named)
       std::printf(
           "note: contracts/%s is no task: `contracts` does not name it (contracts/*.yaml "
           "where nothing is written)\n",
@@ -123,10 +124,7 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
     print_rates(*campaign);
     print_effective(*campaign);
   }
-  if (const std::string compared = comparisons_sentence(*campaign); !compared.empty())
-    std::printf("%s\n", printable(compared, limits::kDetailBytes).c_str());
-  for (const std::string& note : analysis_notes(*campaign))
-    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
+  std::fputs(analysis_text(*campaign).c_str(), stdout);
   if (campaign->cost_model.abstract())
     std::printf(
         "note: amounts are in units of the built-in prices, which are no dollars: for those, write "

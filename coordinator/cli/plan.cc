@@ -21,10 +21,7 @@ int plan(const std::string& folder, bool freeze_it) {
                              campaign->replicates * campaign->stages.size();
     std::printf("%s: %zu runs, seed %u, sha256 %s\n", state.plan().string().c_str(), runs,
                 campaign->seed, digest->short_hex().c_str());
-    if (const std::string compared = comparisons_sentence(*campaign); !compared.empty())
-      std::printf("%s\n", compared.c_str());
-    for (const std::string& note : analysis_notes(*campaign))
-      std::printf("note: %s\n", note.c_str());
+    std::fputs(analysis_text(*campaign).c_str(), stdout);
     if (!freeze_it) {
       std::printf("Next: proctor plan --freeze %s\n", folder.c_str());
       return kOk;

@@ -82,25 +82,29 @@ std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha
   return out;
 }
 
-std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha) {
-  const std::optional<ClusteredRate> rate = mean_of_task_means(tasks, alpha);
-  if (!rate) return std::nullopt;
-  const double n = static_cast<double>(rate->tasks), p = rate->mean;
-  const double se = rate->standard_error.value_or(0);
+NearEnds ends_of(const RateSpread& spread, double alpha) {
+  const double p = spread.rate, se = spread.error;
   if (!(0 < se) || p <= 0 || 1 <= p) {
-    const Interval over_tasks = *wilson_at(p, n, alpha);
+    const Interval over_tasks = *wilson_at(p, spread.tasks, alpha);
     // Rounding would leave 1e-17 beyond a rate of exactly 0 or 1.
     const Interval exact{p <= 0 ? 0 : over_tasks.low, 1 <= p ? 1 : over_tasks.high};
     return NearEnds{std::nullopt, exact, exact};
   }
-  double runs = 0;
-  for (const Cluster& c : tasks) runs += static_cast<double>(c.runs);
   const double effective = p * (1 - p) / (se * se);
-  const double t_ratio =
-      t_quantile_two_sided(alpha, std::max(1.0, runs - 1)) / t_quantile_two_sided(alpha, n - 1);
+  const double t_ratio = t_quantile_two_sided(alpha, std::max(1.0, spread.runs - 1)) /
+                         t_quantile_two_sided(alpha, spread.df);
   const double shrunk = effective * t_ratio * t_ratio;
   return NearEnds{effective, *wilson_at(p, effective, alpha),
                   clopper_pearson_at(p * shrunk, shrunk, alpha)};
+}
+
+std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha) {
+  const std::optional<ClusteredRate> rate = mean_of_task_means(tasks, alpha);
+  if (!rate) return std::nullopt;
+  double runs = 0;
+  for (const Cluster& c : tasks) runs += static_cast<double>(c.runs);
+  const double n = static_cast<double>(rate->tasks);
+  return ends_of({rate->mean, rate->standard_error.value_or(0), n - 1, n, runs}, alpha);
 }
 
 }  // namespace proctor

@@ -48,6 +48,12 @@ struct NearEnds {
   Interval wilson;         // at effective_n; over the tasks where that is missing
   Interval korn_graubard;  // exact, at effective_n less what its estimate costs; as wilson likewise
 };
+// Of any rate with a standard error (0: none can be had) of so many degrees of freedom, over so
+// many tasks and runs.
+struct RateSpread {
+  double rate = 0, error = 0, df = 0, tasks = 0, runs = 0;
+};
+NearEnds ends_of(const RateSpread& spread, double alpha);
 // Nothing below one task with runs.
 std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha = 0.05);
 

@@ -260,6 +260,8 @@ class Call {
       }
     if (r_.overrun) stop_overrun(s.actual);
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
+    // A client that has its answer may ask at once, and what became of the call is known by then.
+    pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
@@ -294,7 +296,6 @@ class Call {
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
     // What a recording does not have says nothing of a provider.
     if (!shared_.options.player || 0 < r_.replayed) shared_.watch(r_, seq);
-    pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
   }
 
   // A recording answers, and everything behind is as if a provider had.
@@ -385,7 +386,6 @@ class Call {
     machine_->again();
     return true;
   }
-
   void fail(const std::string& why) {
     r_.why = why;
     settle(machine_->failed());

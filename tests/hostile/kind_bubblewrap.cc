@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/hostile/kind.h"
+#include "tests/support/bubblewrap_here.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor::testing {
@@ -16,7 +17,7 @@ std::unique_ptr<Kind> make_kind(Tools) {
   const auto engine =
       open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "test-hostile", .images = {}});
   if (engine.ok()) return std::make_unique<Bubblewrap>();
-  MESSAGE("not run: no bubblewrap sandbox on this machine: " << engine.error().detail);
+  not_run_without_bubblewrap(engine.error().detail);
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "tests/integration/sandbox/engine_under_test.h"
+#include "tests/support/bubblewrap_here.h"
 
 namespace proctor::testing {
 namespace {
@@ -40,7 +41,7 @@ std::unique_ptr<Bench> make_bench() {
   options.owner = "test-" + std::to_string(::getpid());
   auto engine = open_sandbox_engine(SandboxKind::kBubblewrap, options);
   if (!engine.ok()) {
-    MESSAGE("not run: no bubblewrap sandbox on this machine: " << engine.error().detail);
+    not_run_without_bubblewrap(engine.error().detail);
     return nullptr;
   }
   return std::make_unique<BubblewrapBench>(std::move(*dir), options.owner, std::move(*engine));

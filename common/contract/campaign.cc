@@ -31,6 +31,39 @@ MicroUsd Campaign::stage_envelope(const std::string& stage) const {
   return it != envelopes.stage.end() ? it->second : envelopes.global;
 }
 
+std::uint64_t Campaign::tasks_of(const Stage& stage) const {
+  if (stage.draw.has_every_task()) return contracts.size();
+  if (!stage.draw.per_stratum) return stage.draw.tasks.size();
+  std::uint64_t out = 0;
+  for (const auto& [values, tasks] : tasks_by_stratum(*this))
+    out += std::min<std::uint64_t>(tasks.size(), *stage.draw.per_stratum);
+  return out;
+}
+
+std::uint64_t Campaign::run_count() const {
+  std::uint64_t out = 0;
+  for (const Stage& stage : stages) out += tasks_of(stage) * replicates_of(stage);
+  return out * methods.size();
+}
+
+std::map<std::vector<std::string>, std::vector<const Contract*>> tasks_by_stratum(
+    const Campaign& campaign) {
+  std::map<std::vector<std::string>, std::vector<const Contract*>> out;
+  for (const Contract& contract : campaign.contracts)
+    out[stratum_values(campaign.strata, contract)].push_back(&contract);
+  return out;
+}
+
+std::vector<std::string> stratum_values(const std::vector<std::string>& keys,
+                                        const Contract& contract) {
+  std::vector<std::string> out;
+  for (const std::string& key : keys) {
+    const auto found = contract.strata.find(key);
+    out.push_back(found == contract.strata.end() ? "none" : found->second);
+  }
+  return out;
+}
+
 Caps Campaign::run_caps(const Contract& contract) const {
   return effective_caps(cap_rules(), "", contract).caps;
 }

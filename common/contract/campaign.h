@@ -16,6 +16,7 @@
 #include "common/contract/cost_inputs.h"
 #include "common/contract/cost_model.h"
 #include "common/contract/rates.h"
+#include "common/contract/stage_draw.h"
 #include "common/contract/stage_rules.h"
 
 namespace proctor {
@@ -96,6 +97,7 @@ struct Stage {
   std::optional<MicroUsd> usd;  // envelope of the stage
   Caps caps{};                  // of its runs
   StageRules rules{};           // what opens it, and what closes it
+  StageDraw draw{};             // its tasks and its replicates
 };
 
 // An envelope that other campaigns on the same Redis use too (docs/budgets.md).
@@ -194,6 +196,13 @@ struct Campaign {
   Origin origin;                          // of campaign.yaml, for diagnostics
 
   CapRules cap_rules() const;
+  // Of each of its tasks under each method.
+  std::uint32_t replicates_of(const Stage& stage) const {
+    return stage.draw.replicates.value_or(replicates);
+  }
+  // How many tasks the stage has, and how many runs all stages together.
+  std::uint64_t tasks_of(const Stage& stage) const;
+  std::uint64_t run_count() const;
   // What a run of this task may spend at most, in the stage that allows most: what is reserved for
   // it before it starts.
   MicroUsd run_cap(const Contract& contract) const;
@@ -209,6 +218,13 @@ struct Campaign {
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };
+
+// The contract's values of these keys; an absent one is "none" (check_campaign refuses it).
+std::vector<std::string> stratum_values(const std::vector<std::string>& keys,
+                                        const Contract& contract);
+// Strata in order.  The contracts are the campaign's own.
+std::map<std::vector<std::string>, std::vector<const Contract*>> tasks_by_stratum(
+    const Campaign& campaign);
 
 // What a run of this contract can use at most of what is priced: setup in the agent's and in the
 // fresh workspace, the agent until `wall`, every check until its time limit, and the bytes it

@@ -98,6 +98,10 @@ void read_stages(const Fields& f, Campaign& out) {
       remember_caps(*caps, "stages." + stage.name + ".caps", out);
     }
     stage.rules = read_stage_rules(s, names);
+    stage.draw = read_stage_draw(s);
+    for (const std::string_view key : {"tasks", "replicates"})
+      if (s.find(key) != nullptr)
+        out.origin.at.emplace("stages." + stage.name + "." + std::string(key), s.at(key));
     if (!stage.name.empty() && !names.insert(stage.name).second)
       f.problems().wrong(*s.find("name"), s.path("name"), "each stage's name once");
     if (stage.usd) {
@@ -164,7 +168,6 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   if (f.find("contracts") == nullptr) text.contracts.push_back({"contracts/*.yaml", {}});
   read_methods(f, files, c);
   spread_breakers(f, c);
-  constexpr std::uint64_t kReplicatesMax = 1'000'000;
   constexpr std::uint64_t kRetriesMax = 1000;
   const auto small = [&](std::string_view key, std::uint32_t otherwise, std::uint64_t min,
                          std::uint64_t max) {

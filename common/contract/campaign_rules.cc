@@ -39,7 +39,10 @@ class Rules {
     ids();
     size();
     envelopes();
-    if (told_.knows_contracts()) task_names();
+    if (told_.knows_contracts()) {
+      task_names();
+      stage_tasks();
+    }
     strata();
     for (const Contract& contract : c_.contracts) {
       if (!is_whole(contract)) continue;
@@ -104,7 +107,7 @@ class Rules {
   void size() {
     std::uint64_t rows = c_.contracts.size();  // each factor is bounded: no overflow before 2^64
     rows *= std::max<std::size_t>(c_.methods.size(), 1);
-    if (limits::kPlanRows < rows || limits::kPlanRows < rows * c_.replicates * c_.stages.size())
+    if (limits::kPlanRows < rows || limits::kPlanRows < c_.run_count())
       complain(
           c_.origin, {"replicates", "contracts"},
           "contracts x methods x replicates x stages above " + std::to_string(limits::kPlanRows),
@@ -178,6 +181,40 @@ class Rules {
     };
     for (const auto& [id, usd] : c_.envelopes.tasks) known(id, "budget.tasks." + id);
     for (const auto& [id, caps] : c_.task_caps) known(id, "task_caps." + id);
+  }
+
+  // Every task is in a stage, whatever the plan draws: one that may stand nowhere would be
+  // registered and never run.
+  void stage_tasks() {
+    std::set<std::string_view> ids, placed;
+    for (const Contract& contract : c_.contracts) ids.insert(contract.id);
+    bool is_known = true;
+    for (const Stage& stage : c_.stages) {
+      const std::string field = "stages." + stage.name + ".tasks";
+      for (const std::string& id : stage.draw.tasks) {
+        placed.insert(id);
+        if (ids.contains(id)) continue;
+        is_known = false;
+        complain(
+            c_.origin, {field}, "the unknown task \"" + printable(id, 80) + "\"",
+            "the id of a contract",
+            nearest_word(id, std::vector<std::string_view>(ids.begin(), ids.end())).value_or(""));
+      }
+    }
+    if (!is_known) return;
+    const auto has_all = [](const Stage& s) { return s.draw.has_every_task(); };
+    if (std::ranges::any_of(c_.stages, has_all)) return;
+    for (const auto& [values, tasks] : tasks_by_stratum(c_))
+      for (const Stage& stage : c_.stages)
+        if (stage.draw.per_stratum && tasks.size() <= *stage.draw.per_stratum)
+          for (const Contract* contract : tasks) placed.insert(contract->id);
+    for (const std::string_view id : ids) {
+      if (placed.contains(id)) continue;
+      complain(c_.origin, {"stages." + c_.stages.back().name + ".tasks", "stages"},
+               "task " + printable(id, 80) + " in no stage for certain",
+               "every task in one of them: a stage without `tasks` has all");
+      return;
+    }
   }
 
   // A key that no contract has is one mistake of the campaign's, not one of each contract.

@@ -189,8 +189,9 @@ inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "va
                                                                "toolchains", "network",   "setup"};
 inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",
                                                          "cache"};
-inline constexpr std::array<KeyName, 6> kStageKeys{"name",  "usd",  "caps",
-                                                   "entry", "exit", "approval"};
+inline constexpr std::array<KeyName, 9> kStageKeys{
+    "name", "usd", "caps", "tasks", "replicates", "order", "entry", "exit", "approval"};
+inline constexpr std::array<KeyName, 1> kStageTasksKeys{"per_stratum"};
 inline constexpr std::array<KeyName, 1> kApprovalKeys{"people"};
 inline constexpr std::array<KeyName, 10> kBudgetKeys{"global",    "task",    "tasks",  "run",
                                                      "ledger",    "methods", "strata", "alerts",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/limits.h"
 #include "common/contract/rules.h"
 
 namespace proctor {
@@ -129,6 +130,29 @@ StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& ea
   out.entry = read.criteria("entry");
   out.exit = read.criteria("exit");
   out.people = read.people();
+  return out;
+}
+
+StageDraw read_stage_draw(const Fields& stage) {
+  StageDraw out;
+  out.order = stage.choice("order", out.order, kStageOrders);
+  if (stage.find("replicates") != nullptr)
+    out.replicates = static_cast<std::uint32_t>(stage.count("replicates", 1, 1, kReplicatesMax));
+  const Node* tasks = stage.find("tasks");
+  if (tasks == nullptr) return out;
+  const std::string path = stage.path("tasks");
+  if (tasks->kind == Node::Kind::kMapping) {
+    const Fields f(*tasks, path, kStageTasksKeys, stage.problems());
+    if (f.find("per_stratum") == nullptr) f.missing("per_stratum", "how many of each stratum");
+    out.per_stratum = static_cast<std::uint32_t>(f.count("per_stratum", 1, 1, limits::kPlanRows));
+    return out;
+  }
+  if (tasks->kind != Node::Kind::kSequence || tasks->items.empty()) {
+    stage.problems().wrong(*tasks, path, "{per_stratum: N}, or a list of tasks");
+    return out;
+  }
+  out.tasks = stage.texts("tasks", kIdRule);
+  std::ranges::sort(out.tasks);
   return out;
 }
 

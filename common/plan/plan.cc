@@ -98,6 +98,21 @@ Status check_tasks(const PlanShape& shape) {
   return ok_status();
 }
 
+Status check_stage_tasks(const PlanShape& shape) {
+  for (const PlanStage& stage : shape.stages) {
+    if (stage.per_stratum == 0U)
+      return invalid("stage " + in_quotes(stage.name) +
+                     ": found 0 tasks of each stratum, expected at least 1");
+    for (const std::string& id : stage.tasks)
+      if (!std::ranges::binary_search(shape.tasks, id, {}, &PlanTask::id))
+        return invalid("stage " + in_quotes(stage.name) + ": task " + in_quotes(id) +
+                       " is none of the plan");
+  }
+  return ok_status();
+}
+
+using Strata = std::vector<std::vector<std::uint32_t>>;  // their tasks, ascending
+
 // A place of a round: the task of that rank in the permuted stratum.
 struct Place {
   std::uint32_t stratum = 0;
@@ -106,7 +121,7 @@ struct Place {
 
 // Rank j of a stratum of m tasks sits at (2j + 1) / 2m of the round: evenly, and never two strata's
 // first tasks all at the front.  Compared as exact fractions; equal ones by stratum.
-std::vector<Place> interleave(const std::vector<std::vector<std::uint32_t>>& strata) {
+std::vector<Place> interleave(const Strata& strata) {
   std::vector<Place> places;
   for (std::uint32_t h = 0; h < strata.size(); ++h)
     for (std::uint32_t j = 0; j < strata[h].size(); ++j) places.push_back({h, j});
@@ -118,13 +133,94 @@ std::vector<Place> interleave(const std::vector<std::vector<std::uint32_t>>& str
   return places;
 }
 
-std::vector<std::vector<std::uint32_t>> strata_of(const PlanShape& shape) {
+Strata strata_of(const PlanShape& shape) {
   std::map<std::vector<std::string>, std::vector<std::uint32_t>> by_values;  // strata in order
   for (std::uint32_t t = 0; t < shape.tasks.size(); ++t)
     by_values[shape.tasks[t].strata].push_back(t);
-  std::vector<std::vector<std::uint32_t>> strata;
+  Strata strata;
   for (auto& [values, tasks] : by_values) strata.push_back(std::move(tasks));
   return strata;
+}
+
+// The stage's tasks of each stratum, ascending.  Those of a stage with so many of each are drawn:
+// one permutation for each stratum, of which the first are taken.
+Strata strata_of_stage(const PlanShape& shape, const PlanStage& stage, const Strata& all,
+                       NumpyRandom& random) {
+  if (stage.has_every_task()) return all;
+  Strata out;
+  for (const std::vector<std::uint32_t>& tasks : all) {
+    std::vector<std::uint32_t>& mine = out.emplace_back();
+    if (stage.per_stratum) {
+      const auto drawn = random.permutation(static_cast<std::uint32_t>(tasks.size()));
+      const std::size_t count = std::min<std::size_t>(*stage.per_stratum, tasks.size());
+      for (std::size_t i = 0; i < count; ++i) mine.push_back(tasks[drawn[i]]);
+      std::ranges::sort(mine);
+      continue;
+    }
+    for (const std::uint32_t task : tasks)
+      if (std::ranges::binary_search(stage.tasks, shape.tasks[task].id)) mine.push_back(task);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> tasks_in(const Strata& strata) {
+  std::vector<std::uint32_t> out;
+  for (const std::vector<std::uint32_t>& tasks : strata)
+    out.insert(out.end(), tasks.begin(), tasks.end());
+  std::ranges::sort(out);
+  return out;
+}
+
+// Draws the rows of one stage after another.
+class RowDraw {
+ public:
+  RowDraw(std::size_t methods, NumpyRandom& random, std::vector<PlanRow>& rows)
+      : random_(random), methods_(methods), rows_(rows) {}
+
+  void add(std::uint16_t index, const PlanStage& stage, const Strata& strata) {
+    const std::vector<Place> places = interleave(strata);
+    const bool rounds = stage.order == StageOrder::kRounds;
+    std::vector<std::vector<std::uint32_t>> permuted(strata.size());
+    for (std::size_t h = 0; h < strata.size(); ++h) permuted[h].resize(strata[h].size());
+    for (std::uint32_t pass = 0; pass < (rounds ? stage.replicates : 1); ++pass) {
+      for (std::vector<std::uint32_t>& p : permuted) random_.permutation_into(p);
+      for (const Place& place : places) {
+        const std::uint32_t task = strata[place.stratum][permuted[place.stratum][place.rank]];
+        for (std::uint32_t again = 0; again < (rounds ? 1 : stage.replicates); ++again)
+          block(task, before_ + 1 + pass + again, index);
+      }
+    }
+    before_ += stage.replicates;
+  }
+
+ private:
+  void block(std::uint32_t task, std::uint32_t replicate, std::uint16_t stage) {
+    random_.permutation_into(methods_);
+    for (const std::uint32_t m : methods_)
+      rows_.push_back({task, replicate, 0, static_cast<std::uint16_t>(m), stage});
+  }
+
+  NumpyRandom& random_;
+  std::vector<std::uint32_t> methods_;
+  std::vector<PlanRow>& rows_;
+  std::uint32_t before_ = 0;  // replicates of the stages before
+};
+
+// Tasks of a stage times its replicates, of all stages: no overflow below 100 x 2^31 x 2^24.
+std::uint64_t blocks_of(const PlanShape& shape) {
+  std::uint64_t out = 0;
+  Strata strata;  // only where a stage draws from them
+  for (const PlanStage& stage : shape.stages) {
+    std::uint64_t tasks = stage.tasks.empty() ? shape.tasks.size() : stage.tasks.size();
+    if (stage.per_stratum) {
+      if (strata.empty()) strata = strata_of(shape);
+      tasks = 0;
+      for (const std::vector<std::uint32_t>& s : strata)
+        tasks += std::min<std::uint64_t>(s.size(), *stage.per_stratum);
+    }
+    out += tasks * stage.replicates;
+  }
+  return out;
 }
 
 }  // namespace
@@ -134,16 +230,13 @@ PlanShape shape_of(const Campaign& campaign) {
   shape.strata_keys = campaign.strata;
   shape.seed = campaign.seed;
   for (const Contract& contract : campaign.contracts) {
-    PlanTask task{contract.id, contract.digest, {}};
-    for (const std::string& key : campaign.strata) {
-      const auto found = contract.strata.find(key);
-      task.strata.push_back(found == contract.strata.end() ? "none" : found->second);
-    }
-    shape.tasks.push_back(std::move(task));
+    shape.tasks.push_back(
+        {contract.id, contract.digest, stratum_values(campaign.strata, contract)});
   }
   for (const Method& method : campaign.methods) shape.methods.push_back(method.name);
   for (const Stage& stage : campaign.stages)
-    shape.stages.push_back({stage.name, campaign.replicates});
+    shape.stages.push_back({stage.name, campaign.replicates_of(stage), stage.draw.per_stratum,
+                            stage.draw.tasks, stage.draw.order});
   return shape;
 }
 
@@ -162,10 +255,16 @@ Status normalise(PlanShape& shape) {
     if (0 < i && shape.methods[i - 1] == shape.methods[i])
       return invalid("method " + in_quotes(shape.methods[i]) + " is named twice");
   }
+  for (PlanStage& stage : shape.stages) {
+    std::ranges::sort(stage.tasks);
+    stage.tasks.erase(std::unique(stage.tasks.begin(), stage.tasks.end()), stage.tasks.end());
+  }
+  PROCTOR_CHECK_OK(check_stage_tasks(shape));
   std::uint64_t replicates = 0;  // at most 100 stages of 2^32: no overflow
   for (const PlanStage& stage : shape.stages) replicates += stage.replicates;
-  const std::uint64_t blocks = shape.tasks.size() * shape.methods.size();
-  if (limits::kPlanRows / blocks < replicates)
+  const std::uint64_t blocks = blocks_of(shape);
+  if (limits::kPlanRows < shape.tasks.size() * shape.methods.size() ||
+      limits::kPlanRows / shape.methods.size() < blocks)
     return invalid("plan of " + std::to_string(shape.tasks.size()) + " tasks, " +
                    std::to_string(shape.methods.size()) + " methods and " +
                    std::to_string(replicates) + " replicates: expected at most " +
@@ -174,37 +273,24 @@ Status normalise(PlanShape& shape) {
 }
 
 std::uint32_t run_count(const PlanShape& shape) {
-  std::uint32_t replicates = 0;
-  for (const PlanStage& stage : shape.stages) replicates += stage.replicates;
-  return static_cast<std::uint32_t>(shape.tasks.size() * shape.methods.size()) * replicates;
+  return static_cast<std::uint32_t>(blocks_of(shape) * shape.methods.size());
 }
 
 Result<Plan> draw_plan(PlanShape shape) {
   PROCTOR_CHECK_OK(normalise(shape));
-  const std::vector<std::vector<std::uint32_t>> strata = strata_of(shape);
-  const std::vector<Place> places = interleave(strata);
+  const Strata strata = strata_of(shape);
   NumpyRandom random(shape.seed);
   std::vector<PlanRow> rows;
   rows.reserve(run_count(shape));
-  std::vector<std::vector<std::uint32_t>> permuted(strata.size());
-  for (std::size_t h = 0; h < strata.size(); ++h) permuted[h].resize(strata[h].size());
-  std::vector<std::uint32_t> methods(shape.methods.size());
-  std::uint32_t replicate = 0;
+  std::vector<std::vector<std::uint32_t>> stage_tasks;
+  RowDraw draw(shape.methods.size(), random, rows);
   for (std::size_t s = 0; s < shape.stages.size(); ++s) {
-    for (std::uint32_t round = 0; round < shape.stages[s].replicates; ++round) {
-      ++replicate;
-      for (std::vector<std::uint32_t>& p : permuted) random.permutation_into(p);
-      for (const Place& place : places) {
-        const std::uint32_t task = strata[place.stratum][permuted[place.stratum][place.rank]];
-        random.permutation_into(methods);
-        for (const std::uint32_t m : methods)
-          rows.push_back(
-              {task, replicate, 0, static_cast<std::uint16_t>(m), static_cast<std::uint16_t>(s)});
-      }
-    }
+    const Strata mine = strata_of_stage(shape, shape.stages[s], strata, random);
+    stage_tasks.push_back(tasks_in(mine));
+    draw.add(static_cast<std::uint16_t>(s), shape.stages[s], mine);
   }
   for (PlanRow& row : rows) row.seed = random.next_u32();
-  return Plan(std::move(shape), std::move(rows));
+  return Plan(std::move(shape), std::move(stage_tasks), std::move(rows));
 }
 
 const PlanRow& Plan::row(RunId run) const {

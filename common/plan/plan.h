@@ -1,9 +1,10 @@
 #pragma once
 // The randomization plan: which run comes when (R071, R126, R164, R172, R175).
 // A PlanShape says what is to be run; draw_plan() orders it with NumPy's RandomState(seed) and
-// nothing else, so that docs/plan.md can give three lines of Python that draw it again.
+// nothing else, so that docs/plan.md can give a few lines of Python that draw it again.
 //
-// How: a *round* is one replicate of one stage.  In each round the tasks of every stratum are
+// How: a stage with so many tasks of each stratum first draws which those are.  A *round* is one
+// replicate of one stage.  In each round the stage's tasks of every stratum are
 // permuted, the strata are interleaved in proportion to their sizes, and each task becomes a block
 // of all methods in permuted order.  So every method meets every task equally often, close together
 // in time, and strata are spread evenly.  At the end one 32-bit draw per run gives its seed.
@@ -32,7 +33,12 @@ struct PlanTask {
 
 struct PlanStage {
   std::string name;
-  std::uint32_t replicates = 1;  // of every task under every method
+  std::uint32_t replicates = 1;  // of each of its tasks under every method
+  // Which tasks those are, and how they follow one another (stage_draw.h).
+  std::optional<std::uint32_t> per_stratum{};
+  std::vector<std::string> tasks{};
+  StageOrder order = StageOrder::kRounds;
+  bool has_every_task() const { return !per_stratum && tasks.empty(); }
   friend bool operator==(const PlanStage&, const PlanStage&) = default;
 };
 
@@ -45,8 +51,8 @@ struct PlanShape {
   friend bool operator==(const PlanShape&, const PlanShape&) = default;
 };
 
-// Every stage gets the campaign's replicates; every contract its values of the campaign's strata
-// (an absent one is "none": the campaign's own validation refuses it).
+// Every contract gets its values of the campaign's strata (an absent one is "none": the campaign's
+// own validation refuses it).
 PlanShape shape_of(const Campaign& campaign);
 
 // One run, 16 bytes: a million of them are queued at once.  Its order is its position.
@@ -66,6 +72,8 @@ class Plan {
   const PlanShape& shape() const { return shape_; }
   std::span<const PlanRow> rows() const { return rows_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(rows_.size()); }
+  // Of the stage of that index: its tasks, as indices into shape().tasks, ascending.
+  std::span<const std::uint32_t> tasks_of(std::size_t stage) const { return stage_tasks_[stage]; }
 
   // Requires: run < size().
   const PlanRow& row(RunId run) const;
@@ -84,9 +92,11 @@ class Plan {
  private:
   friend Result<Plan> draw_plan(PlanShape shape);
   friend Result<Plan> parse_plan(std::string_view file, std::string_view csv, PlanShape shape);
-  Plan(PlanShape shape, std::vector<PlanRow> rows)
-      : shape_(std::move(shape)), rows_(std::move(rows)) {}
+  Plan(PlanShape shape, std::vector<std::vector<std::uint32_t>> stage_tasks,
+       std::vector<PlanRow> rows)
+      : shape_(std::move(shape)), stage_tasks_(std::move(stage_tasks)), rows_(std::move(rows)) {}
   PlanShape shape_;
+  std::vector<std::vector<std::uint32_t>> stage_tasks_;  // by stage
   std::vector<PlanRow> rows_;
 };
 

@@ -84,8 +84,18 @@ std::size_t estimated_bytes(const Plan& plan) {
 
 class PlanReader {
  public:
-  PlanReader(std::string_view file, std::string_view csv, const PlanShape& shape)
-      : file_(file), shape_(shape), records_(csv) {}
+  // `drawn`: of the shape that the file is held against; which tasks a stage drew is known by it.
+  PlanReader(std::string_view file, std::string_view csv, const Plan& drawn)
+      : file_(file), plan_(drawn), shape_(drawn.shape()), records_(csv) {
+    std::uint32_t run = 0, replicate = 1;
+    for (std::size_t s = 0; s < shape_.stages.size(); ++s) {
+      first_.push_back({run, replicate});
+      const std::size_t tasks = plan_.tasks_of(s).size();
+      run +=
+          static_cast<std::uint32_t>(tasks * shape_.methods.size()) * shape_.stages[s].replicates;
+      replicate += shape_.stages[s].replicates;
+    }
+  }
 
   Result<std::vector<PlanRow>> read() {
     const std::uint32_t count = run_count(shape_);
@@ -149,6 +159,8 @@ class PlanReader {
     PROCTOR_TRY(row.method, method(fields_[4]));
     PROCTOR_TRY(row.replicate, number("replicate", fields_[5]));
     PROCTOR_TRY(row.stage, stage(row.replicate, fields_[5], fields_[6]));
+    if (!std::ranges::binary_search(plan_.tasks_of(row.stage), row.task))
+      return wrong("task", fields_[2], "a task of stage " + shape_.stages[row.stage].name);
     for (std::size_t k = 0; k < keys; ++k)
       if (fields_[7 + k] != shape_.tasks[row.task].strata[k])
         return wrong(shape_.strata_keys[k], fields_[7 + k],
@@ -233,10 +245,14 @@ class PlanReader {
     return near ? " (\"" + printable(*near) + "\"?)" : "";
   }
 
+  // Of the runs of all stages, one after the other.  Requires: the stage has the task.
   std::size_t position(const PlanRow& row) const {
-    return (std::size_t{row.replicate - 1} * shape_.tasks.size() + row.task) *
-               shape_.methods.size() +
-           row.method;
+    const First& first = first_[row.stage];
+    const std::span<const std::uint32_t> tasks = plan_.tasks_of(row.stage);
+    const auto at = std::ranges::lower_bound(tasks, row.task) - tasks.begin();
+    const std::size_t block =
+        std::size_t{row.replicate - first.replicate} * tasks.size() + static_cast<std::size_t>(at);
+    return first.run + block * shape_.methods.size() + row.method;
   }
   std::string first_with(const PlanRow& row) const {
     std::size_t i = 0;
@@ -246,18 +262,28 @@ class PlanReader {
   Error missing() {
     std::size_t at = 0;
     while (seen_[at]) ++at;
+    std::size_t stage = first_.size() - 1;
+    while (at < first_[stage].run) --stage;
+    at -= first_[stage].run;
+    const std::span<const std::uint32_t> tasks = plan_.tasks_of(stage);
     PlanRow row;
     row.method = static_cast<std::uint16_t>(at % shape_.methods.size());
     at /= shape_.methods.size();
-    row.task = static_cast<std::uint32_t>(at % shape_.tasks.size());
-    row.replicate = static_cast<std::uint32_t>(at / shape_.tasks.size()) + 1;
+    row.task = tasks[at % tasks.size()];
+    row.replicate = static_cast<std::uint32_t>(at / tasks.size()) + first_[stage].replicate;
     return Error{Errc::kInvalid, std::string(file_) + ": found " + std::to_string(rows_.size()) +
                                      " runs, expected " + std::to_string(seen_.size()) + ": " +
                                      run_name(row) + " is missing"};
   }
 
+  struct First {
+    std::uint32_t run = 0;        // how many the stages before have
+    std::uint32_t replicate = 1;  // of the stage
+  };
   std::string_view file_;
+  const Plan& plan_;
   const PlanShape& shape_;
+  std::vector<First> first_;  // by stage
   CsvReader records_;
   std::vector<std::string_view> fields_;
   std::vector<PlanRow> rows_;
@@ -312,7 +338,7 @@ Result<Plan> parse_plan(std::string_view file, std::string_view csv, PlanShape s
   // several times as fast as reading them field by field.  Any other file is read so.
   PROCTOR_TRY(Plan drawn, draw_plan(std::move(shape)));
   if (is_text_of(csv, drawn)) return drawn;
-  PROCTOR_TRY(drawn.rows_, PlanReader(file, csv, drawn.shape_).read());
+  PROCTOR_TRY(drawn.rows_, PlanReader(file, csv, drawn).read());
   return drawn;
 }
 

@@ -21,6 +21,15 @@ Json hexes(const std::map<std::string, Digest>& digests) {
   return out;
 }
 
+// What a stage's draw goes by, whole but for what is the campaign's.
+Json draw_json(const StageDraw& draw) {
+  Json out{{"order", to_string(draw.order)}, {"tasks", nullptr}};
+  if (draw.per_stratum) out["tasks"] = {{"per_stratum", *draw.per_stratum}};
+  if (!draw.tasks.empty()) out["tasks"] = draw.tasks;
+  if (draw.replicates) out["replicates"] = *draw.replicates;
+  return out;
+}
+
 Json frozen_json(const Registration& r) {
   Json out{{"schema_version", kSchemaVersion},
            {"tool_version", r.tool_version},
@@ -41,6 +50,8 @@ Json frozen_json(const Registration& r) {
   if (r.limits) out["limits"] = *r.limits;
   if (r.cost_inputs) out["cost_model_inputs"] = r.cost_inputs->hex();
   if (!r.stage_rules.empty()) out["stage_rules"] = r.stage_rules;
+  if (!r.distrusted.empty()) out["distrusted"] = r.distrusted;
+  for (const auto& [stage, draw] : r.stage_draws) out["stage_draws"][stage] = draw_json(draw);
   if (r.analysis_plan) out["analysis_plan"] = to_json(*r.analysis_plan);
   return out;
 }
@@ -69,8 +80,8 @@ class Fields {
   }
   Digest digest(const std::string& name) { return digest_of(name, any(name)); }
   bool has(const std::string& name) const { return object_.is_object() && object_.contains(name); }
-  std::vector<std::string> texts(const std::string& name) {
-    const Json& list = any(name);
+  std::vector<std::string> texts(const std::string& name) { return texts_of(name, any(name)); }
+  std::vector<std::string> texts_of(const std::string& name, const Json& list) {
     std::vector<std::string> out;
     if (!list.is_array()) {
       wrong(name, list, "a list");
@@ -147,6 +158,31 @@ class Fields {
   std::string why_;
 };
 
+Result<StageDraw> stage_draw_of(const Json& json, const std::string& stage) {
+  const std::string path = "frozen.stage_draws." + printable(stage, limits::kNameBytes) + ".";
+  Fields f(json, path);
+  StageDraw out;
+  const std::string order = f.text("order", limits::kNameBytes);
+  const Json& tasks = f.any("tasks");
+  if (tasks.is_object()) {
+    Fields of_tasks(tasks, path + "tasks.");
+    out.per_stratum = static_cast<std::uint32_t>(of_tasks.integer("per_stratum", 0xFFFFFFFF));
+    PROCTOR_CHECK_OK(of_tasks.finish());
+  } else if (tasks.is_array()) {
+    out.tasks = f.texts_of("tasks", tasks);
+  }
+  if (f.has("replicates"))
+    out.replicates = static_cast<std::uint32_t>(f.integer("replicates", 0xFFFFFFFF));
+  const auto word =
+      std::ranges::find(kStageOrders, order, &decltype(kStageOrders)::value_type::first);
+  if (word == kStageOrders.end() || (!tasks.is_null() && out.has_every_task()))
+    return Error{Errc::kInvalid, path + ": found " + printable(json.dump(), 200) +
+                                     ", expected order, tasks and replicates"};
+  out.order = word->second;
+  PROCTOR_CHECK_OK(f.finish());
+  return out;
+}
+
 Status read_frozen(const Json& json, Registration& r) {
   Fields f(json, "frozen.");
   const std::int64_t version = f.integer("schema_version", 1000);
@@ -167,6 +203,15 @@ Status read_frozen(const Json& json, Registration& r) {
   if (f.has("limits")) r.limits = f.integers("limits");
   if (f.has("cost_model_inputs")) r.cost_inputs = f.digest("cost_model_inputs");
   if (f.has("stage_rules")) r.stage_rules = f.strings("stage_rules");
+  if (f.has("distrusted")) r.distrusted = f.strings("distrusted");
+  if (f.has("stage_draws")) {
+    const Json& draws = f.any("stage_draws");
+    if (!draws.is_object()) return Error{Errc::kInvalid, "frozen.stage_draws: expected an object"};
+    for (const auto& item : draws.items()) {
+      PROCTOR_TRY(StageDraw draw, stage_draw_of(item.value(), item.key()));
+      r.stage_draws.emplace(item.key(), std::move(draw));
+    }
+  }
   if (f.has("analysis_plan")) {
     PROCTOR_TRY(r.analysis_plan, analysis_plan_of(f.any("analysis_plan")));
   }
@@ -181,70 +226,9 @@ Status read_frozen(const Json& json, Registration& r) {
   return ok_status();
 }
 
-// --- differences -------------------------------------------------------------------------------
-
-std::string shown(const Digest& d) {
-  return d.short_hex();
-}
-std::string shown(std::int64_t n) {
-  return std::to_string(n);
-}
-std::string shown(const std::string& text) {
-  return '"' + printable(text) + '"';
-}
-std::string shown(const std::vector<std::string>& names) {
-  std::string out = "[";
-  for (const std::string& name : names) out += (out.size() == 1 ? "" : " ") + printable(name);
-  return out + "]";
-}
-
-template <class T>
-void compare(std::vector<std::string>& out, const std::string& what, const T& registered,
-             const T& now) {
-  if (registered != now)
-    out.push_back(what + ": registered " + shown(registered) + ", now " + shown(now));
-}
-
-template <class T>
-void compare_maps(std::vector<std::string>& out, const std::string& what,
-                  const std::map<std::string, T>& registered, const std::map<std::string, T>& now) {
-  for (const auto& [name, value] : registered) {
-    const auto found = now.find(name);
-    if (found == now.end())
-      out.push_back(what + " " + printable(name) + ": registered " + shown(value) + ", now absent");
-    else
-      compare(out, what + " " + printable(name), value, found->second);
-  }
-  for (const auto& [name, value] : now)
-    if (registered.count(name) == 0)
-      out.push_back(what + " " + printable(name) + ": not registered, now " + shown(value));
-}
-
-// Member by member; a plan that was not registered promised the defaults.
-void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPlan>& registered,
-                   const std::optional<AnalysisPlan>& now) {
-  // Members that stand in a registration only where they are not the default.
-  const auto whole = [](const std::optional<AnalysisPlan>& plan) {
-    Json json = to_json(plan.value_or(AnalysisPlan{}));
-    json.emplace("multiplicity", to_string(AnalysisPlan{}.multiplicity));
-    json.emplace("bootstrap", Json{{"draws", kDefaultDraws}});
-    json.emplace("weights", Json::object());
-    return json;
-  };
-  const Json before = whole(registered), after = whole(now);
-  const auto text = [](const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  };
-  for (const auto& [name, value] : before.items())
-    compare(out, "analysis plan " + name, text(value), text(after.at(name)));
-}
-
 }  // namespace
 
-namespace {
-
-// What of these settings follows from a plan of analysis; none: from the defaults.
-std::map<std::string, std::string> settings_of_plan(const std::optional<AnalysisPlan>& registered) {
+std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered) {
   const AnalysisPlan plan = registered.value_or(AnalysisPlan{});
   const std::string level = to_json(plan).at("alpha").get<std::string>();
   return {{"primary_endpoint", plan.estimand == AnalysisPlan::Estimand::kTaskMean
@@ -254,23 +238,6 @@ std::map<std::string, std::string> settings_of_plan(const std::optional<Analysis
                                                                "over runs"},
           {"alpha", level}};
 }
-
-// A plan is compared member by member: what only repeats it is not compared again, nor what
-// versions of before wrote whatever the plan was.
-void leave_out_what_repeats(std::map<std::string, std::string>& settings,
-                            const std::optional<AnalysisPlan>& plan) {
-  static const std::map<std::string, std::string> kBefore{
-      {"primary_endpoint", "success rate over scorable runs"},
-      {"interval", "Wilson score"},
-      {"alpha", "0.05"}};
-  for (const auto& [name, words] : settings_of_plan(plan)) {
-    const auto found = settings.find(name);
-    if (found != settings.end() && (found->second == words || found->second == kBefore.at(name)))
-      settings.erase(found);
-  }
-}
-
-}  // namespace
 
 std::map<std::string, std::string> analysis_settings() {
   return {{"primary_endpoint", "success rate over scorable runs"},
@@ -354,6 +321,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   for (const Stage& stage : campaign.stages) {
     r.stages.push_back(stage.name);
     if (!stage.rules.empty()) r.stage_rules.emplace(stage.name, describe(stage.rules));
+    if (!stage.draw.empty()) r.stage_draws.emplace(stage.name, stage.draw);
   }
   r.strata = campaign.strata;
   r.plan = plan;
@@ -383,7 +351,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.cost_model = campaign.cost_model.digest;
   r.cost_model_version = campaign.cost_model.version;
   if (campaign.cost_inputs) r.cost_inputs = campaign.cost_inputs->digest;
-  r.analysis = settings_of_plan(campaign.analysis);
+  r.analysis = plan_settings(campaign.analysis);
   r.analysis.merge(analysis_settings());
   r.analysis.merge(watch_settings(campaign.watch));
   r.analysis.merge(rate_settings(campaign.rates));
@@ -440,40 +408,6 @@ Result<Registration> parse_registration(std::string_view text) {
     if (!added.ok()) return Error{Errc::kInvalid, "removals: " + added.error().detail};
   }
   return r;
-}
-
-std::vector<std::string> differences(const Registration& registered, const Registration& now) {
-  std::vector<std::string> out;
-  const auto number = [](std::uint32_t n) { return std::int64_t{n}; };
-  compare(out, "campaign", registered.campaign, now.campaign);
-  compare(out, "seed", number(registered.seed), number(now.seed));
-  compare(out, "seed deviation", registered.seed_deviation, now.seed_deviation);
-  compare(out, "replicates", number(registered.replicates), number(now.replicates));
-  compare(out, "stages", registered.stages, now.stages);
-  compare_maps(out, "rules of stage", registered.stage_rules, now.stage_rules);
-  compare(out, "strata", registered.strata, now.strata);
-  compare(out, "plan", registered.plan, now.plan);
-  compare_maps(out, "contract", registered.contracts, now.contracts);
-  compare_maps(out, "method", registered.methods, now.methods);
-  compare_maps(out, "envelope in micro-USD", registered.envelopes, now.envelopes);
-  compare_maps(out, "cap", registered.caps, now.caps);
-  if (registered.limits && now.limits) compare_maps(out, "limit", *registered.limits, *now.limits);
-  compare(out, "cost model", registered.cost_model, now.cost_model);
-  compare(out, "cost model version", registered.cost_model_version, now.cost_model_version);
-  if (registered.cost_inputs && !now.cost_inputs)
-    out.push_back("projection inputs: registered " + shown(*registered.cost_inputs) +
-                  ", now absent");
-  else if (registered.cost_inputs)
-    compare(out, "projection inputs", *registered.cost_inputs, *now.cost_inputs);
-  // A registration from before these settings existed promised what is the default now.
-  std::map<std::string, std::string> analysis = registered.analysis;
-  analysis.merge(watch_settings(BudgetWatch{}));
-  std::map<std::string, std::string> analysis_now = now.analysis;
-  leave_out_what_repeats(analysis, registered.analysis_plan);
-  leave_out_what_repeats(analysis_now, now.analysis_plan);
-  compare_maps(out, "analysis", analysis, analysis_now);
-  compare_plans(out, registered.analysis_plan, now.analysis_plan);
-  return out;
 }
 
 Status add_removal(Registration& registration, std::string_view task, std::string_view reason,

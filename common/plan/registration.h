@@ -56,6 +56,11 @@ struct Registration {
   std::map<std::string, std::string> analysis;
   // By stage, those that have rules (stage_rules.h): what opens and what closes them, in words.
   std::map<std::string, std::string> stage_rules;
+  // By stage, those whose tasks or replicates are not the campaign's (stage_draw.h).
+  std::map<std::string, StageDraw> stage_draws;
+  // A record: what selfcheck and screen had said against tasks when they were registered all the
+  // same, "flaky: ...", "unsound: ..." by task.
+  std::map<std::string, std::string> distrusted;
   // Nothing: none was registered, and reports follow the defaults.
   std::optional<AnalysisPlan> analysis_plan;
   // Not frozen.
@@ -65,6 +70,8 @@ struct Registration {
 
 // The settings that reports of this version are computed with.
 std::map<std::string, std::string> analysis_settings();
+// What of them follows from a plan of analysis; nothing: from the defaults.
+std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered);
 // Alert levels and dominance rule, as they stand in `analysis`.
 std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
 // The rates of the whole campaign, those that are set.

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "common/base/files.h"
+#include "common/base/json.h"
 #include "common/base/subprocess.h"
 #include "common/plan/plan.h"
 
@@ -48,10 +49,30 @@ PlanShape random_shape(std::mt19937& random) {
   for (std::uint32_t m = 0; m < method_count; ++m)
     shape.methods.push_back("method" + std::to_string(method_count - m));
   const std::uint32_t stage_count = 1 + below(3);
-  for (std::uint32_t s = 0; s < stage_count; ++s)
-    shape.stages.push_back({"stage" + std::to_string(s), 1 + below(4)});
+  for (std::uint32_t s = 0; s < stage_count; ++s) {
+    PlanStage& stage =
+        shape.stages.emplace_back(PlanStage{"stage" + std::to_string(s), 1 + below(4)});
+    if (below(3) == 0) stage.order = StageOrder::kTasks;
+    if (s + 1 == stage_count) break;  // the last one has every task
+    if (below(3) == 0) stage.per_stratum = 1 + below(3);
+    if (stage.per_stratum || below(3) != 0) continue;
+    for (const PlanTask& t : shape.tasks)
+      if (stage.tasks.empty() || below(2) == 0) stage.tasks.push_back(t.id);
+  }
   shape.seed = below(4) == 0 ? kPlannedSeed : static_cast<std::uint32_t>(random());
   return shape;
+}
+
+// As the registration has it (registration.cc), and as the lines of the page read it.
+std::string draws_of(const PlanShape& shape) {
+  Json out = Json::object();
+  for (const PlanStage& stage : shape.stages) {
+    Json draw{{"order", to_string(stage.order)}, {"tasks", nullptr}};
+    if (stage.per_stratum) draw["tasks"] = {{"per_stratum", *stage.per_stratum}};
+    if (!stage.tasks.empty()) draw["tasks"] = stage.tasks;
+    if (!stage.has_every_task() || stage.order != StageOrder::kRounds) out[stage.name] = draw;
+  }
+  return "json.loads(r'" + out.dump(-1, ' ', true) + "')";
 }
 
 }  // namespace
@@ -68,9 +89,10 @@ TEST_SUITE("plan") {
     auto dir = TempDir::create();
     REQUIRE(dir.ok());
     std::mt19937 random(20260307);
-    std::string program = "compiled = compile(" + std::string("open('lines.py').read()") +
-                          ", 'docs/plan.md', 'exec')\nchecked = 0\nfor path, seed in [\n";
-    std::size_t runs = 0;
+    std::string program = "import json\ncompiled = compile(" +
+                          std::string("open('lines.py').read()") +
+                          ", 'docs/plan.md', 'exec')\nchecked = 0\nfor path, seed, draws in [\n";
+    std::size_t runs = 0, staged = 0;
     for (int i = 0; i < kShapes; ++i) {
       const PlanShape shape = random_shape(random);
       const auto plan = draw_plan(shape);
@@ -78,10 +100,12 @@ TEST_SUITE("plan") {
       runs += plan->rows().size();
       const std::string name = "plan" + std::to_string(i) + ".csv";
       REQUIRE(write_file(dir->path() / name, to_csv(*plan), Durability::kLazy).ok());
-      program += "('" + name + "', " + std::to_string(shape.seed) + "),\n";
+      program += "('" + name + "', " + std::to_string(shape.seed) + ", " + draws_of(shape) + "),\n";
+      staged += draws_of(shape) == "json.loads(r'{}')" ? 0 : 1;
     }
     program +=
-        "]:\n  exec(compiled, {'path': path, 'seed': seed})\n  checked += 1\nprint('checked', "
+        "]:\n  exec(compiled, {'path': path, 'seed': seed, 'draws': draws})\n  checked += "
+        "1\nprint('checked', "
         "checked)\n";
     REQUIRE(write_file(dir->path() / "lines.py", code, Durability::kLazy).ok());
     REQUIRE(write_file(dir->path() / "all.py", program, Durability::kLazy).ok());
@@ -95,6 +119,7 @@ TEST_SUITE("plan") {
     CHECK(outcome->exit_code == 0);
     CHECK(outcome->out == "checked 200\n");
     CHECK(5000 < runs);
+    CHECK(40 < staged);
   }
 
   TEST_CASE("the lines of Python notice a plan whose order or seeds were changed") {
@@ -107,8 +132,9 @@ TEST_SUITE("plan") {
     const auto plan = draw_plan(shape);
     REQUIRE(plan.ok());
     REQUIRE(write_file(dir->path() / "plan.csv", to_csv(*plan), Durability::kLazy).ok());
-    const std::string program =
-        "path, seed = 'plan.csv', " + std::to_string(shape.seed + 1) + "\n" + python_of(*page);
+    const std::string program = "import json\npath, seed, draws = 'plan.csv', " +
+                                std::to_string(shape.seed + 1) + ", " + draws_of(shape) + "\n" +
+                                python_of(*page);
     REQUIRE(write_file(dir->path() / "all.py", program, Durability::kLazy).ok());
     CommandSpec spec;
     spec.argv = {"/usr/bin/python3", "all.py"};

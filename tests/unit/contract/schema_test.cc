@@ -115,6 +115,7 @@ TEST_SUITE("contract") {
     check_keys(campaign, environment + "/setup/items/anyOf/1", kMethodSetupKeys);
     CHECK(campaign.at("definitions").at("network") == contract.at("definitions").at("network"));
     check_keys(campaign, "/properties/stages/items", kStageKeys);
+    check_keys(campaign, "/properties/stages/items/properties/tasks/oneOf/0", kStageTasksKeys);
     check_keys(campaign, "/properties/stages/items/properties/approval/oneOf/1", kApprovalKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
     check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);

@@ -91,6 +91,29 @@ TEST_SUITE("plan") {
     CHECK(differences(then, registered(c)).size() == 1);
   }
 
+  TEST_CASE("tasks and replicates of a stage's own are frozen, and absent where it has none") {
+    Campaign c = campaign();
+    c.stages = {Stage{"pilot", std::nullopt}, Stage{"main", std::nullopt}};
+    const Registration before = registered(c);
+    CHECK(to_json(before).find("stage_draws") == std::string::npos);
+    c.stages[0].draw.per_stratum = 1;
+    c.stages[1].draw.replicates = 3;
+    const Registration now = registered(c);
+    CHECK(parse_registration(to_json(now)).value() == now);
+    CHECK(frozen_digest(now) != frozen_digest(before));
+    CHECK(differences(before, now) ==
+          std::vector<std::string>{
+              "tasks of stage main: not registered, now every task, 3 replicates, by rounds",
+              "tasks of stage pilot: not registered, now 1 of each stratum, the campaign's "
+              "replicates, by rounds"});
+    Registration listed = now;
+    listed.stage_draws["pilot"] = {std::nullopt, {"json-lib"}, 2U, StageOrder::kTasks};
+    CHECK(parse_registration(to_json(listed)).value() == listed);
+    const Json json = parse_json(to_json(listed)).value().at("frozen").at("stage_draws");
+    CHECK(json.at("pilot").dump() == R"({"order":"tasks","replicates":2,"tasks":["json-lib"]})");
+    CHECK(json.at("main").at("tasks").is_null());
+  }
+
   TEST_CASE("nothing differs when only the day and the tool do") {
     const Registration then = registered();
     Registration now = then;

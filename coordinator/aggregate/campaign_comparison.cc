@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "common/base/money.h"
@@ -126,6 +127,20 @@ Means means_of(const CampaignReport& report, const std::string& method,
   return out;
 }
 
+bool is_control(const CampaignReport& report, const std::string& method) {
+  const auto run = std::ranges::find(report.runs, method, &RunRecord::method);
+  return run != report.runs.end() && run->baseline != RunRecord::Baseline::kNone;
+}
+
+// What a control comes to is the same as long as tasks and checks are.
+void tell_turned(const MethodComparison& control, std::vector<std::string>& out) {
+  const std::uint64_t turned = control.contrast.a_better + control.contrast.b_better;
+  if (!control.is_control || turned == 0) return;
+  out.push_back(printable(control.new_name) + ", which measures the tasks and no agent, came to " +
+                "something else at " + std::to_string(turned) + (turned == 1 ? " task" : " tasks") +
+                ": their checks or what they run on have changed, and so may the others for that");
+}
+
 std::optional<double> ratio(double newer, double older) {
   return 0 < older ? std::optional(newer / older) : std::nullopt;
 }
@@ -194,7 +209,10 @@ Decision decision_of(const MethodComparison& method, double margin, double alpha
 
 Decision decision_of(const CampaignComparison& comparison) {
   Decision out = comparison.methods.empty() ? Decision::kUndecided : Decision::kNotWorse;
+  const bool has_agent =
+      std::ranges::any_of(comparison.methods, std::logical_not<>(), &MethodComparison::is_control);
   for (const MethodComparison& m : comparison.methods) {
+    if (m.is_control && has_agent) continue;
     const Decision one = decision_of(m, comparison.margin, comparison.alpha);
     if (one == Decision::kWorse) return one;
     if (one == Decision::kUndecided) out = one;
@@ -219,7 +237,10 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
     const std::string new_name = renamed == names.end() ? old_name : renamed->second;
     const auto found = newer.registration.methods.find(new_name);
     if (found == newer.registration.methods.end()) continue;
-    out.methods.push_back(compare_method(older, newer, old_name, new_name, out));
+    MethodComparison one = compare_method(older, newer, old_name, new_name, out);
+    one.is_control = is_control(older.report, old_name) && is_control(newer.report, new_name);
+    tell_turned(one, out.differences);
+    out.methods.push_back(std::move(one));
   }
   return out;
 }

@@ -21,6 +21,9 @@ struct ComparedCampaign {
 // How one method of the newer campaign did against its counterpart in the older.
 struct MethodComparison {
   std::string old_name, new_name;
+  // noop or reference in both: it measures the tasks, so what it came to decides nothing, and where
+  // it changed the tasks or their checks did.
+  bool is_control = false;
   Contrast contrast;  // newer less older
   // Mean cost and time of an ended run on the common tasks, newer over older; nothing where the
   // older one's is 0.
@@ -54,7 +57,8 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
 // Where all tasks differ alike there is no interval: not worse where so many tasks bound the share
 // of those that would do worse below the margin, worse where the exact test says so.
 Decision decision_of(const MethodComparison& method, double margin, double alpha);
-// Of all methods together: worse where one is, else undecided where one is.
+// Of all methods together: worse where one is, else undecided where one is.  Controls are left out
+// where there is another method.
 Decision decision_of(const CampaignComparison& comparison);
 
 std::string render_comparison_text(const CampaignComparison& comparison);

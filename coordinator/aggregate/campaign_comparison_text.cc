@@ -1,6 +1,8 @@
 // What `proctor compare` prints: for people, and as JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/campaign_comparison.h"
@@ -55,7 +57,8 @@ std::string render_comparison_text(const CampaignComparison& c) {
     const Estimate& d = m.contrast.difference.estimate;
     const std::string name =
         m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
-    table.add({printable(name), std::string(words(decision_of(m, c.margin, c.alpha))),
+    table.add({printable(name),
+               m.is_control ? "control" : std::string(words(decision_of(m, c.margin, c.alpha))),
                d.value ? fmt::format("{:+.1f}", *d.value * 100) : "-",
                d.interval ? points_between(*d.interval) : std::string(words(d.why)),
                shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
@@ -69,7 +72,11 @@ std::string render_comparison_text(const CampaignComparison& c) {
       out += fmt::format(
           "  * {}: {} runs ended invalid by {}, which the older campaign does not know\n",
           printable(m.new_name), n, why);
-  out += fmt::format("\nTogether: {}\n", words(decision_of(c)));
+  const auto controls = std::ranges::count(c.methods, true, &MethodComparison::is_control);
+  const bool are_left_out = 0 < controls && static_cast<std::size_t>(controls) < c.methods.size();
+  out +=
+      fmt::format("\nTogether: {}{}\n", words(decision_of(c)),
+                  are_left_out ? " (noop and reference measure the tasks and decide nothing)" : "");
   return out;
 }
 
@@ -79,6 +86,7 @@ std::string render_comparison_json(const CampaignComparison& c) {
     Ordered one = {{"older", m.old_name},
                    {"newer", m.new_name},
                    {"decision", words(decision_of(m, c.margin, c.alpha))},
+                   {"control", m.is_control},
                    {"contrast", contrast_json(m.contrast)},
                    {"p_turned", m.p_turned}};
     one["cost_ratio"] = m.cost_ratio ? Ordered(*m.cost_ratio) : Ordered(nullptr);

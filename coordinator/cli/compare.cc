@@ -82,7 +82,8 @@ void add_compare(CLI::App& app, int& exit_code) {
       "compare", "is a newer campaign worse than an older one, method by method?");
   command->footer(
       "Exit code: 0 no method is worse at the margin, 1 one is, 5 the data leave it open, 2 wrong "
-      "input.\n"
+      "input.\nnoop and reference measure the tasks: they decide only where nothing else is "
+      "compared.\n"
       "Example:\n  proctor compare last-week this-week\n"
       "  proctor compare --map agent-1=agent-2 --margin 0.1 old new");
   auto args = std::make_shared<CompareArgs>();

@@ -57,6 +57,53 @@ TEST_SUITE("aggregate") {
     CHECK(render_comparison_text(sure).find("Together: not worse") != std::string::npos);
   }
 
+  TEST_CASE("noop and reference decide nothing, and one that changed is told") {
+    // An agent that spreads enough to be decided by the t test; controls are always alike.
+    const auto campaign = [](int reference_solves) {
+      Side side("agent", 30, 100'000, 60);
+      Runs runs;
+      runs.records = side.report.runs;
+      for (int i = 0; i < 6; ++i) {
+        const std::string task = "task-" + std::to_string(10 + i);
+        runs.ended(task, "c", "noop", RunOutcome::kFailure).baseline = RunRecord::Baseline::kNoop;
+        runs.ended(task, "c", "reference",
+                   i < reference_solves ? RunOutcome::kSuccess : RunOutcome::kFailure)
+            .baseline = RunRecord::Baseline::kReference;
+      }
+      for (const char* method : {"noop", "reference"})
+        side.registration.methods.emplace(method, sha256(method));
+      ReportInput input;
+      input.strata_keys = {"language"};
+      input.runs = runs.records;
+      side.report = build_report(input);
+      return side;
+    };
+    const Side older = campaign(6), newer = campaign(5);
+    const CampaignComparison c = compared(older, older);
+    REQUIRE(c.methods.size() == 3);
+    CHECK_FALSE(c.methods[0].is_control);
+    CHECK(c.methods[1].is_control);
+    CHECK(c.methods[2].is_control);
+    CHECK(decision_of(c.methods[1], c.margin, c.alpha) == Decision::kUndecided);
+    CHECK(decision_of(c) == Decision::kNotWorse);
+    CHECK(c.differences.empty());
+    const std::string text = render_comparison_text(c);
+    CHECK(text.find("Together: not worse (noop and reference measure the tasks") !=
+          std::string::npos);
+    CHECK(render_comparison_json(c).find("\"control\":true") != std::string::npos);
+
+    const CampaignComparison turned = compared(older, newer);
+    CHECK(decision_of(turned) == Decision::kNotWorse);
+    REQUIRE(turned.differences.size() == 1);
+    CHECK(turned.differences[0].find("reference, which measures the tasks and no agent, came to "
+                                     "something else at 1 task") == 0);
+
+    // Asked for alone, it is what is decided.
+    CampaignComparison alone = c;
+    std::erase_if(alone.methods, [](const MethodComparison& m) { return m.new_name != "noop"; });
+    CHECK(decision_of(alone) == Decision::kUndecided);
+  }
+
   TEST_CASE("where all tasks differ alike it takes enough of them to decide") {
     const auto decided = [](int before, int after, int tasks) {
       return decision_of(compared(Side("agent", before, 1, tasks), Side("agent", after, 1, tasks)));

@@ -313,8 +313,8 @@ class Call {
       Refusal no{Cause::kFinal, "cassette: call " + std::to_string(r_.number) + ": " + miss->text};
       no.code = "cassette_end";
       shared_.say_final(no);
-      refuse(no);
-      return;
+      shared_.cannot_ask("it is a recording that has no such call: " + no.text);  // no agent's
+      return void(refuse(no));
     }
     const auto& hit = std::get<CassettePlayer::Hit>(found);
     r_.replayed = hit.number;

@@ -176,6 +176,8 @@ TEST_SUITE("gateway trace") {
     CHECK(no.body.find("call 1 of the recording: /messages/1 differs: (absent) here") !=
           std::string::npos);
     CHECK(scene.ask(kChat, turn(2)).status == 401);
+    // Nobody may be judged by another's recording.
+    CHECK(scene.lack().why.find("it is a recording that has no such call: cassette: call 1") == 0);
     scene.close();
     const auto events = scene.events("cassette.divergence");
     REQUIRE(events.size() == 1);

@@ -297,7 +297,10 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
 Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,
                  const std::vector<std::pair<std::string, std::string>>& contrasts,
                  std::uint64_t open) {
-  Analysis out{plan, registered, {}, {}, open, {}};
+  Analysis out;
+  out.plan = plan;
+  out.registered = registered;
+  out.open = open;
   for (std::size_t m = 0; m < cells.methods.size(); ++m)
     out.rates.push_back(method_rate(cells, m, plan));
   if (0 < open) return out;

@@ -38,7 +38,9 @@ void rates(std::string& out, const Analysis& analysis) {
     table.add({printable(r.method), std::move(rate), number(r.tasks), number(r.runs),
                number(r.reliability.always), number(r.reliability.sometimes),
                number(r.reliability.never),
-               r.rerun.gap95 ? fmt::format("{:.1f}", *r.rerun.gap95 * 100) : "-"});
+               r.rerun.why == Why::kNoVariance ? "none seen"
+               : r.rerun.gap95                 ? fmt::format("{:.1f}", *r.rerun.gap95 * 100)
+                                               : "-"});
   }
   out += fmt::format(
       "\nPrimary endpoint ({}; tasks solved always, sometimes, never;\npoints by which 95 of 100 "
@@ -51,7 +53,8 @@ void rates(std::string& out, const Analysis& analysis) {
 void contrasts(std::string& out, const Analysis& analysis) {
   out += fmt::format(
       "\nComparisons ({}, {} intervals of points, exact p of sign flips over tasks)\n\n",
-      analysis.registered && 0 < analysis.removed_tasks
+      analysis.of_part ? "of a part of the campaign, so exploratory"
+      : analysis.registered && 0 < analysis.removed_tasks
           ? fmt::format("as registered, but for {} task{} taken out since", analysis.removed_tasks,
                         analysis.removed_tasks == 1 ? "" : "s")
       : analysis.registered ? "as registered"

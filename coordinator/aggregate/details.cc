@@ -128,6 +128,50 @@ void add_frontier(ReportDetails& details, const CampaignReport& report,
   for (std::size_t i = 0; i < of.size(); ++i) details.prices[of[i]].undominated_share = shares[i];
 }
 
+std::vector<PricedTask> priced(const Cells& cells) {
+  std::vector<PricedTask> out;
+  for (const Cell& cell : cells)
+    out.push_back(0 < cell.ended && cell.counts()
+                      ? PricedTask{cell.cost_of_run(), cell.rate(), true}
+                      : PricedTask{});
+  return out;
+}
+
+// Each pair of agents once; as the plan compares it, where the plan does.
+void add_price_contrasts(ReportDetails& details, const CampaignReport& report,
+                         const std::vector<Cells>& cells) {
+  constexpr std::size_t kShown = 20;
+  if (0 < report.analysis->open) return;
+  std::vector<std::size_t> agents;
+  for (std::size_t m = 0; m < cells.size(); ++m)
+    if (!is_baseline(report, details.prices[m].method)) agents.push_back(m);
+  const auto is_planned = [&](std::size_t a, std::size_t b) {
+    return std::ranges::any_of(report.analysis->contrasts, [&](const Contrast& c) {
+      return c.a == details.prices[a].method && c.b == details.prices[b].method;
+    });
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> planned, others;
+  for (std::size_t i = 0; i < agents.size(); ++i)
+    for (std::size_t j = i + 1; j < agents.size(); ++j) {
+      const std::size_t a = agents[i], b = agents[j];
+      if (is_planned(a, b))
+        planned.emplace_back(a, b);
+      else if (is_planned(b, a))
+        planned.emplace_back(b, a);
+      else if (others.size() < kShown)
+        others.emplace_back(a, b);
+    }
+  const std::size_t pairs = agents.size() * (agents.size() - 1) / 2;
+  planned.insert(planned.end(), others.begin(), others.end());
+  planned.resize(std::min(planned.size(), kShown));
+  details.price_contrasts_left_out = agents.empty() ? 0 : pairs - planned.size();
+  for (const auto& [a, b] : planned) {
+    PriceContrast one = price_contrast(details.prices[a].method, details.prices[b].method,
+                                       priced(cells[a]), priced(cells[b]), report.alpha);
+    if (0 < one.tasks) details.price_contrasts.push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 ReportDetails report_details(const CampaignReport& report) {
@@ -149,6 +193,7 @@ ReportDetails report_details(const CampaignReport& report) {
     out.prices.push_back(price_of(row.method, cells.back(), report.alpha));
   }
   add_frontier(out, report, cells, report.analysis->plan.draws);
+  add_price_contrasts(out, report, cells);
   out.drift = drift_of(report);
   return out;
 }

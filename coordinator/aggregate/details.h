@@ -8,6 +8,7 @@
 #include "common/stats/quantile.h"
 #include "common/stats/ratio.h"
 #include "coordinator/aggregate/drift.h"
+#include "coordinator/aggregate/price_contrasts.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/run_sets.h"
 
@@ -33,6 +34,10 @@ struct ReportDetails {
   RunSets sets;
   std::vector<MethodPrice> prices;  // by method, as the rows of all tasks
   std::uint32_t draws = 0;          // resampled campaigns behind the shares
+  // Of the plan's comparisons that are between agents, then of the other pairs of agents; empty
+  // while runs are open or parked for money.
+  std::vector<PriceContrast> price_contrasts;
+  std::size_t price_contrasts_left_out = 0;  // pairs beyond those that are shown
   Drift drift;
 };
 ReportDetails report_details(const CampaignReport& report);

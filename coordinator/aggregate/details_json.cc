@@ -26,6 +26,8 @@ Ordered details_json(const ReportDetails& details, JsonForm form) {
   return {{"sets", std::move(sets)},
           {"prices", std::move(prices)},
           {"draws", details.draws},
+          {"price_contrasts", price_contrasts_json(details.price_contrasts)},
+          {"price_contrasts_left_out", details.price_contrasts_left_out},
           {"drift", drift_json(details.drift)}};
 }
 

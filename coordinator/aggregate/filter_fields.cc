@@ -18,6 +18,7 @@ enum Word : std::size_t {
   kRun,
   kTask,
   kMethod,
+  kStage,
   kState,
   kOutcome,
   kSatisfied,
@@ -102,6 +103,7 @@ const std::vector<FilterWord>& filter_words() {
       {"run", "its name, TASK/METHOD/rN"},
       {"task", "its task"},
       {"method", "its method"},
+      {"stage", "its stage"},
       {"state", "planned, running, parked, ended, cancelled, removed"},
       {"outcome", "of an ended run: success, failure, acceptance_error, invalid"},
       {"satisfied", "of an ended run: yes (a success that broke no constraint) or no"},
@@ -161,6 +163,8 @@ std::string_view text_of(const FilterField& field, const RunRecord& run) {
       return run.task;
     case kMethod:
       return run.method;
+    case kStage:
+      return run.stage;
     case kState:
       return to_string(run.state);
     case kOutcome:
@@ -263,6 +267,8 @@ Status check_value(const FilterField& field, const std::string& value, const Fil
       return value_of_runs("task", field, value, names);
     case kMethod:
       return value_of_runs("method", field, value, names);
+    case kStage:
+      return value_of_runs("stage", field, value, names);
     case kWorker:
       return value_of_runs("worker", field, value, names);
     case kState:

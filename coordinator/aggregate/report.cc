@@ -5,15 +5,18 @@
 #include <tuple>
 
 #include "common/base/assert.h"
+#include "common/base/text.h"
 #include "common/score/model_lack.h"
 #include "common/stats/quantile.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
 namespace {
 
-// Rows are found by (key position from 1 or 0 for all, value, method): the order they are shown in.
-using RowKey = std::tuple<std::size_t, std::string, std::string>;
+// Rows are found by (key position from 1 or 0 for all, position of the stage, value, method): the
+// order they are shown in.
+using RowKey = std::tuple<std::size_t, std::size_t, std::string, std::string>;
 
 // Of an invalid run nobody knows whether its agent was at work.
 void count_metered(ReportRow& row, const RunRecord& run) {
@@ -140,6 +143,8 @@ std::vector<bool> only_levels(const CampaignReport& report) {
   return out;
 }
 
+constexpr const char* kStageKey = "stage";  // no stratum has that name: the plan has a column so
+
 // `input`: its plan; its runs are the report's by now.
 Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   const auto weighted = std::ranges::find(report.strata_keys, input.plan.weights_key);
@@ -158,8 +163,10 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   const auto for_money = std::ranges::count_if(report.runs, [](const RunRecord& run) {
     return run.state == RunRecord::State::kParked && run.parked_why.empty();
   });
-  Analysis out = analyse(cells, input.plan, input.plan_registered, input.contrasts,
-                         report.total.open + static_cast<std::uint64_t>(for_money));
+  Analysis out =
+      analyse(cells, input.plan, input.plan_registered, input.contrasts,
+              report.total.open + static_cast<std::uint64_t>(for_money) + input.open_beside);
+  out.of_part = !report.part.empty();
   if (!removed.empty()) {
     std::vector<RunRecord> with_removed = report.runs;
     for (RunRecord& run : with_removed)
@@ -173,6 +180,50 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
 }
 
 }  // namespace
+
+Status keep_stage(ReportInput& input, const std::string& stage) {
+  std::vector<std::string> known;
+  std::vector<RunRecord> kept;
+  const std::size_t all = input.runs.size();
+  for (RunRecord& run : input.runs) {
+    if (std::ranges::find(known, run.stage) == known.end()) known.push_back(run.stage);
+    if (run.stage == stage) {
+      kept.push_back(std::move(run));
+      continue;
+    }
+    using State = RunRecord::State;
+    const bool for_money = run.state == State::kParked && run.parked_why.empty();
+    if (run.state == State::kPlanned || run.state == State::kRunning || for_money)
+      ++input.open_beside;
+  }
+  if (kept.empty()) {
+    const std::vector<std::string_view> words(known.begin(), known.end());
+    const auto near = nearest_word(stage, words);
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + printable(name);
+    return Error{Errc::kInvalid,
+                 "there is no stage " + printable(stage) +
+                     (near ? " (did you mean " + *near + "?)" : "; there are " + names)};
+  }
+  input.part = "This is stage " + stage + " alone, " + std::to_string(kept.size()) + " of " +
+               std::to_string(all) +
+               " runs. What was registered is of all stages together; what stands here is "
+               "exploratory, as every part is.";
+  input.runs = std::move(kept);
+  input.projection.reset();  // it is of all stages
+  return ok_status();
+}
+
+std::string pooled_stages(const CampaignReport& report) {
+  if (report.stages.size() < 2) return "";
+  std::string out;
+  for (std::size_t i = 0; i < report.stages.size(); ++i)
+    out += (i == 0                          ? ""
+            : i + 1 == report.stages.size() ? " and "
+                                            : ", ") +
+           printable(report.stages[i]);
+  return out;
+}
 
 bool is_only_level(const CampaignReport& report, std::string_view key) {
   const auto at = std::ranges::find(report.strata_keys, key);
@@ -208,22 +259,29 @@ CampaignReport build_report(ReportInput input) {
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   report.only_levels = only_levels(report);
+  report.part = std::move(input.part);
+  report.warnings = recording_warnings(report.runs);
+  report.warnings.insert(report.warnings.end(), input.warnings.begin(), input.warnings.end());
+  std::map<std::string_view, std::size_t> stage_at;
+  for (const RunRecord& run : report.runs)
+    if (stage_at.try_emplace(run.stage, stage_at.size()).second) report.stages.push_back(run.stage);
   std::map<RowKey, ReportRow> rows;
   for (std::uint32_t i = 0; i < report.runs.size(); ++i) {
     const RunRecord& run = report.runs[i];
     PROCTOR_ASSERT(run.strata.size() == report.strata_keys.size());
     count(report.total, run, i);
-    count(rows[{0, "", run.method}], run, i);
+    count(rows[{0, 0, "", run.method}], run, i);
     for (std::size_t k = 0; k < run.strata.size(); ++k)
-      count(rows[{k + 1, run.strata[k], run.method}], run, i);
+      count(rows[{k + 1, 0, run.strata[k], run.method}], run, i);
+    if (1 < report.stages.size())
+      count(rows[{run.strata.size() + 1, stage_at.at(run.stage), run.stage, run.method}], run, i);
   }
   for (auto& [where, row] : rows) {
-    const auto& [key, value, method] = where;
+    const auto& [key, stage, value, method] = where;
     row.method = method;
-    if (0 < key) {
-      row.key = report.strata_keys[key - 1];
-      row.value = value;
-    }
+    row.value = value;
+    if (0 < key)
+      row.key = key <= report.strata_keys.size() ? report.strata_keys[key - 1] : kStageKey;
     finish(row, report.runs, input.plan, report.alpha);
     report.rows.push_back(std::move(row));
   }
@@ -236,7 +294,8 @@ CampaignReport build_report(ReportInput input) {
 std::vector<Definition> report_definitions() {
   return {
       {"method", "what did the work: an agent, a program, or a baseline"},
-      {"stratum", "a group of tasks, KEY=VALUE; \"all\" is every task"},
+      {"stratum",
+       "a group of tasks, KEY=VALUE; \"all\" is every task; stage=NAME, the runs of a stage"},
       {"planned", "runs of the frozen plan; one run is one try of one method at one task"},
       {"scorable",
        "runs whose every acceptance check left a complete record: the next three together"},

@@ -101,6 +101,7 @@ struct RunRecord {
   std::int64_t started_ms = 0;
   std::uint64_t violations = 0;
   std::string violated;
+  std::string stage{};  // of the plan
   // Acceptance passed and no constraint was broken.  Requires: it has ended.
   bool satisfied() const { return outcome == RunOutcome::kSuccess && violations == 0; }
 };
@@ -121,7 +122,16 @@ struct ReportInput {
   // Of the journal that all of this was read from, in hexadecimal: the same twice is the same
   // campaign.  Empty: nobody has run anything yet.
   std::string journal_head{};
+  // Why it is not all of the campaign, a sentence; empty: it is.  And how many runs beside it are
+  // open: while there are any, no comparison is shown of a part either.
+  std::string part{};
+  std::uint64_t open_beside = 0;
+  // What a reader has to know before any number, a sentence each: recorded models, flaky tasks.
+  std::vector<std::string> warnings{};
 };
+
+// What is left of it are the runs of that stage.  kInvalid: it has none of that name.
+Status keep_stage(ReportInput& input, const std::string& stage);
 
 // x of n, with its Wilson interval; no rate of nothing.
 struct Share {
@@ -138,7 +148,8 @@ struct Times {
 
 struct ReportRow {
   std::string method;
-  std::string key, value;  // the stratum; key empty: all tasks
+  // The stratum, or the key "stage" (which no stratum has) and a stage; key empty: all runs.
+  std::string key, value;
 
   // Every planned run is in exactly one of: the four outcomes, parked, open, cancelled, removed.
   std::uint64_t planned = 0;
@@ -185,7 +196,7 @@ struct ReportRow {
 // Where the money went: one group of runs.  The distribution is over ended runs and of whole runs,
 // all their attempts together; quantiles are amounts that occurred (nearest rank), never means.
 struct CostRow {
-  std::string by;    // "all", "method", "stratum", "outcome"
+  std::string by;    // "all", "method", "stratum", "stage", "outcome"
   std::string name;  // of the group: a method, KEY=VALUE, an outcome or "not ended"
   std::uint64_t runs = 0, ended = 0, successes = 0;
   Cost cost;
@@ -206,9 +217,13 @@ struct CampaignReport {
   std::string campaign;
   std::string unit = "USD";
   std::vector<std::string> strata_keys;
+  std::vector<std::string> stages;    // in the plan's order
+  std::string part;                   // see ReportInput
+  std::vector<std::string> warnings;  // see ReportInput
   double alpha = 0.05;
   std::vector<RunRecord> runs;  // by run number
-  // All tasks by method; then, key by key, value by value, by method.
+  // All tasks by method; then, key by key, value by value, by method; then, where there are two
+  // stages or more, stage by stage.
   std::vector<ReportRow> rows;
   std::vector<CostRow> costs;            // all, by method, stratum and outcome
   std::vector<std::string> deviations;   // declared, from what was registered
@@ -240,6 +255,8 @@ std::string with_words(std::string tables, Words words);
 void append_task_tables(std::string& out, const CampaignReport& report);
 // One sentence for each method whose caps on calls or tokens counted nothing.
 std::vector<std::string> unmetered_methods(const CampaignReport& report);
+// "pilot and main": what rates and comparisons pool, for people; empty where there is one stage.
+std::string pooled_stages(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?
 bool is_only_level(const CampaignReport& report, std::string_view key);
 // Every row with the sets of runs behind its counts, then every run: schema 2.  Above so many runs

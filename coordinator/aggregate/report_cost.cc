@@ -62,12 +62,14 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
   Gathered all;
   std::map<std::string, Gathered> methods;
   std::map<std::pair<std::size_t, std::string>, Gathered> strata;
+  std::map<std::string, Gathered> stages;
   std::map<std::size_t, Gathered> outcomes;  // by RunOutcome, then those without
   constexpr std::size_t kNotEnded = 4, kRemovedLater = 5;
   for (const RunRecord& run : report.runs) {
     add(all, run);
     add(methods[run.method], run);
     for (std::size_t k = 0; k < run.strata.size(); ++k) add(strata[{k, run.strata[k]}], run);
+    if (1 < report.stages.size()) add(stages[run.stage], run);
     const bool ended = run.state == RunRecord::State::kEnded;
     add(outcomes[ended                      ? static_cast<std::size_t>(run.outcome)
                  : run.ended_before_removal ? kRemovedLater
@@ -79,6 +81,8 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
   for (auto& [key, g] : strata)
     out.push_back(
         finished(std::move(g), "stratum", report.strata_keys[key.first] + "=" + key.second));
+  for (const std::string& stage : report.stages)
+    if (stages.contains(stage)) out.push_back(finished(std::move(stages[stage]), "stage", stage));
   for (auto& [o, g] : outcomes)
     out.push_back(finished(std::move(g), "outcome",
                            o == kNotEnded ? "not ended"

@@ -94,12 +94,10 @@ Ordered report_digest(const RunRecord& run) {
 Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   Ordered strata = Ordered::object();
   for (std::size_t k = 0; k < keys.size(); ++k) strata[keys[k]] = run.strata[k];
-  Ordered out = {{"order", run.run.raw()},
-                 {"run", run.name},
-                 {"task", run.task},
-                 {"method", run.method},
-                 {"strata", std::move(strata)},
-                 {"state", to_string(run.state)}};
+  Ordered out = {
+      {"order", run.run.raw()},       {"run", run.name},    {"task", run.task},
+      {"method", run.method},         {"stage", run.stage}, {"strata", std::move(strata)},
+      {"state", to_string(run.state)}};
   const bool ended = run.state == RunRecord::State::kEnded;
   out["outcome"] = ended ? Ordered(outcome_name(run.outcome)) : Ordered(nullptr);
   out["satisfied"] = ended ? Ordered(run.satisfied()) : Ordered(nullptr);
@@ -256,6 +254,9 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
                   {"campaign", report.campaign},
                   {"alpha", report.alpha}};
   head["strata"] = report.strata_keys;
+  head["stages"] = report.stages;
+  head["warnings"] = report.warnings;
+  head["part"] = report.part.empty() ? Ordered(nullptr) : Ordered(report.part);
   Ordered definitions = Ordered::object();
   for (const Definition& d : report_definitions()) definitions[std::string(d.word)] = d.meaning;
   head["definitions"] = std::move(definitions);
@@ -411,7 +412,8 @@ std::string runs_csv_header(std::span<const std::string> strata_keys) {
                              "satisfied",
                              "violations",
                              "worker",
-                             "started_ms"})
+                             "started_ms",
+                             "stage"})
     header.emplace_back(column);
   csv_append_record(out, with_model_use(std::move(header)));
   return out;
@@ -442,6 +444,7 @@ void append_run_csv(std::string& out, const RunRecord& run) {
   cells.push_back(cell(run.violations));
   cells.push_back(run.worker);
   cells.push_back(run.started_ms == 0 ? "" : std::to_string(run.started_ms));
+  cells.push_back(run.stage);
   append_model_use(cells, run.model_use);
   csv_append_record(out, cells);
 }

@@ -42,6 +42,19 @@ void common_levels(std::string& out, const CampaignReport& report) {
   if (!line.empty()) append_wrapped(out, "Every task: ", line);
 }
 
+// What of the campaign it is, what its numbers pool, and what is to be known before any of them.
+void preface(std::string& out, const CampaignReport& report) {
+  if (!report.part.empty()) append_wrapped(out, "", printable(report.part, kReasonBytes));
+  for (const std::string& warning : report.warnings)
+    append_wrapped(out, "Warning: ", printable(warning, kReasonBytes));
+  const std::string pooled = pooled_stages(report);
+  if (!pooled.empty())
+    append_wrapped(out, "Stages: ",
+                   pooled +
+                       ". Rates over all tasks, the endpoint and comparisons pool their runs; "
+                       "proctor report --stage NAME is of one alone.");
+}
+
 void outcomes(std::string& out, const CampaignReport& report) {
   std::vector<std::string> header = {"method",  "stratum",   "planned", "scorable",
                                      "success", "satisfied", "failure", "acceptance error",
@@ -262,12 +275,14 @@ void definitions(std::string& out) {
 
 std::string render_tables(const CampaignReport& report) {
   std::string out = head_line(report);
+  preface(out, report);
   common_levels(out, report);
   append_broken_tasks(out, report);
   append_analysis(out, *report.analysis);
   outcomes(out, report);
   rates(out, report);
   costs(out, report);
+  if (report.details) append_price_contrasts(out, report.details->price_contrasts, report);
   if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
   append_cost_tables(out, report);

@@ -77,7 +77,11 @@ void append_sets(std::vector<RunSet>& out, const CampaignReport& report, std::si
     set.row = position;
     set.classes = classes;
     set.where = "method=" + filter_value(row.method);
-    if (!row.key.empty()) set.where += " " + filter_key(row.key) + "=" + filter_value(row.value);
+    if (!row.key.empty()) {
+      // The key of a stage is a word of the language itself, not a stratum that one hides.
+      const bool is_stage = row.key == "stage";
+      set.where += " " + (is_stage ? row.key : filter_key(row.key)) + "=" + filter_value(row.value);
+    }
     set.where += classes_words(classes);
     sets.push_back(std::move(set));
     digests.emplace_back();

@@ -18,6 +18,7 @@
 #include "coordinator/cli/own_folders.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/registered_files.h"
+#include "coordinator/cli/task_trust.h"
 #include "coordinator/journal/journal_wal.h"
 
 namespace proctor::cli {
@@ -244,6 +245,7 @@ Result<Registration> freeze(const Campaign& campaign) {
   PROCTOR_TRY(const Plan plan, parse_plan("pilot_randomization_plan.csv", csv, shape_of(campaign)));
   PROCTOR_TRY(const std::optional<Registration> before, read_registration(campaign.folder));
   PROCTOR_TRY(Registration now, make_registration(campaign, sha256(csv), wall_now()));
+  now.distrusted = distrusted_tasks(campaign);
   // What is registered runs; what is not yet can be mended.
   if (!before) {
     PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));

@@ -31,6 +31,7 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/starting_mark.h"
+#include "coordinator/cli/task_trust.h"
 #include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
@@ -292,6 +293,8 @@ Result<int> run_it(const RunOptions& options) {
   }
   for (const std::string& note : price_notes(campaign))
     std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());
+  for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
+    std::fprintf(stderr, "note: %s\n", note.c_str());
   PROCTOR_TRY(const FrozenCampaign frozen, load_frozen(options.folder, [](const std::string& text) {
                 std::fprintf(stderr, "%s\n", text.c_str());
               }));

@@ -12,6 +12,8 @@
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/model_check.h"
+#include "coordinator/cli/stage_text.h"
+#include "coordinator/cli/task_trust.h"
 
 namespace proctor::cli {
 namespace {
@@ -106,10 +108,10 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   if (!models.empty()) {
     if (const Status s = check_models(options, *campaign); !s.ok()) return complain(s.error());
   }
-  std::printf("%s: %zu tasks x %zu methods x %u replicates, at most %s %s\n",
-              campaign->name.c_str(), campaign->contracts.size(), campaign->methods.size(),
-              campaign->replicates, format_usd(campaign->envelopes.global).c_str(),
+  std::printf("%s: %s, at most %s %s\n", campaign->name.c_str(), size_text(*campaign).c_str(),
+              format_usd(campaign->envelopes.global).c_str(),
               money_word(campaign->cost_model).c_str());
+  std::fputs(stages_text(*campaign).c_str(), stdout);
   for (const Contract& c : campaign->contracts)
     std::printf("  %-28s %s  %s %s per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
                 format_usd(campaign->run_cap(c)).c_str(), money_word(campaign->cost_model).c_str());
@@ -137,6 +139,8 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
           "still change the rest when setup or a check runs it. Name what judges in "
           "policy.protected\n",
           printable(c.id, 100).c_str());
+  for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
+    std::printf("note: %s\n", note.c_str());
   print_unnamed(*campaign);
   for (const std::string& missing : missing_programs({}, *campaign))
     std::printf("note: %s\n", missing.c_str());

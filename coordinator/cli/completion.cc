@@ -73,8 +73,12 @@ void add_run_names(const Registration& r, const std::string& word, Candidates& o
       for (const auto& [method, digest] : r.methods) out.insert(parent + method + "/");
   } else if (slashes == 2) {
     constexpr std::uint64_t kShown = 200;
-    const std::uint64_t count =
-        std::uint64_t{r.replicates} * std::max<std::size_t>(1, r.stages.size());
+    std::uint64_t count = r.stages.empty() ? r.replicates : 0;
+    for (const std::string& stage : r.stages) {
+      const auto own = r.stage_draws.find(stage);
+      count +=
+          own == r.stage_draws.end() ? r.replicates : own->second.replicates.value_or(r.replicates);
+    }
     for (std::uint64_t n = 1; n <= std::min(count, kShown); ++n)
       out.insert(parent + "r" + std::to_string(n));
   }

@@ -34,6 +34,7 @@ std::string cause_of(const FrozenCampaign& frozen, const CampaignReport& report,
 
 void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
               const std::string& folder) {
+  for (const std::string& warning : report.warnings) say("Warning: " + warning + ".");
   const std::vector<std::string> broken = broken_tasks(report);
   for (std::size_t i = 0; i < std::min(kShown, broken.size()); ++i) say(broken[i]);
   if (kShown < broken.size())

@@ -59,8 +59,8 @@ ExportFacts facts_of(const FrozenCampaign& frozen) {
   out.plan = r.plan.hex();
   out.tool_version = r.tool_version;
   out.registered_ms = r.at.raw();
-  out.replicates =
-      r.replicates * static_cast<std::uint32_t>(std::max<std::size_t>(1, r.stages.size()));
+  out.replicates = 0;
+  for (const PlanStage& stage : frozen.plan.shape().stages) out.replicates += stage.replicates;
   for (const Method& m : frozen.campaign.methods) out.methods.push_back(of_method(m));
   for (const Contract& c : frozen.campaign.contracts) out.briefings[c.id] = c.briefing;
   out.caps = r.caps;

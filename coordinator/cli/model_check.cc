@@ -113,6 +113,8 @@ void check_tasks(const Campaign& campaign, Diagnostics& out) {
   if (std::ranges::none_of(campaign.methods, is_single_shot)) return;
   const bool hands_in = std::ranges::any_of(
       campaign.methods, [&](const Method& m) { return is_single_shot(m) && m.call.model.empty(); });
+  std::uint64_t replicates = 0;  // counted through the stages, as answers are
+  for (const Stage& stage : campaign.stages) replicates += campaign.replicates_of(stage);
   for (const Contract& contract : campaign.contracts) {
     const auto file =
         std::ranges::find(contract.files, contract.single_shot, &ReferencedFile::path);
@@ -124,9 +126,9 @@ void check_tasks(const Campaign& campaign, Diagnostics& out) {
     const Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
     if (!task.ok())
       complain(file->path + ": " + task.error().detail, "a task as docs/single-shot.md has it");
-    else if (hands_in && task->given.size() < campaign.replicates)
+    else if (hands_in && task->given.size() < replicates)
       complain(std::to_string(task->given.size()) + " answers in " + file->path,
-               "one for each of the " + std::to_string(campaign.replicates) +
+               "one for each of the " + std::to_string(replicates) +
                    " replicates, or a model in the method");
   }
 }

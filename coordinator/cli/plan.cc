@@ -4,6 +4,8 @@
 #include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/stage_text.h"
+#include "coordinator/cli/task_trust.h"
 
 namespace proctor::cli {
 namespace {
@@ -17,11 +19,13 @@ int plan(const std::string& folder, bool freeze_it) {
   if (!registered) {
     Result<Digest> digest = write_plan(*campaign);
     if (!digest.ok()) return complain(digest.error());
-    const std::size_t runs = campaign->contracts.size() * campaign->methods.size() *
-                             campaign->replicates * campaign->stages.size();
-    std::printf("%s: %zu runs, seed %u, sha256 %s\n", state.plan().string().c_str(), runs,
-                campaign->seed, digest->short_hex().c_str());
+    std::printf("%s: %llu runs, seed %u, sha256 %s\n", state.plan().string().c_str(),
+                static_cast<unsigned long long>(campaign->run_count()), campaign->seed,
+                digest->short_hex().c_str());
+    std::fputs(stages_text(*campaign).c_str(), stdout);
     std::fputs(analysis_text(*campaign).c_str(), stdout);
+    for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
+      std::printf("note: %s\n", note.c_str());
     if (!freeze_it) {
       std::printf("Next: proctor plan --freeze %s\n", folder.c_str());
       return kOk;
@@ -41,7 +45,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("plan", "draw the randomization plan; --freeze registers it");
   command->footer(
       "Example:\n  proctor plan --freeze my-campaign\n"
-      "docs/plan.md shows how to derive the plan again with three lines of NumPy.");
+      "docs/plan.md shows how to derive the plan again with a few lines of NumPy.");
   auto folder = std::make_shared<std::string>();
   auto freeze_it = std::make_shared<bool>(false);
   command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();

@@ -82,6 +82,16 @@ struct Asked {
   std::uint64_t simulate = 0;
 };
 
+// How many runs under each method a task has that is only in the stages that have every task.
+std::uint32_t runs_of_every_task(const Campaign& campaign) {
+  std::uint32_t out = 0, fewest = UINT32_MAX;
+  for (const Stage& stage : campaign.stages) {
+    fewest = std::min(fewest, campaign.replicates_of(stage));
+    if (stage.draw.has_every_task()) out += campaign.replicates_of(stage);
+  }
+  return out == 0 ? fewest : out;
+}
+
 Result<Asked> asked_of(const PowerArgs& args) {
   PowerDefaults defaults;
   PROCTOR_TRY(std::optional<Pair> pair, pair_typed(args.compare));
@@ -91,7 +101,7 @@ Result<Asked> asked_of(const PowerArgs& args) {
     PROCTOR_TRY(const Campaign campaign, load_checked(args.campaign, Outside::kSkip));
     name = campaign.name;
     defaults.tasks = campaign.contracts.size();
-    defaults.runs = campaign.replicates * static_cast<std::uint32_t>(campaign.stages.size());
+    defaults.runs = runs_of_every_task(campaign);
     const AnalysisPlan plan = campaign.analysis.value_or(AnalysisPlan{});
     defaults.effect = plan.min_effect.real();
     defaults.alpha = plan.alpha.real();

@@ -19,7 +19,7 @@ namespace proctor::cli {
 namespace {
 
 struct ReportArgs {
-  std::string folder, form, method, out;
+  std::string folder, form, method, stage, out;
   bool json = false, csv = false, words = false;
   unsigned schema = 2;  // of json
 };
@@ -88,6 +88,21 @@ Result<std::string> in_folder(const ReportArgs& args, const FrozenCampaign& froz
   return said;
 }
 
+Result<std::string> printed(const ReportArgs& args, std::string text) {
+  if (args.out.empty()) return text;
+  PROCTOR_CHECK_OK(write_output(args.out, text));
+  return std::string();
+}
+
+// What lies under reports/ is of the whole campaign and stays so.
+Result<std::string> of_stage(const std::string& form, const ReportArgs& args,
+                             const FrozenCampaign& frozen) {
+  PROCTOR_TRY(CampaignReport report, read_stage_report(frozen, args.stage));
+  std::string text = render_text(report, args.words ? Words::kShown : Words::kLeftOut);
+  PROCTOR_TRY(std::string out, in_form(form, args, {std::move(report), std::move(text)}));
+  return printed(args, std::move(out));
+}
+
 Result<std::string> report(const ReportArgs& args) {
   const std::string form = args.json ? "json" : args.csv ? "csv" : args.form;
   PROCTOR_CHECK_OK(known_word("form", form, {std::begin(kForms), std::end(kForms)}));
@@ -98,15 +113,18 @@ Result<std::string> report(const ReportArgs& args) {
                                      " --where method=" + args.method};
   if (args.schema != 2 && form != "json")
     return Error{Errc::kInvalid, "--schema is of the form json: say --json as well"};
+  const bool is_folder = form == "inspect" || form == "every-eval";
+  if (!args.stage.empty() && is_folder)
+    return Error{Errc::kInvalid,
+                 "--stage is of the forms that are printed; " + form + " is of the whole campaign"};
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  if (!args.stage.empty()) return of_stage(form, args, frozen);
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
   if (form == "inspect") return in_folder(args, frozen, written.report, kInspectFolder);
   if (form == "every-eval") return in_folder(args, frozen, written.report, kEveryEvalFolder);
   PROCTOR_TRY(std::string text, in_form(form, args, std::move(written)));
-  if (args.out.empty()) return text;
-  PROCTOR_CHECK_OK(write_output(args.out, text));
-  return std::string();
+  return printed(args, std::move(text));
 }
 
 }  // namespace
@@ -121,6 +139,7 @@ void add_report(CLI::App& app, int& exit_code) {
       "and\nevery-eval (a record per method), which write folders.\n"
       "Example:\n  proctor report my-campaign\n  proctor report --json my-campaign | jq .\n"
       "  proctor report my-campaign --form junit --out junit.xml\n"
+      "  proctor report my-campaign --stage pilot\n"
       "  proctor report my-campaign --form badge --method my-agent > badge.svg");
   auto args = std::make_shared<ReportArgs>();
   args->form = "text";
@@ -133,6 +152,10 @@ void add_report(CLI::App& app, int& exit_code) {
       ->add_option("--out", args->out,
                    "a file instead of standard output; of inspect and every-eval a folder")
       ->type_name("PATH");
+  command
+      ->add_option("--stage", args->stage,
+                   "of the runs of one stage alone: printed, and the files of the campaign stay")
+      ->type_name("STAGE");
   CLI::Option* json =
       command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
   command

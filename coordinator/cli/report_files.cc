@@ -90,6 +90,7 @@ RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
   r.repository = repositories.of(r.task);
   r.method = frozen.plan.method(run);
   r.strata = frozen.plan.task(run).strata;
+  r.stage = frozen.plan.stage(run);
   if (const Method* m = frozen.campaign.find_method(r.method)) {
     if (m->kind == Method::Kind::kNoop) r.baseline = RunRecord::Baseline::kNoop;
     if (m->kind == Method::Kind::kReference) r.baseline = RunRecord::Baseline::kReference;
@@ -227,6 +228,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
       contrasts_of(input.plan, method_names(frozen.campaign), no_ops(frozen.campaign));
   input.alpha = input.plan.alpha.real();
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
+  for (const auto& [task, why] : frozen.registration.distrusted)
+    if (!is_removed(frozen.registration, task))
+      input.warnings.push_back("task " + task + " was registered although it was judged " + why);
   input.deviations = deviations_of(frozen, {}, {});
   if (!source) return input;
   JournalReader* journal = &source->journal;
@@ -304,6 +308,14 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen, JournalReader& 
                                    const CampaignView& view) {
   PROCTOR_TRY(ReportInput input, input_of(frozen, Source{journal, view}, nullptr));
   return build_report(std::move(input));
+}
+
+Result<CampaignReport> read_stage_report(const FrozenCampaign& frozen, const std::string& stage) {
+  PROCTOR_TRY(ReportInput input, read_runs(frozen));
+  PROCTOR_CHECK_OK(keep_stage(input, stage));
+  CampaignReport report = build_report(std::move(input));
+  report.details = std::make_shared<const ReportDetails>(report_details(report));
+  return report;
 }
 
 Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {

@@ -18,6 +18,9 @@ Result<CampaignReport> read_report(const FrozenCampaign& frozen);
 Result<CampaignReport> read_report(const FrozenCampaign& frozen, JournalReader& journal,
                                    const CampaignView& view);
 
+// Of the runs of one stage, with details; what is not of one stage (the projection) is left out.
+Result<CampaignReport> read_stage_report(const FrozenCampaign& frozen, const std::string& stage);
+
 struct RenderedReport {
   CampaignReport report;
   std::map<std::string, std::string> files;  // name to bytes

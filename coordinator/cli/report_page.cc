@@ -28,12 +28,28 @@ std::string joined(const std::vector<std::string>& words) {
   return out.empty() ? "none" : out;
 }
 
+// "pilot: 8 runs; main (every task, 3 replicates, by rounds): 24 runs".
+std::string stages_of(const FrozenCampaign& frozen) {
+  const PlanShape& shape = frozen.plan.shape();
+  std::string out;
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    const PlanStage& stage = shape.stages[s];
+    const auto draw = frozen.registration.stage_draws.find(stage.name);
+    const std::uint64_t runs =
+        frozen.plan.tasks_of(s).size() * shape.methods.size() * std::uint64_t{stage.replicates};
+    out += (out.empty() ? "" : "; ") + stage.name;
+    if (draw != frozen.registration.stage_draws.end()) out += " (" + describe(draw->second) + ")";
+    out += ": " + std::to_string(runs) + " runs";
+  }
+  return out;
+}
+
 std::vector<PageFacts::Fact> asked_of(const FrozenCampaign& frozen) {
   const Registration& r = frozen.registration;
   return {{"campaign", r.campaign},
           {"tasks", std::to_string(r.contracts.size())},
           {"replicates of each stage", std::to_string(r.replicates)},
-          {"stages", joined(r.stages)},
+          {"stages", stages_of(frozen)},
           {"planned runs", std::to_string(frozen.plan.size())},
           {"reported by strata", joined(r.strata)},
           {"seed of the plan", std::to_string(r.seed)}};

@@ -161,8 +161,9 @@ int show(const ScreenArgs& args, const Campaign& campaign, const ScreenResults& 
     std::fputs(to_json_text(results).c_str(), stdout);
     return code;
   }
-  const std::uint64_t runs =
-      campaign.methods.size() * campaign.stages.size() * std::uint64_t{campaign.replicates};
+  std::uint64_t runs = 0;  // of a task that every stage has
+  for (const Stage& stage : campaign.stages)
+    runs += campaign.methods.size() * campaign.replicates_of(stage);
   std::fputs(screen_text(shown, results.settings, args.folder, runs).c_str(), stdout);
   const std::string known =
       reused == 0 ? ""

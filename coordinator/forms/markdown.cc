@@ -62,6 +62,8 @@ void append_head(std::string& out, const CampaignReport& report) {
     out += "It has no runs.\n";
     return;
   }
+  for (const std::string& warning : report.warnings)
+    out += "**Warning:** " + code(warning, At::kText, 2'000) + "\n\n";
   if (const std::uint64_t open = report.analysis->open; 0 < open)
     out += fmt::format(
         "**Interim: {} of {} runs are open{}.** Rates may still move, and nothing is compared "
@@ -80,8 +82,9 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
   out += fmt::format(
       "\n{} (differences in points over tasks, {} intervals, p adjusted for all of "
       "them):\n\n",
-      analysis.registered ? "Comparisons as registered"
-                          : "Comparisons; no plan of analysis was registered",
+      analysis.of_part      ? "Comparisons of a part of the campaign, exploratory"
+      : analysis.registered ? "Comparisons as registered"
+                            : "Comparisons; no plan of analysis was registered",
       aggregate::confidence(analysis.plan.alpha.real()));
   for (std::size_t i = 0; i < std::min(kRowsShown, analysis.contrasts.size()); ++i) {
     const Contrast& c = analysis.contrasts[i];

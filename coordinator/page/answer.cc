@@ -1,4 +1,6 @@
 // The head of a page: the answer that somebody with ten seconds takes away.
+#include <algorithm>
+
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
@@ -33,7 +35,12 @@ Markup card(Context& c, std::uint32_t position) {
   const MethodRate* r = c.rate_of(row.method);
   const MethodPrice* price = c.price_of(row.method);
   Markup name = text(row.method);
-  if (c.is_baseline(row.method)) name << element("span", {{"class", "quiet"}}, " (baseline)");
+  // What it is beside the agents: what they are compared with, or a check of the tasks.
+  const bool is_compared_with = std::ranges::any_of(
+      c.analysis.contrasts, [&](const Contrast& x) { return x.b == row.method; });
+  if (c.is_baseline(row.method))
+    name << element("span", {{"class", "quiet"}},
+                    is_compared_with ? Markup(" (baseline)") : Markup(" (control)"));
   Markup out = element("span", {{"class", "name"}}, name);
   if (r == nullptr || !r->rate.value) {
     out << element("span", {{"class", "big"}}, "no rate");
@@ -41,7 +48,9 @@ Markup card(Context& c, std::uint32_t position) {
   } else {
     out << element("span", {{"class", "big"}},
                    c.linked(position, kClassScorable, rate(r->rate.value)));
-    Markup sure = Markup("of tasks solved, ");
+    Markup sure = c.analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
+                      ? Markup("solved, the mean over its tasks; ")
+                      : Markup("of its runs solved; ");
     if (r->rate.interval)
       sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << Markup(" interval ");
     sure << rate_interval(r->rate.interval, r->rate.why);
@@ -84,6 +93,8 @@ Markup banners(const Context& c) {
                          "comparison is shown until they have ended or are cancelled."));
   if (!c.facts.provisional.empty())
     out << banner(element("strong", "Provisional. ") + text(c.facts.provisional));
+  for (const std::string& warning : c.report.warnings)
+    out << banner(element("strong", "Warning. ") + text(warning, 2'000));
   if (0 < total.parked)
     out << banner(number(total.parked) +
                   Markup(" runs are parked (section 2): what they would have shown is in no "
@@ -113,6 +124,10 @@ Markup answer(Context& c) {
                  "Differences are in points of the success rate, p is adjusted for all comparisons "
                  "of the plan, prices are means with intervals over tasks. A number that is a "
                  "link leads to its runs.");
+  if (const std::string pooled = pooled_stages(c.report); !pooled.empty())
+    out << element("p", {{"class", "quiet"}},
+                   Markup("Stages ") + text(pooled) +
+                       Markup(" are pooled here and in the comparisons; section 6 has each."));
   out << element("ul", {{"class", "answer"}}, line_end() + cards + baselines);
   return out;
 }

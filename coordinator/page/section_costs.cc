@@ -54,6 +54,11 @@ Markup alike_table(Context& c) {
   return table.empty() ? Markup() : table.finish();
 }
 
+// Did runs of one task ever come out differently?
+bool is_seen(const MethodRate& r) {
+  return r.rerun.why != Why::kNoVariance;
+}
+
 Markup rerun_table(Context& c) {
   DataTable table = c.table(
       "The floor of noise: how far a method's rate moves when all its runs are made once more on "
@@ -62,9 +67,18 @@ Markup rerun_table(Context& c) {
   table.numbers("tasks with two runs or more");
   for (const MethodRate& r : c.analysis.rates)
     table.row({text(r.method),
-               r.rerun.standard_error ? points(r.rerun.standard_error) : text(words(r.rerun.why)),
-               points(r.rerun.gap95), number(r.rerun.tasks)});
-  return table.empty() ? Markup() : table.finish();
+               !is_seen(r)              ? Markup("none seen")
+               : r.rerun.standard_error ? points(r.rerun.standard_error)
+                                        : text(words(r.rerun.why)),
+               is_seen(r) ? points(r.rerun.gap95) : Markup("none seen"), number(r.rerun.tasks)});
+  if (table.empty()) return Markup();
+  Markup out = table.finish();
+  if (!std::ranges::all_of(c.analysis.rates, is_seen))
+    out << element(
+        "p",
+        "None seen: all runs of each task came out alike, which does not say that others "
+        "would.");
+  return out;
 }
 
 // Is it the same early and late, and whoever had the run?
@@ -95,6 +109,24 @@ Markup drift_tables(Context& c) {
   if (kWorkers < groups.size())
     out << element(
         "p", Markup("and ") + number(groups.size() - kWorkers) + Markup(" more in report.json"));
+  return out;
+}
+
+Markup price_contrasts(const Context& c) {
+  Markup items;
+  for (const PriceContrast& one : c.report.details->price_contrasts)
+    items << element("li", text(words(one, c.report.unit), 2'000) + Markup(" (") +
+                               number(one.tasks) + Markup(" tasks)"))
+          << line_end();
+  if (items.empty()) return Markup();
+  Markup out =
+      element("h3", "What the difference costs") +
+      element("p",
+              "Over the tasks that both have. Exploratory: the plan compares success, and these "
+              "intervals hold each by itself.") +
+      element("ul", items);
+  if (const std::size_t left = c.report.details->price_contrasts_left_out; 0 < left)
+    out << element("p", Markup("and ") + number(left) + Markup(" pairs more"));
   return out;
 }
 
@@ -162,7 +194,8 @@ Markup money_section(Context& c) {
                money_of(g.cost.overhead), money_of(g.cost.total()), money_of(g.self_reported.usd),
                money_of(g.asked), money_of(g.wasted)});
   }
-  Markup out = frontier_figure(c) + prices.finish() + burndown_figure(c) + parts.finish();
+  Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
+               parts.finish();
   if (kGroups < n)
     out << element("p", Markup("and ") + number(n - kGroups) + Markup(" more in costs.csv"));
   Markup alerts;

@@ -134,6 +134,10 @@ TEST_SUITE("screen") {
     // It is no part of the campaign.
     CHECK(!fs::exists(scene.folder() / "registration.json"));
     CHECK(!fs::exists(scene.state() / "journal.sqlite"));
+    // But who is about to spend money on it is told.
+    const CommandOutcome check = scene.run("check");
+    CHECK_MESSAGE(contains(check.out, "note: task chance was judged flaky: "), check.out);
+    CHECK_MESSAGE(!contains(check.out, "task steady was judged"), check.out);
 
     // What was counted is judged by other limits without a run.
     const CommandOutcome lenient = scene.run("screen",
@@ -183,6 +187,15 @@ TEST_SUITE("screen") {
     CHECK(scene.read(scene.folder() / "reports/quarantine.txt").starts_with("add  undecided: "));
     for (const auto& [file, text] : bytes) CHECK_MESSAGE(scene.read(file) == text, file);
     CHECK(ended(load).size() == 60);
+    // Registered all the same: whoever reads the report knows.
+    const CommandOutcome plan = scene.run("plan", {"--freeze"});
+    CHECK_MESSAGE(contains(plan.out, "note: task add was judged undecided: "), plan.out);
+    CHECK(contains(scene.read(scene.folder() / "registration.json"), "\"distrusted\""));
+    const CommandOutcome report = scene.run("report");
+    CHECK_MESSAGE(contains(report.out, "Warning: task add was registered although it was judged"),
+                  report.out);
+    CHECK(contains(scene.read(scene.folder() / "reports/report.html"),
+                   "task add was registered although it was judged undecided"));
     scene.require_nothing_left();
   }
 

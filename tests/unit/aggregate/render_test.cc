@@ -249,7 +249,7 @@ TEST_SUITE("aggregate") {
     CHECK(has(render_progress_text(report), "beta: unmetered"));
     const auto runs = records(render_runs_csv(report));
     const auto costs = records(render_costs_csv(report));
-    CHECK(runs[1].at(runs[0].size() - 19) == "700");
+    CHECK(runs[1].at(runs[0].size() - 20) == "700");
     CHECK(costs[1].at(costs[0].size() - 14) == "0.050000");
     const auto rows = records(render_csv(report));
     CHECK(rows[2].at(rows[0].size() - 19) == "1");

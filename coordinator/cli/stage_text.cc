@@ -1,0 +1,52 @@
+#include "coordinator/cli/stage_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/text.h"
+
+namespace proctor::cli {
+namespace {
+
+std::string counted(std::uint64_t n, const char* one) {
+  return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
+}
+
+bool are_alike(const Campaign& campaign) {
+  return std::ranges::all_of(campaign.stages, [](const Stage& s) { return s.draw.empty(); });
+}
+
+std::string tasks_text(const Campaign& campaign, const Stage& stage) {
+  const std::string tasks = counted(campaign.tasks_of(stage), "task");
+  if (stage.draw.per_stratum)
+    return fmt::format("{} ({} of each stratum, drawn)", tasks, *stage.draw.per_stratum);
+  return tasks;
+}
+
+}  // namespace
+
+std::string size_text(const Campaign& campaign) {
+  const std::string each =
+      fmt::format("{} tasks x {} methods", campaign.contracts.size(), campaign.methods.size());
+  if (!are_alike(campaign))
+    return fmt::format("{}, {} stages, {} runs", each, campaign.stages.size(),
+                       campaign.run_count());
+  const std::string all = fmt::format("{} x {} replicates", each, campaign.replicates);
+  if (campaign.stages.size() < 2) return all;
+  return fmt::format("{} x {} stages = {} runs", all, campaign.stages.size(), campaign.run_count());
+}
+
+std::string stages_text(const Campaign& campaign) {
+  if (campaign.stages.size() < 2 && are_alike(campaign)) return "";
+  std::string out;
+  for (const Stage& s : campaign.stages)
+    out += fmt::format(
+        "  stage {:<22} {} x {} x {} = {}{}\n", printable(s.name), tasks_text(campaign, s),
+        counted(campaign.methods.size(), "method"), counted(campaign.replicates_of(s), "replicate"),
+        counted(campaign.tasks_of(s) * campaign.replicates_of(s) * campaign.methods.size(), "run"),
+        s.draw.order == StageOrder::kTasks ? ", task by task" : "");
+  return out;
+}
+
+}  // namespace proctor::cli

@@ -19,6 +19,12 @@ bool is_whole(const Contract& c) {
   return c.digest != Digest{};
 }
 
+// As far as is known before the draw.
+bool may_have(const Stage& stage, const Contract& contract) {
+  const std::vector<std::string>& tasks = stage.draw.tasks;
+  return tasks.empty() || std::ranges::binary_search(tasks, contract.id);
+}
+
 // The first of the fields that the file has, so that a default is blamed on what contradicts it.
 struct Place {
   std::string field;
@@ -272,7 +278,9 @@ class Rules {
     if (out_.count() != before || !told_.knows_prices()) return;
     const CapRules rules = c_.cap_rules();
     for (const Stage& stage : c_.stages)
-      if (!suffices(contract, effective_caps(rules, stage.name, contract))) return;
+      if (may_have(stage, contract) &&
+          !suffices(contract, effective_caps(rules, stage.name, contract)))
+        return;
   }
 
   // Once for each contract: the first stage that does not suffice.

@@ -23,6 +23,8 @@ void print_effective(const Campaign& campaign) {
   const CapRules rules = campaign.cap_rules();
   for (const Contract& c : campaign.contracts) {
     for (const Stage& stage : campaign.stages) {
+      const std::vector<std::string>& tasks = stage.draw.tasks;
+      if (!tasks.empty() && !std::ranges::binary_search(tasks, c.id)) continue;
       std::printf("\n%s, stage %s:\n", c.id.c_str(), stage.name.c_str());
       const EffectiveCaps e = effective_caps(rules, stage.name, c);
       for (const Cap cap : kCaps)

@@ -43,6 +43,15 @@ TEST_SUITE("contract") {
     CHECK(campaign->run_count() == (2 * 1 + 1 * 2 + 2 * 3) * campaign->methods.size());
   }
 
+  TEST_CASE("a cap of a stage need not suffice for a task that the stage has not") {
+    const std::string small = ", caps: {usd: \"0.000001\"}}\n  - {name: full}";
+    CHECK(with_stages("  - {name: a, tasks: [other]" + small).errors().find("fix-greeting") ==
+          std::string::npos);
+    CHECK(with_stages("  - {name: a, tasks: [other]" + small).errors().find("other.yaml") !=
+          std::string::npos);
+    CHECK(with_stages("  - {name: a" + small).errors().find("fix-greeting") != std::string::npos);
+  }
+
   TEST_CASE("a stage of tasks that are not there, or a task in no stage, is refused") {
     const std::pair<const char*, const char*> wrong[] = {
         {"  - {name: a, tasks: [othr]}\n  - {name: b}",

@@ -248,7 +248,7 @@ TEST_SUITE("workspace") {
   TEST_CASE("over what a setup left the patch is what it would be if setup had just run") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");
-    const Seeds seeds = seeds_up_to(60);
+    const Seeds seeds = seeds_up_to(20);
     std::uint64_t of_setup = 0, deleted = 0;
     on_every_kind(temp.path(), [&](WorkspaceKind kind, const fs::path& root, ShownTo shown) {
       auto store = open_store(root / "store", kind);

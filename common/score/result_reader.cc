@@ -47,14 +47,26 @@ std::string exit_text(const ExecFacts& facts) {
   return "exit code " + std::to_string(facts.exit_code);
 }
 
+// In a report and in an event: a byte may need six.
+std::size_t written_bytes(const std::string& id) {
+  constexpr std::size_t kEscaped = 6;
+  std::size_t out = id.size();
+  for (const char c : id)
+    if (static_cast<unsigned char>(c) < ' ' || c == '"' || c == '\\') out += kEscaped - 1;
+  return out;
+}
+
 struct Weighed {
   std::vector<std::string> failing;
   std::size_t required_missed = 0;  // failing, skipped or absent
   std::size_t absent = 0;
   std::size_t others_failing = 0;
+  std::size_t bytes = 0;  // of `failing`
 
   void add(const std::string& id) {
-    if (failing.size() < kFailingIdsMax) failing.push_back(id);
+    if (kFailingIdsMax <= failing.size() || kFailingBytes < bytes) return;
+    bytes += written_bytes(id);
+    if (failing.empty() || bytes <= kFailingBytes) failing.push_back(id);
   }
 };
 

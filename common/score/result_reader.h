@@ -40,14 +40,17 @@ struct ExecFacts {
   int signal = 0;     // kSignalled, for `why`
 };
 
-inline constexpr std::size_t kFailingIdsMax = 100;
+// Names of tests may come from the code that is judged, and each check's stand in the report and in
+// the event log, both of which have a bound: a hundred of a usual length fit.
+inline constexpr std::size_t kFailingIdsMax = 100, kFailingBytes = std::size_t{32} << 10;
 
 struct CheckVerdict {
   CheckOutcome outcome = CheckOutcome::kError;
   std::string why;  // one line; for a pass too
   std::uint64_t passed = 0, failed = 0, skipped = 0;
   // Why it is no pass: required ids that did not pass, then others that fail.  At most
-  // kFailingIdsMax, in order of the contract, then of id; `why` says how many there are.
+  // kFailingIdsMax, in kFailingBytes as they are written (the first in any case), in order of the
+  // contract, then of id; `why` says how many there are.
   std::vector<std::string> failing;
 };
 

@@ -238,6 +238,10 @@ Result<std::uint64_t> RunRecorder::event(std::string_view type, Actor actor, con
   return seq;
 }
 
+RunRecorder::Length RunRecorder::length() const {
+  return {impl_->seq, impl_->logged};
+}
+
 Status RunRecorder::flush() {
   return impl_->flush();
 }

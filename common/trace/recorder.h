@@ -58,6 +58,12 @@ class RunRecorder {
   // made strictly increasing.  The payload must be canonical-JSON-able (no floats).  The seq.
   // kExhausted at the bounds of event.h; the chain is then still whole.
   Result<std::uint64_t> event(std::string_view type, Actor actor, const Json& payload);
+  // Of all that was recorded, in the file or not: event() takes no more than event.h's bounds.
+  struct Length {
+    std::uint64_t events = 0;
+    std::size_t bytes = 0;
+  };
+  Length length() const;
   // Everything recorded so far is in the file when it returns.  Call it before the agent starts.
   Status flush();
   // Once.

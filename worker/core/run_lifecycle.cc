@@ -210,8 +210,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
     return model_unavailable(e);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
-    verdict_.termination =
-        budget_->cap == kBreakerCap ? Termination::kBreaker : Termination::kBudgetExceeded;
+    verdict_.termination = budget_->cap == kBreakerCap ? Termination::kBreaker
+                           : budget_->cap == kTraceCap ? Termination::kResourceLimit
+                                                       : Termination::kBudgetExceeded;
     verdict_.rationale =
         bounded(budget_->reason.empty() ? "budget_exceeded: " + budget_->cap : budget_->reason);
     verdict_.evidence = budget_->evidence;

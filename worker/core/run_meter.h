@@ -118,6 +118,8 @@ using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterR
 
 // Of a stop that is no cap: a circuit breaker's (docs/breakers.md).
 inline constexpr std::string_view kBreakerCap = "breaker";
+// ... and of an agent whose calls would fill its run's event log.
+inline constexpr std::string_view kTraceCap = "trace";
 
 struct MeterStop {
   std::string cap;

@@ -92,6 +92,8 @@ std::uint64_t RunMeter::room_for_output(const MeterFit& call, const Tariff& tari
 
 Result<MeterAnswer> RunMeter::fit(const MeterFit& call, Instant now) {
   MeterReserve request = call.request;
+  if (kUsageCountMax < std::max(request.most.input_tokens, request.most.output_tokens))
+    return Error{Errc::kExhausted, "more tokens than any call may have"};
   PROCTOR_CHECK_OK(validate(request));
   if (entries_.contains(request.id))
     return Error{Errc::kConflict, "id: \"" + printable(request.id, 100) + "\" is in use"};

@@ -50,6 +50,12 @@ void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRe
   if (whole != body) r.answer_stored_digest = digest;
 }
 
+void strike_out(std::string& text, const std::string& secret) {
+  if (secret.empty()) return;
+  for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))
+    text.replace(at, secret.size(), "***");
+}
+
 std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls) {
   std::vector<ToolTold> out;
   for (const ToolCall& c : calls)

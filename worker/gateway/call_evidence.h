@@ -13,6 +13,8 @@ namespace proctor {
 void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
                   CallRecord& record);
 void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& record);
+// What a provider says of the operator's own key is nobody's to read.
+void strike_out(std::string& text, const std::string& secret);
 std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls);
 
 }  // namespace proctor

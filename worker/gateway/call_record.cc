@@ -6,13 +6,21 @@ namespace proctor {
 
 namespace {
 
-Json told_json(const std::vector<ToolTold>& told) {
-  Json out = Json::array();
+// Under `name`, as far as they fit, and how many do not.
+void put_told(Json& event, const std::string& name, const std::vector<ToolTold>& told) {
+  if (told.empty()) return;
+  Json& list = event[name] = Json::array();
+  std::size_t bytes = 0, left_out = 0;
   for (const ToolTold& t : told) {
-    out.push_back({{"id", printable(t.id, 200)}, {"digest", t.digest}, {"bytes", t.bytes}});
-    if (!t.name.empty()) out.back()["name"] = printable(t.name, 100);
+    Json one = {{"id", printable(t.id, 200)}, {"digest", t.digest}, {"bytes", t.bytes}};
+    if (!t.name.empty()) one["name"] = printable(t.name, 100);
+    bytes += one.dump().size();  // as it is written: a byte may need six
+    if (kToldBytes < bytes)
+      ++left_out;
+    else
+      list.push_back(std::move(one));
   }
-  return out;
+  if (0 < left_out) event[name + "_left_out"] = left_out;
 }
 
 }  // namespace
@@ -49,10 +57,22 @@ Json request_json(const CallRecord& r) {
   if (r.kept && r.pieces_list.empty()) out["pieces"] = r.pieces;
   if (r.kept && !r.pieces_list.empty()) out["pieces_list"] = r.pieces_list;
   if (!r.stored_digest.empty()) out["stored_digest"] = r.stored_digest;
-  if (!r.results.empty()) out["tool_results"] = told_json(r.results);
+  put_told(out, "tool_results", r.results);
   if (!r.retry_count.empty()) out["client"]["retry_count"] = printable(r.retry_count, 20);
   if (!r.waited_for.empty()) out["waited_for"] = printable(r.waited_for, 200);
   return out;
+}
+
+Json refused_json(const CallRecord& r, int status, const Refusal& refusal) {
+  return {{"call", r.number},     {"route", to_string(r.api)},
+          {"status", status},     {"why", printable(refusal.text, 500)},
+          {"code", refusal.code}, {"final", refusal.cause == Refusal::Cause::kFinal}};
+}
+
+std::string overrun_words(const CallRecord& r, const Amount& billed) {
+  return "the provider billed " + std::to_string(billed.input_tokens) + " tokens of input and " +
+         std::to_string(billed.output_tokens) + " of output, reserved were " +
+         std::to_string(r.ceiling.input) + " and " + std::to_string(r.output);
 }
 
 Json response_json(const CallRecord& r) {
@@ -69,7 +89,7 @@ Json response_json(const CallRecord& r) {
               {"client_gone", r.client_gone}};
   if (!r.answer_stored_digest.empty()) out["stored_digest"] = r.answer_stored_digest;
   if (r.streamed) out["streamed"] = true;
-  if (!r.tool_calls.empty()) out["tool_calls"] = told_json(r.tool_calls);
+  put_told(out, "tool_calls", r.tool_calls);
   if (0 < r.replayed) out["replayed"] = r.replayed;
   if (r.facts.usage) {
     const Amount& u = *r.facts.usage;
@@ -82,6 +102,7 @@ Json response_json(const CallRecord& r) {
   if (!r.facts.id.empty()) out["provider_id"] = printable(r.facts.id, 200);
   if (!r.settled.flag.empty()) out["flag"] = r.settled.flag;
   if (r.overrun) out["overrun"] = true;
+  if (r.key_status != 0) out["key_status"] = r.key_status;
   if (!r.why.empty()) out["why"] = printable(r.why, 300);
   return out;
 }

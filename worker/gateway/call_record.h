@@ -8,12 +8,16 @@
 #include "worker/gateway/call_machine.h"
 #include "worker/gateway/ceiling.h"
 #include "worker/gateway/http_gate.h"
+#include "worker/gateway/refusal.h"
 #include "worker/gateway/splice.h"
 #include "worker/gateway/usage.h"
 
 namespace proctor {
 
 inline constexpr std::size_t kPiecesListed = 64;
+// Of the calls or results of tools that one event lists, as they are written: an agent chooses how
+// many there are and how long their names, and with 64 of a usual length none is left out.
+inline constexpr std::size_t kToldBytes = std::size_t{12} << 10;
 
 // A tool's call or result: by digest, for its text is in the body.
 struct ToolTold {
@@ -47,8 +51,10 @@ struct CallRecord {
   AnswerFacts facts{};
   std::uint64_t charged_micros = 0;
   bool overrun = false;
-  bool unasked = false;  // the operator's key or address of it cannot be had; `why` says it
-  std::string why;       // it failed
+  int key_status = 0;        // of our own question after a 401 or 403; 0: none
+  bool key_refused = false;  // ... of which it is the key's, not this call's
+  bool unasked = false;      // the operator's key or address of it cannot be had; `why` says it
+  std::string why;           // it failed
   std::uint64_t answer_bytes = 0;
   std::string answer_digest;
   bool answer_kept = false;
@@ -67,6 +73,9 @@ MeterCharge charge_of(const CallRecord& record, const std::string& id, const Set
                       bool charges);
 
 Json request_json(const CallRecord& record);
+// `status`: what its client was told.
+Json refused_json(const CallRecord& record, int status, const Refusal& refusal);
+std::string overrun_words(const CallRecord& record, const Amount& billed);
 Json response_json(const CallRecord& record);
 
 }  // namespace proctor

@@ -9,6 +9,7 @@
 #include "worker/gateway/call_evidence.h"
 #include "worker/gateway/cassette_match.h"
 #include "worker/gateway/cassette_player.h"
+#include "worker/gateway/key_question.h"
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_answer.h"
 #include "worker/gateway/provider_pass.h"
@@ -30,12 +31,6 @@ constexpr std::uint64_t kMoment = 100;  // ms that are no waiting
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
-}
-
-void strike_out(std::string& text, const std::string& secret) {
-  if (secret.empty()) return;
-  for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))
-    text.replace(at, secret.size(), "***");
 }
 
 class Call {
@@ -80,13 +75,8 @@ class Call {
     shared_.count([](GatewaySums& s) { ++s.refused; });
     if (refusal.cause != Cause::kUpstreamFailed) shared_.hooks.count({.refused = 1});
     if (listed && in_.number <= kEventsOfCalls) {
-      const std::uint64_t seq = shared_.note("model.refused", By::kHarness,
-                                             Json{{"call", r_.number},
-                                                  {"route", to_string(in_.api)},
-                                                  {"status", answer.status},
-                                                  {"why", printable(refusal.text, 500)},
-                                                  {"code", refusal.code},
-                                                  {"final", refusal.cause == Cause::kFinal}});
+      const std::uint64_t seq =
+          shared_.note("model.refused", By::kHarness, refused_json(r_, answer.status, refusal));
       if (refusal.cause == Cause::kFinal) shared_.hooks.cap_reached(seq);
     }
     if (answer.last) keep_ = false;
@@ -189,7 +179,11 @@ class Call {
       if (turn_->is_next()) {
         const MeterFit fit = wish(tries++);
         const Result<MeterAnswer> answer = shared_.hooks.meter(fit);
-        if (!answer.ok()) {  // no price, no book: not the agent's doing
+        // The model's price is there if a call had it: then it is what this one asks for.
+        if (!answer.ok() &&
+            (shared_.answered() || !peek_.tier.empty() || answer.error().code == Errc::kExhausted))
+          return refuse({Cause::kPolicy, answer.error().detail});
+        if (!answer.ok()) {  // no price: not the agent's doing
           Refusal no{Cause::kFinal, answer.error().detail};
           no.code = "not_priced";
           shared_.say_final(no);
@@ -267,10 +261,7 @@ class Call {
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
   // would have the difference for nothing, call after call.
   void stop_overrun(const Amount& billed) {
-    r_.why = "the provider billed " + std::to_string(billed.input_tokens) +
-             " tokens of input and " + std::to_string(billed.output_tokens) +
-             " of output, reserved were " + std::to_string(r_.ceiling.input) + " and " +
-             std::to_string(r_.output);
+    r_.why = overrun_words(r_, billed);
     Refusal no{Cause::kFinal,
                "call " + std::to_string(r_.number) +
                    " cost more than its worst case, and nothing more is granted: " + r_.why};
@@ -430,9 +421,17 @@ class Call {
     answer_client(head, body, ok);
   }
 
+  // Before any answer it is; after one it is the call that is refused, unless we are, too.
+  bool is_key_refused() {
+    if (shared_.answered() && !shared_.options.player && shared_.may_ask_about_key())
+      r_.key_status = ask_about_key(shared_.pool, access_, in_.api, shared_.cut.get(),
+                                    SteadyClock::now() + bounds_.connect);
+    return r_.key_refused = !shared_.answered() || is_key_refusal(r_.key_status);
+  }
+
   void answer_client(const AnswerHead& head, const std::string& body, bool ok) {
-    constexpr int kDenied = 401, kForbidden = 403, kBad = 400, kServer = 500;
-    if (head.status == kDenied || (head.status == kForbidden && !shared_.answered()))
+    constexpr int kBad = 400, kServer = 500;
+    if (is_key_refusal(head.status) && is_key_refused())
       return refuse_upstream("the provider does not take the operator's key or account");
     const bool passed =
         ok || (kBad <= head.status && head.status < kServer) || is_busy(head.status);

@@ -21,7 +21,8 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   if (call.unasked) return refused(call.why, evidence);
   const std::string status = "its provider answers " + std::to_string(call.status);
   const std::string no_key = status + ": it does not take the operator's key or account";
-  if (call.status == kDenied) return refused(no_key, evidence);
+  // After an answer it is about what was asked: whoever chooses that would choose how his run ends.
+  if (call.key_refused || (call.status == kDenied && !answered_)) return refused(no_key, evidence);
   // It costs nothing and not every endpoint has it: nobody's failure.
   if (call.api == ModelApi::kCountTokens) return;
   const bool ok = kOk <= call.status && call.status < kMultiple;
@@ -29,7 +30,7 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
     answered_ = true;
     return;
   }
-  // After an answer it is about what was asked (lack()): a provider's moderation says it so, too.
+  // Likewise (lack()): a provider's moderation says it so.
   if (call.status == kForbidden) return failed(no_key, false, evidence);
   if (cut) return;
   if (call.status == 0 || ok)

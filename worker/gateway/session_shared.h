@@ -63,8 +63,11 @@ struct GatewaySession::Shared {
   void cannot_ask(const std::string& why);
   // A call was refused, for the provider fails whoever asks it.
   void provider_away(const std::string& why);
-  // Was a call of this run?  Then 403 forbids one request: its agent may ask for something else.
+  // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
+  // too: its agent may ask for something else.
   bool answered() const;
+  // As often as it may be asked for one run.
+  bool may_ask_about_key() { return key_questions_.fetch_add(1) < kKeyQuestions; }
   ModelLack lack() const;
 
   // Takes bytes of the session's memory, if it has as many.
@@ -102,6 +105,8 @@ struct GatewaySession::Shared {
   void wait_for_calls(std::chrono::milliseconds most);
 
  private:
+  static constexpr std::uint32_t kKeyQuestions = 20;
+  std::atomic<std::uint32_t> key_questions_ = 0;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   GatewaySums sums_;

@@ -113,7 +113,10 @@ GatewayHooks AttemptRun::gateway_hooks() {
   hooks.status = [this] { return meter_.status_line(); };
   hooks.count = [this](const CallCounts& seen) { meter_.count_calls(seen); };
   hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {
-    return note(type, by == GatewayHooks::By::kAgent ? Actor::kAgent : Actor::kHarness, payload);
+    const Actor actor = by == GatewayHooks::By::kAgent ? Actor::kAgent : Actor::kHarness;
+    // Its sums are the last of it, and short.
+    return type == "gateway.closed" ? note(type, actor, payload)
+                                    : note_of_agent(type, actor, payload);
   };
   hooks.cap_reached = [this](std::uint64_t evidence) { meter_.reached_by(evidence); };
   hooks.stop = [this](const std::string& reason, std::uint64_t evidence) {

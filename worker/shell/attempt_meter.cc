@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/overload.h"
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "worker/meter/meter_protocol.h"
 
@@ -58,6 +59,16 @@ Json answer_json(const MeterAnswer& answer) {
                  return Json{{"released", true}};
                }},
       answer);
+}
+
+// What the worker reserves for itself, its gateway's calls and its tools, is not the agent's to
+// charge or to give back: no id that comes over the socket has such a byte.
+template <class Operation>
+Operation as_own(Operation operation) {
+  const auto mark = [](std::string& id) { id.insert(id.begin(), '\x01'); };
+  std::visit(Overload{[&](MeterFit& f) { mark(f.request.id); }, [&](auto& o) { mark(o.id); }},
+             operation);
+  return operation;
 }
 
 }  // namespace
@@ -134,7 +145,7 @@ Result<MeterAnswer> AttemptMeter::act(
         std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
                             [&](const MeterCharge& r) { return meter_.charge(r); },
                             [&](const MeterRelease& r) { return meter_.release(r); }},
-                   operation));
+                   as_own(operation)));
     keep();  // before the call is made
     MeterRequest request{"", id, {}};
     std::visit([&](const auto& o) { request.operation = o; }, operation);
@@ -152,7 +163,7 @@ Result<MeterAnswer> AttemptMeter::act_for_agent(
               std::visit(Overload{[&](const MeterFit& f) { return meter_.fit(f, hooks_.now()); },
                                   [&](const MeterCharge& r) { return meter_.charge(r); },
                                   [&](const MeterRelease& r) { return meter_.release(r); }},
-                         operation));
+                         as_own(operation)));
   if (!std::holds_alternative<MeterDenied>(answer)) keep();  // before the call is made
   // The tick tells the totals: several calls at a time would tell them out of order.
   return answer;

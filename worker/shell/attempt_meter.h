@@ -43,7 +43,8 @@ class AttemptMeter final : public MeterServer::Meter {
   // agent's that still runs, or did until somebody looks; none: the agent is done.
   void go_on(const Usage& so_far, const std::optional<MeterBook::Command>& program);
 
-  // The worker's own word on a call of a model that it makes itself.
+  // The worker's own word on a call of a model that it makes itself.  Its ids are apart from those
+  // of the socket: an agent knows them, and can neither charge, give back nor take them before.
   Result<MeterAnswer> act(const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation);
   // ... and on one that its gateway makes for the agent: no event beside the gateway's own.
   Result<MeterAnswer> act_for_agent(

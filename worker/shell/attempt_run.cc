@@ -54,33 +54,34 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       caps_(caps_of(input)),
       lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
                                 overload_exit(*input.method), input.method->environment.setup)),
-      meter_({caps_.caps, input.settings->cost_model, input.assignment.ask,
-              acceptance_worst_case(input.contract->contract, *input.method),
-              [gate = input.gate, rates = input.settings->rates](
-                  const ActionName& action, Instant) -> std::optional<CallWait> {
-                if (gate == nullptr) return std::nullopt;
-                // Shares end by the clock of everybody, also while this agent stands still.
-                return gate->take(rates, action, mono_now());
-              }},
-             input.assignment.run_name,
-             {[this](const Usage& usage, std::uint64_t milestones) {
-                watch_.meter(usage, milestones);
-                disk_.look();
-              },
-              [this](const Json& payload) { return note("meter", Actor::kAgent, payload); },
-              [this](const MeterStop& stop, std::uint64_t evidence) {
-                tell_budget_reached(stop, evidence);
-              },
-              [this] { agent_stop_.request_stop(); },
-              [this] {
-                const std::string why = watch_.agent_order();
-                if (why.empty()) return std::pair(why, std::uint64_t{0});
-                return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
-              },
-              [hold = watch_.hold()] {
-                return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
-              }},
-             book) {}
+      meter_(
+          {caps_.caps, input.settings->cost_model, input.assignment.ask,
+           acceptance_worst_case(input.contract->contract, *input.method),
+           [gate = input.gate, rates = input.settings->rates](const ActionName& action,
+                                                              Instant) -> std::optional<CallWait> {
+             if (gate == nullptr) return std::nullopt;
+             // Shares end by the clock of everybody, also while this agent stands still.
+             return gate->take(rates, action, mono_now());
+           }},
+          input.assignment.run_name,
+          {[this](const Usage& usage, std::uint64_t milestones) {
+             watch_.meter(usage, milestones);
+             disk_.look();
+           },
+           [this](const Json& payload) { return note_of_agent("meter", Actor::kAgent, payload); },
+           [this](const MeterStop& stop, std::uint64_t evidence) {
+             tell_budget_reached(stop, evidence);
+           },
+           [this] { agent_stop_.request_stop(); },
+           [this] {
+             const std::string why = watch_.agent_order();
+             if (why.empty()) return std::pair(why, std::uint64_t{0});
+             return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
+           },
+           [hold = watch_.hold()] {
+             return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
+           }},
+          book) {}
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();
@@ -124,6 +125,22 @@ std::uint64_t AttemptRun::note(std::string_view type, Actor actor, const Json& p
   if (seq.ok()) return *seq;
   if (!broken_) broken_ = as_host_error(in_context("trace", std::move(seq).error()));
   return 0;
+}
+
+std::uint64_t AttemptRun::note_of_agent(std::string_view type, Actor actor, const Json& payload) {
+  AgentLog::Noted noted;
+  {
+    const std::lock_guard lock(trace_mutex_);
+    if (!recorder_) return 0;
+    Result<AgentLog::Noted> done = agent_log_.note(*recorder_, type, actor, payload);
+    if (!done.ok()) {
+      if (!broken_) broken_ = as_host_error(in_context("trace", std::move(done).error()));
+      return 0;
+    }
+    noted = *std::move(done);
+  }
+  if (!noted.full.empty()) meter_.order_stop(kTraceCap, noted.full, noted.evidence);
+  return noted.seq;
 }
 
 // R081: whatever ends a run leaves an event behind that the report can point to.  Events before

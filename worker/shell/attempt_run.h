@@ -25,6 +25,7 @@
 #include "worker/model/model.h"
 #include "worker/sandbox/held_locks.h"
 #include "worker/services/service_group.h"
+#include "worker/shell/agent_log.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/attempt_watch.h"
 #include "worker/shell/built_images.h"
@@ -303,6 +304,8 @@ class AttemptRun {
   std::chrono::milliseconds agent_wall() const { return *caps_.caps.wall; }
   // The seq of the event; 0 and a broken trace when it could not be written.
   std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
+  // Likewise, of what the agent does while it works (agent_log.h).
+  std::uint64_t note_of_agent(std::string_view type, Actor actor, const Json& payload);
   Status package();
   std::uint64_t recorded_bytes() const;
 
@@ -325,6 +328,7 @@ class AttemptRun {
   // The agent alone: stopped by a cap as well as by whoever cancels the run.
   std::stop_source agent_stop_;
   std::mutex trace_mutex_;  // the socket's thread records too while the agent works
+  AgentLog agent_log_;      // likewise
   std::unique_ptr<RunRecorder> recorder_;
   std::optional<Error> broken_;         // the trace could not be written
   std::optional<BuiltImage> image_;     // where the contract says how to make it

@@ -160,6 +160,32 @@ TEST_SUITE("gateway session") {
     CHECK(other.provider().heard().size() == 1);
   }
 
+  TEST_CASE("after an answer 401 is of one request, unless the key is refused to us as well") {
+    for (const bool revoked : {false, true}) {
+      CAPTURE(revoked);
+      SessionScene scene({}, [revoked](const auto& heard, std::size_t call) {
+        if (call == 0) return chat_answer("x", 1, 1);
+        // What is asked with nothing of the agent's: a provider without a word on it says 400.
+        if (heard.body == Json::object())
+          return ProviderSays{.status = revoked ? 401 : 400, .body = R"({"error":{}})"};
+        return ProviderSays{.status = 401, .body = R"({"error":{"code":"missing_scopes"}})"};
+      });
+      CHECK(scene.ask(kChat, chat(100)).status == 200);
+      const HttpAnswer denied = scene.ask(kChat, chat(100));
+      CHECK(denied.status == 401);
+      CHECK(denied.json().at("error").at("code") ==
+            (revoked ? "upstream_refused" : "missing_scopes"));
+      CHECK(scene.provider().heard().size() == 3);
+      CHECK(scene.provider().heard().back().head.find("user-agent: proctor/") != std::string::npos);
+      CHECK(scene.provider().heard().back().head.find("test/1") == std::string::npos);
+      CHECK(scene.events("model.response").back()["key_status"] == (revoked ? 401 : 400));
+      scene.close();
+      CHECK(scene.lack().why.empty() != revoked);
+      CHECK(scene.spent() == 11);
+      CHECK(scene.held() == 0);
+    }
+  }
+
   TEST_CASE("a provider that nobody can reach costs nothing") {
     SessionScene::Shape shape;
     SessionScene scene(shape, [](const auto&, std::size_t) { return ProviderSays{}; });

@@ -3,6 +3,7 @@
 
 #include "common/base/digest.h"
 #include "worker/gateway/body_peek.h"
+#include "worker/gateway/call_record.h"
 #include "worker/gateway/redactor.h"
 #include "worker/gateway/secret_rules.h"
 #include "worker/gateway/tool_calls.h"
@@ -148,5 +149,28 @@ TEST_SUITE("gateway evidence") {
     CHECK(Json::accept(by.apply(body)));
     CHECK(by.apply(secrets.at("C")).starts_with("[redacted:secret C:"));
     CHECK(by.apply("a short one") == "a short one");
+  }
+
+  TEST_CASE("names that an agent chose make no event of a call long, and what is cut is counted") {
+    CallRecord r;
+    for (int i = 0; i < 64; ++i)
+      r.results.push_back({std::to_string(i) + std::string(300, '\x01'), "", sha256("").hex(), 7});
+    for (int i = 0; i < 64; ++i)
+      r.tool_calls.push_back({std::string(300, '"'), std::string(300, '\\'), sha256("").hex(), 7});
+    r.user_agent = std::string(1'000, '"');
+    r.why = std::string(1'000, '\x01');
+    const Json request = request_json(r), response = response_json(r);
+    CHECK(request.dump().size() < kToldBytes + 2'048);
+    CHECK(response.dump().size() < kToldBytes + 2'048);
+    CHECK(request["tool_results"].size() + request["tool_results_left_out"].get<std::size_t>() ==
+          64);
+    CHECK(response["tool_calls"].size() + response["tool_calls_left_out"].get<std::size_t>() == 64);
+
+    CallRecord usual;
+    for (int i = 0; i < 64; ++i)
+      usual.results.push_back(
+          {"toolu_01A09q90qw90lq917835lq9" + std::to_string(i), "", sha256("").hex(), 70'000});
+    CHECK(request_json(usual)["tool_results"].size() == 64);
+    CHECK_FALSE(request_json(usual).contains("tool_results_left_out"));
   }
 }

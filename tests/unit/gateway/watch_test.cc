@@ -32,7 +32,8 @@ TEST_SUITE("gateway watch") {
       bool busy;
     };
     CallRecord counted = call(404), keyless = call(0, "the variable K has no key"),
-               over = call(200);
+               over = call(200), revoked = call(401), barred = call(403);
+    revoked.key_refused = barred.key_refused = true;  // our own question was refused, too
     counted.api = ModelApi::kCountTokens;
     keyless.unasked = true;
     over.overrun = true;
@@ -57,7 +58,16 @@ TEST_SUITE("gateway watch") {
               "operator's key or account",
               false},
           Row{"its key refused after an answer",
-              {call(200), call(401), call(200)},
+              {call(200), revoked},
+              "its provider answers 401: it does not take the operator's key or account",
+              false},
+          Row{"its account barred after an answer",
+              {call(200), barred},
+              "its provider answers 403: it does not take the operator's key or account",
+              false},
+          Row{"one call refused after an answer", {call(200), call(401)}, "", false},
+          Row{"refused and then answered, which no client sees",
+              {call(401), call(200)},
               "its provider answers 401: it does not take the operator's key or account",
               false},
           Row{"forbidden from the first call on",
@@ -86,6 +96,9 @@ TEST_SUITE("gateway watch") {
     CHECK(watch.lack().why.empty());
     CHECK(after({call(500)}, true).why.empty());
     CHECK(after({call(403)}, true).why.empty());
-    CHECK_FALSE(after({call(401)}, true).why.empty());
+    CHECK(after({call(401)}, true).why.empty());
+    CallRecord revoked = call(401);
+    revoked.key_refused = true;
+    CHECK_FALSE(after({revoked}, true).why.empty());
   }
 }

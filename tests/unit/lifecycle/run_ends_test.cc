@@ -89,17 +89,20 @@ TEST_SUITE("lifecycle") {
     CHECK(v.evidence == 5);
   }
 
-  TEST_CASE("a run that a breaker ended is scored as one that a cap ended") {
-    World world(plan_of(0, 1));
-    world.until<RunAgent>();
-    world.feed(BudgetReached{std::string(kBreakerCap), 5, "breaker: identical_call: again"});
-    CHECK(world.pending<StopAgent>());
-    world.feed(AgentEnded{true, exec(End::kCancelled), 8});
-    const Verdict& v = world.finish();
-    CHECK(v.outcome == RunOutcome::kSuccess);
-    CHECK(v.termination == Termination::kBreaker);
-    CHECK(v.rationale == "breaker: identical_call: again");
-    CHECK(v.evidence == 5);
+  TEST_CASE("a run that a breaker ended, or a full log, is scored as one that a cap ended") {
+    for (const auto& [cap, end] : {std::pair(kBreakerCap, Termination::kBreaker),
+                                   std::pair(kTraceCap, Termination::kResourceLimit)}) {
+      World world(plan_of(0, 1));
+      world.until<RunAgent>();
+      world.feed(BudgetReached{std::string(cap), 5, "breaker: identical_call: again"});
+      CHECK(world.pending<StopAgent>());
+      world.feed(AgentEnded{true, exec(End::kCancelled), 8});
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kSuccess);
+      CHECK(v.termination == end);
+      CHECK(v.rationale == "breaker: identical_call: again");
+      CHECK(v.evidence == 5);
+    }
   }
 
   TEST_CASE("an agent that was cancelled is not tried again") {

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "common/base/json.h"
+
 using namespace proctor;
 
 namespace {
@@ -223,6 +225,17 @@ TEST_SUITE("score") {
     CHECK(v.why == "took longer than 600000 ms");
     CHECK(v.passed == 1);
     CHECK(v.failed == 1);
+  }
+
+  TEST_CASE("names of tests that the judged code chose fill no report and no event log") {
+    std::string file = "1..100\n";
+    for (int i = 0; i < 100; ++i)
+      file += "not ok - " + std::to_string(100 + i) + std::string(4'000, '"') + "\n";
+    const CheckVerdict v = judge(tap_check({}, {}, false), exited(1), file);
+    CHECK(v.outcome == kFail);
+    CHECK(v.failed == 100);
+    CHECK(!v.failing.empty());
+    CHECK(Json(v.failing).dump().size() <= kFailingBytes + 100);
   }
 
   TEST_CASE("what fails is listed required first and bounded") {

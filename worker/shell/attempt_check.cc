@@ -91,10 +91,12 @@ std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
 Status AttemptRun::put_git_back() {
   std::vector<std::string> back;
   const auto put = [&]() -> Status {
-    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_));
     const fs::path home = home_of(Room::kAcceptance);
     std::error_code ec;
-    if (!fs::exists(home, ec)) return ok_status();
+    std::vector<SeenAt> places{{kWorkspaceAt, workspace_->dir()}};
+    if (fs::exists(home, ec)) places.push_back({kHomeAt, home, "~/"});
+    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_, places));
+    if (places.size() == 1) return ok_status();
     CopiedFiles unknown;
     for (const std::string_view part : kGitsOfHome) {
       PROCTOR_TRY(const std::vector<std::string> paths,

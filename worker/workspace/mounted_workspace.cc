@@ -15,6 +15,7 @@
 #include "worker/workspace/changes.h"
 #include "worker/workspace/extract.h"
 #include "worker/workspace/layer_overlap.h"
+#include "worker/workspace/linked_git.h"
 #include "worker/workspace/nested_git.h"
 #include "worker/workspace/protect.h"
 #include "worker/workspace/restore.h"
@@ -285,31 +286,55 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
   return changed;
 }
 
-TrustedPart MountedWorkspace::git_part() const {
-  return {std::string(kDotGit), snapshot_git_layer(snapshot_)};
-}
+namespace {
 
-Result<std::vector<std::string>> MountedWorkspace::restore_git(const MadeUnder& made) {
-  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
-  const fs::path written = mount_ ? mount_->upper() : merged_;
-  const ActingAs as(user().get());
-  std::vector<std::string> out;
-  // In an overlay that nobody has written a .git into it is its layers'.
-  const bool below = layer_.has_value() || std::ranges::none_of(made.paths, is_of_git);
-  struct stat st {};
-  if (!mount_ || !below || ::lstat((written / kDotGit).c_str(), &st) == 0) {
-    PROCTOR_TRY(out, put_part_back(merged_, git_part(), made, vouched_));
-  }
-  PROCTOR_TRY(const std::vector<std::string> nested, nested_git(written, snapshot_.tree_dir));
-  PROCTOR_TRY(const UniqueFd root, beneath::open_root(merged_.string()));
-  for (const std::string& path : nested) {
+// But for what the untouched setup made; what was there is told in `out`.
+Status remove_all(const SeenAt& place, const std::vector<std::string>& paths, const MadeUnder& made,
+                  std::vector<std::string>& out) {
+  if (paths.empty()) return ok_status();
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(place.dir.string()));
+  for (const std::string& path : paths) {
     if (std::ranges::binary_search(made.paths, path) ||
         std::ranges::binary_search(made.paths, path + '/'))
       continue;
     PROCTOR_TRY(const Seen now, look(root.get(), path));
     if (!now.st) continue;
     PROCTOR_CHECK_OK(beneath::remove(now.parent->dir.get(), now.parent->name));
-    out.push_back(path);
+    out.push_back(place.told + path);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+TrustedPart MountedWorkspace::git_part() const {
+  return {std::string(kDotGit), snapshot_git_layer(snapshot_)};
+}
+
+Result<std::vector<std::string>> MountedWorkspace::restore_git(const MadeUnder& made,
+                                                               const std::vector<SeenAt>& places) {
+  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
+  const fs::path written = mount_ ? mount_->upper() : merged_;
+  std::vector<std::string> out, links;
+  {
+    const ActingAs as(user().get());
+    // In an overlay that nobody has written a .git into it is its layers'.
+    const bool below = layer_.has_value() || std::ranges::none_of(made.paths, is_of_git);
+    struct stat st {};
+    if (!mount_ || !below || ::lstat((written / kDotGit).c_str(), &st) == 0) {
+      PROCTOR_TRY(out, put_part_back(merged_, git_part(), made, vouched_));
+    }
+    PROCTOR_TRY(const std::vector<std::string> nested,
+                nested_git(written, snapshot_.tree_dir, &links));
+    PROCTOR_CHECK_OK(remove_all({"", merged_}, nested, made, out));
+  }
+  if (!links.empty() && !places.empty()) {
+    PROCTOR_TRY(const auto led_to, linked_git(links, snapshot_.tree_dir, places));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      // What is not the workspace's is the worker's own.
+      const ActingAs as(i == 0 ? user().get() : nullptr);
+      PROCTOR_CHECK_OK(remove_all(places[i], led_to[i], i == 0 ? made : MadeUnder{}, out));
+    }
   }
   std::ranges::sort(out);
   return out;

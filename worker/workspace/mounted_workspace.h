@@ -74,7 +74,8 @@ class MountedWorkspace final : public Workspace {
   Result<std::vector<std::string>> restore_copy(
       const TreeCopy& copy, const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) override;
-  Result<std::vector<std::string>> restore_git(const MadeUnder& made) override;
+  Result<std::vector<std::string>> restore_git(const MadeUnder& made,
+                                               const std::vector<SeenAt>& places) override;
   Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                const fs::path& keep) override;
   Status whole(TreeMark::Look look) const override;

@@ -85,6 +85,13 @@ struct TreeCopy {
   CopiedFiles& known;  // by path of the workspace: as they were copied, or found right since
 };
 
+// A folder of the host as commands see it, and what its paths begin with where they are told.
+struct SeenAt {
+  std::string at;
+  fs::path dir;
+  std::string told{};
+};
+
 // A workspace that a killed life of this worker left mounted, because its agent still works.
 struct LeftWorkspace {
   fs::path dir;        // of its overlay
@@ -166,9 +173,11 @@ class Workspace {
       const std::map<std::string, PlacedFile>& placed) = 0;
   // Before a check: the workspace's .git as the snapshot and `made` left it, and no other in
   // folders of the snapshot that `made` does not name, for git would obey what a candidate wrote
-  // there.  What was put back or removed, sorted: honest commands leave their index, so nobody is
-  // blamed for it.
-  virtual Result<std::vector<std::string>> restore_git(const MadeUnder& made) = 0;
+  // there.  Nor, where a folder of the snapshot has become a link, where that leads among `places`,
+  // of which the first is this workspace.  What was put back or removed, sorted: honest commands
+  // leave their index, so nobody is blamed for it.
+  virtual Result<std::vector<std::string>> restore_git(const MadeUnder& made,
+                                                       const std::vector<SeenAt>& places = {}) = 0;
   // What setup made under the globs and of git's own; `keep`: a folder, not there yet, that takes
   // copies of it; empty: nobody needs them.
   virtual Result<MadeUnder> made_under(const std::vector<std::string>& globs,

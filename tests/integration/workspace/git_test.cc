@@ -111,6 +111,53 @@ TEST_SUITE("workspace") {
     }
   }
 
+  TEST_CASE(
+      "where a folder of the snapshot has become a link, git finds nothing of a candidate's") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path dir = ws->dir(), home = temp.path() / "home" / std::string(to_string(kind));
+      const std::vector<SeenAt> places{{"/workspace", dir, ""}, {"/proctor/home", home, "~/"}};
+      const auto led = [&] {
+        const auto back = ws->restore_git({}, places);
+        REQUIRE_MESSAGE(back.ok(), (back.ok() ? "" : back.error().detail));
+        return *back;
+      };
+      // In the workspace: the folder itself, one below it, one above it, by two links.
+      put(dir / "cand/.git/config", kEvil);
+      put(dir / "cand/in/deep/.git", "gitdir: /tmp/evil\n");
+      put(dir / "cand/in/HEAD", "ref: refs/heads/main\n");
+      put(dir / "cand/in/refs/heads/main", "");
+      put(dir / "mine/.git/config", kEvil);  // nothing leads there
+      fs::create_symlink("cand/../cand/in", dir / "step");
+      fs::remove_all(dir / "src");
+      fs::create_symlink("/workspace/step", dir / "src");
+      CHECK(led() == std::vector<std::string>{"cand/.git", "cand/in/HEAD", "cand/in/deep/.git"});
+      CHECK(fs::exists(dir / "mine/.git/config"));
+      CHECK(fs::is_symlink(dir / "src"));  // the candidate's work
+      CHECK(led().empty());
+      // In the home, and above it there.
+      put(home / "x/.git/config", kEvil);
+      put(home / ".git/config", kEvil);
+      put(home / "y/.git/config", kEvil);
+      fs::remove(dir / "src");
+      fs::create_symlink("/proctor/home/x", dir / "src");
+      CHECK(led() == std::vector<std::string>{"~/.git", "~/x/.git"});
+      CHECK(fs::exists(home / "y/.git/config"));
+      // To nowhere, to itself, out of everything.
+      for (const char* target : {"nowhere", "src", "/etc", "/workspace/..", "../../..", "calc"}) {
+        CAPTURE(std::string(target));
+        fs::remove(dir / "src");
+        fs::create_symlink(target, dir / "src");
+        CHECK(led().empty());
+      }
+      ws->close();
+    }
+  }
+
   TEST_CASE("a .git that is gone, a link, a file, a pipe or closed is the snapshot's again") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");

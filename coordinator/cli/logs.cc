@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "common/base/limits.h"
+#include "common/base/own_file.h"
 #include "common/base/text.h"
 #include "common/trace/cut_line.h"
 #include "common/trace/evidence.h"
@@ -215,6 +216,7 @@ std::size_t cut_character(std::string_view piece) {
 // Everything behind `from`; where it now ends.
 std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::string& head,
                        bool raw) {
+  if (!check_own_file(file).ok()) return from;  // a pipe would be waited for
   std::ifstream in(file, std::ios::binary);
   if (!in) return from;
   in.seekg(static_cast<std::streamoff>(from));

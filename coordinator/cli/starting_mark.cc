@@ -4,13 +4,17 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "common/base/own_file.h"
 
 namespace proctor::cli {
 namespace {
 
 // The file is the campaign's, and is neither made nor changed for a mark.
 UniqueFd registration_of(const StateFolder& folder) {
-  return UniqueFd(::open(folder.registration().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  Result<UniqueFd> fd = open_own_file(folder.registration(), O_RDONLY);
+  return fd.ok() ? std::move(fd).value() : UniqueFd();
 }
 
 int lock(int fd, int operation) {

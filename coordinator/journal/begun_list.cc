@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/own_file.h"
 #include "common/base/unique_fd.h"
 #include "coordinator/journal/host_key.h"
 
@@ -36,9 +37,7 @@ Status remember_begun(std::string_view campaign) {
   if (has_begun_here(campaign)) return ok_status();
   PROCTOR_TRY(const fs::path file, list_file());
   PROCTOR_CHECK_OK(make_private_dirs(file.parent_path()));
-  const UniqueFd fd(
-      ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return errno_error(file.string(), errno);
+  PROCTOR_TRY(const UniqueFd fd, open_own_file(file, O_WRONLY | O_CREAT | O_APPEND));
   const std::string line = fmt::format("{}\n", campaign);  // one write: lines never mix
   if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     return errno_error(file.string(), errno);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "common/base/own_file.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -98,9 +99,7 @@ bool HostKey::has_sealed(std::string_view campaign) const {
 Status HostKey::remember(std::string_view campaign) const {
   if (!is_word(campaign)) return Error{Errc::kInvalid, "a campaign's id is one line"};
   if (has_sealed(campaign)) return ok_status();
-  const UniqueFd fd(
-      ::open(list().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return errno_error(list().string(), errno);
+  PROCTOR_TRY(const UniqueFd fd, open_own_file(list(), O_WRONLY | O_CREAT | O_APPEND));
   const std::string line = fmt::format("{}\n", campaign);  // one write: lines never mix
   if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     return errno_error(list().string(), errno);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "common/base/own_file.h"
 #include "common/base/unique_fd.h"
 #include "common/trace/archive.h"
 #include "common/trace/run_report.h"
@@ -19,8 +20,7 @@ namespace {
 constexpr std::string_view kPart = ".part";
 
 Result<Digest> digest_of_file(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return errno_error(path.string(), errno);
+  PROCTOR_TRY(const UniqueFd fd, open_own_file(path, O_RDONLY));
   Sha256 hash;
   std::string buffer(std::size_t{64} << 10, '\0');
   for (;;) {
@@ -114,9 +114,7 @@ Result<UniqueFd> ArchiveStore::open_part(const fs::path& path) const {
     PROCTOR_CHECK_OK(make_private_dirs(folder_.incoming()));
     spread_subfolders(folder_.incoming());
   }
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kPrivateFile));
-  if (!fd.valid()) return errno_error(path.string(), errno);
-  return fd;
+  return open_own_file(path, O_WRONLY | O_CREAT);
 }
 
 Result<std::uint64_t> ArchiveStore::put(const WorkerId& worker, const wire::ArchiveChunk& chunk) {

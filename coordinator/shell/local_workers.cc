@@ -8,6 +8,7 @@
 
 #include "common/base/host_lock.h"
 #include "common/base/log.h"
+#include "common/base/own_file.h"
 #include "common/base/system_clock.h"
 
 namespace proctor {
@@ -63,6 +64,7 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
 
 Status LocalWorkers::begin(Local& w) const {
   w.begun = Clock::now();
+  PROCTOR_CHECK_OK(check_own_file(log_of(w)));  // a pipe there would be waited for
   PROCTOR_TRY(w.child, Child::start(w.command, log_of(w), Child::Lifetime::kIndependent));
   return ok_status();
 }
@@ -139,7 +141,9 @@ void LocalWorkers::clean_up_after(const Local& w) const {
   CommandSpec command;
   command.argv = {worker_program(), "--clean-up", "--name",
                   w.name,           "--root",     folder_.worker_root().string()};
-  Result<Child> child = Child::start(command, log_of(w), Child::Lifetime::kIndependent);
+  const Status log = check_own_file(log_of(w));
+  Result<Child> child =
+      log.ok() ? Child::start(command, log_of(w), Child::Lifetime::kIndependent) : log.error();
   if (!child.ok() || child->wait(kWithin) != 0)
     log::warn("what worker " + w.name + " left could not be removed; see " + log_of(w).string());
 }

@@ -265,6 +265,8 @@ Status AttemptRun::open_workspace(Room room) {
   note("workspace.opened", Actor::kHarness,
        Json{{"room", to_string(room)},
             {"kind", to_string(workspace_->kind())},
+            // What it has: the manifest, which comes before it, says what was to be had.
+            {"users", workspace_->user() ? "own" : "one"},
             {"tree", snapshot_.tree}});
   return ok_status();
 }

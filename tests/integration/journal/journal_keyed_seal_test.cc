@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "common/base/text.h"
+#include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/row_seals.h"
 #include "tests/integration/journal/sql.h"
 #include "tests/integration/journal/support.h"
@@ -141,6 +142,21 @@ TEST_SUITE("journal") {
     REQUIRE(::chmod(file.c_str(), 0600) == 0);
     REQUIRE(write_file(file, "short\n", Durability::kLazy, 0600).ok());
     CHECK(error_of(HostKey::read(file)).code == Errc::kInvalid);
+  }
+
+  TEST_CASE("a pipe in the place of what the host remembers is refused, and nobody waits for it") {
+    const Host host;
+    write_some(Folder());
+    for (const char* name : {"sealed.campaigns", "begun.campaigns"}) {
+      const fs::path list = host.dir.path() / "proctor" / name;
+      fs::remove(list);
+      REQUIRE(::mkfifo(list.c_str(), 0600) == 0);
+    }
+    const Status sealed = host.key().remember("some-campaign"), begun = remember_begun("another");
+    REQUIRE_FALSE(sealed.ok());
+    CHECK(sealed.error().code == Errc::kInvalid);
+    REQUIRE_FALSE(begun.ok());
+    CHECK(begun.error().code == Errc::kInvalid);
   }
 
   TEST_CASE("a journal that goes on extends every head that was taken of it") {

@@ -173,6 +173,10 @@ TEST_SUITE("worker") {
     const bool own =
         (*engine)->has_own_users() && user.ok() && (*user)->view(scene.temp.path()).ok();
     CHECK(manifest->at("environment").at("enforcement").at("users") == (own ? "own" : "one"));
+    const Digest& report = coordinator.results.at(id(1)).report;
+    for (const Event& event : events_of(dir, report_of(dir, report)))
+      if (event.type == "workspace.opened")
+        CHECK(event.payload.at("users") == (own ? "own" : "one"));
     worker.signal(SIGTERM);
     REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);

@@ -3,6 +3,7 @@
 #include "coordinator/shell/archive_store.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <functional>
@@ -260,5 +261,15 @@ TEST_SUITE("archives") {
     CHECK_FALSE(fs::exists(at.target() / "half"));
     CHECK(fs::exists(at.target() / "report.json"));
     CHECK(at.in_part() == 0);
+  }
+
+  TEST_CASE("a pipe in the place of what came so far is refused, and nobody waits for it") {
+    Desk at;
+    const Sent sent = at.sent();
+    const std::string part = to_string(sent.result.attempt) + "@" + kWorker.raw() + ".part";
+    REQUIRE(make_dirs(at.folder.incoming()).ok());
+    REQUIRE(::mkfifo((at.folder.incoming() / part).c_str(), 0600) == 0);
+    CHECK(at.store.put(kWorker, sent.chunk()).error().code == Errc::kInvalid);
+    CHECK(at.store.finish(kWorker, sent.result, kIdentity).state != State::kWhole);
   }
 }

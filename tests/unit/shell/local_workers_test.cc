@@ -55,4 +55,18 @@ TEST_SUITE("shell") {
     CHECK(workers->all_given_up());
     workers->stop();
   }
+
+  TEST_CASE("a pipe in the place of a local worker's log is refused, and nobody waits for it") {
+    const auto dir = TempDir::create("log-pipe");
+    REQUIRE(dir.ok());
+    LocalWorkersSpec spec;
+    spec.folder = StateFolder{dir->path()};
+    spec.endpoint = "ipc://" + (dir->path() / "none").string();
+    spec.workers = 1;
+    REQUIRE(make_dirs(spec.folder.logs()).ok());
+    REQUIRE(::mkfifo(spec.folder.worker_log("local-1").c_str(), 0600) == 0);
+    const auto workers = LocalWorkers::start(spec);
+    REQUIRE_FALSE(workers.ok());
+    CHECK(workers.error().detail.find("a named pipe") != std::string::npos);
+  }
 }

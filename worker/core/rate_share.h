@@ -3,7 +3,10 @@
 // calls in any 60 seconds, as long as the coordinator's word holds.  Its word is an answer to a
 // Sync and holds for kRateLease after that Sync went out, by the worker's own clock: whatever is
 // delayed, the worker stops before the coordinator counts on it (coordinator/core/rate_lease.h).
-// Without a word, or with one that ran out, nothing is granted.  Pure; not thread-safe (RateGate).
+// Without a word, or with one that ran out, nothing is granted.
+// To a run that was refused in the last minute those that have had more leave something: half of an
+// equal part and twice what it has had, up to an equal part.  Who is alone may have all of it.
+// Pure; not thread-safe (RateGate).
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -37,14 +40,24 @@ class RateShare {
   // nothing.
   void obey(std::uint64_t ticket, const std::vector<std::uint64_t>& shares);
 
-  // Grants one call in all of these buckets, or in none.
+  // Grants one call of this run in all of these buckets, or in none.
   std::optional<CallWait> take(const std::vector<RateBucket>& all,
-                               const std::vector<std::size_t>& buckets, Instant now);
+                               const std::vector<std::size_t>& buckets, std::uint64_t run,
+                               Instant now);
 
  private:
+  struct Grant {
+    Instant at{};
+    std::uint64_t run = 0;
+  };
   struct Bucket {
     std::uint64_t share = 0;
-    std::deque<Instant> granted;  // of the last minute
+    std::deque<Grant> granted;                      // of the last minute
+    std::map<std::uint64_t, std::uint64_t> of_run;  // how many of these
+    std::map<std::uint64_t, Instant> short_of;      // runs that were refused, and when at last
+    std::uint64_t had(std::uint64_t run) const;
+    // Calls that are left to others than this run.
+    std::uint64_t left_to_others(std::uint64_t run) const;
   };
   Bucket& bucket(std::size_t index, Instant now);
 

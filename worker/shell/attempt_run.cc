@@ -57,11 +57,12 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       meter_(
           {caps_.caps, input.settings->cost_model, input.assignment.ask,
            acceptance_worst_case(input.contract->contract, *input.method),
-           [gate = input.gate, rates = input.settings->rates](const ActionName& action,
-                                                              Instant) -> std::optional<CallWait> {
+           [gate = input.gate, rates = input.settings->rates,
+            run = input.assignment.attempt.run.raw()](const ActionName& action,
+                                                      Instant) -> std::optional<CallWait> {
              if (gate == nullptr) return std::nullopt;
              // Shares end by the clock of everybody, also while this agent stands still.
-             return gate->take(rates, action, mono_now());
+             return gate->take(rates, action, run, mono_now());
            }},
           input.assignment.run_name,
           {[this](const Usage& usage, std::uint64_t milestones) {

@@ -24,10 +24,11 @@ class RateGate {
     const std::lock_guard lock(mutex_);
     share_.obey(ticket, shares);
   }
-  std::optional<CallWait> take(const Rates& rates, const ActionName& action, Instant now) {
+  std::optional<CallWait> take(const Rates& rates, const ActionName& action, std::uint64_t run,
+                               Instant now) {
     if (rates.empty()) return std::nullopt;
     const std::lock_guard lock(mutex_);
-    return share_.take(rates.buckets(), buckets_of(rates, action), now);
+    return share_.take(rates.buckets(), buckets_of(rates, action), run, now);
   }
 
  private:

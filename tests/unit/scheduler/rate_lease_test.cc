@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -132,7 +133,7 @@ class Fleet {
   }
   void call(Worker& w) {
     const std::vector<RateBucket> all{{"calls_per_minute", limit_}};
-    while (!w.share->take(all, {0}, at(now_))) granted_.push_back(now_);
+    while (!w.share->take(all, {0}, 1, at(now_))) granted_.push_back(now_);
   }
 
   std::mt19937_64 rng_;
@@ -249,23 +250,23 @@ TEST_SUITE("rates") {
   TEST_CASE("a worker obeys the newest answer to its own words alone and until its time") {
     RateShare share(100);
     const std::vector<RateBucket> all{{"calls_per_minute", 9}, {"providers.acme", 5}};
-    CHECK(share.take(all, {0}, at(0))->retry_after == limits::kSyncInterval);
+    CHECK(share.take(all, {0}, 1, at(0))->retry_after == limits::kSyncInterval);
     const std::uint64_t first = share.ask(at(1000)), second = share.ask(at(3000));
     share.obey(second, {2, 1});
     share.obey(first, {9, 9});        // overtaken
     share.obey(second + 77, {9, 9});  // of another life
     CHECK(share.obeyed() == second);
-    CHECK(!share.take(all, {0, 1}, at(4000)));
-    const auto wait = share.take(all, {0, 1}, at(5000));
+    CHECK(!share.take(all, {0, 1}, 1, at(4000)));
+    const auto wait = share.take(all, {0, 1}, 1, at(5000));
     REQUIRE(wait);
     CHECK(wait->retry_after == Millis(59'000));
     CHECK(wait->reason ==
           "rates.providers.acme: 5 on all workers; this worker's share is 1, 1 granted in the last "
           "minute");
-    CHECK(!share.take(all, {0}, at(5000)));  // what was refused took nothing of the other bucket
+    CHECK(!share.take(all, {0}, 1, at(5000)));  // what was refused took nothing of the other bucket
     CHECK(share.calls(at(5000)) == Shares{2, 1});
     CHECK(share.calls(at(64'000)) == Shares{1, 0});
-    CHECK(share.take(all, {1}, at(64'000)).has_value());  // the share ran out at 33 s
+    CHECK(share.take(all, {1}, 1, at(64'000)).has_value());  // the share ran out at 33 s
   }
 
   TEST_CASE("a model call counts for its provider and one of an unknown provider for each") {
@@ -300,6 +301,41 @@ TEST_SUITE("rates") {
     CHECK(reply().shares == Shares{12});
     s.ticket = 6;
     CHECK(reply().ticket == 6);
+  }
+
+  TEST_CASE("one run that asks without end takes no other's turn, and all of it when it is alone") {
+    constexpr std::uint64_t kHog = 1, kOther = 2, kLate = 3;
+    const std::vector<RateBucket> all = {{"calls_per_minute", 60}};
+    RateShare share(100);
+    std::int64_t synced = -10'000;
+    const auto take = [&](std::uint64_t run, std::int64_t ms) {
+      if (synced + 10'000 <= ms) share.obey(share.ask(at(synced = ms)), {60});
+      return share.take(all, {0}, run, at(ms));
+    };
+    // Alone it has all of it, at once.
+    for (int i = 0; i < 60; ++i) CHECK_FALSE(take(kHog, 0));
+    CHECK(take(kHog, 0).has_value());
+    // From then on one asks every 20 ms, one when it is told to, one as a gateway that waits long.
+    std::map<std::uint64_t, int> had;
+    std::int64_t next = 1'000;
+    for (std::int64_t ms = 20; ms < 180'000; ms += 20) {
+      if (!take(kHog, ms)) ++had[kHog];
+      if (next <= ms) {
+        const auto wait = take(kOther, ms);
+        if (!wait) ++had[kOther];
+        next = ms + (wait ? std::min<std::int64_t>(wait->retry_after.count(), 2'000) : 20);
+      }
+      if (ms % 2'000 == 0 && !take(kLate, ms)) ++had[kLate];
+    }
+    CAPTURE(had[kHog]);
+    CHECK(30 <= had[kOther]);  // of 120 in two minutes
+    CHECK(20 <= had[kLate]);   // of as many as it asked for
+    CHECK(had[kHog] + had[kOther] + had[kLate] <= 180);
+    CHECK(90 <= had[kHog] + had[kOther] + had[kLate]);  // nothing to speak of was kept for nobody
+    // Who was told to come again and does not is not waited for.
+    std::int64_t taken = 0;
+    for (std::int64_t ms = 260'000; ms < 262'000; ms += 20) taken += take(kHog, ms) ? 0 : 1;
+    CHECK(taken == 60);
   }
 }
 
